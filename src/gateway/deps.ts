@@ -129,6 +129,13 @@ export interface Administration {
   refusalToAsk(request: Pick<AdministrationRequest, 'databaseId' | 'user' | 'name'>): HomeportError | undefined
 }
 
+/** Numbers of clients in INFO. Engines see the gateway's connections only. */
+export interface ClientCounts {
+  readonly connected: number
+  /** Clients whose command waits for the end of a pause. */
+  readonly held: number
+}
+
 /** A login on an engine. */
 export interface EngineCredentials {
   readonly username: string

@@ -18,8 +18,8 @@ import type {
 import { Lanes } from './engine/lanes.js'
 import { Guards } from './limits/guards.js'
 import { LoginWatch } from './limits/login-watch.js'
+import { PortFailures } from './port-failures.js'
 import { RestListener } from './rest/rest-listener.js'
-import { ShutPorts } from './shut-ports.js'
 import { ServerNames } from './tls/server-names.js'
 
 /** What a gateway is made of. */
@@ -101,7 +101,7 @@ class DataPlane implements Gateway {
   readonly #domain: DomainListener | undefined
   /** Databases whose port could not be opened; it is tried again with the next change of any. */
   readonly #shut = new Set<string>()
-  readonly #shutPorts: ShutPorts
+  readonly #portFailures: PortFailures
   readonly #names = new ServerNames()
   readonly #closing = new Set<Promise<void>>()
   #unsubscribe: (() => void) | undefined
@@ -109,7 +109,7 @@ class DataPlane implements Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options
-    this.#shutPorts = new ShutPorts(options.logger)
+    this.#portFailures = new PortFailures(options.logger)
     this.#guards = new Guards({ ...options, lanes: () => this.#lanes })
     this.#lanes = new Lanes({ ...options, replyLimits: (databaseId) => this.#guards.replyLimits(databaseId) })
     const administration = options.administration ?? NO_ADMINISTRATION
@@ -210,7 +210,7 @@ class DataPlane implements Gateway {
 
   #openOrTell(database: ServedDatabase): void {
     const { databaseId } = database
-    this.#openListener(database).catch((error: unknown) => this.#shutPorts.note({ databaseId, error }))
+    this.#openListener(database).catch((error: unknown) => this.#portFailures.add({ databaseId, error }))
   }
 
   #update(listener: DatabaseListener, database: ServedDatabase): void {

@@ -3,6 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { checkAddress, isAllowed } from '../allow-list.js'
+import type { SessionDeps } from '../commands/command-context.js'
 import type { GatewaySettings, ServedDatabase } from '../deps.js'
 import { awaitOpening } from '../tls/await-opening.js'
 import { beginsTls } from '../tls/opening.js'
@@ -10,10 +11,9 @@ import { TlsFront } from '../tls/tls-front.js'
 import { type Doorway, turnAway } from './doorway.js'
 import { Inlet, takeInlets } from './inlet.js'
 import { Session } from './session.js'
-import type { SessionServices } from './session-services.js'
 
 /** What a listener is made of. */
-export interface ListenerOptions extends Omit<SessionServices, 'siblings'> {
+export interface ListenerOptions extends Omit<SessionDeps, 'siblings'> {
   readonly settings: Pick<GatewaySettings, 'host' | 'tls'>
   readonly doorway: Doorway
   /** Numbers for CLIENT ID, never the same twice. */
@@ -30,7 +30,7 @@ export class DatabaseListener {
   #database: ServedDatabase
   readonly #options: ListenerOptions
   readonly #server: Server
-  readonly #services: SessionServices
+  readonly #sessionDeps: SessionDeps
   /** What makes TLS of connections; undefined where the port speaks clear text. */
   readonly #front: TlsFront | undefined
   readonly #sessions = new Set<Session>()
@@ -45,7 +45,7 @@ export class DatabaseListener {
     this.#front = database.tls ? this.#newFront() : undefined
     // A client that has sent its last command may still wait for replies.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true })
-    this.#services = { ...options, siblings: () => this.#sessions }
+    this.#sessionDeps = { ...options, siblings: () => this.#sessions }
     this.#server.on('error', (error) => options.logger.error({ error }, 'the port of a database failed'))
   }
 
@@ -65,7 +65,7 @@ export class DatabaseListener {
     if (this.#front) this.#front.clientAuthority = database.clientAuthority
     for (const session of this.#sessions) {
       if (oldLogins || otherAuthority || isGone(session) || !isAllowed(database, session.remoteAddress)) session.cut()
-      else session.relimit()
+      else session.applyLimits()
     }
     this.#sweep?.cancel()
     this.#sweepLater()
@@ -175,7 +175,7 @@ export class DatabaseListener {
   }
 
   #serve(inlet: Inlet): void {
-    const session = new Session(inlet, this.#options.nextClientId(), this.#services)
+    const session = new Session(inlet, this.#options.nextClientId(), this.#sessionDeps)
     const { socket } = inlet
     this.#connections.add(socket)
     this.#sessions.add(session)

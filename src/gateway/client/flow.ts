@@ -3,52 +3,52 @@ import type { ClientLane } from './lane.js'
 import type { Outlet } from './outlet.js'
 
 /**
- * What the next command of the client waits for. Meanwhile what the client sends is held, and above a bound no longer
- * read.
+ * What the next command of the client waits for. Meanwhile input is held, and above a bound no longer read.
  *
- * - `nothing`: it is taken at once.
- * - `quiet`: until every reply that is owed has arrived; the command changes lanes.
- * - `window`: until fewer replies are owed, so that one client cannot fill the memory with replies.
- * - `engine`: until the engine takes more, or has answered a greeting.
- * - `rate`: until its turn comes among the commands of the database, of which there are too many in a second, or too
- *   many bytes in the month.
- * - `pause`: until the pause of the database has ended.
- * - `turn`: until others have been served; the client has kept the process busy for a while.
- * - `reader`: until the client has read more of what was sent to it.
- * - `end`: forever; the connection is being closed.
+ * - `nothing`: the next command is taken at once.
+ * - `quiet`: no reply is pending. The command changes lanes.
+ * - `window`: fewer replies are pending, so that one client cannot fill the memory with replies.
+ * - `engine`: the engine accepts more, or a promise of a handler is fulfilled.
+ * - `rate`: the database takes another command or more bytes, after too many in a second or in the month.
+ * - `pause`: the pause of the database has ended.
+ * - `turn`: other clients were served. This one has kept the process busy for a while.
+ * - `reader`: the client has read more of its replies.
+ * - `end`: forever. The connection is being closed.
  */
 export type Wait = 'nothing' | 'quiet' | 'window' | 'engine' | 'rate' | 'pause' | 'turn' | 'reader' | 'end'
 
-/** Whose commands flow. */
+/** The session whose commands flow. */
 export interface FlowOwner {
-  readonly lane: ClientLane
-  readonly outlet: Outlet
-  /** Takes the commands that were held, and reads more. */
-  goOn(): void
-  /** Ends the connection of a client that reads too little. */
+  /** Takes the commands that are held, and reads more. */
+  takeMore(): void
+  /** Closes the connection of a client that leaves too much unread. */
   dropLostReader(): void
 }
 
 /**
- * Commands of one client that may be with the engine at a time: at first, and at most. The window doubles each time it
- * was full and its replies have come, so that a client whose replies are huge is known as a slow reader while little
- * is on its way.
+ * Commands of one client that may be pending in the engine: at first, and at most. The window doubles each time it was
+ * full and half of its replies have arrived, so a client with huge replies is found to be a slow reader while few of
+ * them are pending.
  */
 const FIRST_WINDOW = 32
 const LARGEST_WINDOW = 256
-/** After so much effort the clock is looked at. A command that is only passed on is an effort of 1. */
+/** Effort after which the clock is read. A command that is only passed on is an effort of 1. */
 const EFFORT_BETWEEN_LOOKS = 64
 
-/** Decides when the next command of one client is taken, so that neither it nor its engine is ever ahead by much. */
+/** Decides when the next command of one client is taken, so that neither the client nor its engine falls far behind. */
 export class Flow {
   readonly #owner: FlowOwner
+  readonly #lane: ClientLane
+  readonly #outlet: Outlet
   #wait: Wait = 'nothing'
   #window = FIRST_WINDOW
-  /** Since the clock was looked at. */
+  /** Since the clock was last read. */
   #effort = 0
 
-  constructor(owner: FlowOwner) {
+  constructor(owner: FlowOwner, lane: ClientLane, outlet: Outlet) {
     this.#owner = owner
+    this.#lane = lane
+    this.#outlet = outlet
   }
 
   /** Whether the next command may be taken. */
@@ -56,37 +56,34 @@ export class Flow {
     return this.#wait === 'nothing'
   }
 
-  /** Whether the window has no room for more than `count` further commands. */
+  /** Whether the window has no space for more than `count` further commands. */
   isFull(count: number): boolean {
-    return count + this.#owner.lane.owed >= this.#window
+    return count + this.#lane.pendingReplies >= this.#window
   }
 
-  /** The next command waits for this. */
+  /** The next command waits for `what`. */
   wait(what: Wait): void {
     this.#wait = what
   }
 
-  /** What the next command waited for has come, if that is still it. */
+  /** Goes on if the next command still waits for `from`. */
   proceed(from: Wait): void {
     if (this.#wait !== from) return
-    if (from !== 'reader' && this.#owner.outlet.isSlow) {
+    if (from !== 'reader' && this.#outlet.isSlow) {
       this.#wait = 'reader'
       return
     }
     this.#wait = 'nothing'
-    this.#owner.goOn()
+    this.#owner.takeMore()
   }
 
-  /** The present command is so much more work than one that is only passed on. */
-  toil(effort: number): void {
+  /** The present command costs as much as `effort` commands that are only passed on. */
+  addEffort(effort: number): void {
     this.#effort += effort
   }
 
-  /**
-   * A command has been taken. A client whose commands keep the process busy has the next one taken in a later turn of the
-   * event loop.
-   */
-  took(): void {
+  /** Makes a client whose commands keep the process busy wait for a later turn of the event loop. */
+  commandTaken(): void {
     if (++this.#effort < EFFORT_BETWEEN_LOOKS) return
     this.#effort = 0
     if (this.#wait !== 'nothing' || !isTurnSpent()) return
@@ -94,37 +91,36 @@ export class Flow {
     inTurn(() => this.proceed('turn'))
   }
 
-  /** Commands have been sent. */
-  sent(): void {
-    const { state, owed } = this.#owner.lane
+  /** Waits if the window is full or the engine takes no more. */
+  commandsSent(): void {
+    const { state, pendingReplies } = this.#lane
     if (this.#wait !== 'nothing' || state.kind === 'none') return
-    if (owed >= this.#window) this.#wait = 'window'
+    if (pendingReplies >= this.#window) this.#wait = 'window'
     else if (state.link.isCongested) {
       this.#wait = 'engine'
       state.link.onceRoomy(() => this.#proceedSoon('engine'))
     }
   }
 
-  /** Replies have come. */
-  answered(): void {
-    const { owed } = this.#owner.lane
-    if (this.#wait === 'reader') this.#afterReader()
-    else if (this.#wait === 'quiet' && owed === 0) this.#proceedSoon('quiet')
-    else if (this.#wait === 'window' && owed <= this.#window / 2) this.#widen()
+  /** Goes on where the next command waits for replies. */
+  repliesArrived(): void {
+    const { pendingReplies } = this.#lane
+    if (this.#wait === 'reader') this.#proceedAfterReader()
+    else if (this.#wait === 'quiet' && pendingReplies === 0) this.#proceedSoon('quiet')
+    else if (this.#wait === 'window' && pendingReplies <= this.#window / 2) this.#widen()
   }
 
   /** The client has left much unread. */
-  slowed(): void {
-    const { lane, outlet } = this.#owner
-    lane.hold()
-    if (lane.state.kind === 'shared' && outlet.isLost) this.#owner.dropLostReader()
+  readerFellBehind(): void {
+    this.#lane.pauseReading()
+    if (this.#lane.state.kind === 'shared' && this.#outlet.isLost) this.#owner.dropLostReader()
     else if (this.#wait === 'nothing') this.#wait = 'reader'
   }
 
   /** The client has read everything. */
-  drained(): void {
-    this.#owner.lane.unhold()
-    if (this.#wait === 'reader') this.#afterReader()
+  readerCaughtUp(): void {
+    this.#lane.resumeReading()
+    if (this.#wait === 'reader') this.#proceedAfterReader()
   }
 
   #widen(): void {
@@ -132,18 +128,17 @@ export class Flow {
     this.#proceedSoon('window')
   }
 
-  /** After the present call has returned: the lane that calls is in the middle of its own work. */
+  /** Goes on after the present call has returned: the lane that calls is in the middle of its own work. */
   #proceedSoon(from: Wait): void {
     queueMicrotask(() => this.proceed(from))
   }
 
-  /** Whoever read too slowly once is not trusted with the shared lane again: there, nobody can wait for it. */
-  #afterReader(): void {
-    const { lane, outlet } = this.#owner
-    if (outlet.needsDrain) return
-    if (lane.state.kind === 'shared') {
-      if (lane.owed > 0) return
-      lane.enterOwn('kept')
+  /** A client that once read too slowly gets a dedicated lane: a shared one cannot wait for a single reader. */
+  #proceedAfterReader(): void {
+    if (this.#outlet.needsDrain) return
+    if (this.#lane.state.kind === 'shared') {
+      if (this.#lane.pendingReplies > 0) return
+      this.#lane.enterDedicated('kept')
     }
     this.#proceedSoon('reader')
   }

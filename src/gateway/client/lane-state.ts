@@ -4,24 +4,24 @@ import type { PinnedStream } from '../engine/pinned-stream.js'
 import type { NearbyReads } from '../replicas/nearby-reads.js'
 
 /**
- * Which engine connection the commands of one client travel on.
+ * The connection to an engine that carries the commands of one client.
  *
  * ```
- *   none ──login──▶ shared ──MULTI, WATCH, BLPOP, slow reader──▶ own ──SUBSCRIBE, MONITOR, tracking──▶ pinned
- *    ▲                ▲                                         ▲ │                                     │
- *    │                └──── transaction closed, nothing owed ───┼─┘                                     │
- *    │                                                          └── everything left, tracking off ──────┤
- *    └────────────────────────────────────────── RESET ─────────────────────────────────────────────────┘
+ *   none ──login──▶ shared ──MULTI, WATCH, BLPOP, slow reader──▶ dedicated ──SUBSCRIBE, MONITOR, tracking──▶ pinned
+ *    ▲                ▲                                         ▲ │                                           │
+ *    │                └── transaction ended, no reply pending ──┼─┘                                           │
+ *    │                                                          └── all unsubscribed, tracking off ───────────┤
+ *    └─────────────────────────────────────────── RESET ──────────────────────────────────────────────────────┘
  * ```
  *
- * - none: nobody has logged in.
- * - shared: stateless commands, in one pipeline with those of other clients. They go to the primary, or in a read region
- *   (`reads` is there) to the replica, where only reads go.
- * - own: an engine connection lent to this client alone; replies are counted.
- * - pinned: the same, but the engine speaks on its own accord; replies are not counted.
+ * - none: the client has not logged in.
+ * - shared: stateless commands, in one pipeline with those of other clients. They go to the primary, or, where `reads` is
+ *   set, to the replica of this node's region, which takes only reads.
+ * - dedicated: a connection to the primary that is lent to this client alone. Replies are counted.
+ * - pinned: a dedicated lane on which the engine may push messages. Replies are not counted.
  *
- * Between two lanes nothing is owed, so replies keep their order. Another user or version of the protocol changes who a
- * lane speaks for; an own lane with a state stays, and its engine is told.
+ * A client changes lanes only while no reply is pending, so replies keep their order. AUTH and HELLO change the user or
+ * protocol of a lane; a dedicated lane that has state stays, and its engine receives AUTH or HELLO too.
  */
 export type LaneState =
   | { readonly kind: 'none' }
@@ -31,7 +31,7 @@ export type LaneState =
       readonly link: EngineLink
       readonly reads: NearbyReads | undefined
     }
-  | { readonly kind: 'own'; readonly key: LaneKey; readonly link: EngineLink; readonly transaction: Transaction }
+  | { readonly kind: 'dedicated'; readonly key: LaneKey; readonly link: EngineLink; readonly transaction: Transaction }
   | {
       readonly kind: 'pinned'
       readonly key: LaneKey
@@ -40,12 +40,12 @@ export type LaneState =
       readonly stream: PinnedStream
     }
 
-/** A lane of the client's own, with counted replies. */
-export type OwnLane = LaneState & { readonly kind: 'own' }
-/** A lane on which the engine speaks on its own accord. */
+/** A lane of one client alone, with counted replies. */
+export type DedicatedLane = LaneState & { readonly kind: 'dedicated' }
+/** A dedicated lane on which the engine may push messages. */
 export type PinnedLane = LaneState & { readonly kind: 'pinned' }
 
-/** `kept`: no transaction, but the lane stays this client's own because it reads slowly. */
+/** `kept`: there is no transaction, but the client keeps the dedicated lane because it reads slowly. */
 export type Transaction = 'none' | 'watching' | 'open' | 'kept'
 
 /** Whether a transaction is lost with its connection. */

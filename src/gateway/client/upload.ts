@@ -1,27 +1,29 @@
 import { unreachable } from '../../base/index.js'
 import type { HomeportError } from '../../contract/errors/errors.js'
+import type { CommandContext } from '../commands/command-context.js'
 import { findCommand, type KnownCommand, type ServedCommand } from '../commands/command-table.js'
-import { noteUpload } from '../commands/note-command.js'
+import type { Permits } from '../commands/permits.js'
 import type { ReplySink } from '../engine/reply-sink.js'
 import { errorText } from '../error-text.js'
 import type { Verdict } from '../limits/database-guard.js'
 import { isUploadable } from '../limits/upload.js'
+import type { CommandParser } from '../resp/command-parser.js'
 import { encodeError } from '../resp/encode.js'
 import type { Transaction } from './lane-state.js'
-import type { Session } from './session.js'
+import type { PauseHold } from './pause-hold.js'
 
 /**
- * What becomes of the pieces of a command that is not gathered.
+ * What happens to the pieces of a large command.
  *
  * ```
- *   none ──passes the limits──▶ sending ──engine lost, or it answers too early──▶ answered
- *     ├────breaks one────▶ refused │                                                 │
- *     ◀── the command has ended ───┴─────────────────────────────────────────────────┘
+ *   none ──within the limits──▶ sending ──engine lost, or it answers too early──▶ answered
+ *     ├─────exceeds one───▶ refused │                                                │
+ *     ◀── the command has ended ────┴────────────────────────────────────────────────┘
  * ```
  *
- * - none: there is no such command.
- * - sending: they go to the engine, on a connection that carries nothing else.
- * - refused: they are dropped, and the client is told why at the end.
+ * - none: there is no large command.
+ * - sending: they are sent to the engine, on a connection that carries nothing else.
+ * - refused: they are dropped, and the client gets the error at the end of the command.
  * - answered: they are dropped; the client has its reply.
  */
 type UploadState =
@@ -31,71 +33,77 @@ type UploadState =
   | { readonly kind: 'answered' }
 
 /**
- * Passes a command with a large argument on while it comes, so that no more of it is held than of any other: SET, APPEND,
- * LPUSH and whatever else writes to the one key before its values, the arguments of a script behind its keys, the last
- * value of MSET, a message. It has a lane of its own meanwhile: a shared one would be blocked for everybody by a client
- * that sends slowly, and poisoned by one that goes away. Where a client counts on the state of its lane, only a last
- * argument is passed on: a later one could be too long, and the lane would have to be thrown away.
+ * Passes a command with a large argument on while it arrives, so that it takes no more memory than others: SET, APPEND,
+ * LPUSH and other commands whose one key precedes their values, the arguments of a script after its keys, the last value
+ * of MSET, a message of PUBLISH. The command gets a dedicated lane: on a shared lane, a client that sends slowly would
+ * block all others, and one that disconnects would leave half a command. Where the client relies on the state of its
+ * lane, only a last argument is passed on: a later argument could be too long, and the lane would have to be discarded.
  */
 export class Upload implements ReplySink {
-  readonly #session: Session
+  readonly #context: CommandContext
+  readonly #parser: CommandParser
+  readonly #permits: Permits
+  readonly #hold: PauseHold
   #state: UploadState = { kind: 'none' }
-  /** What the engine had to be asked before. */
+  /** The verdict that the engine had to be asked for. */
   #ruling: { readonly verdict: Verdict } | undefined
-  /** Tells that the script that was sent last has been answered. */
+  /** Call it when the script that was sent last was answered. */
   #scriptEnded = (): void => {}
-  /** What the client gets in place of the engine's reply. */
+  /** The client gets it in place of the engine's reply. */
   #substitute: Buffer | undefined
 
-  constructor(session: Session) {
-    this.#session = session
+  constructor(context: CommandContext, parser: CommandParser, permits: Permits, hold: PauseHold) {
+    this.#context = context
+    this.#parser = parser
+    this.#permits = permits
+    this.#hold = hold
   }
 
-  /** Whether the engine is owed the rest of a command. */
+  /** Whether the engine waits for the rest of a command. */
   get isSending(): boolean {
     return this.#state.kind === 'sending'
   }
 
-  /** Takes the parser's answer `large`. The command is gathered as usual if nothing comes of it. */
+  /** Handles the parser's outcome `large`. A command that cannot be passed on in pieces is gathered as usual. */
   consider(): void {
-    const session = this.#session
-    const { parser, permits } = session
+    const context = this.#context
+    const parser = this.#parser
     const command = findCommand(parser.frameBuffer, parser.nameStart, parser.nameEnd)
-    if (!this.#mayBegin(command) || !permits.takeToken()) return
-    if (!session.hold.passes(command, parser.largeIndex)) return
-    if (!session.sendRun() || !session.quietOrLater()) return
-    const verdict = this.#ruling ? this.#ruling.verdict : permits.inspectUpload(command)
+    if (!this.#mayBegin(command) || !this.#permits.takeToken()) return
+    if (!this.#hold.passes(command, parser.largeIndex)) return
+    if (!context.flush() || !context.quietOrRetry()) return
+    const verdict = this.#ruling ? this.#ruling.verdict : this.#permits.inspectUpload(command)
     this.#ruling = undefined
     if (verdict instanceof Promise) this.#waitFor(verdict)
     else if (verdict) this.#state = { kind: 'refused', error: verdict }
     else this.#begin(command)
-    if (!parser.repeats) parser.stream()
+    if (!context.willRetry) parser.stream()
   }
 
-  /** Takes the parser's answer `part`. */
+  /** Handles the parser's outcome `part`. */
   pass(): void {
-    const { frameBuffer, frameStart, frameEnd } = this.#session.parser
-    if (this.#state.kind === 'sending') this.#session.lane.forwardPart(frameBuffer, frameStart, frameEnd)
+    const { frameBuffer, frameStart, frameEnd } = this.#parser
+    if (this.#state.kind === 'sending') this.#context.lane.sendPart(frameBuffer, frameStart, frameEnd)
   }
 
-  /** Takes the parser's answer `last`. */
+  /** Handles the parser's outcome `last`. */
   end(): void {
     const state = this.#state
     this.pass()
     if (state.kind === 'sending') this.#sent(state.command)
-    if (state.kind === 'refused') this.#session.refuse(state.error)
+    if (state.kind === 'refused') this.#context.refuse(state.error)
     this.#state = { kind: 'none' }
   }
 
   #sent(command: ServedCommand): void {
-    const { guard } = this.#session.services
+    const { guard } = this.#context.deps
     guard.count(command, 1)
     if (command.effect !== 'script') return
-    if (this.#session.lane.isPinned) this.#session.lane.settle(guard.scripts.begin())
+    if (this.#context.lane.isPinned) this.#context.lane.settle(guard.scripts.begin())
     else this.#scriptEnded = guard.scripts.begin()
   }
 
-  /** The command cannot be brought to its end; `reply` says why. Answers false when there is none. */
+  /** The command cannot be completed, and the client gets `reply`. @returns false when no large command is active. */
   breakOff(reply: Buffer): boolean {
     const state = this.#state
     this.#state = { kind: 'none' }
@@ -104,10 +112,10 @@ export class Upload implements ReplySink {
         return false
       case 'sending':
         this.#substitute = reply
-        this.#session.lane.dropOwn()
+        this.#context.lane.dropDedicated()
         return true
       case 'refused':
-        this.#session.refuse(state.error)
+        this.#context.refuse(state.error)
         return true
       case 'answered':
         return true
@@ -118,11 +126,11 @@ export class Upload implements ReplySink {
 
   deliver(chunk: Buffer, start: number, end: number, completed: number): void {
     this.#settle()
-    this.#session.lane.deliver(chunk, start, end, completed)
+    this.#context.lane.deliver(chunk, start, end, completed)
   }
 
   fail(count: number, error: HomeportError, partial: boolean): void {
-    const { lane } = this.#session
+    const { lane } = this.#context
     const substitute = this.#substitute ?? encodeError(errorText(error))
     this.#substitute = undefined
     this.#settle()
@@ -131,17 +139,17 @@ export class Upload implements ReplySink {
   }
 
   #mayBegin(command: KnownCommand | undefined): command is ServedCommand {
-    const { lane, parser, permits, isPlainSubscriber } = this.#session
+    const { lane, isPlainSubscriber } = this.#context
+    const parser = this.#parser
     const { state } = lane
     if (!command?.allowed || command.state !== 'stateless' || state.kind === 'none' || isPlainSubscriber) return false
     const isLast = parser.largeIndex === parser.argumentCount - 1
-    const isFree = state.kind === 'shared' || (state.kind === 'own' && isReplaceable(state.transaction))
-    return (isFree || isLast) && isUploadable(command, permits.argumentsBefore(command), isLast)
+    const isFree = state.kind === 'shared' || (state.kind === 'dedicated' && isReplaceable(state.transaction))
+    return (isFree || isLast) && isUploadable(command, this.#permits.argumentsBefore(command), isLast)
   }
 
   #waitFor(verdict: Promise<Verdict>): void {
-    this.#session.parser.repeat()
-    this.#session.waitFor(
+    this.#context.retryWhen(
       verdict.then((ruled) => {
         this.#ruling = { verdict: ruled }
       }),
@@ -149,16 +157,26 @@ export class Upload implements ReplySink {
   }
 
   #begin(command: ServedCommand): void {
-    const { lane, parser, permits } = this.#session
-    if (lane.state.kind === 'shared') lane.enterOwn('none')
+    const { lane } = this.#context
+    const { frameBuffer, frameStart, frameEnd } = this.#parser
+    if (lane.isShared) lane.enterDedicated('none')
     this.#state = { kind: 'sending', command }
-    if (command.mayWrite) this.#session.hold.noteWrites()
-    noteUpload(this.#session, command, permits.argumentsBefore(command))
-    if (lane.isPinned) lane.forwardHere(parser.frameBuffer, parser.frameStart, parser.frameEnd, 1)
-    else lane.forwardFor(this, parser.frameBuffer, parser.frameStart, parser.frameEnd)
+    if (command.mayWrite) this.#hold.noteWrites()
+    this.#monitor(command)
+    if (lane.isPinned) lane.send(frameBuffer, frameStart, frameEnd, 1)
+    else lane.sendFor(this, frameBuffer, frameStart, frameEnd)
   }
 
-  /** The reply has come, or never will. Of a command that has not ended, the rest has no use. */
+  /** Shows the command to clients that MONITOR the database, without its large argument. */
+  #monitor(command: ServedCommand): void {
+    const { deps, profile } = this.#context
+    const { monitors } = deps.guard
+    if (!monitors.isWatched) return
+    const words = this.#permits.argumentsBefore(command)
+    monitors.note({ row: command, words, address: profile.address, isWhole: false })
+  }
+
+  /** The reply has arrived, or never will. The rest of a command that has not ended is dropped. */
   #settle(): void {
     this.#scriptEnded()
     this.#scriptEnded = () => {}
@@ -166,7 +184,7 @@ export class Upload implements ReplySink {
   }
 }
 
-/** Whether nothing is lost with an own lane in this state. */
+/** Whether a dedicated lane in this state can be discarded without losing state of the client. */
 function isReplaceable(transaction: Transaction): boolean {
   return transaction === 'none' || transaction === 'kept'
 }

@@ -1,10 +1,21 @@
 import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import type { Administration, AdministrationRequest, GatewayLogger, MadeReply } from '../deps.js'
+import {
+  type Administration,
+  type AdministrationRequest,
+  type ClientCounts,
+  type GatewayLogger,
+  type MadeReply,
+  OBSERVER,
+} from '../deps.js'
+import type { Lanes } from '../engine/lanes.js'
 import { errorText } from '../error-text.js'
+import { askOver } from '../limits/engine-questions.js'
+import { elementsOf } from '../resp/elements.js'
 import {
   encodeArray,
   encodeBulk,
+  encodeCommand,
   encodeError,
   encodeInteger,
   encodeMap,
@@ -13,22 +24,37 @@ import {
 } from '../resp/encode.js'
 import { findRow } from './command-table.js'
 import { helpReply } from './help.js'
-import type { ClientCounts } from './info-filter.js'
-import { type ObserverServices, observe } from './observe.js'
+import { filterInfoReply } from './info-filter.js'
 
-/** What commands about the database itself need of their surroundings. */
-export interface AdministrationServices extends ObserverServices {
+/** The collaborators of commands about the database and its engine. */
+export interface AdministrationDeps {
   readonly administration: Administration
+  readonly lanes: Pick<Lanes, 'shared'>
   readonly clock: Clock
   readonly logger: GatewayLogger
 }
 
+/** SLOWLOG shows this in place of a client's address: engines see the gateway's sockets only. */
+const NO_ADDRESS = '0.0.0.0:0'
+/** Commands that Homeport itself sends to engines and no client can. SLOWLOG leaves them out. */
+const INTERNAL_COMMANDS = new Set([
+  'ACL',
+  'AUTH',
+  'CONFIG',
+  'HELLO',
+  'PSYNC',
+  'REPLCONF',
+  'REPLICAOF',
+  'RESET',
+  'SHUTDOWN',
+])
+
 /**
- * Answers a command about the database itself, or about its engine, in a version of the protocol. `counts`
- * of clients are those that INFO tells. Never rejects.
+ * Answers a command about the database (ACL, CONFIG) or about its engine (INFO, SLOWLOG …), in a version of the protocol.
+ * INFO shows `counts`. Never rejects.
  */
 export async function administer(
-  services: AdministrationServices,
+  deps: AdministrationDeps,
   request: AdministrationRequest,
   protocol: 2 | 3,
   counts: ClientCounts,
@@ -36,14 +62,14 @@ export async function administer(
   const help = helpReply(request.name)
   if (help) return help
   try {
-    if (findRow(request.name)?.state === 'observed') return await observe(services, request, protocol, counts)
-    return encodeMadeReply(await services.administration.run(request), protocol)
+    if (findRow(request.name)?.state === 'observed') return await observe(deps, request, protocol, counts)
+    return encodeMadeReply(await deps.administration.run(request), protocol)
   } catch (error) {
-    return encodeError(errorText(error instanceof HomeportError ? error : internal(services, error)))
+    return encodeError(errorText(error instanceof HomeportError ? error : internal(deps, error)))
   }
 }
 
-function internal({ clock, logger }: AdministrationServices, error: unknown): HomeportError {
+function internal({ clock, logger }: AdministrationDeps, error: unknown): HomeportError {
   const reference = Math.floor(clock.now()).toString(36)
   logger.error({ error, reference }, 'a command about a database failed')
   return new HomeportError('internal', { reference })
@@ -73,4 +99,54 @@ function encodeMadeReply(reply: MadeReply, protocol: 2 | 3): Buffer {
 export const NO_ADMINISTRATION: Administration = {
   run: ({ name }) => Promise.reject(new HomeportError('command_not_available', { name: name.replace('|', ' ') })),
   refusalToAsk: () => undefined,
+}
+
+/** Asks the engine on behalf of a client, as the gateway's own user, and removes details of the host from the reply. */
+async function observe(
+  { administration, lanes }: AdministrationDeps,
+  request: AdministrationRequest,
+  protocol: 2 | 3,
+  counts: ClientCounts,
+): Promise<Buffer> {
+  const { databaseId, name, args } = request
+  const refusal = administration.refusalToAsk(request) ?? refusalOfInternalUser(name, args)
+  if (refusal) throw refusal
+  const ask = askOver(lanes.shared({ databaseId, user: OBSERVER, protocol }))
+  return filterReply(name, args, counts, await ask(encodeCommand([...name.split('|'), ...args])))
+}
+
+/** Homeport's own users in every engine are no users of the database. */
+function refusalOfInternalUser(name: string, [user = '']: readonly string[]): HomeportError | undefined {
+  if (name !== 'ACL|DRYRUN' || !user.startsWith('homeport-')) return undefined
+  return new HomeportError('command_malformed', { problem: `User '${user.slice(0, 64)}' not found` })
+}
+
+function filterReply(name: string, args: readonly string[], counts: ClientCounts, reply: Buffer): Buffer {
+  if (name === 'INFO') return filterInfoReply(reply, args[0], counts)
+  if (name === 'ROLE') return withoutReplicas(reply)
+  return name === 'SLOWLOG' && args[0]?.toUpperCase() === 'GET' ? filterSlowLog(reply) : reply
+}
+
+/** The last element of a primary's reply lists the addresses of its replicas. */
+function withoutReplicas(reply: Buffer): Buffer {
+  const [role, offset, ...rest] = elementsOf(reply) ?? []
+  return role && offset && rest.length === 1 ? encodeArray([role, offset, encodeArray([])]) : reply
+}
+
+/** An entry is `[number, time, microseconds, command, address, name]`. */
+function filterSlowLog(reply: Buffer): Buffer {
+  const entries = elementsOf(reply)
+  if (!entries) return reply
+  const shown = entries.flatMap((entry) => {
+    const [number, time, took, command, , ...rest] = elementsOf(entry) ?? []
+    if (!number || !time || !took || !command || isInternal(command)) return []
+    return [encodeArray([number, time, took, command, encodeBulk(NO_ADDRESS), ...rest])]
+  })
+  return encodeArray(shown)
+}
+
+function isInternal(command: Buffer): boolean {
+  const [name] = elementsOf(command) ?? []
+  const text = name?.toString('latin1').split('\r\n')[1] ?? ''
+  return INTERNAL_COMMANDS.has(text.toUpperCase())
 }

@@ -1,4 +1,6 @@
-/** Lines of INFO that tell about the machine and its files rather than about the database. */
+import type { ClientCounts } from '../deps.js'
+
+/** Lines of INFO about the host and its files. */
 const HIDDEN = new Set([
   'atomicvar_api',
   'config_file',
@@ -14,28 +16,20 @@ const HIDDEN = new Set([
   'process_supervised',
   'tcp_port',
 ])
-/** Where replicas connect from, and, in newer engines, every socket that the engine listens on. */
+/** Addresses of replicas, and, in newer engines, of every socket that the engine listens on. */
 const ADDRESS_LINE = /^(slave|listener)\d+:/
-
-/** What an engine does not know of the clients of its database: it only sees Homeport's own connections. */
-export interface ClientCounts {
-  readonly connected: number
-  /** Clients that wait for the end of a pause. */
-  readonly held: number
-}
-
 const NUMBER_LINE = /^(connected_clients|blocked_clients):(\d+)$/
 
-/** Takes out of the text of INFO what clients of one database have no business with, and puts in how many they are. */
+/** Removes the host's details from the text of INFO, and replaces the engine's numbers of clients by the gateway's. */
 export function filterInfo(text: string, counts?: ClientCounts): string {
   return text
     .split('\r\n')
     .filter((line) => !HIDDEN.has(line.slice(0, line.indexOf(':'))) && !ADDRESS_LINE.test(line))
-    .map((line) => (counts ? counted(line, counts) : line))
+    .map((line) => (counts ? withCounts(line, counts) : line))
     .join('\r\n')
 }
 
-function counted(line: string, { connected, held }: ClientCounts): string {
+function withCounts(line: string, { connected, held }: ClientCounts): string {
   const [, field, number] = NUMBER_LINE.exec(line) ?? []
   if (field === undefined) return line
   return `${field}:${field === 'connected_clients' ? connected : Number(number) + held}`
@@ -45,16 +39,16 @@ const BULK = /^\$\d+\r\n([\s\S]*)\r\n$/
 const VERBATIM = /^=\d+\r\ntxt:([\s\S]*)\r\n$/
 
 /**
- * Filters a whole reply to INFO, in either protocol version. Errors pass as they are. Of a section that no engine has
- * there is a heading and nothing below it (reference redis 3.6).
+ * Filters a whole reply to INFO, in either protocol version. Errors pass unchanged. The reply for a section that no
+ * engine has is its heading without lines (reference redis 3.6).
  */
 export function filterInfoReply(reply: Buffer, section: string | undefined, counts?: ClientCounts): Buffer {
   const text = reply.toString()
-  const shown = (found: string): string => (found === '' && section ? heading(section) : filterInfo(found, counts))
+  const filtered = (found: string): string => (found === '' && section ? heading(section) : filterInfo(found, counts))
   const bulk = BULK.exec(text)?.[1]
-  if (bulk !== undefined) return framed('$', shown(bulk))
+  if (bulk !== undefined) return framed('$', filtered(bulk))
   const verbatim = VERBATIM.exec(text)?.[1]
-  return verbatim === undefined ? reply : framed('=', `txt:${shown(verbatim)}`)
+  return verbatim === undefined ? reply : framed('=', `txt:${filtered(verbatim)}`)
 }
 
 function heading(section: string): string {

@@ -1,11 +1,10 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { isPlainName, NO_PLAIN_NAME } from '../client/profile.js'
-import type { Session } from '../client/session.js'
 import type { DataUser } from '../deps.js'
 import { readGreeting } from '../engine/greeting.js'
 import { errorText } from '../error-text.js'
-import { LIMITS_BEFORE_LOGIN, limitsAfterLogin } from '../resp/command-limits.js'
 import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
+import type { CommandContext } from './command-context.js'
 import type { QueuedAnswers } from './queued-answers.js'
 import { helloReply } from './session-commands.js'
 
@@ -20,18 +19,18 @@ const HELLO_BEFORE_LOGIN = encodeError(
 )
 
 interface Hello {
-  /** Omitted: as it is. */
+  /** Omitted: unchanged. */
   readonly protocol?: 2 | 3
   readonly credentials?: { readonly username: string; readonly password: string }
   readonly name?: string
 }
 
-/** Answers the commands that decide who a connection speaks for: AUTH, HELLO, RESET, QUIT. Nothing is owed then. */
+/** Answers AUTH, HELLO, RESET and QUIT, which change or end the login of a connection. Only while no reply is pending. */
 export class Login {
-  readonly #session: Session
+  readonly #context: CommandContext
 
-  constructor(session: Session) {
-    this.#session = session
+  constructor(context: CommandContext) {
+    this.#context = context
   }
 
   /** `name` is one of the four; `args` are the arguments behind it. */
@@ -47,67 +46,64 @@ export class Login {
         this.#reset()
         return
       default:
-        this.#session.lane.leave()
-        this.#session.lane.reply(OK)
-        this.#session.hangUp()
+        this.#context.lane.leave()
+        this.#context.reply(OK)
+        this.#context.hangUp()
     }
   }
 
   #auth(args: readonly string[]): void {
-    const { lane } = this.#session
+    const context = this.#context
     const [first = '', second] = args
     if (args.length > 2) {
-      lane.reply(SYNTAX_ERROR)
+      context.reply(SYNTAX_ERROR)
       return
     }
-    this.#inTurn(() => {
+    this.#attempt(() => {
       const user = second === undefined ? this.#authenticate(undefined, first) : this.#authenticate(first, second)
       if (user === undefined) {
-        lane.reply(WRONG_PASSWORD)
+        context.reply(WRONG_PASSWORD)
         return undefined
       }
-      return this.#become(user, this.#session.protocol, () => lane.reply(OK))
+      return this.#become(user, context.protocol, () => context.reply(OK))
     })
   }
 
-  /** Makes an attempt to log in when those before it from the same address allow it. */
-  #inTurn(attempt: () => Promise<void> | undefined | void): void {
-    const given = this.#session.services.logins.turn(this.#origin)
+  /** Attempts a login, after a delay if earlier ones from the same address failed. */
+  #attempt(login: () => Promise<void> | undefined | void): void {
+    const given = this.#context.deps.logins.turn(this.#origin)
     if (given.kind === 'refused') {
-      this.#session.refuse(new HomeportError('logins_slowed', given))
+      this.#context.refuse(new HomeportError('logins_slowed', given))
       return
     }
-    const done = given.kind === 'later' ? given.turn.then(attempt) : attempt()
-    if (done) this.#session.waitFor(done)
+    const done = given.kind === 'later' ? given.turn.then(login) : login()
+    if (done) this.#context.waitFor(done)
   }
 
   get #origin(): string {
-    const { services, remoteAddress } = this.#session
-    return `${services.guard.database.databaseId} ${remoteAddress}`
+    const { deps, remoteAddress } = this.#context
+    return `${deps.guard.database.databaseId} ${remoteAddress}`
   }
 
   #authenticate(username: string | undefined, password: string): DataUser | undefined {
-    const { guard, directory, logins } = this.#session.services
+    const { guard, directory, logins } = this.#context.deps
     const user = directory.authenticate(guard.database.databaseId, username, password)
     if (user === undefined) logins.failed(this.#origin)
     else logins.succeeded(this.#origin)
     return user
   }
 
-  /** Goes on as that user, in that version of the protocol. @returns what to wait for before the next command. */
+  /** Continues as `user`, in `protocol`, and then calls `then`. @returns what to wait for before the next command. */
   #become(user: DataUser, protocol: 2 | 3, then: () => Promise<void> | undefined | void): Promise<void> | undefined {
-    const session = this.#session
-    const { databaseId } = session.services.guard.database
-    const isSame = user === session.user && protocol === session.protocol
-    session.parser.limits = limitsAfterLogin(session.services.guard.maxRequestBytes)
-    if (user !== session.user) session.inlet.settle()
-    session.user = user
-    session.protocol = protocol
-    const done = isSame ? undefined : session.lane.become({ databaseId, user, protocol })
+    const context = this.#context
+    const { databaseId } = context.deps.guard.database
+    const isSame = user === context.user && protocol === context.protocol
+    context.identify(user, protocol)
+    const done = isSame ? undefined : context.lane.become({ databaseId, user, protocol })
     return done ? done.then(then) : (then() ?? undefined)
   }
 
-  /** Queues HELLO in an open transaction. @returns false where it would log in, which no transaction can. */
+  /** Queues HELLO in an open transaction. @returns false where it would log in, which is not possible in a transaction. */
   queueHello(queue: QueuedAnswers, args: readonly string[]): boolean {
     const hello = readHello(args)
     const problem = Buffer.isBuffer(hello) ? hello : nameProblem(hello.name)
@@ -115,75 +111,72 @@ export class Login {
     else if (hello.credentials) return false
     else {
       const command = encodeCommand(hello.protocol ? ['HELLO', String(hello.protocol)] : ['HELLO'])
-      queue.changeNext((reply) => this.#agreed(hello, reply))
-      this.#session.lane.forwardHere(command, 0, command.length, 1)
+      queue.changeNext((reply) => this.#applyQueued(hello, reply))
+      this.#context.lane.send(command, 0, command.length, 1)
     }
     return true
   }
 
-  /** The engine has carried out HELLO in a transaction, with this reply. */
-  #agreed({ name, protocol }: Hello, reply: Buffer): Buffer {
-    const session = this.#session
-    const { lane, profile, user } = session
+  /** The engine has run HELLO in a transaction, with this reply. */
+  #applyQueued({ name, protocol }: Hello, reply: Buffer): Buffer {
+    const context = this.#context
+    const { lane, profile, user } = context
     const greeting = readGreeting(reply)
     if (!greeting || !user) return reply
     if (name !== undefined) profile.name = name
-    if (protocol && protocol !== session.protocol) {
-      session.protocol = protocol
-      lane.rename({ databaseId: session.services.guard.database.databaseId, user, protocol })
+    if (protocol && protocol !== context.protocol) {
+      context.identify(user, protocol)
+      lane.changeKey({ databaseId: context.deps.guard.database.databaseId, user, protocol })
     }
-    return helloReply(session.protocol, profile.id, greeting)
+    return helloReply(context.protocol, profile.id, greeting)
   }
 
   #hello(args: readonly string[]): void {
-    const session = this.#session
     const hello = readHello(args)
-    if (Buffer.isBuffer(hello)) session.lane.reply(hello)
-    else if (hello.credentials) this.#inTurn(() => this.#agree(hello))
+    if (Buffer.isBuffer(hello)) this.#context.reply(hello)
+    else if (hello.credentials) this.#attempt(() => this.#apply(hello))
     else {
-      const greeted = this.#agree(hello)
-      if (greeted) session.waitFor(greeted)
+      const greeted = this.#apply(hello)
+      if (greeted) this.#context.waitFor(greeted)
     }
   }
 
   /** @returns what to wait for before the next command. */
-  #agree({ credentials, name, protocol = this.#session.protocol }: Hello): Promise<void> | undefined {
-    const session = this.#session
-    const { lane } = session
-    const user = credentials ? this.#authenticate(credentials.username, credentials.password) : session.user
+  #apply({ credentials, name, protocol = this.#context.protocol }: Hello): Promise<void> | undefined {
+    const context = this.#context
+    const user = credentials ? this.#authenticate(credentials.username, credentials.password) : context.user
     if (user === undefined) {
-      lane.reply(credentials ? WRONG_PASSWORD : HELLO_BEFORE_LOGIN)
+      context.reply(credentials ? WRONG_PASSWORD : HELLO_BEFORE_LOGIN)
       return undefined
     }
     const problem = nameProblem(name)
-    if (problem) return this.#become(user, session.protocol, () => lane.reply(problem))
-    if (name !== undefined) session.profile.name = name
+    if (problem) return this.#become(user, context.protocol, () => context.reply(problem))
+    if (name !== undefined) context.profile.name = name
     return this.#become(user, protocol, () => this.#greet())
   }
 
-  /** The answer names the engine's version, so the engine is asked, and woken where it sleeps. */
+  /** The reply names the engine's version, so the engine is asked, and woken if the database is asleep. */
   #greet(): Promise<void> | undefined {
-    const { lane, profile, protocol } = this.#session
+    const context = this.#context
+    const { lane, profile, protocol } = context
     if (lane.state.kind === 'none') return undefined
     return lane.state.link.greeting().then(
-      (engine) => lane.reply(helloReply(protocol, profile.id, engine)),
-      (error: HomeportError) => lane.reply(encodeError(errorText(error))),
+      (engine) => context.reply(helloReply(protocol, profile.id, engine)),
+      (error: HomeportError) => context.reply(encodeError(errorText(error))),
     )
   }
 
   #reset(): void {
-    const session = this.#session
-    session.lane.leave()
-    session.user = undefined
-    session.protocol = 2
-    session.profile.name = ''
-    session.setReplies(true)
-    session.parser.limits = LIMITS_BEFORE_LOGIN
-    session.lane.reply(encodeSimple('RESET'))
+    const context = this.#context
+    context.lane.leave()
+    context.identify(undefined, 2)
+    context.profile.name = ''
+    context.outlet.replies = 'on'
+    context.reply(encodeSimple('RESET'))
   }
 }
 
-/** Reads what follows HELLO: a version, then `AUTH user password` and `SETNAME name`. @returns the error when it is wrong. */
+/** Parses the arguments of HELLO: a version, then `AUTH user password` and `SETNAME name`. @returns an error if they are wrong. */
 function readHello([version, ...args]: readonly string[]): Hello | Buffer {
   if (version === undefined) return {}
   if (version !== '2' && version !== '3') return /^-?\d+$/.test(version) ? NO_PROTOCOL : NO_NUMBER

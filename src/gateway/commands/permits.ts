@@ -1,5 +1,4 @@
 import { type HomeportError, refusal } from '../../contract/errors/errors.js'
-import type { Session } from '../client/session.js'
 import { hasOneKey } from '../limits/command-keys.js'
 import type { Verdict } from '../limits/database-guard.js'
 import { type AskEngine, askOver } from '../limits/engine-questions.js'
@@ -7,49 +6,49 @@ import { MAX_KEY_BYTES, UNSEEN_BYTES } from '../limits/inspect.js'
 import type { ReadBatch } from '../limits/pending-watch.js'
 import { frameArguments, longestArgumentBytes } from '../resp/frame-arguments.js'
 import { copied } from '../resp/lent-memory.js'
+import type { CommandContext } from './command-context.js'
 import type { KnownCommand, ServedCommand } from './command-table.js'
 
 const LINE_END_BYTES = 2
 const NAME_AND_KEY = 2
-/** Of commands with more arguments, those are refused of which all have to be read. */
+/** A command with more arguments is refused if all of them have to be read. */
 const MOST_ARGUMENTS_READ = 65_536
-/** From here on it pays to see first whether any argument is long. */
+/** From this number of arguments on it pays to check first whether any of them is long. */
 const MANY_ARGUMENTS = 1_000
 
 /**
- * Holds the present command of a session against the limits of its database. A command may be taken several times
- * before it is sent (it waits for its turn, for the engine, for its lane); it pays and is counted once.
+ * Checks the present command of a session against the limits of its database. A command may be taken several times before
+ * it is sent (it waits for its token, for the engine, for its lane); it takes a token and is counted once.
  */
 export class Permits {
-  readonly #session: Session
-  /** The present command has its token of the rate. */
+  readonly #context: CommandContext
+  /** The present command has taken its token of the rate limit. */
   #hasToken = false
-  /** The present command has passed every limit; it is counted once it has been sent. */
+  /** The present command, if it passed every limit; it is counted once it was sent. */
   #permitted: ServedCommand | undefined
-  /** What the engine had to be asked about the present command. */
+  /** The verdict on the present command that the engine had to be asked for. */
   #ruling: { readonly verdict: Verdict } | undefined
-
-  /** Of the transaction that is open. */
+  /** What the commands of the open transaction are going to do. */
   #batch: ReadBatch | undefined
 
-  constructor(session: Session) {
-    this.#session = session
+  constructor(context: CommandContext) {
+    this.#context = context
   }
 
-  /** Whether the present command may go on now. If not, it is taken again when its turn has come. */
+  /** Takes a token of the rate limit for the present command. False: the command is taken again when there is one. */
   takeToken(): boolean {
-    if (this.#hasToken || this.#session.services.guard.rate.take()) {
+    if (this.#hasToken || this.#context.deps.guard.rate.take()) {
       this.#hasToken = true
       return true
     }
-    this.#waitForTurn()
+    this.#waitForToken()
     return false
   }
 
-  /** Whether no limit has to look at the present command more closely; it belongs to a logged in client. */
+  /** Whether the present command passes every limit without a closer look. Only for a client that is logged in. */
   passes(command: ServedCommand): boolean {
-    const { guard } = this.#session.services
-    const { frameBuffer, frameStart, frameEnd, nameEnd } = this.#session.parser
+    const { guard } = this.#context.deps
+    const { frameBuffer, frameStart, frameEnd, nameEnd } = this.#context.frame
     const bytes = frameEnd - frameStart
     if (bytes > MAX_KEY_BYTES || !guard.isOpen) return false
     if (command.effect === 'none') return true
@@ -57,105 +56,103 @@ export class Permits {
   }
 
   /**
-   * Whether the present command keeps all limits. If not, the client is told why, or the command is taken again once
-   * the engine has been asked.
+   * Whether the present command is within all limits. If not, it is refused, or it is taken again once the engine has
+   * answered a question about it.
    */
   admit(command: ServedCommand): boolean {
     const verdict = this.#ruling ? this.#ruling.verdict : this.#inspect(command)
     this.#ruling = undefined
     if (verdict instanceof Promise) this.#waitFor(verdict)
-    else if (verdict) this.#session.refuse(verdict)
+    else if (verdict) this.#context.refuse(verdict)
     else this.#permitted = command
     return verdict === undefined
   }
 
-  /** The present command has been dealt with, or is going to be taken again. */
+  /** The present command was handled, or is going to be taken again. */
   conclude(): void {
-    const { parser, services } = this.#session
-    if (this.#permitted && !parser.repeats) services.guard.count(this.#permitted, 1)
+    const { willRetry, deps } = this.#context
+    if (this.#permitted && !willRetry) deps.guard.count(this.#permitted, 1)
     this.#permitted = undefined
-    if (!parser.repeats) this.#hasToken = false
+    if (!willRetry) this.#hasToken = false
   }
 
-  #waitForTurn(): void {
-    const { flow, parser, services } = this.#session
-    parser.repeat()
-    flow.wait('rate')
-    services.guard.rate.wait(1, () => {
+  #waitForToken(): void {
+    const context = this.#context
+    context.retryWhen('rate')
+    context.deps.guard.rate.wait(1, () => {
       this.#hasToken = true
-      flow.proceed('rate')
+      context.resume('rate')
     })
   }
 
   #waitFor(verdict: Promise<Verdict>): void {
-    this.#session.parser.repeat()
-    this.#session.waitFor(
+    this.#context.retryWhen(
       verdict.then((ruled) => {
         this.#ruling = { verdict: ruled }
       }),
     )
   }
 
-  /** The arguments of the present command in front of its large one, as far as a limit looks at them. */
+  /** The arguments of the present command before its large one, as far as a limit needs them. */
   argumentsBefore(command: ServedCommand): readonly Buffer[] {
-    const { frameBuffer, frameStart, frameEnd, largeIndex } = this.#session.parser
+    const { frameBuffer, frameStart, frameEnd, largeIndex } = this.#context.frame
     const frame = Buffer.from(frameBuffer.subarray(frameStart, frameEnd))
     return frameArguments(frame, 0, Math.min(largeIndex, neededArguments(command)))
   }
 
-  /** Holds a command that is passed on as it comes against every limit but the rate. */
+  /** Checks a command that is passed on in pieces against every limit but the rate. */
   inspectUpload(command: ServedCommand): Verdict | Promise<Verdict> {
-    const { parser, services } = this.#session
-    const bytes = parser.actualBytes
-    const valueBytes = bytes - (parser.frameEnd - parser.frameStart) - LINE_END_BYTES
-    return services.guard.inspectUpload(command, this.argumentsBefore(command), { bytes, valueBytes }, this.#ask)
+    const { frame, deps } = this.#context
+    const bytes = frame.actualBytes
+    const valueBytes = bytes - (frame.frameEnd - frame.frameStart) - LINE_END_BYTES
+    return deps.guard.inspectUpload(command, this.argumentsBefore(command), { bytes, valueBytes }, this.#ask)
   }
 
   #inspect(command: ServedCommand): Verdict | Promise<Verdict> {
-    const { parser, services } = this.#session
-    const { frameBuffer, frameStart, frameEnd, argumentCount } = parser
-    // The engine may have to be asked first, and the arguments are needed behind its answer.
+    const { frameBuffer, frameStart, frameEnd, argumentCount } = this.#context.frame
+    // The arguments are still needed after the engine has answered a question.
     const frame = copied(frameBuffer.subarray(frameStart, frameEnd))
     const needed = isListOfShort(command, frame, argumentCount) ? NAME_AND_KEY : neededArguments(command)
     if (Math.min(argumentCount, needed) > MOST_ARGUMENTS_READ) return tooManyArguments()
     const args = frameArguments(frame, 0, Math.min(argumentCount, needed))
-    return services.guard.inspect(command, args, frame.length, this.#ask, this.#transactionBatch())
+    return this.#context.deps.guard.inspect(command, args, frame.length, this.#ask, this.#transactionBatch())
   }
 
-  /** What the commands of the open transaction are going to do; MULTI comes by before another one is opened. */
+  /** MULTI passes here too, before its transaction is open, so each transaction gets a new batch. */
   #transactionBatch(): ReadBatch | undefined {
-    const { state } = this.#session.lane
-    const isOpen = (state.kind === 'own' || state.kind === 'pinned') && state.transaction === 'open'
-    this.#batch = isOpen ? (this.#batch ?? new Map()) : undefined
+    this.#batch = this.#context.lane.isInTransaction ? (this.#batch ?? new Map()) : undefined
     return this.#batch
   }
 
-  /** Other users may not be allowed to ask. What they sent before may then be answered later, which does not matter. */
+  /**
+   * Asks as `default`, because other users may lack the permission. Commands of such a user that were sent before may then
+   * run after the question, which does not matter.
+   */
   get #ask(): AskEngine {
-    const { services, protocol } = this.#session
-    const { databaseId } = services.guard.database
-    return askOver(services.lanes.shared({ databaseId, user: 'default', protocol }))
+    const { deps, protocol } = this.#context
+    const { databaseId } = deps.guard.database
+    return askOver(deps.lanes.shared({ databaseId, user: 'default', protocol }))
   }
 }
 
-/** Of a command that adds to one entry only the key matters, and it may have hundreds of thousands of arguments. */
+/** For a command that adds to one entry only the key matters, and it may have hundreds of thousands of arguments. */
 function neededArguments({ effect, name }: ServedCommand): number {
   return effect === 'grows' && hasOneKey(name) ? NAME_AND_KEY : Number.POSITIVE_INFINITY
 }
 
-/** Whether no argument of a command breaks a limit by its length, or matters otherwise. */
+/** Whether a command has many arguments, and none of them matters to a limit or is too long. */
 function isListOfShort({ effect, state }: ServedCommand, frame: Buffer, count: number): boolean {
   if (effect !== 'none' || state !== 'stateless' || count < MANY_ARGUMENTS) return false
   return longestArgumentBytes(frame, 0, count) <= UNSEEN_BYTES
 }
 
-/** A command whose arguments would take too much memory if each were looked at. */
+/** Refusal of a command whose arguments would take too much memory if all were read. */
 export function tooManyArguments(): HomeportError {
   const problem = `too many arguments: more than ${MOST_ARGUMENTS_READ} are only taken by commands that list keys, fields or values`
   return refusal('command_malformed', { problem })
 }
 
-/** Whether a command has more arguments than are read of any. */
+/** Whether all arguments of a command have to be read, and there are too many. */
 export function hasTooManyArguments(command: KnownCommand, count: number): boolean {
   if (count <= MOST_ARGUMENTS_READ || !command.allowed) return false
   return command.state !== 'stateless' || (command.effect !== 'none' && command.effect !== 'grows')

@@ -1,107 +1,113 @@
-import type { Session } from '../client/session.js'
 import { encodeCommand } from '../resp/encode.js'
+import type { CommandContext } from './command-context.js'
 import { type Redirected, Redirects, redirectOf } from './redirects.js'
+import { findSibling } from './sibling-control.js'
 import type { Transactions } from './transactions.js'
 
 /**
- * Why the engine may speak on its own accord besides a subscription. `uncounted`: something was subscribed or left in a
- * transaction, so nobody knows how much still is. `told`: other clients have what they track told here. `spares`: what the
- * client reads is not to look used.
+ * Why a lane stays pinned besides subscriptions.
+ *
+ * - `monitors`, `tracks`: MONITOR, CLIENT TRACKING ON.
+ * - `uncounted`: a transaction subscribes or unsubscribes, so the number of subscriptions is unknown.
+ * - `redirectTarget`: the client receives the invalidations of other clients.
+ * - `noTouch`: CLIENT NO-TOUCH ON, a state of the engine's connection.
  */
-type Reason = 'monitors' | 'tracks' | 'uncounted' | 'told' | 'spares'
+type Reason = 'monitors' | 'tracks' | 'uncounted' | 'redirectTarget' | 'noTouch'
 
 /**
- * Takes the commands after which the engine speaks on its own accord, and notices when it no longer does: everything
- * that was subscribed has been left, tracking is off. What a client sent behind such a command waits until that is
- * known, so the commands that cannot be taken meanwhile are taken again at once.
+ * Pins a client's lane for commands after which the engine pushes messages, and unpins it when the client has
+ * unsubscribed from everything and tracking is off. Commands that a client sends after such a command wait until it is
+ * known which of the two holds.
  */
 export class Pinning {
-  readonly #session: Session
+  readonly #context: CommandContext
   readonly #transactions: Transactions
   readonly #reasons = new Set<Reason>()
   readonly #redirects = new Redirects()
-  /** The present command as the engine gets it. */
+  /** The present CLIENT TRACKING as it is sent to the engine. */
   #redirected: Redirected | undefined
-  /** Whom the client has what it tracks told: 0 for itself. */
+  /** Id of the client that gets this client's invalidations; 0 for itself. */
   #target = 0
   /** The client of a pinned lane wants no replies. */
   #isMuted = false
-  /** Everything that was sent before the present command has been answered. */
+  /** Everything sent before the present command was answered. */
   #isSettled = false
 
-  constructor(session: Session, transactions: Transactions) {
-    this.#session = session
+  constructor(context: CommandContext, transactions: Transactions) {
+    this.#context = context
     this.#transactions = transactions
   }
 
-  /** Whether lines of MONITOR come, also between the replies of a transaction. */
+  /** Whether the client gets lines of MONITOR, also between the replies of a transaction. */
   get monitors(): boolean {
-    return this.#session.lane.isPinned && this.#reasons.has('monitors')
+    return this.#isPinnedFor('monitors')
   }
 
-  /** Whether invalidations come of what the client has read. */
+  /** Whether the engine tracks what the client reads. */
   get tracks(): boolean {
-    return this.#session.lane.isPinned && this.#reasons.has('tracks')
+    return this.#isPinnedFor('tracks')
   }
 
-  /** Whether what it reads is not to look used. */
-  get spares(): boolean {
-    return this.#session.lane.isPinned && this.#reasons.has('spares')
+  /** Whether reads of the client leave the access time of keys unchanged. */
+  get noTouch(): boolean {
+    return this.#isPinnedFor('noTouch')
   }
 
-  /** Whom the client has what it tracks told: 0 for itself, -1 when it tracks nothing. */
-  get target(): number {
+  /** Id of the client that gets this client's invalidations: 0 for itself, -1 without tracking. */
+  get redirectId(): number {
     return this.tracks ? this.#target : -1
   }
 
+  #isPinnedFor(reason: Reason): boolean {
+    return this.#context.lane.isPinned && this.#reasons.has(reason)
+  }
+
   /**
-   * Whether every reply of a pinned lane has arrived, on which an open transaction is discarded by the question. If not,
-   * the present command is taken again once that is so.
+   * Whether every reply of a pinned lane has arrived. If not, the present command is taken again when they have. Asking
+   * discards an open transaction.
    */
-  settledOrLater(): boolean {
-    const { lane, parser } = this.#session
-    const isSettled = this.#isSettled || lane.state.kind !== 'pinned'
+  settledOrRetry(): boolean {
+    const { state } = this.#context.lane
+    const isSettled = this.#isSettled || state.kind !== 'pinned'
     this.#isSettled = false
-    if (isSettled || lane.state.kind !== 'pinned') return true
-    parser.repeat()
-    const settled = lane.state.stream.subscriptions().then(() => {
+    if (isSettled || state.kind !== 'pinned') return true
+    const settled = state.stream.subscriptions().then(() => {
       this.#isSettled = true
     })
-    this.#session.waitFor(settled)
+    this.#context.retryWhen(settled)
     return false
   }
 
-  /** Takes the parser's present frame, a command that subscribes or leaves. */
+  /** Routes the present command, which subscribes or unsubscribes. */
   routeSubscription(): void {
     if (!this.#pin()) return
-    const { lane, outlet, parser } = this.#session
-    // A confirmation is no reply, so there is nothing to be skipped.
+    const { lane, outlet, frame } = this.#context
+    // A confirmation is not a reply, so CLIENT REPLY SKIP does not skip it.
     if (outlet.replies === 'skipping') outlet.replies = 'on'
     if (lane.state.kind === 'pinned') lane.state.stream.skipReply(false)
     if (this.#transactions.isOpen) this.#reasons.add('uncounted')
-    if (parser.argumentCount !== 2) this.#transactions.queue?.loseCount()
-    this.#forward()
-    this.#lookWhetherFree()
+    if (frame.argumentCount !== 2) this.#transactions.queue?.loseCount()
+    this.#send()
+    this.#unpinUnlessSubscribed()
   }
 
-  /** Takes the parser's present frame, which is MONITOR. An engine refuses it in a transaction. */
+  /** Routes MONITOR. An engine refuses it in a transaction. */
   routeMonitor(): void {
-    const { frameBuffer, frameStart, frameEnd, argumentCount } = this.#session.parser
-    if (argumentCount > 1 || this.#transactions.isOpen) {
-      this.#session.lane.forwardHere(frameBuffer, frameStart, frameEnd, 1)
+    if (this.#context.frame.argumentCount > 1 || this.#transactions.isOpen) {
+      this.#send()
       return
     }
     if (!this.#pin()) return
-    if (!this.monitors) this.#watch()
+    if (!this.monitors) this.#monitor()
     this.#reasons.add('monitors')
-    this.#forward()
+    this.#send()
   }
 
-  #watch(): void {
-    const { lane, services } = this.#session
-    const view = services.guard.monitors.watch({
-      now: () => services.clock.now(),
-      // A line cannot be put between the elements of a transaction.
+  #monitor(): void {
+    const { lane, deps } = this.#context
+    const view = deps.guard.monitors.watch({
+      now: () => deps.clock.now(),
+      // A line cannot stand between the elements of a transaction.
       tell: (line) => {
         const { state } = lane
         if (state.kind === 'pinned' && state.transaction !== 'open') state.stream.insert(line)
@@ -110,105 +116,104 @@ export class Pinning {
     lane.filterWith(view.filter, () => view.end())
   }
 
-  /** Takes the parser's present frame, a subcommand of CLIENT about tracking with these arguments. */
+  /** Routes a subcommand of CLIENT about tracking, with these arguments. */
   routeTracking(name: string, args: readonly string[]): void {
     if (!this.#pin()) return
     if (name === 'CLIENT|TRACKING' && redirectOf(args) !== undefined) this.#redirect(args)
     else {
       this.#note(name, args)
-      this.#forward()
+      this.#send()
     }
-    // Behind CLIENT CACHING the next command has to be the client's.
-    if (this.#reasons.size === 0) this.#lookWhetherFree()
+    // CLIENT CACHING applies to the next command, which therefore has to be the client's.
+    if (this.#reasons.size === 0) this.#unpinUnlessSubscribed()
   }
 
-  /** Others have what they track told here from now on. Nothing is owed. */
+  /** Pins the lane, so that the client can receive the invalidations of others. Only while no reply is pending. */
   becomeRedirectTarget(): Promise<number | undefined> {
     if (!this.#pin()) return Promise.resolve(undefined)
-    this.#reasons.add('told')
-    return this.#session.lane.number()
+    this.#reasons.add('redirectTarget')
+    return this.#context.lane.engineClientId()
   }
 
-  /** The engine gets its own number of the client that is named; that one is asked for it first. */
+  /** Sends CLIENT TRACKING with the engine's id of the target, for which the target is asked first. */
   #redirect(args: readonly string[]): void {
-    const { lane, parser } = this.#session
+    const { lane } = this.#context
     const redirected = this.#redirected
     this.#redirected = undefined
-    if (!redirected) {
-      parser.repeat()
-      this.#session.waitFor(this.#resolve(args))
-    } else if ('problem' in redirected) lane.replyAndPoison(redirected.problem)
+    if (!redirected) this.#context.retryWhen(this.#resolve(args))
+    else if ('problem' in redirected) this.#context.replyError(redirected.problem)
     else {
       if (lane.state.kind === 'pinned')
         lane.state.stream.filterPushes((push) => this.#redirects.inReply('broken', push))
       this.#note('CLIENT|TRACKING', args)
       const command = encodeCommand(['CLIENT', 'TRACKING', ...redirected.args])
-      lane.forwardHere(command, 0, command.length, 1)
+      lane.send(command, 0, command.length, 1)
     }
   }
 
   async #resolve(args: readonly string[]): Promise<void> {
-    this.#redirected = await this.#redirects.resolve(args, (id) => this.#session.reach.sibling(id))
+    this.#redirected = await this.#redirects.resolve(args, (id) => findSibling(this.#context, id))
   }
 
-  /** What is known of a command before it is answered. In a transaction nobody knows whether it will be carried out. */
+  /** Records what a command is going to change. In a transaction it may not run, so reasons are only added there. */
   #note(name: string, args: readonly string[]): void {
     const isOn = args[0]?.toUpperCase() === 'ON'
     switch (name) {
       case 'CLIENT|TRACKING':
         if (isOn) this.#target = redirectOf(args) ?? 0
-        this.#keep('tracks', isOn)
+        this.#setReason('tracks', isOn)
         return
       case 'CLIENT|NO-TOUCH':
-        this.#keep('spares', isOn)
+        this.#setReason('noTouch', isOn)
         return
       case 'CLIENT|GETREDIR':
-        this.#renameNext('number', name)
+        this.#translateNext('number', name)
         return
       case 'CLIENT|TRACKINGINFO':
-        this.#renameNext('facts', name)
+        this.#translateNext('facts', name)
     }
   }
 
-  #keep(reason: Reason, isOn: boolean): void {
+  #setReason(reason: Reason, isOn: boolean): void {
     if (isOn) this.#reasons.add(reason)
     else if (!this.#transactions.isOpen) this.#reasons.delete(reason)
   }
 
-  #renameNext(kind: 'number' | 'facts', name: 'CLIENT|GETREDIR' | 'CLIENT|TRACKINGINFO'): void {
-    const { lane } = this.#session
+  /** Translates the engine's id in the next reply of this kind. */
+  #translateNext(kind: 'number' | 'facts', name: 'CLIENT|GETREDIR' | 'CLIENT|TRACKINGINFO'): void {
+    const { lane } = this.#context
     if (this.#redirects.isEmpty || lane.state.kind !== 'pinned') return
-    const rename = (reply: Buffer): Buffer => this.#redirects.inReply(name, reply)
+    const translate = (reply: Buffer): Buffer => this.#redirects.inReply(name, reply)
     const { queue } = this.#transactions
-    if (queue) queue.changeNext(rename)
-    else lane.state.stream.filterNext(kind, rename)
+    if (queue) queue.changeNext(translate)
+    else lane.state.stream.filterNext(kind, translate)
   }
 
-  /** Lets the engine speak from now on. Answers false when the command is refused, or has to be taken again first. */
+  /** Pins the lane if it is not. False: the present command is taken again first. */
   #pin(): boolean {
-    const { lane } = this.#session
+    const { lane } = this.#context
     if (lane.state.kind === 'pinned') return true
-    if (!this.#session.quietOrLater()) return false
-    if (lane.isShared) lane.enterOwn('none')
+    if (!this.#context.quietOrRetry()) return false
+    if (lane.isShared) lane.enterDedicated('none')
     lane.pin()
     this.#reasons.clear()
     this.#isMuted = false
-    if (this.#session.outlet.replies === 'off') this.setReplies('OFF')
+    if (this.#context.outlet.replies === 'off') this.setReplies('OFF')
     this.#transactions.followPinned()
     return true
   }
 
-  #unpinIfFree(): void {
-    const { lane, outlet } = this.#session
+  #unpinWithoutReason(): void {
+    const { lane, outlet } = this.#context
     if (this.#reasons.size > 0) return
     lane.unpin()
     if (this.#isMuted) outlet.replies = 'off'
     this.#isMuted = false
   }
 
-  /** What CLIENT REPLY says (`ON`, `OFF` or `SKIP`), on a pinned lane. What is no reply comes all the same. */
+  /** Applies CLIENT REPLY (`ON`, `OFF` or `SKIP`) to a pinned lane. Messages that are no replies still pass. */
   setReplies(word: string): void {
-    const { lane, outlet } = this.#session
+    const { lane, outlet } = this.#context
     if (lane.state.kind !== 'pinned') return
     if (word === 'SKIP') {
       lane.state.stream.skipReply(true)
@@ -219,17 +224,16 @@ export class Pinning {
     lane.state.stream.muteReplies(this.#isMuted)
   }
 
-  #forward(): void {
-    const { frameBuffer, frameStart, frameEnd } = this.#session.parser
-    const { lane } = this.#session
-    lane.forwardHere(frameBuffer, frameStart, frameEnd, 1)
+  #send(): void {
+    const { frameBuffer, frameStart, frameEnd } = this.#context.frame
+    this.#context.lane.send(frameBuffer, frameStart, frameEnd, 1)
   }
 
-  /** In a transaction nothing can be looked up. */
-  #lookWhetherFree(): void {
-    const { lane } = this.#session
+  /** Unpins the lane if nothing is subscribed. In a transaction the engine cannot be asked. */
+  #unpinUnlessSubscribed(): void {
+    const { lane } = this.#context
     if (lane.state.kind !== 'pinned' || this.#transactions.isOpen) return
     const counted = lane.state.stream.subscriptions()
-    this.#session.waitFor(counted.then((subscriptions) => (subscriptions === 0 ? this.#unpinIfFree() : undefined)))
+    this.#context.waitFor(counted.then((count) => (count === 0 ? this.#unpinWithoutReason() : undefined)))
   }
 }

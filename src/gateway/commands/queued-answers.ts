@@ -1,110 +1,138 @@
-import { encodeCommand, encodeSimple } from '../resp/encode.js'
-import { fillTransactionReply, type Place } from './transaction-reply.js'
+import { elementsOf } from '../resp/elements.js'
+import { encodeArray, encodeCommand, encodeSimple } from '../resp/encode.js'
+
+/** What the gateway does to the reply to EXEC at the engine's element number `at`. */
+export type Place =
+  /** Inserts a reply of the gateway before that element. `answer` runs the command, after the transaction. */
+  | { readonly kind: 'insert'; readonly at: number; readonly answer: () => Buffer | Promise<Buffer> }
+  /** The same, and removes that element, which was a placeholder. */
+  | { readonly kind: 'replace'; readonly at: number; readonly answer: () => Buffer | Promise<Buffer> }
+  /** Changes that element. */
+  | { readonly kind: 'change'; readonly at: number; readonly change: (element: Buffer) => Buffer }
+
+/**
+ * Merges the gateway's replies into the engine's reply to EXEC, in the order of the commands. A reply that is no array
+ * stays as it is: the transaction did not run, so the gateway's commands do not run either.
+ */
+export async function fillTransactionReply(reply: Buffer, places: readonly Place[]): Promise<Buffer> {
+  const elements = elementsOf(reply)
+  if (!elements) return reply
+  const filled: Buffer[] = []
+  let next = 0
+  for (const place of places) {
+    for (const element of elements.slice(next, place.at)) filled.push(element)
+    next = place.at
+    if (place.kind !== 'change') filled.push(await place.answer())
+    else filled.push(...elements.slice(next, next + 1).map(place.change))
+    if (place.kind !== 'insert') next++
+  }
+  return encodeArray([...filled, ...elements.slice(next)])
+}
 
 const QUEUED = encodeSimple('QUEUED')
-/** What every user may send, and what changes nothing: it is queued in place of a command of ours. */
+/** Queued in the engine in place of a command of the gateway: every user may send it, and it changes nothing. */
 const PLACEHOLDER = encodeCommand(['HELLO'])
-/** Nobody needs more of them in one transaction, and each takes memory until EXEC. */
+/** Places in one transaction; each takes memory until EXEC. */
 const MOST_PLACES = 10_000
 
-/** What queueing needs of the client's lane. */
+/** The client's lane, as queueing needs it. */
 export interface QueueingLane {
-  /** Replies that have come, and that are owed: what was sent, and those of our own answers that had to wait. */
+  /** Replies that arrived, and that are pending. Replies of the gateway count in both. */
   readonly answered: number
-  readonly owed: number
-  /** Whether nothing can be put among the replies. */
+  readonly pendingReplies: number
+  /** Whether the gateway cannot insert replies of its own. */
   readonly isPinned: boolean
   reply(bytes: Buffer): void
-  forwardHere(bytes: Buffer, start: number, end: number, count: number): void
+  send(bytes: Buffer, start: number, end: number, count: number): void
 }
 
 /**
  * The commands of an open transaction that the gateway answers itself, or whose reply it changes. They are queued like
  * the others and take their places in the reply to EXEC.
  *
- * A place is told by the number of commands that the engine has queued before it. That is what was sent since MULTI,
- * less what the engine answers at once: an error there makes EXEC fail as a whole, so only nested commands of
- * transactions have to be left out.
+ * A place is the number of commands that the engine has queued before it: everything sent since MULTI, less what the
+ * engine answers at once. Errors that it answers at once need no care, because EXEC fails as a whole then; only nested
+ * MULTI and WATCH have to be subtracted.
  *
- * Where replies are not counted, `+QUEUED` cannot be put among them either. There the engine is sent a command that only
- * holds the place.
+ * On a pinned lane replies are not counted, and the gateway cannot insert `+QUEUED`. There the engine gets a placeholder
+ * command for each command of the gateway.
  */
 export class QueuedAnswers {
-  /** An answer said that the connection ends once the client has it. */
+  /** The connection closes when the client has the reply to EXEC. */
   endsConnection = false
   readonly #lane: QueueingLane
   readonly #places: Place[] = []
-  /** How many of them the engine knows nothing of. */
-  #ownPlaces = 0
+  /** Places that have no command in the engine's queue. */
+  #insertedPlaces = 0
   /** Replies on the lane that belong to no command in the engine's queue. */
   #others: number
   #isUncounted = false
 
-  /** MULTI is sent next. */
+  /** Create it before MULTI is sent. */
   constructor(lane: QueueingLane) {
     this.#lane = lane
-    this.#others = this.#taken + 1
+    this.#others = this.#sent + 1
   }
 
-  /** Whether EXEC can be left to the engine. */
+  /** Whether the reply to EXEC can pass unchanged. */
   get isEmpty(): boolean {
     return this.#places.length === 0
   }
 
   /** Commands that wait for EXEC, as far as replies are counted. */
   get length(): number {
-    return Math.max(0, this.#queued) + this.#ownPlaces
+    return Math.max(0, this.#queued) + this.#insertedPlaces
   }
 
-  /** Whether there are so many of these commands that no further one may be queued. */
+  /** Whether no further command of the gateway may be queued. */
   get isFull(): boolean {
     return this.#places.length >= MOST_PLACES
   }
 
-  /** Whether places can no longer be told: something else is going to come between the elements. */
+  /** Whether places are unknown, because other messages come between the elements. */
   get isUncounted(): boolean {
     return this.#isUncounted
   }
 
-  /** From now on places cannot be told. */
+  /** Places are unknown from now on. */
   loseCount(): void {
     this.#isUncounted = true
   }
 
-  /** Queues a command that is answered by `answer`, once the transaction has been carried out. */
+  /** Queues a command that `answer` runs after the transaction. */
   add(answer: () => Buffer | Promise<Buffer>): void {
     if (this.#lane.isPinned) {
-      this.#places.push({ kind: 'instead', at: this.#queued, answer })
-      this.#lane.forwardHere(PLACEHOLDER, 0, PLACEHOLDER.length, 1)
+      this.#places.push({ kind: 'replace', at: this.#queued, answer })
+      this.#lane.send(PLACEHOLDER, 0, PLACEHOLDER.length, 1)
       return
     }
-    this.#places.push({ kind: 'own', at: this.#queued, answer })
-    this.#ownPlaces++
-    const before = this.#taken
+    this.#places.push({ kind: 'insert', at: this.#queued, answer })
+    this.#insertedPlaces++
+    const before = this.#sent
     this.#lane.reply(QUEUED)
-    this.#others += this.#taken - before
+    this.#others += this.#sent - before
   }
 
-  /** The command that is sent next is queued by the engine, and its reply goes through `change`. */
+  /** The engine queues the command that is sent next, and its reply passes through `change`. */
   changeNext(change: (reply: Buffer) => Buffer): void {
-    this.#places.push({ kind: 'changed', at: this.#queued, change })
+    this.#places.push({ kind: 'change', at: this.#queued, change })
   }
 
-  /** The command that is sent next is answered by the engine at once. */
+  /** The engine answers the command that is sent next at once. */
   leaveOutNext(): void {
     this.#others++
   }
 
-  /** Puts the answers into the engine's reply to EXEC. */
+  /** Merges the answers into the engine's reply to EXEC. */
   fill(reply: Buffer): Promise<Buffer> {
     return fillTransactionReply(reply, this.#places)
   }
 
-  get #taken(): number {
-    return this.#lane.answered + this.#lane.owed
+  get #sent(): number {
+    return this.#lane.answered + this.#lane.pendingReplies
   }
 
   get #queued(): number {
-    return this.#taken - this.#others
+    return this.#sent - this.#others
   }
 }

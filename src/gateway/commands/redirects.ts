@@ -1,61 +1,62 @@
 import { encodeError } from '../resp/encode.js'
 import { wholeNumber } from '../resp/whole-number.js'
-import type { ListedClient } from './session-commands.js'
+import type { ListedClient } from './command-context.js'
 
-/** CLIENT TRACKING as the engine gets it, or the error that the client gets. */
+/** CLIENT TRACKING as it is sent to the engine, or the error that the client gets. */
 export type Redirected = { readonly args: readonly string[] } | { readonly problem: Buffer }
 
-/** No client has this number, and the engine says so. */
-const NOBODY = '0'
+/** No client has this id, and the engine answers so. */
+const NO_CLIENT_ID = '0'
 const BLOCKED = encodeError('ERR The client you want redirect to waits in a blocking command')
-/** Arguments of CLIENT TRACKING that take the next one with them. */
-const PAIRED = new Set(['REDIRECT', 'PREFIX'])
+/** Arguments of CLIENT TRACKING that are followed by a value. */
+const WITH_VALUE = new Set(['REDIRECT', 'PREFIX'])
 
-/** Where the engine tells its number of a client: in its replies to GETREDIR and TRACKINGINFO, and when that has gone. */
-const NUMBERS = {
+/** Where the engine's replies to GETREDIR and TRACKINGINFO, and its push that a target is gone, name a client's id. */
+const ID_PATTERNS = {
   'CLIENT|GETREDIR': /^(:)(\d+)(?=\r\n$)/,
   'CLIENT|TRACKINGINFO': /(\$8\r\nredirect\r\n:)(\d+)(?=\r\n)/,
   broken: /^(>2\r\n\$21\r\ntracking-redir-broken\r\n:)(\d+)(?=\r\n$)/,
 } as const
 
-/** The client whose number CLIENT TRACKING names; undefined when it names none that is a number. */
+/** The id of the client that CLIENT TRACKING redirects to; undefined when it names none, or no number. */
 export function redirectOf(args: readonly string[]): number | undefined {
   const [position] = positionsIn(args)
   return position === undefined ? undefined : wholeNumber(args[position] ?? '')
 }
 
 /**
- * Clients know each other by the gateway's numbers, the engine knows their connections by its own. Of one client that
- * tracks: the clients that it has named, by both.
+ * Translates client ids in CLIENT TRACKING REDIRECT. Clients know each other by ids of the gateway, the engine knows
+ * their connections by its own. This holds both ids of every client that one tracking client has redirected to.
  */
 export class Redirects {
-  readonly #clients = new Map<number, number>()
+  /** From the engine's id to the gateway's. */
+  readonly #clientIds = new Map<number, number>()
 
-  /** Whether it has named none. */
+  /** Whether the client has redirected to none. */
   get isEmpty(): boolean {
-    return this.#clients.size === 0
+    return this.#clientIds.size === 0
   }
 
-  /** Puts the engine's numbers in place of those of clients. `find` finds a client by its number. */
+  /** Replaces ids of clients by those of the engine. `find` finds a client by its id. */
   async resolve(args: readonly string[], find: (id: number) => ListedClient | undefined): Promise<Redirected> {
     const resolved = [...args]
     for (const position of positionsIn(args)) {
       const id = wholeNumber(args[position] ?? '')
       if (id === undefined) continue
-      const target = find(id)
-      if (target && !target.reach.mayBecomeRedirectTarget) return { problem: BLOCKED }
-      const number = await target?.reach.becomeRedirectTarget()
-      if (number !== undefined) this.#clients.set(number, id)
-      resolved[position] = number === undefined ? NOBODY : String(number)
+      const control = find(id)?.control
+      if (control && !control.mayBecomeRedirectTarget) return { problem: BLOCKED }
+      const engineId = await control?.becomeRedirectTarget()
+      if (engineId !== undefined) this.#clientIds.set(engineId, id)
+      resolved[position] = engineId === undefined ? NO_CLIENT_ID : String(engineId)
     }
     return { args: resolved }
   }
 
-  /** Puts the number of a client in place of the engine's, where it stands in this kind of reply. */
-  inReply(kind: keyof typeof NUMBERS, reply: Buffer): Buffer {
+  /** Replaces the engine's id by that of the client in a reply of this kind. */
+  inReply(kind: keyof typeof ID_PATTERNS, reply: Buffer): Buffer {
     const text = reply.toString('latin1')
-    const renamed = text.replace(NUMBERS[kind], (_, head: string, number: string) => {
-      return `${head}${this.#clients.get(Number(number)) ?? number}`
+    const renamed = text.replace(ID_PATTERNS[kind], (_, head: string, engineId: string) => {
+      return `${head}${this.#clientIds.get(Number(engineId)) ?? engineId}`
     })
     return Buffer.from(renamed, 'latin1')
   }
@@ -65,7 +66,7 @@ function positionsIn(args: readonly string[]): readonly number[] {
   const positions: number[] = []
   for (let at = 1; at < args.length; at++) {
     const word = args[at]?.toUpperCase() ?? ''
-    if (!PAIRED.has(word)) continue
+    if (!WITH_VALUE.has(word)) continue
     at++
     if (word === 'REDIRECT' && at < args.length) positions.push(at)
   }

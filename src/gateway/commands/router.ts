@@ -1,26 +1,27 @@
 import { unreachable } from '../../base/index.js'
-import type { Session } from '../client/session.js'
+import type { PauseHold } from '../client/pause-hold.js'
 import { DISCARD } from '../engine/reply-sink.js'
 import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
 import { frameArguments } from '../resp/frame-arguments.js'
+import { copied } from '../resp/lent-memory.js'
 import { administer } from './administer.js'
+import type { CommandContext } from './command-context.js'
 import { bareContainer, findSubcommand, type KnownCommand, type ServedCommand } from './command-table.js'
 import { Login } from './login.js'
-import { arityProblem } from './own-arity.js'
-import { hasTooManyArguments, tooManyArguments } from './permits.js'
+import { hasTooManyArguments, type Permits, tooManyArguments } from './permits.js'
 import { Pinning } from './pinning.js'
 import type { QueuedAnswers } from './queued-answers.js'
+import { arityProblem, notForSubscribers, refusalOf, subcommandRefusal, wrongArity } from './refusals.js'
 import { forEngine, SCRIPT_ARGUMENTS } from './script-flags.js'
-import { answerSessionCommand, notForSubscribers, type SessionAnswer, wrongArity } from './session-commands.js'
+import { answerSessionCommand, type SessionAnswer } from './session-commands.js'
 import { NOT_IN_TRANSACTION, Transactions } from './transactions.js'
-import { refusalOf, subcommandRefusal } from './unknown-command.js'
 
 const LOGIN_COMMANDS = new Set(['AUTH', 'HELLO', 'QUIT', 'RESET'])
-/** What they do may only happen once everything before them has. */
-const REACHES_OTHERS = new Set(['CLIENT|KILL', 'CLIENT|UNBLOCK'])
-/** What is asked about every client of the database. */
-const LOOKS_AT_ALL = new Set(['CLIENT|LIST', ...REACHES_OTHERS])
-/** How much more work a command is that is not simply passed on, and one that looks at every client. */
+/** They affect other clients, so they wait until every command before them was answered. */
+const AFFECTS_OTHERS = new Set(['CLIENT|KILL', 'CLIENT|UNBLOCK'])
+/** They look at every client of the database. */
+const LOOKS_AT_ALL = new Set(['CLIENT|LIST', ...AFFECTS_OTHERS])
+/** Effort of a command that is not simply passed on, and of one that looks at every client, in commands that are. */
 const EFFORT_OF_ROUTING = 4
 const EFFORT_OF_ALL = 64
 const ARGUMENTS_PER_EFFORT = 64
@@ -30,111 +31,116 @@ const TOO_MANY_QUEUED = encodeError('ERR too many commands about connections and
 const SYNTAX_ERROR = encodeError('ERR syntax error')
 const OK = encodeSimple('OK')
 const PING = encodeCommand(['PING'])
-/** No error repeats more of a command. */
+/** The part of a command that an error repeats. */
 const MOST_SHOWN_WORDS = 48
 const MOST_SHOWN_BYTES = 512
-/** What an HTTP request begins with: a browser was lured into talking to this port. */
+/** An HTTP request starts with these: a web page makes a browser talk to this port. */
 const HTTP_WORDS = new Set(['POST', 'HOST:'])
 
-/** Decides about every command that is not simply passed on: what it does to the connection, and who answers it. */
+/** Routes every command that is not simply passed on: decides what it does to the connection, and who answers it. */
 export class CommandRouter {
-  readonly #session: Session
+  readonly #context: CommandContext
+  readonly #permits: Permits
+  readonly #hold: PauseHold
   readonly #login: Login
   readonly #transactions: Transactions
   readonly #pinning: Pinning
 
-  constructor(session: Session) {
-    this.#session = session
-    this.#login = new Login(session)
-    this.#transactions = new Transactions(session)
-    this.#pinning = new Pinning(session, this.#transactions)
+  constructor(context: CommandContext, permits: Permits, hold: PauseHold) {
+    this.#context = context
+    this.#permits = permits
+    this.#hold = hold
+    this.#login = new Login(context)
+    this.#transactions = new Transactions(context, hold)
+    this.#pinning = new Pinning(context, this.#transactions)
   }
 
-  /** The connection's state as CLIENT LIST tells it: see `SessionFacts`. */
+  /** The connection's state in CLIENT LIST: see `SessionFacts`. */
   get clientState(): { readonly flags: string; readonly queued: number; readonly redirect: number } {
     const { queue } = this.#transactions
-    const { blocked, kind } = this.#session
+    const { blocked, kind } = this.#context
     const letters = [
       this.#pinning.monitors ? 'O' : '',
       kind === 'pubsub' ? 'P' : '',
       queue ? 'x' : '',
       blocked > 0 ? 'b' : '',
       this.#pinning.tracks ? 't' : '',
-      this.#pinning.spares ? 'T' : '',
+      this.#pinning.noTouch ? 'T' : '',
     ]
-    return { flags: letters.join('') || 'N', queued: queue?.length ?? -1, redirect: this.#pinning.target }
+    return { flags: letters.join('') || 'N', queued: queue?.length ?? -1, redirect: this.#pinning.redirectId }
   }
 
-  /** See `Reach`. Nothing is owed. */
+  /** See `SiblingControl`. Only while no reply is pending. */
   becomeRedirectTarget(): Promise<number | undefined> {
     return this.#pinning.becomeRedirectTarget()
   }
 
-  /** Takes the parser's present frame, whose row in the command table is `command`. */
+  /** Routes the present command, whose row in the command table is `command`. */
   route(command: KnownCommand | undefined): void {
-    const { user, lane, parser } = this.#session
-    this.#session.flow.toil(EFFORT_OF_ROUTING + parser.argumentCount / ARGUMENTS_PER_EFFORT)
-    if (command && hasTooManyArguments(command, parser.argumentCount)) {
-      this.#session.refuse(tooManyArguments())
+    const context = this.#context
+    const { argumentCount } = context.frame
+    context.addEffort(EFFORT_OF_ROUTING + argumentCount / ARGUMENTS_PER_EFFORT)
+    if (command && hasTooManyArguments(command, argumentCount)) {
+      context.refuse(tooManyArguments())
       return
     }
     if (command && LOGIN_COMMANDS.has(command.name)) {
       this.#toLogin(command.name)
       return
     }
-    if (!user) {
-      HTTP_WORDS.has(this.#name()) ? this.#session.cut() : lane.reply(NOT_LOGGED_IN)
+    if (!context.user) {
+      HTTP_WORDS.has(this.#name()) ? context.cut() : context.reply(NOT_LOGGED_IN)
       return
     }
     if (command?.allowed && command.state === 'container') this.#routeSubcommand(command)
     else if (command?.allowed) this.#routeAllowed(command)
-    else this.#session.refuse(refusalOf(command, this.#firstWords()))
+    else context.refuse(refusalOf(command, this.#firstWords()))
   }
 
   #toLogin(name: string): void {
-    const { lane } = this.#session
-    const problem = arityProblem(name, this.#session.parser.argumentCount)
-    if (problem !== undefined) lane.replyAndPoison(encodeError(`ERR ${problem}`))
+    const context = this.#context
+    const problem = arityProblem(name, context.frame.argumentCount)
+    if (problem !== undefined) context.replyError(encodeError(`ERR ${problem}`))
     else if (name === 'QUIT' || name === 'RESET') this.#toLoginWhenQuiet(name)
-    else if (this.#session.isPlainSubscriber) lane.reply(notForSubscribers(name))
+    else if (context.isPlainSubscriber) context.reply(notForSubscribers(name))
     else if (this.#transactions.queue) this.#queueLogin(name, this.#transactions.queue)
     else this.#toLoginWhenQuiet(name)
   }
 
   #queueLogin(name: string, queue: QueuedAnswers): void {
     const isQueued = name === 'HELLO' && !this.#refuses(name) && this.#login.queueHello(queue, this.#arguments(1))
-    if (!isQueued) this.#session.lane.replyAndPoison(NOT_IN_TRANSACTION)
+    if (!isQueued) this.#context.replyError(NOT_IN_TRANSACTION)
   }
 
   #toLoginWhenQuiet(name: string): void {
-    if (!this.#isSettledOrLater()) return
+    if (!this.#settledOrRetry()) return
     this.#login.answer(name, this.#arguments(1))
   }
 
   #routeSubcommand(container: ServedCommand): void {
-    const { lane } = this.#session
+    const context = this.#context
     const [subcommand] = this.#arguments(1)
     if (subcommand !== undefined) {
       const row = findSubcommand(container.name, subcommand)
-      this.#session.profile.lastCommand = row?.name
+      context.profile.lastCommand = row?.name
       if (row?.allowed) this.#routeAllowed(row)
-      else this.#session.refuse(subcommandRefusal(row, container.name, subcommand))
+      else context.refuse(subcommandRefusal(row, container.name, subcommand))
       return
     }
     const bare = bareContainer(container)
     if (bare) this.#routeAllowed(bare)
-    else lane.replyAndPoison(wrongArity(container.name.toLowerCase()))
+    else context.replyError(wrongArity(container.name.toLowerCase()))
   }
 
   #routeAllowed(command: ServedCommand): void {
     const isForEngine = command.state !== 'session' && command.state !== 'managed'
-    if (isForEngine && !this.#session.permits.admit(command)) return
-    if (isForEngine && this.#transactions.isOpen) this.#session.hold.note(command)
+    if (isForEngine && !this.#permits.admit(command)) return
+    if (isForEngine && this.#transactions.isOpen) this.#hold.note(command)
     switch (command.state) {
       case 'stateless':
       case 'container':
         if (command.effect === 'script') this.#forwardScript(command.name)
-        else if (command.name.startsWith('SCRIPT|')) this.#session.lane.forward(...this.#frameFor(command.name), 1)
+        else if (command.name.startsWith('SCRIPT|')) this.#context.lane.forward(...this.#frameFor(command.name), 1)
         else this.#forward()
         return
       case 'session':
@@ -168,103 +174,91 @@ export class CommandRouter {
     }
   }
 
-  /** Answers a command about the connection; in a transaction when its turn comes. */
+  /** Answers a command about the connection; in a transaction at EXEC. */
   #answer({ name }: ServedCommand): void {
-    const session = this.#session
+    const context = this.#context
     if (this.#refuses(name)) return
     const args = this.#arguments(name.includes('|') ? 2 : 1)
     const queue = this.#transactions.queue
     if (name === 'CLIENT|REPLY') {
-      queue ? session.lane.replyAndPoison(NOT_IN_TRANSACTION) : this.#setReplies(args)
+      queue ? context.replyError(NOT_IN_TRANSACTION) : this.#setReplies(args)
       return
     }
     if (queue) {
       queue.add(() => {
-        const { reply, ends } = this.#answerNow(name, args)
+        const { reply, ends } = answerSessionCommand(context, name, args)
         if (ends) queue.endsConnection = true
         return reply
       })
       return
     }
-    if (REACHES_OTHERS.has(name) && !session.quietOrLater()) return
-    if (LOOKS_AT_ALL.has(name)) session.flow.toil(EFFORT_OF_ALL)
-    const { reply, ends } = this.#answerNow(name, args)
-    if (Buffer.isBuffer(reply)) session.lane.reply(reply)
-    else session.waitFor(reply.then((bytes) => session.lane.reply(bytes)))
-    if (ends) session.hangUp()
+    if (AFFECTS_OTHERS.has(name) && !context.quietOrRetry()) return
+    if (LOOKS_AT_ALL.has(name)) context.addEffort(EFFORT_OF_ALL)
+    const { reply, ends }: SessionAnswer = answerSessionCommand(context, name, args)
+    if (Buffer.isBuffer(reply)) context.reply(reply)
+    else context.waitFor(reply.then((bytes) => context.reply(bytes)))
+    if (ends) context.hangUp()
   }
 
-  #answerNow(name: string, args: readonly string[]): SessionAnswer {
-    const session = this.#session
-    const { siblings: all, guard } = session.services
-    const { pause } = guard
-    const { frameStart, frameEnd } = session.parser
-    const commandBytes = frameEnd - frameStart
-    const isUser = (user: string): boolean => Object.hasOwn(guard.database.userMarks ?? {}, user)
-    return answerSessionCommand(
-      { self: session, commandBytes, protocol: session.protocol, all, isUser, pause },
-      name,
-      args,
-    )
-  }
-
-  /** Whether a command that no engine answers cannot be answered now; the client has been told why. */
+  /** Refuses a command of the gateway that cannot be answered now. @returns whether it did. */
   #refuses(name: string): boolean {
-    const { lane, parser, isPlainSubscriber } = this.#session
+    const context = this.#context
     const { queue } = this.#transactions
-    const problem = arityProblem(name, parser.argumentCount)
-    if (problem !== undefined) lane.replyAndPoison(encodeError(`ERR ${problem}`))
-    else if (isPlainSubscriber) lane.reply(notForSubscribers(name))
-    else if (queue?.isFull) lane.replyAndPoison(TOO_MANY_QUEUED)
-    else if (queue?.isUncounted) lane.replyAndPoison(UNCOUNTED)
+    const problem = arityProblem(name, context.frame.argumentCount)
+    if (problem !== undefined) context.replyError(encodeError(`ERR ${problem}`))
+    else if (context.isPlainSubscriber) context.reply(notForSubscribers(name))
+    else if (queue?.isFull) context.replyError(TOO_MANY_QUEUED)
+    else if (queue?.isUncounted) context.replyError(UNCOUNTED)
     else return false
     return true
   }
 
-  /** What is owed is still sent, or not sent, as it was before. */
+  /** CLIENT REPLY waits for pending replies: they are sent, or not, as before. */
   #setReplies(args: readonly string[]): void {
-    const session = this.#session
+    const context = this.#context
+    const { outlet } = context
     const word = args[0]?.toUpperCase() ?? ''
     if (!/^(ON|OFF|SKIP)$/.test(word)) {
-      session.lane.reply(SYNTAX_ERROR)
+      context.reply(SYNTAX_ERROR)
       return
     }
-    if (!this.#isSettledOrLater()) return
-    if (session.lane.isPinned) this.#pinning.setReplies(word)
-    else if (word === 'SKIP') session.skipReply()
-    else session.setReplies(word === 'ON')
-    if (word === 'ON') session.lane.reply(OK)
+    if (!this.#settledOrRetry()) return
+    if (context.lane.isPinned) this.#pinning.setReplies(word)
+    else if (word !== 'SKIP') outlet.replies = word === 'ON' ? 'on' : 'off'
+    else if (outlet.replies !== 'off') outlet.replies = 'skip'
+    if (word === 'ON') context.reply(OK)
   }
 
-  /** Answers a command about the database itself or its engine; in a transaction when its turn comes. */
+  /** Answers a command about the database or its engine; in a transaction at EXEC. */
   #administer({ name, state }: ServedCommand): void {
-    const { lane, protocol, services, user = '', remoteAddress: address = '' } = this.#session
+    const context = this.#context
+    const { protocol, deps, user = '', remoteAddress: address = '' } = context
     if (this.#refuses(name)) return
     const queue = this.#transactions.queue
-    // What an engine tells of itself includes what this client sent before.
-    if (state === 'observed' && !queue && !this.#isSettledOrLater()) return
-    const { databaseId } = services.guard.database
+    // The reply about the engine has to reflect the commands that this client sent before.
+    if (state === 'observed' && !queue && !this.#settledOrRetry()) return
+    const { databaseId } = deps.guard.database
     const request = { databaseId, user, address, name, args: this.#arguments(name.includes('|') ? 2 : 1) }
-    const answer = (): Promise<Buffer> => administer(services, request, protocol, services.guard.clientCounts)
+    const answer = (): Promise<Buffer> => administer(deps, request, protocol, deps.guard.clientCounts)
     if (queue) queue.add(answer)
-    else this.#session.waitFor(answer().then((reply) => lane.reply(reply)))
+    else context.waitFor(answer().then((reply) => context.reply(reply)))
   }
 
-  /** Whether every reply has arrived, on a pinned lane too. If not, the present command is taken again once that is so. */
-  #isSettledOrLater(): boolean {
-    return this.#session.quietOrLater() && this.#pinning.settledOrLater()
+  /** Whether no reply is pending, on a pinned lane too. If one is, the present command is taken again afterwards. */
+  #settledOrRetry(): boolean {
+    return this.#context.quietOrRetry() && this.#pinning.settledOrRetry()
   }
 
   #forwardScript(name: string): void {
-    const { lane, services } = this.#session
+    const { lane, deps } = this.#context
     lane.returnToShared()
     this.#transactions.noteScript()
-    lane.forwardWatched(...this.#frameFor(name), 'script', services.guard.scripts.begin())
+    lane.sendWatched(...this.#frameFor(name), 'script', deps.guard.scripts.begin())
   }
 
-  /** The present frame, or what the engine is sent in its place. */
+  /** The present frame, or the command that the engine gets in its place. */
   #frameFor(name: string): [bytes: Buffer, start: number, end: number] {
-    const { frameBuffer, frameStart, frameEnd, argumentCount } = this.#session.parser
+    const { frameBuffer, frameStart, frameEnd, argumentCount } = this.#context.frame
     const first = frameArguments(frameBuffer, frameStart, Math.min(argumentCount, SCRIPT_ARGUMENTS))
     if (!forEngine(name, first)) return [frameBuffer, frameStart, frameEnd]
     const all = frameArguments(frameBuffer, frameStart, argumentCount)
@@ -273,22 +267,24 @@ export class CommandRouter {
   }
 
   #forwardBlocking(name: string): void {
-    const { lane } = this.#session
-    if (lane.state.kind === 'shared') {
-      if (!this.#session.quietOrLater()) return
-      lane.enterOwn('none')
+    const context = this.#context
+    const { lane } = context
+    if (lane.isShared) {
+      if (!context.quietOrRetry()) return
+      lane.enterDedicated('none')
     }
-    if (name.startsWith('WAIT') && lane.state.kind === 'own' && lane.state.transaction !== 'open') {
-      // The engine waits for what was written before the last command of the connection, and this one may be fresh.
+    if (name.startsWith('WAIT') && lane.state.kind === 'dedicated' && lane.state.transaction !== 'open') {
+      // WAIT covers writes before the last command of its connection, and a new connection has had none.
       lane.state.link.send(DISCARD, PING, 0, PING.length, 1)
     }
-    const { meter } = this.#session.services.guard
+    const { meter } = context.deps.guard
     meter.holds++
-    this.#session.blocked++
-    this.#forwardWatched(() => {
+    context.blocked++
+    const { frameBuffer, frameStart, frameEnd } = context.frame
+    lane.sendWatched(frameBuffer, frameStart, frameEnd, 'event', () => {
       meter.holds--
-      this.#session.blocked--
-      meter.lastActivityAtMs = this.#session.services.clock.now()
+      context.blocked--
+      meter.lastActivityAtMs = context.deps.clock.now()
     })
   }
 
@@ -302,32 +298,44 @@ export class CommandRouter {
   }
 
   #forward(): void {
-    const { frameBuffer, frameStart, frameEnd } = this.#session.parser
-    this.#session.lane.forward(frameBuffer, frameStart, frameEnd, 1)
-  }
-
-  #forwardWatched(settled: () => void): void {
-    const { frameBuffer, frameStart, frameEnd } = this.#session.parser
-    this.#session.lane.forwardWatched(frameBuffer, frameStart, frameEnd, 'event', settled)
+    const { frameBuffer, frameStart, frameEnd } = this.#context.frame
+    this.#context.lane.forward(frameBuffer, frameStart, frameEnd, 1)
   }
 
   #name(): string {
-    const { frameBuffer, nameStart, nameEnd } = this.#session.parser
+    const { frameBuffer, nameStart, nameEnd } = this.#context.frame
     return frameBuffer.toString('utf8', nameStart, Math.min(nameEnd, nameStart + 128)).toUpperCase()
   }
 
-  /** As many words as an error repeats. */
+  /** The words that an error repeats. */
   #firstWords(): readonly string[] {
-    const { frameBuffer, frameStart, argumentCount } = this.#session.parser
+    const { frameBuffer, frameStart, argumentCount } = this.#context.frame
     return frameArguments(frameBuffer, frameStart, Math.min(argumentCount, MOST_SHOWN_WORDS)).map((word) =>
       word.toString('utf8', 0, MOST_SHOWN_BYTES),
     )
   }
 
   #arguments(from: number): readonly string[] {
-    const { frameBuffer, frameStart, argumentCount } = this.#session.parser
+    const { frameBuffer, frameStart, argumentCount } = this.#context.frame
     return frameArguments(frameBuffer, frameStart, argumentCount)
       .slice(from)
       .map((arg) => arg.toString())
   }
+}
+
+/** Commands that clients may send before login. */
+const BEFORE_LOGIN = new Set(['AUTH', 'HELLO', 'RESET', 'QUIT'])
+/** Words of a command that are read for MONITOR, which identifies its lines by their beginning. */
+const MOST_MONITORED_WORDS = 256
+
+/** Shows the present command, which was sent or answered, to clients that MONITOR the database. */
+export function monitorCommand(context: CommandContext, command: KnownCommand | undefined): void {
+  const { frame, user, deps, profile } = context
+  if (context.willRetry || !command?.allowed || (user === undefined && !BEFORE_LOGIN.has(command.name))) return
+  const { frameBuffer, frameStart, frameEnd, argumentCount } = frame
+  const bytes = copied(frameBuffer.subarray(frameStart, frameEnd))
+  const words = frameArguments(bytes, 0, Math.min(argumentCount, MOST_MONITORED_WORDS))
+  const row = command.state === 'container' ? findSubcommand(command.name, words[1]?.toString() ?? '') : command
+  const sent = row === undefined && argumentCount === 1 ? command : row
+  if (sent?.allowed) deps.guard.monitors.note({ row: sent, words, address: profile.address, isWhole: true })
 }

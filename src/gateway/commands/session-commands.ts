@@ -1,6 +1,5 @@
-import { type ClientProfile, setInfo, setName } from '../client/profile.js'
-import type { DataUser } from '../deps.js'
-import { type CommandPause, LONGEST_PAUSE_MS } from '../limits/command-pause.js'
+import { setInfo, setName } from '../client/profile.js'
+import { LONGEST_PAUSE_MS } from '../limits/command-pause.js'
 import {
   encodeArray,
   encodeBulk,
@@ -12,39 +11,10 @@ import {
   encodeVerbatim,
 } from '../resp/encode.js'
 import { wholeNumber } from '../resp/whole-number.js'
-import { type ClientFilter, killFilter, listFilter } from './client-filter.js'
-import { wrongArityText } from './own-arity.js'
-import type { Reach } from './reach.js'
-import { selectReply } from './select-database.js'
+import { type CommandContext, type ListedClient, maySee } from './command-context.js'
+import { arityProblem } from './refusals.js'
 
-/** A client as other clients of the database see it. */
-export interface ListedClient {
-  readonly profile: ClientProfile
-  readonly user: DataUser | undefined
-  readonly kind: 'normal' | 'pubsub'
-  /** Its line of CLIENT LIST; of a command that is being answered so many bytes are held. */
-  describe(commandBytes?: number): string
-  /** Ends its connection at once. */
-  cut(): void
-  /** Ends its connection once what is written has gone out. */
-  hangUp(): void
-  readonly reach: Pick<Reach, 'becomeRedirectTarget' | 'mayBecomeRedirectTarget' | 'unblock'>
-}
-
-/** What the commands below need of a session. */
-export interface CommandContext {
-  readonly self: ListedClient
-  /** Length of the command, which counts as held for the client that sends it. */
-  readonly commandBytes: number
-  readonly protocol: 2 | 3
-  /** Every client of the database, the one that asks included. */
-  readonly all: () => Iterable<ListedClient>
-  /** Whether the database has a user of this name. */
-  readonly isUser: (name: string) => boolean
-  readonly pause: CommandPause
-}
-
-/** What a session command is answered with; `ends`: the client that asks is among those that it disconnects. */
+/** The answer to a command about connections. `ends`: it also closes the connection of the client that sent it. */
 export interface SessionAnswer {
   readonly reply: Buffer | Promise<Buffer>
   readonly ends?: boolean
@@ -55,13 +25,13 @@ type Handler = (context: CommandContext, args: readonly string[]) => SessionAnsw
 /** The users that every database has. */
 const BUILT_IN_USERS: ReadonlySet<string> = new Set(['default', 'default_ro'])
 const OK = encodeSimple('OK')
-/** What an engine outside of a cluster says to READONLY. */
+/** The reply to READONLY of an engine that is not in a cluster. */
 const NO_CLUSTER = encodeError('ERR This instance has cluster support disabled')
 const SYNTAX_ERROR = encodeError('ERR syntax error')
 
 /**
  * Answers a command about clients and their connections. `name` is a row of the command table, `args` are the arguments
- * behind it, of which there are as many as there have to be.
+ * after it, in a valid number.
  */
 export function answerSessionCommand(context: CommandContext, name: string, args: readonly string[]): SessionAnswer {
   const handler = HANDLERS[name]
@@ -72,33 +42,35 @@ export function answerSessionCommand(context: CommandContext, name: string, args
 
 const HANDLERS: Readonly<Record<string, Handler>> = {
   SELECT: (_, args) => selectReply(args),
-  // Tools ask for it before they only read, and go on when they are told so in the engine's words.
+  // Some tools send READONLY before they read, and continue on exactly this error.
   READONLY: () => NO_CLUSTER,
   READWRITE: () => NO_CLUSTER,
-  'CLIENT|ID': ({ self }) => encodeInteger(self.profile.id),
-  'CLIENT|GETNAME': ({ self: { profile }, protocol }) =>
-    profile.name === '' ? encodeNull(protocol) : encodeBulk(profile.name),
-  'CLIENT|SETNAME': ({ self }, [name = '']) => okUnless(setName(self.profile, name)),
-  'CLIENT|SETINFO': ({ self }, [attribute = '', value = '']) => okUnless(setInfo(self.profile, attribute, value)),
-  'CLIENT|INFO': ({ self, commandBytes, protocol }) => encodeVerbatim(protocol, `${self.describe(commandBytes)}\n`),
+  'CLIENT|ID': ({ profile }) => encodeInteger(profile.id),
+  'CLIENT|GETNAME': ({ profile, protocol }) => (profile.name === '' ? encodeNull(protocol) : encodeBulk(profile.name)),
+  'CLIENT|SETNAME': ({ profile }, [name = '']) => okUnless(setName(profile, name)),
+  'CLIENT|SETINFO': ({ profile }, [attribute = '', value = '']) => okUnless(setInfo(profile, attribute, value)),
+  'CLIENT|INFO': (context) => encodeVerbatim(context.protocol, `${context.describe(commandBytes(context))}\n`),
   'CLIENT|LIST': list,
   'CLIENT|KILL': kill,
   'CLIENT|UNBLOCK': unblock,
   'CLIENT|PAUSE': pause,
   'CLIENT|UNPAUSE': unpause,
-  // Clients tell what they understand of redirections to other servers, of which there are none here.
+  // Clients name the redirections to other servers that they understand. The gateway sends none.
   'CLIENT|CAPA': () => OK,
-  // Engines end the clients that hold the most memory only where they are told to, and here they are not.
+  // The gateway evicts no client for the memory that it holds in the engine.
   'CLIENT|NO-EVICT': (_, [word = '']) => (/^(on|off)$/i.test(word) ? OK : SYNTAX_ERROR),
 }
 
 const okUnless = (problem: string | undefined): Buffer => (problem === undefined ? OK : encodeError(problem))
 
+/** Length of the present command, which counts as input of the client that sends it. */
+const commandBytes = ({ frame }: CommandContext): number => frame.frameEnd - frame.frameStart
+
 function list(context: CommandContext, args: readonly string[]): Buffer {
   const outcome = listFilter(args)
   if ('problem' in outcome) return encodeError(outcome.problem)
-  const { self, commandBytes } = context
-  const lines = visible(context, outcome.filter).map((one) => `${one.describe(one === self ? commandBytes : 0)}\n`)
+  const bytes = commandBytes(context)
+  const lines = visible(context, outcome.filter).map((one) => `${one.describe(one === context ? bytes : 0)}\n`)
   return encodeVerbatim(context.protocol, lines.join(''))
 }
 
@@ -113,11 +85,11 @@ function kill(context: CommandContext, args: readonly string[]): Buffer | Sessio
 function killByFilter(context: CommandContext, args: readonly string[]): Buffer | SessionAnswer {
   const outcome = killFilter(args, (name) => isKnownUser(context, name))
   if ('problem' in outcome) return encodeError(outcome.problem)
-  const found = visible(context, (client) => outcome.filter(client) && !(outcome.sparesSelf && client === context.self))
+  const found = visible(context, (client) => outcome.filter(client) && !(outcome.skipsSelf && client === context))
   return { reply: encodeInteger(found.length), ends: end(context, found) }
 }
 
-/** A client that is none of those that one may see is one that does not wait. */
+/** A client that may not be seen is treated as one that waits in no command. */
 function unblock(context: CommandContext, [text = '', word = 'TIMEOUT']: readonly string[]): Buffer | Promise<Buffer> {
   const manner = word.toUpperCase()
   if (manner !== 'TIMEOUT' && manner !== 'ERROR')
@@ -125,12 +97,12 @@ function unblock(context: CommandContext, [text = '', word = 'TIMEOUT']: readonl
   const id = wholeNumber(text)
   if (id === undefined) return encodeError('ERR value is not an integer or out of range')
   const [client] = visible(context, ({ profile }) => profile.id === id)
-  return client ? client.reach.unblock(manner).then((done) => encodeInteger(Number(done))) : encodeInteger(0)
+  return client ? client.control.unblock(manner).then((done) => encodeInteger(Number(done))) : encodeInteger(0)
 }
 
-/** A pause holds everybody's commands, so it is for the owner alone. */
+/** Only the owner may pause, because a pause holds the commands of all clients. */
 function pause(context: CommandContext, [text = '', word = 'ALL']: readonly string[]): Buffer {
-  if (context.self.user !== 'default') return notPermitted('client|pause')
+  if (context.user !== 'default') return notPermitted('client|pause')
   const mode = word.toUpperCase()
   if (mode !== 'WRITE' && mode !== 'ALL') return encodeError('ERR CLIENT PAUSE mode must be WRITE or ALL')
   const ms = wholeNumber(text)
@@ -138,52 +110,37 @@ function pause(context: CommandContext, [text = '', word = 'ALL']: readonly stri
   if (ms < 0) return encodeError('ERR timeout is negative')
   if (ms > LONGEST_PAUSE_MS)
     return encodeError(`ERR timeout is out of range: at most ${LONGEST_PAUSE_MS} ms are possible`)
-  context.pause.begin(mode === 'ALL' ? 'all' : 'write', ms)
+  context.deps.guard.pause.begin(mode === 'ALL' ? 'all' : 'write', ms)
   return OK
 }
 
 function unpause(context: CommandContext): Buffer {
-  if (context.self.user !== 'default') return notPermitted('client|unpause')
-  context.pause.end()
+  if (context.user !== 'default') return notPermitted('client|unpause')
+  context.deps.guard.pause.end()
   return OK
 }
 
 const notPermitted = (command: string): Buffer =>
   encodeError(`NOPERM this user has no permissions to run the '${command}' command`)
 
-/** Who is not the owner does not learn here which other users there are. */
-function isKnownUser({ self, isUser }: CommandContext, name: string): boolean {
-  return BUILT_IN_USERS.has(name) || name === self.user || (self.user === 'default' && isUser(name))
+/** Only the owner can learn here which other users exist. */
+function isKnownUser({ user, deps }: CommandContext, name: string): boolean {
+  if (BUILT_IN_USERS.has(name) || name === user) return true
+  return user === 'default' && Object.hasOwn(deps.guard.database.userMarks ?? {}, name)
 }
 
-/** @returns whether the client that asks is among them; it still gets its answer. */
-function end({ self }: CommandContext, clients: readonly ListedClient[]): boolean {
-  for (const client of clients) if (client !== self) client.cut()
-  return clients.includes(self)
+/** Closes connections. @returns whether the client that asks is among them; it still gets its reply. */
+function end(context: CommandContext, clients: readonly ListedClient[]): boolean {
+  for (const client of clients) if (client !== context) client.cut()
+  return clients.includes(context)
 }
 
-/** `default` owns the database and sees every client of it, other users only those that are logged in like them. */
-function visible({ self, all }: CommandContext, fits: ClientFilter): readonly ListedClient[] {
-  return [...all()].filter((client) => maySee(self, client) && fits(client))
+/** The clients that pass the filter and that the client that asks may see. */
+function visible(context: CommandContext, passes: ClientFilter): readonly ListedClient[] {
+  return [...context.deps.siblings()].filter((client) => maySee(context, client) && passes(client))
 }
 
-/** Whether a client may know of another one. */
-export function maySee(self: Pick<ListedClient, 'user'>, other: Pick<ListedClient, 'user'>): boolean {
-  return self.user === 'default' || other.user === self.user
-}
-
-/** The engine's error for a wrong number of arguments. */
-export function wrongArity(command: string): Buffer {
-  return encodeError(`ERR ${wrongArityText(command)}`)
-}
-
-/** The engine's error for a command that a subscriber may not send in RESP2; `name` is a row of the command table. */
-export function notForSubscribers(name: string): Buffer {
-  const allowed = '(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET'
-  return encodeError(`ERR Can't execute '${name.toLowerCase()}': only ${allowed} are allowed in this context`)
-}
-
-/** The answer to HELLO: the engine's, except that the client's id is ours. */
+/** The reply to HELLO: the engine's, with the gateway's id of the client. */
 export function helloReply(
   protocol: 2 | 3,
   id: number,
@@ -198,4 +155,94 @@ export function helloReply(
     [encodeBulk('role'), encodeBulk('master')],
     [encodeBulk('modules'), encodeArray([])],
   ])
+}
+
+const NO_INDEX = 'value is out of range, value must between -2147483648 and 2147483647'
+
+/** The reply to SELECT on every protocol, as from an engine that has one database. `args` follow the name. */
+export function selectReply(args: readonly string[]): Buffer {
+  const problem = arityProblem('SELECT', args.length + 1)
+  if (problem !== undefined) return encodeError(`ERR ${problem}`)
+  const number = wholeNumber(args[0] ?? '')
+  if (number === undefined) return encodeError('ERR value is not an integer or out of range')
+  if (number < -(2 ** 31) || number >= 2 ** 31) return encodeError(`ERR ${NO_INDEX}`)
+  return number === 0 ? OK : encodeError('ERR DB index is out of range')
+}
+
+/** Whether CLIENT LIST or CLIENT KILL applies to a client. */
+type ClientFilter = (client: ListedClient) => boolean
+
+/** A filter, or the engine's error text. */
+type FilterOutcome = { readonly filter: ClientFilter } | { readonly problem: string }
+
+/** `skipsSelf`: CLIENT KILL leaves out the client that sends it. */
+type KillOutcome = { readonly filter: ClientFilter; readonly skipsSelf: boolean } | { readonly problem: string }
+
+const SYNTAX_PROBLEM = { problem: 'ERR syntax error' }
+
+/** Parses the arguments of CLIENT LIST: none, `TYPE kind`, or `ID id…`. */
+function listFilter(args: readonly string[]): FilterOutcome {
+  const [word, first, ...rest] = args
+  if (word === undefined) return { filter: () => true }
+  if (word.toUpperCase() === 'TYPE' && first !== undefined && rest.length === 0) return ofKind(first)
+  if (word.toUpperCase() !== 'ID' || first === undefined) return SYNTAX_PROBLEM
+  const ids = new Set([first, ...rest].map(wholeNumber))
+  if (ids.has(undefined)) return { problem: 'ERR Invalid client ID' }
+  return { filter: ({ profile }) => ids.has(profile.id) }
+}
+
+/** Parses the option pairs of CLIENT KILL. A client has to match all of them. `isUser`: whether a user exists. */
+function killFilter(args: readonly string[], isUser: (name: string) => boolean): KillOutcome {
+  if (args.length % 2 === 1) return SYNTAX_PROBLEM
+  let skipsSelf = true
+  const filters: ClientFilter[] = []
+  for (let at = 0; at < args.length; at += 2) {
+    const [word = '', value = ''] = [args[at]?.toUpperCase(), args[at + 1]]
+    if (word === 'SKIPME') {
+      if (!/^(yes|no)$/i.test(value)) return SYNTAX_PROBLEM
+      skipsSelf = value.toLowerCase() === 'yes'
+      continue
+    }
+    const outcome = pairFilter(word, value, isUser)
+    if ('problem' in outcome) return outcome
+    filters.push(outcome.filter)
+  }
+  return { skipsSelf, filter: (client) => filters.every((passes) => passes(client)) }
+}
+
+function pairFilter(word: string, value: string, isUser: (name: string) => boolean): FilterOutcome {
+  switch (word) {
+    case 'ID': {
+      const id = wholeNumber(value)
+      if (id === undefined || id < 1) return { problem: 'ERR client-id should be greater than 0' }
+      return { filter: ({ profile }) => profile.id === id }
+    }
+    case 'TYPE':
+      return ofKind(value)
+    case 'USER':
+      if (!isUser(value)) return { problem: `ERR No such user '${value}'` }
+      return { filter: ({ user }) => user === value }
+    case 'ADDR':
+      return { filter: ({ profile }) => profile.address === value }
+    case 'LADDR':
+      return { filter: ({ profile }) => profile.localAddress === value }
+    default:
+      return SYNTAX_PROBLEM
+  }
+}
+
+/** No client of the gateway is a peer of the engine, such as a replica. */
+function ofKind(word: string): FilterOutcome {
+  switch (word.toLowerCase()) {
+    case 'normal':
+      return { filter: ({ kind }) => kind === 'normal' }
+    case 'pubsub':
+      return { filter: ({ kind }) => kind === 'pubsub' }
+    case 'master':
+    case 'slave':
+    case 'replica':
+      return { filter: () => false }
+    default:
+      return { problem: `ERR Unknown client type '${word}'` }
+  }
 }

@@ -1,121 +1,123 @@
 import { HomeportError } from '../../contract/errors/errors.js'
-import type { Session } from '../client/session.js'
+import type { PauseHold } from '../client/pause-hold.js'
 import { CollectedReplies } from '../engine/collect-reply.js'
 import { WatchedReply } from '../engine/watched-reply.js'
 import { encodeError } from '../resp/encode.js'
+import type { CommandContext } from './command-context.js'
 import { QueuedAnswers } from './queued-answers.js'
 
-/** What commands are answered that cannot be queued. */
+/** The error for commands that cannot be queued. */
 export const NOT_IN_TRANSACTION = encodeError('ERR Command not allowed inside a transaction')
 
-/** The transactions of one client: which lane they take, and what the gateway has to answer of them. */
+/** The transactions of one client: their lane, and the commands in them that the gateway answers. */
 export class Transactions {
-  readonly #session: Session
-  /** What the gateway answers of the transaction that was opened last. */
+  readonly #context: CommandContext
+  readonly #hold: PauseHold
+  /** The gateway's answers in the transaction that was opened last. */
   #queue: QueuedAnswers | undefined
-  /** Whether there may be a script in the transaction that was opened last. */
+  /** Whether the transaction that was opened last may contain a script. */
   #hasScript = false
 
-  constructor(session: Session) {
-    this.#session = session
+  constructor(context: CommandContext, hold: PauseHold) {
+    this.#context = context
+    this.#hold = hold
   }
 
-  /** Whether a transaction is open, in which commands are queued. */
+  /** Whether a transaction is open, in which the engine queues commands. */
   get isOpen(): boolean {
-    const { state } = this.#session.lane
-    return (state.kind === 'own' || state.kind === 'pinned') && state.transaction === 'open'
+    return this.#context.lane.isInTransaction
   }
 
-  /** Where commands of the open transaction wait for EXEC that no engine answers; undefined when none is open. */
+  /** The commands of the open transaction that the gateway answers; undefined when none is open. */
   get queue(): QueuedAnswers | undefined {
     return this.isOpen ? this.#queue : undefined
   }
 
-  /** Takes the parser's present frame, which is MULTI, EXEC, DISCARD, WATCH or UNWATCH. */
+  /** Routes the present command, which is MULTI, EXEC, DISCARD, WATCH or UNWATCH. */
   route(name: string): void {
-    const { lane, parser } = this.#session
-    const opens = (name === 'MULTI' && parser.argumentCount === 1) || (name === 'WATCH' && parser.argumentCount > 1)
-    if (this.#session.isPlainSubscriber || (lane.state.kind === 'shared' && !opens)) {
-      lane.forward(parser.frameBuffer, parser.frameStart, parser.frameEnd, 1)
+    const { lane, frame } = this.#context
+    const opens = (name === 'MULTI' && frame.argumentCount === 1) || (name === 'WATCH' && frame.argumentCount > 1)
+    if (this.#context.isPlainSubscriber || (lane.isShared && !opens)) {
+      lane.forward(frame.frameBuffer, frame.frameStart, frame.frameEnd, 1)
       return
     }
-    if (lane.state.kind === 'shared' && !this.#session.quietOrLater()) return
+    if (lane.isShared && !this.#context.quietOrRetry()) return
     if (this.isOpen) this.#routeInside(name)
     else this.#routeOutside(name, opens)
   }
 
-  /** A script is sent next; in an open transaction it is queued. */
+  /** Call it before a script is sent; in an open transaction it is queued. */
   noteScript(): void {
     this.#hasScript = true
   }
 
-  /** The lane has just been pinned, and a transaction may be open on it. Nothing is owed. */
+  /** The lane was just pinned, and a transaction may be open on it. No reply is pending. */
   followPinned(): void {
-    const { state } = this.#session.lane
+    const { state } = this.#context.lane
     const { queue } = this
     if (queue && state.kind === 'pinned') state.stream.resumeTransaction((reply) => this.#fillPinned(queue, reply))
   }
 
   #routeInside(name: string): void {
     const { queue } = this
-    const { lane, parser } = this.#session
+    const { lane, frame } = this.#context
     if (name === 'MULTI' || name === 'WATCH') queue?.leaveOutNext()
-    const ends = parser.argumentCount === 1 && (name === 'EXEC' || name === 'DISCARD')
+    const ends = frame.argumentCount === 1 && (name === 'EXEC' || name === 'DISCARD')
     if (ends) lane.setTransaction('none')
     if (name === 'EXEC') this.#execute(ends ? queue : undefined)
-    else this.#forward()
+    else this.#send()
   }
 
   #routeOutside(name: string, opens: boolean): void {
-    const { lane, parser } = this.#session
-    if (opens && lane.isShared) lane.enterOwn('watching')
+    const { lane, frame } = this.#context
+    if (opens && lane.isShared) lane.enterDedicated('watching')
     if (opens) lane.setTransaction(name === 'MULTI' ? 'open' : 'watching')
-    else if (name === 'UNWATCH' && parser.argumentCount === 1 && this.#isWatching) lane.setTransaction('none')
+    else if (name === 'UNWATCH' && frame.argumentCount === 1 && this.#isWatching) lane.setTransaction('none')
     if (opens && name === 'MULTI') this.#open()
-    this.#forward()
+    this.#send()
   }
 
-  /** MULTI is sent next. */
+  /** Call it before MULTI is sent. */
   #open(): void {
-    const { lane } = this.#session
+    const { lane } = this.#context
     const queue = new QueuedAnswers(lane)
     this.#queue = queue
     this.#hasScript = false
-    this.#session.hold.openTransaction()
+    this.#hold.openTransaction()
     if (lane.state.kind === 'pinned') lane.state.stream.openTransaction((reply) => this.#fillPinned(queue, reply))
   }
 
   get #isWatching(): boolean {
-    const { state } = this.#session.lane
-    return (state.kind === 'own' || state.kind === 'pinned') && state.transaction === 'watching'
+    const { state } = this.#context.lane
+    return (state.kind === 'dedicated' || state.kind === 'pinned') && state.transaction === 'watching'
   }
 
-  #forward(): void {
-    const { frameBuffer, frameStart, frameEnd } = this.#session.parser
-    this.#session.lane.forwardHere(frameBuffer, frameStart, frameEnd, 1)
+  #send(): void {
+    const { frameBuffer, frameStart, frameEnd } = this.#context.frame
+    this.#context.lane.send(frameBuffer, frameStart, frameEnd, 1)
   }
 
   #execute(queue: QueuedAnswers | undefined): void {
-    const { lane, parser, services } = this.#session
+    const { lane, frame, deps } = this.#context
     if (lane.state.kind === 'pinned') {
-      this.#forward()
-      lane.settle(services.guard.scripts.begin())
-      if (queue && !queue.isEmpty) this.#session.waitFor(lane.state.stream.executed())
+      this.#send()
+      lane.settle(deps.guard.scripts.begin())
+      if (queue && !queue.isEmpty) this.#context.waitFor(lane.state.stream.executed())
       return
     }
-    const settled = services.guard.scripts.begin()
-    const { frameBuffer, frameStart, frameEnd } = parser
-    if (!queue || queue.isEmpty) lane.forwardWatched(frameBuffer, frameStart, frameEnd, this.#awaited, settled)
-    else this.#session.waitFor(this.#fillReply(queue, settled))
+    const settled = deps.guard.scripts.begin()
+    const { frameBuffer, frameStart, frameEnd } = frame
+    if (!queue || queue.isEmpty) lane.sendWatched(frameBuffer, frameStart, frameEnd, this.#awaited, settled)
+    else this.#context.waitFor(this.#fillReply(queue, settled))
   }
 
-  /** Sends EXEC; its reply gets our answers before the client gets it. */
+  /** Sends EXEC, and merges the gateway's answers into its reply. */
   async #fillReply(queue: QueuedAnswers, settled: () => void): Promise<void> {
-    const { lane } = this.#session
+    const { lane } = this.#context
     try {
       const filled = await queue.fill(await this.#replyToExec(settled))
       lane.deliver(filled, 0, filled.length, 1)
-      if (queue.endsConnection) this.#session.hangUp()
+      if (queue.endsConnection) this.#context.hangUp()
     } catch (error) {
       if (!(error instanceof HomeportError)) throw error
       lane.fail(1, error, false)
@@ -129,20 +131,20 @@ export class Transactions {
   async #fillPinned(queue: QueuedAnswers, reply: Buffer): Promise<Buffer> {
     try {
       const filled = queue.isEmpty ? reply : await queue.fill(reply)
-      // Not before the client has the reply.
-      if (queue.endsConnection) setImmediate(() => this.#session.hangUp())
+      // The client gets the reply first.
+      if (queue.endsConnection) setImmediate(() => this.#context.hangUp())
       return filled
     } catch (error) {
-      this.#session.fault(error)
+      this.#context.fault(error)
       return reply
     }
   }
 
   #replyToExec(settled: () => void): Promise<Buffer> {
-    const { lane, parser } = this.#session
+    const { lane, frame } = this.#context
     return new Promise((resolve, reject: (error: HomeportError) => void) => {
       const sink = new WatchedReply(new CollectedReplies(1, resolve, reject), this.#awaited, settled)
-      lane.forwardFor(sink, parser.frameBuffer, parser.frameStart, parser.frameEnd)
+      lane.sendFor(sink, frame.frameBuffer, frame.frameStart, frame.frameEnd)
     })
   }
 }

@@ -6,25 +6,21 @@ import { isReadable } from './readable.js'
 export interface SteeredSession {
   readonly lane: {
     /** The way to the replica; undefined where this node serves no region, and before login. */
-    readonly nearby: NearbyLane | undefined
+    readonly replica: NearbyLane | undefined
     readonly isShared: boolean
     /** Whether commands go to the replica at the moment. */
-    readonly isNearby: boolean
-    goNearby(): void
+    readonly usesReplica: boolean
+    useReplica(): void
     usePrimary(): void
   }
   /** Whether nothing was taken that is not yet answered. */
   readonly isIdle: boolean
   /** Sends what was taken before the present command. Answers false when that one has to be taken again first. */
-  sendRun(): boolean
+  flush(): boolean
   /** Whether every reply has arrived. If not, the present command is taken again once that is so. */
-  quietOrLater(): boolean
-  readonly parser: {
-    /** Makes the present command be taken again. */
-    repeat(): void
-  }
-  /** Takes no further command until `promise` is settled. */
-  waitFor(promise: Promise<void>): void
+  quietOrRetry(): boolean
+  /** Takes the present command again once `promise` is fulfilled. */
+  retryWhen(promise: Promise<void>): void
 }
 
 /**
@@ -47,18 +43,18 @@ export class Steering {
   /** Whether the present command may go on, on the lane that the client is on now. If not, it is taken again. */
   passes(command: KnownCommand | undefined): boolean {
     const { lane } = this.#session
-    if (!lane.nearby) return true
+    if (!lane.replica) return true
     if (!isReadable(command)) return this.#toPrimary()
-    return !lane.isShared || this.#toReplica(lane.nearby)
+    return !lane.isShared || this.#toReplica(lane.replica)
   }
 
   #toReplica(nearby: NearbyLane): boolean {
     const { lane } = this.#session
     const outcome = this.#outcome
     this.#outcome = 'none'
-    if (!lane.isNearby && !this.#session.isIdle) return true
+    if (!lane.usesReplica && !this.#session.isIdle) return true
     if (outcome === 'reached' || nearby.isOpen) {
-      if (!lane.isNearby) lane.goNearby()
+      if (!lane.usesReplica) lane.useReplica()
       return true
     }
     if (outcome === 'none' && nearby.watch.mayWait()) return this.#wait(nearby)
@@ -66,19 +62,18 @@ export class Steering {
   }
 
   #wait(nearby: NearbyLane): false {
-    if (!this.#session.sendRun()) return false
+    if (!this.#session.flush()) return false
     const waited = nearby.until().then((reached) => {
       this.#outcome = reached ? 'reached' : 'missed'
     })
-    this.#session.parser.repeat()
-    this.#session.waitFor(waited)
+    this.#session.retryWhen(waited)
     return false
   }
 
   #toPrimary(): boolean {
     const { lane } = this.#session
-    if (!lane.isNearby) return true
-    if (!this.#session.sendRun() || !this.#session.quietOrLater()) return false
+    if (!lane.usesReplica) return true
+    if (!this.#session.flush() || !this.#session.quietOrRetry()) return false
     lane.usePrimary()
     return true
   }

@@ -1,6 +1,6 @@
 import type { HomeportError } from '../../contract/errors/errors.js'
 import { administer } from '../commands/administer.js'
-import { selectReply } from '../commands/select-database.js'
+import { selectReply } from '../commands/session-commands.js'
 import { copied, kept } from '../resp/lent-memory.js'
 import { type BodyCommand, BodyUpload } from './body-upload.js'
 import { inDialect } from './dialect.js'

@@ -1,7 +1,7 @@
 import { refusal } from '../../contract/errors/errors.js'
 import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } from '../commands/command-table.js'
+import { refusalOf, subcommandRefusal } from '../commands/refusals.js'
 import { forEngine } from '../commands/script-flags.js'
-import { refusalOf, subcommandRefusal } from '../commands/unknown-command.js'
 import { encodeCommand, encodeTextCommand } from '../resp/encode.js'
 import type { CommandArguments } from './json-commands.js'
 

@@ -1,5 +1,5 @@
 import { HomeportError } from '../../contract/errors/errors.js'
-import { fillTransactionReply, type Place } from '../commands/transaction-reply.js'
+import { fillTransactionReply, type Place } from '../commands/queued-answers.js'
 import { errorText } from '../error-text.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import { PatientReader } from './in-turns.js'
@@ -71,7 +71,7 @@ function filled(lane: RequestLane, slots: readonly Slot[], reply: Buffer): Buffe
   const places: Place[] = []
   let at = 0
   for (const slot of slots) {
-    if (isManaged(slot)) places.push({ kind: 'own', at, answer: () => lane.ends.administer(slot) })
+    if (isManaged(slot)) places.push({ kind: 'insert', at, answer: () => lane.ends.administer(slot) })
     if (isForEngine(slot)) at++
   }
   return places.length === 0 ? reply : fillTransactionReply(reply, places)

@@ -1,6 +1,6 @@
 import type { CommandState } from '../../contract/databases/commands.js'
 import { HomeportError, refusal } from '../../contract/errors/errors.js'
-import { arityProblem } from '../commands/own-arity.js'
+import { arityProblem } from '../commands/refusals.js'
 import type { ParsedCommand } from './json-commands.js'
 import { type PreparedCommand, prepareCommand } from './prepare.js'
 

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest'
 import { yieldToEventLoop } from '../base/index.js'
-import { ShutPorts } from './shut-ports.js'
+import { PortFailures } from './port-failures.js'
 
 function ports() {
   const lines: unknown[] = []
-  const shut = new ShutPorts({ error: (...line: unknown[]) => void lines.push(line) })
+  const shut = new PortFailures({ error: (...line: unknown[]) => void lines.push(line) })
   return {
     lines,
-    note: (...ids: string[]) => ids.forEach((databaseId) => void shut.note({ databaseId, error: 'held' })),
+    note: (...ids: string[]) => ids.forEach((databaseId) => void shut.add({ databaseId, error: 'held' })),
   }
 }
 
