@@ -4,16 +4,16 @@ import type { ServedDatabase } from './deps.js'
 
 interface AllowList {
   readonly matches: (address: string) => boolean
-  /** Addresses that were found to match; a match costs more than the request that asks for it. */
+  /** Addresses that matched before: matching costs more than a request. */
   readonly known: Set<string>
 }
 
 const MOST_KNOWN = 1024
 
-/** A description of a database never changes: with another allow list comes another object. */
+/** A `ServedDatabase` is immutable, so a changed allow list comes with a new object. */
 const allowLists = new WeakMap<ServedDatabase, AllowList>()
 
-/** Whether the database's allow list holds an address. */
+/** Whether the database's allow list contains an address. An empty list allows every address. */
 export function isAllowed(database: ServedDatabase, address: string | undefined): boolean {
   const { allowedIpRanges } = database
   if (allowedIpRanges === undefined || allowedIpRanges.length === 0) return true
@@ -31,7 +31,7 @@ function matchesNow({ matches, known }: AllowList, address: string): boolean {
   return true
 }
 
-/** Refuses a client whose address the database's allow list does not hold, with `address_not_allowed`. */
+/** Throws `address_not_allowed` for an address that the database's allow list does not contain. */
 export function checkAddress(database: ServedDatabase, address: string | undefined): void {
   if (isAllowed(database, address)) return
   throw new HomeportError('address_not_allowed', { address: address ?? 'unknown' })

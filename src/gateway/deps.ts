@@ -4,27 +4,24 @@ import type { DatabaseMeter } from '../telemetry/index.js'
 import type { CertificateSource } from './tls/certificate-source.js'
 
 /**
- * The name of a user of a database's data. Every database has `default`, who owns it, and `default_ro`, who only reads;
- * others are made with ACL SETUSER.
+ * The name of a user of a database's data. Every database has `default`, which owns it, and `default_ro`, which only
+ * reads; the owner creates others with ACL SETUSER.
  */
 export type DataUser = string
 
-/**
- * In the place of a user: the gateway itself, where it asks an engine about the engine. No user of a database has such a
- * name.
- */
+/** The gateway's own user, for questions about the engine itself. No user of a database can have this name. */
 export const OBSERVER: DataUser = '(observer)'
 
-/** What the gateway has to know of a database in order to serve it. */
+/** A database as the gateway serves it. */
 export interface ServedDatabase {
   readonly databaseId: string
   /** TCP port that clients of this database connect to. */
   readonly port: number
   /** Whether that port speaks TLS. */
   readonly tls: boolean
-  /** The name, in lower case, by which a client of the shared port says that it means this database. */
+  /** The server name (SNI), in lower case, by which clients of the shared port choose this database. */
   readonly serverName?: string | undefined
-  /** Clients have to show a certificate of this authority (PEM). Omitted: none is asked for. */
+  /** Clients have to present a certificate of this authority (PEM). Omitted: clients need no certificate. */
   readonly clientAuthority?: string | undefined
   /** Longest command and longest reply, bytes. Omitted: 10 MiB. */
   readonly maxRequestBytes?: number
@@ -32,87 +29,87 @@ export interface ServedDatabase {
   readonly maxClients?: number
   /** Grows when the credentials change: connections that logged in before are closed. Omitted: 0. */
   readonly loginEpoch?: number
-  /** Users that the owner made, each with a mark of its own: where it changes, that user is disconnected. */
+  /** Users that the owner created, each with a mark. When the mark changes, the user's connections are closed. */
   readonly userMarks?: Readonly<Record<string, string>>
   /** Addresses and networks that may connect (see `ipMatcher`). Omitted or empty: all. */
   readonly allowedIpRanges?: readonly string[]
   /** Largest entry (one key with its value), bytes of the engine's memory. Omitted: any. */
   readonly maxEntryBytes?: number
-  /** Largest data set, bytes; the engine holds it, the gateway only names it. Omitted: not named. */
+  /** Largest data set, bytes. The engine enforces it, the gateway only names it in errors. Omitted: not named. */
   readonly maxDataBytes?: number | undefined
-  /** Commands beyond this rate wait. Omitted: none does. */
+  /** Commands beyond this rate wait. Omitted: no limit. */
   readonly maxCommandsPerSecond?: number
   /** Most requests in a calendar month (UTC). Omitted: any number. */
   readonly maxRequestsPerMonth?: number
-  /** Bytes in and out in a calendar month (UTC) beyond which commands are slowed down. Omitted: none are. */
+  /** Bytes in and out in a calendar month (UTC) beyond which commands are slowed down. Omitted: no limit. */
   readonly maxBytesPerMonth?: number
-  /** What a write counts for: 1 and 1 more for each read region. Omitted: 1. */
+  /** Requests that a write counts as: 1, and 1 more for each read region. Omitted: 1. */
   readonly requestsPerWrite?: number
-  /** A connection that sends nothing for so long is closed. Omitted: never. */
+  /** A connection that sends nothing for this time is closed. Omitted: never. */
   readonly idleTimeoutMs?: number
-  /** A script that runs for longer is ended. Omitted: never. */
+  /** A script that runs longer is ended. Omitted: never. */
   readonly scriptTimeoutMs?: number
-  /** Time that scripts may take together in a minute (UTC). Omitted: any. */
+  /** Time that all scripts together may take in a minute (UTC). Omitted: no limit. */
   readonly scriptMsPerMinute?: number
 }
 
-/** Whether the commands of a database are served at the moment. */
+/** Whether the commands of a database are served now. */
 export type Admission =
   | { readonly kind: 'open' }
-  /** Every command but those about the connection itself is answered with `error`. */
+  /** Every command is answered with `error`, except commands about the connection itself. */
   | { readonly kind: 'refused'; readonly error: HomeportError }
 
-/** What the data plane counts of one database, and what others decide from it. */
+/** The usage of one database, which the gateway counts, and the decision that others derive from it. */
 export interface DatabaseUsage {
-  /** Written by the gateway, read by others. Only `month` is also written by others, who know what was before. */
+  /** Written by the gateway, read by others. Others also set `month`, whose count they stored before a restart. */
   readonly meter: DatabaseMeter
   /** Written by others, read by the gateway for every command. */
   readonly admission: Admission
 }
 
-/** Who keeps the usage of databases. */
+/** Keeps the usage of databases. */
 export interface UsageSource {
-  /** The same object each time, from memory. */
+  /** Returns the same object each time, from memory. */
   usageOf(databaseId: string): DatabaseUsage
 }
 
-/** A database and the user that a credential stands for. */
+/** The database and user that a credential opens. */
 export interface DataAccess {
   readonly database: ServedDatabase
   readonly user: DataUser
 }
 
-/** What the gateway asks of whoever manages the databases. Every answer comes from memory. */
+/** The databases to serve, and their users. Every answer comes from memory. */
 export interface DatabaseDirectory {
   /** Checks a password in constant time. `username` is undefined for the one-argument AUTH. */
   authenticate(databaseId: string, username: string | undefined, password: string): DataUser | undefined
-  /** Finds what a REST token opens. */
+  /** Finds the database and user of a REST token. */
   byRestToken(token: string): DataAccess | undefined
   list(): readonly ServedDatabase[]
-  /** One of them; undefined when it is not served. */
+  /** One database; undefined when it is not served. */
   find(databaseId: string): ServedDatabase | undefined
-  /** Calls `listener` whenever a database appears, changes or goes, with its id. Returns what ends that. */
+  /** Calls `listener` with the id of every database that appears, changes or disappears. Returns an unsubscribe function. */
   onChange(listener: (databaseId: string) => void): () => void
-  /** What a user logs in to the engine with. */
+  /** Credentials of a user on the engine. */
   engineCredentials(databaseId: string, user: DataUser): EngineCredentials
-  /** What the gateway logs in to the engine with where it asks about the engine itself. */
+  /** Credentials of the gateway's own user on the engine: see `OBSERVER`. */
   observerCredentials(databaseId: string): EngineCredentials
 }
 
-/** A command about the database itself: its users and its settings. */
+/** A command about the database itself: its users, its settings or its engine. */
 export interface AdministrationRequest {
   readonly databaseId: string
-  /** Who asks. */
+  /** The user that sent it. */
   readonly user: DataUser
-  /** Where the client connects from. */
+  /** Address of the client. */
   readonly address: string
   /** A row of the command table with the state `managed` or `observed`, such as `ACL|SETUSER`. */
   readonly name: string
-  /** The arguments behind it. */
+  /** The arguments after the name. */
   readonly args: readonly string[]
 }
 
-/** A reply that no engine made. How it looks on the wire depends on the version of the protocol. */
+/** A reply that the gateway encodes, in the client's version of the protocol. */
 export type MadeReply =
   | { readonly kind: 'ok' }
   | { readonly kind: 'text'; readonly text: string }
@@ -121,11 +118,11 @@ export type MadeReply =
   | { readonly kind: 'list'; readonly items: readonly MadeReply[] }
   | { readonly kind: 'map'; readonly entries: readonly (readonly [key: string, value: MadeReply])[] }
 
-/** Who answers commands about the database itself. */
+/** Answers commands about the database itself. */
 export interface Administration {
   /** Rejects with the `HomeportError` that the client gets. Wakes no engine. */
   run(request: AdministrationRequest): Promise<MadeReply>
-  /** Why a user may not ask the engine about itself by a command with the state `observed`; undefined when it may. */
+  /** Why a user may not send a command with the state `observed`, which asks about the engine; undefined when it may. */
   refusalToAsk(request: Pick<AdministrationRequest, 'databaseId' | 'user' | 'name'>): HomeportError | undefined
 }
 
@@ -136,27 +133,27 @@ export interface ClientCounts {
   readonly held: number
 }
 
-/** A login on an engine. */
+/** Credentials of a user on an engine. */
 export interface EngineCredentials {
   readonly username: string
   readonly password: string
 }
 
-/** Where one engine of a database can be reached. */
+/** The address of one engine of a database. */
 export interface DataEndpoint {
   readonly role: 'primary' | 'replica'
-  /** The region that it stands for. */
+  /** The region that it serves. */
   readonly region: string
   readonly socketPath: string
 }
 
-/** What the gateway asks of the fleet. */
+/** The engines of databases: the gateway's view of the fleet. */
 export interface EndpointSource {
-  /** Waits while an engine (re)starts; rejects after the fleet's own deadline or when `signal` is aborted. */
+  /** Waits while an engine starts or restarts. Rejects after the fleet's own deadline, or when `signal` is aborted. */
   endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly DataEndpoint[]>
 }
 
-/** What the gateway writes its log with; a pino logger is one. */
+/** The gateway's log. A pino logger is one. */
 export interface GatewayLogger {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -164,26 +161,26 @@ export interface GatewayLogger {
   error(fields: object, message: string): void
 }
 
-/** The settings that the gateway reads. */
+/** The settings of the gateway. */
 export interface GatewaySettings {
   /** Address that every listener binds to. */
   readonly host: string
-  /** Port of the REST listener; 0 takes a free one. */
+  /** Port of the REST listener; 0 chooses a free one. */
   readonly restPort: number
-  /** The certificate of databases with TLS. Without it such a database cannot be opened. */
+  /** The certificate of databases with TLS. Omitted: such databases cannot be opened. */
   readonly tls?: CertificateSource | undefined
-  /** Proxies whose `X-Forwarded-For` is believed: addresses and networks (see `ipMatcher`). Omitted: none. */
+  /** Proxies whose `X-Forwarded-For` is trusted: addresses and networks (see `ipMatcher`). Omitted: none. */
   readonly trustedProxies?: readonly string[]
-  /** The names under which the REST listener may be asked; under any where absent. */
+  /** Host names that the REST listener accepts. Omitted: any. */
   readonly hosts?: HostNames | undefined
-  /** Port that databases with a server name share; 0 takes a free one. Omitted: there is none. */
+  /** Port that databases with a server name share; 0 chooses a free one. Omitted: there is no such port. */
   readonly domainPort?: number | undefined
-  /** The region that this node serves: reads of databases that have a replica there are answered by it. */
+  /** The region that this node serves. Reads of databases with a replica in that region go to the replica. */
   readonly region?: string | undefined
 }
 
-/** Longest command of a database that does not say otherwise. */
+/** `maxRequestBytes` of a database that does not set it. */
 export const DEFAULT_MAX_REQUEST_BYTES = 10 * 1024 * 1024
 
-/** Most client connections of a database that does not say otherwise. */
+/** `maxClients` of a database that does not set it. */
 export const DEFAULT_MAX_CLIENTS = 10_000

@@ -22,35 +22,35 @@ import { PortFailures } from './port-failures.js'
 import { RestListener } from './rest/rest-listener.js'
 import { ServerNames } from './tls/server-names.js'
 
-/** What a gateway is made of. */
+/** The settings and collaborators of a gateway. */
 export interface GatewayOptions {
   readonly settings: GatewaySettings
   readonly directory: DatabaseDirectory
   readonly fleet: EndpointSource
-  /** Who keeps the usage of databases. Omitted: it is counted while the gateway lives, and every database is open. */
+  /** Keeps the usage of databases. Omitted: the gateway counts it while it runs, and every database is open. */
   readonly usage?: UsageSource | undefined
-  /** Who answers ACL and CONFIG. Omitted: these commands are not available. */
+  /** Answers ACL and CONFIG. Omitted: these commands are not available. */
   readonly administration?: Administration
   /**
-   * Ends the engine of a database, which is started again: a script holds it that cannot be ended otherwise. Answers
-   * whether it was ended. Called again while that goes on. Omitted: such a script runs on.
+   * Restarts the engine of a database that runs a script which cannot be ended otherwise. Answers whether the engine was
+   * ended, and is called again until it was. Omitted: such a script runs on.
    */
   readonly breakOff?: ((databaseId: string) => boolean) | undefined
-  /** Whether the disk of the engines has room for more data; asked for every command. Omitted: it always has. */
-  readonly hasRoom?: () => boolean
-  /** Called when an engine answers that it cannot write for lack of room. Omitted: nothing follows. */
-  readonly onLackOfRoom?: () => void
+  /** Whether the disk of the engines has space for more data; called for every command. Omitted: it always has. */
+  readonly hasSpace?: () => boolean
+  /** Called when an engine reports that it cannot write because the disk is full. */
+  readonly onLackOfSpace?: () => void
   readonly clock: Clock
   readonly logger: GatewayLogger
   /** Homeport's version, for `/health`. */
   readonly version: string
   /** How long a client may take to log in over TCP, and to send the head of a request over HTTP. Default 60,000. */
   readonly patienceMs?: number
-  /** How much a client of the Redis protocol may leave unread. Default 1 MiB until it is slow, 256 MiB until it is lost. */
+  /** Reply bytes that a client of the Redis protocol may leave unread. Default: slow from 1 MiB, disconnected from 256 MiB. */
   readonly readerBounds?: ReaderBounds
-  /** What clients of all databases together may make the process hold. Omitted: a bound of the gateway's own. */
+  /** Memory that the clients of all databases may use together. Omitted: a budget of the gateway's own. */
   readonly memory?: ClientMemoryBudget
-  /** How long clients may finish when the gateway stops. Default 5,000. */
+  /** How long clients may take to finish when the gateway stops. Default 5,000. */
   readonly stopGraceMs?: number
 }
 
@@ -62,16 +62,16 @@ export interface Gateway extends Service {
    */
   openDatabase(databaseId: string): Promise<void>
   /**
-   * Closes the connections to a database's engines, so that they may be stopped; clients stay, and their next command
-   * connects again. Only `and-send-away` disconnects those that subscribe, block or are in a transaction. Answers false
-   * when a client still uses one.
+   * Closes the connections to a database's engines, so that they can be stopped. Clients stay connected, and their next
+   * command connects again. `and-send-away` disconnects clients that subscribe, block or are in a transaction; with
+   * `when-unused`, such a client keeps the engines, and the answer is false.
    */
   releaseEngines(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean
-  /** What is counted of a database; undefined when the directory does not list it. */
+  /** The usage of a database; undefined when the directory does not list it. */
   usageOf(databaseId: string): DatabaseUsage | undefined
-  /** The port that databases with a server name share, once it is started; undefined when there is none. */
+  /** The port that databases with a server name share, once the gateway has started; undefined when there is none. */
   readonly domainPort: number | undefined
-  /** Port of the REST listener once it is started. */
+  /** Port of the REST listener, once the gateway has started. */
   readonly restPort: number
 }
 
@@ -83,7 +83,7 @@ interface OpenDatabase {
 const DEFAULT_STOP_GRACE_MS = 5_000
 const DEFAULT_PATIENCE_MS = 60_000
 
-/** Makes a gateway; nothing listens before `start`. */
+/** Creates a gateway. Nothing listens before `start`. */
 export function createGateway(options: GatewayOptions): Gateway {
   return new DataPlane(options)
 }
@@ -99,8 +99,8 @@ class DataPlane implements Gateway {
   readonly #memory: ClientMemoryBudget
   readonly #open = new Map<string, OpenDatabase>()
   readonly #domain: DomainListener | undefined
-  /** Databases whose port could not be opened; it is tried again with the next change of any. */
-  readonly #shut = new Set<string>()
+  /** Databases whose port could not be opened. The gateway tries again when any database changes. */
+  readonly #failed = new Set<string>()
   readonly #portFailures: PortFailures
   readonly #names = new ServerNames()
   readonly #closing = new Set<Promise<void>>()
@@ -110,7 +110,12 @@ class DataPlane implements Gateway {
   constructor(options: GatewayOptions) {
     this.#options = options
     this.#portFailures = new PortFailures(options.logger)
-    this.#guards = new Guards({ ...options, lanes: () => this.#lanes })
+    this.#guards = new Guards({
+      ...options,
+      hasRoom: options.hasSpace,
+      onLackOfRoom: options.onLackOfSpace,
+      lanes: () => this.#lanes,
+    })
     this.#lanes = new Lanes({ ...options, replyLimits: (databaseId) => this.#guards.replyLimits(databaseId) })
     const administration = options.administration ?? NO_ADMINISTRATION
     const headTimeoutMs = options.patienceMs ?? DEFAULT_PATIENCE_MS
@@ -188,13 +193,13 @@ class DataPlane implements Gateway {
     return database && this.#guards.of(database).usage
   }
 
-  /** A change of one database costs the same however many there are. */
+  /** Handles a change of one database, at a cost that does not depend on the number of databases. */
   #onChange(databaseId: string): void {
-    for (const changed of new Set([databaseId, ...this.#shut])) this.#follow(changed)
+    for (const changed of new Set([databaseId, ...this.#failed])) this.#follow(changed)
     this.#rest.recheck()
   }
 
-  /** Makes the port of a database what the directory says. */
+  /** Opens, updates or closes the port of a database, as the directory says. */
   #follow(databaseId: string): void {
     const database = this.#options.directory.find(databaseId)
     this.#names.put(databaseId, database?.serverName)
@@ -204,18 +209,18 @@ class DataPlane implements Gateway {
       return
     }
     if (listener) this.#forget(databaseId)
-    if (database) this.#openOrTell(database)
+    if (database) this.#openOrReport(database)
     else this.#gone(databaseId)
   }
 
-  #openOrTell(database: ServedDatabase): void {
+  #openOrReport(database: ServedDatabase): void {
     const { databaseId } = database
     this.#openListener(database).catch((error: unknown) => this.#portFailures.add({ databaseId, error }))
   }
 
   #update(listener: DatabaseListener, database: ServedDatabase): void {
     if (database === listener.database) return
-    // What the engine was logged in to with may have changed as well.
+    // The credentials of its engines may have changed too.
     if (database.loginEpoch !== listener.database.loginEpoch) this.#lanes.forget(database.databaseId)
     for (const user of goneUsers(listener.database, database)) this.#lanes.forgetUser(database.databaseId, user)
     this.#guards.of(database)
@@ -240,13 +245,13 @@ class DataPlane implements Gateway {
       guard: this.#guards.of(database),
       nextClientId,
     })
-    this.#shut.delete(database.databaseId)
+    this.#failed.delete(database.databaseId)
     const listening = this.#listen(listener)
     this.#open.set(database.databaseId, { listener, listening })
     await listening
   }
 
-  /** A port that just became free may still be held by the listener that is being closed. */
+  /** Waits for listeners that are closing: one of them may still hold the port. */
   async #listen(listener: DatabaseListener): Promise<void> {
     await Promise.all(this.#closing)
     try {
@@ -255,7 +260,7 @@ class DataPlane implements Gateway {
       const { databaseId } = listener.database
       if (this.#open.get(databaseId)?.listener === listener) {
         this.#open.delete(databaseId)
-        this.#shut.add(databaseId)
+        this.#failed.add(databaseId)
       }
       throw error
     }
@@ -266,9 +271,9 @@ class DataPlane implements Gateway {
     this.#lanes.forget(databaseId)
   }
 
-  /** The database is served no more. */
+  /** The database is no longer served. */
   #gone(databaseId: string): void {
-    this.#shut.delete(databaseId)
+    this.#failed.delete(databaseId)
     this.#guards.forget(databaseId)
   }
 
@@ -282,7 +287,7 @@ class DataPlane implements Gateway {
   }
 }
 
-/** Users of the past who are not among those of now, even if another of the same name is. */
+/** Users that were deleted or replaced by another user of the same name. */
 function goneUsers({ userMarks: past = {} }: ServedDatabase, { userMarks: now = {} }: ServedDatabase): string[] {
   return Object.keys(past).filter((user) => past[user] !== now[user])
 }

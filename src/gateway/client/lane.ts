@@ -75,7 +75,7 @@ export class ClientLane implements ReplySink {
   }
 
   /** Whether commands go to the replica now. */
-  get usesReplica(): boolean {
+  get isOnReplica(): boolean {
     return this.#state.kind === 'shared' && this.#state.reads !== undefined
   }
 

@@ -113,7 +113,7 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, Holder {
     return this.#group.isEmpty && this.lane.pendingReplies === 0
   }
 
-  get isAtRest(): boolean {
+  get isQuiescent(): boolean {
     return this.#flow.isOpen && this.isIdle && !this.#upload.isSending
   }
 

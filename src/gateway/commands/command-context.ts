@@ -98,7 +98,7 @@ export interface CommandContext extends ListedClient {
   /** Whether no command was taken that is not yet answered. */
   readonly isIdle: boolean
   /** Whether, besides, no command waits to be taken again or is only partly received. */
-  readonly isAtRest: boolean
+  readonly isQuiescent: boolean
   readonly isClosed: boolean
   /** Whether the client gets replies (CLIENT REPLY). Set it only while no reply is pending. */
   readonly outlet: { replies: Replies }

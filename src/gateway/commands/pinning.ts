@@ -1,7 +1,6 @@
 import { encodeCommand } from '../resp/encode.js'
 import type { CommandContext } from './command-context.js'
-import { type Redirected, Redirects, redirectOf } from './redirects.js'
-import { findSibling } from './sibling-control.js'
+import { findSibling, type Redirected, Redirects, redirectOf } from './sibling-control.js'
 import type { Transactions } from './transactions.js'
 
 /**

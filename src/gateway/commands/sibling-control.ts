@@ -1,5 +1,6 @@
 import { askOver, integerReply } from '../limits/engine-questions.js'
-import { encodeCommand } from '../resp/encode.js'
+import { encodeCommand, encodeError } from '../resp/encode.js'
+import { wholeNumber } from '../resp/whole-number.js'
 import {
   type CommandContext,
   type ListedClient,
@@ -51,7 +52,7 @@ export class ClientControl implements SiblingControl {
 
   /** A command has ended, or the connection has closed. */
   progressed(): void {
-    if (this.#awaitingRest.length === 0 || !(this.#context.isAtRest || this.#context.isClosed)) return
+    if (this.#awaitingRest.length === 0 || !(this.#context.isQuiescent || this.#context.isClosed)) return
     for (const resolve of this.#awaitingRest.splice(0)) resolve()
   }
 
@@ -61,4 +62,75 @@ export class ClientControl implements SiblingControl {
       this.progressed()
     })
   }
+}
+
+/** CLIENT TRACKING as it is sent to the engine, or the error that the client gets. */
+export type Redirected = { readonly args: readonly string[] } | { readonly problem: Buffer }
+
+/** No client has this id, and the engine answers so. */
+const NO_CLIENT_ID = '0'
+const BLOCKED = encodeError('ERR The client you want redirect to waits in a blocking command')
+/** Arguments of CLIENT TRACKING that are followed by a value. */
+const WITH_VALUE = new Set(['REDIRECT', 'PREFIX'])
+
+/** Where the engine's replies to GETREDIR and TRACKINGINFO, and its push that a target is gone, name a client's id. */
+const ID_PATTERNS = {
+  'CLIENT|GETREDIR': /^(:)(\d+)(?=\r\n$)/,
+  'CLIENT|TRACKINGINFO': /(\$8\r\nredirect\r\n:)(\d+)(?=\r\n)/,
+  broken: /^(>2\r\n\$21\r\ntracking-redir-broken\r\n:)(\d+)(?=\r\n$)/,
+} as const
+
+/** The id of the client that CLIENT TRACKING redirects to; undefined when it names none, or no number. */
+export function redirectOf(args: readonly string[]): number | undefined {
+  const [position] = positionsIn(args)
+  return position === undefined ? undefined : wholeNumber(args[position] ?? '')
+}
+
+/**
+ * Translates client ids in CLIENT TRACKING REDIRECT. Clients know each other by ids of the gateway, the engine knows
+ * their connections by its own. This holds both ids of every client that one tracking client has redirected to.
+ */
+export class Redirects {
+  /** From the engine's id to the gateway's. */
+  readonly #clientIds = new Map<number, number>()
+
+  /** Whether the client has redirected to none. */
+  get isEmpty(): boolean {
+    return this.#clientIds.size === 0
+  }
+
+  /** Replaces ids of clients by those of the engine. `find` finds a client by its id. */
+  async resolve(args: readonly string[], find: (id: number) => ListedClient | undefined): Promise<Redirected> {
+    const resolved = [...args]
+    for (const position of positionsIn(args)) {
+      const id = wholeNumber(args[position] ?? '')
+      if (id === undefined) continue
+      const control = find(id)?.control
+      if (control && !control.mayBecomeRedirectTarget) return { problem: BLOCKED }
+      const engineId = await control?.becomeRedirectTarget()
+      if (engineId !== undefined) this.#clientIds.set(engineId, id)
+      resolved[position] = engineId === undefined ? NO_CLIENT_ID : String(engineId)
+    }
+    return { args: resolved }
+  }
+
+  /** Replaces the engine's id by that of the client in a reply of this kind. */
+  inReply(kind: keyof typeof ID_PATTERNS, reply: Buffer): Buffer {
+    const text = reply.toString('latin1')
+    const renamed = text.replace(ID_PATTERNS[kind], (_, head: string, engineId: string) => {
+      return `${head}${this.#clientIds.get(Number(engineId)) ?? engineId}`
+    })
+    return Buffer.from(renamed, 'latin1')
+  }
+}
+
+function positionsIn(args: readonly string[]): readonly number[] {
+  const positions: number[] = []
+  for (let at = 1; at < args.length; at++) {
+    const word = args[at]?.toUpperCase() ?? ''
+    if (!WITH_VALUE.has(word)) continue
+    at++
+    if (word === 'REDIRECT' && at < args.length) positions.push(at)
+  }
+  return positions
 }

@@ -19,7 +19,7 @@ describe('without room on the disk', () => {
   let rig: Rig
 
   beforeAll(async () => {
-    rig = await startRig({}, undefined, undefined, [], { hasRoom: () => hasRoom })
+    rig = await startRig({}, undefined, undefined, [], { hasSpace: () => hasRoom })
   })
 
   const rest = async (path: string, body: unknown): Promise<{ status: number; body: unknown }> => {
@@ -72,7 +72,7 @@ describe('an engine that has no room to write', () => {
   it.skipIf(!isMounted)('is heard when it says so', async () => {
     let lacks = 0
     const settings = ['--appendonly', 'yes', '--dir', disk]
-    const rig = await startRig({}, undefined, undefined, settings, { onLackOfRoom: () => void lacks++ })
+    const rig = await startRig({}, undefined, undefined, settings, { onLackOfSpace: () => void lacks++ })
     const raw = await new RawClient(rig.port).login()
     const isHeard = (): boolean => {
       raw.send(`*3\r\n$3\r\nSET\r\n$7\r\nfilling\r\n$200000\r\n${'x'.repeat(200_000)}\r\n`.repeat(5))

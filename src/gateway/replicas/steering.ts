@@ -9,7 +9,7 @@ export interface SteeredSession {
     readonly replica: NearbyLane | undefined
     readonly isShared: boolean
     /** Whether commands go to the replica at the moment. */
-    readonly usesReplica: boolean
+    readonly isOnReplica: boolean
     useReplica(): void
     usePrimary(): void
   }
@@ -52,9 +52,9 @@ export class Steering {
     const { lane } = this.#session
     const outcome = this.#outcome
     this.#outcome = 'none'
-    if (!lane.usesReplica && !this.#session.isIdle) return true
+    if (!lane.isOnReplica && !this.#session.isIdle) return true
     if (outcome === 'reached' || nearby.isOpen) {
-      if (!lane.usesReplica) lane.useReplica()
+      if (!lane.isOnReplica) lane.useReplica()
       return true
     }
     if (outcome === 'none' && nearby.watch.mayWait()) return this.#wait(nearby)
@@ -72,7 +72,7 @@ export class Steering {
 
   #toPrimary(): boolean {
     const { lane } = this.#session
-    if (!lane.usesReplica) return true
+    if (!lane.isOnReplica) return true
     if (!this.#session.flush() || !this.#session.quietOrRetry()) return false
     lane.usePrimary()
     return true

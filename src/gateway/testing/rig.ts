@@ -119,7 +119,7 @@ export async function startRig(
   more: Partial<
     Pick<
       GatewayOptions,
-      'breakOff' | 'patienceMs' | 'administration' | 'clock' | 'readerBounds' | 'memory' | 'hasRoom' | 'onLackOfRoom'
+      'breakOff' | 'patienceMs' | 'administration' | 'clock' | 'readerBounds' | 'memory' | 'hasSpace' | 'onLackOfSpace'
     >
   > &
     Partial<GatewaySettings> = {},
