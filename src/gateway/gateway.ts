@@ -32,8 +32,8 @@ export interface GatewayOptions {
   /** Answers ACL and CONFIG. Omitted: these commands are not available. */
   readonly administration?: Administration
   /**
-   * Restarts the engine of a database that runs a script which cannot be ended otherwise. Answers whether the engine was
-   * ended, and is called again until it was. Omitted: such a script runs on.
+   * Ends the engine of a database, which then restarts: a script blocks it that cannot be ended otherwise. Answers whether
+   * the engine was ended. Called again while the script still blocks it. Omitted: such a script runs on.
    */
   readonly breakOff?: ((databaseId: string) => boolean) | undefined
   /** Whether the disk of the engines has space for more data; called for every command. Omitted: it always has. */

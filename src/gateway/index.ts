@@ -2,9 +2,9 @@
  * The gateway: the data plane in front of every database. Clients connect to it, and it connects to the engines.
  *
  * ```
- *   Redis protocol ── client/ ─┐                               ┌─ shared lane: stateless commands of all clients, one pipeline
- *   (a port per database)      ├── command table ── engine/ ───┤
- *   HTTP ─────────────  rest/ ─┘                               └─ dedicated lane: one client whose connection has state
+ *   Redis protocol ── client/ ─┐                             ┌─ shared lane: stateless commands of all clients
+ *   (a port per database)      ├── command table ── engine/ ─┤
+ *   HTTP ───────────── rest/ ──┘                             └─ dedicated lane: one client whose connection has state
  * ```
  *
  * - `resp/` frames the Redis protocol in both directions without decoding or copying it.

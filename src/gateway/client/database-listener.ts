@@ -12,16 +12,16 @@ import { type Doorway, turnAway } from './doorway.js'
 import { Inlet, takeInlets } from './inlet.js'
 import { Session } from './session.js'
 
-/** What a listener is made of. */
+/** Collaborators and settings of a listener. */
 export interface ListenerOptions extends Omit<SessionDeps, 'siblings'> {
   readonly settings: Pick<GatewaySettings, 'host' | 'tls'>
   readonly doorway: Doorway
-  /** Numbers for CLIENT ID, never the same twice. */
+  /** Ids for CLIENT ID, each used once. */
   readonly nextClientId: () => number
 }
 
 const BACKLOG = 511
-/** Idle clients are looked for so often in their time, but not less often than the longest interval. */
+/** Checks for idle clients within one idle timeout. The interval is at most `LONGEST_SWEEP_MS`. */
 const SWEEPS_PER_TIMEOUT = 8
 const LONGEST_SWEEP_MS = 60_000
 
@@ -31,10 +31,10 @@ export class DatabaseListener {
   readonly #options: ListenerOptions
   readonly #server: Server
   readonly #sessionDeps: SessionDeps
-  /** What makes TLS of connections; undefined where the port speaks clear text. */
+  /** Does TLS handshakes; undefined where the port speaks clear text. */
   readonly #front: TlsFront | undefined
   readonly #sessions = new Set<Session>()
-  /** Every connection, also one whose TLS handshake is not yet done. */
+  /** Every connection, including those still in their TLS handshake. */
   readonly #connections = new Set<Socket>()
   #sweep: Timer | undefined
 
@@ -43,32 +43,33 @@ export class DatabaseListener {
     this.#database = database
     this.#options = options
     this.#front = database.tls ? this.#newFront() : undefined
-    // A client that has sent its last command may still wait for replies.
+    // A client may close its sending side and still wait for replies.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true })
     this.#sessionDeps = { ...options, siblings: () => this.#sessions }
     this.#server.on('error', (error) => options.logger.error({ error }, 'the port of a database failed'))
   }
 
-  /** The database as its clients are served now. */
+  /** The database, as its clients are served now. */
   get database(): ServedDatabase {
     return this.#database
   }
 
-  /** Serves the database as it has become; its port and TLS are the same. Whoever may not stay is disconnected. */
+  /** Applies a change of the database that keeps its port and TLS. Disconnects clients that lost their access. */
   update(database: ServedDatabase): void {
-    const oldLogins = database.loginEpoch !== this.#database.loginEpoch
+    const loginsExpired = database.loginEpoch !== this.#database.loginEpoch
     const otherAuthority = database.clientAuthority !== this.#database.clientAuthority
     const { userMarks: past = {} } = this.#database
     const { userMarks: now = {} } = database
-    const isGone = ({ user = '' }: Session): boolean => past[user] !== now[user]
+    const userChanged = ({ user = '' }: Session): boolean => past[user] !== now[user]
     this.#database = database
     if (this.#front) this.#front.clientAuthority = database.clientAuthority
     for (const session of this.#sessions) {
-      if (oldLogins || otherAuthority || isGone(session) || !isAllowed(database, session.remoteAddress)) session.cut()
+      if (loginsExpired || otherAuthority || userChanged(session) || !isAllowed(database, session.remoteAddress))
+        session.cut()
       else session.applyLimits()
     }
     this.#sweep?.cancel()
-    this.#sweepLater()
+    this.#scheduleSweep()
   }
 
   /** Resolves when clients can connect; rejects with `port_taken`. */
@@ -79,13 +80,13 @@ export class DatabaseListener {
       this.#server.once('error', onError)
       this.#server.listen({ port, host: this.#options.settings.host, backlog: BACKLOG }, () => {
         this.#server.off('error', onError)
-        this.#takeClients()
+        this.#acceptClients()
         resolve()
       })
     })
   }
 
-  /** Takes no more clients, lets those that are connected finish for `graceMs`, and resolves when all are gone. */
+  /** Accepts no more clients, gives connected ones `graceMs` to finish, and resolves when all connections have closed. */
   async close(graceMs: number): Promise<void> {
     this.#sweep?.cancel()
     this.#front?.close()
@@ -100,7 +101,7 @@ export class DatabaseListener {
     timer.cancel()
   }
 
-  /** Takes over a connection from the shared port, whose client is about to make TLS. */
+  /** Takes over a connection from the shared port, whose client is about to start its TLS handshake. */
   adopt(connection: Socket): void {
     this.#track(connection)
     this.#front?.accept(connection)
@@ -123,10 +124,10 @@ export class DatabaseListener {
     connection.on('close', () => this.#connections.delete(connection))
   }
 
-  #takeClients(): void {
+  #acceptClients(): void {
     const front = this.#front
     if (front) this.#server.on('connection', (connection) => this.#onConnection(connection, front))
-    else takeInlets(this.#server, (inlet) => this.#onClear(inlet))
+    else takeInlets(this.#server, (inlet) => this.#onClearText(inlet))
     this.#options.doorway.pace(this.#server)
   }
 
@@ -138,7 +139,7 @@ export class DatabaseListener {
     })
   }
 
-  #onClear(inlet: Inlet): void {
+  #onClearText(inlet: Inlet): void {
     const { socket } = inlet
     if (!this.#admits(socket)) {
       this.#track(socket)
@@ -148,13 +149,13 @@ export class DatabaseListener {
     const { receive } = inlet
     inlet.receive = (memory, length) => {
       inlet.receive = receive
-      if (beginsTls(memory[0])) this.#onMisplacedTls(socket)
+      if (beginsTls(memory[0])) this.#onUnexpectedTls(socket)
       else receive(memory, length)
     }
   }
 
-  /** Nothing that we say in clear would be understood, so the operator is told. */
-  #onMisplacedTls(connection: Socket): void {
+  /** The client would not understand an error in clear text, so the gateway logs the mistake. */
+  #onUnexpectedTls(connection: Socket): void {
     const { databaseId } = this.database
     const address = connection.remoteAddress
     const hint = 'a client spoke TLS to a port in clear: connect without TLS, or switch TLS on for the database'
@@ -162,7 +163,7 @@ export class DatabaseListener {
     connection.destroy()
   }
 
-  /** Whether a client may come in. If not, it is told why. */
+  /** Whether a client may connect. If not, it gets the error and is disconnected. */
   #admits(socket: Socket): boolean {
     try {
       checkAddress(this.database, socket.remoteAddress)
@@ -180,7 +181,7 @@ export class DatabaseListener {
     this.#connections.add(socket)
     this.#sessions.add(session)
     this.#options.guard.countConnection(1)
-    if (this.#sessions.size === 1) this.#sweepLater()
+    if (this.#sessions.size === 1) this.#scheduleSweep()
     socket.on('close', () => {
       this.#connections.delete(socket)
       this.#sessions.delete(session)
@@ -188,13 +189,13 @@ export class DatabaseListener {
     })
   }
 
-  #sweepLater(): void {
+  #scheduleSweep(): void {
     const { idleTimeoutMs } = this.#database
     if (idleTimeoutMs === undefined || this.#sessions.size === 0) return
     const { clock } = this.#options
     this.#sweep = clock.after(Math.min(idleTimeoutMs / SWEEPS_PER_TIMEOUT, LONGEST_SWEEP_MS), () => {
       for (const session of this.#sessions) session.endIfIdleSince(clock.now() - idleTimeoutMs)
-      this.#sweepLater()
+      this.#scheduleSweep()
     })
   }
 }

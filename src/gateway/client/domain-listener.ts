@@ -8,13 +8,13 @@ import type { Opening } from '../tls/opening.js'
 import { TlsFront } from '../tls/tls-front.js'
 import { type Doorway, turnAway } from './doorway.js'
 
-/** Who serves the clients of one database. */
+/** Serves the clients of one database. */
 export interface Adopter {
-  /** Takes over a connection whose client wants this database and is about to make TLS. */
+  /** Takes over a connection whose client wants this database and is about to start its TLS handshake. */
   adopt(connection: Socket): void
 }
 
-/** What the shared port is made of. */
+/** Collaborators and settings of the shared port. */
 export interface DomainListenerOptions {
   readonly settings: Pick<GatewaySettings, 'host'>
   readonly port: number
@@ -30,15 +30,15 @@ const BACKLOG = 511
 const KEEP_ALIVE_DELAY_MS = 300_000
 
 /**
- * The port that all databases with TLS share: the server name in a client's greeting says which one it wants. A client
- * that names none, or an unknown one, is told so over TLS; one that speaks no TLS is told that in clear.
+ * The port that all databases with TLS share. The server name (SNI) in the client's hello chooses the database. A client
+ * that sends no name, or an unknown one, gets an error over TLS; a client without TLS gets an error in clear text.
  */
 export class DomainListener {
   readonly #options: DomainListenerOptions
   readonly #server: Server
-  /** Connections that no database has adopted. */
+  /** Connections that no database has adopted yet. */
   readonly #connections = new Set<Socket>()
-  /** Shakes hands with those who are turned away, who would not understand anything else. */
+  /** Does the handshake of clients that get an error, because they expect TLS. */
   readonly #front: TlsFront
 
   constructor(options: DomainListenerOptions) {
@@ -52,7 +52,7 @@ export class DomainListener {
     this.#server.on('error', (error) => logger.error({ error }, 'the shared port of databases failed'))
   }
 
-  /** The port it listens on. */
+  /** The port that it listens on. */
   get port(): number {
     const address = this.#server.address()
     return typeof address === 'object' && address !== null ? address.port : this.#options.port
@@ -72,7 +72,7 @@ export class DomainListener {
     })
   }
 
-  /** Takes no more clients. Resolves when all are gone, also those that databases have adopted and end. */
+  /** Accepts no more clients. Resolves when all connections have closed, including those that databases have adopted. */
   async close(): Promise<void> {
     this.#front.close()
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))

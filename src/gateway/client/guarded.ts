@@ -1,12 +1,12 @@
 import type { Receiver } from './inlet.js'
 
-/** Whose connection ends when something of it throws; the process and everybody else's connections go on. */
-export interface FaultTaker {
+/** The owner of a connection, which closes when a handler throws. The process and other connections go on. */
+export interface FaultOwner {
   fault(error: unknown): void
 }
 
-/** Takes bytes of a client as `receive` does; what that throws is the owner's fault alone. */
-export function guardedReceiver(owner: FaultTaker, receive: Receiver): Receiver {
+/** Wraps `receive` so that an error which it throws goes to `owner.fault`. */
+export function guardedReceiver(owner: FaultOwner, receive: Receiver): Receiver {
   return (memory, length) => {
     try {
       receive(memory, length)
@@ -16,9 +16,9 @@ export function guardedReceiver(owner: FaultTaker, receive: Receiver): Receiver 
   }
 }
 
-/** Handles an event of a client's connection; what that throws is the owner's fault alone. */
+/** Wraps an event handler of a connection so that an error which it throws goes to `owner.fault`. */
 export function guarded<Args extends readonly unknown[]>(
-  owner: FaultTaker,
+  owner: FaultOwner,
   handle: (...args: Args) => void,
 ): (...args: Args) => void {
   return (...args) => {

@@ -5,23 +5,21 @@ import { keep, kept } from '../resp/lent-memory.js'
 import type { Inlet } from './inlet.js'
 import { DirectWriter } from './node-internals.js'
 
-/**
- * Whether the client gets its replies (CLIENT REPLY). `skip`: all but the next one; `skipping`: that one is on its way.
- */
+/** Whether the client gets its replies (CLIENT REPLY). `skip`: not the next one; `skipping`: that one is pending. */
 export type Replies = 'on' | 'off' | 'skip' | 'skipping'
 
-/** How much a client may leave unread. */
+/** Reply bytes that a client may leave unread. */
 export interface ReaderBounds {
-  /** From here on the client is slow, bytes: it gets a lane of its own and has to wait. Default 1 MiB. */
+  /** Above this the client is slow: it gets a dedicated lane, and its next command waits. Default 1 MiB. */
   readonly slowBytes: number
-  /** From here on it is lost, bytes, where nobody can be made to wait for it. Default 256 MiB. */
+  /** Above this it is disconnected, where a shared lane cannot wait for it. Default 256 MiB. */
   readonly lostBytes: number
 }
 
-/** What clients may leave unread if nobody says otherwise. */
+/** The default bounds. */
 export const DEFAULT_READER_BOUNDS: ReaderBounds = { slowBytes: 2 ** 20, lostBytes: 2 ** 28 }
 
-/** What goes to one client. */
+/** The sending side of a client's connection. */
 export class Outlet {
   replies: Replies = 'on'
   readonly #socket: Socket
@@ -32,8 +30,8 @@ export class Outlet {
   readonly #grew: (bytes: number) => void
 
   /**
-   * `drained` is called when the client has read everything that it was slow to read, `grew` when more is queued behind
-   * what it has not read.
+   * `drained` is called when a slow client has read everything, `grew` with the number of bytes when more is queued behind
+   * unread ones.
    */
   constructor(
     { socket, handle }: Inlet,
@@ -50,28 +48,28 @@ export class Outlet {
     socket.on('drain', drained)
   }
 
-  /** Whether the client has left so much unread that it has to wait. */
+  /** Whether the client has left so much unread that its next command waits. */
   get isSlow(): boolean {
     return this.queuedBytes > this.#bounds.slowBytes
   }
 
-  /** Whether it has left so much unread that no more may be kept for it. */
+  /** Whether it has left so much unread that no more may be queued for it. */
   get isLost(): boolean {
     return this.queuedBytes > this.#bounds.lostBytes
   }
 
-  /** Whether it has not yet read what it was slow to read. */
+  /** Whether bytes that a slow client did not read are still queued. */
   get needsDrain(): boolean {
     return this.#socket.writableNeedDrain || (this.#direct !== undefined && this.#direct.queuedBytes > 0)
   }
 
-  /** Bytes that the system has not taken. */
+  /** Bytes that the system has not taken yet. */
   get queuedBytes(): number {
     const { writableLength } = this.#socket
     return this.#direct ? writableLength + this.#direct.queuedBytes : writableLength
   }
 
-  /** Sends bytes, which may be lent, unless the client wants no replies. @returns whether it reads too slowly. */
+  /** Sends bytes, which may be lent, unless the client wants no replies. @returns whether the client is slow. */
   write(bytes: Buffer): boolean {
     if (this.replies !== 'on' || !this.#socket.writable) return false
     this.#meter.bytesOut += bytes.length
@@ -86,7 +84,7 @@ export class Outlet {
     this.#grew(bytes.length)
   }
 
-  /** The system may not take all of it, and the socket holds the rest as it was given. */
+  /** The system may not take all bytes. The socket then queues the given buffer, so it must not be lent any more. */
   #writeFirst(bytes: Buffer): void {
     this.#socket.write(bytes)
     if (this.#socket.writableLength > 0) keep(bytes)
@@ -96,7 +94,7 @@ export class Outlet {
     if (!this.#socket.destroyed && !this.#failed(status) && !this.needsDrain) this.#drained()
   }
 
-  /** Whether `status` is an error of the system, which ends the connection. */
+  /** Closes the connection if `status` is an error of the system. @returns whether it is. */
   #failed(status: number): boolean {
     if (status === 0) return false
     this.#socket.destroy(new Error(`writing failed with ${getSystemErrorName(status)}`))

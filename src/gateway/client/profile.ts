@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
 
-/** What a client told about itself, and what CLIENT INFO tells about it. */
+/** The identity of a client: its id, addresses and times, and the names that it has set. */
 export class ClientProfile {
   readonly id: number
   readonly connectedAtMs: number
   lastCommandAtMs: number
-  /** Row of the command table of its last command; undefined before the first and behind one that is unknown. */
+  /** Row of its last command in the command table; undefined before the first and after an unknown one. */
   lastCommand: string | undefined
   name = ''
   libraryName = ''
@@ -19,44 +19,44 @@ export class ClientProfile {
     this.lastCommandAtMs = nowMs
   }
 
-  /** Where the client connects from. Costs a system call, and few are asked for it. */
+  /** Address and port of the client. Costs a system call, so it is read only when needed. */
   get address(): string {
     return `${this.#socket.remoteAddress}:${this.#socket.remotePort}`
   }
 
-  /** Where it connects to. */
+  /** Address and port that it connected to. */
   get localAddress(): string {
     return `${this.#socket.localAddress}:${this.#socket.localPort}`
   }
 }
 
-/** What a session knows of itself at the moment. */
+/** The present state of a session, for CLIENT INFO. */
 export interface SessionFacts {
   readonly user: string
   readonly protocol: 2 | 3
   /**
-   * In the engine's letters: `P` subscribed, `O` monitors, `t` tracks, `T` reads without touching, `x` in a transaction,
-   * `b` blocked; else `N`.
+   * The engine's letters: `P` subscribed, `O` monitors, `t` tracks, `T` no-touch, `x` in a transaction, `b` blocked; else
+   * `N`.
    */
   readonly flags: string
   readonly channels: number
   readonly patterns: number
   readonly shardChannels: number
-  /** Commands of the open transaction that wait for EXEC; -1 when none is open. */
+  /** Commands queued in the open transaction; -1 when none is open. */
   readonly queued: number
-  /** Whom it has what it tracks told: 0 for itself, -1 when it tracks nothing. */
+  /** Id of the client that gets its invalidations: 0 for itself, -1 without tracking. */
   readonly redirect: number
-  /** Bytes of commands that have not been taken. */
+  /** Bytes of commands that were not handled yet. */
   readonly inputBytes: number
-  /** Bytes of replies that it has not read. */
+  /** Bytes of unread replies. */
   readonly outputBytes: number
 }
 
 const PLAIN_NAME = /^[\x21-\x7e]*$/
 
 /**
- * One line of CLIENT LIST, in the engine's form and order, with every number that client libraries count on. Of memory
- * only what the gateway holds for the client is told: engine connections are shared.
+ * One line of CLIENT LIST, in the engine's format and order, with every field that client libraries rely on. Memory is
+ * what the gateway holds for the client: connections to engines are shared.
  */
 export function describeClient(profile: ClientProfile, session: SessionFacts, nowMs: number): string {
   const seconds = (sinceMs: number): number => Math.max(0, Math.floor((nowMs - sinceMs) / 1000))
@@ -71,22 +71,22 @@ export function describeClient(profile: ClientProfile, session: SessionFacts, no
   )
 }
 
-/** The engine's words for a name that no client may have. */
+/** The engine's error for an invalid client name. */
 export const NO_PLAIN_NAME = 'ERR Client names cannot contain spaces, newlines or special characters.'
 
-/** Whether a client may have this name. */
+/** Whether a client name is valid. */
 export function isPlainName(name: string): boolean {
   return PLAIN_NAME.test(name)
 }
 
-/** Sets the name of a client. @returns what is wrong with it, if anything. */
+/** Sets the name of a client. @returns an error text if the name is invalid. */
 export function setName(profile: ClientProfile, name: string): string | undefined {
   if (!isPlainName(name)) return NO_PLAIN_NAME
   profile.name = name
   return undefined
 }
 
-/** Notes the library that a client is written with. @returns what is wrong with it, if anything. */
+/** Sets the name or version of the client's library. @returns an error text if it is invalid. */
 export function setInfo(profile: ClientProfile, attribute: string, value: string): string | undefined {
   const key = attribute.toLowerCase()
   if (!PLAIN_NAME.test(value)) return `ERR ${key} cannot contain spaces, newlines or special characters.`

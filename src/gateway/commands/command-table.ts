@@ -12,9 +12,9 @@ const LOWER_Z = 122
 interface Facts {
   /** Its position in `COMMANDS`. */
   readonly index: number
-  /** What it may do to the size of an entry, or to the time of the engine. */
+  /** Whether it can enlarge an entry, or take the engine's time. */
   readonly effect: CommandEffect
-  /** Whether it may change what replicas have; of some commands the arguments tell that it does not. */
+  /** Whether it may send a change to replicas. For some commands the arguments decide. */
   readonly mayWrite: boolean
 }
 
@@ -29,7 +29,7 @@ interface Row {
   readonly name: Buffer
 }
 
-/** Subcommands are no commands by themselves: `CLIENT|ID` is not in `bySlot`. */
+/** Rows by the hash of their name. Subcommands such as `CLIENT|ID` are only in `byName`. */
 const bySlot: (readonly Row[] | undefined)[] = new Array(SLOTS).fill(undefined)
 const byName = new Map<string, KnownCommand>()
 
@@ -47,10 +47,7 @@ COMMANDS.forEach((declared, index) => {
   bySlot[slot] = [...(bySlot[slot] ?? []), { command, name }]
 })
 
-/**
- * Finds a command by the bytes of its name, in any case, without making a string of them: this is asked for every
- * command that goes by.
- */
+/** Finds a command by the bytes of its name, in any case. Creates no string, because it runs for every command. */
 export function findCommand(bytes: Buffer, start: number, end: number): KnownCommand | undefined {
   const rows = bySlot[slotOf(bytes, start, end)]
   if (rows === undefined) return undefined
@@ -63,7 +60,7 @@ export function findSubcommand(container: string, subcommand: string): KnownComm
   return byName.get(`${container}|${subcommand.toUpperCase()}`)
 }
 
-/** The row of a container that is sent without a subcommand, where that means something: COMMAND lists all commands. */
+/** The row of a container that is sent without a subcommand, where engines accept that: COMMAND lists all commands. */
 export function bareContainer(container: ServedCommand): ServedCommand | undefined {
   return container.name === 'COMMAND' ? { ...container, state: 'stateless' } : undefined
 }
@@ -98,8 +95,8 @@ function upper(byte: number): number {
 const UNKNOWN_TO_ENGINE = /^-ERR unknown (?:command '([^']{1,128})'|subcommand '([^']{1,128})'\. Try (\w+) HELP\.)/
 
 /**
- * Reads an error of the engine: that it does not know a command or subcommand which the table has, because it is older
- * or of another kind. Undefined for every other error.
+ * Translates the engine's error for a command or subcommand of the table that it does not know, because it is an older
+ * version or another kind of engine. Undefined for every other error.
  */
 export function missingCommand(error: string): HomeportError | undefined {
   const [, command, subcommand, container] = UNKNOWN_TO_ENGINE.exec(error) ?? []

@@ -151,7 +151,7 @@ describe('a transaction on a connection where the engine speaks on its own accor
   it('has no places for such commands where lines of MONITOR come between', async () => {
     const raw = await client()
     raw.send('MONITOR\r\nMULTI\r\nCLIENT GETNAME\r\nDISCARD\r\nECHO end\r\n')
-    const refusal = '-ERR Command not allowed here, where its place in the transaction cannot be told\r\n'
+    const refusal = '-ERR Command not allowed here, where its place in the transaction is unknown\r\n'
     await waitFor(() => raw.received.includes(refusal), { what: 'the refusal' })
     await waitFor(() => raw.received.includes('$3\r\nend\r\n'), { what: 'the last reply' })
   })

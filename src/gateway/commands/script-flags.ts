@@ -2,14 +2,13 @@ import { createHash } from 'node:crypto'
 import type { Argument } from '../resp/encode.js'
 
 /**
- * The flag of scripts that engines do not have.
+ * A flag of scripts that engines do not know.
  *
- * A script may begin with `#!lua flags=allow-key-locking`, as those of `@upstash/ratelimit` do: it asks to hold up only
- * the commands that touch its keys. Engines carry out one command at a time whatever is asked of them, and refuse a
- * flag that they do not know, so it is taken out of what they are sent. They then know the script by another digest
- * than its sender, and digests are translated as well. What a digest stands for follows from the text of the script
- * alone, so one list serves all databases; where it has been left out of the list, the engine answers NOSCRIPT, and
- * clients send the script again.
+ * A script may begin with `#!lua flags=allow-key-locking`, as those of `@upstash/ratelimit` do: it asks the server to block
+ * only commands that touch its keys. Engines run one command at a time anyway, and refuse unknown flags, so the gateway
+ * removes this one. The engine then has the script under another digest than the client, so the gateway translates digests
+ * too. A digest depends on the text of the script alone, so one list serves all databases. If a digest was evicted from
+ * the list, the engine answers NOSCRIPT, and clients send the script again.
  */
 const FLAG = 'allow-key-locking'
 
@@ -17,45 +16,47 @@ const SHEBANG = '#!'
 const MOST_DIGESTS = 10_000
 const DIGEST_CHARACTERS = 40
 
-/** By this flag a script says that it only reads; engines hold it to that. */
+/** A script with the flag `no-writes` only reads; engines enforce it. */
 const FIRST_LINE = /^#!lua\b([^\n]{0,512})\n/
 const NO_WRITES = /(?:^| )flags=(?:[^ ]*,)?no-writes(?:,| |$)/
 const MOST_FIRST_LINE = 520
 
-/** By the digest that the sender knows, the one that engines know. */
+/** From the client's digest of a script to the engine's. */
 const digests = new Map<string, string>()
-/** The digests of scripts that went by and say that they only read. */
+/** Digests of scripts with the flag `no-writes` that passed the gateway. */
 const readingDigests = new Set<string>()
 
-/** Commands that hold a script or a digest, and in which place. */
-const PLACES: ReadonlyMap<string, { readonly at: number; readonly own: (arg: Argument) => Argument | undefined }> =
-  new Map([
-    ['EVAL', { at: 1, own: withoutFlag }],
-    ['EVAL_RO', { at: 1, own: withoutFlag }],
-    ['EVALSHA', { at: 1, own: engineDigest }],
-    ['EVALSHA_RO', { at: 1, own: engineDigest }],
-    ['SCRIPT|LOAD', { at: 2, own: withoutFlag }],
-  ])
+/** Commands with a script or a digest, its position, and how to translate it. */
+const PLACES: ReadonlyMap<
+  string,
+  { readonly at: number; readonly translate: (arg: Argument) => Argument | undefined }
+> = new Map([
+  ['EVAL', { at: 1, translate: withoutFlag }],
+  ['EVAL_RO', { at: 1, translate: withoutFlag }],
+  ['EVALSHA', { at: 1, translate: engineDigest }],
+  ['EVALSHA_RO', { at: 1, translate: engineDigest }],
+  ['SCRIPT|LOAD', { at: 2, translate: withoutFlag }],
+])
 
-/** How many of its arguments tell what becomes of a command. */
+/** Number of arguments, from the name on, that `forEngine` looks at. */
 export const SCRIPT_ARGUMENTS = 3
 
-/** What the engine is sent in place of a command; undefined where that is the command itself. */
+/** The command that the engine gets in place of this one; undefined where it gets this one. */
 export function forEngine(name: string, args: readonly Argument[]): readonly Argument[] | undefined {
   const place = PLACES.get(name)
   const arg = place && args[place.at]
-  const own = arg === undefined ? undefined : place?.own(arg)
-  return own === undefined ? undefined : args.map((given, index) => (index === place?.at ? own : given))
+  const translated = arg === undefined ? undefined : place?.translate(arg)
+  return translated === undefined ? undefined : args.map((given, index) => (index === place?.at ? translated : given))
 }
 
-/** Whether a script says in its first line that it only reads. */
+/** Whether a script declares in its first line that it only reads. */
 export function saysItOnlyReads(script: Argument): boolean {
   if (beginningOf(script) !== SHEBANG) return false
   const line = typeof script === 'string' ? script : script.toString('latin1', 0, MOST_FIRST_LINE)
   return NO_WRITES.test(FIRST_LINE.exec(line)?.[1] ?? '')
 }
 
-/** Whether a script with this digest says that it only reads, as far as is known: of most nothing is. */
+/** Whether the script with this digest declares that it only reads. False for scripts that never passed the gateway. */
 export function hasReadingDigest(digest: Argument): boolean {
   return digest.length === DIGEST_CHARACTERS && readingDigests.has(digest.toString().toLowerCase())
 }
@@ -65,17 +66,17 @@ function engineDigest(digest: Argument): string | undefined {
   return digests.get(digest.toString().toLowerCase())
 }
 
-/** The script without the flag, whose digest is known from now on; undefined where it does not have it. */
+/** Removes the flag from a script and remembers both digests; undefined where the script does not have the flag. */
 function withoutFlag(script: Argument): Buffer | undefined {
   if (beginningOf(script) !== SHEBANG) return undefined
   const bytes = Buffer.from(script)
-  if (saysItOnlyReads(bytes)) noteReading(digestOf(bytes))
+  if (saysItOnlyReads(bytes)) rememberReading(digestOf(bytes))
   const end = bytes.indexOf('\n')
   if (!bytes.subarray(0, end).includes(FLAG)) return undefined
   const line = bytes.toString('latin1', 0, end).replace(/ flags=([^ ]*)/, (_, flags: string) => flagsWithout(flags))
-  const own = Buffer.concat([Buffer.from(line, 'latin1'), bytes.subarray(end)])
-  remember(digestOf(bytes), digestOf(own))
-  return own
+  const changed = Buffer.concat([Buffer.from(line, 'latin1'), bytes.subarray(end)])
+  remember(digestOf(bytes), digestOf(changed))
+  return changed
 }
 
 const beginningOf = (script: Argument): string =>
@@ -86,16 +87,16 @@ function flagsWithout(flags: string): string {
   return others.length > 0 ? ` flags=${others.join(',')}` : ''
 }
 
-function noteReading(digest: string): void {
+function rememberReading(digest: string): void {
   const [oldest] = readingDigests
   if (readingDigests.size >= MOST_DIGESTS && oldest !== undefined) readingDigests.delete(oldest)
   readingDigests.add(digest)
 }
 
-function remember(digest: string, own: string): void {
+function remember(digest: string, engineDigest: string): void {
   const [oldest] = digests.keys()
   if (digests.size >= MOST_DIGESTS && oldest !== undefined) digests.delete(oldest)
-  digests.set(digest, own)
+  digests.set(digest, engineDigest)
 }
 
 const digestOf = (script: Buffer): string => createHash('sha1').update(script).digest('hex')
