@@ -10,7 +10,7 @@ import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
 const MIB = 2 ** 20
 const MEMORY_BYTES = 64 * MIB
 const REQUEST_BYTES = MEMORY_BYTES / 4
-/** What is measured is more than what is held: garbage of the runtime, and what clients of the same process have. */
+/** Measured memory includes garbage of the runtime, and the memory of the test's clients in the same process. */
 const SLACK_BYTES = 48 * MIB
 
 let rig: Rig
@@ -42,21 +42,21 @@ function begin(path: string, headers: Record<string, string> = {}): ClientReques
 const times = (count: number, ...command: string[]): readonly string[][] => Array.from({ length: count }, () => command)
 
 describe('replies of one request', () => {
-  it('are answered as an error once they are too long together', async () => {
+  it('become an error when they are too long together', async () => {
     const answer = await post(rig, '/pipeline', times(20, 'LRANGE', 'list', '0', '-1'))
     expect(answer).toEqual(tooMuch)
     const less = await post(rig, '/pipeline', times(10, 'LRANGE', 'list', '0', '-1'))
     expect(less).toMatchObject({ status: 200, body: { length: 10 } })
   })
 
-  it('that are written while they come end the connection of a client that does not read them', async () => {
+  it('that are streamed close the connection of a client that does not read them', async () => {
     const before = usedBytes()
     const sent = begin('/pipeline')
     const answered = once(sent, 'response') as Promise<[IncomingMessage]>
     sent.end(JSON.stringify(times(50, 'GET', 'large')))
     const [answer] = await answered
     const message = 'a REST client that does not read its answer was disconnected'
-    await waitFor(() => rig.complaints.includes(message), { what: 'it to be disconnected' })
+    await waitFor(() => rig.complaints.includes(message), { what: 'the client to be disconnected' })
     expect(usedBytes() - before).toBeLessThan(REQUEST_BYTES + SLACK_BYTES)
     await other.send('PING\r\n').expect('+PONG\r\n')
     answer.destroy()
@@ -64,7 +64,7 @@ describe('replies of one request', () => {
 })
 
 describe('a transaction whose replies are too long', () => {
-  it('is not said to be discarded: it has been carried out', async () => {
+  it('is not reported as discarded, because it has run', async () => {
     const answer = await post(rig, '/multi-exec', [['INCR', 'count'], ...times(20, 'LRANGE', 'list', '0', '-1')])
     expect(answer).toEqual({
       status: 400,
@@ -74,8 +74,8 @@ describe('a transaction whose replies are too long', () => {
   })
 })
 
-describe('many clients that make the server hold something', () => {
-  it('over TCP lose their connections, those with the most first, before it is too much', async () => {
+describe('many clients that make the server hold memory', () => {
+  it('over TCP are disconnected, those with the most memory first, before it is too much', async () => {
     const before = usedBytes()
     const length = MIB - 1_000
     const half = Buffer.from(`*3\r\n$3\r\nSET\r\n$1\r\na\r\n$${length}\r\n${'x'.repeat(length - 10)}`)
@@ -90,7 +90,7 @@ describe('many clients that make the server hold something', () => {
     for (const { socket } of crowd) socket.destroy()
   })
 
-  it('over REST are answered to come back later', async () => {
+  it('over REST get an error to retry later', async () => {
     const length = 8 * MIB
     const body = JSON.stringify(['SET', 'a', 'x'.repeat(length)])
     const crowd = Array.from({ length: 20 }, () => {

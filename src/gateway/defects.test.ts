@@ -5,7 +5,7 @@ import { ClientMemoryBudget, type Holder, systemClock } from '../base/index.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
 import { awaitOpening } from './tls/await-opening.js'
 
-/** Stands for whatever may throw while bytes of a client are taken: a vitest run ends with an error nobody catches. */
+/** An error thrown while the bytes of a client are handled. If nothing catches it, the vitest run fails. */
 class FaultyMemory extends ClientMemoryBudget {
   isFaulty = false
 
@@ -24,7 +24,7 @@ afterEach(() => {
   memory.isFaulty = false
 })
 
-it('a defect in the input of one client ends its connection alone', async () => {
+it('a defect in handling the input of a client closes only its connection', async () => {
   const [first, second] = await Promise.all([new RawClient(rig.port).login(), new RawClient(rig.port).login()])
   memory.isFaulty = true
   first.send(`*2\r\n$3\r\nGET\r\n$400000\r\n${'x'.repeat(300_000)}`)
@@ -34,7 +34,7 @@ it('a defect in the input of one client ends its connection alone', async () => 
   expect(rig.complaints).toContain('a client was disconnected: its command has met a fault')
 })
 
-it('a defect in the body of one REST request is answered to it alone', async () => {
+it('a defect in handling the body of a REST request is answered to that request only', async () => {
   const client = new RawClient(Number(new URL(rig.restUrl).port))
   const head = `POST / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${CREDENTIALS.token}\r\nContent-Length: 400000\r\n\r\n`
   memory.isFaulty = true
@@ -43,9 +43,9 @@ it('a defect in the body of one REST request is answered to it alone', async () 
   expect(rig.complaints).toContain('a REST request failed')
 })
 
-it('a defect in the opening of one connection ends that', async () => {
-  const told: unknown[] = []
-  const options = { clock: systemClock, logger: { error: ({ error }: { error?: unknown }) => told.push(error) } }
+it('a defect in handling the opening of a connection closes it', async () => {
+  const logged: unknown[] = []
+  const options = { clock: systemClock, logger: { error: ({ error }: { error?: unknown }) => logged.push(error) } }
   const defect = new TypeError('a defect')
   const server = createServer((connection: Socket) =>
     awaitOpening(connection, options, () => {
@@ -56,5 +56,5 @@ it('a defect in the opening of one connection ends that', async () => {
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   atCleanup(() => void server.close())
   await new RawClient(port).send('PING\r\n').expectClosed()
-  expect(told).toEqual([defect])
+  expect(logged).toEqual([defect])
 })

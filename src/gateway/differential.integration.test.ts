@@ -7,7 +7,7 @@ import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './testing/engine
 import { pick, type Random, randomCommand, randomOf } from './testing/random-commands.js'
 import { CREDENTIALS, type Rig, startRig } from './testing/rig.js'
 
-/** The same for everybody, unless somebody looks for more. */
+/** The same seed in every run, unless an environment variable sets another. */
 const SEED = Number(process.env.HOMEPORT_DIFFERENTIAL_SEED ?? 20_261_121)
 const SEQUENCES = Number(process.env.HOMEPORT_DIFFERENTIAL_SEQUENCES ?? 24)
 const STEPS = 120
@@ -27,16 +27,16 @@ beforeAll(async () => {
   owner.socket.destroy()
 })
 
-/** What an engine lets nobody do here, because the gateway answers it. */
+/** Commands that no user may send to the bare engine, because the gateway answers them. */
 const LEFT_TO_THE_GATEWAY = ['+client|kill', '+client|list', '+client|no-evict']
 
-/** Answers the one command about the database itself that a bare engine answers alike. */
+/** Answers the only command about the database that a bare engine answers in the same way. */
 const WHO_AM_I: Administration = {
   run: async ({ user }) => ({ kind: 'text', text: user }),
   refusalToAsk: () => undefined,
 }
 
-/** Commands that the gateway answers, or whose reply it changes, and where an engine says the same. */
+/** Commands that the gateway answers or changes, with the same reply as an engine. */
 const OWN_COMMANDS = [
   'SELECT 0',
   'SELECT 9',
@@ -64,7 +64,7 @@ const MISUSED_COMMANDS = ['SELECT', 'CLIENT GETNAME x', 'CLIENT SETNAME', 'CLIEN
 const ownCommand = (random: Random): readonly string[] =>
   pick(random, random() < 0.06 ? MISUSED_COMMANDS : OWN_COMMANDS).split(' ')
 
-/** One client, of which everything that comes back is kept. */
+/** One client that keeps everything it receives. */
 class Recorder {
   readonly socket: Socket
   readonly #chunks: Buffer[] = []
@@ -79,7 +79,7 @@ class Recorder {
     atCleanup(() => void this.socket.destroy())
   }
 
-  /** Everything up to the reply to a last command of ours. */
+  /** Everything received up to the reply to a last ECHO. */
   async until(word: string): Promise<Buffer> {
     this.socket.write(encodeCommand(['ECHO', word]))
     const end = `$${word.length}\r\n${word}\r\n`
@@ -100,7 +100,7 @@ function transaction(random: Random): Step {
   return [...before, ['MULTI'], ...inner, ...nested, [pick(random, ['EXEC', 'EXEC', 'EXEC', 'DISCARD'])], ['UNWATCH']]
 }
 
-/** What is subscribed is left at once, or after some commands, most of which an engine refuses meanwhile in RESP2. */
+/** Subscriptions end at once, or after some commands, most of which an engine refuses meanwhile in RESP2. */
 function subscription(random: Random): Step {
   const channel = `news-${Math.floor(random() * 3)}`
   const between = random() < 0.5 ? [randomStep(random), randomStep(random)].flat() : []
@@ -121,7 +121,7 @@ function randomStep(random: Random): Step {
   return share > 0.2 ? [ownCommand(random)] : subscription(random)
 }
 
-/** All commands as one text, and the places where a writer pauses. */
+/** All commands as one text, and the positions where the writer pauses. */
 function sequenceOf(random: Random): readonly Buffer[] {
   const steps = Array.from({ length: STEPS }, () => randomStep(random))
   const commands = steps.flat().map((command) => encodeCommand(command))
@@ -163,7 +163,7 @@ async function compare(seed: number, protocol: 2 | 3): Promise<void> {
   if (!ours.equals(theirs)) expect(around(ours, theirs)).toEqual(around(theirs, ours))
 }
 
-/** Where two texts part, short enough to be read. */
+/** The first difference between two texts, shortened. */
 function around(text: Buffer, other: Buffer): string {
   let at = 0
   while (at < text.length && text[at] === other[at]) at++

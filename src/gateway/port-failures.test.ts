@@ -4,25 +4,25 @@ import { PortFailures } from './port-failures.js'
 
 function ports() {
   const lines: unknown[] = []
-  const shut = new PortFailures({ error: (...line: unknown[]) => void lines.push(line) })
+  const failures = new PortFailures({ error: (...line: unknown[]) => void lines.push(line) })
   return {
     lines,
-    note: (...ids: string[]) => ids.forEach((databaseId) => void shut.add({ databaseId, error: 'held' })),
+    add: (...ids: string[]) => ids.forEach((databaseId) => void failures.add({ databaseId, error: 'held' })),
   }
 }
 
-it('tells of one port by the name of its database', async () => {
-  const { lines, note } = ports()
-  note('a')
+it('logs one port with the id of its database', async () => {
+  const { lines, add } = ports()
+  add('a')
   await yieldToEventLoop()
   expect(lines).toEqual([[{ error: 'held', databaseId: 'a' }, 'the port of a database cannot be opened']])
 })
 
-it('tells of all that fail in one go in one line, and of those that fail later in another', async () => {
-  const { lines, note } = ports()
-  note('a', 'b', 'c')
+it('logs all ports that fail in one turn in one line, and later ones in another', async () => {
+  const { lines, add } = ports()
+  add('a', 'b', 'c')
   await yieldToEventLoop()
-  note('d')
+  add('d')
   await yieldToEventLoop()
   expect(lines).toEqual([
     [{ error: 'held', databaseId: 'a', databases: 3 }, 'the ports of 3 databases cannot be opened'],

@@ -63,13 +63,13 @@ describe('request smuggling over HTTP', () => {
     expect(await resultOf(rest(rig, ['GET', 'smuggled']))).toBeNull()
   })
 
-  it('is told from an honest pipeline of requests', async () => {
+  it('is distinguished from a valid pipeline of requests', async () => {
     const client = new RawClient(restPort())
     client.send(`${head}Content-Length: 0\r\n\r\n${head}Content-Length: 0\r\n\r\n`)
     await waitFor(() => client.received.split('{"result":"PONG"}').length === 3, { what: 'both answers' })
   })
 
-  it('makes no use of a body that is a request of the Redis protocol', async () => {
+  it('does not run a body that is a command of the Redis protocol', async () => {
     const client = await new RawClient(rig.port).login()
     client.send('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
     await waitFor(() => client.received !== '', { what: 'an answer' })
@@ -81,8 +81,8 @@ describe('request smuggling over HTTP', () => {
   })
 })
 
-describe('clients that dawdle', () => {
-  it('are disconnected when they do not log in, whatever they send meanwhile', async () => {
+describe('slow clients', () => {
+  it('are disconnected when they do not log in, whatever they send', async () => {
     const impatient = await startRig({}, undefined, undefined, [], { patienceMs: 300 })
     const silent = new RawClient(impatient.port)
     const dripping = new RawClient(impatient.port)
@@ -93,7 +93,7 @@ describe('clients that dawdle', () => {
     await loggedIn.send('PING\r\n').expect('+PONG\r\n')
   })
 
-  it('are disconnected when the head of a request does not come', async () => {
+  it('are disconnected when the head of a request does not arrive', async () => {
     const impatient = await startRig({}, undefined, undefined, [], { patienceMs: 400 })
     const silent = new RawClient(restPort(impatient))
     silent.send('GET /ping HTTP/1.1\r\nX: ')
@@ -103,7 +103,7 @@ describe('clients that dawdle', () => {
     expect((await rest(impatient, ['PING'])).status).toBe(200)
   })
 
-  it('cost no more memory than a request may have', async () => {
+  it('use no more memory than the request limit', async () => {
     const client = await new RawClient(rig.port).login()
     const before = process.memoryUsage().arrayBuffers
     client.send('*3\r\n$3\r\nSET\r\n$1\r\na\r\n$400000000\r\n')
@@ -113,14 +113,14 @@ describe('clients that dawdle', () => {
     client.socket.destroy()
   })
 
-  it('are gone once they have closed their side and nothing is owed to them', async () => {
+  it('are disconnected once they have closed their side and no reply is pending', async () => {
     const [plain, subscribed, blocked] = await Promise.all([1, 2, 3].map(() => new RawClient(rig.port).login()))
     await subscribed?.send('SUBSCRIBE news\r\n').expect('*3\r\n')
     blocked?.send('BLPOP nothing 0\r\n')
-    await waitFor(() => meter.holds === 2, { what: 'both to hold a connection' })
+    await waitFor(() => meter.holds === 2, { what: 'both lanes to be pinned or blocked' })
     for (const client of [plain, subscribed, blocked]) client?.socket.end()
     await Promise.all([plain, subscribed, blocked].map((client) => client?.expectClosed()))
-    await waitFor(() => meter.holds === 0, { what: 'both to be let go' })
+    await waitFor(() => meter.holds === 0, { what: 'both lanes to be released' })
   })
 })
 
@@ -143,7 +143,7 @@ describe('a storm of connections', () => {
     })
   }
 
-  it('leaves nothing behind, and others are served meanwhile', async () => {
+  it('leaves nothing behind, and other clients are served meanwhile', async () => {
     const before = meter.connections
     const client = await new RawClient(rig.port).login()
     for (let from = 0; from < ATTEMPTS; from += AT_ONCE) {
@@ -153,13 +153,13 @@ describe('a storm of connections', () => {
       await storm
     }
     client.socket.destroy()
-    await waitFor(() => meter.connections === before, { what: 'every connection to be forgotten' })
+    await waitFor(() => meter.connections === before, { what: 'every connection to be uncounted' })
     expect(meter.connectionsTotal).toBeGreaterThan(ATTEMPTS / 2)
     expect(rig.complaints).toEqual([])
   })
 })
 
-describe('whoever guesses passwords or tokens', () => {
+describe('a client that guesses passwords or tokens', () => {
   it('has to wait over TCP, also on new connections, and not after a success', async () => {
     const guessed = await startRig()
     const wrong = '-WRONGPASS invalid username-password pair or user is disabled.\r\n'
@@ -169,12 +169,12 @@ describe('whoever guesses passwords or tokens', () => {
     await client.send('AUTH nope\r\n'.repeat(2)).expect(wrong.repeat(2))
     const other = new RawClient(guessed.port)
     await other.send(`AUTH ${CREDENTIALS.password}\r\n`).expect('+OK\r\n')
-    // Turns of 100 and 200 ms lie between them; timers may be a little early.
+    // Delays of 100 and 200 ms lie between them; timers may fire a little early.
     expect(performance.now() - before).toBeGreaterThan(280)
     await client.send('AUTH nope\r\nHELLO 2 AUTH default nope\r\n').expect(wrong.repeat(2))
   })
 
-  it('has to wait over HTTP, while right tokens are served at once', async () => {
+  it('has to wait over HTTP, while valid tokens are served at once', async () => {
     const guessed = await startRig()
     const guess = (signal?: AbortSignal): Promise<Response> =>
       rest(guessed, ['PING'], { authorization: 'Bearer nope' }, signal)
@@ -188,12 +188,12 @@ describe('whoever guesses passwords or tokens', () => {
     const abort = new AbortController()
     const statuses: number[] = []
     const many = Array.from({ length: 40 }, () => guess(abort.signal).then(({ status }) => statuses.push(status)))
-    await waitFor(() => statuses.includes(429), { what: 'one to be sent away' })
+    await waitFor(() => statuses.includes(429), { what: 'one to be refused' })
     abort.abort()
     await Promise.allSettled(many)
   })
 
-  it('gets to read why, however much was sent along', async () => {
+  it('gets the error, however large the request is', async () => {
     const body = Buffer.alloc(20_000_000, 'x')
     for (let i = 0; i < 3; i++) {
       const answer = await fetch(rig.restUrl, { method: 'POST', body, headers: { authorization: 'Bearer nope' } })
@@ -202,10 +202,10 @@ describe('whoever guesses passwords or tokens', () => {
   })
 })
 
-describe('the address that counts behind a proxy', () => {
+describe('the client address behind a proxy', () => {
   const from = (of: Rig, forwarded: string): Promise<Response> => rest(of, ['PING'], { 'x-forwarded-for': forwarded })
 
-  it('is what a trusted proxy says, and what anybody says is not', async () => {
+  it('comes from a trusted proxy only', async () => {
     const ranges = { allowedIpRanges: ['203.0.113.0/24'] }
     const trusting = await startRig(ranges, undefined, undefined, [], { trustedProxies: ['127.0.0.1', '10.0.0.0/8'] })
     expect((await from(trusting, '203.0.113.9')).status).toBe(200)
@@ -218,7 +218,7 @@ describe('the address that counts behind a proxy', () => {
   })
 })
 
-it('transactions over REST never mix, however many there are at once', async () => {
+it('transactions over REST never mix, however many run at once', async () => {
   const transaction = (index: number) =>
     patientFetch(`${rig.restUrl}/multi-exec`, {
       method: 'POST',
@@ -243,7 +243,7 @@ it('transactions over REST never mix, however many there are at once', async () 
   expect(await resultOf(rest(rig, ['GET', 'turn']))).toBe('2000')
 })
 
-it('a fault in a command ends the connection that it came on, and nothing else', async () => {
+it('a fault in a command closes its connection, and no other', async () => {
   const usage: { meter: DatabaseMeter; admission: Admission } = { meter: new DatabaseMeter(), admission: OPEN }
   const faulty = await startRig({}, undefined, { usageOf: () => usage })
   const [first, other] = [await new RawClient(faulty.port).login(), await new RawClient(faulty.port).login()]
@@ -260,7 +260,7 @@ it('a fault in a command ends the connection that it came on, and nothing else',
   expect(faulty.complaints).toEqual(['a client was disconnected: its command has met a fault'])
 })
 
-it('a fault in a request that had to wait for its turn is answered, and ends nothing else', async () => {
+it('a fault in a request that waited for its token is answered, and affects no other', async () => {
   const faultyMeter = new DatabaseMeter()
   Object.defineProperty(faultyMeter, 'readLatency', {
     get: () => {

@@ -14,7 +14,7 @@ beforeEach(async () => {
   await run(rig, 'FLUSHALL')
 })
 
-/** Runs redis-cli to its end with `input` on its standard input; answers with what it printed. */
+/** Runs redis-cli with `input` on its standard input, and resolves to its output. */
 function redisCli(args: readonly string[], input = ''): Promise<string> {
   const login = ['-p', String(rig.port), '-a', CREDENTIALS.password, '--no-auth-warning']
   return new Promise((resolve, reject) => {
@@ -35,7 +35,7 @@ describe('the modes of redis-cli', () => {
     expect((await run(rig, 'DBSIZE')).body).toEqual({ result: 10_000 })
   })
 
-  it('--scan, --bigkeys and --memkeys look through all keys', async () => {
+  it('--scan, --bigkeys and --memkeys read all keys', async () => {
     await redisCli(['--pipe'], set('small', 'x') + set('large', 'x'.repeat(1_000)) + set('other', 'x'))
     expect((await redisCli(['--scan', '--pattern', '*l*'])).split('\n').sort()).toEqual(['', 'large', 'small'])
     expect(await redisCli(['--bigkeys'])).toMatch(/Biggest string found\s+\S+large\S+ has 1000 bytes/)
@@ -48,7 +48,7 @@ describe('the modes of redis-cli', () => {
     expect(printed).toMatch(/^1\na 1\nOK\nQUEUED\nQUEUED\nQUEUED\n?OK\n1\n# Cluster\r?\ncluster_enabled:0\r?\n\s*me\n$/)
   })
 
-  it('tells what is not there', async () => {
+  it('reports options that are not available', async () => {
     expect(await redisCli(['DEBUG', 'SLEEP', '0'])).toContain("ERR Command is not available: 'DEBUG'")
     await expect(redisCli(['--rdb', '/nowhere/dump.rdb'])).rejects.toThrow(/Command is not available: 'SYNC'/)
   })

@@ -10,7 +10,7 @@ const BUSY_MS = 2
 interface Listening {
   readonly server: Server
   readonly port: number
-  /** Connections that the server has got. */
+  /** Connections that the server has accepted. */
   readonly taken: Socket[]
 }
 
@@ -38,7 +38,7 @@ function connectMany(port: number): Socket[] {
   return sockets
 }
 
-it('takes few connections in a turn, though all have come, and each in the end', async () => {
+it('accepts few connections in a turn although all have arrived, and all in the end', async () => {
   const { taken, port } = await listenPaced(new Doorway())
   connectMany(port)
   let most = 0
@@ -46,7 +46,7 @@ it('takes few connections in a turn, though all have come, and each in the end',
     await new Promise((resolve) => setImmediate(resolve))
     const until = performance.now() + BUSY_MS
     while (performance.now() < until) {
-      // others have work to do in every turn
+      // other clients keep the process busy in every turn
     }
     most = Math.max(most, taken.length - before)
   }
@@ -54,16 +54,16 @@ it('takes few connections in a turn, though all have come, and each in the end',
   expect(most).toBeLessThan(MANY / 2)
 })
 
-it('serves those of several servers in the order that they came in', async () => {
+it('accepts connections of several servers in order of arrival', async () => {
   const doorway = new Doorway()
   const [first, second] = [await listenPaced(doorway), await listenPaced(doorway)]
   connectMany(first.port)
   connectMany(second.port)
-  await waitFor(() => first.taken.length + second.taken.length === 2 * MANY, { what: 'all to be taken' })
+  await waitFor(() => first.taken.length + second.taken.length === 2 * MANY, { what: 'all connections to be accepted' })
   expect(doorway.waiting).toBe(0)
 })
 
-it('closes those of a server that wait when it closes, and leaves the others', async () => {
+it('closes the waiting connections of a server that closes, and no others', async () => {
   const doorway = new Doorway()
   const [closing, staying] = [await listenPaced(doorway), await listenPaced(doorway)]
   closing.server.once('connection', () => {
@@ -72,8 +72,8 @@ it('closes those of a server that wait when it closes, and leaves the others', a
     for (const socket of closing.taken) socket.destroy()
   })
   const [lost, kept] = [connectMany(closing.port), connectMany(staying.port)]
-  await waitFor(() => staying.taken.length === MANY, { what: 'the others to be taken' })
-  await waitFor(() => lost.every(({ closed }) => closed), { what: 'the rest to be closed' })
+  await waitFor(() => staying.taken.length === MANY, { what: 'the other connections to be accepted' })
+  await waitFor(() => lost.every(({ closed }) => closed), { what: 'the waiting connections to be closed' })
   expect(kept.some(({ closed }) => closed)).toBe(false)
   expect(closing.taken.length).toBeLessThan(MANY)
 })

@@ -32,7 +32,7 @@ async function greet(): Promise<void> {
   const [answer] = await once(client, 'data')
   expect(String(answer)).toBe('welcome')
   client.end()
-  await waitFor(() => inlets[0]?.socket.readableEnded === true, { what: 'the end of what the client sends' })
+  await waitFor(() => inlets[0]?.socket.readableEnded === true, { what: 'the end of the input' })
 }
 
 beforeEach(() => {
@@ -50,7 +50,7 @@ describe('a connection that a server accepts', () => {
     expect(received).toEqual([{ text: 'hello', lent: true }])
   })
 
-  it('is read as usual where Node does not let itself be used so', async () => {
+  it('is read by its socket where internals of Node cannot be used', async () => {
     takeInlets(server, take)
     await listen()
     await greet()

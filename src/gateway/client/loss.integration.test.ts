@@ -20,7 +20,7 @@ const rest = (): Promise<Response> =>
   fetch(`${rig.restUrl}/incr/n`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } })
 
 describe('when the engine dies', () => {
-  it('commands in flight fail, the connection stays, and the next command finds the new engine', async () => {
+  it('pending commands fail, the connection stays, and the next command reaches the new engine', async () => {
     const counts = () => rig.gateway.usageOf('db-one')?.meter.totals()
     const raw = await new RawClient(rig.port).login()
     await raw.send('SET a 1\r\n').expect('+OK\r\n')
@@ -49,14 +49,14 @@ describe('when the engine dies', () => {
     expect(await (await rest()).json()).toEqual({ result: 1 })
   })
 
-  it('a client in a transaction is disconnected, for its queued commands are gone', async () => {
+  it('a client in a transaction is disconnected, because its queued commands are lost', async () => {
     const raw = await new RawClient(rig.port).login()
     await raw.send('MULTI\r\nSET a 1\r\n').expect('+OK\r\n+QUEUED\r\n')
     await rig.engine.kill()
     await raw.expectClosed()
   })
 
-  it('a transaction that could not begin disconnects, so that its commands do not run one by one', async () => {
+  it('a client whose transaction could not begin is disconnected, so its commands do not run one by one', async () => {
     const raw = await new RawClient(rig.port).login()
     await rig.engine.kill()
     raw.send('MULTI\r\n')
@@ -72,14 +72,14 @@ describe('when the engine dies', () => {
   })
 })
 
-it('passes on what the fleet says when it cannot start the engine', async () => {
+it('passes on the error of the fleet when the engine cannot be started', async () => {
   rig.fleet.available = false
   const response = await rest()
   expect(response.status).toBeGreaterThanOrEqual(500)
   expect(JSON.stringify(await response.json())).toContain('the test says so')
 })
 
-it('closes the clients and the port of a database that goes', async () => {
+it('closes the connections and the port of a database that is removed', async () => {
   const raw = await new RawClient(rig.port).login()
   rig.directory.remove('db-one')
   await raw.expectClosed()
@@ -87,7 +87,7 @@ it('closes the clients and the port of a database that goes', async () => {
   expect((await rest()).status).toBe(401)
 })
 
-it('opens the port of a database that comes, and says so when another program holds it', async () => {
+it('opens the port of a database that is added, and reports a port that another program holds', async () => {
   const port = rig.port
   rig.directory.put({ databaseId: 'db-two', port, tls: false })
   await expect(rig.gateway.openDatabase('db-two')).rejects.toMatchObject({ code: 'port_taken' })
@@ -95,7 +95,7 @@ it('opens the port of a database that comes, and says so when another program ho
   await rig.gateway.openDatabase('db-one')
 })
 
-it('opens a port that another program held as soon as that has let it go and any database changes', async () => {
+it('opens a port that another program held once it is free and any database changes', async () => {
   const holder = createServer().listen(0, '127.0.0.1')
   await once(holder, 'listening')
   const { port } = holder.address() as AddressInfo
@@ -108,7 +108,7 @@ it('opens a port that another program held as soon as that has let it go and any
   await new RawClient(port).login()
 })
 
-it('follows a change of one database without a look at the others', async () => {
+it('handles a change of one database without reading the others', async () => {
   const port = await freePort()
   const list = vi.spyOn(rig.directory, 'list')
   rig.directory.put({ databaseId: 'db-two', port, tls: false })

@@ -15,11 +15,11 @@ interface Pair {
   readonly inlet: Inlet
   readonly outlet: Outlet
   readonly client: Socket
-  /** How often the client had read everything. */
+  /** How often the client has read everything. */
   drains(): number
 }
 
-/** A client that does not read yet, and what sends to it: below the socket, or through it. */
+/** A client that does not read yet, and its outlet, which writes below the socket or through it. */
 async function connect(manner: 'direct' | 'through the socket'): Promise<Pair> {
   const server = createServer({ allowHalfOpen: true })
   atCleanup(() => void server.close())
@@ -43,15 +43,15 @@ async function connect(manner: 'direct' | 'through the socket'): Promise<Pair> {
   return { inlet, outlet, client, drains: () => drains }
 }
 
-/** Everything that the client is sent until the connection ends. */
+/** Everything that the client receives until the connection ends. */
 async function readAll(client: Socket): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of client) chunks.push(chunk)
   return Buffer.concat(chunks)
 }
 
-describe.each(['direct', 'through the socket'] as const)('what is written %s', (manner) => {
-  it('arrives whole and in order, also when the client reads it late, before the connection is closed', async () => {
+describe.each(['direct', 'through the socket'] as const)('bytes that are written %s', (manner) => {
+  it('arrive whole and in order before the connection closes, also when the client reads late', async () => {
     const { inlet, outlet, client, drains } = await connect(manner)
     const pieces = [16 * MIB, 10, 3 * MIB, 2].map((bytes, i) => Buffer.alloc(bytes, 97 + i))
     expect(outlet.write(Buffer.from('first'))).toBe(false)
@@ -64,7 +64,7 @@ describe.each(['direct', 'through the socket'] as const)('what is written %s', (
     expect(arrived.equals(Buffer.concat([Buffer.from('first'), ...pieces]))).toBe(true)
   })
 
-  it('lets go of a client that has read everything', async () => {
+  it('no longer make the client slow once it has read them', async () => {
     const { outlet, client, drains } = await connect(manner)
     outlet.write(Buffer.alloc(16 * MIB))
     client.resume()
@@ -73,11 +73,11 @@ describe.each(['direct', 'through the socket'] as const)('what is written %s', (
     expect(outlet.write(Buffer.from('more'))).toBe(false)
   })
 
-  it('may be lent', async () => {
+  it('can be lent', async () => {
     const { inlet, outlet, client } = await connect(manner)
     const memory = new ReadMemory()
     const sent: Buffer[] = []
-    // More than the system takes of a client that does not read.
+    // More than the system takes for a client that does not read.
     for (let value = 0; value < 256; value++) {
       const view = memory.block.fill(value)
       sent.push(Buffer.from(view))
@@ -87,7 +87,7 @@ describe.each(['direct', 'through the socket'] as const)('what is written %s', (
     expect((await readAll(client)).equals(Buffer.concat(sent))).toBe(true)
   })
 
-  it('ends with the client', async () => {
+  it('are dropped when the client disconnects', async () => {
     const { inlet, outlet, client, drains } = await connect(manner)
     outlet.write(Buffer.alloc(16 * MIB))
     client.resetAndDestroy()

@@ -33,7 +33,7 @@ async function unpause(): Promise<void> {
   await owner.expect('+OK\r\n')
 }
 
-/** How many clients wait, as INFO tells it. */
+/** The number of blocked clients in INFO. */
 async function blockedClients(): Promise<number> {
   const { body } = await run(rig, 'INFO', 'clients')
   return Number(/blocked_clients:(\d+)/.exec(JSON.stringify(body))?.[1])
@@ -81,13 +81,13 @@ describe('CLIENT PAUSE WRITE', () => {
     } else await expectHeld(command, reply)
   })
 
-  it('holds a large value that is passed on while it comes, and what follows it', async () => {
+  it('holds a large value that is passed on in pieces, and later commands', async () => {
     await pause('60000', 'write')
     const value = 'x'.repeat(2_000_000)
     await expectHeld(`${frame('SET', 'a', value)}STRLEN a\r\n`, '+OK\r\n:2000000\r\n')
   })
 
-  it('holds EXEC behind something that writes, and nothing else of a transaction', async () => {
+  it('holds EXEC of a transaction that writes, and no other command of it', async () => {
     const writer = await login(rig)
     await ask(writer, 'MULTI\r\nSET a 1\r\nGET a\r\n', '+OK\r\n+QUEUED\r\n+QUEUED\r\n')
     const scripts = await login(rig)
@@ -108,7 +108,7 @@ describe('CLIENT PAUSE WRITE', () => {
     await scripts.expect('*1\r\n:1\r\n')
   })
 
-  it('lets through what only reads, scripts and functions that say so, and what is malformed', async () => {
+  it('passes reads, scripts and functions that declare to read only, and malformed commands', async () => {
     const library =
       "#!lua name=l\nredis.register_function{function_name='f',callback=function() return 'hello' end," +
       "flags={'no-writes'}}redis.register_function('g',function() return 'written' end)"
@@ -131,7 +131,7 @@ describe('CLIENT PAUSE WRITE', () => {
     await expectHeld(frame('FCALL', 'g', '0'), '$7\r\nwritten\r\n')
   })
 
-  it('begins at the end of the transaction that it stands in', async () => {
+  it('begins at EXEC when it is in a transaction', async () => {
     await ask(
       owner,
       'MULTI\r\nSET a 1\r\nCLIENT PAUSE 60000 WRITE\r\nSET b 2\r\nEXEC\r\n',
@@ -167,7 +167,7 @@ describe('CLIENT PAUSE WRITE', () => {
     ])
   })
 
-  it('drops what a client that has gone had sent, and forgets the client', async () => {
+  it('drops the commands of a client that disconnects', async () => {
     await pause('60000', 'WRITE')
     const client = await login(rig)
     client.send('SET gone 1\r\n')
@@ -186,7 +186,7 @@ describe('CLIENT PAUSE WRITE', () => {
     await ask(owner, 'EXISTS gone half rest\r\n', ':0\r\n')
   })
 
-  it('holds no more requests over REST than the database may have clients', async () => {
+  it('holds at most as many REST requests as the database may have clients', async () => {
     const small = await startRig({ maxClients: 5 })
     await ask(await login(small), 'CLIENT PAUSE 60000 WRITE\r\n', '+OK\r\n')
     const held = Array.from({ length: 6 }, () => run(small, 'INCR', 'n'))
@@ -198,7 +198,7 @@ describe('CLIENT PAUSE WRITE', () => {
 })
 
 describe('CLIENT PAUSE', () => {
-  it('holds everything but what logs in and ends the pause', async () => {
+  it('holds every command except logins and CLIENT UNPAUSE', async () => {
     await pause('60000')
     const client = await login(rig)
     client.send('GET a\r\n')
@@ -230,7 +230,7 @@ describe('CLIENT PAUSE', () => {
     await ask(owner, `${command}\r\n`, `-ERR ${problem}\r\n`)
   })
 
-  it('is for the owner alone', async () => {
+  it('needs the owner', async () => {
     const reader = new RawClient(rig.port)
     await ask(reader, `AUTH default_ro ${CREDENTIALS.readerPassword}\r\n`, '+OK\r\n')
     const problem = "this user has no permissions to run the 'client|pause' command"

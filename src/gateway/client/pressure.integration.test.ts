@@ -12,7 +12,7 @@ const setCommand = (key: string, value: Buffer): Buffer =>
 const CRLF = Buffer.from('\r\n')
 
 describe('an engine that does not read', () => {
-  it('makes clients wait, is sent no more than a bound for them, and gets everything once it reads', async () => {
+  it('makes clients wait, gets bytes up to a bound meanwhile, and all of them once it reads', async () => {
     const rig = await startRig()
     const COMMANDS = 150
     const command = setCommand('a', Buffer.alloc(MIB, 'v'))
@@ -27,7 +27,7 @@ describe('an engine that does not read', () => {
       taken = raw.socket.bytesWritten - raw.socket.writableLength - sentBefore
       return taken > 0 && taken === before
     }
-    await waitFor(isStuck, { what: 'the client to be made to wait', everyMs: 250 })
+    await waitFor(isStuck, { what: 'the client to wait', everyMs: 250 })
     expect(taken).toBeLessThan(48 * MIB)
     await idle.send('SELECT 0\r\n').expect('+OK\r\n')
     rig.engine.signal('SIGCONT')
@@ -37,13 +37,13 @@ describe('an engine that does not read', () => {
   })
 })
 
-/** A client that reads only when it is told to, and checks what it reads against one value. */
+/** A client that reads only on request, and compares everything it reads with one value. */
 class Reader {
   readonly socket: Socket
   readonly #reply: Buffer
   #read = 0
   #wanted = Number.POSITIVE_INFINITY
-  /** Whether everything read so far was as it should be. */
+  /** Whether everything read so far was correct. */
   isRight = true
 
   constructor(port: number, value: Buffer) {
@@ -54,19 +54,19 @@ class Reader {
     atCleanup(() => void this.socket.destroy())
   }
 
-  /** Whole replies that were read. */
+  /** Complete replies that were read. */
   get replies(): number {
     return Math.floor(this.#read / this.#reply.length)
   }
 
-  /** Asks for the value so often, once it is logged in, and reads no more. */
+  /** Logs in, requests the value this many times, and stops reading. */
   async ask(key: string, times: number): Promise<void> {
     await new Promise((resolve) => this.socket.once('data', resolve))
     this.socket.on('data', (chunk: Buffer) => this.#check(chunk)).pause()
     this.socket.write(`GET ${key}\r\n`.repeat(times))
   }
 
-  /** Reads until it has at least so many replies in all, or is disconnected. */
+  /** Reads until it has at least this many replies in all, or is disconnected. */
   async readUntil(wanted: number): Promise<void> {
     this.#wanted = wanted
     this.socket.resume()
@@ -91,11 +91,11 @@ describe('a client that does not read', () => {
     const usage = { usageOf: () => ({ meter, admission: { kind: 'open' as const } }) }
     return startRig({}, undefined, usage, [], { readerBounds: { slowBytes: MIB / 4, lostBytes } })
   }
-  /** No two places of it are alike, nor two values, so that no byte may be taken for another. */
+  /** Every position and every value differs, so a byte at a wrong place is noticed. */
   const value = (letter: string, bytes: number): Buffer =>
     Buffer.concat(Array.from({ length: bytes / 8 }, (_, index) => Buffer.from(letter + index.toString().padStart(7))))
 
-  it('is disconnected where nobody can be made to wait for it, once it has left so much unread', async () => {
+  it('is disconnected on a shared lane once it has left too much unread', async () => {
     const rig = await startBounded(4 * MIB)
     const other = await new RawClient(rig.port).login()
     await other.send(setCommand('a', value('a', MIB))).expect('+OK\r\n')
@@ -104,12 +104,12 @@ describe('a client that does not read', () => {
     const before = usedBytes()
     await reader.ask('a', 64)
     const isCut = (): boolean => rig.complaints.includes('a client that does not read its replies was disconnected')
-    await waitFor(isCut, { what: 'it to be disconnected' })
+    await waitFor(isCut, { what: 'the client to be disconnected' })
     await other.send('PING\r\n').expect('+PONG\r\n')
     expect(usedBytes() - before).toBeLessThan(8 * MIB)
   })
 
-  it('makes its own lane wait from then on, and gets the right bytes however slowly it reads', async () => {
+  it('gets a dedicated lane that waits for it, and the right bytes however slowly it reads', async () => {
     const meter = new DatabaseMeter()
     const rig = await startBounded(64 * MIB, meter)
     const other = await new RawClient(rig.port).login()
@@ -117,8 +117,8 @@ describe('a client that does not read', () => {
     const reader = new Reader(rig.port, value('a', MIB / 2))
     const before = usedBytes()
     await reader.ask('a', 200)
-    // A first window of replies is more than the system takes.
-    await waitFor(() => meter.bytesOut > 16 * MIB, { what: 'it to be slow' })
+    // The first window of replies is more than the system takes.
+    await waitFor(() => meter.bytesOut > 16 * MIB, { what: 'the client to be slow' })
     for (let wanted = 40; wanted < 200; wanted += 40) {
       await reader.readUntil(wanted)
       await other.send('PING\r\n').expect('+PONG\r\n')
@@ -129,7 +129,7 @@ describe('a client that does not read', () => {
     expect(rig.complaints).toEqual([])
   })
 
-  it('never gets bytes of another, whoever reads when', async () => {
+  it('never gets bytes of another client, in any order of reading', async () => {
     const rig = await startBounded(4 * MIB)
     const other = await new RawClient(rig.port).login()
     const letters = ['a', 'b', 'c', 'd', 'e', 'f']

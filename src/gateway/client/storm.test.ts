@@ -11,7 +11,7 @@ const MOST_CLIENTS = 200
 const WORDS = ['PING\r\n', 'GET a\r\n', '\0\xff\r\n', '*99999999999\r\n', '$5\r\n', 'AUTH\r\n', '\x16\x03\x01']
 const MIB = 2 ** 20
 
-/** Connects, and resolves once the server has answered or hung up. */
+/** Connects, and resolves when the server has answered or closed the connection. */
 async function talk(socket: Socket, word: string): Promise<void> {
   socket.write(word)
   await new Promise<void>((resolve) => {
@@ -21,10 +21,10 @@ async function talk(socket: Socket, word: string): Promise<void> {
   socket.resetAndDestroy()
 }
 
-/** Sockets of this process, those of the gateway and those of its clients. */
+/** Open sockets of this process: those of the gateway and of its clients. */
 const openSockets = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length
 
-it('ten thousand attempts in bursts: others are served, the limit holds, nothing is left behind', {
+it('ten thousand connections in bursts: other clients are served, the limit holds, nothing leaks', {
   timeout: 90_000,
 }, async () => {
   const meter = new DatabaseMeter()
@@ -48,7 +48,7 @@ it('ten thousand attempts in bursts: others are served, the limit holds, nothing
     expect(meter.connections).toBeLessThanOrEqual(MOST_CLIENTS)
     await Promise.all(talks)
     for (const socket of sockets) socket.destroy()
-    await waitFor(() => meter.connections === 1, { what: 'the others to be forgotten' })
+    await waitFor(() => meter.connections === 1, { what: 'the other connections to be uncounted' })
   }
   await waitFor(() => openSockets() <= before.sockets, { what: 'every socket to be closed' })
   expect(meter.connectionsTotal + refused).toBeLessThanOrEqual(ATTEMPTS + 1)

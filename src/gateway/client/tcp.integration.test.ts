@@ -21,7 +21,7 @@ describe('login', () => {
     await client().send('GET a\r\nPING\r\nNOSUCH\r\n').expect('-NOAUTH Authentication required.\r\n'.repeat(3))
   })
 
-  it('takes the password with and without a user name', async () => {
+  it('accepts the password with and without a user name', async () => {
     await client().send('AUTH client-secret\r\n').expect('+OK\r\n')
     await client().send('AUTH default client-secret\r\n').expect('+OK\r\n')
     const wrong = '-WRONGPASS invalid username-password pair or user is disabled.\r\n'
@@ -36,7 +36,7 @@ describe('login', () => {
 })
 
 describe('stateless commands', () => {
-  it('are answered in order, with our own answers between them', async () => {
+  it('are answered in order, with replies of the gateway between them', async () => {
     const raw = await client().login()
     raw.send('SET a 1\r\nSELECT 0\r\nGET a\r\nCONFIG REWRITE\r\nSELECT 1\r\nINCR a\r\n')
     await raw.expect(
@@ -47,7 +47,7 @@ describe('stateless commands', () => {
 })
 
 describe('SELECT', () => {
-  it('takes the one database that there is, in every form', async () => {
+  it('accepts the only database, in every spelling', async () => {
     const raw = await client().login()
     const typed = '*2\r\n$6\r\nselect\r\n$1\r\n0\r\n'
     raw.send(`SELECT "0"\r\nselect '0'\r\n${typed}SELECT 1\r\nSELECT 00\r\nSELECT -1\r\nSELECT 99999999999\r\n`)
@@ -61,7 +61,7 @@ describe('SELECT', () => {
 })
 
 describe('transactions', () => {
-  it('run on a lane of their own, in one pipeline with what surrounds them', async () => {
+  it('run on a dedicated lane, in one pipeline with the commands around them', async () => {
     const raw = await client().login()
     raw.send('SET a 1\r\nMULTI\r\nINCR a\r\nINCR a\r\nEXEC\r\nGET a\r\n')
     await raw.expect('+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:2\r\n:3\r\n$1\r\n3\r\n')
@@ -77,8 +77,8 @@ describe('transactions', () => {
   })
 })
 
-describe('a lane of its own', () => {
-  it('is scrubbed before another client gets it', async () => {
+describe('a dedicated lane', () => {
+  it('is reset before another client gets it', async () => {
     const first = await client().login()
     await first.send('WATCH a\r\nGET a\r\n').expect('+OK\r\n$-1\r\n')
     await first.send('MULTI\r\nSET b 1\r\nDISCARD\r\n').expect('+OK\r\n+QUEUED\r\n+OK\r\n')
@@ -94,21 +94,21 @@ describe('a lane of its own', () => {
     await (await raw.login()).send('GET a\r\n').expect('$-1\r\n')
   })
 
-  it('takes a nested MULTI and a MULTI with arguments as the engine does', async () => {
+  it('handles a nested MULTI and a MULTI with arguments as the engine does', async () => {
     const raw = await client().login()
     raw.send('MULTI now\r\nGET a\r\nMULTI\r\nMULTI\r\nEXEC\r\nEXEC\r\n')
     await raw.expect("-ERR wrong number of arguments for 'multi' command\r\n$-1\r\n+OK\r\n")
-    // Redis goes on with the transaction, Valkey discards it.
+    // Redis continues the transaction, Valkey discards it.
     const nested =
       /^-ERR (MULTI calls can not be nested\r\n\*0|Command .*not allowed inside.*\r\n-EXECABORT .*)\r\n-ERR EXEC without MULTI\r\n$/
-    await waitFor(() => nested.test(raw.received), { what: 'what the engine says of the nested MULTI' })
+    await waitFor(() => nested.test(raw.received), { what: 'the reply to the nested MULTI' })
   })
 })
 
 describe('subscriptions', () => {
   const confirmed = '*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n'
 
-  it('keep our own answers in their place', async () => {
+  it('keep replies of the gateway in their place', async () => {
     const raw = await client().login()
     raw.send('GET x\r\nCLIENT SETNAME me\r\nSUBSCRIBE a\r\nGET x\r\nSHUTDOWN\r\nUNSUBSCRIBE\r\nCLIENT GETNAME\r\n')
     await raw.expect(`$-1\r\n+OK\r\n${confirmed}-ERR Can't execute 'get': only (P|S)SUBSCRIBE`)
@@ -120,14 +120,14 @@ describe('subscriptions', () => {
   it('share a RESP3 connection with commands', async () => {
     const [raw, publisher] = [client(), await client().login()]
     raw.send('HELLO 3 AUTH default client-secret\r\n')
-    await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+    await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the reply to HELLO' })
     raw.received = ''
     await raw.send('SUBSCRIBE a\r\nHGETALL h\r\n').expect(`${confirmed.replace('*3', '>3')}%0\r\n`)
     await publisher.send('PUBLISH a hi\r\n').expect(':1\r\n')
     await raw.expect('>3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n')
   })
 
-  it('are ended by UNSUBSCRIBE also when there are none', async () => {
+  it('UNSUBSCRIBE is confirmed also without subscriptions', async () => {
     const raw = await client().login()
     await raw.send('UNSUBSCRIBE a b\r\nPING\r\n')
     await raw.expect(
@@ -136,10 +136,10 @@ describe('subscriptions', () => {
   })
 })
 
-it('tells a client that tracks keys when another one changes them', async () => {
+it('a client that tracks keys gets an invalidation when another one changes them', async () => {
   const [raw, writer] = [client(), await client().login()]
   raw.send('HELLO 3 AUTH default client-secret\r\n')
-  await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+  await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the reply to HELLO' })
   raw.received = ''
   await raw.send('CLIENT TRACKING ON\r\nGET a\r\n').expect('+OK\r\n_\r\n')
   await writer.send('SET a 1\r\n').expect('+OK\r\n')
@@ -150,7 +150,7 @@ describe('a client that does not read', () => {
   const KEYS = 60
   const value = 'v'.repeat(1_000_000)
 
-  it('gets every reply once it reads, and is not sent for before', async () => {
+  it('gets every reply once it reads, and its commands wait before', async () => {
     const raw = await client().login()
     raw.send(`*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$${value.length}\r\n${value}\r\n`)
     await raw.expect('+OK\r\n')
@@ -180,14 +180,14 @@ describe('a client that does not read', () => {
   })
 })
 
-it('answers what was asked before the client closed its side', async () => {
+it('answers commands that were sent before the client closed its sending side', async () => {
   const raw = await client().login()
   raw.socket.end('SET a 1\r\nINCR a\r\n')
   await raw.expect('+OK\r\n:2\r\n')
   await raw.expectClosed()
 })
 
-it('closes after bytes that are no command', async () => {
+it('closes the connection after bytes that are no command', async () => {
   const raw = await client().login()
   raw.send('*1\r\n+PING\r\n')
   await raw.expect("-ERR Protocol error: expected '$', got '+'\r\n")

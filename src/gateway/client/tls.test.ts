@@ -79,7 +79,7 @@ describe('a database with TLS', () => {
     ])
   })
 
-  it('tells a client that speaks no TLS why it is not served', async () => {
+  it('sends an error in clear text to a client without TLS', async () => {
     const rig = await startRig({ tls: true }, fixedCertificate(pair))
     const raw = new RawClient(rig.port).send(`AUTH ${CREDENTIALS.password}\r\n`)
     await raw.expect(TLS_REQUIRED)
@@ -94,7 +94,7 @@ describe('a database with TLS', () => {
     await rig.gateway.stop()
   })
 
-  it('understands a greeting that comes in pieces', async () => {
+  it('accepts a TLS hello that arrives in pieces', async () => {
     const rig = await startRig({ tls: true }, fixedCertificate(pair))
     const wire = createConnection({ port: rig.port, host: '127.0.0.1', noDelay: true })
     atCleanup(() => void wire.destroy())
@@ -109,7 +109,7 @@ describe('a database with TLS', () => {
     await new TlsClient({ socket: byteByByte }).login()
   })
 
-  it('shows a new certificate to new clients and keeps the connections of the others', async () => {
+  it('presents a new certificate to new clients and keeps existing connections', async () => {
     const source = new ChangingCertificate(pair)
     const rig = await startRig({ tls: true }, source)
     const early = await new TlsClient({ port: rig.port }).login()
@@ -129,12 +129,12 @@ describe('a database with TLS', () => {
   })
 })
 
-it('a port in clear ends a connection that begins with TLS, at once', async () => {
+it('a clear-text port closes a connection that begins with TLS at once', async () => {
   const rig = await startRig()
   await new TlsClient({ port: rig.port }).expectRefused()
 })
 
-describe('a database that asks its clients for certificates', () => {
+describe('a database that requires client certificates', () => {
   let authority: KeyPair
   let rig: Rig
 
@@ -153,13 +153,13 @@ describe('a database that asks its clients for certificates', () => {
     expect(await redis.ping()).toBe('PONG')
   })
 
-  it('refuses a client without a certificate, and one with that of another authority', async () => {
+  it('refuses a client without a certificate, or with one of another authority', async () => {
     await new TlsClient({ port: rig.port }).expectRefused()
     const { certificate: cert, key } = await makeClientCertificate(await makeAuthority(Date.now()), 'app')
     await new TlsClient({ port: rig.port, cert, key }).expectRefused()
   })
 
-  it('disconnects those who came in before it asked', async () => {
+  it('disconnects clients that connected before it required one', async () => {
     const open = await startRig({ tls: true }, fixedCertificate(pair))
     const early = await new TlsClient({ port: open.port }).login()
     open.directory.put({ ...open.database, clientAuthority: authority.certificate })
@@ -185,7 +185,7 @@ describe('the shared port', () => {
     await rig.gateway.openDatabase('db-two')
   })
 
-  it('leads to the database whose name the client gives, in any case', async () => {
+  it('connects to the database with the server name of the client, in any case', async () => {
     await new TlsClient({ port, servername: nameOf('one') }).login()
     await new TlsClient({ port, servername: nameOf('ONE') }).login()
     const refused = new TlsClient({ port, servername: nameOf('two') })
@@ -195,11 +195,11 @@ describe('the shared port', () => {
     )
   })
 
-  it('leaves the port of the database itself open', async () => {
+  it('keeps the own port of the database open', async () => {
     await new TlsClient({ port: rig.port }).login()
   })
 
-  it('says so to a client that names no database here, or no server at all', async () => {
+  it('sends an error to a client with an unknown server name, or none', async () => {
     await new TlsClient({ port, servername: nameOf('three') }).expect(
       `-ERR No database is called "three.${DOMAIN}" here. ` +
         'Connect to the endpoint that the record of the database names, with TLS that sends the server name (SNI).\r\n',
@@ -210,13 +210,13 @@ describe('the shared port', () => {
     )
   })
 
-  it('says so to a client that speaks no TLS', async () => {
+  it('sends an error in clear text to a client without TLS', async () => {
     const raw = new RawClient(port).send('PING\r\n')
     await raw.expect(TLS_REQUIRED)
     await raw.expectClosed()
   })
 
-  it('forgets the name of a database that goes, and ends its clients', async () => {
+  it('removes the name of a removed database, and disconnects its clients', async () => {
     const name = nameOf('gone')
     const gone = { databaseId: 'db-gone', port: await freePort(), tls: true, serverName: name }
     rig.directory.put(gone)

@@ -22,7 +22,7 @@ const head = (name: string, key: string, bytes: number, count = 3): string =>
   `*${count}\r\n$${name.length}\r\n${name}\r\n$${key.length}\r\n${key}\r\n$${bytes}\r\n`
 const write = (name: string, key: string, bytes: number): string => `${head(name, key, bytes)}${'x'.repeat(bytes)}\r\n`
 
-/** Sends so many bytes as fast as they are read, as long as somebody reads. */
+/** Sends this many bytes as fast as they are read, while the connection is open. */
 async function pour({ socket }: RawClient, bytes: number): Promise<void> {
   const piece = Buffer.alloc(64 * 1024, 'x')
   for (let left = bytes; left > 0; left -= piece.length) {
@@ -31,14 +31,14 @@ async function pour({ socket }: RawClient, bytes: number): Promise<void> {
   }
 }
 
-/** Sends half a command and waits until the engine has most of what came of it. */
+/** Sends half a command and waits until the engine has most of that half. */
 async function pourHalf(uploader: RawClient, asker: RawClient): Promise<void> {
   uploader.send(head('SET', 'a', 8 * MIB))
   await pour(uploader, 4 * MIB)
   await waitFor(async () => (await engineInput(asker)) > 3 * MIB, { what: 'the engine to get half of the value' })
 }
 
-/** Sends a command with a value of so many bytes. @returns the most that was held meanwhile, bytes. */
+/** Sends a command with a value of this many bytes. @returns the most bytes that were held meanwhile. */
 async function heldBy(raw: RawClient, command: string, bytes: number, reply: string): Promise<number> {
   const before = usedBytes()
   let most = 0
@@ -51,7 +51,7 @@ async function heldBy(raw: RawClient, command: string, bytes: number, reply: str
   return most - before
 }
 
-/** What the engine has been sent so far, bytes. */
+/** Bytes that the engine has received so far. */
 async function engineInput(asker: RawClient): Promise<number> {
   asker.send('INFO stats\r\n')
   const sent = /total_net_input_bytes:(\d+)\r\n[\s\S]*total_error_replies/
@@ -64,7 +64,9 @@ async function engineInput(asker: RawClient): Promise<number> {
 describe('a command with a large value', () => {
   beforeEach(() => start())
 
-  it('goes to the engine as it comes, whatever its size, and blocks nobody', { timeout: 60_000 }, async () => {
+  it('is sent to the engine as it arrives, whatever its size, and blocks no other client', {
+    timeout: 60_000,
+  }, async () => {
     const bytes = 200 * MIB
     const [uploader, other] = [await client(), await client()]
     await other.send('PING\r\n').expect('+PONG\r\n')
@@ -83,7 +85,7 @@ describe('a command with a large value', () => {
     expect(meter.bytesIn).toBeGreaterThan(bytes)
   })
 
-  it('keeps its place among those before and behind it', async () => {
+  it('keeps its place among other commands', async () => {
     const raw = await client()
     raw.send(`GET a\r\n${write('SET', 'a', 2 * MIB)}STRLEN a\r\nGET b\r\n${write('APPEND', 'a', MIB)}STRLEN a\r\n`)
     await raw.expect(`$-1\r\n+OK\r\n:${2 * MIB}\r\n$-1\r\n:${3 * MIB}\r\n:${3 * MIB}\r\n`)
@@ -92,7 +94,7 @@ describe('a command with a large value', () => {
     await raw.expect(`+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n:${2 * MIB}\r\n`)
   })
 
-  it('may have several, and small ones behind them', async () => {
+  it('can have several, and small ones after them', async () => {
     const raw = await client()
     const value = `$${MIB}\r\n${'y'.repeat(MIB)}\r\n`
     await raw.send(`${head('RPUSH', 'list', MIB, 5)}${'x'.repeat(MIB)}\r\n${value}$1\r\nz\r\n`).expect(':3\r\n')
@@ -101,7 +103,7 @@ describe('a command with a large value', () => {
     await raw.expect('+OK\r\n')
   })
 
-  it('is passed on wherever the limits can be judged before it', { timeout: 60_000 }, async () => {
+  it('is passed on in pieces wherever the limits can be checked before the value', { timeout: 60_000 }, async () => {
     const bytes = 24 * MIB
     const raw = await client()
     const script = "return redis.call('SET', KEYS[1], ARGV[1])"
@@ -122,18 +124,18 @@ describe('a command with a large value', () => {
       .expect(`+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n$-1\r\n:${bytes}\r\n`)
   })
 
-  it('is passed on also where the engine speaks on its own accord', { timeout: 60_000 }, async () => {
+  it('is passed on in pieces on a pinned lane too', { timeout: 60_000 }, async () => {
     const bytes = 24 * MIB
     const raw = new RawClient(rig.port)
     raw.send('HELLO 3 AUTH default client-secret\r\n')
-    await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+    await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the reply to HELLO' })
     raw.received = ''
     await raw.send('CLIENT TRACKING ON\r\n').expect('+OK\r\n')
     expect(await heldBy(raw, head('SET', 'a', bytes), bytes, '+OK\r\n')).toBeLessThan(12 * MIB)
     await raw.send('STRLEN a\r\n').expect(`:${bytes}\r\n`)
   })
 
-  it('of a script is not taken for a script that takes its time', async () => {
+  it('of a script does not count as time of the script', async () => {
     await start({ scriptTimeoutMs: 250, scriptMsPerMinute: 60_000 })
     const raw = await client()
     raw.send(`*4\r\n$4\r\nEVAL\r\n$8\r\nreturn 1\r\n$1\r\n0\r\n$${2 * MIB}\r\n`)
@@ -142,7 +144,7 @@ describe('a command with a large value', () => {
     expect(meter.month.requests).toBe(2)
   })
 
-  it('leaves nothing behind when its client dies halfway', async () => {
+  it('leaves nothing behind when its client disconnects halfway', async () => {
     const [uploader, other] = [await client(), await client()]
     await pourHalf(uploader, other)
     uploader.socket.resetAndDestroy()
@@ -151,7 +153,7 @@ describe('a command with a large value', () => {
     expect(rig.complaints).toEqual([])
   })
 
-  it('is answered with one error when the engine dies halfway, and what follows is served', async () => {
+  it('is answered with one error when the engine dies halfway, and later commands are served', async () => {
     const raw = await client()
     await pourHalf(raw, await client())
     await rig.engine.kill()
@@ -162,7 +164,7 @@ describe('a command with a large value', () => {
     expect(raw.received).toMatch(/^-[^\r]+\r\n\$-1\r\n$/)
   })
 
-  it('does not keep the connection of a client that sends no more of it', async () => {
+  it('does not keep the connection of a client that stops sending it', async () => {
     await start({ idleTimeoutMs: 1_500 })
     const raw = await client()
     raw.send(head('SET', 'a', 8 * MIB))
@@ -171,7 +173,7 @@ describe('a command with a large value', () => {
     await waitFor(() => rig.gateway.releaseEngines('db-one', 'when-unused'), { what: 'its lane to be closed' })
   })
 
-  it('that turns out to be none ends the connection with the error of the protocol alone', async () => {
+  it('that turns out to be malformed closes the connection with one protocol error', async () => {
     const raw = await client()
     raw.send(`${write('SET', 'a', MIB).replace('*3', '*4')}nonsense`)
     await raw.expect("-ERR Protocol error: expected '$', got 'n'\r\n")
@@ -181,7 +183,7 @@ describe('a command with a large value', () => {
 })
 
 describe('the limits of a command with a large value', () => {
-  it('are known before a byte of it goes to the engine', async () => {
+  it('are checked before a byte of it is sent to the engine', async () => {
     await start({ maxRequestBytes: 16 * MIB, maxEntryBytes: 4 * MIB })
     const [raw, other] = [await client(), await client()]
     const before = await engineInput(other)
@@ -191,7 +193,7 @@ describe('the limits of a command with a large value', () => {
     expect((await engineInput(other)) - before).toBeLessThan(MIB)
   })
 
-  it('hold for what an entry had before', async () => {
+  it('include the earlier size of the entry', async () => {
     await start({ maxRequestBytes: 16 * MIB, maxEntryBytes: 4 * MIB })
     const raw = await client()
     await raw.send(write('APPEND', 'a', 3 * MIB)).expect(`:${3 * MIB}\r\n`)
@@ -200,7 +202,7 @@ describe('the limits of a command with a large value', () => {
     expect(raw.received).toMatch(/^-ERR max single record size exceeded\. /)
   })
 
-  it('also break it off when a later value is too much', async () => {
+  it('also abort it when a later value is too long', async () => {
     await start({ maxRequestBytes: 3 * MIB })
     const raw = await client()
     const value = `$${2 * MIB}\r\n${'y'.repeat(2 * MIB)}\r\n`

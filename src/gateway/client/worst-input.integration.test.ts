@@ -3,14 +3,14 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { leastLoopDelay } from '../testing/loop-delay.js'
 import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
 
-/** Nobody else may wait for longer, on a machine that does much besides; 50 ms is what is wanted on a quiet one. */
+/** Longest wait of other clients on a busy machine. The goal on an idle one is 50 ms. */
 const BOUND_MS = 250
 const MIB = 2 ** 20
-/** What is sent at most: the request limit of the smaller plans. */
+/** Most bytes that are sent: the request limit of the smaller plans. */
 const BODY_BYTES = 9.9 * MIB
 
 let rig: Rig
-/** For those who never log in, and are slowed down for it. */
+/** For clients that never log in, and are slowed down. */
 let strangers: Rig
 
 beforeAll(async () => {
@@ -21,11 +21,11 @@ beforeAll(async () => {
 const repeated = (text: string, bytes: number): string => text.repeat(Math.floor(bytes / text.length))
 const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`
 const command = (...args: readonly string[]): string => `*${args.length}\r\n${args.map(bulk).join('')}`
-/** One command of so many arguments of one byte. */
+/** One command with this many arguments of one byte. */
 const many = (count: number, ...first: readonly string[]): string =>
   `*${first.length + count}\r\n${first.map(bulk).join('')}${bulk('1').repeat(count)}`
 
-/** Sends bytes and reads whatever comes until the end, which `QUIT` brings, or until the gateway closes. */
+/** Sends bytes and then QUIT, and reads until the gateway closes the connection. */
 function exchange(port: number, bytes: Buffer, patience?: AbortSignal): Promise<number> {
   return new Promise((resolve) => {
     const socket = createConnection({ port, host: '127.0.0.1' })
@@ -48,7 +48,7 @@ async function measure(name: string, work: () => Promise<unknown>): Promise<void
 
 const FLOOD_BYTES = 2 * MIB
 
-describe('before login nobody is held up by', () => {
+describe('before login, other clients are not delayed by', () => {
   it.each([
     ['empty lines', repeated('\n', FLOOD_BYTES)],
     ['empty lines of two bytes', repeated('\r\n', FLOOD_BYTES)],
@@ -66,12 +66,12 @@ describe('before login nobody is held up by', () => {
     ['arguments of full length', repeated(command('AUTH', 'x'.repeat(16_000)), FLOOD_BYTES)],
   ])('%s', async (name, text) => {
     const bytes = Buffer.from(`${text}QUIT\r\n`)
-    // Wrong passwords are made to wait.
+    // Wrong passwords are delayed.
     await measure(name, () => exchange(strangers.port, bytes, AbortSignal.timeout(300)))
   })
 })
 
-describe('after login nobody is held up by', () => {
+describe('after login, other clients are not delayed by', () => {
   const M = 1_000_000
   it.each([
     ['empty lines', repeated('\n', FLOOD_BYTES)],
@@ -126,7 +126,7 @@ describe('after login nobody is held up by', () => {
     await measure(name, () => exchange(rig.port, bytes))
   })
 
-  it('many clients that do so at a time', async () => {
+  it('many clients that do so at once', async () => {
     const text = repeated('CLIENT ID\r\n', FLOOD_BYTES / 8)
     const bytes = Buffer.from(`AUTH ${CREDENTIALS.password}\r\n${text}QUIT\r\n`)
     await measure('many clients', () => Promise.all(Array.from({ length: 20 }, () => exchange(rig.port, bytes))))

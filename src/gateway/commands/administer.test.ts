@@ -19,12 +19,12 @@ beforeAll(async () => {
   rig = await startRig({}, undefined, undefined, ['--slowlog-log-slower-than', '0'], { administration })
 })
 
-/** What a client gets for these lines, up to the echo that ends them. */
+/** The replies to these lines, without that to the last ECHO. */
 async function answers(lines: string, login = `AUTH ${CREDENTIALS.password}\r\n`): Promise<string> {
   const raw = new RawClient(rig.port)
   await raw.send(login).expect('+OK\r\n')
   raw.send(`${lines}ECHO end\r\n`)
-  await waitFor(() => raw.received.endsWith('$3\r\nend\r\n'), { what: 'the end' })
+  await waitFor(() => raw.received.endsWith('$3\r\nend\r\n'), { what: 'the last reply' })
   return raw.received.slice(0, -9)
 }
 
@@ -33,8 +33,8 @@ async function overRest(path: string, body: unknown): Promise<unknown> {
   return (await fetch(rig.restUrl + path, { method: 'POST', headers, body: JSON.stringify(body) })).json()
 }
 
-describe('what asks the engine about itself', () => {
-  it('is answered behind what the client sent before, in its place, also in a transaction', async () => {
+describe('a command about the engine', () => {
+  it('is answered after earlier commands of the client, in order, also in a transaction', async () => {
     const before = await answers('CONFIG RESETSTAT\r\nSET a 1\r\nSET a 2\r\nINFO commandstats\r\nGET a\r\n')
     expect(before).toMatch(
       /^\+OK\r\n\+OK\r\n\+OK\r\n\$\d+\r\n# Commandstats\r\n[\s\S]*cmdstat_set:calls=2,[\s\S]*\$1\r\n2\r\n$/,
@@ -48,7 +48,7 @@ describe('what asks the engine about itself', () => {
     )
   })
 
-  it('tells nothing of where engines listen, nor what Homeport asks for itself', async () => {
+  it('hides addresses of engines and commands of Homeport itself', async () => {
     await answers('SET slow 1\r\n')
     const log = await answers('SLOWLOG GET 100\r\nSLOWLOG LEN\r\nSLOWLOG HELP\r\n')
     expect(log).toContain('$3\r\nSET\r\n$4\r\nslow\r\n$1\r\n1\r\n$9\r\n0.0.0.0:0\r\n')
@@ -59,7 +59,7 @@ describe('what asks the engine about itself', () => {
     )
   })
 
-  it('is for those who may', async () => {
+  it('needs the permission for it', async () => {
     const login = `AUTH default_ro ${CREDENTIALS.readerPassword}\r\n`
     expect(await answers('INFO keyspace\r\n', login)).toMatch(/^\$\d+\r\n# Keyspace/)
     expect(await answers('SLOWLOG GET\r\n', login)).toBe(
@@ -67,7 +67,7 @@ describe('what asks the engine about itself', () => {
     )
   })
 
-  it('has its place in what comes over REST', async () => {
+  it('keeps its place in a REST pipeline', async () => {
     const found = await overRest('/pipeline', [
       ['SET', 'rest', '1'],
       ['INFO', 'keyspace'],
@@ -88,7 +88,7 @@ describe('what asks the engine about itself', () => {
   })
 })
 
-it('INFO tells nothing of the sockets that an engine listens on, nor where its replicas are', () => {
+it('INFO hides the sockets of an engine and the addresses of its replicas', () => {
   const text = [
     '# Server',
     'redis_version:7.2.4',

@@ -19,7 +19,7 @@ async function idOf(raw: RawClient): Promise<string> {
 }
 
 describe('CLIENT KILL', () => {
-  it('ends other clients of the database, by address or by what they have in common', async () => {
+  it('closes connections of other clients, by address or by a filter', async () => {
     const [owner, byAddress, byId, subscriber] = await Promise.all([client(), client(), client(), client()])
     const { localPort } = byAddress.socket
     await owner.send(`CLIENT KILL 127.0.0.1:${localPort}\r\n`).expect('+OK\r\n')
@@ -31,7 +31,7 @@ describe('CLIENT KILL', () => {
     await subscriber.expectClosed()
   })
 
-  it('of oneself is answered before the connection ends', async () => {
+  it('of its own connection is answered before the connection closes', async () => {
     const raw = await client()
     const id = await idOf(raw)
     await raw.send(`GET a\r\nCLIENT KILL ID ${id}\r\n`).expect('$-1\r\n:0\r\n')
@@ -40,7 +40,7 @@ describe('CLIENT KILL', () => {
     expect(raw.received).toBe('')
   })
 
-  it('does not reach clients that are logged in as somebody else, except for the owner', async () => {
+  it('only affects clients of the same user, except when the owner sends it', async () => {
     const owner = await client()
     const reader = new RawClient(rig.port)
     await reader.send(`AUTH default_ro ${CREDENTIALS.readerPassword}\r\n`).expect('+OK\r\n')
@@ -51,8 +51,8 @@ describe('CLIENT KILL', () => {
   })
 })
 
-describe('a CLIENT command with an argument that means nothing', () => {
-  it('is answered as an engine does, also where the number is written in another way', async () => {
+describe('a CLIENT command with an invalid argument', () => {
+  it('gets the same error as from an engine, also for other spellings of a number', async () => {
     const raw = await client()
     const unknownUser = "-ERR No such user 'nosuch'\r\n"
     await raw.send('CLIENT KILL USER nosuch\r\nCLIENT KILL USER nosuch ID x\r\n').expect(unknownUser.repeat(2))
@@ -68,7 +68,7 @@ describe('a CLIENT command with an argument that means nothing', () => {
       .expect('-ERR value is out of range, value must between -2147483648 and 2147483647\r\n')
   })
 
-  it('does not tell anybody but the owner which users there are', async () => {
+  it('shows only the owner which users exist', async () => {
     const served = { ...rig.database, userMarks: { alice: 'x' } }
     rig.directory.put(served)
     const [owner, reader] = [await client(), new RawClient(rig.port)]
@@ -80,7 +80,7 @@ describe('a CLIENT command with an argument that means nothing', () => {
 })
 
 describe('CLIENT REPLY', () => {
-  it('OFF sends nothing more until ON, and SKIP leaves out one reply', async () => {
+  it('OFF stops replies until ON, and SKIP leaves out one reply', async () => {
     const raw = await client()
     raw.send('SET a 1\r\nCLIENT REPLY OFF\r\nINCR a\r\nINCR a\r\nNOSUCH\r\nCLIENT REPLY ON\r\nGET a\r\n')
     await raw.expect('+OK\r\n+OK\r\n$1\r\n3\r\n')
@@ -90,13 +90,13 @@ describe('CLIENT REPLY', () => {
     await raw.expect("-ERR syntax error\r\n-ERR wrong number of arguments for 'client|reply' command\r\n")
   })
 
-  it('SKIP behind SKIP leaves out the reply to what follows both', async () => {
+  it('SKIP after SKIP leaves out the reply to the command after both', async () => {
     const raw = await client()
     raw.send('SET a 1\r\nCLIENT REPLY SKIP\r\nCLIENT REPLY SKIP\r\nINCR a\r\nINCR a\r\n')
     await raw.expect('+OK\r\n:3\r\n')
   })
 
-  it('SKIP leaves out the refusal of a command that is too long, and nothing else', async () => {
+  it('SKIP leaves out the error of a command that is too long, and nothing else', async () => {
     const raw = await client()
     const long = 11 * 1024 * 1024
     raw.send('CLIENT REPLY SKIP\r\n').send(`*2\r\n$3\r\nGET\r\n$${long}\r\n`).send(Buffer.alloc(long, 'x'))
@@ -108,7 +108,7 @@ describe('CLIENT REPLY', () => {
     await raw.send('CLIENT REPLY OFF\r\nPING\r\nRESET\r\nPING\r\n').expect('+RESET\r\n-NOAUTH')
   })
 
-  it('OFF lets messages and confirmations through, which are no replies', async () => {
+  it('OFF passes messages and confirmations, which are not replies', async () => {
     const [raw, other] = await Promise.all([client(), client()])
     raw.send('CLIENT REPLY OFF\r\nSUBSCRIBE quiet\r\nPING\r\n')
     await raw.expect('*3\r\n$9\r\nsubscribe\r\n$5\r\nquiet\r\n:1\r\n')
@@ -124,10 +124,10 @@ describe('CLIENT REPLY', () => {
     await raw.expect('*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n')
   })
 
-  it('may change while a connection is subscribed', async () => {
+  it('can change while a connection is subscribed', async () => {
     const [raw, other] = [new RawClient(rig.port), await client()]
     raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password}\r\n`)
-    await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+    await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the reply to HELLO' })
     raw.received = ''
     raw.send('SUBSCRIBE loud\r\nECHO 1\r\nCLIENT REPLY OFF\r\nECHO 2\r\nNOSUCH\r\nCLIENT REPLY ON\r\nECHO 3\r\n')
     await raw.expect('>3\r\n$9\r\nsubscribe\r\n$4\r\nloud\r\n:1\r\n$1\r\n1\r\n+OK\r\n$1\r\n3\r\n')
@@ -136,7 +136,7 @@ describe('CLIENT REPLY', () => {
     await raw.expect('>3\r\n$7\r\nmessage\r\n$4\r\nloud\r\n$1\r\nx\r\n')
   })
 
-  it('holds for transactions and blocking commands', async () => {
+  it('applies to transactions and blocking commands', async () => {
     const raw = await client()
     raw.send('DEL list\r\nCLIENT REPLY OFF\r\nMULTI\r\nRPUSH list x y\r\nEXEC\r\nBLPOP list 1\r\nCLIENT REPLY ON\r\n')
     await raw.send('LRANGE list 0 -1\r\n').expect(':0\r\n+OK\r\n*1\r\n$1\r\ny\r\n')
@@ -148,7 +148,7 @@ describe('CLIENT REPLY', () => {
 it('CLIENT INFO and LIST are verbatim texts in RESP3', async () => {
   const raw = new RawClient(rig.port)
   raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password} SETNAME me\r\n`)
-  await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+  await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the reply to HELLO' })
   raw.received = ''
   raw.send('CLIENT INFO\r\n')
   await waitFor(() => raw.received.endsWith('\n\r\n'), { what: 'the reply' })
@@ -162,15 +162,15 @@ it('reads HELLO with thousands of options in time', { timeout: 10_000 }, async (
   await raw.expect("-ERR Syntax error in HELLO option 'MORE'\r\n")
 })
 
-it('refuses a name with spaces also in HELLO', async () => {
+it('HELLO refuses a name with spaces', async () => {
   const raw = new RawClient(rig.port)
   raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password} SETNAME "a b"\r\n`)
   await raw.expect('-ERR Client names cannot contain spaces, newlines or special characters.\r\n')
 })
 
 describe('a line of CLIENT LIST', () => {
-  /** What the owner is told of a client, once that fits. */
-  async function told(id: string, fits: RegExp): Promise<Map<string, string>> {
+  /** The fields of a client's line as the owner sees it, once the line matches. */
+  async function fieldsOf(id: string, fits: RegExp): Promise<Map<string, string>> {
     const owner = await client()
     const asked = (): boolean => {
       if (fits.test(owner.received)) return true
@@ -178,7 +178,7 @@ describe('a line of CLIENT LIST', () => {
       owner.send(`CLIENT LIST ID ${id}\r\n`)
       return false
     }
-    await waitFor(asked, { what: `a line that fits ${fits}`, everyMs: 50 })
+    await waitFor(asked, { what: `a line that matches ${fits}`, everyMs: 50 })
     const line = owner.received.split('\r\n').find((text) => fits.test(text)) ?? ''
     owner.socket.destroy()
     return new Map(
@@ -189,9 +189,9 @@ describe('a line of CLIENT LIST', () => {
     )
   }
 
-  it('has every field that an engine has, whose numbers libraries read, and names the last command', async () => {
+  it('has every field of an engine, in its order, and names the last command', async () => {
     const raw = await client()
-    const fields = await told(await idOf(raw), /cmd=client\|id/)
+    const fields = await fieldsOf(await idOf(raw), /cmd=client\|id/)
     const numbers =
       'fd age idle db sub psub ssub multi qbuf qbuf-free argv-mem multi-mem rbs rbp obl oll omem tot-mem redir resp'
     for (const name of numbers.split(' '))
@@ -204,7 +204,7 @@ describe('a line of CLIENT LIST', () => {
       events: 'r',
     })
     raw.send('NOSUCH\r\n')
-    await told(fields.get('id') ?? '', /cmd=NULL/)
+    await fieldsOf(fields.get('id') ?? '', /cmd=NULL/)
   })
 
   it.each([
@@ -215,14 +215,14 @@ describe('a line of CLIENT LIST', () => {
     ['MONITOR\r\n', / flags=O /],
     ['HELLO 3\r\nCLIENT TRACKING ON\r\nBLPOP nothing 0\r\n', / flags=bt .* redir=0 /],
     ['HELLO 3\r\nCLIENT TRACKING ON\r\n', / flags=t .* cmd=client\|tracking .* resp=3 /],
-  ])('tells what the connection is in after %j', async (commands, expected) => {
+  ])('shows the state of the connection after %j', async (commands, expected) => {
     const raw = await client()
     const id = await idOf(raw)
     raw.send(commands)
-    expect((await told(id, expected)).get('id')).toMatch(/\d/)
+    expect((await fieldsOf(id, expected)).get('id')).toMatch(/\d/)
   })
 
-  it('of a client that tracks or monitors is no line of a subscriber', async () => {
+  it('does not list a client that tracks or monitors as a subscriber', async () => {
     const raw = await client()
     const id = await idOf(raw)
     await raw.send('MONITOR\r\n').expect('+OK\r\n')
@@ -240,7 +240,7 @@ it('INFO counts the clients of the database, as CLIENT LIST does', async () => {
   await waitFor(() => raw.received.includes('connected_clients:3\r\n'), { what: 'three clients' })
 })
 
-it('CLIENT INFO counts the command itself among what is held', async () => {
+it('CLIENT INFO counts its own command as input', async () => {
   const raw = await client()
   raw.send('*2\r\n$6\r\nclient\r\n$4\r\ninfo\r\n')
   await waitFor(() => raw.received.includes(' qbuf=26 '), { what: 'the length of the command' })

@@ -72,7 +72,7 @@ describe('redis-cli', () => {
 })
 
 describe('iovalkey', () => {
-  it('keeps answers in order over many clients and pipelines', async () => {
+  it('keeps replies in order over many clients and pipelines', async () => {
     const clients = Array.from({ length: 8 }, () => connect())
     const lists = await Promise.all(
       clients.map((redis, i) =>
@@ -86,7 +86,7 @@ describe('iovalkey', () => {
     expect(lists).toEqual(clients.map((_, i) => Array.from({ length: 300 }, (_, j) => `${i}-${j}`)))
   })
 
-  it('keeps transactions of many clients apart', async () => {
+  it('keeps transactions of many clients separate', async () => {
     const clients = Array.from({ length: 6 }, () => connect())
     const results = await Promise.all(
       clients.map((redis, i) =>
@@ -108,7 +108,7 @@ describe('iovalkey', () => {
     expect(await one.multi().set('w', 'mine').exec()).toEqual([[null, 'OK']])
   })
 
-  it('waits in BLPOP without holding up anybody else', async () => {
+  it('waits in BLPOP without blocking other clients', async () => {
     const [waiting, other] = [connect(), connect()]
     const popped = waiting.blpop('jobs', 0)
     await waitFor(async () => /blocked_clients:1/.test(await other.info('clients')), {
@@ -119,7 +119,7 @@ describe('iovalkey', () => {
     expect(await waiting.get('x')).toBeNull()
   })
 
-  it('does not lose an element to a blocked client that has gone', async () => {
+  it('does not lose an element to a blocked client that has disconnected', async () => {
     const [gone, other] = [connect(), connect()]
     const popped = gone.blpop('jobs', 0)
     const settled = popped.catch(() => undefined)
@@ -128,14 +128,14 @@ describe('iovalkey', () => {
     })
     gone.disconnect()
     await waitFor(async () => /blocked_clients:0/.test(await other.info('clients')), {
-      what: 'the blocked client to go',
+      what: 'the blocked client to disconnect',
     })
     await other.rpush('jobs', 'one')
     expect(await other.llen('jobs')).toBe(1)
     await settled
   })
 
-  it('delivers published messages, also by pattern, and goes on with commands afterwards', async () => {
+  it('delivers published messages, also by pattern, and serves commands afterwards', async () => {
     const [subscriber, publisher] = [connect(), connect()]
     const messages: string[] = []
     subscriber.on('message', (channel, text) => messages.push(`${channel}=${text}`))
@@ -150,18 +150,18 @@ describe('iovalkey', () => {
     expect(await subscriber.get('x')).toBeNull()
   })
 
-  it('shows to MONITOR what is done, and not through which socket', async () => {
+  it('shows commands to MONITOR without the socket of the engine', async () => {
     const monitor = await connect().monitor()
     atCleanup(() => monitor.disconnect())
     const seen: string[] = []
     monitor.on('monitor', (_time: string, args: string[], source: string) => seen.push(`${source} ${args.join(' ')}`))
     await connect().set('watched', 'yes')
-    await waitFor(() => seen.some((line) => /set watched yes/i.test(line)), { what: 'the command to be seen' })
+    await waitFor(() => seen.some((line) => /set watched yes/i.test(line)), { what: 'the command in MONITOR' })
     expect(seen.join('\n')).not.toContain('unix:')
     monitor.disconnect()
   })
 
-  it('carries values of megabytes both ways', async () => {
+  it('carries values of megabytes in both directions', async () => {
     const value = Buffer.alloc(9 * 1024 * 1024, 'z')
     const redis = connect()
     await redis.set('big', value)
@@ -169,7 +169,7 @@ describe('iovalkey', () => {
     expect(answers.map((answer) => answer?.length ?? null)).toEqual([value.length, null, value.length])
   })
 
-  it('lets default_ro read and nothing else', async () => {
+  it('lets default_ro only read', async () => {
     const reader = connect({ username: 'default_ro', password: CREDENTIALS.readerPassword })
     await connect().set('a', '1')
     expect(await reader.get('a')).toBe('1')
@@ -177,7 +177,7 @@ describe('iovalkey', () => {
     await expect(reader.eval('return 1', 0)).rejects.toThrow(/^NOPERM/)
   })
 
-  it('waits for replicas as far as the engine has any', async () => {
+  it('WAIT counts the replicas of the engine', async () => {
     expect(await connect().wait(0, 0)).toBe(0)
   })
 

@@ -7,7 +7,7 @@ import { findCommand, findCommandByName, findSubcommand } from './command-table.
 const find = (name: string) => findCommand(Buffer.from(`..${name}..`), 2, 2 + name.length)
 
 describe('the command table', () => {
-  it('has every name once, in upper case', () => {
+  it('has each name once, in upper case', () => {
     const names = COMMANDS.map(({ name }) => name)
     expect(new Set(names).size).toBe(names.length)
     expect(names).toEqual(names.map((name) => name.toUpperCase()))
@@ -23,7 +23,7 @@ describe('the command table', () => {
     for (const name of ['', 'NOSUCH', 'GE\u0014', 'g%t', 'CLIENT|']) expect(find(name)).toBeUndefined()
   })
 
-  it('finds a subcommand by its container only', () => {
+  it('finds a subcommand only with its container', () => {
     for (const command of COMMANDS.filter(({ name }) => name.includes('|'))) {
       expect(find(command.name)).toBeUndefined()
       expect(findCommandByName(command.name)).toBeUndefined()
@@ -53,7 +53,7 @@ describe('the command table', () => {
       redis.disconnect()
     })
 
-    it('every command of the engine is judged, and every subcommand where they are judged one by one', () => {
+    it('the table has every command of the engine, and every subcommand of containers that it checks', () => {
       const unknown = names.filter((name) => {
         const [container = '', subcommand] = name.split('|')
         const row = findCommandByName(container)
@@ -63,14 +63,14 @@ describe('the command table', () => {
       expect(unknown).toEqual([])
     })
 
-    it('what the table says of the engines that have a command is what the engine says', async () => {
-      const told = names.filter((name) => enginesWith(name) !== undefined)
+    it('the table and the engine agree on the versions that have a command', async () => {
+      const versioned = names.filter((name) => enginesWith(name) !== undefined)
       const version = /^(\d+\.\d+)/
-      for (const name of told) {
+      for (const name of versioned) {
         const [, docs] = (await redis.call('COMMAND', 'DOCS', name)) as [string, string[]]
         const [since] = version.exec(docs[docs.indexOf('since') + 1] ?? '') ?? []
         const kind = (await redis.info('server')).includes('valkey_version') ? 'Valkey' : 'Redis'
-        // Modules of older engines say nothing of the version that brought them.
+        // Modules of older engines do not report the version that introduced them.
         if (docs.includes('since') && name !== 'VISMEMBER')
           expect(enginesWith(name), name).toContain(`${kind} ${since}`)
       }
@@ -94,7 +94,7 @@ describe('the command table', () => {
     expect(findCommandByName(name)?.allowed).toBe(false)
   })
 
-  it('never sends to an engine what is about the database itself', () => {
+  it('sends no command about the database itself to an engine', () => {
     for (const command of COMMANDS.filter(({ name }) => /^(ACL|CONFIG)\|(?!CAT|GENPASS)/.test(name))) {
       expect(command, command.name).not.toMatchObject({ allowed: true, state: 'stateless' })
     }

@@ -25,14 +25,14 @@ beforeEach(async () => {
   rig ??= await startRig()
 })
 
-/** What stands in the calls for a script, its hash and a library. */
+/** Placeholders in the calls: a script, its hash and a library. */
 const WORDS: Readonly<Record<string, string>> = {
   LUA,
   LIBRARY,
   SHA: createHash('sha1').update(LUA).digest('hex'),
 }
 
-/** A client that sends one command at a time and gets the bytes of its reply. */
+/** A client that sends one command at a time and reads the bytes of its reply. */
 class Caller {
   readonly raw: RawClient
 
@@ -83,7 +83,7 @@ describe('every command of the reference', () => {
     }
   })
 
-  it('brings back what was dumped', async () => {
+  it('restores a dumped value', async () => {
     const caller = await prepared()
     const dumped = await caller.call(['DUMP', 'text'])
     const payload = Buffer.from(dumped.slice(dumped.indexOf('\r\n') + 2, -2), 'latin1')
@@ -101,7 +101,7 @@ describe('every command of the reference', () => {
     }
   })
 
-  it.each(NEWER_CALLS)('that an engine may lack says where it is: %s', async (engines, text) => {
+  it.each(NEWER_CALLS)('that an engine may lack names the engines that have it: %s', async (engines, text) => {
     const caller = await prepared()
     for (const words of callsOf(text)) {
       const name = words[0] ?? ''
@@ -113,14 +113,14 @@ describe('every command of the reference', () => {
     }
   })
 
-  it.each(FOREIGN_CALLS.split(' '))('that no engine has is unknown, by the name that was sent: %s', async (name) => {
+  it.each(FOREIGN_CALLS.split(' '))('that no engine has is unknown, under the name that was sent: %s', async (name) => {
     const sent = name.toLowerCase()
     const error = `ERR unknown command '${sent}', with args beginning with: 'a' `
     expect(await (await Caller.open()).call([sent, 'a'])).toBe(`-${error}\r\n`)
     expect(await rest([sent, 'a'])).toEqual({ error })
   })
 
-  it('that reaches beyond the database is refused', async () => {
+  it('that affects more than the database is refused', async () => {
     const caller = await Caller.open()
     for (const call of REFUSED_CALLS.split(' ')) {
       const words = call.split('|')
@@ -143,14 +143,14 @@ describe('every command of the reference over REST', () => {
   it.each(Object.values(SOCKET_CALLS).flatMap((text) => callsOf(text).map((words) => words[0] ?? '')))(
     '%s needs a connection and is refused',
     async (name) => {
-      // Served: without BLOCK, and as an engine with one database does.
+      // Served over REST: reads without BLOCK, and SELECT of the one database.
       if (name === 'XREAD' || name === 'SELECT') return
       expect((await rest([name, 'a', 'b'])).error).toMatch(/is not allowed in REST or it has a special context path$/)
     },
   )
 })
 
-describe('what differs from a bare engine', () => {
+describe('differences from a bare engine', () => {
   it.each([
     ['SELECT 0', '+OK\r\n'],
     ['SELECT 1', '-ERR DB index is out of range\r\n'],
@@ -178,7 +178,7 @@ describe('what differs from a bare engine', () => {
     expect(await caller.call(call.split(' '))).toBe(reply)
   })
 
-  it('repeats as much of an unknown command as an engine', async () => {
+  it('the error for an unknown command repeats as much of it as an engine does', async () => {
     const caller = await Caller.open()
     const args = ['a'.repeat(100), 'b'.repeat(100), 'c']
     const shown = `'${'a'.repeat(100)}' '${'b'.repeat(25)}' `
@@ -187,7 +187,7 @@ describe('what differs from a bare engine', () => {
     )
   })
 
-  it('FUNCTION STATS knows no running script', async () => {
+  it('FUNCTION STATS shows no running script', async () => {
     expect(await (await prepared()).call(['FUNCTION', 'STATS'])).toMatch(/^\*4\r\n\$14\r\nrunning_script\r\n\$-1\r\n/)
   })
 

@@ -8,8 +8,8 @@ const containers = COMMANDS.flatMap((command) =>
   command.allowed && command.state === 'container' ? [command.name] : [],
 )
 
-/** The subcommands of which the help of a container tells. */
-function toldOf(container: string): string[] {
+/** The subcommands in the help of a container. */
+function listedBy(container: string): string[] {
   const lines = helpReply(`${container}|HELP`)?.toString().split('\r\n+').slice(2) ?? []
   const words = lines.filter((line) => /^[A-Z]/.test(line)).map((line) => line.split(/\s/)[0] ?? '')
   return [...new Set(words)].sort()
@@ -23,8 +23,8 @@ function servedOf(container: string): string[] {
 }
 
 describe('HELP', () => {
-  it.each(containers)('of %s tells of the subcommands that are served, and of no others', (container) => {
-    expect(toldOf(container)).toEqual(servedOf(container).sort())
+  it.each(containers)('of %s lists the subcommands that are served, and no others', (container) => {
+    expect(listedBy(container)).toEqual(servedOf(container).sort())
   })
 
   describe('is answered', () => {
@@ -42,7 +42,7 @@ describe('HELP', () => {
         .expect(`-ERR wrong number of arguments for '${container.toLowerCase()}|help' command\r\n`)
     })
 
-    it('by the engine where it judges the subcommands', async () => {
+    it('by the engine where the gateway does not check subcommands', async () => {
       const raw = await new RawClient(rig.port).login()
       for (const container of ['FUNCTION', 'OBJECT', 'PUBSUB', 'XGROUP', 'XINFO']) {
         raw.send(`${container} HELP\r\n`)
@@ -51,14 +51,14 @@ describe('HELP', () => {
       }
     })
 
-    it('in transactions and to users who may only read', async () => {
+    it('in transactions, and for users who may only read', async () => {
       const reader = new RawClient(rig.port)
       const help = helpReply('CLIENT|HELP')?.toString()
       reader.send(`AUTH default_ro ${CREDENTIALS.readerPassword}\r\nMULTI\r\nCLIENT HELP\r\nEXEC\r\n`)
       await reader.expect(`+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n${help}`)
     })
 
-    it('over REST, except for what is about connections', async () => {
+    it('over REST, except for commands about connections', async () => {
       const ask = async (path: string): Promise<unknown> => {
         const headers = { Authorization: `Bearer ${CREDENTIALS.token}` }
         return (await fetch(`${rig.restUrl}/${path}`, { headers })).json()

@@ -15,7 +15,7 @@ const client = (): Promise<RawClient> => new RawClient(rig.port).login()
 async function client3(): Promise<RawClient> {
   const raw = new RawClient(rig.port)
   raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password}\r\n`)
-  await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+  await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the reply to HELLO' })
   raw.received = ''
   return raw
 }
@@ -34,7 +34,7 @@ async function idOf(raw: RawClient): Promise<string> {
   return id
 }
 
-/** Sends a command until its reply fits; takes that. */
+/** Repeats a command until its reply matches, and reads that reply. */
 async function until(asker: RawClient, command: string, fits: RegExp): Promise<void> {
   const isAnswered = (): boolean => {
     const { received } = asker
@@ -47,16 +47,16 @@ async function until(asker: RawClient, command: string, fits: RegExp): Promise<v
   await waitFor(isAnswered, { what: `${command} to be answered with ${fits}` })
 }
 
-/** Ends what a client waits in, as soon as it does. */
+/** Ends the blocking command of a client as soon as it waits. */
 const unblock = (asker: RawClient, words: string): Promise<void> => until(asker, `CLIENT UNBLOCK ${words}`, /^:1\r\n$/)
 
 const INVALIDATE = '__redis__:invalidate'
 const LISTENING = `*3\r\n$9\r\nsubscribe\r\n$20\r\n${INVALIDATE}\r\n:1\r\n`
-const told = (key: string): string =>
+const invalidationOf = (key: string): string =>
   `*3\r\n$7\r\nmessage\r\n$20\r\n${INVALIDATE}\r\n*1\r\n$${key.length}\r\n${key}\r\n`
 
 describe('CLIENT UNBLOCK', () => {
-  it('ends what a client waits in, as after its time or with an error, and nothing else of it', async () => {
+  it('ends a blocking command as after its timeout or with an error, and nothing else', async () => {
     const [waiting, other] = await Promise.all([client(), client()])
     const id = await idOf(waiting)
     await other.send(`CLIENT UNBLOCK ${id}\r\n`).expect(':0\r\n')
@@ -72,7 +72,7 @@ describe('CLIENT UNBLOCK', () => {
     await other.send(`CLIENT UNBLOCK ${id}\r\n`).expect(':0\r\n')
   })
 
-  it('ends what a client waits in whose connection tracks', async () => {
+  it('ends a blocking command on a connection that tracks', async () => {
     const [waiting, other] = await Promise.all([client3(), client()])
     const id = await idOf(waiting)
     await waiting.send('CLIENT TRACKING ON\r\nBLPOP unblock:none 0\r\n').expect('+OK\r\n')
@@ -80,7 +80,7 @@ describe('CLIENT UNBLOCK', () => {
     await waiting.expect('_\r\n')
   })
 
-  it('has no effect on somebody who uses the same connection to the engine later', async () => {
+  it('has no effect on a client that uses the same connection to the engine later', async () => {
     const [first, second, other] = await Promise.all([client(), client(), client()])
     const id = await idOf(first)
     first.send('BLPOP unblock:none 0\r\n')
@@ -91,7 +91,7 @@ describe('CLIENT UNBLOCK', () => {
     await second.expect('*2\r\n$14\r\nunblock:second\r\n$1\r\nx\r\n')
   })
 
-  it('is refused in the words of an engine, and to those who may not see the client', async () => {
+  it('gives the errors of an engine, and does nothing for users who may not see the client', async () => {
     const [waiting, stranger, other] = await Promise.all([client(), reader(), client()])
     const id = await idOf(waiting)
     waiting.send('BLPOP unblock:none 0\r\n')
@@ -106,25 +106,25 @@ describe('CLIENT UNBLOCK', () => {
   })
 })
 
-describe('what a client tracks is told on the connection of another one', () => {
-  it('that speaks RESP2 and has subscribed to it, before or after', async () => {
+describe('CLIENT TRACKING REDIRECT sends invalidations to another client', () => {
+  it('that subscribes in RESP2, before or after', async () => {
     const [tracker, listener, other] = await Promise.all([client(), client(), client()])
     const id = await idOf(listener)
     await tracker.send(`CLIENT TRACKING ON REDIRECT ${id}\r\nGET redirect:a\r\n`).expect('+OK\r\n$-1\r\n')
     await listener.send(`SUBSCRIBE ${INVALIDATE}\r\n`).expect(LISTENING)
     await other.send('SET redirect:a 1\r\n').expect('+OK\r\n')
-    await listener.expect(told('redirect:a'))
+    await listener.expect(invalidationOf('redirect:a'))
     await tracker
       .send(`CLIENT TRACKING OFF\r\nCLIENT TRACKING ON REDIRECT ${id} BCAST PREFIX redirect:\r\n`)
       .expect('+OK\r\n+OK\r\n')
     await other.send('SET redirect:b 1\r\n').expect('+OK\r\n')
-    await listener.expect(told('redirect:b'))
+    await listener.expect(invalidationOf('redirect:b'))
     await tracker
       .send('CLIENT TRACKING OFF\r\nMULTI\r\nCLIENT ID\r\nDISCARD\r\n')
       .expect('+OK\r\n+OK\r\n+QUEUED\r\n+OK\r\n')
   })
 
-  it('that speaks RESP3 and was in the middle of something', async () => {
+  it('that speaks RESP3 and had pending commands', async () => {
     const [tracker, listener, other] = await Promise.all([client(), client3(), client()])
     const id = await idOf(listener)
     listener.send('GET none\r\n'.repeat(500))
@@ -135,7 +135,7 @@ describe('what a client tracks is told on the connection of another one', () => 
     await listener.send('GET redirect:c\r\nCLIENT GETNAME\r\n').expect('$1\r\n1\r\n_\r\n')
   })
 
-  it('and answers about it name the client, not the connection to the engine', async () => {
+  it('whose id of the gateway is in replies about it', async () => {
     const [tracker, listener] = await Promise.all([client3(), client()])
     const id = await idOf(listener)
     await tracker.send(`CLIENT TRACKING ON REDIRECT ${id}\r\nCLIENT GETREDIR\r\n`).expect(`+OK\r\n:${id}\r\n`)
@@ -144,13 +144,13 @@ describe('what a client tracks is told on the connection of another one', () => 
     tracker.send('MULTI\r\nCLIENT TRACKINGINFO\r\nCLIENT GETREDIR\r\nEXEC\r\n')
     await tracker.expect(`+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n${facts}:${id}\r\n`)
     tracker.send('CLIENT INFO\r\n')
-    await waitFor(() => tracker.received.includes(` redir=${id} `), { what: 'the client in its line' })
+    await waitFor(() => tracker.received.includes(` redir=${id} `), { what: 'the id in CLIENT INFO' })
     tracker.received = ''
     listener.socket.destroy()
     await until(tracker, 'SET redirect:d 1\r\nGET redirect:d', new RegExp(`tracking-redir-broken\r\n:${id}\r\n`))
   })
 
-  it('and asking about it leaves as it is what was said of the next command', async () => {
+  it('and a question about it keeps CLIENT CACHING for the next command', async () => {
     const [tracker, listener] = await Promise.all([client3(), client()])
     const id = await idOf(listener)
     const caching = (word: string): string =>
@@ -164,7 +164,7 @@ describe('what a client tracks is told on the connection of another one', () => 
       .expect(caching(id).replace('+OK\r\n', `+OK\r\n:${id}\r\n`))
   })
 
-  it('and in a transaction, behind the same client as before', async () => {
+  it('in a transaction too', async () => {
     const [tracker, listener, other] = await Promise.all([client(), client(), client()])
     await listener.send(`SUBSCRIBE ${INVALIDATE}\r\n`).expect(LISTENING)
     other.send('CLIENT LIST TYPE pubsub\r\n')
@@ -175,10 +175,10 @@ describe('what a client tracks is told on the connection of another one', () => 
     tracker.send(`MULTI\r\nCLIENT TRACKING ON REDIRECT ${id}\r\nGET redirect:e\r\nEXEC\r\n`)
     await tracker.expect('+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n$-1\r\n')
     await other.send('SET redirect:e 1\r\n').expect('+OK\r\n')
-    await listener.expect(told('redirect:e'))
+    await listener.expect(invalidationOf('redirect:e'))
   })
 
-  it('unless there is none that the client may know of', async () => {
+  it('unless no such client is visible', async () => {
     const [tracker, stranger, listener, blocked] = await Promise.all([client(), reader(), client(), client()])
     const nobody = '-ERR The client ID you want redirect to does not exist\r\n'
     await tracker.send('CLIENT TRACKING ON REDIRECT 99999\r\n').expect(nobody)
@@ -191,7 +191,7 @@ describe('what a client tracks is told on the connection of another one', () => 
     await tracker.send('CLIENT TRACKING ON BCAST PREFIX redirect\r\n').expect('+OK\r\n')
   })
 
-  it('as client libraries do it', async () => {
+  it('as client libraries use it', async () => {
     const open = (): Redis => {
       const redis = new Redis({ port: rig.port, password: CREDENTIALS.password })
       atCleanup(() => redis.disconnect())
@@ -211,29 +211,29 @@ describe('what a client tracks is told on the connection of another one', () => 
 describe('HELLO in a transaction', () => {
   const agreed = (protocol: 2 | 3): RegExp => new RegExp(`\\$5\r\nproto\r\n:${protocol}\r\n`)
 
-  it('changes the version of the protocol when it is carried out', async () => {
+  it('changes the protocol version when EXEC runs it', async () => {
     const raw = await client()
     raw.send('MULTI\r\nGET none\r\nHELLO 3 SETNAME three\r\nGET none\r\nCLIENT GETNAME\r\nEXEC\r\nGET none\r\n')
     await raw.expect(`+OK\r\n${'+QUEUED\r\n'.repeat(4)}*4\r\n$-1\r\n%7\r\n`)
-    await waitFor(() => raw.received.endsWith('*0\r\n_\r\n$5\r\nthree\r\n_\r\n'), { what: 'the rest' })
+    await waitFor(() => raw.received.endsWith('*0\r\n_\r\n$5\r\nthree\r\n_\r\n'), { what: 'the remaining replies' })
     expect(raw.received).toMatch(agreed(3))
     raw.received = ''
     await raw
       .send('CLIENT TRACKING ON\r\nMULTI\r\nHELLO 2\r\nECHO x\r\nEXEC\r\n')
       .expect(`+OK\r\n+OK\r\n${'+QUEUED\r\n'.repeat(2)}*2\r\n*14\r\n`)
-    await waitFor(() => raw.received.endsWith('*0\r\n$1\r\nx\r\n'), { what: 'the rest' })
+    await waitFor(() => raw.received.endsWith('*0\r\n$1\r\nx\r\n'), { what: 'the remaining replies' })
     expect(raw.received).toMatch(agreed(2))
     raw.received = ''
     await raw.send('GET none\r\nCLIENT GETNAME\r\n').expect('$-1\r\n$5\r\nthree\r\n')
   })
 
-  it('changes nothing when it is not, and fails only itself where it is wrong', async () => {
+  it('changes nothing when EXEC fails, and only fails itself when it is invalid', async () => {
     const raw = await client()
     await raw.send('MULTI\r\nHELLO 3\r\nDISCARD\r\nGET none\r\n').expect('+OK\r\n+QUEUED\r\n+OK\r\n$-1\r\n')
     await raw
       .send('MULTI\r\nHELLO 9\r\nHELLO 2 SETNAME "a b"\r\nECHO x\r\nEXEC\r\n')
       .expect(`+OK\r\n${'+QUEUED\r\n'.repeat(3)}*3\r\n-NOPROTO`)
-    await waitFor(() => raw.received.endsWith('characters.\r\n$1\r\nx\r\n'), { what: 'the rest' })
+    await waitFor(() => raw.received.endsWith('characters.\r\n$1\r\nx\r\n'), { what: 'the remaining replies' })
     raw.received = ''
     await raw
       .send('MULTI\r\nHELLO 3 AUTH default x\r\nEXEC\r\n')
@@ -241,7 +241,7 @@ describe('HELLO in a transaction', () => {
   })
 })
 
-it('CLIENT NO-TOUCH is the engine’s, on a connection of the client’s own', async () => {
+it('CLIENT NO-TOUCH is passed to the engine, on a dedicated lane', async () => {
   const raw = await client()
   raw.send('CLIENT NO-TOUCH ON\r\n')
   await waitFor(() => raw.received.endsWith('\r\n'), { what: 'the reply' })

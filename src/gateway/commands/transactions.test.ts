@@ -8,7 +8,7 @@ import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 let rig: Rig
 let asked: AdministrationRequest[] = []
 
-/** Answers late, so that whatever does not wait for it comes first. */
+/** Answers late, so that anything that does not wait for it comes first. */
 const administration: Administration = {
   run: async (request) => {
     await new Promise((resolve) => setImmediate(resolve))
@@ -31,7 +31,7 @@ const client = (): Promise<RawClient> => new RawClient(rig.port).login()
 const queued = (count: number): string => '+QUEUED\r\n'.repeat(count)
 const EXECABORT = '-EXECABORT Transaction discarded because of previous errors.\r\n'
 
-/** Waits until what came ends so, and takes it. */
+/** Waits until the received text ends with `end`, and takes all of it. */
 async function take(raw: RawClient, end: string): Promise<string> {
   await waitFor(() => raw.received.endsWith(end), { what: `the end ${JSON.stringify(end)}` })
   const { received } = raw
@@ -52,13 +52,13 @@ describe('commands that the gateway answers, in a transaction', () => {
     )
   })
 
-  it('may be all that there is in it', async () => {
+  it('can be its only commands', async () => {
     const raw = await client()
     raw.send('MULTI\r\nCLIENT GETNAME\r\nEXEC\r\nMULTI\r\nEXEC\r\nPING\r\n')
     await raw.expect('+OK\r\n+QUEUED\r\n*1\r\n$-1\r\n+OK\r\n*0\r\n+PONG\r\n')
   })
 
-  it('tell nothing about the host in INFO, wherever it stands', async () => {
+  it('hide the host in INFO, at every place', async () => {
     const raw = await client()
     raw.send('MULTI\r\nGET none\r\nINFO server\r\nINFO nosuch\r\nECHO x\r\nEXEC\r\n')
     const reply = await take(raw, '$1\r\nx\r\n')
@@ -67,7 +67,7 @@ describe('commands that the gateway answers, in a transaction', () => {
     expect(reply).not.toMatch(/executable|config_file|process_id|tcp_port/)
   })
 
-  it('keep their order and what comes behind EXEC, though some are answered later', async () => {
+  it('keep their order and that of commands after EXEC, though some are answered late', async () => {
     const raw = await client()
     raw.send(`MULTI\r\n${frame('ACL', 'GETUSER', 'one')}PING\r\n${frame('ACL', 'SETUSER', 'x', 'odd')}`)
     raw.send(`${frame('ACL', 'GETUSER', 'two')}EXEC\r\nPING behind\r\n`)
@@ -77,7 +77,7 @@ describe('commands that the gateway answers, in a transaction', () => {
     expect(asked.map(({ name }) => name)).toEqual(['ACL|GETUSER', 'ACL|SETUSER', 'ACL|GETUSER'])
   })
 
-  it('are not carried out when the transaction is not', async () => {
+  it('do not run when the transaction fails', async () => {
     const [raw, other] = await Promise.all([client(), client()])
     raw.send('MULTI\r\nCLIENT SETNAME a\r\nACL GETUSER x\r\nDISCARD\r\nCLIENT GETNAME\r\n')
     await raw.expect(`+OK\r\n${queued(2)}+OK\r\n$-1\r\n`)
@@ -90,15 +90,15 @@ describe('commands that the gateway answers, in a transaction', () => {
     expect(asked).toEqual([])
   })
 
-  it('are not counted among those of the engine by nested MULTI and WATCH', async () => {
+  it('keep their places after nested MULTI and WATCH', async () => {
     const raw = await client()
     raw.send('MULTI\r\nECHO 1\r\nMULTI\r\nWATCH a\r\nCLIENT GETNAME\r\nECHO 2\r\nEXEC\r\n')
-    // Redis goes on with the transaction, Valkey discards it.
+    // Redis continues the transaction, Valkey discards it.
     const outcome = /(\+QUEUED\r\n){2}(\*3\r\n\$1\r\n1\r\n\$-1\r\n\$1\r\n2\r\n|-EXECABORT .*\r\n)$/
     await waitFor(() => outcome.test(raw.received), { what: 'the outcome of the transaction' })
   })
 
-  it('end the connection of who kills itself, behind the whole reply', async () => {
+  it('close the connection of a client that kills itself, after the whole reply', async () => {
     const raw = await client()
     const self = `127.0.0.1:${raw.socket.localPort}`
     raw.send(`MULTI\r\nECHO 1\r\nCLIENT KILL ADDR ${self} SKIPME no\r\nECHO 2\r\nEXEC\r\n`)
@@ -106,7 +106,7 @@ describe('commands that the gateway answers, in a transaction', () => {
     expect(raw.received).toBe(`+OK\r\n${queued(3)}*3\r\n$1\r\n1\r\n:1\r\n$1\r\n2\r\n`)
   })
 
-  it('speak the version of the protocol that the client does', async () => {
+  it('use the protocol version of the client', async () => {
     const raw = new RawClient(rig.port)
     raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password}\r\n`)
     await take(raw, 'modules\r\n*0\r\n')
@@ -115,7 +115,7 @@ describe('commands that the gateway answers, in a transaction', () => {
     await raw.expect(`+OK\r\n${queued(1)}*1\r\n=34\r\ntxt:# Cluster\r\ncluster_enabled:0\r\n\r\n`)
   })
 
-  it('are bounded in one transaction, and everything up to there is answered', async () => {
+  it('are limited in number, and all below the limit are answered', async () => {
     const raw = await client()
     raw.send(`MULTI\r\n${'CLIENT ID\r\n'.repeat(10_001)}EXEC\r\nPING\r\n`)
     const reply = await take(raw, `${EXECABORT}+PONG\r\n`)

@@ -10,10 +10,10 @@ beforeAll(async () => {
 
 const client = (): Promise<RawClient> => new RawClient(rig.port).login()
 
-/** Sends HELLO and takes its answer. */
+/** Sends HELLO and reads its reply. */
 async function hello(raw: RawClient, words: string): Promise<void> {
   raw.send(`HELLO ${words}\r\n`)
-  await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the answer to HELLO' })
+  await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the reply to HELLO' })
   expect(raw.received).toMatch(words.startsWith('3') ? /^%7\r\n/ : /^\*14\r\n/)
   raw.received = ''
 }
@@ -24,8 +24,8 @@ async function client3(): Promise<RawClient> {
   return raw
 }
 
-describe('a connection that changes the version of the protocol', () => {
-  it('goes on watching', async () => {
+describe('a connection that changes its protocol version', () => {
+  it('keeps its watched keys', async () => {
     const [raw, other] = await Promise.all([client(), client()])
     await raw.send('WATCH hello:watched\r\n').expect('+OK\r\n')
     await hello(raw, '3')
@@ -35,7 +35,7 @@ describe('a connection that changes the version of the protocol', () => {
     await raw.send('GET none\r\n').expect('$-1\r\n')
   })
 
-  it('stays subscribed, and gets its messages in that version', async () => {
+  it('stays subscribed, and gets its messages in the new version', async () => {
     const [raw, other] = await Promise.all([client3(), client()])
     await raw.send('SUBSCRIBE turning\r\n').expect('>3\r\n$9\r\nsubscribe\r\n$7\r\nturning\r\n:1\r\n')
     await hello(raw, '2')
@@ -49,7 +49,7 @@ describe('a connection that changes the version of the protocol', () => {
     await raw.send('GET none\r\n').expect('_\r\n')
   })
 
-  it('takes no message for the answer, whatever it says', async () => {
+  it('does not mistake a message for the reply, whatever the message says', async () => {
     const [raw, other] = await Promise.all([client3(), client()])
     await raw.send('SUBSCRIBE said\r\n').expect('>3\r\n$9\r\nsubscribe\r\n$4\r\nsaid\r\n:1\r\n')
     const text = 'server\r\n$5\r\nredis\r\n$7\r\nversion\r\n$1\r\n9\r\n'
@@ -60,7 +60,7 @@ describe('a connection that changes the version of the protocol', () => {
     expect(raw.received.match(/\$6\r\nserver\r\n\$5\r\nredis/g)).toHaveLength(2)
   })
 
-  it('goes on tracking', async () => {
+  it('keeps tracking', async () => {
     const [raw, other] = await Promise.all([client3(), client()])
     await raw.send('CLIENT TRACKING ON\r\nGET hello:tracked\r\n').expect('+OK\r\n_\r\n')
     await hello(raw, '2')
@@ -71,17 +71,17 @@ describe('a connection that changes the version of the protocol', () => {
     await raw.send('CLIENT TRACKING OFF\r\nGET none\r\n').expect('+OK\r\n_\r\n')
   })
 
-  it('goes on monitoring', async () => {
+  it('keeps monitoring', async () => {
     const raw = await client()
     await raw.send('MONITOR\r\n').expect('+OK\r\n')
     raw.send('HELLO 3\r\nECHO x\r\n')
-    await waitFor(() => raw.received.includes('$1\r\nx\r\n'), { what: 'the reply behind it' })
+    await waitFor(() => raw.received.includes('$1\r\nx\r\n'), { what: 'the next reply' })
     expect(raw.received).toContain('%7\r\n$6\r\nserver\r\n')
   })
 })
 
 describe('a connection that logs in as another user', () => {
-  it('goes on watching', async () => {
+  it('keeps its watched keys', async () => {
     const [raw, other] = await Promise.all([client(), client()])
     await raw.send('WATCH auth:watched\r\n').expect('+OK\r\n')
     await raw.send(`AUTH default_ro ${CREDENTIALS.readerPassword}\r\n`).expect('+OK\r\n')
@@ -89,7 +89,7 @@ describe('a connection that logs in as another user', () => {
     await raw.send('MULTI\r\nGET auth:watched\r\nEXEC\r\nSET a 1\r\n').expect('+OK\r\n+QUEUED\r\n*-1\r\n-NOPERM')
   })
 
-  it('stays subscribed, with the rights of that user', async () => {
+  it('stays subscribed, with the permissions of the new user', async () => {
     const [raw, other] = await Promise.all([client3(), client()])
     await raw.send('SUBSCRIBE kept\r\n').expect('>3\r\n$9\r\nsubscribe\r\n$4\r\nkept\r\n:1\r\n')
     await hello(raw, `3 AUTH default_ro ${CREDENTIALS.readerPassword}`)
@@ -98,11 +98,11 @@ describe('a connection that logs in as another user', () => {
     await raw.send('SET a 1\r\n').expect('-NOPERM')
   })
 
-  it('with a wrong password keeps what it has', async () => {
+  it('keeps its state after a wrong password', async () => {
     const [raw, other] = await Promise.all([client(), client()])
     await raw.send('WATCH auth:kept\r\nAUTH wrong\r\n').expect('+OK\r\n-WRONGPASS')
     await other.send('INCR auth:kept\r\n').expect(':1\r\n')
     raw.send('MULTI\r\nGET auth:kept\r\nEXEC\r\n')
-    await waitFor(() => raw.received.endsWith('+QUEUED\r\n*-1\r\n'), { what: 'the transaction to be given up' })
+    await waitFor(() => raw.received.endsWith('+QUEUED\r\n*-1\r\n'), { what: 'the transaction to be aborted' })
   })
 })
