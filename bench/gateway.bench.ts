@@ -19,7 +19,8 @@
  *
  * `HOMEPORT_BENCH_REQUESTS` sets how many requests a round has, `HOMEPORT_BENCH_ROUNDS` the rounds,
  * `HOMEPORT_BENCH_ONLY` (`tcp`, `rest`, `large`, `storm`) leaves the rest out, `HOMEPORT_BENCH_SHAPES` leaves out shapes of TCP
- * other than these (`50/1/64,50/16/64`), and `HOMEPORT_BENCH_CORES=shared` lets the load and the servers share all cores.
+ * other than these (`50/1/64,50/16/64`), `HOMEPORT_BENCH_CORES=shared` lets the load and the servers share all cores, and
+ * `HOMEPORT_BENCH_INTERNALS=off` measures the gateway on the public API of Node (`client/node-internals.ts`).
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

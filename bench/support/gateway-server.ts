@@ -3,6 +3,7 @@
  * port, so that it can be spoken to directly. Says where everything is on its IPC channel.
  */
 import { compileSooner } from '../../src/cli/compile-sooner.js'
+import { switchNodeInternals } from '../../src/gateway/client/node-internals.js'
 import { ENGINE_PASSWORDS } from '../../src/gateway/testing/engine.js'
 import { CREDENTIALS, startRig } from '../../src/gateway/testing/rig.js'
 import { cleanup, freePort } from '../../test/support/index.js'
@@ -19,6 +20,7 @@ export interface GatewayFacts {
   readonly token: string
 }
 
+if (process.env.HOMEPORT_BENCH_INTERNALS === 'off') switchNodeInternals('off')
 const enginePort = await freePort()
 const rig = await startRig(GATEWAY_LIMITS, undefined, undefined, ['--port', `${enginePort}`, '--bind', '127.0.0.1'])
 const facts: GatewayFacts = {
