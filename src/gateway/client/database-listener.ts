@@ -158,7 +158,7 @@ export class DatabaseListener {
   #onUnexpectedTls(connection: Socket): void {
     const { databaseId } = this.database
     const address = connection.remoteAddress
-    const hint = 'a client spoke TLS to a port in clear: connect without TLS, or switch TLS on for the database'
+    const hint = 'a client used TLS on a clear-text port: connect without TLS, or switch TLS on for the database'
     this.#options.logger.info({ databaseId, address }, hint)
     connection.destroy()
   }

@@ -20,8 +20,8 @@ import type { NearbyReads } from '../replicas/nearby-reads.js'
  * - dedicated: a connection to the primary that is lent to this client alone. Replies are counted.
  * - pinned: a dedicated lane on which the engine may push messages. Replies are not counted.
  *
- * A client changes lanes only while no reply is pending, so replies keep their order. AUTH and HELLO change the user or
- * protocol of a lane; a dedicated lane that has state stays, and its engine receives AUTH or HELLO too.
+ * A client changes lanes only while no reply is pending, so replies keep their order. After AUTH or HELLO a client uses
+ * the lane of its new user and protocol; a dedicated lane with state stays, and its engine gets HELLO with both.
  */
 export type LaneState =
   | { readonly kind: 'none' }
