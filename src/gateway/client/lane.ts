@@ -242,7 +242,7 @@ export class ClientLane implements ReplySink {
     state.link.send(collector, bytes, start, end, 1)
   }
 
-  /** Sends the client a reply of the gateway, behind all pending replies. */
+  /** Sends the client a reply of the gateway, after all pending replies. */
   reply(bytes: Buffer): void {
     const state = this.#state
     if (state.kind === 'pinned') {

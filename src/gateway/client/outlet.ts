@@ -30,7 +30,7 @@ export class Outlet {
   readonly #grew: (bytes: number) => void
 
   /**
-   * `drained` is called when a slow client has read everything, `grew` with the number of bytes when more is queued behind
+   * `drained` is called when a slow client has read everything, `grew` with the number of bytes when more is queued after
    * unread ones.
    */
   constructor(

@@ -42,7 +42,7 @@ class Reader {
   readonly socket: Socket
   readonly #reply: Buffer
   #read = 0
-  #wanted = Number.POSITIVE_INFINITY
+  #target = Number.POSITIVE_INFINITY
   /** Whether everything read so far was correct. */
   isRight = true
 
@@ -67,11 +67,11 @@ class Reader {
   }
 
   /** Reads until it has at least this many replies in all, or is disconnected. */
-  async readUntil(wanted: number): Promise<void> {
-    this.#wanted = wanted
+  async readUntil(count: number): Promise<void> {
+    this.#target = count
     this.socket.resume()
-    const done = (): boolean => this.replies >= wanted || this.socket.closed
-    await waitFor(done, { what: `${wanted} replies` })
+    const done = (): boolean => this.replies >= count || this.socket.closed
+    await waitFor(done, { what: `${count} replies` })
   }
 
   #check(chunk: Buffer): void {
@@ -82,7 +82,7 @@ class Reader {
       this.#read += length
       at += length
     }
-    if (this.replies >= this.#wanted) this.socket.pause()
+    if (this.replies >= this.#target) this.socket.pause()
   }
 }
 
@@ -119,8 +119,8 @@ describe('a client that does not read', () => {
     await reader.ask('a', 200)
     // The first window of replies is more than the system takes.
     await waitFor(() => meter.bytesOut > 16 * MIB, { what: 'the client to be slow' })
-    for (let wanted = 40; wanted < 200; wanted += 40) {
-      await reader.readUntil(wanted)
+    for (let count = 40; count < 200; count += 40) {
+      await reader.readUntil(count)
       await other.send('PING\r\n').expect('+PONG\r\n')
       expect(usedBytes() - before).toBeLessThan(8 * MIB)
     }

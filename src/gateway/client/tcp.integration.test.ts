@@ -175,8 +175,8 @@ describe('a client that does not read', () => {
       received += text.length
     })
     raw.socket.resume()
-    const wanted = KEYS * 10 * (value.length + `$${value.length}\r\n\r\n`.length)
-    await waitFor(() => received === wanted, { what: 'every reply', deadlineMs: 100_000 })
+    const expected = KEYS * 10 * (value.length + `$${value.length}\r\n\r\n`.length)
+    await waitFor(() => received === expected, { what: 'every reply', deadlineMs: 100_000 })
   })
 })
 

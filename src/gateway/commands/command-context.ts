@@ -83,8 +83,8 @@ export type RetryCondition = 'quiet' | 'rate' | 'pause' | Promise<void>
  * The port between a client's session and the handlers of its commands. It lives as long as the session.
  *
  * A handler that cannot finish the present command calls `retryWhen` and returns. The command is then taken again from
- * its first byte, before any later command of the client, so a handler may run several times for one command and must
- * not have changed anything before that call.
+ * its first byte, before any later command of the client. So a handler may run several times for one command, and what
+ * it did before `retryWhen` has to be safe to repeat.
  */
 export interface CommandContext extends ListedClient {
   readonly deps: SessionDeps
@@ -105,7 +105,7 @@ export interface CommandContext extends ListedClient {
   /** Commands that wait for an event in the engine, or for the end of a pause. Handlers count up and down. */
   blocked: number
 
-  /** Answers behind all pending replies. */
+  /** Answers after all pending replies. */
   reply(bytes: Buffer): void
   /** Answers with an error. An open transaction is discarded, as after errors of the engine. */
   replyError(bytes: Buffer): void

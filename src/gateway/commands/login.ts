@@ -33,7 +33,7 @@ export class Login {
     this.#context = context
   }
 
-  /** `name` is one of the four; `args` are the arguments behind it. */
+  /** `name` is one of the four; `args` are the arguments after it. */
   answer(name: string, args: readonly string[]): void {
     switch (name) {
       case 'AUTH':
