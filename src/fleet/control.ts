@@ -5,23 +5,10 @@
 import { createServer } from 'node:net'
 import { Redis } from 'iovalkey'
 import { type Clock, pause } from '../base/index.js'
-import {
-  allUsers,
-  evictionPolicy,
-  type InternalSecrets,
-  knownSettings,
-  OWN_DEFAULTS,
-  UPKEEP_PER_SECOND,
-} from './engine-config.js'
-import { usedBytesIn } from './info.js'
+import { type ControlAddress, usedBytesIn } from './ask.js'
+import { allUsers, evictionPolicy, knownSettings, OWN_DEFAULTS, UPKEEP_PER_SECOND } from './engine-config.js'
 import { CONTROL_USER, REPLICATION_USER } from './spec.js'
 import type { EngineInfo, EngineOccupancy, EngineSpec } from './types.js'
-
-/** How to reach one engine as its control user. */
-export interface ControlAddress {
-  readonly socketPath: string
-  readonly secrets: InternalSecrets
-}
 
 const COMMAND_TIMEOUT_MS = 10_000
 const PORT_ATTEMPTS = 20

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { atCleanup, processesMarked, tempDir, waitFor } from '../../test/support/index.js'
-import { clientOf, engineHere, specOf, startFleet } from './testing/fleet-house.js'
+import { clientOf, engineHere, specOf, startFleet } from './testing/test-fleet.js'
 
 const HOST = fileURLToPath(new URL('testing/host.ts', import.meta.url))
 

@@ -4,6 +4,7 @@
  */
 import { type Clock, unreachable } from '../base/index.js'
 import type { Problems } from '../telemetry/index.js'
+import { untilAnswering } from './ask.js'
 import { UnservableData } from './data/judge.js'
 import { PrimaryData } from './data/primary-data.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
@@ -12,7 +13,6 @@ import type { ExitReport, LaunchedProcess, Launcher } from './launcher/client.js
 import type { Layout } from './layout.js'
 import type { Failure } from './member.js'
 import type { MemoryLimiter, MemoryLimitPrefix } from './memory-limit.js'
-import { untilAnswering } from './ping.js'
 import type { DataReport, EngineInfo, EngineSpec, FleetLogger, MemberSpec } from './types.js'
 import { EngineWatch } from './watch.js'
 
@@ -89,6 +89,12 @@ function describeError(error: unknown): RunEnd {
   return { failure: failureOf(detail, 'it could not be started'), detail }
 }
 
+function primaryDataOf({ context, spec, paths }: RunOptions): PrimaryData {
+  const { clock, logger, layout, onData } = context
+  const onReport = (report: DataReport): void => onData(spec.databaseId, report)
+  return new PrimaryData({ spec, memberDir: paths.dir, quarantineDir: layout.quarantineDir, clock, logger, onReport })
+}
+
 class Run implements EngineRun {
   readonly ended: Promise<RunEnd>
   readonly #options: RunOptions
@@ -103,7 +109,7 @@ class Run implements EngineRun {
 
   constructor(options: RunOptions) {
     this.#options = options
-    if (options.member.role === 'primary') this.#data = new PrimaryData(options)
+    if (options.member.role === 'primary') this.#data = primaryDataOf(options)
     this.ended = this.#live().catch(describeError)
   }
 

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, 
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { processesMarked, tempDir, waitFor } from '../../test/support/index.js'
-import { clientOf, engineHere, PASSWORD, specOf, startFleet } from './testing/fleet-house.js'
+import { clientOf, engineHere, PASSWORD, specOf, startFleet } from './testing/test-fleet.js'
 
 /** A program that is no engine: it writes a line and ends. */
 async function brokenEngine(line: string) {

@@ -7,24 +7,22 @@ import { acceptLoss } from './data/accept-loss.js'
 import { judgeData, UnservableData } from './data/judge.js'
 import { readLogFiles } from './data/log-files.js'
 import { setDataAside } from './data/set-aside.js'
+import { DiskRoom } from './disk-space.js'
 import { deleteEngineFiles, unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
-import { DatabaseKeeper } from './keeper.js'
-import { createLauncher, type Launcher } from './launcher/client.js'
-import { findDeathSignalPrefix } from './launcher/death-signal.js'
+import { createLauncher, findDeathSignalPrefix, type Launcher } from './launcher/client.js'
 import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.js'
+import { type Shrinking, shrinkLog, tidyLog } from './log-rewrite.js'
 import { createMemoryLimiter, findMemoryLimitPrefix } from './memory-limit.js'
 import { requireUsableEngine } from './probe.js'
 import { endEngines } from './processes.js'
-import { replicationOf } from './replication.js'
-import { DiskRoom } from './room.js'
-import { sampleMembers } from './sample.js'
-import { adoptSnapshot } from './snapshot/adopt.js'
-import { isThrowaway, judgeLoaded, type SnapshotFacts, throwawaySpec } from './snapshot/check.js'
+import { isThrowaway, judgeLoaded, throwawaySpec } from './snapshot/check.js'
 import type { Evidence } from './snapshot/evidence.js'
+import { adoptSnapshot } from './snapshot/files.js'
 import { type SnapshotSource, takeSnapshot } from './snapshot/take.js'
 import { checkSpec, isDatabaseId } from './spec.js'
-import { type Shrinking, shrinkLog, tidyLog } from './tidy-log.js'
+import { replicationOf, sampleMembers } from './statistics.js'
+import { DatabaseKeeper } from './supervisor.js'
 import type {
   DataReport,
   EngineEndpoint,
@@ -36,6 +34,7 @@ import type {
   MemberStatus,
   Patience,
   ReplicationStatus,
+  SnapshotFacts,
 } from './types.js'
 
 const DEFAULT_STOP_GRACE_MS = 10_000

@@ -44,11 +44,12 @@
  * The fleet never looks into the data beyond the sample that proves a snapshot, never decides what should run, never
  * restarts an engine because it is slow, and never adopts a process of an earlier life.
  */
-export { fitRules } from './acl-rules.js'
+
 export { type QuarantineEntry, QuarantineFiles } from './data/quarantine-files.js'
+export { fitRules } from './engine-config.js'
 export { createFleet } from './fleet.js'
 export { probeEngine, requireUsableEngine } from './probe.js'
-export { processMemoryFor, type SnapshotFacts } from './snapshot/check.js'
+export { processMemoryFor } from './snapshot/check.js'
 export type { Evidence, SampledKey } from './snapshot/evidence.js'
 export { placeCopy } from './snapshot/files.js'
 export { OBSERVER_RULES, OBSERVER_USER } from './spec.js'

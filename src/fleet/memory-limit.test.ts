@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/index.js'
 import { processLimit } from './memory-limit.js'
-import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
+import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
 
 const MIB = 2 ** 20
 const GIB = 2 ** 30

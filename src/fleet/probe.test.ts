@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { tempDir } from '../../test/support/index.js'
 import { probeEngine, requireUsableEngine } from './probe.js'
 import { isFixedPackage, isFixedUpstream, problemsOf } from './safety.js'
-import { engineHere } from './testing/fleet-house.js'
+import { engineHere } from './testing/test-fleet.js'
 
 describe('probing', () => {
   test('finds the engine of this machine', async () => {

@@ -1,13 +1,16 @@
 /** Finds the engine program of this machine, and learns by running it what it is and can do. */
-import { execFile } from 'node:child_process'
-import { access, constants, readFile, realpath } from 'node:fs/promises'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { access, constants, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
+import { Redis } from 'iovalkey'
+import { systemClock } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import { type Abilities, abilitiesOf, capabilitiesOf } from './capabilities.js'
+import { OWN_DEFAULTS, quoted } from './engine-config.js'
 import { HOLE, isTooOld, problemsOf } from './safety.js'
-import type { EngineInfo } from './types.js'
+import type { EngineCapability, EngineInfo } from './types.js'
 
 const run = promisify(execFile)
 const unzip = promisify(gunzip)
@@ -100,4 +103,79 @@ export async function probeEngine(binary?: string): Promise<EngineInfo> {
 export function requireUsableEngine(engine: EngineInfo, allowUnsafe: boolean): void {
   const problem = engine.problems[0]
   if (problem !== undefined && !allowUnsafe) throw new HomeportError('engine_unsafe_version', { problem })
+}
+
+/** The commands of an engine program and its settings. */
+type Abilities = Pick<EngineInfo, 'commands' | 'settings'>
+
+const DEADLINE_MS = 5_000
+const RETRY_MS = 5
+
+/** The command whose presence shows a capability. */
+const SHOWN_BY: readonly (readonly [EngineCapability, string])[] = [
+  ['hash-field-ttl', 'HEXPIRE'],
+  ['json', 'JSON.SET'],
+  ['search', 'FT.SEARCH'],
+  ['waitaof', 'WAITAOF'],
+  ['string-compare-and-set', 'DELEX'],
+  ['vector-sets', 'VSIM'],
+]
+
+/** What an engine with these commands can do beyond the oldest supported one. */
+function capabilitiesOf(commands: ReadonlySet<string>): readonly EngineCapability[] {
+  return SHOWN_BY.flatMap(([capability, command]) => (commands.has(command) ? [capability] : []))
+}
+
+/** An engine that takes its configuration from its input keeps nothing and listens on one socket only. */
+function spawnBare(binary: string, socketPath: string): ChildProcess {
+  const child = spawn(binary, ['-'], { env: {}, cwd: '/', stdio: ['pipe', 'ignore', 'ignore'] })
+  child.stdin?.on('error', () => {})
+  child.stdin?.end(
+    `port 0\nunixsocket ${quoted(socketPath)}\nsave ""\nappendonly no\ndaemonize no\n${OWN_DEFAULTS.join('\n')}\n`,
+  )
+  return child
+}
+
+async function askAbilities(socketPath: string, child: ChildProcess): Promise<Abilities> {
+  const retryUntilMs = systemClock.now() + DEADLINE_MS
+  const mayCome = (): boolean =>
+    child.exitCode === null && child.signalCode === null && systemClock.now() < retryUntilMs
+  const retryStrategy = (): number | null => (mayCome() ? RETRY_MS : null)
+  const engine = new Redis({ path: socketPath, retryStrategy, maxRetriesPerRequest: null, enableReadyCheck: false })
+  engine.on('error', () => {})
+  try {
+    const names = textsIn(await engine.call('COMMAND', 'LIST'))
+    const pairs = textsIn(await engine.call('CONFIG', 'GET', '*'))
+    const settings = pairs.flatMap((name, at): [string, string][] =>
+      // Where it listens is another place each time.
+      at % 2 === 0 && name !== 'unixsocket' ? [[name, pairs[at + 1] ?? '']] : [],
+    )
+    return { commands: new Set(names.map((name) => name.toUpperCase())), settings: new Map(settings) }
+  } finally {
+    engine.disconnect()
+  }
+}
+
+function textsIn(reply: unknown): readonly string[] {
+  return Array.isArray(reply) ? reply.map(String) : []
+}
+
+/**
+ * What an engine program knows, learnt by running it. Rejects when it cannot be started or does not answer.
+ * @param binary absolute path.
+ */
+async function abilitiesOf(binary: string): Promise<Abilities> {
+  const directory = await mkdtemp(join(tmpdir(), 'homeport-probe-'))
+  const child = spawnBare(binary, join(directory, 's'))
+  const ended = new Promise<void>((resolve) => {
+    child.once('close', () => resolve())
+    child.once('error', () => resolve())
+  })
+  try {
+    return await askAbilities(join(directory, 's'), child)
+  } finally {
+    child.kill('SIGKILL')
+    await ended
+    await rm(directory, { recursive: true, force: true })
+  }
 }

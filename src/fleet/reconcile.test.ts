@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { Failure, Member } from './member.js'
 import * as transitions from './member.js'
 import { type Action, type DesiredState, desiredMembers, linkOf, reconcile, serves } from './reconcile.js'
-import { specOf } from './testing/fleet-house.js'
+import { specOf } from './testing/test-fleet.js'
 
 const FAILURE: Failure = { kind: 'engine', reason: 'it failed' }
 const REPLICAS = ['eu-west-1', 'ap-south-1']

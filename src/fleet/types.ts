@@ -1,6 +1,5 @@
 import type { Clock, Service } from '../base/index.js'
 import type { Logger, Problems } from '../telemetry/index.js'
-import type { SnapshotFacts } from './snapshot/check.js'
 import type { Evidence } from './snapshot/evidence.js'
 
 /** What an engine program is and can do, learned once by running it (`probeEngine`). */
@@ -175,6 +174,14 @@ export interface MemberStatus {
   readonly failures: number
   /** Why the last process ended or did not start; without paths and secrets. */
   readonly reason?: string
+}
+
+/** What an engine says about a snapshot that it has loaded. */
+export interface SnapshotFacts {
+  /** Keys in the file. */
+  readonly keys: number
+  /** Memory that the engine takes with the data loaded, bytes. */
+  readonly dataBytes: number
 }
 
 /** What the fleet writes its log with. */

@@ -3,7 +3,7 @@ import { processesMarked, waitFor } from '../../test/support/index.js'
 import { type Clock, systemClock } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { Problems, silentLogger } from '../telemetry/index.js'
-import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
+import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
 import { parseProcessStat } from './watch.js'
 
 /** A clock whose timers fire four times as fast; what a real engine needs of time stays far below that. */

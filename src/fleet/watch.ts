@@ -9,8 +9,7 @@
 import { readFile } from 'node:fs/promises'
 import { createConnection, type Socket } from 'node:net'
 import { type Clock, codeOf, type Timer } from '../base/index.js'
-import { encode } from './ask.js'
-import type { ControlAddress } from './control.js'
+import { type ControlAddress, encode } from './ask.js'
 import { CONTROL_USER } from './spec.js'
 
 /** How often an engine is looked at. */

@@ -12,9 +12,9 @@ import {
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { tempDir, waitFor } from '../../../test/support/index.js'
-import { clientOf, specOf, startFleet } from '../testing/fleet-house.js'
+import { clientOf, specOf, startFleet } from '../testing/test-fleet.js'
 import type { DataReport } from '../types.js'
-import { NOTE_FILE } from './log-note.js'
+import { NOTE_FILE } from './log-files.js'
 import { QuarantineFiles } from './quarantine-files.js'
 
 const MUST_EXIST = { data: 'must-exist' } as const

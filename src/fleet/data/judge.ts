@@ -4,8 +4,15 @@ import { join } from 'node:path'
 import { codeOf, syncPath } from '../../base/index.js'
 import { failureOf } from '../engine-files.js'
 import type { DataReport, EngineSpec, UnservableReport } from '../types.js'
-import { type LogFiles, readLogFiles, sizesOfLog } from './log-files.js'
-import { type LogNote, leastSize, NOTE_FILE, readLogNote } from './log-note.js'
+import {
+  type LogFiles,
+  type LogNote,
+  leastSize,
+  NOTE_FILE,
+  readLogFiles,
+  readLogNote,
+  sizesOfLog,
+} from './log-files.js'
 import { scanLog } from './log-scan.js'
 import { type SetAside, setTailAside } from './set-aside.js'
 

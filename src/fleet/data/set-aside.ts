@@ -12,7 +12,7 @@ import { basename, dirname, join, relative } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { syncPath } from '../../base/index.js'
 import { LOG_DIRECTORY, SNAPSHOT_FILE } from '../engine-files.js'
-import { NOTE_FILE } from './log-note.js'
+import { NOTE_FILE } from './log-files.js'
 import { QuarantineFiles, type QuarantineNote } from './quarantine-files.js'
 
 /** What is set aside, and why. */

@@ -5,9 +5,10 @@
  * engines have ended, `endLeftovers` makes it true; and only then is the next launcher started. Whoever waits for
  * `exited` may therefore rely on it: after it, nothing runs on that engine's files.
  */
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
 import { type Clock, pause, type Timer } from '../../base/index.js'
 import type { FleetLogger } from '../types.js'
 import type { LauncherReport, LauncherRequest } from './protocol.js'
@@ -232,4 +233,22 @@ class LauncherClient implements Launcher {
 /** A launcher that is not started yet. */
 export function createLauncher(options: LauncherOptions): Launcher {
   return new LauncherClient(options)
+}
+
+const run = promisify(execFile)
+const PREFIX = ['--pdeathsig', 'TERM', '--'] as const
+
+/**
+ * Words to put before a command so that the kernel ends it cleanly when the process that started it dies in whatever
+ * way. Empty where the system has no such tool; then leftovers are found by `endEngines` at the next start.
+ */
+export async function findDeathSignalPrefix(): Promise<readonly string[]> {
+  try {
+    const { stdout } = await run('/bin/sh', ['-c', 'command -v setpriv'])
+    const tool = stdout.trim()
+    await run(tool, [...PREFIX, '/bin/sh', '-c', ':'])
+    return [tool, ...PREFIX]
+  } catch {
+    return []
+  }
 }

@@ -5,18 +5,10 @@
 import type { Redis } from 'iovalkey'
 import { type Clock, randomSecret } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { type ControlAddress, withControl } from '../control.js'
-import { numberIn } from '../info.js'
-import type { EngineSpec } from '../types.js'
+import { type ControlAddress, numberIn } from '../ask.js'
+import { withControl } from '../control.js'
+import type { EngineSpec, SnapshotFacts } from '../types.js'
 import { differenceOf, type Evidence, evidenceOf } from './evidence.js'
-
-/** What is known of a snapshot that an engine has loaded. */
-export interface SnapshotFacts {
-  /** Keys in the file. */
-  readonly keys: number
-  /** Memory that the engine takes with the data loaded, bytes. */
-  readonly dataBytes: number
-}
 
 /** Besides its data an engine holds a command on its way in, a value that is unpacked, and what is free in between. */
 const SPARE_BYTES = 2 * 2 ** 30

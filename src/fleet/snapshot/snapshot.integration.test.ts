@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { processesMarked, tempDir } from '../../../test/support/index.js'
-import { clientOf, specOf, startFleet } from '../testing/fleet-house.js'
+import { clientOf, specOf, startFleet } from '../testing/test-fleet.js'
 
 describe('a snapshot', async () => {
   const { fleet, dataDir } = await startFleet()

@@ -5,7 +5,7 @@
 import { systemClock } from '../../base/index.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { createFleet, probeEngine } from '../index.js'
-import { clientOf, specOf } from './fleet-house.js'
+import { clientOf, specOf } from './test-fleet.js'
 
 const [dataDir = ''] = process.argv.slice(2)
 const fleet = createFleet({ dataDir, engine: await probeEngine(), clock: systemClock, logger: silentLogger })

@@ -8,10 +8,9 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Redis } from 'iovalkey'
 import { type Clock, pause } from '../base/index.js'
-import { askEngine } from './ask.js'
-import { type ControlAddress, withControl } from './control.js'
+import { askEngine, type ControlAddress, numberIn, usedBytesIn } from './ask.js'
+import { withControl } from './control.js'
 import { LOG_DIRECTORY } from './engine-files.js'
-import { numberIn, usedBytesIn } from './info.js'
 
 /** Commands that take less than about a tenth of a second to read are left alone. */
 const LEAST_WORTH_BYTES = 16 * 1024 * 1024

@@ -2,8 +2,8 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { processesMarked, waitFor } from '../../test/support/index.js'
-import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
-import { isWorthRewriting } from './tidy-log.js'
+import { isWorthRewriting } from './log-rewrite.js'
+import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
 
 const MIB = 2 ** 20
 

@@ -4,13 +4,8 @@
  * that comes from outside (an answer, an end, a finished task) is passed to `onEvent`.
  */
 import { randomSecret, unreachable } from '../base/index.js'
-import {
-  applySettings,
-  type ControlAddress,
-  closeReplicationPort,
-  followPrimary,
-  openReplicationPort,
-} from './control.js'
+import type { ControlAddress } from './ask.js'
+import { applySettings, closeReplicationPort, followPrimary, openReplicationPort } from './control.js'
 import { readLogFiles } from './data/log-files.js'
 import { setDataAside } from './data/set-aside.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/index.js'
 import { type Clock, systemClock } from '../base/index.js'
 import type { Fleet } from './index.js'
-import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
+import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
 
 const ENDLESS = "redis.call('SET', 'script', 1) while true do redis.call('INCR', 'script') end"
 

@@ -5,9 +5,9 @@ import { describe, expect, it, test } from 'vitest'
 import { atCleanup, tempDir, waitFor } from '../../test/support/index.js'
 import { systemClock } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { DiskRoom, marksOf } from './room.js'
-import { clientOf, specOf, startFleet } from './testing/fleet-house.js'
-import { givesRoomBack, newLogBytes } from './tidy-log.js'
+import { DiskRoom, marksOf } from './disk-space.js'
+import { givesRoomBack, newLogBytes } from './log-rewrite.js'
+import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
 
 const MIB = 2 ** 20
 

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/index.js'
 import { askEngine } from './ask.js'
-import { clientOf, PASSWORD, specOf, startFleet } from './testing/fleet-house.js'
+import { distance } from './statistics.js'
+import { clientOf, PASSWORD, specOf, startFleet } from './testing/test-fleet.js'
 
 it('tells what the engines of a database hold and did, each process for itself', async () => {
   const { fleet } = await startFleet()
@@ -46,4 +47,33 @@ it('neither wakes nor waits for what does not run', async () => {
   expect(await fleet.sample('db_coming')).toBeUndefined()
   await coming
   expect(await fleet.sample('db_coming')).toMatchObject({ keys: 0 })
+})
+
+it('tells how far each member has come, the primary first', async () => {
+  const { fleet } = await startFleet()
+  const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
+  await fleet.ensure(specOf('db_followed', ['eu-west-1'], { users }))
+  const [primary] = await fleet.endpoints('db_followed')
+  await clientOf(primary).set('a', 'x'.repeat(10_000))
+  const follows = async () => (await fleet.replication('db_followed')).every(({ lagBytes }) => lagBytes === 0)
+  await waitFor(follows, { what: 'the replica to have everything' })
+  expect(await fleet.replication('db_followed')).toEqual([
+    { region: primary?.region, role: 'primary', lagBytes: 0, heardSecondsAgo: 0 },
+    { region: 'eu-west-1', role: 'replica', lagBytes: 0, heardSecondsAgo: expect.any(Number) },
+  ])
+})
+
+it.each([
+  ['master_repl_offset:500', 'slave_repl_offset:420\r\nmaster_last_io_seconds_ago:3', 80, 3],
+  ['master_repl_offset:500', 'slave_repl_offset:510\r\nmaster_last_io_seconds_ago:-1', 0, 0],
+])('a primary with %j and a replica with %j are %i bytes apart', (ofPrimary, ofReplica, lagBytes, heardSecondsAgo) => {
+  const info = (lines: string) => `# Replication\r\n${lines}\r\nrole:any\r\n`
+  expect(distance(info(ofPrimary), info(ofReplica))).toEqual({ lagBytes, heardSecondsAgo })
+})
+
+it('answers nothing for what does not run, and wakes nothing', async () => {
+  const { fleet } = await startFleet()
+  expect(await fleet.replication('db_unknown')).toEqual([])
+  await fleet.ensure(specOf('db_stopped', [], { wanted: 'stopped' }))
+  expect(await fleet.replication('db_stopped')).toEqual([])
 })
