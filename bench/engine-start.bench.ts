@@ -29,7 +29,7 @@ function specOf(databaseId: string, replicas: number): EngineSpec {
     maxMemoryBytes: 256 * 1024 * 1024,
     eviction: false,
     persistence: 'append-only',
-    wanted: 'running',
+    state: 'running',
   }
 }
 
@@ -56,7 +56,7 @@ async function round(number: number): Promise<void> {
   figures.floor.push(await bareSpawnToPong(engine.binary))
   const id = `db_${number}`
   figures.one.push(await timed(fleet.ensure(specOf(id, 0))))
-  await fleet.ensure({ ...specOf(id, 0), wanted: 'stopped' })
+  await fleet.ensure({ ...specOf(id, 0), state: 'stopped' })
   figures.wake.push(await timed(fleet.ensure(specOf(id, 0))))
   figures.remove.push(await timed(fleet.remove(id)))
   figures.two.push(await timed(fleet.ensure(specOf(`${id}_two`, 1))))

@@ -286,13 +286,13 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     fleet: databases,
     usage: databases.usage,
     breakOff: (databaseId) => {
-      const isEnded = fleet.breakOff(databaseId)
+      const isEnded = fleet.killPrimary(databaseId)
       if (isEnded)
         logger.warn({ databaseId }, 'a script that cannot be ended held a database: its engine is started again')
       return isEnded
     },
-    hasSpace: () => fleet.hasRoom,
-    onLackOfSpace: () => fleet.noteLackOfRoom(),
+    hasRoom: () => fleet.hasSpace,
+    onLackOfRoom: () => fleet.reportNoSpace(),
     ...{ clock, logger, version: VERSION, memory: held },
   })
   return {

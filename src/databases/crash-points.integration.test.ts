@@ -79,7 +79,7 @@ async function restart(): Promise<void> {
   onPoint = undefined
   killEngines('')
   await life.bury()
-  await Promise.all((await rows()).map(({ database_id }) => at.fleet.rest(database_id)))
+  await Promise.all((await rows()).map(({ database_id }) => at.fleet.suspend(database_id)))
   life = await begin()
 }
 

@@ -159,7 +159,7 @@ export class Creation {
 
   async #makeOrUndo(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
     try {
-      if (!(await this.#parts.fleet.lookForRoom())) throw new HomeportError('store_full', {})
+      if (!(await this.#parts.fleet.checkSpace())) throw new HomeportError('store_full', {})
       this.#parts.directory.put(row)
       this.#parts.sleep.adopt(row.database_id)
       await Promise.all([this.#parts.fleet.ensure(engineSpecOf(row, this.#parts.plans)), this.#openPort(row)])

@@ -287,7 +287,7 @@ class StoredDatabases implements Databases {
     if (fate !== 'bring-back') return
     // Before the change counts as given up, so that a start that is cut off as well does it again.
     if (row.modifying_state === 'updating_regions')
-      await this.#parts.fleet.dropStrays(engineSpecOf(row, this.#parts.plans))
+      await this.#parts.fleet.deleteStrayMembers(engineSpecOf(row, this.#parts.plans))
     await giveUpChange(this.#parts.store, row)
   }
 

@@ -21,16 +21,16 @@ export interface DatabasesOptions {
     | 'checkSnapshot'
     | 'rewriteSnapshot'
     | 'adoptSnapshot'
-    | 'rest'
-    | 'tidyLog'
+    | 'suspend'
+    | 'compactLog'
     | 'observe'
     | 'occupancy'
     | 'sample'
-    | 'lookForRoom'
-    | 'setDataAside'
+    | 'checkSpace'
+    | 'quarantineData'
     | 'acceptLoss'
     | 'inspectData'
-    | 'dropStrays'
+    | 'deleteStrayMembers'
   >
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>

@@ -40,7 +40,7 @@ it('desired states for a primary and a replica in each read region, bounded by t
       { region: 'us-west-1', role: 'replica' },
       { region: 'us-east-1', role: 'replica' },
     ],
-    ...{ maxMemoryBytes: 64 * 2 ** 20, eviction: true, persistence: 'append-only', wanted: 'running' },
+    ...{ maxMemoryBytes: 64 * 2 ** 20, eviction: true, persistence: 'append-only', state: 'running' },
     keyspaceEvents: 'KEx',
   })
   expect(engineSpecOf({ ...row, plan: 'fixed_250mb' }, DEFAULT_PLANS).maxMemoryBytes).toBe(250 * 2 ** 20)

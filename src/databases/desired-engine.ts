@@ -109,7 +109,7 @@ export function engineSpecOf(row: DatabaseRow, plans: PlanTable): EngineSpec {
     keyspaceEvents: row.keyspace_events,
     settings: settingsOf(row, plans),
     observerPassword: observerPasswordOf(row),
-    wanted: 'running',
+    state: 'running',
     data: row.modifying_state === 'creating' ? 'may-begin' : 'must-exist',
   }
 }

@@ -82,7 +82,7 @@ const LONGEST_PAUSE_MS = 50
 const PAUSE_GROWTH = 1.07
 
 /** Which engine to wait for. */
-export interface AwaitedEngine {
+export interface StartingEngine {
   readonly socketPath: string
   /** Password of the control user. */
   readonly password: string
@@ -100,7 +100,7 @@ function judge(replies: string): Look {
 }
 
 /** Logs in and pings once. Never rejects; a socket that nobody serves, or that stays silent, is `absent`. */
-function look(engine: AwaitedEngine, signal: AbortSignal): Promise<Look> {
+function look(engine: StartingEngine, signal: AbortSignal): Promise<Look> {
   return new Promise((resolve) => {
     let replies = ''
     const socket = createConnection(engine.socketPath)
@@ -129,7 +129,7 @@ function look(engine: AwaitedEngine, signal: AbortSignal): Promise<Look> {
  * Rejects when the signal aborts, with its reason, when the engine refuses the control user, and when it stays silent
  * beyond the deadline; the messages name no path.
  */
-export async function untilAnswering(engine: AwaitedEngine, signal: AbortSignal): Promise<void> {
+export async function waitUntilReady(engine: StartingEngine, signal: AbortSignal): Promise<void> {
   const { clock, readyDeadlineMs } = engine
   let heardAtMs = clock.now()
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * PAUSE_GROWTH, LONGEST_PAUSE_MS)) {

@@ -12,7 +12,7 @@ import type { EngineInfo, EngineOccupancy, EngineSpec } from './types.js'
 
 const COMMAND_TIMEOUT_MS = 10_000
 const PORT_ATTEMPTS = 20
-const LINK_LOOK_MS = 10
+const LINK_POLL_MS = 10
 
 /** Runs `work` on a control connection. Rejects with the first error of either; never tries again by itself. */
 export async function withControl<Result>(
@@ -146,12 +146,12 @@ export interface Upstream {
   readonly replicas: number
   readonly clock: Clock
   /** Asked between looks; throws when the primary is not this process any more or nobody waits. */
-  readonly checkWanted: () => void
+  readonly checkStillNeeded: () => void
 }
 
 /**
  * Makes an engine copy a primary and resolves when its link is up: its data is the primary's, and changes follow.
- * Rejects with what `checkWanted` throws, or when the engine goes away.
+ * Rejects with what `checkStillNeeded` throws, or when the engine goes away.
  */
 export function followPrimary(address: ControlAddress, region: string, upstream: Upstream): Promise<void> {
   const { secrets } = upstream.address
@@ -160,8 +160,8 @@ export function followPrimary(address: ControlAddress, region: string, upstream:
       await replica.call('CONFIG', 'SET', 'masteruser', REPLICATION_USER, 'masterauth', secrets.replication)
       await replica.call('REPLICAOF', '127.0.0.1', `${upstream.port}`)
       while (!(await isLinked(replica, region, primary, upstream))) {
-        upstream.checkWanted()
-        await pause(upstream.clock, LINK_LOOK_MS)
+        upstream.checkStillNeeded()
+        await pause(upstream.clock, LINK_POLL_MS)
       }
     }),
   )

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { atCleanup, processesMarked, tempDir, waitFor } from '../../test/support/index.js'
-import { clientOf, engineHere, specOf, startFleet } from './testing/test-fleet.js'
+import { clientOf, localEngine, specOf, startFleet } from './testing/test-fleet.js'
 
 const HOST = fileURLToPath(new URL('testing/host.ts', import.meta.url))
 
@@ -77,7 +77,7 @@ describe('when Homeport is killed', () => {
     const dataDir = tempDir()
     const dir = join(dataDir, 'databases', 'db_hang', 'us-east-1')
     mkdirSync(dir, { recursive: true })
-    const { binary } = await engineHere()
+    const { binary } = await localEngine()
     const { fleet: first } = await startFleet({ dataDir })
     await first.ensure(specOf('db_hang'))
     await first.stop()

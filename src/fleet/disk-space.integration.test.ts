@@ -5,8 +5,8 @@ import { describe, expect, it, test } from 'vitest'
 import { atCleanup, tempDir, waitFor } from '../../test/support/index.js'
 import { systemClock } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { DiskRoom, marksOf } from './disk-space.js'
-import { givesRoomBack, newLogBytes } from './log-rewrite.js'
+import { DiskSpace, thresholdsOf } from './disk-space.js'
+import { freesEnough, newLogBytes } from './log-rewrite.js'
 import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
 
 const MIB = 2 ** 20
@@ -27,14 +27,14 @@ function fillUp(disk: string): string {
 }
 
 test('a disk is short below a sixty-fourth of it, at most 64 MiB', () => {
-  expect(marksOf(16 * MIB)).toEqual({ marginBytes: MIB / 4, reserveBytes: MIB / 4, ampleBytes: 0.75 * MIB })
-  expect(marksOf(2 ** 40)).toEqual({ marginBytes: 64 * MIB, reserveBytes: 4 * MIB, ampleBytes: 132 * MIB })
+  expect(thresholdsOf(16 * MIB)).toEqual({ marginBytes: MIB / 4, reserveBytes: MIB / 4, ampleBytes: 0.75 * MIB })
+  expect(thresholdsOf(2 ** 40)).toEqual({ marginBytes: 64 * MIB, reserveBytes: 4 * MIB, ampleBytes: 132 * MIB })
 })
 
 test('a log is rewritten for room only where that gives some back and needs no more than there is', () => {
-  expect(givesRoomBack(10 * MIB, MIB)).toBe(true)
-  expect(givesRoomBack(10 * MIB, 9 * MIB)).toBe(false)
-  expect(givesRoomBack(1000, 0)).toBe(false)
+  expect(freesEnough(10 * MIB, MIB)).toBe(true)
+  expect(freesEnough(10 * MIB, 9 * MIB)).toBe(false)
+  expect(freesEnough(1000, 0)).toBe(false)
 })
 
 test('a new log is not larger than what an engine holds, without what it holds to find its keys', () => {
@@ -60,12 +60,12 @@ describe('on a disk that becomes full', async () => {
     await waitFor(isWritten, { what: 'the log to hold everything' })
     const filler = fillUp(disk ?? '')
     await client.set('last', 'x'.repeat(100_000))
-    await waitFor(() => !fleet.hasRoom, { what: 'the lack of room to be seen' })
+    await waitFor(() => !fleet.hasSpace, { what: 'the lack of room to be seen' })
     await waitFor(() => !existsSync(reserve), { what: 'the reserve to be given' })
     const keys = Array.from({ length: 8 }, (_, key) => `key:${key}`)
     await waitFor(() => client.del(keys).catch(() => undefined), { what: 'the deletion to be taken' })
     expect(await client.exists('last', ...keys)).toBe(1)
-    await waitFor(() => fleet.hasRoom, { what: 'the log to be rewritten' })
+    await waitFor(() => fleet.hasSpace, { what: 'the log to be rewritten' })
     expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('room on the disk again'))
     await waitFor(() => existsSync(reserve), { what: 'another reserve' })
     rmSync(filler)
@@ -76,14 +76,14 @@ describe('on a disk that becomes full', async () => {
     const filler = fillUp(disk ?? '')
     expect(existsSync(reserve)).toBe(true)
     const { fleet } = await startFleet({ dataDir })
-    expect([fleet.hasRoom, existsSync(reserve)]).toEqual([false, false])
+    expect([fleet.hasSpace, existsSync(reserve)]).toEqual([false, false])
     await fleet.ensure(specOf('db_full'))
     const client = clientOf((await fleet.endpoints('db_full'))[0])
     expect(await client.exists('last', 'key:0')).toBe(1)
     expect(await client.del('last')).toBe(1)
-    await fleet.rest('db_full')
+    await fleet.suspend('db_full')
     rmSync(filler)
-    await waitFor(() => fleet.hasRoom, { what: 'the room to be seen although nothing runs' })
+    await waitFor(() => fleet.hasSpace, { what: 'the room to be seen although nothing runs' })
     await fleet.stop()
   })
 })
@@ -97,13 +97,13 @@ describe('a quota that is used up', () => {
     const note = (_fields: object, text: string): void => void lines.push(text)
     const logger = { info: note, warn: note, error: note }
     let looks = 0
-    const makeRoom = async (): Promise<void> => void looks++
-    const room = new DiskRoom({ dataDir, clock, logger, isUsed: () => true, makeRoom })
+    const reclaimSpace = async (): Promise<void> => void looks++
+    const room = new DiskSpace({ dataDir, clock, logger, isUsed: () => true, reclaimSpace })
     await room.start()
-    expect([room.hasRoom, existsSync(reserve)]).toEqual([true, true])
-    room.noteLack()
-    room.noteLack()
-    expect(room.hasRoom).toBe(false)
+    expect([room.hasSpace, existsSync(reserve)]).toEqual([true, true])
+    room.reportNoSpace()
+    room.reportNoSpace()
+    expect(room.hasSpace).toBe(false)
     await waitFor(() => !existsSync(reserve), { what: 'the reserve to be given' })
     mkdirSync(reserve)
     const isRetried = (): boolean => {
@@ -111,13 +111,13 @@ describe('a quota that is used up', () => {
       return lines.some((text) => text.includes('cannot be looked at or kept')) && looks > 10
     }
     await waitFor(isRetried, { what: 'the reserve to be tried' })
-    expect(room.hasRoom).toBe(false)
+    expect(room.hasSpace).toBe(false)
     rmSync(reserve, { recursive: true })
-    const hasRoom = (): boolean => {
+    const hasSpace = (): boolean => {
       clock.advance(1_000)
-      return room.hasRoom
+      return room.hasSpace
     }
-    await waitFor(hasRoom, { what: 'the reserve to be written' })
+    await waitFor(hasSpace, { what: 'the reserve to be written' })
     expect(existsSync(reserve)).toBe(true)
     expect(lines.filter((text) => text.includes('quota'))).toHaveLength(1)
     await room.stop()
@@ -129,9 +129,9 @@ it('goes on where its disk cannot be looked at', async () => {
   await fleet.ensure(specOf('db_blind'))
   rmSync(dataDir, { recursive: true })
   writeFileSync(dataDir, '')
-  expect(await fleet.lookForRoom()).toBe(true)
+  expect(await fleet.checkSpace()).toBe(true)
   rmSync(dataDir)
-  expect(await fleet.lookForRoom()).toBe(true)
+  expect(await fleet.checkSpace()).toBe(true)
   expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('cannot be looked at'))
 })
 
@@ -141,9 +141,9 @@ it('goes on without a reserve where none can be written', async () => {
   const lines: string[] = []
   const note = (_fields: object, text: string): void => void lines.push(text)
   const logger = { info: note, warn: note, error: note }
-  const room = new DiskRoom({ dataDir, clock: systemClock, logger, isUsed: () => false, makeRoom: async () => {} })
+  const room = new DiskSpace({ dataDir, clock: systemClock, logger, isUsed: () => false, reclaimSpace: async () => {} })
   await room.start()
-  expect(room.hasRoom).toBe(true)
+  expect(room.hasSpace).toBe(true)
   expect(lines).toEqual([expect.stringContaining('cannot be looked at or kept')])
   await room.stop()
 })

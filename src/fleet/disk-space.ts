@@ -11,7 +11,7 @@
  * ```
  *
  * - ample: engines may write. A file holds the reserve, written when there was room for it.
- * - short: what needs more room is to be refused before it reaches an engine (`hasRoom`). The room of the reserve is
+ * - short: what needs more room is to be refused before it reaches an engine (`hasSpace`). The room of the reserve is
  *   there for what engines write down of deletions, also when something else has filled the disk to the last byte. An
  *   engine that could not write its log tries again by itself, once a second.
  * - refused: the same, although the disk has room: a quota is used up, which nothing but a refusal tells. Trying to write
@@ -32,7 +32,7 @@ const MOST_RESERVE_BYTES = 4 * 2 ** 20
 const BLOCK_BYTES = 64 * 1024
 
 /** What the room is judged by, bytes. Pure. */
-export interface RoomMarks {
+export interface SpaceThresholds {
   /** Less than this is short. */
   readonly marginBytes: number
   readonly reserveBytes: number
@@ -41,14 +41,14 @@ export interface RoomMarks {
 }
 
 /** The marks of a disk of so many bytes. */
-export function marksOf(totalBytes: number): RoomMarks {
+export function thresholdsOf(totalBytes: number): SpaceThresholds {
   const marginBytes = Math.min(MOST_MARGIN_BYTES, Math.floor(totalBytes * MARGIN_SHARE))
   const reserveBytes = Math.min(MOST_RESERVE_BYTES, marginBytes)
   return { marginBytes, reserveBytes, ampleBytes: 2 * marginBytes + reserveBytes }
 }
 
 /** What a room needs. */
-export interface RoomOptions {
+export interface DiskSpaceOptions {
   /** Where the reserve lies, on the same disk as the files of engines. */
   readonly dataDir: string
   readonly clock: Clock
@@ -56,12 +56,12 @@ export interface RoomOptions {
   /** Whether anything runs that writes; otherwise nobody looks, unless room is short. */
   readonly isUsed: () => boolean
   /** Called now and then while room is short, with what is free, bytes. */
-  readonly makeRoom: (freeBytes: number) => Promise<void>
+  readonly reclaimSpace: (freeBytes: number) => Promise<void>
 }
 
 /** See the top of this file. */
-export class DiskRoom {
-  readonly #options: RoomOptions
+export class DiskSpace {
+  readonly #options: DiskSpaceOptions
   readonly #file: string
   #state: 'ample' | 'short' | 'refused' = 'ample'
   #retryAtMs = 0
@@ -72,20 +72,20 @@ export class DiskRoom {
   #looking: Promise<void> = Promise.resolve()
   #stopped = false
 
-  constructor(options: RoomOptions) {
+  constructor(options: DiskSpaceOptions) {
     this.#options = options
     this.#file = join(options.dataDir, 'reserve')
   }
 
   /** Whether engines may be given what needs more room. */
-  get hasRoom(): boolean {
+  get hasSpace(): boolean {
     return this.#state === 'ample'
   }
 
   /** Looks before any engine starts, and every second while engines run or room is short. */
   async start(): Promise<void> {
     this.#hasReserve = (await stat(this.#file).catch(() => undefined)) !== undefined
-    if (await this.look()) await this.#keepReserve()
+    if (await this.look()) await this.#ensureReserve()
     this.#lookLater()
   }
 
@@ -98,65 +98,67 @@ export class DiskRoom {
 
   /** Looks now. @returns whether there is room. */
   async look(): Promise<boolean> {
-    this.#looking = this.#looking.then(() => this.#judge()).catch((error: unknown) => this.#onBlind(error))
+    this.#looking = this.#looking.then(() => this.#judge()).catch((error: unknown) => this.#onCheckFailed(error))
     await this.#looking
-    return this.hasRoom
+    return this.hasSpace
   }
 
   /** An engine could not write for lack of room. */
-  noteLack(): void {
+  reportNoSpace(): void {
     if (this.#state !== 'ample') return
     this.#state = 'refused'
     this.#retryAtMs = this.#options.clock.now() + RETRY_MS
     const message = 'an engine has no room to write, as with a quota that is used up: databases take only deletions'
     this.#options.logger.warn({}, message)
-    this.#looking = this.#looking.then(() => this.#giveReserve()).catch((error: unknown) => this.#onBlind(error))
+    this.#looking = this.#looking
+      .then(() => this.#deleteReserve())
+      .catch((error: unknown) => this.#onCheckFailed(error))
   }
 
   #lookLater(): void {
     if (this.#stopped) return
     this.#timer = this.#options.clock.after(LOOK_MS, () => {
       this.#lookAgain()
-        .catch((error: unknown) => this.#onBlind(error))
+        .catch((error: unknown) => this.#onCheckFailed(error))
         .finally(() => this.#lookLater())
     })
   }
 
   async #lookAgain(): Promise<void> {
-    if (this.hasRoom && !this.#options.isUsed()) return
-    const hasRoom = await this.look()
+    if (this.hasSpace && !this.#options.isUsed()) return
+    const hasSpace = await this.look()
     if (this.#stopped) return
-    if (hasRoom) await this.#keepReserve()
-    else await this.#options.makeRoom(this.#freeBytes)
+    if (hasSpace) await this.#ensureReserve()
+    else await this.#options.reclaimSpace(this.#freeBytes)
     if (this.#state === 'refused' && this.#options.clock.now() >= this.#retryAtMs) await this.#retry()
   }
 
   async #retry(): Promise<void> {
     this.#retryAtMs = this.#options.clock.now() + RETRY_MS
-    await this.#keepReserve()
+    await this.#ensureReserve()
     if (this.#hasReserve && this.#state === 'refused') this.#recover(this.#freeBytes)
   }
 
   async #judge(): Promise<void> {
     const { freeBytes, marks } = await this.#measure()
-    if (this.#state !== 'short' && freeBytes < marks.marginBytes) await this.#fallShort(freeBytes)
+    if (this.#state !== 'short' && freeBytes < marks.marginBytes) await this.#enterShort(freeBytes)
     else if (this.#state === 'short' && freeBytes >= marks.ampleBytes) this.#recover(freeBytes)
     // With a quota nobody knows more than that the reserve was given back.
     this.#freeBytes = this.#state === 'refused' ? Math.min(freeBytes, marks.reserveBytes) : freeBytes
   }
 
-  async #measure(): Promise<{ readonly freeBytes: number; readonly marks: RoomMarks }> {
+  async #measure(): Promise<{ readonly freeBytes: number; readonly marks: SpaceThresholds }> {
     const { bavail, blocks, bsize } = await statfs(this.#options.dataDir)
-    return { freeBytes: bavail * bsize, marks: marksOf(blocks * bsize) }
+    return { freeBytes: bavail * bsize, marks: thresholdsOf(blocks * bsize) }
   }
 
-  async #fallShort(freeBytes: number): Promise<void> {
+  async #enterShort(freeBytes: number): Promise<void> {
     this.#state = 'short'
-    await this.#giveReserve()
+    await this.#deleteReserve()
     this.#options.logger.warn({ freeBytes }, 'the disk is nearly full: databases take no more data, only deletions')
   }
 
-  async #giveReserve(): Promise<void> {
+  async #deleteReserve(): Promise<void> {
     this.#hasReserve = false
     await rm(this.#file, { force: true })
   }
@@ -166,7 +168,7 @@ export class DiskRoom {
     this.#options.logger.info({ freeBytes }, 'there is room on the disk again: databases take data')
   }
 
-  async #keepReserve(): Promise<void> {
+  async #ensureReserve(): Promise<void> {
     if (this.#hasReserve) return
     try {
       const { freeBytes, marks } = await this.#measure()
@@ -176,11 +178,11 @@ export class DiskRoom {
     } catch (error) {
       // What cannot be written there can perhaps not be removed either.
       await rm(this.#file, { force: true }).catch(() => undefined)
-      this.#onBlind(error)
+      this.#onCheckFailed(error)
     }
   }
 
-  #onBlind(error: unknown): void {
+  #onCheckFailed(error: unknown): void {
     this.#options.logger.warn({ error }, 'the room on the disk cannot be looked at or kept')
   }
 }

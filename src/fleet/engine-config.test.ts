@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sha256Hex } from '../base/index.js'
 import { fitRules, quoted, renderConfig, renderUsers } from './engine-config.js'
 import { checkSpec, settingsOf } from './spec.js'
-import { engineHere, PASSWORD, specOf, startFleet } from './testing/test-fleet.js'
+import { localEngine, PASSWORD, specOf, startFleet } from './testing/test-fleet.js'
 
 const NO_SETTINGS: ReadonlyMap<string, string> = new Map()
 const paths = { dir: '/d', configFile: '/d/engine.conf', userFile: '/d/engine.acl', socket: '/s' }
@@ -78,7 +78,7 @@ describe('a desired', () => {
 
   test('has another fingerprint exactly when something changes that a running engine can take', () => {
     const settings = settingsOf(specOf('db'))
-    expect(settingsOf(specOf('db', ['eu-west-1'], { wanted: 'stopped' }))).toBe(settings)
+    expect(settingsOf(specOf('db', ['eu-west-1'], { state: 'stopped' }))).toBe(settings)
     expect(settingsOf(specOf('db', [], { eviction: true }))).not.toBe(settings)
     expect(settingsOf(specOf('db', [], { users: [] }))).not.toBe(settings)
     expect(settingsOf(specOf('db', [], { maxMemoryBytes: 1 }))).not.toBe(settings)
@@ -147,7 +147,7 @@ describe('an engine', () => {
   })
 
   test('lets readers read vector sets and write none, where it has them', async () => {
-    if (!(await engineHere()).commands.has('VSIM')) return
+    if (!(await localEngine()).commands.has('VSIM')) return
     const [owner, reader, careful] = await Promise.all([
       clientOf('default', PASSWORD),
       clientOf('reader', 'r'),

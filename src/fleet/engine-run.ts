@@ -4,17 +4,17 @@
  */
 import { type Clock, unreachable } from '../base/index.js'
 import type { Problems } from '../telemetry/index.js'
-import { untilAnswering } from './ask.js'
-import { UnservableData } from './data/judge.js'
+import { waitUntilReady } from './ask.js'
+import { UnservableData } from './data/inspect.js'
 import { PrimaryData } from './data/primary-data.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
 import { failureOf, writeEngineFiles } from './engine-files.js'
+import { HealthCheck } from './health-check.js'
 import type { ExitReport, LaunchedProcess, Launcher } from './launcher/client.js'
 import type { Layout } from './layout.js'
 import type { Failure } from './member.js'
 import type { MemoryLimiter, MemoryLimitPrefix } from './memory-limit.js'
 import type { DataReport, EngineInfo, EngineSpec, FleetLogger, MemberSpec } from './types.js'
-import { EngineWatch } from './watch.js'
 
 /** What every part of a running fleet shares. */
 export interface FleetContext {
@@ -63,7 +63,7 @@ export interface EngineRun {
   /** `save`: let the engine end cleanly within the grace; `discard`: end it at once. May be repeated. */
   stop(how: 'save' | 'discard'): void
   /** Ends the process as a crash would. */
-  breakOff(): void
+  kill(): void
 }
 
 /** The engine's own words about its end are in its last lines. */
@@ -101,7 +101,7 @@ class Run implements EngineRun {
   readonly #quit = new AbortController()
   /** Of a primary: a replica's data is that of its primary. */
   readonly #data: PrimaryData | undefined
-  #watch: EngineWatch | undefined
+  #watch: HealthCheck | undefined
   #process: LaunchedProcess | undefined
   #stopping: 'no' | 'save' | 'discard' = 'no'
   #hasAnswered = false
@@ -120,7 +120,7 @@ class Run implements EngineRun {
     this.#endProcess()
   }
 
-  breakOff(): void {
+  kill(): void {
     this.#process?.signal('SIGKILL')
   }
 
@@ -147,7 +147,7 @@ class Run implements EngineRun {
   async #awaitAnswer(pid: number): Promise<void> {
     const { context, paths, secrets, onAnswer } = this.#options
     try {
-      await untilAnswering({ socketPath: paths.socket, password: secrets.control, ...context }, this.#quit.signal)
+      await waitUntilReady({ socketPath: paths.socket, password: secrets.control, ...context }, this.#quit.signal)
       this.#hasAnswered = true
       this.#data?.onAnswer()
       this.#beginWatch(pid)
@@ -169,7 +169,7 @@ class Run implements EngineRun {
     const onHung = (how: string): void => this.#onHung(pid, how)
     const onLook = (): void => this.#data?.onLook()
     const address = { socketPath: paths.socket, secrets }
-    this.#watch = new EngineWatch({ pid, address, clock: context.clock, onHung, onLook })
+    this.#watch = new HealthCheck({ pid, address, clock: context.clock, onHung, onLook })
   }
 
   /** An engine that hangs serves nobody, and would not end by itself either. */
@@ -185,7 +185,7 @@ class Run implements EngineRun {
       title: `The engine of a database hung (${how}); Homeport ended it and starts it again.`,
       advice: `Nothing that it had answered is lost. If this comes again, look at process ${pid} in the system's log.`,
     })
-    this.breakOff()
+    this.kill()
   }
 
   /** Carries out the stop, if one was asked for and there is a process yet. */

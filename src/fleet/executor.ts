@@ -7,7 +7,7 @@ import { randomSecret, unreachable } from '../base/index.js'
 import type { ControlAddress } from './ask.js'
 import { applySettings, closeReplicationPort, followPrimary, openReplicationPort } from './control.js'
 import { readLogFiles } from './data/log-files.js'
-import { setDataAside } from './data/set-aside.js'
+import { quarantineData } from './data/quarantine-data.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
 import { deleteEngineFiles } from './engine-files.js'
 import { beginRun, type EngineRun, type FleetContext, type RunEnd } from './engine-run.js'
@@ -26,7 +26,7 @@ interface Change {
 type ActionOf<Kind extends Action['kind']> = Extract<Action, { kind: Kind }>
 
 /** See the top of this file. */
-export class Crew {
+export class Executor {
   readonly #context: FleetContext
   readonly #databaseId: string
   readonly #onEvent: () => void
@@ -55,13 +55,13 @@ export class Crew {
   }
 
   /** Forgets earlier failures, because there is a new desired state. */
-  forgive(): void {
-    for (const region of this.#members.keys()) this.#update(region, transitions.forgiven)
+  clearFailures(): void {
+    for (const region of this.#members.keys()) this.#update(region, transitions.failuresCleared)
   }
 
   /** Ends the process of one member as a crash would. */
-  breakOff(region: string): void {
-    this.#runs.get(region)?.breakOff()
+  kill(region: string): void {
+    this.#runs.get(region)?.kill()
   }
 
   /** Begins one action; its outcome comes as an event. */
@@ -75,8 +75,8 @@ export class Crew {
         this.#update(region, transitions.stop)
         this.#runs.get(region)?.stop(action.how)
         break
-      case 'give-up':
-        this.#update(region, transitions.giveUp)
+      case 'cancel-restart':
+        this.#update(region, transitions.cancelRestart)
         break
       case 'delete':
         this.#update(region, transitions.deleting)
@@ -142,7 +142,7 @@ export class Crew {
 
   async #delete({ region, data }: ActionOf<'delete'>): Promise<void> {
     try {
-      if (data === 'set-aside') await this.#setLogAside(region)
+      if (data === 'quarantine') await this.#quarantineLog(region)
       await deleteEngineFiles(this.paths(region))
     } catch (error) {
       this.#context.logger.error({ error, databaseId: this.#databaseId, region }, 'files cannot be deleted')
@@ -152,14 +152,14 @@ export class Crew {
   }
 
   /** Only a primary keeps a log, and no primary is ever undesired while its database stays. */
-  async #setLogAside(region: string): Promise<void> {
+  async #quarantineLog(region: string): Promise<void> {
     const { dir } = this.paths(region)
     if (!(await readLogFiles(dir))) return
     const { layout, clock, logger } = this.#context
     const reason = `The database has no member in ${region}, but a log lay there.`
     const { quarantineDir } = layout
     const databaseId = this.#databaseId
-    await setDataAside({ quarantineDir, databaseId, memberDir: dir, reason, atMs: clock.now() })
+    await quarantineData({ quarantineDir, databaseId, memberDir: dir, reason, atMs: clock.now() })
     logger.warn({ databaseId, region }, 'a log that no member of a database has written was set aside')
   }
 
@@ -203,13 +203,13 @@ export class Crew {
   async #follow(address: ControlAddress, action: ActionOf<'follow'>): Promise<TaskResult> {
     const { region, primary, port, link, replicas } = action
     const run = this.#runs.get(region)
-    const checkWanted = (): void => {
+    const checkStillNeeded = (): void => {
       const state = this.#members.get(primary)?.state
       const isSamePrimary = state?.kind === 'up' && linkOf(state) === link
       if (!isSamePrimary || this.#runs.get(region) !== run) throw new Error('the primary is not the same any more')
     }
     const { clock } = this.#context
-    await followPrimary(address, region, { address: this.address(primary), port, replicas, clock, checkWanted })
+    await followPrimary(address, region, { address: this.address(primary), port, replicas, clock, checkStillNeeded })
     return { linkedTo: link }
   }
 

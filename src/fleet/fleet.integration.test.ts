@@ -2,14 +2,14 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, 
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { processesMarked, tempDir, waitFor } from '../../test/support/index.js'
-import { clientOf, engineHere, PASSWORD, specOf, startFleet } from './testing/test-fleet.js'
+import { clientOf, localEngine, PASSWORD, specOf, startFleet } from './testing/test-fleet.js'
 
 /** A program that is no engine: it writes a line and ends. */
 async function brokenEngine(line: string) {
   const binary = join(tempDir(), 'redis-server')
   writeFileSync(binary, `#!/bin/sh\necho "${line}"\nexit 1\n`)
   chmodSync(binary, 0o755)
-  return { ...(await engineHere()), binary }
+  return { ...(await localEngine()), binary }
 }
 
 test.runIf(existsSync('/usr/bin/prlimit'))(
@@ -80,7 +80,7 @@ describe('a database', async () => {
   test('keeps its data when it is stopped and desired again', async () => {
     await fleet.ensure(specOf('db_sleep'))
     await clientOf((await fleet.endpoints('db_sleep'))[0]).set('key', 'value')
-    await fleet.ensure(specOf('db_sleep', [], { wanted: 'stopped' }))
+    await fleet.ensure(specOf('db_sleep', [], { state: 'stopped' }))
     expect(processesMarked(join(dataDir, 'databases', 'db_sleep'))).toEqual([])
     await expect(fleet.endpoints('db_sleep')).rejects.toMatchObject({ code: 'starting' })
     await fleet.ensure(specOf('db_sleep'))
@@ -91,7 +91,7 @@ describe('a database', async () => {
     const spec = specOf('db_snapshot', [], { persistence: 'snapshot' })
     await fleet.ensure(spec)
     await clientOf((await fleet.endpoints('db_snapshot'))[0]).set('key', 'value')
-    await fleet.ensure({ ...spec, wanted: 'stopped' })
+    await fleet.ensure({ ...spec, state: 'stopped' })
     await fleet.ensure(spec)
     expect(await clientOf((await fleet.endpoints('db_snapshot'))[0]).get('key')).toBe('value')
   })
@@ -114,7 +114,7 @@ describe('a database', async () => {
     await fleet.ensure(specOf('db_settings', regions, { users, settings }))
     const seven = ['hash-max-listpack-entries', '7']
     expect(await told()).toEqual([seven, seven])
-    await fleet.ensure(specOf('db_settings', regions, { users, settings, wanted: 'stopped' }))
+    await fleet.ensure(specOf('db_settings', regions, { users, settings, state: 'stopped' }))
     await fleet.ensure(specOf('db_settings', regions, { users, settings }))
     expect(await told()).toEqual([seven, seven])
     await expect(fleet.ensure(specOf('db_settings', regions, { users, settings: { hz: '1\ndir /' } }))).rejects.toThrow(
@@ -174,7 +174,7 @@ describe('a database', async () => {
   test('that a newer desired stops lets the older caller know', async () => {
     const running = fleet.ensure(specOf('db_newer'))
     running.catch(() => {})
-    await fleet.ensure(specOf('db_newer', [], { wanted: 'stopped' }))
+    await fleet.ensure(specOf('db_newer', [], { state: 'stopped' }))
     await expect(running).rejects.toMatchObject({ code: 'engine_failed' })
     expect(fleet.observe('db_newer')).toMatchObject([{ state: 'stopped' }])
   })
@@ -198,7 +198,7 @@ describe('a database', async () => {
   })
 
   test('is not started on files of the other kind of persistence', async () => {
-    await fleet.ensure(specOf('db_kind', [], { persistence: 'snapshot', wanted: 'stopped' }))
+    await fleet.ensure(specOf('db_kind', [], { persistence: 'snapshot', state: 'stopped' }))
     const dir = join(dataDir, 'databases', 'db_kind', 'us-east-1')
     mkdirSync(join(dir, 'appendonlydir'), { recursive: true })
     const start = fleet.ensure(specOf('db_kind', [], { persistence: 'snapshot' }))
@@ -212,7 +212,7 @@ test('a data directory may have a long name with blanks, quotes and other letter
   await fleet.ensure(specOf('db_long', ['eu-west-1']))
   const client = clientOf((await fleet.endpoints('db_long'))[0])
   await client.set('key', 'value')
-  await fleet.ensure(specOf('db_long', [], { wanted: 'stopped' }))
+  await fleet.ensure(specOf('db_long', [], { state: 'stopped' }))
   expect(existsSync(join(dataDir, 'databases', 'db_long', 'us-east-1', 'appendonlydir'))).toBe(true)
   await fleet.stop()
 })
@@ -324,7 +324,7 @@ describe('an engine that does not start', () => {
   })
 
   test('because its program has vanished is told too', async () => {
-    const { fleet } = await startFleet({ engine: { ...(await engineHere()), binary: '/nowhere/redis-server' } })
+    const { fleet } = await startFleet({ engine: { ...(await localEngine()), binary: '/nowhere/redis-server' } })
     await expect(fleet.ensure(specOf('db_vanished'))).rejects.toMatchObject({ code: 'engine_failed' })
   })
 
@@ -332,7 +332,7 @@ describe('an engine that does not start', () => {
     const silent = join(tempDir(), 'redis-server')
     writeFileSync(silent, '#!/bin/sh\nexec sleep 60\n')
     chmodSync(silent, 0o755)
-    const engine = { ...(await engineHere()), binary: silent }
+    const engine = { ...(await localEngine()), binary: silent }
     const { fleet } = await startFleet({ engine, readyDeadlineMs: 300 })
     const ensured = fleet.ensure(specOf('db_silent'))
     ensured.catch(() => {})

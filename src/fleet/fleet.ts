@@ -4,25 +4,25 @@ import { codeOf, readFileIfThere } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import { occupancyOf, usedBytes } from './control.js'
 import { acceptLoss } from './data/accept-loss.js'
-import { judgeData, UnservableData } from './data/judge.js'
+import { inspectData as inspectFiles, UnservableData } from './data/inspect.js'
 import { readLogFiles } from './data/log-files.js'
-import { setDataAside } from './data/set-aside.js'
-import { DiskRoom } from './disk-space.js'
+import { quarantineData } from './data/quarantine-data.js'
+import { DiskSpace } from './disk-space.js'
 import { deleteEngineFiles, unloadableReason } from './engine-files.js'
 import type { FleetContext } from './engine-run.js'
 import { createLauncher, findDeathSignalPrefix, type Launcher } from './launcher/client.js'
 import { databaseDir, type Layout, memberPaths, prepareLayout } from './layout.js'
-import { type Shrinking, shrinkLog, tidyLog } from './log-rewrite.js'
+import { compactLog, type ShrinkResult, shrinkLog } from './log-rewrite.js'
 import { createMemoryLimiter, findMemoryLimitPrefix } from './memory-limit.js'
 import { requireUsableEngine } from './probe.js'
 import { endEngines } from './processes.js'
-import { isThrowaway, judgeLoaded, throwawaySpec } from './snapshot/check.js'
+import { checkLoaded, isThrowaway, throwawaySpec } from './snapshot/check.js'
 import type { Evidence } from './snapshot/evidence.js'
 import { adoptSnapshot } from './snapshot/files.js'
 import { type SnapshotSource, takeSnapshot } from './snapshot/take.js'
 import { checkSpec, isDatabaseId } from './spec.js'
 import { replicationOf, sampleMembers } from './statistics.js'
-import { DatabaseKeeper } from './supervisor.js'
+import { DatabaseSupervisor } from './supervisor.js'
 import type {
   DataReport,
   EngineEndpoint,
@@ -62,10 +62,10 @@ function directoriesIn(path: string): readonly string[] {
 class EngineFleet implements Fleet {
   readonly name = 'fleet'
   readonly #options: FleetOptions
-  readonly #keepers = new Map<string, DatabaseKeeper>()
-  readonly #room: DiskRoom
+  readonly #supervisors = new Map<string, DatabaseSupervisor>()
+  readonly #diskSpace: DiskSpace
   /** Databases of which was said that there is too little room to rewrite their logs. */
-  readonly #heldUpLogs = new Set<string>()
+  readonly #blockedLogs = new Set<string>()
   #state: FleetState = { kind: 'new' }
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
@@ -75,23 +75,23 @@ class EngineFleet implements Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options
-    this.#room = new DiskRoom({
+    this.#diskSpace = new DiskSpace({
       ...options,
-      isUsed: () => this.#keepers.size > 0,
-      makeRoom: (freeBytes) => this.#shrinkLogs(freeBytes),
+      isUsed: () => this.#supervisors.size > 0,
+      reclaimSpace: (freeBytes) => this.#shrinkLogs(freeBytes),
     })
   }
 
-  get hasRoom(): boolean {
-    return this.#room.hasRoom
+  get hasSpace(): boolean {
+    return this.#diskSpace.hasSpace
   }
 
-  lookForRoom(): Promise<boolean> {
-    return this.#room.look()
+  checkSpace(): Promise<boolean> {
+    return this.#diskSpace.look()
   }
 
-  noteLackOfRoom(): void {
-    this.#room.noteLack()
+  reportNoSpace(): void {
+    this.#diskSpace.reportNoSpace()
   }
 
   start(): Promise<void> {
@@ -107,15 +107,15 @@ class EngineFleet implements Fleet {
 
   async ensure(spec: EngineSpec, patience: Patience = 'deadline'): Promise<void> {
     checkSpec(spec)
-    await this.#keeper(this.#context(), spec.databaseId).declare(spec, patience)
+    await this.#supervisorOf(this.#context(), spec.databaseId).declare(spec, patience)
   }
 
   async remove(databaseId: string): Promise<void> {
     const context = this.#context()
     if (!isDatabaseId(databaseId)) return
-    await this.#keeper(context, databaseId).remove()
-    this.#keepers.delete(databaseId)
-    this.#heldUpLogs.delete(databaseId)
+    await this.#supervisorOf(context, databaseId).remove()
+    this.#supervisors.delete(databaseId)
+    this.#blockedLogs.delete(databaseId)
   }
 
   async endpoints(
@@ -123,50 +123,50 @@ class EngineFleet implements Fleet {
     signal?: AbortSignal,
     patience: Patience = 'deadline',
   ): Promise<readonly EngineEndpoint[]> {
-    return this.#desiredKeeper(databaseId).endpoints(signal, patience)
+    return this.#existingSupervisor(databaseId).endpoints(signal, patience)
   }
 
-  async rest(databaseId: string): Promise<void> {
+  async suspend(databaseId: string): Promise<void> {
     this.#context()
-    const keeper = this.#keepers.get(databaseId)
-    if (!keeper) return
-    await keeper.halt()
-    if (keeper.isAtRest && this.#keepers.get(databaseId) === keeper) this.#keepers.delete(databaseId)
+    const supervisor = this.#supervisors.get(databaseId)
+    if (!supervisor) return
+    await supervisor.halt()
+    if (supervisor.isIdle && this.#supervisors.get(databaseId) === supervisor) this.#supervisors.delete(databaseId)
   }
 
-  breakOff(databaseId: string): boolean {
-    return this.#keepers.get(databaseId)?.breakOff() ?? false
+  killPrimary(databaseId: string): boolean {
+    return this.#supervisors.get(databaseId)?.killPrimary() ?? false
   }
 
-  async tidyLog(databaseId: string): Promise<void> {
-    const source = await this.#desiredKeeper(databaseId).source()
-    if (source.persistence === 'append-only') await tidyLog(source)
+  async compactLog(databaseId: string): Promise<void> {
+    const source = await this.#existingSupervisor(databaseId).source()
+    if (source.persistence === 'append-only') await compactLog(source)
   }
 
   async occupancy(databaseId: string): Promise<EngineOccupancy> {
-    const { address } = await this.#desiredKeeper(databaseId).source()
+    const { address } = await this.#existingSupervisor(databaseId).source()
     return occupancyOf(address)
   }
 
   async sample(databaseId: string): Promise<EngineSample | undefined> {
-    return sampleMembers(this.#keepers.get(databaseId)?.serving() ?? [])
+    return sampleMembers(this.#supervisors.get(databaseId)?.serving() ?? [])
   }
 
   async replication(databaseId: string): Promise<readonly ReplicationStatus[]> {
-    return replicationOf(this.#keepers.get(databaseId)?.serving() ?? [])
+    return replicationOf(this.#supervisors.get(databaseId)?.serving() ?? [])
   }
 
   observe(databaseId: string): readonly MemberStatus[] {
-    return this.#keepers.get(databaseId)?.observe() ?? []
+    return this.#supervisors.get(databaseId)?.observe() ?? []
   }
 
   async takeSnapshot(databaseId: string, file: string): Promise<Evidence> {
-    const keeper = this.#keeper(this.#context(), databaseId)
-    return takeSnapshot(await keeper.source(), file)
+    const supervisor = this.#supervisorOf(this.#context(), databaseId)
+    return takeSnapshot(await supervisor.source(), file)
   }
 
   checkSnapshot(file: string, evidence?: Evidence): Promise<SnapshotFacts> {
-    return this.#loading(throwawaySpec(), file, ({ address }) => judgeLoaded(address, evidence, this.#options.clock))
+    return this.#loading(throwawaySpec(), file, ({ address }) => checkLoaded(address, evidence, this.#options.clock))
   }
 
   rewriteSnapshot(file: string, into: string, maxMemoryBytes: number): Promise<Evidence> {
@@ -181,9 +181,9 @@ class EngineFleet implements Fleet {
     await adoptSnapshot(dir, spec.persistence, file)
   }
 
-  async setDataAside(spec: EngineSpec, reason: string): Promise<void> {
+  async quarantineData(spec: EngineSpec, reason: string): Promise<void> {
     const place = this.#placeOf(spec)
-    const kept = await setDataAside({ ...place, reason })
+    const kept = await quarantineData({ ...place, reason })
     if (kept !== undefined) this.#options.logger.warn({ databaseId: spec.databaseId, kept }, 'data was set aside')
   }
 
@@ -193,7 +193,7 @@ class EngineFleet implements Fleet {
     await acceptLoss(place, spec.persistence)
   }
 
-  async dropStrays(spec: EngineSpec): Promise<void> {
+  async deleteStrayMembers(spec: EngineSpec): Promise<void> {
     const { layout } = this.#context()
     const desired = new Set(spec.members.map(({ region }) => region))
     const place = this.#placeOf(spec)
@@ -203,7 +203,7 @@ class EngineFleet implements Fleet {
       const isMember = (await readFileIfThere(paths.configFile)) !== undefined || readdirSync(paths.dir).length === 0
       if (desired.has(region) || !isMember) continue
       const reason = `The database has no member in ${region}, but a log lay there.`
-      if (await readLogFiles(paths.dir)) await setDataAside({ ...place, memberDir: paths.dir, reason })
+      if (await readLogFiles(paths.dir)) await quarantineData({ ...place, memberDir: paths.dir, reason })
       await deleteEngineFiles(paths)
     }
   }
@@ -211,7 +211,7 @@ class EngineFleet implements Fleet {
   async inspectData(spec: EngineSpec): Promise<DataReport> {
     const { layout } = this.#context()
     try {
-      return await judgeData(memberPaths(layout, spec.databaseId, spec.members[0]?.region ?? '').dir, spec)
+      return await inspectFiles(memberPaths(layout, spec.databaseId, spec.members[0]?.region ?? '').dir, spec)
     } catch (error) {
       if (error instanceof UnservableData) return error.report
       throw error
@@ -219,7 +219,7 @@ class EngineFleet implements Fleet {
   }
 
   async usedBytes(databaseId: string): Promise<number> {
-    const { address } = await this.#desiredKeeper(databaseId).source()
+    const { address } = await this.#existingSupervisor(databaseId).source()
     return usedBytes(address)
   }
 
@@ -240,15 +240,15 @@ class EngineFleet implements Fleet {
     try {
       await this.adoptSnapshot(spec, file)
       await this.#ensureLoaded(spec)
-      return await work(await this.#keeper(this.#context(), spec.databaseId).source())
+      return await work(await this.#supervisorOf(this.#context(), spec.databaseId).source())
     } finally {
       await this.remove(spec.databaseId)
     }
   }
 
   #requireRest(databaseId: string): void {
-    const keeper = this.#keepers.get(databaseId)
-    if (keeper && !keeper.isAtRest) throw new Error('the data of a database that runs cannot be replaced')
+    const supervisor = this.#supervisors.get(databaseId)
+    if (supervisor && !supervisor.isIdle) throw new Error('the data of a database that runs cannot be replaced')
   }
 
   /** Where the data of a database is, and where it is kept when it leaves. */
@@ -276,7 +276,7 @@ class EngineFleet implements Fleet {
     const layout = await prepareLayout(dataDir)
     const ended = await this.#endEngines(layout)
     if (ended > 0) logger.warn({ ended }, 'engines of an earlier life were still running and were ended')
-    await this.#room.start()
+    await this.#diskSpace.start()
     const launcher = createLauncher({
       dataDir,
       clock,
@@ -287,7 +287,7 @@ class EngineFleet implements Fleet {
       await launcher.start()
       this.#state = { kind: 'serving', context: await this.#contextOf(layout, launcher) }
     } catch (error) {
-      await Promise.all([launcher.stop(), this.#room.stop()])
+      await Promise.all([launcher.stop(), this.#diskSpace.stop()])
       throw error
     }
   }
@@ -298,8 +298,8 @@ class EngineFleet implements Fleet {
     const state = this.#state
     this.#state = { kind: 'stopped' }
     if (state.kind !== 'serving') return
-    await this.#room.stop()
-    await Promise.all([...this.#keepers.values()].map((keeper) => keeper.halt()))
+    await this.#diskSpace.stop()
+    await Promise.all([...this.#supervisors.values()].map((supervisor) => supervisor.halt()))
     await state.context.launcher.stop()
     await rm(state.context.layout.socketDir, { recursive: true, force: true })
   }
@@ -307,21 +307,21 @@ class EngineFleet implements Fleet {
   /** One after the other, since each needs room for what it writes anew. */
   async #shrinkLogs(freeBytes: number): Promise<void> {
     const { clock, logger } = this.#options
-    for (const [databaseId, keeper] of [...this.#keepers]) {
-      const [primary] = keeper.serving()
-      if (!primary || keeper.persistence !== 'append-only') continue
+    for (const [databaseId, supervisor] of [...this.#supervisors]) {
+      const [primary] = supervisor.serving()
+      if (!primary || supervisor.persistence !== 'append-only') continue
       const shrinking = await shrinkLog({ ...primary, clock }, freeBytes).catch((error: unknown) => {
         logger.warn({ error, databaseId }, 'the log of a database cannot be rewritten to make room')
       })
-      if (shrinking) this.#tellOfLog(databaseId, shrinking, freeBytes)
+      if (shrinking) this.#logShrinkResult(databaseId, shrinking, freeBytes)
     }
   }
 
   /** Once, not every second; again when it has been small meanwhile. */
-  #tellOfLog(databaseId: string, shrinking: Shrinking, freeBytes: number): void {
-    if (shrinking.kind !== 'lacks-room') this.#heldUpLogs.delete(databaseId)
-    else if (!this.#heldUpLogs.has(databaseId)) {
-      this.#heldUpLogs.add(databaseId)
+  #logShrinkResult(databaseId: string, shrinking: ShrinkResult, freeBytes: number): void {
+    if (shrinking.kind !== 'lacks-space') this.#blockedLogs.delete(databaseId)
+    else if (!this.#blockedLogs.has(databaseId)) {
+      this.#blockedLogs.add(databaseId)
       const { neededBytes } = shrinking
       const message = 'the log of a database could give room back, but needs more to be rewritten than is free'
       this.#options.logger.warn({ databaseId, neededBytes, freeBytes }, message)
@@ -356,20 +356,24 @@ class EngineFleet implements Fleet {
     return this.#state.context
   }
 
-  /** The keeper of a database that something is desired for. */
-  #desiredKeeper(databaseId: string): DatabaseKeeper {
+  /** The supervisor of a database that something is desired for. */
+  #existingSupervisor(databaseId: string): DatabaseSupervisor {
     this.#context()
-    const keeper = this.#keepers.get(databaseId)
-    if (!keeper) throw new HomeportError('starting', {})
-    return keeper
+    const supervisor = this.#supervisors.get(databaseId)
+    if (!supervisor) throw new HomeportError('starting', {})
+    return supervisor
   }
 
-  #keeper(context: FleetContext, databaseId: string): DatabaseKeeper {
-    const present = this.#keepers.get(databaseId)
+  #supervisorOf(context: FleetContext, databaseId: string): DatabaseSupervisor {
+    const present = this.#supervisors.get(databaseId)
     if (present) return present
-    const keeper = new DatabaseKeeper(context, databaseId, directoriesIn(databaseDir(context.layout, databaseId)))
-    this.#keepers.set(databaseId, keeper)
-    return keeper
+    const supervisor = new DatabaseSupervisor(
+      context,
+      databaseId,
+      directoriesIn(databaseDir(context.layout, databaseId)),
+    )
+    this.#supervisors.set(databaseId, supervisor)
+    return supervisor
   }
 }
 

@@ -16,7 +16,7 @@
  * - `member.ts` is the state machine of one process; each arrow is one function.
  * - `reconcile.ts` compares desired state and observation and returns actions. It is asked after every event and remembers
  *   nothing, so no order of desired states, crashes and late answers is special.
- * - `keeper.ts` holds the desired state of one database and those who wait; `crew.ts` carries actions out; `engine-run.ts` is
+ * - `supervisor.ts` holds the desired state of one database and those who wait; `executor.ts` carries actions out; `engine-run.ts` is
  *   one life of one process; `control.ts` changes an engine that runs.
  * - `launcher/` is the small process that starts engines, because a spawn would hold up every request for about 6 ms.
  * - `tidy-log.ts` rewrites a log before its engine is stopped, where the next start gains by it.

@@ -21,7 +21,7 @@ it('an engine that is broken off comes back with all that was answered, and noth
   const watcher = clientOf((await fleet.endpoints('db_loop'))[0])
   const busy = async (): Promise<boolean> => (await watcher.get('before').then(String, String)).includes('BUSY')
   await waitFor(busy, { what: 'the script to hold the engine' })
-  fleet.breakOff('db_loop')
+  fleet.killPrimary('db_loop')
   await held
   const isBack = (): boolean => ![before, undefined].includes(pidOf(fleet, 'db_loop'))
   await waitFor(isBack, { what: 'another engine' })
@@ -34,8 +34,8 @@ it('an engine that keeps no log is left alone', async () => {
   await fleet.ensure(specOf('db_snapshot', [], { persistence: 'snapshot' }))
   const client = clientOf((await fleet.endpoints('db_snapshot'))[0])
   const before = pidOf(fleet, 'db_snapshot')
-  fleet.breakOff('db_snapshot')
-  fleet.breakOff('db_nobody')
+  fleet.killPrimary('db_snapshot')
+  fleet.killPrimary('db_nobody')
   expect(await client.ping()).toBe('PONG')
   expect(pidOf(fleet, 'db_snapshot')).toBe(before)
 })
@@ -48,7 +48,7 @@ it('an engine that keeps no log is ended once that has been asked for during hal
   const askFor = (seconds: number, everyMs: number): boolean[] =>
     Array.from({ length: (1_000 * seconds) / everyMs }, () => {
       aheadMs += everyMs
-      return fleet.breakOff('db_held')
+      return fleet.killPrimary('db_held')
     })
   expect(askFor(60, 20_000)).not.toContain(true)
   expect(askFor(29, 1_000)).not.toContain(true)
@@ -61,7 +61,7 @@ it('an engine that ends again and again is waited for while its next start is ne
   const ends = 4
   for (let end = 1; end <= ends; end++) {
     await fleet.endpoints('db_again')
-    fleet.breakOff('db_again')
+    fleet.killPrimary('db_again')
     const hasEnded = (): boolean => fleet.observe('db_again')[0]?.failures === end
     await waitFor(hasEnded, { what: `the end number ${end}` })
   }

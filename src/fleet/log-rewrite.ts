@@ -38,7 +38,7 @@ export interface LogOwner {
 }
 
 /** Rewrites the log of an engine that runs, if that pays. Resolves when the new log is in place. */
-export async function tidyLog(owner: LogOwner): Promise<void> {
+export async function compactLog(owner: LogOwner): Promise<void> {
   if (isWorthRewriting(await sizesOf(join(owner.dir, LOG_DIRECTORY)))) await rewriteLog(owner)
 }
 
@@ -50,14 +50,14 @@ async function rewriteLog({ address, clock }: LogOwner): Promise<void> {
 }
 
 /** A log that is smaller gives back too little. */
-const LEAST_TO_GIVE_BACK_BYTES = 64 * 1024
+const LEAST_FREED_BYTES = 64 * 1024
 
 /** In a base, what a key takes besides itself and its value, such as when it expires: at most so much. */
-const MOST_BYTES_BESIDE_KEY = 16
+const KEY_OVERHEAD_BYTES = 16
 
 /** Whether rewriting gives room back. Pure. */
-export function givesRoomBack(logBytes: number, newLogBytes: number): boolean {
-  return logBytes - newLogBytes >= Math.max(LEAST_TO_GIVE_BACK_BYTES, logBytes / 4)
+export function freesEnough(logBytes: number, newLogBytes: number): boolean {
+  return logBytes - newLogBytes >= Math.max(LEAST_FREED_BYTES, logBytes / 4)
 }
 
 /** The size that a new log may have at most, given an engine's answer to INFO. Pure. */
@@ -65,23 +65,23 @@ export function newLogBytes(info: string): number {
   const heldBytes = usedBytesIn(info) - numberIn(info, 'used_memory_startup')
   // What an engine holds to find its keys does not stand in a base, and is half of it where values are short.
   const keys = Number(/^db0:keys=(\d+)/m.exec(info)?.[1] ?? 0)
-  const writtenBytes = numberIn(info, 'used_memory_dataset') + keys * MOST_BYTES_BESIDE_KEY
+  const writtenBytes = numberIn(info, 'used_memory_dataset') + keys * KEY_OVERHEAD_BYTES
   return Math.max(0, Math.min(heldBytes, writtenBytes))
 }
 
 /** What came of the desired state to rewrite a log. `lacks-room`: the old log and the new one may not fit on the disk together. */
-export type Shrinking =
+export type ShrinkResult =
   | { readonly kind: 'rewritten' }
   | { readonly kind: 'small' }
-  | { readonly kind: 'lacks-room'; readonly neededBytes: number }
+  | { readonly kind: 'lacks-space'; readonly neededBytes: number }
 
 /** Rewrites the log of an engine that runs if that gives room on the disk back. */
-export async function shrinkLog(owner: LogOwner, freeBytes: number): Promise<Shrinking> {
+export async function shrinkLog(owner: LogOwner, freeBytes: number): Promise<ShrinkResult> {
   const { baseBytes, commandBytes } = await sizesOf(join(owner.dir, LOG_DIRECTORY))
   const [info = ''] = await askEngine(owner.address, [['INFO']])
   const neededBytes = newLogBytes(info)
-  if (!givesRoomBack(baseBytes + commandBytes, neededBytes)) return { kind: 'small' }
-  if (neededBytes > freeBytes) return { kind: 'lacks-room', neededBytes }
+  if (!freesEnough(baseBytes + commandBytes, neededBytes)) return { kind: 'small' }
+  if (neededBytes > freeBytes) return { kind: 'lacks-space', neededBytes }
   await rewriteLog(owner)
   return { kind: 'rewritten' }
 }

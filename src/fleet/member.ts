@@ -64,14 +64,14 @@ export type MemberState =
 /**
  * A member and its state. `failures` counts ends, failed starts and failed tasks until a new desired state, or until an engine was
  * up for a while; a start that works says little about an engine that ends again and again. `failure` is the last one.
- * `silentStarts` counts the starts in a row that no engine has answered.
+ * `unansweredStarts` counts the starts in a row that no engine has answered.
  */
 export interface Member {
   readonly region: string
   readonly role: MemberRole
   readonly state: MemberState
   readonly failures: number
-  readonly silentStarts: number
+  readonly unansweredStarts: number
   readonly failure?: Failure
 }
 
@@ -99,7 +99,7 @@ function expectState<Kind extends MemberState['kind']>(
 
 /** A member that has no process. */
 export function newMember(region: string, role: MemberRole): Member {
-  return { region, role, state: { kind: 'stopped' }, failures: 0, silentStarts: 0 }
+  return { region, role, state: { kind: 'stopped' }, failures: 0, unansweredStarts: 0 }
 }
 
 /** `stopped` or `backing-off` -> `starting`. */
@@ -113,7 +113,7 @@ export function answered(member: Member, pid: number, settings: string, nowMs: n
   const { generation } = expectState(member, 'starting')
   const task: Task = { kind: 'none' }
   const state: UpState = { kind: 'up', generation, pid, sinceMs: nowMs, settings, replicationPort: 0, task }
-  return { ...member, state, silentStarts: 0 }
+  return { ...member, state, unansweredStarts: 0 }
 }
 
 /** `up` -> `up`: a change over the control connection begins. */
@@ -148,19 +148,19 @@ export function ended(member: Member, failure: Failure, nowMs: number): Member {
   if (state.kind === 'stopping') return newMember(member.region, member.role)
   const recovered = state.kind === 'up' && nowMs - state.sinceMs >= RECOVERED_AFTER_MS
   const failures = recovered ? 1 : member.failures + 1
-  const silentStarts = state.kind === 'starting' ? member.silentStarts + 1 : 0
+  const unansweredStarts = state.kind === 'starting' ? member.unansweredStarts + 1 : 0
   const untilMs = nowMs + pauseAfter(failures)
-  return { ...member, state: { kind: 'backing-off', untilMs }, failures, silentStarts, failure }
+  return { ...member, state: { kind: 'backing-off', untilMs }, failures, unansweredStarts, failure }
 }
 
 /** Whether an engine that has ended is likely to answer in a moment: it did the last time, and its next start is near. */
-export function isSoonBack({ state, silentStarts }: Member, nowMs: number): boolean {
-  if (silentStarts > 0) return false
+export function willAnswerSoon({ state, unansweredStarts }: Member, nowMs: number): boolean {
+  if (unansweredStarts > 0) return false
   return state.kind === 'starting' || (state.kind === 'backing-off' && state.untilMs - nowMs <= SOON_MS)
 }
 
 /** `backing-off` -> `stopped`: nothing is to be started any more. */
-export function giveUp(member: Member): Member {
+export function cancelRestart(member: Member): Member {
   expectState(member, 'backing-off')
   return newMember(member.region, member.role)
 }
@@ -172,9 +172,9 @@ export function deleting(member: Member): Member {
 }
 
 /** Any state: a new desired state forgets earlier failures, so that what waited is tried at once. */
-export function forgiven(member: Member): Member {
+export function failuresCleared(member: Member): Member {
   const { region, role, state } = member
-  const fresh = { region, role, failures: 0, silentStarts: 0 }
+  const fresh = { region, role, failures: 0, unansweredStarts: 0 }
   if (state.kind === 'backing-off') return { ...fresh, state: { ...state, untilMs: 0 } }
   if (state.kind === 'up' && state.task.kind === 'waiting')
     return { ...fresh, state: { ...state, task: { kind: 'none' } } }

@@ -4,11 +4,11 @@ import { describe, expect, test } from 'vitest'
 import { tempDir } from '../../test/support/index.js'
 import { probeEngine, requireUsableEngine } from './probe.js'
 import { isFixedPackage, isFixedUpstream, problemsOf } from './safety.js'
-import { engineHere } from './testing/test-fleet.js'
+import { localEngine } from './testing/test-fleet.js'
 
 describe('probing', () => {
   test('finds the engine of this machine', async () => {
-    const engine = await engineHere()
+    const engine = await localEngine()
     expect(engine.binary).toMatch(/^\/.*(redis|valkey)-server$/)
     expect(engine.version).toMatch(/^\d+\.\d+\.\d+$/)
     expect(await probeEngine(engine.binary)).toEqual(engine)
@@ -78,7 +78,7 @@ describe('an engine with a known hole', () => {
   test('or an age at which nothing works is refused, unless the operator accepts it', async () => {
     const problems = problemsOf({ kind: 'redis', version: '6.2.20', changeLogNamesFix: true })
     expect(problems).toEqual([expect.stringContaining('older than 7.0.0')])
-    const engine = { ...(await engineHere()), problems }
+    const engine = { ...(await localEngine()), problems }
     expect(() => requireUsableEngine(engine, false)).toThrow(/older than 7\.0\.0/)
     expect(() => requireUsableEngine(engine, true)).not.toThrow()
   })

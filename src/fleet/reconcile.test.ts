@@ -18,7 +18,7 @@ class ModelCrew {
 
   setDesired(desired: DesiredState): void {
     this.desired = desired
-    for (const [region, member] of this.members) this.members.set(region, transitions.forgiven(member))
+    for (const [region, member] of this.members) this.members.set(region, transitions.failuresCleared(member))
     this.step()
   }
 
@@ -41,11 +41,11 @@ class ModelCrew {
     }
     if (action.kind === 'start') begin((member) => transitions.start(member, action.role, ++this.#generation))
     else if (action.kind === 'stop') begin(transitions.stop)
-    else if (action.kind === 'give-up') begin(transitions.giveUp)
+    else if (action.kind === 'cancel-restart') begin(transitions.cancelRestart)
     else if (action.kind === 'delete') begin(transitions.deleting)
     else begin(transitions.taskBegun)
     if (action.kind === 'stop') this.pending = this.pending.filter((other) => other.region !== region)
-    if (action.kind !== 'give-up') this.pending.push(action)
+    if (action.kind !== 'cancel-restart') this.pending.push(action)
   }
 
   /** The process of a region ends by itself, in whatever state it is. */
@@ -102,7 +102,7 @@ const all: readonly DesiredState[] = [
   { kind: 'spec', spec: specOf('db'), settings: 'a' },
   { kind: 'spec', spec: specOf('db', REPLICAS), settings: 'a' },
   { kind: 'spec', spec: specOf('db', REPLICAS.slice(1)), settings: 'b' },
-  { kind: 'spec', spec: specOf('db', REPLICAS, { wanted: 'stopped' }), settings: 'b' },
+  { kind: 'spec', spec: specOf('db', REPLICAS, { state: 'stopped' }), settings: 'b' },
   { kind: 'halt' },
   { kind: 'remove' },
 ]
@@ -209,7 +209,7 @@ describe('a member', () => {
   })
 
   test('that ends again and again is soon back while it answers each time and its next start is near', () => {
-    const soon = (member: Member, nowMs: number): boolean => transitions.isSoonBack(member, nowMs)
+    const soon = (member: Member, nowMs: number): boolean => transitions.willAnswerSoon(member, nowMs)
     let member = transitions.newMember('us-east-1', 'primary')
     for (let failures = 1; failures <= 5; failures++) {
       member = transitions.answered(transitions.start(member, 'primary', failures), 1, 'a', 0)

@@ -26,8 +26,8 @@ type DesiredSpec = Extract<DesiredState, { kind: 'spec' }>
 export type Action =
   | (Target & { readonly kind: 'start'; readonly region: string; readonly role: MemberRole })
   | { readonly kind: 'stop'; readonly region: string; readonly how: 'save' | 'discard' }
-  | { readonly kind: 'give-up'; readonly region: string }
-  | { readonly kind: 'delete'; readonly region: string; readonly data: 'set-aside' | 'discard' }
+  | { readonly kind: 'cancel-restart'; readonly region: string }
+  | { readonly kind: 'delete'; readonly region: string; readonly data: 'quarantine' | 'discard' }
   | { readonly kind: 'open-port'; readonly region: string }
   | { readonly kind: 'close-port'; readonly region: string }
   | (PrimaryToFollow & { readonly kind: 'follow'; readonly region: string })
@@ -64,7 +64,7 @@ export function linkOf(primary: UpState): string {
 
 /** The members that should run. */
 export function desiredMembers(desired: DesiredState): readonly MemberSpec[] {
-  return desired.kind === 'spec' && desired.spec.wanted === 'running' ? desired.spec.members : []
+  return desired.kind === 'spec' && desired.spec.state === 'running' ? desired.spec.members : []
 }
 
 function keepsFiles(desired: DesiredState, region: string): boolean {
@@ -102,9 +102,9 @@ function planUndesired(desired: DesiredState, member: Member): Action | undefine
     case 'up':
       return { kind: 'stop', region, how: keep ? 'save' : 'discard' }
     case 'backing-off':
-      return { kind: 'give-up', region }
+      return { kind: 'cancel-restart', region }
     case 'stopped':
-      return keep ? undefined : { kind: 'delete', region, data: desired.kind === 'remove' ? 'discard' : 'set-aside' }
+      return keep ? undefined : { kind: 'delete', region, data: desired.kind === 'remove' ? 'discard' : 'quarantine' }
     case 'stopping':
     case 'deleting':
       return undefined
@@ -180,7 +180,7 @@ function isAsDesired(desired: DesiredSpec, members: Members, spec: MemberSpec): 
 }
 
 /** An undesired member is as it should be when it has no process, and no files unless they are kept. */
-function isAtRest(desired: DesiredState, member: Member): boolean {
+function isIdle(desired: DesiredState, member: Member): boolean {
   return member.state.kind === 'stopped' && keepsFiles(desired, member.region)
 }
 
@@ -203,7 +203,7 @@ export function reconcile(desired: DesiredState, members: Members, nowMs: number
   const undesired = [...members.values()].filter((member) => !regions.has(member.region))
   const waiting = waitingMembers(wanted, members, nowMs)
   const actions = undesired.map((member) => planUndesired(desired, member))
-  let matched = undesired.every((member) => isAtRest(desired, member))
+  let matched = undesired.every((member) => isIdle(desired, member))
   if (desired.kind === 'spec') {
     for (const spec of wanted) if (!waiting.has(spec.region)) actions.push(planDesired(desired, members, spec))
     matched &&= wanted.every((spec) => isAsDesired(desired, members, spec))

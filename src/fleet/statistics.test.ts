@@ -41,7 +41,7 @@ it('fails where the engine does not let it in, or is not there', async () => {
 it('neither wakes nor waits for what does not run', async () => {
   const { fleet } = await startFleet()
   expect(await fleet.sample('db_unknown')).toBeUndefined()
-  await fleet.ensure(specOf('db_stopped', [], { wanted: 'stopped' }))
+  await fleet.ensure(specOf('db_stopped', [], { state: 'stopped' }))
   expect(await fleet.sample('db_stopped')).toBeUndefined()
   const coming = fleet.ensure(specOf('db_coming'))
   expect(await fleet.sample('db_coming')).toBeUndefined()
@@ -74,6 +74,6 @@ it.each([
 it('answers nothing for what does not run, and wakes nothing', async () => {
   const { fleet } = await startFleet()
   expect(await fleet.replication('db_unknown')).toEqual([])
-  await fleet.ensure(specOf('db_stopped', [], { wanted: 'stopped' }))
+  await fleet.ensure(specOf('db_stopped', [], { state: 'stopped' }))
   expect(await fleet.replication('db_stopped')).toEqual([])
 })

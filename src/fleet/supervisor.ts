@@ -1,14 +1,14 @@
 /**
- * The keeper of one database: holds the desired state, asks `reconcile` what to do after every event, lets the crew do it, and
+ * The supervisor of one database: holds the desired state, asks `reconcile` what to do after every event, lets the crew do it, and
  * lets those go who wait for the result.
  */
 import { rm } from 'node:fs/promises'
 import type { Timer } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { FleetContext } from './engine-run.js'
-import { Crew } from './executor.js'
+import { Executor } from './executor.js'
 import { databaseDir } from './layout.js'
-import { isSoonBack, type Member } from './member.js'
+import { type Member, willAnswerSoon } from './member.js'
 import { type DesiredState, desiredMembers, type Plan, reconcile, serves } from './reconcile.js'
 import type { SnapshotSource } from './snapshot/take.js'
 import { settingsOf } from './spec.js'
@@ -17,29 +17,29 @@ import type { EngineEndpoint, EngineSpec, MemberSpec, MemberStatus, Patience } f
 import { Waiters, type WaitLimit } from './waiters.js'
 
 /** After this many failures in a row the waiting callers are told. */
-const TOLD_AFTER_FAILURES = 3
+const REPORTED_AFTER_FAILURES = 3
 
 /** An engine without a log is broken off once that was asked for during this time, without a pause of more than the other. */
-const SPARED_WITHOUT_LOG_MS = 30_000
-const ASKED_AGAIN_WITHIN_MS = 10_000
+const KILL_WITHOUT_LOG_AFTER_MS = 30_000
+const KILL_REQUEST_GAP_MS = 10_000
 
 /** See the top of this file. */
-export class DatabaseKeeper {
+export class DatabaseSupervisor {
   readonly #context: FleetContext
   readonly #databaseId: string
-  readonly #crew: Crew
+  readonly #executor: Executor
   readonly #waiters: Waiters
   #desired: DesiredState = { kind: 'halt' }
   #plan: Plan = { actions: [], matched: true }
   #timer: Timer | undefined
   /** Since when the engine is asked to be broken off, and when that was asked last. */
-  #asked: { readonly sinceMs: number; readonly lastMs: number } | undefined
+  #killRequests: { readonly sinceMs: number; readonly lastMs: number } | undefined
 
   /** @param regions the regions that have a directory already, from an earlier life. */
   constructor(context: FleetContext, databaseId: string, regions: readonly string[]) {
     this.#context = context
     this.#databaseId = databaseId
-    this.#crew = new Crew(context, databaseId, regions, () => this.#step())
+    this.#executor = new Executor(context, databaseId, regions, () => this.#step())
     this.#waiters = new Waiters(context.clock)
   }
 
@@ -76,29 +76,29 @@ export class DatabaseKeeper {
     const { region } = primary
     const { persistence } = this.#desired.spec
     return {
-      address: this.#crew.address(region),
-      dir: this.#crew.paths(region).dir,
+      address: this.#executor.address(region),
+      dir: this.#executor.paths(region).dir,
       persistence,
       clock: this.#context.clock,
     }
   }
 
-  /** See `Fleet.breakOff`. */
-  breakOff(): boolean {
+  /** See `Fleet.killPrimary`. */
+  killPrimary(): boolean {
     const [primary] = this.serving()
     if (!primary) return false
-    if (this.persistence !== 'append-only' && !this.#isHeldForLong()) return false
-    this.#crew.breakOff(primary.region)
+    if (this.persistence !== 'append-only' && !this.#isKillDue()) return false
+    this.#executor.kill(primary.region)
     return true
   }
 
   /** Without a log the end of an engine costs everything since the last snapshot, so that has to be asked for longer. */
-  #isHeldForLong(): boolean {
+  #isKillDue(): boolean {
     const nowMs = this.#context.clock.now()
-    const isStillAsked = this.#asked !== undefined && nowMs - this.#asked.lastMs <= ASKED_AGAIN_WITHIN_MS
-    const sinceMs = isStillAsked ? (this.#asked?.sinceMs ?? nowMs) : nowMs
-    this.#asked = { sinceMs, lastMs: nowMs }
-    return nowMs - sinceMs >= SPARED_WITHOUT_LOG_MS
+    const isStillAsked = this.#killRequests !== undefined && nowMs - this.#killRequests.lastMs <= KILL_REQUEST_GAP_MS
+    const sinceMs = isStillAsked ? (this.#killRequests?.sinceMs ?? nowMs) : nowMs
+    this.#killRequests = { sinceMs, lastMs: nowMs }
+    return nowMs - sinceMs >= KILL_WITHOUT_LOG_AFTER_MS
   }
 
   /** How the database is kept on disk, while anything is desired of it. */
@@ -109,32 +109,32 @@ export class DatabaseKeeper {
   /** The members that serve now, primary first; none while the primary does not. */
   serving(): readonly SampledMember[] {
     const serving = desiredMembers(this.#desired).filter(({ region }) =>
-      serves(this.#desired, this.#crew.members, region),
+      serves(this.#desired, this.#executor.members, region),
     )
     if (serving[0]?.role !== 'primary') return []
     return serving.map((member) => ({
       ...this.#endpointOf(member),
-      address: this.#crew.address(member.region),
-      dir: this.#crew.paths(member.region).dir,
+      address: this.#executor.address(member.region),
+      dir: this.#executor.paths(member.region).dir,
     }))
   }
 
   /** Whether nothing of the database runs or is about to. */
-  get isAtRest(): boolean {
+  get isIdle(): boolean {
     return this.#plan.matched && desiredMembers(this.#desired).length === 0
   }
 
   /** See `Fleet.observe`. */
   observe(): readonly MemberStatus[] {
     const order = desiredMembers(this.#desired).map((spec) => spec.region)
-    const members = [...this.#crew.members.values()]
+    const members = [...this.#executor.members.values()]
     members.sort((left, right) => order.indexOf(left.region) - order.indexOf(right.region))
-    return members.map((member) => statusOf(member, serves(this.#desired, this.#crew.members, member.region)))
+    return members.map((member) => statusOf(member, serves(this.#desired, this.#executor.members, member.region)))
   }
 
   #setDesired(desired: DesiredState): void {
     this.#desired = desired
-    this.#crew.forgive()
+    this.#executor.clearFailures()
     this.#step()
   }
 
@@ -143,8 +143,8 @@ export class DatabaseKeeper {
     const { clock } = this.#context
     this.#timer?.cancel()
     do {
-      this.#plan = reconcile(this.#desired, this.#crew.members, clock.now())
-      for (const action of this.#plan.actions) this.#crew.perform(action)
+      this.#plan = reconcile(this.#desired, this.#executor.members, clock.now())
+      for (const action of this.#plan.actions) this.#executor.perform(action)
     } while (this.#plan.actions.length > 0)
     const dueAtMs = this.#plan.lookAgainAtMs
     if (dueAtMs !== undefined) this.#timer = clock.after(dueAtMs - clock.now(), () => this.#step())
@@ -158,7 +158,7 @@ export class DatabaseKeeper {
   /** True when the desired state is fulfilled, undefined while it may still be. */
   #checkEnsured(spec: EngineSpec): true | undefined {
     if (this.#desired.kind === 'halt') throw new HomeportError('starting', {})
-    if (this.#desired.kind === 'remove' || this.#desired.spec.wanted !== spec.wanted) {
+    if (this.#desired.kind === 'remove' || this.#desired.spec.state !== spec.state) {
       throw new HomeportError('engine_failed', { reason: 'another change has replaced this one' })
     }
     if (this.#plan.matched) return true
@@ -170,7 +170,7 @@ export class DatabaseKeeper {
     const desired = desiredMembers(this.#desired)
     const primary = desired[0]
     if (!primary) throw new HomeportError('starting', {})
-    const serving = desired.filter(({ region }) => serves(this.#desired, this.#crew.members, region))
+    const serving = desired.filter(({ region }) => serves(this.#desired, this.#executor.members, region))
     if (serving.includes(primary)) return serving.map((member) => this.#endpointOf(member))
     this.#throwIfFailed(primary.region)
     return undefined
@@ -178,7 +178,7 @@ export class DatabaseKeeper {
 
   /** Tells those who wait why it is in vain, unless the engine is soon back. */
   #throwIfFailed(region: string): void {
-    const member = this.#crew.members.get(region)
+    const member = this.#executor.members.get(region)
     if (!member?.failure) return
     const { kind, reason } = member.failure
     const databaseId = this.#databaseId
@@ -186,14 +186,14 @@ export class DatabaseKeeper {
     // What is on the disk is the same at the next try.
     if (kind === 'data-missing') throw new HomeportError('data_missing', { databaseId, reason })
     if (kind === 'data-unreadable') throw new HomeportError('data_unreadable', { databaseId, reason })
-    if (member.failures < TOLD_AFTER_FAILURES || isSoonBack(member, this.#context.clock.now())) return
+    if (member.failures < REPORTED_AFTER_FAILURES || willAnswerSoon(member, this.#context.clock.now())) return
     throw new HomeportError('engine_failed', { reason })
   }
 
   #endpointOf({ region, role }: MemberSpec): EngineEndpoint {
-    const state = this.#crew.members.get(region)?.state
+    const state = this.#executor.members.get(region)?.state
     const generation = state?.kind === 'up' ? state.generation : 0
-    return { region, role, socketPath: this.#crew.paths(region).socket, generation }
+    return { region, role, socketPath: this.#executor.paths(region).socket, generation }
   }
 
   /** An engine that gets on with its data may take its time; one that stays silent counts as failed by itself. */
@@ -203,7 +203,7 @@ export class DatabaseKeeper {
 
   #limit(): WaitLimit {
     const onPass = (): Error => {
-      const reasons = [...this.#crew.members.values()].map((member) => member.failure?.reason)
+      const reasons = [...this.#executor.members.values()].map((member) => member.failure?.reason)
       const reason = reasons.find((text) => text !== undefined) ?? 'it is not ready yet'
       return new HomeportError('engine_failed', { reason })
     }

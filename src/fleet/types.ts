@@ -79,7 +79,7 @@ export interface EngineSpec {
   readonly settings?: Readonly<Record<string, string>>
   /** The password of who may ask an engine about itself and nothing else (`OBSERVER_USER`). Omitted: nobody may. */
   readonly observerPassword?: string
-  readonly wanted: 'running' | 'stopped'
+  readonly state: 'running' | 'stopped'
   /**
    * `may-begin`: where no data is found, an empty database begins. `must-exist`: that is refused with `data_missing`,
    * because the database has had data. Default: `may-begin`.
@@ -234,20 +234,20 @@ export interface Fleet extends Service {
    * Ends the processes of a database cleanly and keeps its files; nothing of it is left in memory either. Resolves when
    * nothing runs, or when a newer desired state has replaced this one. `ensure` brings it back.
    */
-  rest(databaseId: string): Promise<void>
+  suspend(databaseId: string): Promise<void>
 
   /**
    * Ends the primary of a database at once, as a crash would; it is started again. What was answered is in its log by
    * then. One that keeps none loses what came after its last snapshot, so it is ended only once that was asked for again
    * and again during 30 seconds. Nothing happens to one that does not run. @returns whether it was ended.
    */
-  breakOff(databaseId: string): boolean
+  killPrimary(databaseId: string): boolean
 
   /**
    * Rewrites the log of a database that runs, if the next start would be clearly faster for it; the database serves
    * meanwhile. Resolves when that is done or given up: a log that is not rewritten is as good, only slower to read.
    */
-  tidyLog(databaseId: string): Promise<void>
+  compactLog(databaseId: string): Promise<void>
 
   /** What the clients of a database's engines are doing that only a running engine can do for them. */
   occupancy(databaseId: string): Promise<EngineOccupancy>
@@ -291,7 +291,7 @@ export interface Fleet extends Service {
   adoptSnapshot(spec: EngineSpec, file: string): Promise<void>
 
   /** Keeps a second name of all data of a database that no engine reads, before it is replaced. */
-  setDataAside(spec: EngineSpec, reason: string): Promise<void>
+  quarantineData(spec: EngineSpec, reason: string): Promise<void>
 
   /**
    * Gives up what is missing or cannot be read of a database that is stopped: it begins with what comes before the
@@ -300,7 +300,7 @@ export interface Fleet extends Service {
   acceptLoss(spec: EngineSpec): Promise<void>
 
   /** Deletes what members have left that a database does not have, as a change of regions that was cut off does. */
-  dropStrays(spec: EngineSpec): Promise<void>
+  deleteStrayMembers(spec: EngineSpec): Promise<void>
 
   /** Looks at the data of a database that should have some, as a start of its engine does. Wakes nothing. */
   inspectData(spec: EngineSpec): Promise<DataReport>
@@ -315,16 +315,16 @@ export interface Fleet extends Service {
    * Whether the disk has room for more data, as seen within the last second while engines run. Without it only what
    * deletes should be sent to engines; logs are rewritten meanwhile where that gives room back.
    */
-  readonly hasRoom: boolean
+  readonly hasSpace: boolean
 
-  /** Looks at the disk now. @returns what `hasRoom` is then. */
-  lookForRoom(): Promise<boolean>
+  /** Looks at the disk now. @returns what `hasSpace` is then. */
+  checkSpace(): Promise<boolean>
 
   /**
-   * An engine has said that it cannot write for lack of room, whatever the disk says: a quota may be used up. `hasRoom`
+   * An engine has said that it cannot write for lack of room, whatever the disk says: a quota may be used up. `hasSpace`
    * is false until something can be written again.
    */
-  noteLackOfRoom(): void
+  reportNoSpace(): void
 
   /**
    * Deletes what engines have left that existed for a check only. Answers which databases have files and are not in

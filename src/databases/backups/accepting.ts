@@ -52,7 +52,7 @@ export class Accepting {
     const spec = engineSpecOf(database, plans)
     try {
       if (!isCutOnly(database)) {
-        await fleet.ensure({ ...spec, wanted: 'stopped' })
+        await fleet.ensure({ ...spec, state: 'stopped' })
         await fleet.acceptLoss(spec)
       }
       sleep.adopt(databaseId)

@@ -207,7 +207,7 @@ function dockSpec({ maxMemoryBytes }: EngineSpec, password: string): EngineSpec 
     processMemoryBytes: processMemoryFor(maxMemoryBytes),
     eviction: false,
     persistence: 'snapshot',
-    wanted: 'running',
+    state: 'running',
   }
 }
 

@@ -106,7 +106,7 @@ export class Restoring {
     else await fleet.checkSnapshot(files.path(backup))
     await files.stage(backup, database_id)
     if (!isSafe)
-      await fleet.setDataAside(engineSpecOf(database, plans), `A restore of ${backup.backup_id} replaced it.`)
+      await fleet.quarantineData(engineSpecOf(database, plans), `A restore of ${backup.backup_id} replaced it.`)
   }
 
   /** False when no engine reads the present data: what cannot be backed up is set aside instead. */
@@ -147,7 +147,7 @@ export class Restoring {
     const { database_id: databaseId } = database
     const spec = engineSpecOf(database, plans)
     await untilDone(this.#parts, databaseId, async () => {
-      await fleet.ensure({ ...spec, wanted: 'stopped' })
+      await fleet.ensure({ ...spec, state: 'stopped' })
       await fleet.adoptSnapshot(spec, files.staged(databaseId))
     })
     try {

@@ -30,7 +30,7 @@ beforeAll(async () => {
     awakeDatabases: 2,
     traffic: { meterOf: (id) => meters.get(id), release: (id, manner) => release(id, manner) },
     ensure: async (fleet, spec) => {
-      if (spec.wanted === 'running') starts++
+      if (spec.state === 'running') starts++
       if (failures-- > 0) throw new HomeportError('engine_failed', { reason: 'the test says so' })
       await fleet.ensure(spec)
     },

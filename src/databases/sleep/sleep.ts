@@ -188,7 +188,7 @@ export class Sleep {
 
   async #putToSleep(databaseId: string, usedAtMs: number): Promise<void> {
     const { fleet, traffic, servesClients, logger } = this.#parts
-    await fleet.tidyLog(databaseId).catch((error: unknown) => {
+    await fleet.compactLog(databaseId).catch((error: unknown) => {
       if (!this.#stopped)
         logger.warn({ databaseId, error }, 'the log of a database was not rewritten before it falls asleep')
     })
@@ -203,7 +203,7 @@ export class Sleep {
   }
 
   async #rest(databaseId: string): Promise<void> {
-    await this.#parts.fleet.rest(databaseId)
+    await this.#parts.fleet.suspend(databaseId)
     const sleeper = this.#sleepers.get(databaseId)
     if (sleeper?.state !== 'falling-asleep') return
     this.#put(sleepers.asleep(sleeper, this.#now()))

@@ -86,9 +86,9 @@ export class Mortal {
 
   #fleetOf(fleet: House['fleet']): DatabasesOptions['fleet'] {
     return {
-      ensure: (spec, patience) => this.#long(`engines ${spec.wanted}`, () => fleet.ensure(spec, patience)),
+      ensure: (spec, patience) => this.#long(`engines ${spec.state}`, () => fleet.ensure(spec, patience)),
       remove: (databaseId) => this.#long('engines removed', () => this.#noted(fleet.remove(databaseId))),
-      rest: (databaseId) => this.#long('engines at rest', () => fleet.rest(databaseId)),
+      suspend: (databaseId) => this.#long('engines at rest', () => fleet.suspend(databaseId)),
       takeSnapshot: (databaseId, file) =>
         this.#long('snapshot taken', () => this.#noted(fleet.takeSnapshot(databaseId, file))),
       adoptSnapshot: (spec, file) => this.#long('snapshot adopted', () => this.#noted(fleet.adoptSnapshot(spec, file))),
@@ -98,14 +98,15 @@ export class Mortal {
       endpoints: (databaseId, signal, patience) => this.#alive(fleet.endpoints(databaseId, signal, patience)),
       usedBytes: (databaseId) => this.#alive(fleet.usedBytes(databaseId)),
       collectOrphans: (known) => this.#alive(fleet.collectOrphans(known)),
-      tidyLog: (databaseId) => this.#alive(fleet.tidyLog(databaseId)),
+      compactLog: (databaseId) => this.#alive(fleet.compactLog(databaseId)),
       occupancy: (databaseId) => this.#alive(fleet.occupancy(databaseId)),
       sample: (databaseId) => this.#alive(fleet.sample(databaseId)),
-      lookForRoom: () => this.#alive(fleet.lookForRoom()),
-      setDataAside: (spec, reason) => this.#long('data set aside', () => this.#noted(fleet.setDataAside(spec, reason))),
+      checkSpace: () => this.#alive(fleet.checkSpace()),
+      quarantineData: (spec, reason) =>
+        this.#long('data set aside', () => this.#noted(fleet.quarantineData(spec, reason))),
       acceptLoss: (spec) => this.#long('loss accepted', () => this.#noted(fleet.acceptLoss(spec))),
       inspectData: (spec) => this.#alive(fleet.inspectData(spec)),
-      dropStrays: (spec) => this.#alive(fleet.dropStrays(spec)),
+      deleteStrayMembers: (spec) => this.#alive(fleet.deleteStrayMembers(spec)),
       observe: (databaseId) => fleet.observe(databaseId),
     }
   }

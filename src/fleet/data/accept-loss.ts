@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { syncPath } from '../../base/index.js'
 import { LOG_DIRECTORY, SNAPSHOT_FILE } from '../engine-files.js'
 import type { EngineSpec } from '../types.js'
-import { cutLog } from './judge.js'
+import { cutLog } from './inspect.js'
 import { MANIFEST_FILE, NOTE_FILE, readLogFiles } from './log-files.js'
 import { scanLog } from './log-scan.js'
-import { type SetAside, setDataAside } from './set-aside.js'
+import { type QuarantineSource, quarantineData } from './quarantine-data.js'
 
 const CHANGES = 'appendonly.aof.1.incr.aof'
 
@@ -17,13 +17,13 @@ const CHANGES = 'appendonly.aof.1.incr.aof'
  * @param how `readable` keeps what comes before the damage; `empty` begins with nothing.
  */
 export async function acceptLoss(
-  what: Omit<SetAside, 'reason'>,
+  what: Omit<QuarantineSource, 'reason'>,
   persistence: EngineSpec['persistence'],
 ): Promise<void> {
   const { memberDir } = what
   const reason = 'The owner of this database has accepted that its data is lost.'
   // The log is cut and written to again, so what is kept must not share its file.
-  await setDataAside({ ...what, reason }, 'copy')
+  await quarantineData({ ...what, reason }, 'copy')
   if (persistence === 'append-only' && (await keepReadable(what))) return
   await mkdir(memberDir, { recursive: true, mode: 0o700 })
   if (persistence === 'append-only') await beginLog(memberDir)
@@ -32,7 +32,7 @@ export async function acceptLoss(
 }
 
 /** Cuts the log where it is damaged. False when that helps nothing: no log, or one whose other files are damaged. */
-async function keepReadable(what: Omit<SetAside, 'reason'>): Promise<boolean> {
+async function keepReadable(what: Omit<QuarantineSource, 'reason'>): Promise<boolean> {
   const files = await readLogFiles(what.memberDir)
   if (files?.last === undefined) return false
   const path = join(files.dir, files.last)

@@ -46,7 +46,7 @@ describe('the data of a database', async () => {
     await fleet.ensure(specOf(id))
     const client = clientOf((await fleet.endpoints(id))[0])
     for (let n = 0; n < 300; n++) await client.set(`key ${n}`, 'v'.repeat(20))
-    await fleet.rest(id)
+    await fleet.suspend(id)
     return id
   }
 
@@ -84,7 +84,7 @@ describe('the data of a database', async () => {
     const said = typeof reason === 'string' ? reason : expect.stringMatching(reason)
     expect(at.ofKind(id, 'missing')[0]).toMatchObject({ what: said })
     expect(await fleet.inspectData(spec)).toMatchObject({ kind: 'missing' })
-    await fleet.rest(id)
+    await fleet.suspend(id)
     await fleet.acceptLoss(spec)
     await fleet.acceptLoss(spec)
     expect(await keysOf(id)).toBe(0)
@@ -95,7 +95,7 @@ describe('the data of a database', async () => {
     const away = join(tempDir(), 'away')
     renameSync(at.dirOf(id), away)
     await expect(keysOf(id)).rejects.toMatchObject({ code: 'data_missing' })
-    await fleet.rest(id)
+    await fleet.suspend(id)
     renameSync(away, at.dirOf(id))
     expect(await keysOf(id)).toBe(300)
   })
@@ -107,7 +107,7 @@ describe('the data of a database', async () => {
     await expect(keysOf(id)).rejects.toMatchObject({ code: 'data_unreadable' })
     const what = expect.stringMatching(/base\.rdb of its log is another one: it had \d+ bytes, and has \d+$/)
     expect(at.ofKind(id, 'unreadable')[0]).toMatchObject({ what })
-    await fleet.rest(id)
+    await fleet.suspend(id)
   })
 
   test('whose log was cut after a clean stop is served as far as it goes, and told', async () => {
@@ -159,7 +159,7 @@ describe('the data of a database', async () => {
     const spec = specOf(id, [], MUST_EXIST)
     await expect(fleet.ensure(spec)).rejects.toMatchObject({ code: 'data_unreadable' })
     expect(at.ofKind(id, 'unreadable')[0]).toMatchObject({ what: expect.stringMatching(/from byte \d+ of \d+ on/) })
-    await fleet.rest(id)
+    await fleet.suspend(id)
     expect(readFileSync(at.logOf(id), 'latin1')).toBe(damage(log))
     await fleet.acceptLoss(spec)
     expect(await keysOf(id)).toBe(50)
@@ -176,7 +176,7 @@ describe('the data of a database', async () => {
     writeFileSync(base, bytes)
     const spec = specOf(id, [], MUST_EXIST)
     await expect(fleet.ensure(spec)).rejects.toMatchObject({ code: 'data_unreadable' })
-    await fleet.rest(id)
+    await fleet.suspend(id)
     const before = at.quarantine().length
     await fleet.acceptLoss(spec)
     expect(await keysOf(id)).toBe(0)
@@ -196,7 +196,7 @@ describe('the data of a database', async () => {
     const entry = (await files.list()).find(({ databaseId }) => databaseId === id)
     expect(entry).toMatchObject({ kind: 'database', from: `databases/${id}/eu-west-1` })
     expect(existsSync(join(files.dataOf(entry?.id ?? ''), 'eu-west-1/appendonlydir'))).toBe(true)
-    await fleet.rest(id)
+    await fleet.suspend(id)
   })
 
   test('of a running engine is noted, so that a cut after a kill is told', async () => {

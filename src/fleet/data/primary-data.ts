@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/index.js'
 import type { ExitReport } from '../launcher/client.js'
 import type { DataReport, EngineSpec, FleetLogger } from '../types.js'
-import { judgeData, judgeRefusal, UnservableData } from './judge.js'
+import { diagnoseRefusal, inspectData, UnservableData } from './inspect.js'
 import { LogNoter, noteClosedLog } from './log-files.js'
 
 /** What the data of one primary is watched with. */
@@ -34,7 +34,7 @@ export class PrimaryData {
     const { spec, memberDir } = this.#options
     if (spec.data !== 'must-exist') return
     try {
-      this.#report = await judgeData(memberDir, spec)
+      this.#report = await inspectData(memberDir, spec)
     } catch (error) {
       if (error instanceof UnservableData) this.#options.onReport(error.report)
       throw error
@@ -74,13 +74,13 @@ export class PrimaryData {
         logger.warn({ error, databaseId: spec.databaseId }, 'the size of a log cannot be noted')
       })
     }
-    if (!hasAnswered && stopping === 'no') await this.#judgeRefusal(output)
+    if (!hasAnswered && stopping === 'no') await this.#diagnoseRefusal(output)
   }
 
-  async #judgeRefusal(said: string): Promise<void> {
+  async #diagnoseRefusal(said: string): Promise<void> {
     const { clock, logger, memberDir, quarantineDir, spec } = this.#options
     const place = { quarantineDir, databaseId: spec.databaseId, memberDir, atMs: clock.now() }
-    const refusal = await judgeRefusal(said, place)
+    const refusal = await diagnoseRefusal(said, place)
     if (!refusal) return
     if (refusal.kind === 'unreadable') {
       this.#options.onReport(refusal.report)

@@ -37,12 +37,12 @@ export function throwawaySpec(maxMemoryBytes = NO_BOUND_BYTES): EngineSpec {
     maxMemoryBytes,
     eviction: false,
     persistence: 'snapshot',
-    wanted: 'running',
+    state: 'running',
   }
 }
 
 /** Looks into an engine that has loaded a snapshot. Rejects with `snapshot_unusable` when it is not what it should be. */
-export function judgeLoaded(
+export function checkLoaded(
   address: ControlAddress,
   evidence: Evidence | undefined,
   clock: Clock,

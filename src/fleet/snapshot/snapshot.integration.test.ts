@@ -90,7 +90,7 @@ describe('a snapshot', async () => {
     await client.set('a', '1')
     const file = fileHere()
     await fleet.takeSnapshot(spec.databaseId, file)
-    await fleet.rest(spec.databaseId)
+    await fleet.suspend(spec.databaseId)
     // The first bytes name the maker and the version of the format.
     const bytes = readFileSync(file, 'latin1').replace(
       /^([A-Z]+)(\d+)/,
@@ -135,7 +135,7 @@ describe('a snapshot', async () => {
       await fleet.takeSnapshot(spec.databaseId, file)
       await before.mset('kept', 'new', 'other', 'x')
       await expect(fleet.adoptSnapshot(spec, file)).rejects.toThrow('runs')
-      await fleet.ensure({ ...spec, wanted: 'stopped' })
+      await fleet.ensure({ ...spec, state: 'stopped' })
       await fleet.adoptSnapshot(spec, file)
       await fleet.adoptSnapshot(spec, file)
       await fleet.ensure(spec)
@@ -144,7 +144,7 @@ describe('a snapshot', async () => {
       expect([await after.get('kept'), await after.dbsize()]).toEqual(['old', 1])
       expect(await clientOf(replica).get('kept')).toBe('old')
       await after.set('later', '1')
-      await fleet.ensure({ ...spec, wanted: 'stopped' })
+      await fleet.ensure({ ...spec, state: 'stopped' })
       await fleet.ensure(spec)
       expect(await clientOf((await fleet.endpoints(spec.databaseId))[0]).dbsize()).toBe(2)
     },

@@ -19,7 +19,7 @@ export interface LoggedLine {
 }
 
 /** A fleet with real engines in a directory of its own. */
-export interface FleetHouse {
+export interface TestFleet {
   readonly fleet: Fleet
   readonly dataDir: string
   readonly lines: readonly LoggedLine[]
@@ -28,19 +28,19 @@ export interface FleetHouse {
 let probed: Promise<EngineInfo> | undefined
 
 /** The engine of this machine, looked for once. */
-export function engineHere(): Promise<EngineInfo> {
+export function localEngine(): Promise<EngineInfo> {
   probed ??= probeEngine()
   return probed
 }
 
 /** Starts a fleet that is stopped at the end of the test file. */
-export async function startFleet(options: Partial<FleetOptions> = {}): Promise<FleetHouse> {
+export async function startFleet(options: Partial<FleetOptions> = {}): Promise<TestFleet> {
   const lines: LoggedLine[] = []
   const writer = (level: LoggedLine['level']) => (fields: LoggedLine['fields'], text: string) =>
     void lines.push({ level, fields, text })
   const logger = { info: writer('info'), warn: writer('warn'), error: writer('error') }
   const dataDir = options.dataDir ?? tempDir()
-  const fleet = createFleet({ dataDir, engine: await engineHere(), clock: systemClock, logger, ...options })
+  const fleet = createFleet({ dataDir, engine: await localEngine(), clock: systemClock, logger, ...options })
   atCleanup(() => fleet.stop())
   await fleet.start()
   return { fleet, dataDir, lines }
@@ -65,7 +65,7 @@ export function specOf(
     maxMemoryBytes: 64 * 1024 * 1024,
     eviction: false,
     persistence: 'append-only',
-    wanted: 'running',
+    state: 'running',
     ...change,
   }
 }

@@ -14,7 +14,7 @@ import {
   sizesOfLog,
 } from './log-files.js'
 import { scanLog } from './log-scan.js'
-import { type SetAside, setTailAside } from './set-aside.js'
+import { type QuarantineSource, quarantineTail } from './quarantine-data.js'
 
 /** Data that no engine is started on, as `Run` throws it. */
 export class UnservableData extends Error {
@@ -43,7 +43,7 @@ async function isThere(path: string): Promise<boolean> {
  * What the disk has of a database that has had data.
  * @throws UnservableData when an engine would find nothing, and begin an empty database.
  */
-export async function judgeData(memberDir: string, spec: EngineSpec): Promise<DataReport> {
+export async function inspectData(memberDir: string, spec: EngineSpec): Promise<DataReport> {
   const note = await readLogNote(memberDir)
   const noted = note ? { lastWholeAtMs: note.atMs } : {}
   if (!(await isThere(memberDir)))
@@ -51,10 +51,10 @@ export async function judgeData(memberDir: string, spec: EngineSpec): Promise<Da
   if (spec.persistence === 'snapshot') return WHOLE
   const files = await readLogFiles(memberDir)
   if (!files) throw new UnservableData({ kind: 'missing', what: 'its log is missing', ...noted })
-  return judgeSizes(files, note)
+  return inspectSizes(files, note)
 }
 
-async function judgeSizes(files: LogFiles, note: LogNote | undefined): Promise<DataReport> {
+async function inspectSizes(files: LogFiles, note: LogNote | undefined): Promise<DataReport> {
   const present = await sizesOfLog(files)
   const noted = note ? { lastWholeAtMs: note.atMs } : {}
   for (const name of files.names) {
@@ -92,7 +92,7 @@ const CUT = /Unexpected end of file reading the append only file/
 /** What became of data that an engine has refused; undefined when the engine has not ended because of its data. */
 export type Refusal =
   /** The end of the log is no whole command and was set aside: the engine can be started again. */
-  | { readonly kind: 'mended'; readonly report: DataReport; readonly cutBytes: number; readonly keptIn: string }
+  | { readonly kind: 'repaired'; readonly report: DataReport; readonly cutBytes: number; readonly keptIn: string }
   | { readonly kind: 'unreadable'; readonly report: UnservableReport }
 
 /**
@@ -100,7 +100,10 @@ export type Refusal =
  * engine had answered nothing of that command yet. It is cut there, and its end kept. When that would give up what was
  * seen in the log as long ago as noted, somebody decides instead.
  */
-export async function judgeRefusal(said: string, what: Omit<SetAside, 'reason'>): Promise<Refusal | undefined> {
+export async function diagnoseRefusal(
+  said: string,
+  what: Omit<QuarantineSource, 'reason'>,
+): Promise<Refusal | undefined> {
   // Data that another engine has written, and a full disk, have names of their own.
   const isNamed = failureOf(said, '').reason !== ''
   if (isNamed || !DAMAGED.some((pattern) => pattern.test(said))) return undefined
@@ -118,10 +121,10 @@ export async function judgeRefusal(said: string, what: Omit<SetAside, 'reason'>)
   // What it says of the log is over; it is written anew when the engine answers.
   await rm(join(what.memberDir, NOTE_FILE), { force: true })
   const cutBytes = scan.size - scan.bytes
-  if (scan.bytes >= least) return { kind: 'mended', report: WHOLE, cutBytes, keptIn }
+  if (scan.bytes >= least) return { kind: 'repaired', report: WHOLE, cutBytes, keptIn }
   const noted = note ? { lastWholeAtMs: note.atMs } : {}
   const report: DataReport = { kind: 'cut', what: lackOf(least, scan.bytes), ...noted, keptIn }
-  return { kind: 'mended', report, cutBytes, keptIn }
+  return { kind: 'repaired', report, cutBytes, keptIn }
 }
 
 function unreadable(what: string, note?: LogNote): Refusal {
@@ -129,9 +132,9 @@ function unreadable(what: string, note?: LogNote): Refusal {
 }
 
 /** Cuts a log behind its last whole command; what is cut off is kept. @returns the entry of the quarantine. */
-export async function cutLog(what: Omit<SetAside, 'reason'>, path: string, bytes: number): Promise<string> {
+export async function cutLog(what: Omit<QuarantineSource, 'reason'>, path: string, bytes: number): Promise<string> {
   const reason = 'The end of the log of this database cannot be read as commands, and was cut off.'
-  const kept = await setTailAside({ ...what, reason }, path, bytes)
+  const kept = await quarantineTail({ ...what, reason }, path, bytes)
   const file = await open(path, 'r+')
   try {
     await file.truncate(bytes)

@@ -16,7 +16,7 @@ import { NOTE_FILE } from './log-files.js'
 import { QuarantineFiles, type QuarantineNote } from './quarantine-files.js'
 
 /** What is set aside, and why. */
-export interface SetAside {
+export interface QuarantineSource {
   /** `<dataDir>/quarantine`. */
   readonly quarantineDir: string
   readonly databaseId: string
@@ -37,7 +37,7 @@ export type Keeping = 'link' | 'copy'
  * Sets all data of a member aside, of which the engine does not run. The data also stays where it is.
  * @returns the entry of the quarantine; undefined when there was nothing.
  */
-export async function setDataAside(what: SetAside, keeping: Keeping = 'link'): Promise<string | undefined> {
+export async function quarantineData(what: QuarantineSource, keeping: Keeping = 'link'): Promise<string | undefined> {
   const present = new Set(await readdir(what.memberDir).catch(() => []))
   if (!present.has(LOG_DIRECTORY) && !present.has(SNAPSHOT_FILE)) return undefined
   const logFiles = await readdir(join(what.memberDir, LOG_DIRECTORY)).catch(() => [])
@@ -53,7 +53,7 @@ export async function setDataAside(what: SetAside, keeping: Keeping = 'link'): P
 }
 
 /** Copies the end of a file, from a byte on, aside. @returns the entry of the quarantine. */
-export function setTailAside(what: SetAside, file: string, fromByte: number): Promise<string> {
+export function quarantineTail(what: QuarantineSource, file: string, fromByte: number): Promise<string> {
   return fillEntry(what, 'tail', async (dir) => {
     const to = createWriteStream(join(dir, `tail-from-${fromByte}.aof`), { mode: 0o600, flush: true })
     await pipeline(createReadStream(file, { start: fromByte }), to)
@@ -62,7 +62,7 @@ export function setTailAside(what: SetAside, file: string, fromByte: number): Pr
 
 /** The data gets its name last, so that an entry is whole or does not count. */
 async function fillEntry(
-  { quarantineDir, databaseId, memberDir, reason, atMs }: SetAside,
+  { quarantineDir, databaseId, memberDir, reason, atMs }: QuarantineSource,
   kind: QuarantineNote['kind'],
   fill: (dir: string) => Promise<void>,
 ): Promise<string> {

@@ -24,7 +24,7 @@ const MOST_SILENT_LOOKS_UNSEEN = 30
 const MOST_STOPPED_LOOKS = 3
 
 /** What the system tells of a process. */
-export interface ProcessLook {
+export interface ProcessSample {
   /** `stopped`: by a signal; `waiting`: for a disk. */
   readonly state: 'stopped' | 'waiting' | 'other'
   /** Time of the processor that it has used, in ticks of the system. */
@@ -32,7 +32,7 @@ export interface ProcessLook {
 }
 
 /** Reads `/proc/<pid>/stat`. Pure; undefined for a text that is none. */
-export function parseProcessStat(text: string): ProcessLook | undefined {
+export function parseProcessStat(text: string): ProcessSample | undefined {
   // The name of the program stands in brackets and may hold anything.
   const [state, ...fields] = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const ticks = Number(fields[10]) + Number(fields[11])
@@ -41,12 +41,12 @@ export function parseProcessStat(text: string): ProcessLook | undefined {
   return { state: state === 'D' ? 'waiting' : 'other', ticks }
 }
 
-async function lookAtProcess(pid: number): Promise<ProcessLook | undefined> {
+async function lookAtProcess(pid: number): Promise<ProcessSample | undefined> {
   return parseProcessStat(await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => ''))
 }
 
 /** Which engine to watch, and what to do. */
-export interface WatchOptions {
+export interface HealthCheckOptions {
   readonly pid: number
   readonly address: ControlAddress
   readonly clock: Clock
@@ -63,8 +63,8 @@ type Question = { readonly kind: 'answered' | 'refused' } | { readonly kind: 'op
 const OUR_OWN = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
 
 /** See the top of this file. */
-export class EngineWatch {
-  readonly #options: WatchOptions
+export class HealthCheck {
+  readonly #options: HealthCheckOptions
   #timer: Timer | undefined
   #isOver = false
   #looks = 0
@@ -73,7 +73,7 @@ export class EngineWatch {
   #ticks = -1
   #question: Question = { kind: 'answered' }
 
-  constructor(options: WatchOptions) {
+  constructor(options: HealthCheckOptions) {
     this.#options = options
     this.#lookLater()
   }
@@ -102,7 +102,7 @@ export class EngineWatch {
     this.#lookLater()
   }
 
-  #judge(look: ProcessLook | undefined): void {
+  #judge(look: ProcessSample | undefined): void {
     this.#stoppedLooks = look?.state === 'stopped' ? this.#stoppedLooks + 1 : 0
     const works = look !== undefined && (look.ticks !== this.#ticks || look.state === 'waiting')
     this.#ticks = look?.ticks ?? -1

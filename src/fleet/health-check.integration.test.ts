@@ -3,8 +3,8 @@ import { processesMarked, waitFor } from '../../test/support/index.js'
 import { type Clock, systemClock } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { Problems, silentLogger } from '../telemetry/index.js'
+import { parseProcessStat } from './health-check.js'
 import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
-import { parseProcessStat } from './watch.js'
 
 /** A clock whose timers fire four times as fast; what a real engine needs of time stays far below that. */
 const hurried: Clock = { now: systemClock.now, after: (ms, callback) => systemClock.after(ms / 4, callback) }
