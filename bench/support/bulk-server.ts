@@ -3,7 +3,7 @@
  * their own. Says `{url, token, memoryBytes}` on its IPC channel, and answers any message with `{memoryBytes}`: the
  * most resident memory so far.
  */
-import { startHouse } from '../../src/bulk/testing/house.js'
+import { startHouse } from '../../src/bulk/testing/harness.js'
 import { compileSooner } from '../../src/cli/compile-sooner.js'
 import { openStore } from '../../src/store/index.js'
 

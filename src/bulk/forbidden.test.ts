@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeOnStore } from '../store/testing/index.js'
-import { type House, startHouse } from './testing/house.js'
+import { type House, startHouse } from './testing/harness.js'
 
 const ALLOWED = 'https://192.0.9.9/hook'
 

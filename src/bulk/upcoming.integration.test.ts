@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
-import { type House, startHouse } from './testing/house.js'
+import { type House, startHouse } from './testing/harness.js'
 import { startRuns } from './testing/runs.js'
 
 const RUNS = '/v2/workflows/runs'

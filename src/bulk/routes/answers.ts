@@ -1,7 +1,9 @@
 import type { Static } from 'typebox'
 import { unreachable } from '../../base/index.js'
-import type { cancelWorkflowRuns, getBulkAction, listBulkOutcomes } from '../../contract/bulk/actions.js'
+import type { BulkLook, cancelWorkflowRuns, getBulkAction, listBulkOutcomes } from '../../contract/bulk/actions.js'
 import type { Store } from '../../store/index.js'
+import type { BulkKindName } from '../../store/schema/bulk.js'
+import type { FixedSet } from '../selector/fixed-set.js'
 import * as bulkActionTransactions from '../transactions/bulk-action.js'
 import * as bulkPack from '../transactions/bulk-pack.js'
 import * as bulkRead from '../transactions/bulk-read.js'
@@ -202,4 +204,27 @@ function finishedInWords(row: BulkActionRow, { state, dlqId, failureState }: Ite
   }
   if (isOfLetters(row)) return `The ${nounOf(row)} is no longer among the dead letters.`
   return `The ${nounOf(row)} has already ended${state ? ` (${state})` : ''} and cannot be cancelled.`
+}
+
+/** What is answered to somebody who only looks at what an action would be about. */
+export type Look = Static<typeof BulkLook>
+
+type PreviewRow = bulkRead.PreviewRow
+
+/** How many items a set has that something can be done to, and what the first of them are. */
+export async function lookAt(store: Store, kind: BulkKindName, { matched, first }: FixedSet): Promise<Look> {
+  const { of } = KINDS[kind]
+  const rows = await store.run(bulkRead.preview, { of, seqs: first })
+  return { matched, sample: rows.map(({ id }) => id), preview: rows.map((row) => previewOf(of, row)) }
+}
+
+function previewOf(of: 'runs' | 'messages', row: PreviewRow): Look['preview'][number] {
+  const labels = row.labels.split('|').filter((label) => label !== '')
+  return {
+    ...(of === 'runs' ? { workflowRunId: row.id } : { messageId: row.id }),
+    ...(row.dlq_id !== null && { dlqId: row.dlq_id }),
+    url: row.url,
+    ...(labels.length > 0 && { labels }),
+    createdAt: row.created_at,
+  }
 }

@@ -1,12 +1,13 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type Call, type Caller, type Reply, reply } from '../../http/index.js'
+import type { LargeCancel } from '../../queue/index.js'
 import { type Bounds, type FixedSet, SAMPLE_ITEMS } from '../selector/fixed-set.js'
-import { fixSet } from '../selector/freeze.js'
-import { lookAt } from '../selector/look.js'
+import { fixMessages, PAGE_ITEMS } from '../selector/select-messages.js'
+import { fixSet } from '../selector/select-runs.js'
 import { parseSelector, type Selector } from '../selector/selector.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
-import { type CancelAnswer, cancelAnswer, selectorForRecords } from './answers.js'
+import { type CancelAnswer, cancelAnswer, lookAt, selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 
 type Answer = CancelAnswer | Reply
@@ -81,4 +82,30 @@ async function answerNow(
   if (ended.state !== 'paused') return cancelAnswer(store, ended, report)
   // It may stay paused for days: the caller is told where to look instead of waiting.
   return reply(202, { actionId: ended.action_id, matched: ended.matched, state: 'paused' })
+}
+
+/** Members of a filter that select everything are left out of the records. */
+function givenOf(filter: object): object {
+  return Object.fromEntries(
+    Object.entries(filter).filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0)),
+  )
+}
+
+/**
+ * Cancels messages for the queue when they are more than fit into one transaction, and answers how many.
+ * @throws HomeportError `bulk_action_interrupted` when the action goes on later, or was paused.
+ */
+export async function cancelManyMessages(
+  deps: RouteDeps,
+  caller: Caller,
+  { filter, most }: Parameters<LargeCancel>[1],
+): Promise<number | undefined> {
+  const bounds = { accountId: caller.accountId, most, at: deps.clock.now() }
+  const set = await fixMessages(deps.store, bounds, filter)
+  if (set.matched <= PAGE_ITEMS) return undefined
+  const wanted = { kind: 'cancelMessages' as const, selector: JSON.stringify(givenOf(filter)) }
+  const stored = await createAction(deps, caller, wanted, async () => set)
+  const ended = await deps.worker.finish(stored)
+  if (ended.state !== 'paused') return ended.succeeded
+  throw new HomeportError('bulk_action_interrupted', { actionId: ended.action_id, reason: 'It was paused.' })
 }

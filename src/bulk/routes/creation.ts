@@ -1,10 +1,11 @@
 import { newId } from '../../base/index.js'
 import { type Caller, type Reply, reply } from '../../http/index.js'
+import type { Store } from '../../store/index.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
 import type { FixedSet } from '../selector/fixed-set.js'
 import type { Target } from '../selector/selector.js'
-import { storeWithSet } from '../selector/store-set.js'
-import type * as bulkAction from '../transactions/bulk-action.js'
+import * as bulkAction from '../transactions/bulk-action.js'
+import * as bulkDraft from '../transactions/bulk-draft.js'
 import type { Fences } from '../worker/fences.js'
 import type { BulkWorker, WorkerDeps } from '../worker/worker.js'
 
@@ -83,4 +84,50 @@ export function answerLater({ worker }: RouteDeps, action: bulkAction.BulkAction
   // Nobody waits for this promise; progress is asked for, and an interruption is already in the log.
   worker.finish(action).catch(() => undefined)
   return reply(202, { actionId: action.action_id, matched: action.matched })
+}
+
+/** So much is stored at a stretch, in a millisecond or two. */
+const PART_BYTES = 128 * 1_024
+
+type Chunks = bulkAction.SetChunks
+
+/** Stores an action with its set: a large one part by part, so that nobody waits for the whole of it. */
+export async function storeWithSet(
+  store: Store,
+  set: FixedSet,
+  args: bulkAction.ActionArgs,
+): Promise<bulkAction.BulkActionRow> {
+  const parts = [...partsOf(set)]
+  const [only] = parts
+  if (only && parts.length === 1) return store.run(bulkAction.createAction, { ...args, ...only })
+  const actionSeq = await store.run(bulkDraft.draftAction, args)
+  try {
+    let from = 0
+    for (const part of parts) {
+      await store.run(bulkDraft.addToDraft, { actionSeq, from, ...part })
+      from += part.chunks.length + part.absent.length
+    }
+    return await store.run(bulkDraft.createDrafted, { ...args, actionSeq })
+  } catch (error) {
+    // Where this fails too, the next start does it.
+    await store.run(bulkDraft.dropDraft, { actionSeq }).catch(() => undefined)
+    throw error
+  }
+}
+
+/** Cuts a set where a part is full; an empty set is one part. */
+function* partsOf({ chunks, absent }: Chunks): Generator<Chunks> {
+  let part: { chunks: Chunks['chunks'][number][]; absent: Chunks['absent'][number][] } = { chunks: [], absent: [] }
+  let bytes = 0
+  for (const chunk of [...chunks, ...absent]) {
+    if (bytes >= PART_BYTES) {
+      yield part
+      part = { chunks: [], absent: [] }
+      bytes = 0
+    }
+    if ('seqs' in chunk) part.chunks.push(chunk)
+    else part.absent.push(chunk)
+    bytes += 'seqs' in chunk ? chunk.seqs.byteLength : chunk.ids.length
+  }
+  yield part
 }

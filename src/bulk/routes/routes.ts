@@ -1,16 +1,17 @@
+import { newId } from '../../base/index.js'
 import * as contract from '../../contract/bulk/actions.js'
+import * as control from '../../contract/bulk/control.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type Call, type Caller, type Route, route } from '../../http/index.js'
 import type { BulkActionState, BulkKindName } from '../../store/schema/bulk.js'
 import type * as bulkActionTransactions from '../transactions/bulk-action.js'
+import * as bulkControl from '../transactions/bulk-control.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import { bulkAction, outcomeEntry, pageOf, storedOutcomes } from './answers.js'
 import { cancelRuns } from './cancel.js'
-import { controlRoutes } from './control-routes.js'
 import type { RouteDeps } from './creation.js'
-import { actionsCursor, itemCursor, readActionsCursor, readItemCursor } from './cursors.js'
 import { progressOf } from './progress.js'
-import { startRoutes } from './start-routes.js'
+import { startRoutes } from './start.js'
 
 const DEFAULT_PAGE = 100
 
@@ -80,4 +81,99 @@ async function listOutcomes({ store }: RouteDeps, action: bulkActionTransactions
     outcomes: page.items.map((item) => outcomeEntry(action, item)),
     ...(page.next === undefined ? {} : { cursor: itemCursor(page.next) }),
   }
+}
+
+interface ControlCall {
+  readonly caller: Caller
+  readonly params: { readonly actionId: string }
+  readonly body?: { readonly reason?: string } | undefined
+}
+
+/** Pausing, resuming, aborting and changing actions. */
+function controlRoutes(deps: RouteDeps): Route[] {
+  const { pause, resume, abort, setRate, liftFence } = bulkControl
+  return [
+    route(control.pauseBulkAction, (call) =>
+      applyControl(deps, call, 'paused', deps.store.run(pause, argsOf(deps, call))),
+    ),
+    route(control.resumeBulkAction, (call) =>
+      applyControl(deps, call, 'resumed', deps.store.run(resume, argsOf(deps, call))),
+    ),
+    route(control.abortBulkAction, (call) =>
+      applyControl(deps, call, 'aborted', deps.store.run(abort, argsOf(deps, call))),
+    ),
+    route(control.changeBulkAction, ({ caller, params, body: { ratePerSecond } }) => {
+      const args = { ...argsOf(deps, { caller, params }), ratePerSecond }
+      return applyControl(deps, { caller, params }, 'changed', deps.store.run(setRate, args))
+    }),
+    route(control.liftBulkFence, (call) => {
+      const args = argsOf(deps, { caller: call.caller, params: call.params })
+      return applyControl(
+        deps,
+        { caller: call.caller, params: call.params },
+        'changed',
+        deps.store.run(liftFence, args),
+      )
+    }),
+  ]
+}
+
+function argsOf({ clock }: RouteDeps, { caller, params, body }: ControlCall): bulkControl.ControlArgs {
+  const { accountId, email: actor, source, ip } = caller
+  const at = clock.now()
+  const by = { actor, source, ip, logId: newId('log_', at) }
+  return { accountId, actionId: params.actionId, by, reason: body?.reason ?? null, at }
+}
+
+async function applyControl(
+  { worker, fences }: RouteDeps,
+  { caller, params: { actionId } }: ControlCall,
+  act: string,
+  controlling: Promise<bulkControl.Controlled>,
+) {
+  const result = await controlling
+  switch (result.kind) {
+    case 'missing':
+      throw new HomeportError('bulk_action_not_found', { actionId })
+    case 'refused':
+      throw new HomeportError('bulk_action_refused', { actionId, state: result.action.state, act })
+    case 'changed':
+      if (result.action.fence_until === null) fences.lift(caller.accountId, actionId)
+      worker.changed(result.action)
+      return bulkAction(result.action)
+  }
+}
+
+/** Cursors of pages. Their texts mean nothing to callers; what we did not hand out is refused. */
+
+/** The cursor after an action. */
+function actionsCursor(seq: number): string {
+  return String(seq)
+}
+
+/** The number that the next page of actions stays below. */
+function readActionsCursor(cursor: string | undefined): number {
+  if (cursor === undefined) return Number.MAX_SAFE_INTEGER
+  const [seq] = numbers(cursor, /^(\d{1,15})$/)
+  return seq ?? 0
+}
+
+/** The cursor of a place in the items of an action. */
+function itemCursor({ chunk, position }: bulkRead.ItemPlace): string {
+  return `${chunk}-${position}`
+}
+
+/** The place where the next page of items begins. */
+function readItemCursor(cursor: string | undefined): bulkRead.ItemPlace {
+  if (cursor === undefined) return { chunk: 0, position: 0 }
+  const [chunk, position] = numbers(cursor, /^(\d{1,9})-(\d{1,9})$/)
+  return { chunk: chunk ?? 0, position: position ?? 0 }
+}
+
+function numbers(cursor: string, shape: RegExp): number[] {
+  const match = shape.exec(cursor)
+  if (match) return match.slice(1).map(Number)
+  const problem =
+    'The query parameter `cursor` must be the cursor of an earlier page, or be left out for the first page.'
+  throw new HomeportError('invalid_request', { problem })
 }

@@ -1,4 +1,4 @@
-import { otherUnitOf, unreachable } from '../../base/index.js'
+import { nearest, otherUnitOf, unreachable } from '../../base/index.js'
 import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
 
 /**
@@ -201,4 +201,21 @@ function show(value: unknown): string {
   const beginning = typeof value === 'string' ? value.slice(0, LONGEST_FOUND + 1) : value
   const text = typeof value === 'number' ? String(value) : JSON.stringify(beginning)
   return text.length > LONGEST_FOUND ? `${text.slice(0, LONGEST_FOUND)}…` : text
+}
+
+/** What callers who know a client library's own words most likely mean. */
+const MEANT: Readonly<Record<string, string>> = {
+  ids: 'Use `workflowRunIds`.',
+  urlStartingWith: 'Use `workflowUrl`, which compares the beginning of the URL.',
+  workflowUrlStartingWith: 'Use `workflowUrl`, which compares the beginning of the URL.',
+  all: 'Leave the selector empty to cancel every run.',
+  filter: 'Put the filters at the top level.',
+}
+
+/** Says that a field is not known, which one was most likely meant, and which there are. */
+export function unknownField(name: string, known: readonly string[]): string {
+  const shown = name.length > 60 ? `${name.slice(0, 60)}…` : name
+  const guess = nearest(name, known)
+  const hint = Object.hasOwn(MEANT, name) ? ` ${MEANT[name]}` : guess ? ` Did you mean \`${guess}\`?` : ''
+  return `\`${shown}\` is not a field of a selector.${hint} Fields: ${known.join(', ')}.`
 }

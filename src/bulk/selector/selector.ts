@@ -7,9 +7,9 @@ import {
   readBody,
   readQuery,
   sameValue,
+  unknownField,
   type Values,
 } from './selector-fields.js'
-import { unknownField } from './unknown-field.js'
 
 /** Which runs an action is about. */
 export type Target =

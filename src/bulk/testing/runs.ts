@@ -5,7 +5,7 @@ import * as runsFinish from '../../workflow/transactions/runs-finish.js'
 import * as runsRead from '../../workflow/transactions/runs-read.js'
 import type * as runsRows from '../../workflow/transactions/runs-rows.js'
 import * as runsSubmit from '../../workflow/transactions/runs-submit.js'
-import * as bulkNamed from '../transactions/bulk-named.js'
+import * as bulkSelect from '../transactions/bulk-select.js'
 
 /** What a test may say about the runs it starts. */
 export interface RunTraits {
@@ -82,8 +82,8 @@ export async function statesOf(
 /** How many of these runs have ended. */
 export async function countEnded(store: Store, accountId: string, ids: readonly string[]): Promise<number> {
   const args = { accountId, ids, bound: Number.MAX_SAFE_INTEGER }
-  const { found } = await store.run(bulkNamed.selectNamed, args)
-  const unfinished = await store.run(bulkNamed.selectUnfinished, { seqs: Array.from(found) })
+  const { found } = await store.run(bulkSelect.selectNamed, args)
+  const unfinished = await store.run(bulkSelect.selectUnfinished, { seqs: Array.from(found) })
   return found.length - unfinished.length
 }
 

@@ -8,8 +8,8 @@ import { retryCallbacks } from '../../workflow/transactions/runs-callbacks.js'
 import { cancelRunsFor } from '../../workflow/transactions/runs-cancel.js'
 import { deadAmong, removeDeadLetters } from '../../workflow/transactions/runs-dead.js'
 import { dropRemains } from '../../workflow/transactions/runs-remains.js'
-import { type DeadRun, type Revival, revivableAmong, reviveRuns } from '../../workflow/transactions/runs-revive.js'
-import { type ChunkPart, type Decided, type Done, decides } from './bulk-part.js'
+import { type DeadRun, type Revival, revivableAmong, reviving } from '../../workflow/transactions/runs-revive.js'
+import { type ChunkPart, type Decided, type Done, decides } from './bulk-batch.js'
 import { partSeqs } from './bulk-read.js'
 
 /** What each kind of bulk action does to the items of a part. The rooms whose items these are say how. */

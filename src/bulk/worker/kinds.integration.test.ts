@@ -3,7 +3,7 @@ import { waitFor } from '../../../test/support/wait-for.js'
 import { systemClock } from '../../base/index.js'
 import { type Sink, startSink } from '../../queue/testing/sink.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
-import { type House, startHouse } from '../testing/house.js'
+import { type House, startHouse } from '../testing/harness.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
 

@@ -5,8 +5,8 @@ import type { Store } from '../../store/index.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
 import { type Overrides, type RevivalKind, revivalOf } from '../../workflow/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
+import type * as bulkBatch from '../transactions/bulk-batch.js'
 import * as bulkKinds from '../transactions/bulk-kinds.js'
-import type * as bulkPart from '../transactions/bulk-part.js'
 import type { Fences } from './fences.js'
 import type { Part } from './job.js'
 
@@ -25,7 +25,7 @@ export interface BulkKind {
   /** The outcome of an item that it was done to. */
   readonly done: 'cancelled' | 'resumed' | 'restarted' | 'deleted' | 'retried'
   /** Decides a part in one transaction and lets the queue know what came of it. */
-  decide(deps: KindDeps, action: bulkAction.BulkActionRow, part: Part): Promise<bulkPart.DecidedPart>
+  decide(deps: KindDeps, action: bulkAction.BulkActionRow, part: Part): Promise<bulkBatch.DecidedPart>
 }
 
 /** All kinds by name. */
@@ -69,11 +69,11 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
   retryDeadLetters: { of: 'messages', done: 'retried', decide: retry },
 }
 
-function argsOf({ clock }: KindDeps, action: bulkAction.BulkActionRow, part: Part): bulkPart.ChunkPart {
+function argsOf({ clock }: KindDeps, action: bulkAction.BulkActionRow, part: Part): bulkBatch.ChunkPart {
   return { actionSeq: action.seq, ...part, at: clock.now() }
 }
 
-function offered({ queue }: KindDeps, decided: bulkPart.DecidedPart): bulkPart.DecidedPart {
+function offered({ queue }: KindDeps, decided: bulkBatch.DecidedPart): bulkBatch.DecidedPart {
   queue.offer(decided.offers)
   return decided
 }
@@ -97,7 +97,7 @@ function reviving(kind: RevivalKind): BulkKind['decide'] {
   }
 }
 
-async function retry(deps: KindDeps, action: bulkAction.BulkActionRow, part: Part): Promise<bulkPart.DecidedPart> {
+async function retry(deps: KindDeps, action: bulkAction.BulkActionRow, part: Part): Promise<bulkBatch.DecidedPart> {
   const args = argsOf(deps, action, part)
   // Written by this room when it stored the action.
   const revision = JSON.parse(action.settings ?? '') as messagesDead.Revision

@@ -3,13 +3,12 @@ import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
+import * as bulkBatch from '../transactions/bulk-batch.js'
 import * as bulkDraft from '../transactions/bulk-draft.js'
-import * as bulkPart from '../transactions/bulk-part.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import { LIMITS, type PartLimits, PartSize } from './batch-size.js'
-import { Job, type Part } from './job.js'
+import { Job, type Part, type Watcher, Watchers } from './job.js'
 import { KINDS, type KindDeps } from './kinds.js'
-import { type Watcher, Watchers } from './watchers.js'
 
 type BulkActionRow = bulkAction.BulkActionRow
 
@@ -290,7 +289,7 @@ export class BulkWorker implements Service {
     }
     const { seq: actionSeq, action_id: actionId } = job.action
     logger.error({ actionId, ...part, error }, 'an item of a bulk action could not be worked on')
-    return (await store.run(bulkPart.failPart, { actionSeq, ...part, at: clock.now() })).action
+    return (await store.run(bulkBatch.failPart, { actionSeq, ...part, at: clock.now() })).action
   }
 
   /** The store cannot: whoever waits is told, and all actions go on after a pause. */

@@ -1,6 +1,6 @@
 import { beforeAll, expect, it, vi } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { type House, startHouse } from '../../bulk/testing/house.js'
+import { type House, startHouse } from '../../bulk/testing/harness.js'
 import { startRuns } from '../../bulk/testing/runs.js'
 import { BULK_KINDS } from '../../contract/bulk/actions.js'
 import type { Store } from '../../store/index.js'

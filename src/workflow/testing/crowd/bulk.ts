@@ -1,9 +1,9 @@
 import { newId } from '../../../base/index.js'
 import * as bulkAction from '../../../bulk/transactions/bulk-action.js'
+import type * as bulkBatch from '../../../bulk/transactions/bulk-batch.js'
 import * as bulkControl from '../../../bulk/transactions/bulk-control.js'
 import * as bulkKinds from '../../../bulk/transactions/bulk-kinds.js'
 import { outcomeOf, unpackSeqs } from '../../../bulk/transactions/bulk-pack.js'
-import type * as bulkPart from '../../../bulk/transactions/bulk-part.js'
 import * as bulkRead from '../../../bulk/transactions/bulk-read.js'
 import * as bulkSelect from '../../../bulk/transactions/bulk-select.js'
 import type { BulkKindName } from '../../../store/schema/bulk.js'
@@ -114,7 +114,7 @@ export class CrowdBulk {
     return row.state
   }
 
-  #run(action: Action, part: bulkPart.ChunkPart): Promise<bulkPart.DecidedPart> {
+  #doIt(action: Action, part: bulkBatch.ChunkPart): Promise<bulkBatch.DecidedPart> {
     const { store } = this.#deps
     switch (action.kind) {
       case 'cancelRuns':
@@ -149,7 +149,7 @@ export class CrowdBulk {
     listeners[kind]?.(seqs)
   }
 
-  async #revive(kind: RevivalKind, part: bulkPart.ChunkPart): Promise<bulkPart.DecidedPart> {
+  async #revive(kind: RevivalKind, part: bulkBatch.ChunkPart): Promise<bulkBatch.DecidedPart> {
     const { store, accountId, revived } = this.#deps
     const dead = await store.run(bulkKinds.revivablePart, { ...part, accountId })
     const overrides = { revision: { config: {}, headers: {} }, dueAt: part.at }
@@ -165,7 +165,7 @@ export class CrowdBulk {
     return decided
   }
 
-  #retry(part: bulkPart.ChunkPart): Promise<bulkPart.DecidedPart> {
+  #retry(part: bulkBatch.ChunkPart): Promise<bulkBatch.DecidedPart> {
     const ids = Array.from({ length: part.to }, () => newId('msg_', part.at))
     const revision = { nextAt: part.at, maxRetries: undefined, config: '{}', flowKey: undefined, labels: undefined }
     return this.#deps.store.run(bulkKinds.retryDeadLettersPart, { ...part, ids, revision })

@@ -1,8 +1,8 @@
 import { newId } from '../../../base/index.js'
 import * as bulkAction from '../../../bulk/transactions/bulk-action.js'
+import type * as bulkBatch from '../../../bulk/transactions/bulk-batch.js'
 import * as bulkControl from '../../../bulk/transactions/bulk-control.js'
 import * as bulkKinds from '../../../bulk/transactions/bulk-kinds.js'
-import type * as bulkPart from '../../../bulk/transactions/bulk-part.js'
 import * as bulkRead from '../../../bulk/transactions/bulk-read.js'
 import * as bulkSelect from '../../../bulk/transactions/bulk-select.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
@@ -183,8 +183,8 @@ export class BulkActions {
     this.#deps.offer(offers)
   }
 
-  /** Runs that a fence refuses count as failed, once, and stay dead letters. */
-  #checkFenced(action: Action, row: bulkPart.DecidedPart['action'], expected: number): void {
+  /** What a fence refuses is counted as failed, once, and stays where it is. */
+  #checkFenced(action: Action, row: bulkBatch.DecidedPart['action'], expected: number): void {
     const refused = row.failed - action.fenced
     if (refused !== expected) {
       throw new Error(`a batch of ${action.actionId} (${action.kind}) refused ${refused} instead of ${expected}`)
@@ -201,9 +201,9 @@ export class BulkActions {
     }
   }
 
-  #run(action: Action, batch: Batch): Promise<bulkPart.DecidedPart> {
-    const { store } = this.#deps
-    const args = { actionSeq: action.seq, ...batch, at: this.#deps.now() }
+  #run(action: Action, part: Part): Promise<bulkBatch.DecidedPart> {
+    const { store } = this.#world
+    const args = { actionSeq: action.seq, ...part, at: this.#world.now() }
     switch (action.kind) {
       case 'cancelRuns':
         return store.run(bulkKinds.cancelRunsPart, args)
@@ -218,8 +218,8 @@ export class BulkActions {
     }
   }
 
-  async #revive(kind: RevivalKind, args: bulkPart.ChunkPart): Promise<bulkPart.DecidedPart> {
-    const { store, accountId } = this.#deps
+  async #revive(kind: RevivalKind, args: bulkBatch.ChunkPart): Promise<bulkBatch.DecidedPart> {
+    const { store, accountId } = this.#world
     const dead = await store.run(bulkKinds.revivablePart, { ...args, accountId })
     const overrides = { revision: { config: {}, headers: {} }, dueAt: args.at }
     const revivals = dead.filter((run) => !isBehindFence(run)).map((run) => revivalOf(kind, run, overrides, args.at))

@@ -1,13 +1,13 @@
 import { beforeAll, expect, it } from 'vitest'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
+import { packAbsent } from '../selector/fixed-set.js'
 import { startBulk } from '../testing/harness.js'
 import * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkDraft from '../transactions/bulk-draft.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
-import { packAbsent } from './fixed-set.js'
-import { storeWithSet } from './store-set.js'
+import { storeWithSet } from './creation.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
 /** More than is stored at a stretch. */

@@ -20,10 +20,9 @@ import { ANY_MESSAGE, type MessageFilter } from '../../queue/transactions/messag
 import type { BulkKindName } from '../../store/schema/bulk.js'
 import { deadRunSelectorOf, overridesOf, settingsIn } from '../../workflow/index.js'
 import type { FixedSet } from '../selector/fixed-set.js'
-import { fixDeadLetters, fixDeadRuns, fixFailedCallbacks, fixMessages } from '../selector/freeze-messages.js'
-import { lookAt } from '../selector/look.js'
+import { fixDeadLetters, fixDeadRuns, fixFailedCallbacks, fixMessages } from '../selector/select-messages.js'
 import { BESIDE } from '../selector/selector-fields.js'
-import { selectorForRecords } from './answers.js'
+import { lookAt, selectorForRecords } from './answers.js'
 import { startCancel } from './cancel.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 

@@ -1,10 +1,59 @@
+import { unreachable } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
-import * as bulkNamed from '../transactions/bulk-named.js'
-import { type Bounds, type FixedSet, type Limits, Packing, packAbsent, parts } from './fixed-set.js'
+import * as bulkSelect from '../transactions/bulk-select.js'
+import { type Bounds, type FixedSet, itemsOf, type Limits, Packing, packAbsent, parts } from './fixed-set.js'
+import type { Target } from './selector.js'
+
+/**
+ * Fixing the set of an action. Selecting reads page by page, so that it holds nobody up; what bounds the set is the
+ * newest run, or the time, at the moment the request arrived, so nothing that comes while the pages are read is in it.
+ */
+
+/** Runs that one page of selecting looks at: some milliseconds, for which others who read wait at most. */
+const PAGE_SCAN = 5_000
+
+/** What to select. */
+export interface Selection extends Bounds {
+  readonly target: Target
+}
+
+/** Selects the runs that a cancel is about. */
+export function fixSet(store: Store, selection: Selection): Promise<FixedSet> {
+  const { target } = selection
+  switch (target.kind) {
+    case 'named':
+      return fixNamed(store, selection, target.ids)
+    case 'matching':
+      return fixMatching(store, selection, target.filter)
+    default:
+      return unreachable(target)
+  }
+}
+
+async function fixMatching(
+  store: Store,
+  { accountId, bound, most = Number.POSITIVE_INFINITY, sample }: Selection,
+  filter: bulkSelect.RunFilter,
+): Promise<FixedSet> {
+  const packing = new Packing()
+  const first: number[] = []
+  let left = most
+  let after: number | undefined = 0
+  while (after !== undefined && left > 0) {
+    const args = { accountId, filter, after, bound, scan: PAGE_SCAN, most: Math.min(left, PAGE_SCAN) }
+    const page: bulkSelect.SelectedPage = await store.run(bulkSelect.selectPage, args)
+    packing.add(page.seqs)
+    first.push(...page.seqs.slice(0, sample - first.length))
+    left -= page.seqs.length
+    after = page.next
+  }
+  const chunks = packing.end()
+  return { chunks, absent: [], matched: itemsOf(chunks), first }
+}
 
 /** Fixing a set that is given by ids. */
 
-type NamedRuns = bulkNamed.NamedRuns
+type NamedRuns = bulkSelect.NamedRuns
 
 /** Ids that are looked up at once, in some milliseconds of the store. */
 const PAGE_IDS = 5_000
@@ -12,13 +61,13 @@ const PAGE_IDS = 5_000
 const PAGE_RUNS = 4_000
 
 /** Selects the runs that ids name. An id may come more than once. */
-export async function fixNamed(store: Store, bounds: Bounds, ids: readonly string[]): Promise<FixedSet> {
+async function fixNamed(store: Store, bounds: Bounds, ids: readonly string[]): Promise<FixedSet> {
   const { accountId, bound } = bounds
   const found = new Found(store)
   let before: Promise<NamedRuns> | undefined
   // The next page is asked for before the last is answered: nothing idles between them.
   for (const page of parts(ids, PAGE_IDS)) {
-    const asked = store.run(bulkNamed.selectNamed, { accountId, ids: page, bound })
+    const asked = store.run(bulkSelect.selectNamed, { accountId, ids: page, bound })
     // The next step awaits it; when the one before fails, nothing does.
     asked.catch(() => undefined)
     if (before) found.add(await before)
@@ -56,7 +105,7 @@ class Found {
     const first: number[] = []
     let matched = 0
     for (const seqs of parts(runs, PAGE_RUNS)) {
-      const unfinished = await this.#store.run(bulkNamed.selectUnfinished, { seqs })
+      const unfinished = await this.#store.run(bulkSelect.selectUnfinished, { seqs })
       const left = new Set(unfinished.slice(most - matched))
       const taken = unfinished.slice(0, most - matched)
       packing.add(seqs.filter((seq) => !left.has(seq)))
