@@ -3,7 +3,7 @@
  * their own. Says `{url, token, memoryBytes}` on its IPC channel, and answers any message with `{memoryBytes}`: the
  * most resident memory so far.
  */
-import { startHouse } from '../../src/bulk/testing/harness.js'
+import { startBulkServer } from '../../src/bulk/testing/harness.js'
 import { compileSooner } from '../../src/cli/compile-sooner.js'
 import { openStore } from '../../src/store/index.js'
 
@@ -11,7 +11,7 @@ const onFailure = (error: Error): void => {
   throw error
 }
 const store = await openStore({ location: 'sqlite', dataDir: process.env.DATA_DIR ?? '', onFailure })
-const house = await startHouse(store)
+const house = await startBulkServer(store)
 const memoryBytes = (): number => process.resourceUsage().maxRSS * 1_024
 
 compileSooner()

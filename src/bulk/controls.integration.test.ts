@@ -26,17 +26,17 @@ function stepped(real: Store) {
   const waiting: (() => void)[] = []
   let isOpen = false
   const store = gatedStore(real, async (name) => {
-    if (name === 'bulk.cancelPart' && !isOpen) await new Promise<void>((resolve) => waiting.push(resolve))
+    if (name === 'bulk.cancelBatch' && !isOpen) await new Promise<void>((resolve) => waiting.push(resolve))
   })
   const through = async () => {
-    await waitFor(() => waiting.length > 0, { what: 'a part to be under way' })
+    await waitFor(() => waiting.length > 0, { what: 'a batch to be under way' })
     waiting.shift()?.()
   }
   const open = () => {
     isOpen = true
     for (const release of waiting.splice(0)) release()
   }
-  return { store, through, open, underWay: () => waitFor(() => waiting.length > 0, { what: 'a part' }) }
+  return { store, through, open, inFlight: () => waitFor(() => waiting.length > 0, { what: 'a batch' }) }
 }
 
 const post = async (service: BulkUnderTest, actionId: string, act: string, body?: object) => {
@@ -69,8 +69,8 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
     const ids = await startRuns(real, 'acc', 1_500)
     const actionId = await startAsync(service)
     await gate.through()
-    await waitFor(async () => (await see(service, actionId)).done > 0, { what: 'the first part to be done' })
-    await gate.underWay()
+    await waitFor(async () => (await see(service, actionId)).done > 0, { what: 'the first batch to be done' })
+    await gate.inFlight()
     const paused = await post(service, actionId, 'pause', { reason: 'too much load' })
     expect(paused).toMatchObject({ status: 200, body: { state: 'paused', matched: 1_500 } })
     gate.open()
@@ -102,13 +102,13 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
     const ids = await startRuns(real, 'acc', 1_200)
     const actionId = await startAsync(service, { reason: 'wrong label' })
     await gate.through()
-    await waitFor(async () => (await see(service, actionId)).done > 0, { what: 'the first part to be done' })
-    await gate.underWay()
+    await waitFor(async () => (await see(service, actionId)).done > 0, { what: 'the first batch to be done' })
+    await gate.inFlight()
     const aborted = post(service, actionId, 'abort')
     expect((await aborted).body).toMatchObject({ state: 'aborted', reason: 'wrong label' })
     gate.open()
     const action = await see(service, actionId)
-    expect(Object.values(action.outcomes).reduce((sum, part) => sum + part, 0)).toBe(1_200)
+    expect(Object.values(action.outcomes).reduce((sum, count) => sum + count, 0)).toBe(1_200)
     expect(await cancelledAmong(real, ids)).toBe(action.cancelled)
     expect(action.cancelled).toBeGreaterThan(0)
     const outcomes = `${ACTIONS}/${actionId}/outcomes?outcome=skipped&count=1000`
@@ -148,7 +148,7 @@ describeOnStore('sqlite', 'controls of bulk actions', (openStore) => {
       const service = await startBulk(gate.store)
       await startRuns(real, 'acc', act === 'pause' ? 900 : 0)
       const answer = service.ask('acc', 'DELETE', RUNS)
-      await gate.underWay()
+      await gate.inFlight()
       const { bulkActions } = (await service.ask('acc', 'GET', ACTIONS)).body as { bulkActions: SeenAction[] }
       const actionId = bulkActions[0]?.actionId ?? ''
       await post(service, actionId, act)
@@ -172,7 +172,7 @@ describeOnStore('sqlite', 'controls of bulk actions', (openStore) => {
       }
       expect(await cancelledAmong(store, ids)).toBe(count)
     }
-    await waitFor(() => clock.pendingTimers === 2, { what: 'the first part' })
+    await waitFor(() => clock.pendingTimers === 2, { what: 'the first batch' })
     await doneAfter(1_000, 22)
     await doneAfter(1_000, 42)
     expect(await see(service, actionId)).toMatchObject({ state: 'running', ratePerSecond: 20, done: 42 })

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeOnStore } from '../store/testing/index.js'
-import { type House, startHouse } from './testing/harness.js'
+import { type BulkServer, startBulkServer } from './testing/harness.js'
 
 const ALLOWED = 'https://192.0.9.9/hook'
 
 describeOnStore('sqlite', 'callbacks that a bulk action would set, where this server may not go', (openStore) => {
-  let house: House
+  let server: BulkServer
   beforeAll(async () => {
-    house = await startHouse(await openStore(), { deliveryTargets: 'public' })
+    server = await startBulkServer(await openStore(), { deliveryTargets: 'public' })
   })
-  afterAll(() => house.stop())
+  afterAll(() => server.stop())
 
   const start = (kind: string, headers: Record<string, string>, dryRun = false) =>
-    house.ask('POST', '/v2/workflows/bulkActions', { kind, selector: {}, dryRun }, headers)
+    server.ask('POST', '/v2/workflows/bulkActions', { kind, selector: {}, dryRun }, headers)
 
   it.each(['resumeRuns', 'restartRuns', 'retryDeadLetters'])('are refused with %s', async (kind) => {
     const refusal = { status: 403, body: { error: expect.stringContaining('public addresses only') } }
@@ -21,7 +21,7 @@ describeOnStore('sqlite', 'callbacks that a bulk action would set, where this se
       expect(await start(kind, headers)).toMatchObject(refusal)
       expect(await start(kind, headers, true)).toMatchObject(refusal)
     }
-    expect((await house.ask('GET', '/v2/workflows/bulkActions')).body).toEqual({ bulkActions: [] })
+    expect((await server.ask('GET', '/v2/workflows/bulkActions')).body).toEqual({ bulkActions: [] })
     expect((await start(kind, { 'Upstash-Failure-Callback': ALLOWED }, true)).status).toBe(200)
   })
 })

@@ -1,7 +1,7 @@
 /**
  * Bulk actions: one request does something to any number of runs, messages or dead letters.
  *
- *   selector ── parse, strictly ── fix the set ── store action + set ── parts, one transaction each ── finished
+ *   selector ── parse, strictly ── fix the set ── store action + set ── batches, one transaction each ── finished
  *                   │                  │                  │                        │
  *                  400            read only,          202 for async,     effects, outcomes, counters;
  *              (nothing is         in pages            and durable       the last one also ends the action
@@ -10,10 +10,10 @@
  * - `selector.ts`, `start-routes.ts`: what is asked for. Nothing is ignored and nothing guessed: a misspelt filter must
  *   not turn into "cancel everything".
  * - `freeze.ts`, `freeze-named.ts`, `freeze-messages.ts`: which items that is. The set is fixed once; what comes later
- *   is never touched. `store-set.ts` stores a large one part by part.
- * - `worker.ts`: works on it part by part, every action in its turn and no faster than its rate, the next parts asked
- *   for while one is decided; the store lets other writers go before each (`turn: 'background'`). `part-size.ts` keeps
- *   a part to a few milliseconds. It takes up again what an earlier life of the server left, and isolates an item that
+ *   is never touched. `store-set.ts` stores a large one batch by batch.
+ * - `worker.ts`: works on it batch by batch, every action in its turn and no faster than its rate, the next batches asked
+ *   for while one is decided; the store lets other writers go before each (`turn: 'background'`). `batch-size.ts` keeps
+ *   a batch to a few milliseconds. It takes up again what an earlier life of the server left, and isolates an item that
  *   cannot be worked on.
  * - `kinds.ts`: what is done to the items; the rooms whose items these are say how.
  * - `fences.ts`: keeps runs like those that a cancel is about from starting, also again, for a while.

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
-import { type House, startHouse } from './testing/harness.js'
+import { type BulkServer, startBulkServer } from './testing/harness.js'
 import { startRuns } from './testing/runs.js'
 
 const RUNS = '/v2/workflows/runs'
@@ -15,25 +15,25 @@ interface SeenRun {
 
 describeOnEveryStore('a run that a bulk action is going to cancel', (openStore) => {
   let store: Store
-  let house: House
+  let server: BulkServer
   beforeAll(async () => {
     store = await openStore()
-    house = await startHouse(store)
+    server = await startBulkServer(store)
   })
-  afterAll(() => house.stop())
+  afterAll(() => server.stop())
   const find = async (runId: string) => {
-    const { body } = await house.ask('GET', `/v2/workflows/logs?workflowRunId=${runId}`)
+    const { body } = await server.ask('GET', `/v2/workflows/logs?workflowRunId=${runId}`)
     return (body as { runs: SeenRun[] }).runs[0]
   }
   const becauseOf = async (runId = '') => (await find(runId))?.because ?? []
   const cancelsOf = async (runId = '') => (await becauseOf(runId)).filter(({ kind }) => kind === 'bulk-cancel')
   const start = async (selector: object) => {
-    const { status, body } = await house.ask('DELETE', RUNS, { async: true, ...selector })
+    const { status, body } = await server.ask('DELETE', RUNS, { async: true, ...selector })
     expect(status).toBe(202)
     return (body as { actionId: string }).actionId
   }
   const act = async (actionId: string, how: string) =>
-    (await house.ask('POST', `${ACTIONS}/${actionId}/${how}`)).body as {
+    (await server.ask('POST', `${ACTIONS}/${actionId}/${how}`)).body as {
       done: number
       matched: number
       pausedAt?: number

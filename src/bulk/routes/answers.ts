@@ -19,7 +19,7 @@ type BulkAction = Static<(typeof getBulkAction)['success']['body']>
 type OutcomeEntry = Static<(typeof listBulkOutcomes)['success']['body']>['outcomes'][number]
 
 /** How many errors an answer spells out. */
-const MOST_ERRORS = 100
+const MAX_ERRORS = 100
 /** How many ids of a list an action shows again. */
 const MOST_IDS_SHOWN = 100
 
@@ -58,7 +58,7 @@ function cancelCounts(row: BulkActionRow): CancelAnswer['outcomes'] {
 async function firstErrors(store: Store, row: BulkActionRow): Promise<NonNullable<CancelAnswer['errors']>> {
   const wanted = {
     from: { chunk: 0, position: 0 },
-    limit: MOST_ERRORS,
+    limit: MAX_ERRORS,
     outcomes: ['alreadyFinished', 'failed', 'fenced'] as const,
   }
   const { items } = await pageOf(store, row, wanted)
@@ -85,7 +85,7 @@ export async function pageOf(
 }
 
 /**
- * The selector for the records. Every list in it may be very long, and the record is written anew with each part that
+ * The selector for the records. Every list in it may be very long, and the record is written anew with each batch that
  * is worked on: of long ones only the beginning is kept, with how many there were. All of them are in the outcomes.
  */
 export function selectorForRecords(given: object): string {
@@ -212,7 +212,7 @@ export type Look = Static<typeof BulkLook>
 type PreviewRow = bulkRead.PreviewRow
 
 /** How many items a set has that something can be done to, and what the first of them are. */
-export async function lookAt(store: Store, kind: BulkKindName, { matched, first }: FixedSet): Promise<Look> {
+export async function previewAnswer(store: Store, kind: BulkKindName, { matched, first }: FixedSet): Promise<Look> {
   const { of } = KINDS[kind]
   const rows = await store.run(bulkRead.preview, { of, seqs: first })
   return { matched, sample: rows.map(({ id }) => id), preview: rows.map((row) => previewOf(of, row)) }

@@ -2,12 +2,12 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { type Call, type Caller, type Reply, reply } from '../../http/index.js'
 import type { LargeCancel } from '../../queue/index.js'
 import { type Bounds, type FixedSet, SAMPLE_ITEMS } from '../selector/fixed-set.js'
-import { fixMessages, PAGE_ITEMS } from '../selector/select-messages.js'
-import { fixSet } from '../selector/select-runs.js'
+import { PAGE_ITEMS, selectMessages } from '../selector/select-messages.js'
+import { selectRuns } from '../selector/select-runs.js'
 import { parseSelector, type Selector } from '../selector/selector.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
-import { type CancelAnswer, cancelAnswer, lookAt, selectorForRecords } from './answers.js'
+import { type CancelAnswer, cancelAnswer, previewAnswer, selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 
 type Answer = CancelAnswer | Reply
@@ -34,13 +34,13 @@ export async function cancelRuns(
 export async function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
   const cancel = understood(deps, caller, understandCancel(deps, given, ''))
   if (cancel.selector.mode !== 'dryRun') return answerLater(deps, await storeCancel(deps, cancel))
-  return reply(200, await lookAt(deps.store, 'cancelRuns', await cancel.fix()))
+  return reply(200, await previewAnswer(deps.store, 'cancelRuns', await cancel.fix()))
 }
 
 async function carryOut(deps: RouteDeps, cancel: Cancel): Promise<Answer> {
   const { mode, report } = cancel.selector
   if (mode === 'dryRun') {
-    const { matched, sample } = await lookAt(deps.store, 'cancelRuns', await cancel.fix())
+    const { matched, sample } = await previewAnswer(deps.store, 'cancelRuns', await cancel.fix())
     return { cancelled: 0, matched, sample }
   }
   const action = await storeCancel(deps, cancel)
@@ -58,7 +58,7 @@ function understandCancel({ clock }: RouteDeps, body: unknown, query: string): S
 
 function understood(deps: RouteDeps, caller: Caller, selector: Selector): Cancel {
   const { target } = selector
-  const fix = async () => fixSet(deps.store, { target, ...(await boundsOf(deps, caller, selector)) })
+  const fix = async () => selectRuns(deps.store, { target, ...(await boundsOf(deps, caller, selector)) })
   return { caller, selector, records: selectorForRecords(selector.given), fix }
 }
 
@@ -101,7 +101,7 @@ export async function cancelManyMessages(
   { filter, most }: Parameters<LargeCancel>[1],
 ): Promise<number | undefined> {
   const bounds = { accountId: caller.accountId, most, at: deps.clock.now() }
-  const set = await fixMessages(deps.store, bounds, filter)
+  const set = await selectMessages(deps.store, bounds, filter)
   if (set.matched <= PAGE_ITEMS) return undefined
   const wanted = { kind: 'cancelMessages' as const, selector: JSON.stringify(givenOf(filter)) }
   const stored = await createAction(deps, caller, wanted, async () => set)

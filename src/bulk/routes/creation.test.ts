@@ -46,7 +46,7 @@ describeOnEveryStore('an action with a large set', (openStore) => {
     expect(action).toMatchObject({ state: 'finished', matched: MANY.length, not_found: MANY.length, finished_at: AT })
   })
 
-  it('lets everybody else write between its parts', async () => {
+  it('lets everybody else write between its batches', async () => {
     const order: string[] = []
     const set = await setOf(Array.from({ length: 40_000 }, (_, index) => `wfr_other${String(index).padStart(12, '0')}`))
     const stored = storeWithSet(store, set, actionOf('bulk_slow')).then(() => order.push('the action'))

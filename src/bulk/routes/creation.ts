@@ -18,7 +18,7 @@ export interface RouteDeps extends WorkerDeps {
 }
 
 /** What is asked for, before its set is fixed. */
-export interface Wanted {
+export interface NewAction {
   readonly kind: BulkKindName
   /** The selector, as it is kept for the records. */
   readonly selector: string
@@ -37,7 +37,7 @@ export interface Wanted {
 export async function createAction(
   deps: RouteDeps,
   caller: Caller,
-  wanted: Wanted,
+  wanted: NewAction,
   fix: () => Promise<FixedSet>,
 ): Promise<bulkAction.BulkActionRow> {
   const { fences, clock } = deps
@@ -61,7 +61,7 @@ interface Fixed {
   readonly set: FixedSet
 }
 
-function store(deps: RouteDeps, caller: Caller, wanted: Wanted, { actionId, at, set }: Fixed) {
+function store(deps: RouteDeps, caller: Caller, wanted: NewAction, { actionId, at, set }: Fixed) {
   const { kind, selector, settings = null, reason = null, ratePerSecond = null, fence } = wanted
   return storeWithSet(deps.store, set, {
     actionId,
@@ -87,25 +87,25 @@ export function answerLater({ worker }: RouteDeps, action: bulkAction.BulkAction
 }
 
 /** So much is stored at a stretch, in a millisecond or two. */
-const PART_BYTES = 128 * 1_024
+const BATCH_BYTES = 128 * 1_024
 
 type Chunks = bulkAction.SetChunks
 
-/** Stores an action with its set: a large one part by part, so that nobody waits for the whole of it. */
+/** Stores an action with its set: a large one batch by batch, so that nobody waits for the whole of it. */
 export async function storeWithSet(
   store: Store,
   set: FixedSet,
   args: bulkAction.ActionArgs,
 ): Promise<bulkAction.BulkActionRow> {
-  const parts = [...partsOf(set)]
-  const [only] = parts
-  if (only && parts.length === 1) return store.run(bulkAction.createAction, { ...args, ...only })
+  const batches = [...batchesOf(set)]
+  const [only] = batches
+  if (only && batches.length === 1) return store.run(bulkAction.createAction, { ...args, ...only })
   const actionSeq = await store.run(bulkDraft.draftAction, args)
   try {
     let from = 0
-    for (const part of parts) {
-      await store.run(bulkDraft.addToDraft, { actionSeq, from, ...part })
-      from += part.chunks.length + part.absent.length
+    for (const batch of batches) {
+      await store.run(bulkDraft.addToDraft, { actionSeq, from, ...batch })
+      from += batch.chunks.length + batch.absent.length
     }
     return await store.run(bulkDraft.createDrafted, { ...args, actionSeq })
   } catch (error) {
@@ -115,19 +115,19 @@ export async function storeWithSet(
   }
 }
 
-/** Cuts a set where a part is full; an empty set is one part. */
-function* partsOf({ chunks, absent }: Chunks): Generator<Chunks> {
-  let part: { chunks: Chunks['chunks'][number][]; absent: Chunks['absent'][number][] } = { chunks: [], absent: [] }
+/** Cuts a set where a batch is full; an empty set is one batch. */
+function* batchesOf({ chunks, absent }: Chunks): Generator<Chunks> {
+  let batch: { chunks: Chunks['chunks'][number][]; absent: Chunks['absent'][number][] } = { chunks: [], absent: [] }
   let bytes = 0
   for (const chunk of [...chunks, ...absent]) {
-    if (bytes >= PART_BYTES) {
-      yield part
-      part = { chunks: [], absent: [] }
+    if (bytes >= BATCH_BYTES) {
+      yield batch
+      batch = { chunks: [], absent: [] }
       bytes = 0
     }
-    if ('seqs' in chunk) part.chunks.push(chunk)
-    else part.absent.push(chunk)
+    if ('seqs' in chunk) batch.chunks.push(chunk)
+    else batch.absent.push(chunk)
     bytes += 'seqs' in chunk ? chunk.seqs.byteLength : chunk.ids.length
   }
-  yield part
+  yield batch
 }

@@ -34,10 +34,10 @@ describeOnStore('sqlite', 'the progress of a bulk action', (openStore) => {
     const real = await openStore()
     let open = () => {}
     const opened = new Promise<void>((resolve) => (open = resolve))
-    let parts = 0
+    let batches = 0
     const service = await startBulk(
       gatedStore(real, async (name) => {
-        if (name === 'bulk.cancelPart' && parts++ > 0) await opened
+        if (name === 'bulk.cancelBatch' && batches++ > 0) await opened
       }),
     )
     await startRuns(real, 'acc', 1_000)

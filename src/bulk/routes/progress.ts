@@ -8,9 +8,9 @@ import type { RouteDeps } from './creation.js'
 type BulkActionRow = bulkActionTransactions.BulkActionRow
 
 /** A line without meaning is sent after so long, so that nothing between takes the connection for dead. */
-const QUIET_MS = 15_000
+const KEEPALIVE_MS = 15_000
 /** The credentials of a reader are checked again after so long. */
-const TRUSTED_MS = 15_000
+const RECHECK_CREDENTIALS_MS = 15_000
 /** The most events a second: nobody can read faster. */
 const BETWEEN_EVENTS_MS = 100
 
@@ -52,30 +52,30 @@ async function* events(
   { account_id: accountId, action_id: actionId, seq }: BulkActionRow,
   reader: Reader,
 ): AsyncGenerator<string> {
-  const news = new News(worker, seq, reader.signal)
+  const changes = new ChangeSignal(worker, seq, reader.signal)
   try {
     let shown = ''
-    let trustedUntil = clock.now() + TRUSTED_MS
+    let recheckAt = clock.now() + RECHECK_CREDENTIALS_MS
     for (;;) {
-      if (clock.now() >= trustedUntil) {
+      if (clock.now() >= recheckAt) {
         if (!(await reader.isStillAllowed())) return
-        trustedUntil = clock.now() + TRUSTED_MS
+        recheckAt = clock.now() + RECHECK_CREDENTIALS_MS
       }
       const current = await store.run(bulkRead.action, { accountId, actionId })
       if (!current) return
       const data = JSON.stringify(bulkAction(current))
       if (isOver(current)) yield event('end', current, data)
       else yield data === shown ? ': still there\n\n' : event('progress', current, data)
-      if (isOver(current) || !(await news.next(clock))) return
+      if (isOver(current) || !(await changes.next(clock))) return
       shown = data
     }
   } finally {
-    news.close()
+    changes.close()
   }
 }
 
 /** Waits for something to tell. */
-class News {
+class ChangeSignal {
   #wake: () => void = () => undefined
   #isFresh = false
   #isOver: boolean
@@ -101,7 +101,7 @@ class News {
    */
   async next(clock: RouteDeps['clock']): Promise<boolean> {
     await this.#pause(clock, BETWEEN_EVENTS_MS, () => this.#isOver)
-    await this.#pause(clock, QUIET_MS, () => this.#isOver || this.#isFresh)
+    await this.#pause(clock, KEEPALIVE_MS, () => this.#isOver || this.#isFresh)
     this.#isFresh = false
     return !this.#isOver
   }

@@ -20,9 +20,14 @@ import { ANY_MESSAGE, type MessageFilter } from '../../queue/transactions/messag
 import type { BulkKindName } from '../../store/schema/bulk.js'
 import { deadRunSelectorOf, overridesOf, settingsIn } from '../../workflow/index.js'
 import type { FixedSet } from '../selector/fixed-set.js'
-import { fixDeadLetters, fixDeadRuns, fixFailedCallbacks, fixMessages } from '../selector/select-messages.js'
-import { BESIDE } from '../selector/selector-fields.js'
-import { lookAt, selectorForRecords } from './answers.js'
+import {
+  selectDeadLetters,
+  selectDeadRuns,
+  selectFailedCallbacks,
+  selectMessages,
+} from '../selector/select-messages.js'
+import { NON_FILTER_FIELDS } from '../selector/selector-fields.js'
+import { previewAnswer, selectorForRecords } from './answers.js'
 import { startCancel } from './cancel.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 
@@ -64,7 +69,7 @@ function cancelOf({ kind: _, selector, ...others }: StartBody): object {
  * @throws HomeportError when there is more in a selector than what selects.
  */
 function onlySelecting(selector: Selector = {}): Selector {
-  const found = BESIDE.find((name) => Object.hasOwn(selector, name))
+  const found = NON_FILTER_FIELDS.find((name) => Object.hasOwn(selector, name))
   if (found === undefined) return selector
   throw invalid(`\`${found}\` is no filter: it does not belong into \`selector\`. Nothing was cancelled.`)
 }
@@ -79,8 +84,8 @@ async function start(
   if (body.fenceUntil !== undefined) throw invalid('`fenceUntil` is for `cancelRuns` only: nothing else can be fenced.')
   const selector = understand(kind, body.selector ?? {})
   const settings = settingsOf(deps, kind, headers)
-  const fix = () => fixItems(deps, caller.accountId, kind, selector)
-  if (body.dryRun) return reply(200, await lookAt(deps.store, kind, await fix()))
+  const fix = () => selectItems(deps, caller.accountId, kind, selector)
+  if (body.dryRun) return reply(200, await previewAnswer(deps.store, kind, await fix()))
   const wanted = { kind, selector: selectorForRecords(selector), reason, ratePerSecond, ...(settings && { settings }) }
   return answerLater(deps, await createAction(deps, caller, wanted, fix))
 }
@@ -136,7 +141,7 @@ function filterOf(filters: Selector): MessageFilter {
 
 const NOTHING: FixedSet = { chunks: [], absent: [], matched: 0, first: [] }
 
-function fixItems(
+function selectItems(
   { store, clock }: RouteDeps,
   accountId: string,
   kind: PlainKind,
@@ -148,20 +153,20 @@ function fixItems(
   switch (kind) {
     case 'cancelMessages': {
       const isEmptyList = Array.isArray(filters.messageIds) && filters.messageIds.length === 0
-      return isEmptyList ? Promise.resolve(NOTHING) : fixMessages(store, bounds, filterOf(filters))
+      return isEmptyList ? Promise.resolve(NOTHING) : selectMessages(store, bounds, filterOf(filters))
     }
     case 'deleteDeadLetters':
     case 'retryDeadLetters':
-      return fixDeadLetters(store, bounds, filterOf(filters), ids)
+      return selectDeadLetters(store, bounds, filterOf(filters), ids)
     case 'resumeRuns':
     case 'restartRuns':
     case 'deleteDeadRuns': {
       const dead = deadRunSelectorOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) }, MOST_IDS)
-      return dead ? fixDeadRuns(store, bounds, dead.filter) : Promise.resolve(NOTHING)
+      return dead ? selectDeadRuns(store, bounds, dead.filter) : Promise.resolve(NOTHING)
     }
     case 'retryFailureCallbacks': {
       const dead = deadRunSelectorOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) }, MOST_IDS)
-      return dead ? fixFailedCallbacks(store, bounds, dead.filter) : Promise.resolve(NOTHING)
+      return dead ? selectFailedCallbacks(store, bounds, dead.filter) : Promise.resolve(NOTHING)
     }
     default:
       return unreachable(kind)

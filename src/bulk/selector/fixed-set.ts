@@ -87,8 +87,8 @@ export async function packAbsent(ids: ReadonlySet<string>): Promise<bulkAction.A
   return packed
 }
 
-/** Cuts a list into parts, of the size of a chunk unless told otherwise. */
-export function parts<Item>(list: readonly Item[], size = CHUNK_ITEMS): Item[][] {
+/** Cuts a list into batches, of the size of a chunk unless told otherwise. */
+export function inBatches<Item>(list: readonly Item[], size = CHUNK_ITEMS): Item[][] {
   const all: Item[][] = []
   for (let start = 0; start < list.length; start += size) all.push(list.slice(start, start + size))
   return all

@@ -13,7 +13,7 @@ import type {
 } from '../../workflow/transactions/runs-dead.js'
 import * as runsDead from '../../workflow/transactions/runs-dead.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
-import { chunksOf, type FixedSet, packAbsent, parts, SAMPLE_ITEMS } from './fixed-set.js'
+import { chunksOf, type FixedSet, inBatches, packAbsent, SAMPLE_ITEMS } from './fixed-set.js'
 
 /** Messages that are looked up at once. */
 export const PAGE_ITEMS = 1_000
@@ -37,8 +37,8 @@ async function setOf(seqs: readonly number[], absent: readonly string[]): Promis
   return { chunks: chunksOf(seqs), absent: await packAbsent(new Set(absent)), matched: seqs.length, first }
 }
 
-/** Chunks that were made in order, part after part. */
-class Parts {
+/** Chunks that were made in order, batch after batch. */
+class SetBuilder {
   readonly #chunks: FixedSet['chunks'][number][] = []
   readonly #first: number[] = []
   #items = 0
@@ -62,9 +62,9 @@ class Parts {
  * Selects messages that wait for delivery. Those that wait for their turn in a queue come first: were the ones before
  * them cancelled first, their turns would come in the middle of it.
  */
-export async function fixMessages(store: Store, bounds: Bounds, filter: MessageFilter): Promise<FixedSet> {
-  if (filter.messageIds.length > 0) return fixNamedMessages(store, bounds, filter.messageIds)
-  const set = new Parts()
+export async function selectMessages(store: Store, bounds: Bounds, filter: MessageFilter): Promise<FixedSet> {
+  if (filter.messageIds.length > 0) return selectNamedMessages(store, bounds, filter.messageIds)
+  const set = new SetBuilder()
   await addPending(store, bounds, filter, 'held', set)
   await addPending(store, bounds, filter, 'pending', set)
   return set.end()
@@ -75,7 +75,7 @@ async function addPending(
   { accountId, most = Number.POSITIVE_INFINITY, at: createdUpTo }: Bounds,
   filter: MessageFilter,
   state: PendingSelector['state'],
-  set: Parts,
+  set: SetBuilder,
 ): Promise<void> {
   let after: PendingPage['next'] = FIRST_DUE
   while (after && set.items < most) {
@@ -88,14 +88,18 @@ async function addPending(
 }
 
 /** Messages that have ended are in the set as well: it is said of each that it was too late. */
-async function fixNamedMessages(store: Store, { accountId, most }: Bounds, ids: readonly string[]): Promise<FixedSet> {
+async function selectNamedMessages(
+  store: Store,
+  { accountId, most }: Bounds,
+  ids: readonly string[],
+): Promise<FixedSet> {
   const found: bulkSelect.NamedMessage[] = []
   // A hundred thousand ids take some milliseconds at each step.
   await yieldToEventLoop()
   const distinct = [...new Set(ids)]
   await yieldToEventLoop()
-  for (const part of parts(distinct, PAGE_ITEMS)) {
-    found.push(...(await store.run(bulkSelect.selectNamedMessages, { accountId, kind: PLAIN, ids: part })))
+  for (const batch of inBatches(distinct, PAGE_ITEMS)) {
+    found.push(...(await store.run(bulkSelect.selectNamedMessages, { accountId, kind: PLAIN, ids: batch })))
   }
   const known = new Set(found.map((row) => row.message_id))
   const seqsOf = (rows: typeof found) => rows.map((row) => row.seq).sort((a, b) => a - b)
@@ -110,7 +114,7 @@ async function fixNamedMessages(store: Store, { accountId, most }: Bounds, ids: 
 const isUnfinished = ({ state }: bulkSelect.NamedMessage): boolean => state === 'held' || state === 'pending'
 
 /** Selects dead letters of messages: those with these ids, else those that pass the filter. */
-export async function fixDeadLetters(
+export async function selectDeadLetters(
   store: Store,
   bounds: Bounds,
   filter: MessageFilter,
@@ -119,11 +123,11 @@ export async function fixDeadLetters(
   const { accountId } = bounds
   const shared = { accountId, kind: PLAIN, order: 'earliestFirst' as const, limit: PAGE_ITEMS }
   if (dlqIds) {
-    const read = async (part: readonly string[]) => {
-      const selector: DeadSelector = { ...shared, dlqIds: part, filter: ANY_MESSAGE, after: undefined }
+    const read = async (batch: readonly string[]) => {
+      const selector: DeadSelector = { ...shared, dlqIds: batch, filter: ANY_MESSAGE, after: undefined }
       return (await store.run(messagesDead.deadLetters, selector)).letters
     }
-    return fixLetterIds(dlqIds, bounds.most, read)
+    return selectLetterIds(dlqIds, bounds.most, read)
   }
   const upToNow = { ...filter, toDate: Math.min(filter.toDate ?? bounds.at, bounds.at) }
   return walk<string>(bounds.most, async (after, limit) => {
@@ -134,9 +138,9 @@ export async function fixDeadLetters(
 }
 
 /** Selects dead letters of runs. */
-export async function fixDeadRuns(store: Store, bounds: Bounds, filter: DeadRunFilter): Promise<FixedSet> {
+export async function selectDeadRuns(store: Store, bounds: Bounds, filter: DeadRunFilter): Promise<FixedSet> {
   const shared = { accountId: bounds.accountId, order: 'earliestFirst' as const }
-  if (filter.dlqIds) return fixLetterIds(filter.dlqIds, bounds.most, namedRuns(store, bounds))
+  if (filter.dlqIds) return selectLetterIds(filter.dlqIds, bounds.most, namedRuns(store, bounds))
   const upToNow = { ...filter, to: Math.min(filter.to ?? bounds.at, bounds.at) }
   return walk<DeadRunPlace>(bounds.most, (after, limit) => {
     const selector: DeadRunSelector = { ...shared, filter: upToNow, limit, ...(after && { after }) }
@@ -148,8 +152,8 @@ export async function fixDeadRuns(store: Store, bounds: Bounds, filter: DeadRunF
  * Selects dead letters of runs whose failure function has failed. Of those that are given by their ids the others are in
  * the set as well: it is said of each that there is nothing to call again.
  */
-export async function fixFailedCallbacks(store: Store, bounds: Bounds, filter: DeadRunFilter): Promise<FixedSet> {
-  if (!filter.dlqIds) return fixDeadRuns(store, bounds, { ...filter, failureStates: ['CALLBACK_FAIL'] })
+export async function selectFailedCallbacks(store: Store, bounds: Bounds, filter: DeadRunFilter): Promise<FixedSet> {
+  if (!filter.dlqIds) return selectDeadRuns(store, bounds, { ...filter, failureStates: ['CALLBACK_FAIL'] })
   const { letters, absent } = await lettersOf(filter.dlqIds, namedRuns(store, bounds))
   const hasFailed = ({ failure_state }: NamedDeadRun) => failure_state === 'CALLBACK_FAIL'
   const seqsOf = (some: typeof letters) => some.map(({ seq }) => seq)
@@ -169,9 +173,9 @@ interface Letter {
   readonly dlq_id: string | null
 }
 
-type Reading<Found extends Letter> = (part: readonly string[]) => Promise<readonly Found[]>
+type Reading<Found extends Letter> = (batch: readonly string[]) => Promise<readonly Found[]>
 
-async function fixLetterIds(
+async function selectLetterIds(
   dlqIds: readonly string[],
   most: number | undefined,
   read: Reading<Letter>,
@@ -191,7 +195,7 @@ async function lettersOf<Found extends Letter>(dlqIds: readonly string[], read: 
   const letters: Found[] = []
   // Letters that failed at about the same time lie together.
   const inOrder = distinct.toSorted((one, other) => timeOf(one) - timeOf(other))
-  for (const part of parts(inOrder, PAGE_ITEMS)) letters.push(...(await read(part)))
+  for (const batch of inBatches(inOrder, PAGE_ITEMS)) letters.push(...(await read(batch)))
   const known = new Set(letters.map((letter) => letter.dlq_id))
   return { letters, absent: distinct.filter((id) => !known.has(id)) }
 }
@@ -200,7 +204,7 @@ async function walk<Place>(
   most = Number.POSITIVE_INFINITY,
   page: (after: Place | undefined, limit: number) => Promise<{ seqs: readonly number[]; next: Place | undefined }>,
 ): Promise<FixedSet> {
-  const set = new Parts()
+  const set = new SetBuilder()
   let after: Place | undefined
   while (set.items < most) {
     const { seqs, next } = await page(after, Math.min(PAGE_ITEMS, most - set.items))

@@ -1,7 +1,7 @@
 import { unreachable } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
-import { type Bounds, type FixedSet, itemsOf, type Limits, Packing, packAbsent, parts } from './fixed-set.js'
+import { type Bounds, type FixedSet, inBatches, itemsOf, type Limits, Packing, packAbsent } from './fixed-set.js'
 import type { Target } from './selector.js'
 
 /**
@@ -18,19 +18,19 @@ export interface Selection extends Bounds {
 }
 
 /** Selects the runs that a cancel is about. */
-export function fixSet(store: Store, selection: Selection): Promise<FixedSet> {
+export function selectRuns(store: Store, selection: Selection): Promise<FixedSet> {
   const { target } = selection
   switch (target.kind) {
     case 'named':
-      return fixNamed(store, selection, target.ids)
+      return selectNamedRuns(store, selection, target.ids)
     case 'matching':
-      return fixMatching(store, selection, target.filter)
+      return selectMatchingRuns(store, selection, target.filter)
     default:
       return unreachable(target)
   }
 }
 
-async function fixMatching(
+async function selectMatchingRuns(
   store: Store,
   { accountId, bound, most = Number.POSITIVE_INFINITY, sample }: Selection,
   filter: bulkSelect.RunFilter,
@@ -61,12 +61,12 @@ const PAGE_IDS = 5_000
 const PAGE_RUNS = 4_000
 
 /** Selects the runs that ids name. An id may come more than once. */
-async function fixNamed(store: Store, bounds: Bounds, ids: readonly string[]): Promise<FixedSet> {
+async function selectNamedRuns(store: Store, bounds: Bounds, ids: readonly string[]): Promise<FixedSet> {
   const { accountId, bound } = bounds
   const found = new Found(store)
   let before: Promise<NamedRuns> | undefined
   // The next page is asked for before the last is answered: nothing idles between them.
-  for (const page of parts(ids, PAGE_IDS)) {
+  for (const page of inBatches(ids, PAGE_IDS)) {
     const asked = store.run(bulkSelect.selectNamed, { accountId, ids: page, bound })
     // The next step awaits it; when the one before fails, nothing does.
     asked.catch(() => undefined)
@@ -104,7 +104,7 @@ class Found {
     const packing = new Packing()
     const first: number[] = []
     let matched = 0
-    for (const seqs of parts(runs, PAGE_RUNS)) {
+    for (const seqs of inBatches(runs, PAGE_RUNS)) {
       const unfinished = await this.#store.run(bulkSelect.selectUnfinished, { seqs })
       const left = new Set(unfinished.slice(most - matched))
       const taken = unfinished.slice(0, most - matched)

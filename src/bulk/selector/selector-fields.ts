@@ -50,7 +50,7 @@ export const FIELDS = {
 export type FieldName = keyof typeof FIELDS
 
 /** Fields that say how and when something is done, not to what; where a selector is a member of its own, they stand beside it. */
-export const BESIDE = [
+export const NON_FILTER_FIELDS = [
   'dryRun',
   'async',
   'report',
@@ -133,12 +133,12 @@ export function sameValue(one: unknown, other: unknown): boolean {
 }
 
 /**
- * Takes a comma-separated list apart. A URL or a path may itself hold commas: it is cut only where every part begins
- * like another one, because half a URL would be a prefix of far more runs.
+ * Takes a comma-separated list apart. A URL or a path may itself hold commas: it is cut only where every
+ * piece begins like a new element, because half a URL would be a prefix of far more runs.
  */
 function separate(text: string, apart: RegExp | undefined): string[] {
-  const parts = text.split(',')
-  return apart === undefined || parts.every((part) => apart.test(part)) ? parts : [text]
+  const pieces = text.split(',')
+  return apart === undefined || pieces.every((piece) => apart.test(piece)) ? pieces : [text]
 }
 
 function toNumber(text: string): number {

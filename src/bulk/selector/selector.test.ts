@@ -48,7 +48,7 @@ describe('fields of a selector', () => {
     ['a flow-control key', { flowControlKey: 'k' }, '', { flowKey: ['k'] }],
     ['dates', { fromDate: 0, toDate: 1_700_000_000_000 }, '', { createdAfter: 0, createdBefore: 1_700_000_000_000 }],
     ['dates in the query', undefined, 'fromDate=5&toDate=6', { createdAfter: 5, createdBefore: 6 }],
-    ['parts in both places', { label: 'a' }, 'host=x', { label: ['a'], host: ['x'] }],
+    ['fields in both places', { label: 'a' }, 'host=x', { label: ['a'], host: ['x'] }],
     ['the same in both places', { label: ['a', 'b'] }, 'label=b,a', { label: ['a', 'b'] }],
     ['a comma inside of a URL', undefined, 'workflowUrl=https://x/a,b', { urlPrefix: ['https://x/a,b'] }],
     ['URLs with commas', undefined, 'workflowUrl=https://x,http://y', { urlPrefix: ['https://x', 'http://y'] }],

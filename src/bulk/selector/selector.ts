@@ -1,8 +1,8 @@
 import type * as bulkSelect from '../transactions/bulk-select.js'
 import {
-  BESIDE,
   FIELDS,
   type FieldName,
+  NON_FILTER_FIELDS,
   type Read,
   readBody,
   readQuery,
@@ -62,24 +62,24 @@ export function parseSelector(body: unknown, query: string): Parsed {
  * is not even looked at.
  */
 class Problems {
-  readonly #told = new Set<string>()
+  readonly #messages = new Set<string>()
   #areMore = false
 
   /** Tells one, as long as there is room. */
   add(make: () => string): void {
     if (this.isFull) this.#areMore = true
-    else this.#told.add(make())
+    else this.#messages.add(make())
   }
 
   get isFull(): boolean {
-    return this.#told.size >= MOST_PROBLEMS
+    return this.#messages.size >= MOST_PROBLEMS
   }
 
   /** All together; `undefined` when nothing is wrong. */
   get inWords(): string | undefined {
-    if (this.#told.size === 0) return undefined
+    if (this.#messages.size === 0) return undefined
     const more = this.#areMore ? ['There is more that is wrong.'] : []
-    return [...this.#told, ...more, 'Nothing was cancelled.'].join(' ')
+    return [...this.#messages, ...more, 'Nothing was cancelled.'].join(' ')
   }
 }
 
@@ -160,7 +160,9 @@ function toSelector(given: Values): Selector {
     reason: given.reason,
     ratePerSecond: given.ratePerSecond,
     fenceUntil: given.fenceUntil,
-    given: Object.fromEntries(Object.entries(given).filter(([name]) => !BESIDE.some((other) => other === name))),
+    given: Object.fromEntries(
+      Object.entries(given).filter(([name]) => !NON_FILTER_FIELDS.some((other) => other === name)),
+    ),
   }
 }
 

@@ -112,16 +112,16 @@ export function gatedStore(store: Store, gate: (operation: string, args: unknown
 }
 
 /** The queue, workflows and bulk actions as the server composes them. */
-export interface House extends QueueUnderTest {
+export interface BulkServer extends QueueUnderTest {
   readonly bulk: Bulk
   ask(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
 }
 
 /** Starts the three rooms over a store, behind one listener. */
-export async function startHouse(
+export async function startBulkServer(
   store: Store,
   options: Pick<QueueUnderTestOptions, 'deliveryTargets'> = {},
-): Promise<House> {
+): Promise<BulkServer> {
   let bulk: Bulk | undefined
   const service = await startQueue({
     ...options,

@@ -54,9 +54,9 @@ export async function startRuns(
   const of = typeof traits === 'function' ? traits : () => traits
   const runIds = Array.from({ length: count }, () => `wfr_${++created}`)
   for (let start = 0; start < count; start += 500) {
-    const part = runIds.slice(start, start + 500)
+    const batch = runIds.slice(start, start + 500)
     const at = of(start).at ?? Date.now()
-    const submissions = part.map((runId, index) => submission(runId, of(start + index), at))
+    const submissions = batch.map((runId, index) => submission(runId, of(start + index), at))
     const result = await store.run(runsSubmit.submit, { accountId, submissions, at })
     if (result.kind !== 'accepted') throw new Error(`runs were not started: ${result.kind}`)
   }

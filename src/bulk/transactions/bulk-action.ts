@@ -88,8 +88,8 @@ const insertAction = query<InsertedAction, { seq: number }>(({ db, p }) =>
     .returning('seq'),
 )
 
-function total(parts: readonly number[]): number {
-  return parts.reduce((sum, part) => sum + part, 0)
+function total(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0)
 }
 
 /** Stores chunks of an action, those with items to decide first; `from` is the number of the first. */

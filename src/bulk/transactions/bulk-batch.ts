@@ -5,12 +5,12 @@ import { type BulkActionRow, type Counters, count, lockAction } from './bulk-act
 import { type ItemOutcome, outcomeByte, unpackSeqs } from './bulk-pack.js'
 
 /**
- * Deciding the items of an action, part by part. Outcomes, counters, the end and the audit entry are written in the
+ * Deciding the items of an action, batch by batch. Outcomes, counters, the end and the audit entry are written in the
  * same transaction as the effects that they tell of, so that a crash can neither lose a count nor count twice.
  */
 
-/** A part of a chunk: the items from `from` to before `to`. */
-export interface ChunkPart {
+/** A batch of a chunk: the items from `from` to before `to`. */
+export interface BatchArgs {
   readonly actionSeq: number
   readonly chunk: number
   readonly from: number
@@ -23,8 +23,8 @@ export interface ChunkPart {
 export type Decided = Exclude<ItemOutcome, 'pending' | 'skipped'>
 
 /** What was decided, and where the action stands now. */
-export interface DecidedPart {
-  /** Every item of the part that this action was done to, in an earlier try too: memory has to learn of them. */
+export interface DecidedBatch {
+  /** Every item of the batch that this action was done to, in an earlier try too: memory has to learn of them. */
   readonly succeeded: readonly number[]
   /** For `queue.offer`. */
   readonly offers: readonly PendingRow[]
@@ -40,7 +40,7 @@ export interface Done {
 }
 
 /** Does to items what a kind does. */
-export type Act<Part> = (seqs: readonly number[], action: BulkActionRow, part: Part) => Transaction<Done>
+export type Act<Args> = (seqs: readonly number[], action: BulkActionRow, batch: Args) => Transaction<Done>
 
 const chunkForUpdate = query<
   { actionSeq: number; chunk: number },
@@ -63,8 +63,8 @@ const setOutcomes = query<{ actionSeq: number; chunk: number; outcomes: Uint8Arr
     .where('chunk', '=', p.chunk),
 )
 
-/** What a part is about. Parts are many: their items lie in plain lists of numbers. */
-interface OpenPart {
+/** What a batch is about. Batches are many: their items lie in plain lists of numbers. */
+interface OpenBatch {
   /** Of the whole chunk. */
   readonly outcomes: Uint8Array
   /** Items that have no outcome yet, and their positions in the chunk. */
@@ -77,19 +77,19 @@ interface OpenPart {
 const PENDING = outcomeByte('pending')
 const SUCCEEDED = outcomeByte('succeeded')
 
-function* openItems({ from, to, ...chunk }: ChunkPart): Transaction<OpenPart> {
+function* openItems({ from, to, ...chunk }: BatchArgs): Transaction<OpenBatch> {
   const row = yield* first(chunkForUpdate, chunk)
   const outcomes = row?.outcomes ? new Uint8Array(row.outcomes) : new Uint8Array(row?.items ?? 0)
-  const part: OpenPart = { outcomes, seqs: [], positions: [], before: [] }
+  const batch: OpenBatch = { outcomes, seqs: [], positions: [], before: [] }
   const items = row?.seqs ? unpackSeqs(row.seqs).slice(from, to) : []
   for (const [index, seq] of items.entries()) {
     const outcome = outcomes[from + index]
-    if (outcome === SUCCEEDED) part.before.push(seq)
+    if (outcome === SUCCEEDED) batch.before.push(seq)
     if (outcome !== PENDING) continue
-    part.seqs.push(seq)
-    part.positions.push(from + index)
+    batch.seqs.push(seq)
+    batch.positions.push(from + index)
   }
-  return part
+  return batch
 }
 
 const NONE: Counters = {
@@ -102,7 +102,7 @@ const NONE: Counters = {
 }
 
 /** Notes the outcomes of open items in the chunk, and counts them. */
-function note({ outcomes, seqs, positions }: OpenPart, { succeeded, otherwise }: Done): Counters {
+function note({ outcomes, seqs, positions }: OpenBatch, { succeeded, otherwise }: Done): Counters {
   // Most often it was done to all of them.
   if (succeeded.length === seqs.length) {
     for (const position of positions) outcomes[position] = SUCCEEDED
@@ -119,32 +119,32 @@ function note({ outcomes, seqs, positions }: OpenPart, { succeeded, otherwise }:
 }
 
 /** Writes the outcomes of open items into their chunk and the counters, and ends the action with its last one. */
-function* decide({ actionSeq, chunk, at }: ChunkPart, open: OpenPart, done: Done): Transaction<BulkActionRow> {
+function* decide({ actionSeq, chunk, at }: BatchArgs, open: OpenBatch, done: Done): Transaction<BulkActionRow> {
   const counters = note(open, done)
   yield* change(setOutcomes, { actionSeq, chunk, outcomes: open.outcomes, decided: open.seqs.length })
   return yield* count(actionSeq, counters, at)
 }
 
 /**
- * Does to the items of a part what a kind does, all in one transaction: the effects, the outcome of every item, the
+ * Does to the items of a batch what a kind does, all in one transaction: the effects, the outcome of every item, the
  * counters and, with the last item, the end of the action. Nothing happens to one that is not running.
  */
-function* workOn<Part extends ChunkPart>(part: Part, act: Act<Part>): Transaction<DecidedPart> {
-  const action = yield* lockAction(part.actionSeq)
+function* workOn<Args extends BatchArgs>(batch: Args, act: Act<Args>): Transaction<DecidedBatch> {
+  const action = yield* lockAction(batch.actionSeq)
   if (action.state !== 'running') return { succeeded: [], offers: [], action }
-  const open = yield* openItems(part)
+  const open = yield* openItems(batch)
   if (open.seqs.length === 0) return { succeeded: open.before, offers: [], action }
-  const done = yield* act(open.seqs, action, part)
-  const after = yield* decide(part, open, done)
+  const done = yield* act(open.seqs, action, batch)
+  const after = yield* decide(batch, open, done)
   return { succeeded: [...open.before, ...done.succeeded], offers: done.offers, action: after }
 }
 
-/** Declares what an action does to the items of a part; everybody else's writes go before it. */
-export function decides<Part extends ChunkPart>(name: string, act: Act<Part>): Operation<Part, DecidedPart> {
-  return write(name, (part: Part) => workOn(part, act), { turn: 'background' })
+/** Declares what an action does to the items of a batch; everybody else's writes go before it. */
+export function decides<Args extends BatchArgs>(name: string, act: Act<Args>): Operation<Args, DecidedBatch> {
+  return write(name, (batch: Args) => workOn(batch, act), { turn: 'background' })
 }
 
-/** Gives up on the items of a part that have no outcome yet; for items whose handling itself fails. */
-export const failPart = decides('bulk.failPart', function* (_seqs, _action, _part: ChunkPart): Transaction<Done> {
+/** Gives up on the items of a batch that have no outcome yet; for items whose handling itself fails. */
+export const failBatch = decides('bulk.failBatch', function* (_seqs, _action, _batch: BatchArgs): Transaction<Done> {
   return { succeeded: [], offers: [], otherwise: () => 'failed' }
 })

@@ -72,7 +72,7 @@ const setRunning = query<{ seq: number }, BulkActionRow>(({ db, p }) =>
     .returning(ACTION_COLUMNS),
 )
 
-/** Stops a running action between two parts, until it is resumed; a restart of the server does not. */
+/** Stops a running action between two batches, until it is resumed; a restart of the server does not. */
 export const pause = write('bulk.pause', (args: ControlArgs) =>
   control(args, 'Pause Bulk Action', ['running'], ({ seq }) => only(setPaused, { seq, at: args.at })),
 )

@@ -13,13 +13,13 @@ import {
 
 /**
  * Storing an action whose set is large. In one transaction its chunks would keep everybody who writes for a quarter of a
- * second, so they are stored before it, a part at a time, with a draft that becomes the action at the end:
+ * second, so they are stored before it, a batch at a time, with a draft that becomes the action at the end:
  *
  *   draftAction ── addToDraft, again and again ── createDrafted ──▶ the action, as `createAction` would have stored it
  *        └──────────────────┴── dropDraft; dropDrafts at the next start of the server
  *
  * A draft is an action of no account that is paused: whoever looks up the actions of an account does not meet it, and
- * nobody works on it. So there still is no action that has only a part of its set.
+ * nobody works on it. So no action ever has only a part of its set.
  */
 const NOBODY = ''
 
@@ -29,7 +29,7 @@ export const draftAction = write('bulk.draft', function* (args: ActionArgs): Tra
 })
 
 /** Chunks that follow those that a draft has. */
-export interface DraftPart extends SetChunks {
+export interface DraftBatch extends SetChunks {
   readonly actionSeq: number
   /** The number of the first. */
   readonly from: number
@@ -38,7 +38,7 @@ export interface DraftPart extends SetChunks {
 /** Adds chunks to a draft; everybody else's writes go before it. */
 export const addToDraft = write(
   'bulk.addToDraft',
-  function* ({ actionSeq, from, ...set }: DraftPart): Transaction<void> {
+  function* ({ actionSeq, from, ...set }: DraftBatch): Transaction<void> {
     yield* insertChunks(actionSeq, set, from)
   },
   { turn: 'background' },

@@ -9,10 +9,10 @@ import { cancelRunsFor } from '../../workflow/transactions/runs-cancel.js'
 import { deadAmong, removeDeadLetters } from '../../workflow/transactions/runs-dead.js'
 import { dropRemains } from '../../workflow/transactions/runs-remains.js'
 import { type DeadRun, type Revival, revivableAmong, reviving } from '../../workflow/transactions/runs-revive.js'
-import { type ChunkPart, type Decided, type Done, decides } from './bulk-batch.js'
-import { partSeqs } from './bulk-read.js'
+import { type BatchArgs, type Decided, type Done, decides } from './bulk-batch.js'
+import { batchSeqs } from './bulk-read.js'
 
-/** What each kind of bulk action does to the items of a part. The rooms whose items these are say how. */
+/** What each kind of bulk action does to the items of a batch. The rooms whose items these are say how. */
 
 interface Seqs {
   readonly seqs: readonly number[]
@@ -25,7 +25,7 @@ const messageStates = query<Seqs, { seq: number; state: MessageState }>(({ db, p
   db.selectFrom('messages').select(['seq', 'state']).where(d.inNumbers('seq', p.seqs)),
 )
 
-/** Looks up what became of the items that nothing was done to; for most parts these are none. */
+/** Looks up what became of the items that nothing was done to; for most batches these are none. */
 function* otherwise<State extends RunState | MessageState>(
   items: readonly number[],
   succeeded: readonly number[],
@@ -70,73 +70,76 @@ const readMessageStates = (seqs: readonly number[]) => all(messageStates, { seqs
 const gone = (): Decided => 'alreadyFinished'
 
 /**
- * Cancels the runs of a part. A run that has ended in the meantime is told from one that this very transaction
+ * Cancels the runs of a batch. A run that has ended in the meantime is told from one that this very transaction
  * cancelled, so of two actions that hold the same run only one counts it.
  */
-export const cancelRunsPart = decides('bulk.cancelPart', function* (seqs, action, part: ChunkPart): Transaction<Done> {
-  const { cancelled: succeeded, offers } = yield* cancelRunsFor(action.seq, { seqs, at: part.at })
-  return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, afterRun) }
-})
+export const cancelRunsBatch = decides(
+  'bulk.cancelBatch',
+  function* (seqs, action, batch: BatchArgs): Transaction<Done> {
+    const { cancelled: succeeded, offers } = yield* cancelRunsFor(action.seq, { seqs, at: batch.at })
+    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, afterRun) }
+  },
+)
 
-/** Cancels the messages of a part. */
-export const cancelMessagesPart = decides(
-  'bulk.cancelMessagesPart',
-  function* (seqs, _, part: ChunkPart): Transaction<Done> {
-    const { seqs: succeeded, offers } = yield* cancelMessages.body({ seqs, at: part.at })
+/** Cancels the messages of a batch. */
+export const cancelMessagesBatch = decides(
+  'bulk.cancelMessagesBatch',
+  function* (seqs, _, batch: BatchArgs): Transaction<Done> {
+    const { seqs: succeeded, offers } = yield* cancelMessages.body({ seqs, at: batch.at })
     return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readMessageStates, afterMessage) }
   },
 )
 
-/** Deletes the dead runs of a part; they stay in the logs as failed. */
-export const deleteDeadRunsPart = decides('bulk.deleteDeadRunsPart', function* (seqs, action): Transaction<Done> {
+/** Deletes the dead runs of a batch; they stay in the logs as failed. */
+export const deleteDeadRunsBatch = decides('bulk.deleteDeadRunsBatch', function* (seqs, action): Transaction<Done> {
   const succeeded = yield* deadAmong(seqs, action.account_id)
   yield* removeDeadLetters(succeeded)
   yield* dropRemains(succeeded)
   return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
 })
 
-/** Calls the failure functions of the dead runs of a part again, as far as they have failed. */
-export const retryCallbacksPart = decides(
-  'bulk.retryCallbacksPart',
-  function* (seqs, action, part: ChunkPart): Transaction<Done> {
-    const { seqs: succeeded, offers } = yield* retryCallbacks(seqs, { accountId: action.account_id, at: part.at })
+/** Calls the failure functions of the dead runs of a batch again, as far as they have failed. */
+export const retryCallbacksBatch = decides(
+  'bulk.retryCallbacksBatch',
+  function* (seqs, action, batch: BatchArgs): Transaction<Done> {
+    const { seqs: succeeded, offers } = yield* retryCallbacks(seqs, { accountId: action.account_id, at: batch.at })
     return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
   },
 )
 
-/** Deletes the dead letters of a part; the messages stay in the logs as failed. */
-export const deleteDeadLettersPart = decides('bulk.deleteDeadLettersPart', function* (seqs): Transaction<Done> {
+/** Deletes the dead letters of a batch; the messages stay in the logs as failed. */
+export const deleteDeadLettersBatch = decides('bulk.deleteDeadLettersBatch', function* (seqs): Transaction<Done> {
   const succeeded = yield* deleteLetters(seqs)
   return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readMessageStates, gone) }
 })
 
-/** A part of dead letters to send again. */
-export interface RetryPart extends ChunkPart {
-  /** A fresh message id for each item of the part. */
+/** A batch of dead letters to send again. */
+export interface RetryBatch extends BatchArgs {
+  /** A fresh message id for each item of the batch. */
   readonly ids: readonly string[]
   readonly revision: Revision
 }
 
-/** Sends the dead letters of a part again, as new messages. */
-export const retryDeadLettersPart = decides(
-  'bulk.retryDeadLettersPart',
-  function* (seqs, _, part: RetryPart): Transaction<Done> {
-    const { seqs: succeeded, offers } = yield* retryLetters(seqs, part)
+/** Sends the dead letters of a batch again, as new messages. */
+export const retryDeadLettersBatch = decides(
+  'bulk.retryDeadLettersBatch',
+  function* (seqs, _, batch: RetryBatch): Transaction<Done> {
+    const { seqs: succeeded, offers } = yield* retryLetters(seqs, batch)
     return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readMessageStates, gone) }
   },
 )
 
-/** The runs of a part that are dead letters, with what planning their new lives takes. */
-export const revivablePart = read(
-  'bulk.revivablePart',
-  function* (part: ChunkPart & { accountId: string }): Transaction<DeadRun[]> {
-    return yield* revivableAmong(yield* partSeqs(part), part.accountId)
+/** The runs of a batch that are dead letters, with what planning their new lives takes. */
+export const revivableBatch = read(
+  'bulk.revivableBatch',
+  function* (batch: BatchArgs & { accountId: string }): Transaction<DeadRun[]> {
+    return yield* revivableAmong(yield* batchSeqs(batch), batch.accountId)
   },
 )
 
-/** A part of dead runs to take up again. */
-export interface RevivePart extends ChunkPart {
-  /** A new life for each run of `revivablePart`. */
+/** A batch of dead runs to take up again. */
+export interface ReviveBatch extends BatchArgs {
+  /** A new life for each run of `revivableBatch`. */
   readonly revivals: readonly Revival[]
   /** Those that a fence keeps from starting. Absent: none. */
   readonly fenced?: readonly number[]
@@ -144,16 +147,16 @@ export interface RevivePart extends ChunkPart {
   readonly dueAt: number
 }
 
-/** Takes the dead runs of a part up again, as new runs. */
-export const reviveRunsPart = decides(
-  'bulk.reviveRunsPart',
-  function* (seqs, action, part: RevivePart): Transaction<Done> {
+/** Takes the dead runs of a batch up again, as new runs. */
+export const reviveRunsBatch = decides(
+  'bulk.reviveRunsBatch',
+  function* (seqs, action, batch: ReviveBatch): Transaction<Done> {
     const open = new Set(seqs)
-    const revivals = part.revivals.filter((revival) => open.has(revival.seq))
-    const { dueAt, at } = part
-    const { revived, offers } = yield* reviveRuns({ accountId: action.account_id, revivals, dueAt, at })
+    const revivals = batch.revivals.filter((revival) => open.has(revival.seq))
+    const { dueAt, at } = batch
+    const { revived, offers } = yield* reviving({ accountId: action.account_id, revivals, dueAt, at })
     const succeeded = revived.map((run) => run.seq)
-    const fenced = new Set(part.fenced)
+    const fenced = new Set(batch.fenced)
     const others = yield* otherwise(seqs, succeeded, readRunStates, gone)
     return { succeeded, offers, otherwise: (seq) => (fenced.has(seq) ? 'fenced' : others(seq)) }
   },

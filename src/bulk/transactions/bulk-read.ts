@@ -88,10 +88,15 @@ const chunkOf = query<{ actionSeq: number; chunk: number }, { seqs: Uint8Array |
   db.selectFrom('bulk_chunks').select('seqs').where('action_seq', '=', p.actionSeq).where('chunk', '=', p.chunk),
 )
 
-/** The numbers of the items of a part, whatever became of them. */
-export function* partSeqs(part: { actionSeq: number; chunk: number; from: number; to: number }): Transaction<number[]> {
-  const row = yield* first(chunkOf, part)
-  return unpackSeqs(row?.seqs ?? new Uint8Array()).slice(part.from, part.to)
+/** The numbers of the items of a batch, whatever became of them. */
+export function* batchSeqs(batch: {
+  actionSeq: number
+  chunk: number
+  from: number
+  to: number
+}): Transaction<number[]> {
+  const row = yield* first(chunkOf, batch)
+  return unpackSeqs(row?.seqs ?? new Uint8Array()).slice(batch.from, batch.to)
 }
 
 /** What became of one item, and what it is about as far as that is still known. */

@@ -26,7 +26,7 @@ export interface RunFilter {
   readonly createdBefore?: number
 }
 
-/** A packed part of a set. */
+/** A packed chunk of a set. */
 export interface PackedSeqs {
   readonly items: number
   /** See `bulk-pack.ts`. */
@@ -183,8 +183,8 @@ export function ascending(seqs: number[]): number[] {
 export function packChunks(seqs: readonly number[], chunkItems: number): PackedSeqs[] {
   const chunks: PackedSeqs[] = []
   for (let start = 0; start < seqs.length; start += chunkItems) {
-    const part = seqs.slice(start, start + chunkItems)
-    chunks.push({ items: part.length, seqs: packSeqs(part) })
+    const chunk = seqs.slice(start, start + chunkItems)
+    chunks.push({ items: chunk.length, seqs: packSeqs(chunk) })
   }
   return chunks
 }

@@ -1,19 +1,19 @@
 import { expect, it } from 'vitest'
-import { LIMITS, PartSize } from './batch-size.js'
+import { BatchSize, LIMITS } from './batch-size.js'
 
-/** Parts that end one after the other, each so many milliseconds after the one before. */
-function decideEach(size: PartSize, parts: number, elapsedMs: (items: number, part: number) => number): void {
+/** Batches that end one after the other, each so many milliseconds after the one before. */
+function decideEach(size: BatchSize, batches: number, elapsedMs: (items: number, batch: number) => number): void {
   let now = 0
-  for (let part = 0; part < parts; part++) {
+  for (let batch = 0; batch < batches; batch++) {
     const asked = now
-    now += elapsedMs(size.items, part)
+    now += elapsedMs(size.items, batch)
     size.took(size.items, asked, now)
   }
 }
 
-/** The size after so many parts on a machine that takes this long for an item, and for a commit. */
+/** The size after so many batches on a machine that takes this long for an item, and for a commit. */
 function settled(itemMs: number, commitMs: number, limits = LIMITS.sqlite): number {
-  const size = new PartSize(limits)
+  const size = new BatchSize(limits)
   decideEach(size, 50, (items) => commitMs + items * itemMs)
   return size.items
 }
@@ -27,44 +27,44 @@ it('takes as many items as fit into the time that others may wait, within bounds
   expect(settled(0.5, 20)).toBe(smallest)
 })
 
-it('begins with small parts, and soon takes no smaller ones than it has to', () => {
+it('begins with small batches, and soon takes no smaller ones than it has to', () => {
   const { smallest } = LIMITS.sqlite
-  const size = new PartSize(LIMITS.sqlite)
+  const size = new BatchSize(LIMITS.sqlite)
   expect(size.items * 4).toBeLessThan(smallest)
   decideEach(size, 6, (items) => 10 + items * 0.1)
   expect(size.items).toBe(smallest)
 })
 
-it('is not misled by what others do between two parts', () => {
-  const size = new PartSize(LIMITS.sqlite)
-  decideEach(size, 50, (items, part) => 1 + items * 0.005 + (part % 4 === 0 ? 0 : 5))
+it('is not misled by what others do between two batches', () => {
+  const size = new BatchSize(LIMITS.sqlite)
+  decideEach(size, 50, (items, batch) => 1 + items * 0.005 + (batch % 4 === 0 ? 0 : 5))
   expect(size.items).toBeGreaterThan(settled(0.005, 1) - 50)
 })
 
-it('is not misled by parts that share a commit', () => {
-  const size = new PartSize(LIMITS.sqlite)
+it('is not misled by batches that share a commit', () => {
+  const size = new BatchSize(LIMITS.sqlite)
   let now = 0
   for (let commit = 0; commit < 50; commit++) {
     const asked = now
     now += 1 + 3 * size.items * 0.005
-    for (let part = 0; part < 3; part++) size.took(size.items, asked, now + part * 0.1)
+    for (let batch = 0; batch < 3; batch++) size.took(size.items, asked, now + batch * 0.1)
   }
   expect(size.items).toBeGreaterThan(settled(0.005, 0.33) - 100)
   expect(size.items).toBeLessThan(settled(0.005, 0.33) + 100)
 })
 
 it('is not misled by news that come late', () => {
-  const size = new PartSize(LIMITS.sqlite)
-  decideEach(size, 50, (items, part) => 1 + items * 0.005 + (part % 8 === 6 ? 3 : part % 8 === 7 ? -3 : 0))
+  const size = new BatchSize(LIMITS.sqlite)
+  decideEach(size, 50, (items, batch) => 1 + items * 0.005 + (batch % 8 === 6 ? 3 : batch % 8 === 7 ? -3 : 0))
   expect(size.items).toBeLessThan(settled(0.005, 1) + 50)
 })
 
 it('gets smaller on a machine that gets slower', () => {
-  const size = new PartSize(LIMITS.sqlite)
+  const size = new BatchSize(LIMITS.sqlite)
   decideEach(size, 50, (items) => 0.5 + items * 0.003)
   const before = size.items
-  const slower = new PartSize(LIMITS.sqlite)
-  decideEach(slower, 100, (items, part) => 0.5 + items * (part < 50 ? 0.003 : 0.009))
+  const slower = new BatchSize(LIMITS.sqlite)
+  decideEach(slower, 100, (items, batch) => 0.5 + items * (batch < 50 ? 0.003 : 0.009))
   expect(slower.items).toBeLessThan(before / 2)
 })
 
@@ -72,8 +72,8 @@ it('takes longer where nobody waits for it', () => {
   expect(settled(0.05, 1, LIMITS.postgres)).toBeGreaterThan(2 * settled(0.05, 1))
 })
 
-it('does not learn from the small part that a chunk ends with', () => {
-  const size = new PartSize(LIMITS.sqlite)
+it('does not learn from the small batch that a chunk ends with', () => {
+  const size = new BatchSize(LIMITS.sqlite)
   const before = size.items
   size.took(1, 0, 50)
   expect(size.items).toBe(before)

@@ -5,7 +5,7 @@ import type { Store } from '../../store/index.js'
 import { describeOnStore } from '../../store/testing/index.js'
 import type { Starting } from '../../workflow/index.js'
 import type { Target } from '../selector/selector.js'
-import { type House, startHouse } from '../testing/harness.js'
+import { type BulkServer, startBulkServer } from '../testing/harness.js'
 import { Fences, matcherOf } from './fences.js'
 
 const RUNS = '/v2/workflows/runs'
@@ -110,18 +110,18 @@ describe('a fence', () => {
 
 describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
   let store: Store
-  let house: House
+  let server: BulkServer
   let place: Awaited<ReturnType<typeof on.newPlace>>
   beforeAll(async () => {
     place = await on.newPlace()
     store = await openStore(place)
-    house = await startHouse(store)
-    return () => house.stop()
+    server = await startBulkServer(store)
+    return () => server.stop()
   })
   const target = 'http://127.0.0.1:9/nightly'
   const trigger = (label: string) =>
-    house.ask('POST', `/v2/trigger/${target}`, { x: 1 }, { 'upstash-label': label, 'upstash-delay': '1h' })
-  const cancel = (selector: object) => house.ask('DELETE', RUNS, selector)
+    server.ask('POST', `/v2/trigger/${target}`, { x: 1 }, { 'upstash-label': label, 'upstash-delay': '1h' })
+  const cancel = (selector: object) => server.ask('DELETE', RUNS, selector)
 
   it('refuses triggers that match, by every way in, until it is lifted, and survives a restart', async () => {
     expect((await trigger('red')).status).toBe(200)
@@ -133,20 +133,20 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     expect(await trigger('red')).toMatchObject(refused)
     expect((await trigger('blue')).status).toBe(200)
     const items = [{ destination: target, headers: { 'Upstash-Label': 'red' } }]
-    expect(await house.ask('POST', '/v2/batch/trigger', items)).toMatchObject(refused)
+    expect(await server.ask('POST', '/v2/batch/trigger', items)).toMatchObject(refused)
     const headers = { 'upstash-workflow-init': 'true', 'upstash-workflow-runid': 'wfr_x', 'upstash-label': 'red' }
     const item = { destination: target, headers: { ...headers, 'upstash-workflow-url': target }, body: 'x' }
-    expect(await house.ask('POST', '/v2/batch', [item])).toMatchObject(refused)
+    expect(await server.ask('POST', '/v2/batch', [item])).toMatchObject(refused)
     const confirmed = { ...item, headers: { ...item.headers, 'upstash-workflow-trigger-by-sdk': 'true' } }
-    expect(await house.ask('POST', '/v2/batch', [confirmed])).toMatchObject(refused)
-    expect(await house.ask('GET', `${ACTIONS}/${actionId}`)).toMatchObject({ body: { fenceUntil } })
+    expect(await server.ask('POST', '/v2/batch', [confirmed])).toMatchObject(refused)
+    expect(await server.ask('GET', `${ACTIONS}/${actionId}`)).toMatchObject({ body: { fenceUntil } })
 
-    await house.stop()
+    await server.stop()
     await store.close()
     store = await openStore(place)
-    house = await startHouse(store)
+    server = await startBulkServer(store)
     expect(await trigger('red')).toMatchObject(refused)
-    const lifted = await house.ask('DELETE', `${ACTIONS}/${actionId}/fence`)
+    const lifted = await server.ask('DELETE', `${ACTIONS}/${actionId}/fence`)
     expect(lifted.status).toBe(200)
     expect(lifted.body).not.toHaveProperty('fenceUntil')
     expect((await trigger('red')).status).toBe(200)
@@ -155,7 +155,7 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
   })
 
   it('lets a run go on that was there before, when its program confirms it', async () => {
-    const { body } = await house.ask('POST', `/v2/trigger/${target}`, { x: 1 }, { 'upstash-label': 'pink' })
+    const { body } = await server.ask('POST', `/v2/trigger/${target}`, { x: 1 }, { 'upstash-label': 'pink' })
     const { workflowRunId } = body as { workflowRunId: string }
     const fenceUntil = systemClock.now() + HOUR_MS
     expect(await cancel({ label: 'pink', fenceUntil, count: 0 })).toMatchObject({ body: { cancelled: 0 } })
@@ -163,7 +163,7 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
       ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': workflowRunId, 'upstash-label': 'pink' },
       ...{ 'upstash-workflow-trigger-by-sdk': 'true', 'upstash-workflow-url': target },
     }
-    const answer = await house.ask('POST', '/v2/batch', [{ destination: target, headers, body: 'x' }])
+    const answer = await server.ask('POST', '/v2/batch', [{ destination: target, headers, body: 'x' }])
     expect(answer).toMatchObject({ status: 200, body: [{ messageId: expect.any(String) }] })
   })
 
@@ -190,9 +190,9 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     const fenceUntil = systemClock.now() + HOUR_MS
     const answer = await cancel({ label: 'gold', fenceUntil, async: true, ratePerSecond: 1, count: 1 })
     const { actionId } = answer.body as { actionId: string }
-    const paused = await house.ask('POST', `${ACTIONS}/${actionId}/abort`)
+    const paused = await server.ask('POST', `${ACTIONS}/${actionId}/abort`)
     // The only item may have been decided before; then the fence is lifted by hand.
-    if (paused.status === 409) await house.ask('DELETE', `${ACTIONS}/${actionId}/fence`)
+    if (paused.status === 409) await server.ask('DELETE', `${ACTIONS}/${actionId}/fence`)
     expect((await trigger('gold')).status).toBe(200)
   })
 })

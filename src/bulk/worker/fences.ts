@@ -19,7 +19,7 @@ export interface Fence {
 }
 
 /** A fence as it stands. */
-interface Standing {
+interface ActiveFence {
   readonly actionId: string
   readonly until: number
   readonly matches: Matcher
@@ -34,8 +34,8 @@ interface Standing {
  * let pass: a run is either in the set or refused, and none slips through between them.
  */
 export class Fences implements TriggerGate {
-  readonly #byAccount = new Map<string, Map<string, Standing>>()
-  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #byAccount = new Map<string, Map<string, ActiveFence>>()
+  readonly #inFlight = new Set<Promise<unknown>>()
   #open: () => void = () => undefined
   /** Until then triggers wait: listeners serve before the fences of an earlier life have been read. */
   #loading: Promise<void> | undefined = new Promise((resolve) => (this.#open = resolve))
@@ -66,7 +66,7 @@ export class Fences implements TriggerGate {
   }
 
   #raise({ accountId, actionId, until, target }: Fence): void {
-    const fences = this.#byAccount.get(accountId) ?? new Map<string, Standing>()
+    const fences = this.#byAccount.get(accountId) ?? new Map<string, ActiveFence>()
     fences.set(actionId, { actionId, until, matches: matcherOf(target), bytes: bytesOf(target) })
     this.#byAccount.set(accountId, fences)
   }
@@ -80,33 +80,33 @@ export class Fences implements TriggerGate {
 
   /** Resolves when every trigger that was let pass before is in the store, or has failed. */
   async settled(): Promise<void> {
-    await Promise.allSettled(this.#underWay)
+    await Promise.allSettled(this.#inFlight)
   }
 
   async pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made> {
     if (this.#loading) await this.#loading
     for (const run of runs) this.#check(accountId, run, at)
     const passing = work()
-    this.#underWay.add(passing)
+    this.#inFlight.add(passing)
     try {
       return await passing
     } finally {
-      this.#underWay.delete(passing)
+      this.#inFlight.delete(passing)
     }
   }
 
   /** Whether a run may not start now. */
   refuses(accountId: string, run: Starting, at: number): boolean {
-    return this.#against(accountId, run, at) !== undefined
+    return this.#findFence(accountId, run, at) !== undefined
   }
 
   #check(accountId: string, run: Starting, at: number): void {
-    const fence = this.#against(accountId, run, at)
+    const fence = this.#findFence(accountId, run, at)
     if (fence) throw refusal(fence, run)
   }
 
   /** The fence that stands against a run. Those that have run out are taken away on the way. */
-  #against(accountId: string, run: Starting, at: number): Standing | undefined {
+  #findFence(accountId: string, run: Starting, at: number): ActiveFence | undefined {
     for (const fence of this.#byAccount.get(accountId)?.values() ?? []) {
       if (fence.until <= at) this.lift(accountId, fence.actionId)
       else if (fence.matches(run, at)) return fence
@@ -115,7 +115,7 @@ export class Fences implements TriggerGate {
   }
 }
 
-function refusal({ actionId, until }: Standing, { run_id: runId }: Starting): HomeportError {
+function refusal({ actionId, until }: ActiveFence, { run_id: runId }: Starting): HomeportError {
   return new HomeportError('run_fenced', { runId, actionId, until: new Date(until).toISOString() })
 }
 

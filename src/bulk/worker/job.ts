@@ -5,10 +5,10 @@ import * as bulkRead from '../transactions/bulk-read.js'
 /** How many open chunks are looked up at once. */
 const CHUNKS_AHEAD = 64
 /** A limited action works in portions of this time. */
-const PORTIONS_A_SECOND = 10
+const BATCHES_PER_SECOND = 10
 
 /** Items of one chunk that are worked on together. */
-export interface Part {
+export interface Batch {
   readonly chunk: number
   readonly from: number
   readonly to: number
@@ -20,12 +20,12 @@ export interface Waiter {
   readonly reject: (error: Error) => void
 }
 
-/** A running action as the worker holds it: which parts come next, when they may, and who waits for its end. */
+/** A running action as the worker holds it: which batches come next, when they may, and who waits for its end. */
 export class Job {
   readonly #store: Store
   #action: bulkAction.BulkActionRow
-  #parts: Part[] = []
-  #underWay = 0
+  #batches: Batch[] = []
+  #inFlight = 0
   #nextChunk = 0
   #waiters: Waiter[] = []
   #readyAt = 0
@@ -47,57 +47,57 @@ export class Job {
     if (isNewer) this.#action = action
   }
 
-  /** When the next part may be worked on, Unix milliseconds: an action may have a limit of items a second. */
+  /** When the next batch may be worked on, Unix milliseconds: an action may have a limit of items a second. */
   get readyAt(): number {
     return this.#readyAt
   }
 
-  /** How many parts have been begun and not ended. */
-  get underWay(): number {
-    return this.#underWay
+  /** How many batches have been begun and not ended. */
+  get inFlight(): number {
+    return this.#inFlight
   }
 
-  /** A part is worked on: the next one waits for as long as the limit allots to the items of this one. */
-  begun(part: Part, now: number): void {
-    this.#underWay++
+  /** A batch is worked on: the next one waits for as long as the limit allots to the items of this one. */
+  begun(batch: Batch, now: number): void {
+    this.#inFlight++
     const { rate_per_second: rate } = this.#action
-    if (rate !== null) this.#readyAt = Math.max(this.#readyAt, now) + ((part.to - part.from) * 1_000) / rate
+    if (rate !== null) this.#readyAt = Math.max(this.#readyAt, now) + ((batch.to - batch.from) * 1_000) / rate
   }
 
-  /** A part that had been begun is decided, or was put back. */
+  /** A batch that had been begun is decided, or was put back. */
   over(): void {
-    this.#underWay--
+    this.#inFlight--
   }
 
   /**
-   * The next part, of at most that many items; `undefined` when every chunk has been handed out. Chunks are cut into
-   * equal parts: a small rest would cost a commit of its own.
+   * The next batch, of at most that many items; `undefined` when every chunk has been handed out. Chunks are cut into
+   * equal batches: a small rest would cost a commit of its own.
    */
-  async next(most: number): Promise<Part | undefined> {
-    if (this.#parts.length === 0) await this.#lookAhead()
-    const part = this.#parts.shift()
-    if (!part) return undefined
+  async next(most: number): Promise<Batch | undefined> {
+    if (this.#batches.length === 0) await this.#lookAhead()
+    const batch = this.#batches.shift()
+    if (!batch) return undefined
     const { rate_per_second: rate } = this.#action
-    const items = rate === null ? most : Math.min(most, Math.ceil(rate / PORTIONS_A_SECOND))
-    const pieces = Math.ceil((part.to - part.from) / items)
-    if (pieces <= 1) return part
-    const cut = part.from + Math.ceil((part.to - part.from) / pieces)
-    this.putBack({ ...part, from: cut })
-    return { ...part, to: cut }
+    const items = rate === null ? most : Math.min(most, Math.ceil(rate / BATCHES_PER_SECOND))
+    const pieces = Math.ceil((batch.to - batch.from) / items)
+    if (pieces <= 1) return batch
+    const cut = batch.from + Math.ceil((batch.to - batch.from) / pieces)
+    this.putBack({ ...batch, from: cut })
+    return { ...batch, to: cut }
   }
 
   async #lookAhead(): Promise<void> {
     const args = { actionSeq: this.#action.seq, from: this.#nextChunk, limit: CHUNKS_AHEAD }
     const chunks = await this.#store.run(bulkRead.openChunks, args)
     // Behind those that were put back meanwhile.
-    this.#parts.push(...chunks.map(({ chunk, items }) => ({ chunk, from: 0, to: items })))
+    this.#batches.push(...chunks.map(({ chunk, items }) => ({ chunk, from: 0, to: items })))
     const last = chunks.at(-1)
     if (last) this.#nextChunk = last.chunk + 1
   }
 
-  /** Puts parts back in front: they are what comes next. */
-  putBack(...parts: readonly Part[]): void {
-    this.#parts.unshift(...parts)
+  /** Puts batches back in front: they are what comes next. */
+  putBack(...batches: readonly Batch[]): void {
+    this.#batches.unshift(...batches)
   }
 
   /** Resolves with the action when it is no longer running. */

@@ -3,7 +3,7 @@ import { waitFor } from '../../../test/support/wait-for.js'
 import { systemClock } from '../../base/index.js'
 import { type Sink, startSink } from '../../queue/testing/sink.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
-import { type House, startHouse } from '../testing/harness.js'
+import { type BulkServer, startBulkServer } from '../testing/harness.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
 
@@ -14,28 +14,28 @@ interface SeenAction {
 }
 
 describeOnEveryStore('bulk actions of every kind', (openStore) => {
-  let house: House
+  let server: BulkServer
   let sink: Sink
   beforeAll(async () => {
     sink = await startSink()
     sink.answer = ({ target }) => ({ status: target.startsWith('/dead') ? 500 : 200 })
-    house = await startHouse(await openStore())
+    server = await startBulkServer(await openStore())
   })
   afterAll(async () => {
-    await house.stop()
+    await server.stop()
     await sink.close()
   })
   const list = async <Entry>(path: string, member: string): Promise<Entry[]> =>
-    ((await house.ask('GET', path)).body as Record<string, Entry[]>)[member] ?? []
+    ((await server.ask('GET', path)).body as Record<string, Entry[]>)[member] ?? []
   const start = (kind: string, selector: object, headers = {}) =>
-    house.ask('POST', ACTIONS, { kind, selector, reason: 'a test' }, headers)
+    server.ask('POST', ACTIONS, { kind, selector, reason: 'a test' }, headers)
   const finished = async (kind: string, selector: object, headers = {}): Promise<SeenAction> => {
     const answer = await start(kind, selector, headers)
     expect(answer.status).toBe(202)
     const { actionId } = answer.body as SeenAction
     return waitFor(
       async () => {
-        const { body } = await house.ask('GET', `${ACTIONS}/${actionId}`)
+        const { body } = await server.ask('GET', `${ACTIONS}/${actionId}`)
         return (body as { state: string }).state === 'finished' && (body as SeenAction)
       },
       { what: `${kind} to finish` },
@@ -48,7 +48,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
   const failRuns = async (count: number, label: string, more: Readonly<Record<string, string>> = {}) => {
     const headers = { 'Upstash-Label': label, 'Upstash-Retries': '0', ...more }
     const items = Array.from({ length: count }, () => ({ destination: `${sink.url}/dead`, headers }))
-    expect((await house.ask('POST', '/v2/batch/trigger', items)).status).toBe(201)
+    expect((await server.ask('POST', '/v2/batch/trigger', items)).status).toBe(201)
     return waitFor(
       async () => {
         const found = await deadRuns(label)
@@ -60,7 +60,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
   const failMessages = async (count: number, label: string) => {
     const headers = { 'upstash-label': label, 'upstash-retries': '0' }
     const items = Array.from({ length: count }, () => ({ destination: `${sink.url}/dead`, headers, body: 'x' }))
-    expect((await house.ask('POST', '/v2/batch', items)).status).toBe(200)
+    expect((await server.ask('POST', '/v2/batch', items)).status).toBe(200)
     return waitFor(
       async () => {
         const found = await deadLetters(label)
@@ -73,7 +73,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
   it('cancels messages', async () => {
     const headers = { 'upstash-label': 'late', 'upstash-delay': '1h' }
     const items = Array.from({ length: 1_100 }, () => ({ destination: `${sink.url}/x`, headers, body: 'x' }))
-    const published = (await house.ask('POST', '/v2/batch', items)).body as { messageId: string }[]
+    const published = (await server.ask('POST', '/v2/batch', items)).body as { messageId: string }[]
     const ids = published.slice(0, 2).map(({ messageId }) => messageId)
     const named = await finished('cancelMessages', { messageIds: [...ids, 'msg_nobody'] })
     expect(named).toMatchObject({ matched: 3, outcomes: { cancelled: 2, alreadyFinished: 0, notFound: 1, failed: 0 } })
@@ -81,7 +81,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(rest).toMatchObject({ kind: 'cancelMessages', matched: 1_098, cancelled: 1_098, reason: 'a test' })
     const page = await list<object>(`${ACTIONS}/${actionId}/outcomes?count=1`, 'outcomes')
     expect(page).toEqual([{ messageId: expect.stringMatching(/^msg_/), outcome: 'cancelled' }])
-    expect((await house.ask('GET', `/v2/messages/${ids[0]}`)).status).toBe(404)
+    expect((await server.ask('GET', `/v2/messages/${ids[0]}`)).status).toBe(404)
     expect(await finished('cancelMessages', { messageIds: ids })).toMatchObject({ outcomes: { alreadyFinished: 2 } })
     expect(await finished('cancelMessages', { messageIds: [] })).toMatchObject({ matched: 0 })
   })
@@ -89,8 +89,8 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
   it('cancels very many messages as an action, and few without one', async () => {
     const headers = { 'upstash-label': 'many', 'upstash-delay': '1h' }
     const items = Array.from({ length: 1_300 }, () => ({ destination: `${sink.url}/x`, headers, body: 'x' }))
-    await house.ask('POST', '/v2/batch', items)
-    const cancel = (query: string) => house.ask('DELETE', `/v2/messages?label=many${query}`)
+    await server.ask('POST', '/v2/batch', items)
+    const cancel = (query: string) => server.ask('DELETE', `/v2/messages?label=many${query}`)
     const newest = async () => (await list<SeenAction>(`${ACTIONS}?count=1`, 'bulkActions'))[0]
     const before = (await newest())?.actionId
     expect(await cancel('&count=5')).toEqual({ status: 200, body: { cancelled: 5 } })
@@ -144,9 +144,9 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     const ids = [failed[0], well].map((letter) => letter?.dlqId)
     const kind = 'retryFailureCallbacks'
 
-    const look = await house.ask('POST', ACTIONS, { kind, selector: { dlqIds: ids }, dryRun: true })
+    const look = await server.ask('POST', ACTIONS, { kind, selector: { dlqIds: ids }, dryRun: true })
     expect(look.body).toMatchObject({ matched: 1, sample: [failed[0]?.workflowRunId] })
-    const all = await house.ask('POST', ACTIONS, {
+    const all = await server.ask('POST', ACTIONS, {
       kind,
       selector: { label: ['alarmed', 'alarmed-well'] },
       dryRun: true,
@@ -189,12 +189,12 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     const [first] = await failRuns(3, 'fenced')
     await failRuns(1, 'free')
     const fence = { label: 'fenced', fenceUntil: systemClock.now() + 3_600_000, report: true }
-    const fenced = await house.ask('DELETE', '/v2/workflows/runs', fence)
+    const fenced = await server.ask('DELETE', '/v2/workflows/runs', fence)
     const { actionId } = fenced.body as { actionId: string }
     const delay = { 'upstash-delay': '1h' }
-    const resume = () => house.ask('POST', `/v2/workflows/dlq/resume/${first?.dlqId}`, undefined, delay)
+    const resume = () => server.ask('POST', `/v2/workflows/dlq/resume/${first?.dlqId}`, undefined, delay)
     expect(await resume()).toMatchObject({ status: 409, body: { error: expect.stringContaining(actionId) } })
-    const restartAll = await house.ask('POST', '/v2/workflows/dlq/restart', undefined, delay)
+    const restartAll = await server.ask('POST', '/v2/workflows/dlq/restart', undefined, delay)
     expect(restartAll).toMatchObject({ status: 409 })
     expect(await deadRuns('free')).toHaveLength(1)
 
@@ -204,7 +204,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(outcomes).toHaveLength(3)
     expect(outcomes[0]).toMatchObject({ outcome: 'failed', error: expect.stringContaining('fence') })
     expect(await deadRuns('fenced')).toHaveLength(3)
-    await house.ask('DELETE', `${ACTIONS}/${actionId}/fence`)
+    await server.ask('DELETE', `${ACTIONS}/${actionId}/fence`)
     expect(await finished('restartRuns', { label: 'fenced' }, delay)).toMatchObject({ outcomes: { restarted: 3 } })
     expect(await finished('cancelRuns', { label: ['fenced', 'free'] })).toMatchObject({ matched: 4 })
   })
@@ -222,7 +222,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
 
   it('shows who only looks the first items of any kind, and what they are', async () => {
     const look = async (kind: string, selector: object) => {
-      const { status, body } = await house.ask('POST', ACTIONS, { kind, selector, dryRun: true })
+      const { status, body } = await server.ask('POST', ACTIONS, { kind, selector, dryRun: true })
       expect(status).toBe(200)
       return body as { matched: number; sample: string[]; preview: object[] }
     }
@@ -251,7 +251,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     }
     const headers = { 'upstash-label': 'looked', 'upstash-delay': '1h' }
     const items = Array.from({ length: 25 }, () => ({ destination: `${sink.url}/x`, headers }))
-    const ids = ((await house.ask('POST', '/v2/batch', items)).body as { messageId: string }[]).map(
+    const ids = ((await server.ask('POST', '/v2/batch', items)).body as { messageId: string }[]).map(
       (one) => one.messageId,
     )
     const many = await look('cancelMessages', { label: 'looked' })
@@ -267,7 +267,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
   })
 
   it('takes each of very many ids once, however often it is given', async () => {
-    const published = await house.ask('POST', '/v2/batch', [
+    const published = await server.ask('POST', '/v2/batch', [
       { destination: `${sink.url}/x`, headers: { 'upstash-delay': '1h' } },
     ])
     const [{ messageId } = { messageId: '' }] = published.body as { messageId: string }[]
@@ -279,7 +279,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
 
   it('only looks with dryRun, and refuses what it does not know', async () => {
     await failRuns(1, 'kept')
-    const dryRun = (kind: string, selector: object) => house.ask('POST', ACTIONS, { kind, selector, dryRun: true })
+    const dryRun = (kind: string, selector: object) => server.ask('POST', ACTIONS, { kind, selector, dryRun: true })
     const none = { matched: 0, sample: [], preview: [] }
     expect(await dryRun('cancelRuns', { label: 'kept' })).toEqual({ status: 200, body: none })
     const wrong: [string, object][] = [
@@ -308,7 +308,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     ]
     for (const [kind, selector] of wrong) expect([kind, (await start(kind, selector)).status]).toEqual([kind, 400])
     const fence = { kind: 'resumeRuns', fenceUntil: Date.now() + 60_000 }
-    expect((await house.ask('POST', ACTIONS, fence)).status).toBe(400)
+    expect((await server.ask('POST', ACTIONS, fence)).status).toBe(400)
     expect((await start('retryDeadLetters', {}, { 'upstash-retries': 'many' })).status).toBe(400)
     expect(await deadRuns('kept')).toHaveLength(1)
   })

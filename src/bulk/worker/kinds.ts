@@ -8,7 +8,7 @@ import type * as bulkAction from '../transactions/bulk-action.js'
 import type * as bulkBatch from '../transactions/bulk-batch.js'
 import * as bulkKinds from '../transactions/bulk-kinds.js'
 import type { Fences } from './fences.js'
-import type { Part } from './job.js'
+import type { Batch } from './job.js'
 
 /** What deciding items works with. */
 export interface KindDeps {
@@ -24,8 +24,8 @@ export interface BulkKind {
   readonly of: 'runs' | 'messages'
   /** The outcome of an item that it was done to. */
   readonly done: 'cancelled' | 'resumed' | 'restarted' | 'deleted' | 'retried'
-  /** Decides a part in one transaction and lets the queue know what came of it. */
-  decide(deps: KindDeps, action: bulkAction.BulkActionRow, part: Part): Promise<bulkBatch.DecidedPart>
+  /** Decides a batch in one transaction and lets the queue know what came of it. */
+  decide(deps: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): Promise<bulkBatch.DecidedBatch>
 }
 
 /** All kinds by name. */
@@ -33,8 +33,8 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
   cancelRuns: {
     of: 'runs',
     done: 'cancelled',
-    decide: async (deps, action, part) => {
-      const decided = await deps.store.run(bulkKinds.cancelRunsPart, argsOf(deps, action, part))
+    decide: async (deps, action, batch) => {
+      const decided = await deps.store.run(bulkKinds.cancelRunsBatch, argsOf(deps, action, batch))
       deps.queue.drop({ groupKeys: decided.succeeded })
       return offered(deps, decided)
     },
@@ -42,8 +42,8 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
   cancelMessages: {
     of: 'messages',
     done: 'cancelled',
-    decide: async (deps, action, part) => {
-      const decided = await deps.store.run(bulkKinds.cancelMessagesPart, argsOf(deps, action, part))
+    decide: async (deps, action, batch) => {
+      const decided = await deps.store.run(bulkKinds.cancelMessagesBatch, argsOf(deps, action, batch))
       deps.queue.drop({ seqs: decided.succeeded })
       return offered(deps, decided)
     },
@@ -53,54 +53,54 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
   retryFailureCallbacks: {
     of: 'runs',
     done: 'retried',
-    decide: async (deps, action, part) =>
-      offered(deps, await deps.store.run(bulkKinds.retryCallbacksPart, argsOf(deps, action, part))),
+    decide: async (deps, action, batch) =>
+      offered(deps, await deps.store.run(bulkKinds.retryCallbacksBatch, argsOf(deps, action, batch))),
   },
   deleteDeadRuns: {
     of: 'runs',
     done: 'deleted',
-    decide: (deps, action, part) => deps.store.run(bulkKinds.deleteDeadRunsPart, argsOf(deps, action, part)),
+    decide: (deps, action, batch) => deps.store.run(bulkKinds.deleteDeadRunsBatch, argsOf(deps, action, batch)),
   },
   deleteDeadLetters: {
     of: 'messages',
     done: 'deleted',
-    decide: (deps, action, part) => deps.store.run(bulkKinds.deleteDeadLettersPart, argsOf(deps, action, part)),
+    decide: (deps, action, batch) => deps.store.run(bulkKinds.deleteDeadLettersBatch, argsOf(deps, action, batch)),
   },
   retryDeadLetters: { of: 'messages', done: 'retried', decide: retry },
 }
 
-function argsOf({ clock }: KindDeps, action: bulkAction.BulkActionRow, part: Part): bulkBatch.ChunkPart {
-  return { actionSeq: action.seq, ...part, at: clock.now() }
+function argsOf({ clock }: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): bulkBatch.BatchArgs {
+  return { actionSeq: action.seq, ...batch, at: clock.now() }
 }
 
-function offered({ queue }: KindDeps, decided: bulkBatch.DecidedPart): bulkBatch.DecidedPart {
+function offered({ queue }: KindDeps, decided: bulkBatch.DecidedBatch): bulkBatch.DecidedBatch {
   queue.offer(decided.offers)
   return decided
 }
 
 /** A fence keeps single runs from starting again and not the others. */
 function reviving(kind: RevivalKind): BulkKind['decide'] {
-  return async (deps, action, part) => {
+  return async (deps, action, batch) => {
     const { store, fences } = deps
     const { account_id: accountId } = action
-    const args = argsOf(deps, action, part)
+    const args = argsOf(deps, action, batch)
     // Written by this room when it stored the action.
     const overrides = JSON.parse(action.settings ?? '') as Overrides
-    const dead = await store.run(bulkKinds.revivablePart, { ...args, accountId })
+    const dead = await store.run(bulkKinds.revivableBatch, { ...args, accountId })
     const all = dead.map((run) => revivalOf(kind, run, overrides, args.at))
     const revivals = all.filter(({ run }) => !fences.refuses(accountId, run, args.at))
     const fenced = all.filter((revival) => !revivals.includes(revival)).map(({ seq }) => seq)
     const { dueAt } = overrides
     const starting = revivals.map(({ run }) => run)
-    const revive = () => store.run(bulkKinds.reviveRunsPart, { ...args, revivals, fenced, dueAt })
+    const revive = () => store.run(bulkKinds.reviveRunsBatch, { ...args, revivals, fenced, dueAt })
     return offered(deps, await fences.pass(accountId, starting, args.at, revive))
   }
 }
 
-async function retry(deps: KindDeps, action: bulkAction.BulkActionRow, part: Part): Promise<bulkBatch.DecidedPart> {
-  const args = argsOf(deps, action, part)
+async function retry(deps: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): Promise<bulkBatch.DecidedBatch> {
+  const args = argsOf(deps, action, batch)
   // Written by this room when it stored the action.
   const revision = JSON.parse(action.settings ?? '') as messagesDead.Revision
-  const ids = Array.from({ length: part.to - part.from }, () => newId('msg_', args.at))
-  return offered(deps, await deps.store.run(bulkKinds.retryDeadLettersPart, { ...args, ids, revision }))
+  const ids = Array.from({ length: batch.to - batch.from }, () => newId('msg_', args.at))
+  return offered(deps, await deps.store.run(bulkKinds.retryDeadLettersBatch, { ...args, ids, revision }))
 }

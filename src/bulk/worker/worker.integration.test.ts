@@ -6,7 +6,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { describeOnEveryStore, describeOnStore } from '../../store/testing/index.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { CHUNK_ITEMS } from '../selector/fixed-set.js'
-import { fixSet } from '../selector/select-runs.js'
+import { selectRuns } from '../selector/select-runs.js'
 import { gatedStore, startBulk } from '../testing/harness.js'
 import { countEnded, startRuns, statesOf } from '../testing/runs.js'
 import * as bulkAction from '../transactions/bulk-action.js'
@@ -85,13 +85,13 @@ describeOnEveryStore('the bulk worker', (openStore, on) => {
   it('finishes at the next start what was stored and not worked on', async () => {
     const place = await on.newPlace()
     const first = await openStore(place)
-    const hold = holding('bulk.cancelPart')
+    const hold = holding('bulk.cancelBatch')
     const before = await startBulk(gatedStore(first, hold.gate))
     const ids = await startRuns(first, 'acc', 2 * CHUNK_ITEMS + 1)
     const answer = await before.ask('acc', 'DELETE', RUNS, { async: true })
     await hold.arrived
     const { actionId } = answer.body as { actionId: string }
-    // The life of the first service ends here as far as the store can see: one part is under way and never commits.
+    // The life of the first service ends here as far as the store can see: one batch is under way and never commits.
     await first.close()
     hold.open()
     const second = await openStore(place)
@@ -114,10 +114,10 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
   it('lets actions take turns: a small one is done before a large one that came first', async () => {
     const real = await openStore()
     const order: number[] = []
-    const hold = holding('bulk.cancelPart')
+    const hold = holding('bulk.cancelBatch')
     const store = gatedStore(real, async (name, args) => {
       await hold.gate(name)
-      if (name === 'bulk.cancelPart') order.push((args as { actionSeq: number }).actionSeq)
+      if (name === 'bulk.cancelBatch') order.push((args as { actionSeq: number }).actionSeq)
     })
     const service = await startBulk(store)
     await startRuns(real, 'large', 5 * CHUNK_ITEMS)
@@ -135,7 +135,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
 
   it('goes on when the caller has gone', async () => {
     const real = await openStore()
-    const hold = holding('bulk.cancelPart')
+    const hold = holding('bulk.cancelBatch')
     const service = await startBulk(gatedStore(real, hold.gate))
     const ids = await startRuns(real, 'acc', 3)
     const gone = new AbortController()
@@ -157,7 +157,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     const store = gatedStore(real, (name, args) => {
       const { chunk, from, to } = args as { chunk: number; from: number; to: number }
       const start = chunk * CHUNK_ITEMS
-      if (name === 'bulk.cancelPart' && start + from <= poisoned && poisoned < start + to) throw new Error('poisoned')
+      if (name === 'bulk.cancelBatch' && start + from <= poisoned && poisoned < start + to) throw new Error('poisoned')
     })
     const service = await startBulk(store)
     const ids = await startRuns(real, 'acc', 2_500)
@@ -176,7 +176,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     const clock = new ManualClock(Date.now())
     let full = true
     const store = gatedStore(real, (name) => {
-      if (full && name === 'bulk.cancelPart') throw new HomeportError('store_full', {})
+      if (full && name === 'bulk.cancelBatch') throw new HomeportError('store_full', {})
     })
     const service = await startBulk(store, clock)
     const ids = await startRuns(real, 'acc', 3)
@@ -194,7 +194,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
 
   it('answers 503 to who waits when the server stops, and takes no new work then', async () => {
     const real = await openStore()
-    const hold = holding('bulk.cancelPart')
+    const hold = holding('bulk.cancelBatch')
     const service = await startBulk(gatedStore(real, hold.gate))
     await startRuns(real, 'acc', 2 * CHUNK_ITEMS)
     const answer = service.ask('acc', 'DELETE', RUNS)
@@ -221,7 +221,7 @@ describeOnStore('sqlite', 'the bulk worker around its life', (openStore) => {
     const worker = new BulkWorker({ store, queue, fences, clock: new ManualClock(), logger: silentLogger })
     await startRuns(store, 'acc', 5)
     const set = { accountId: 'acc', target: { kind: 'matching', filter: {} }, most: undefined, sample: 0 } as const
-    const { chunks } = await fixSet(store, { ...set, bound: Number.MAX_SAFE_INTEGER })
+    const { chunks } = await selectRuns(store, { ...set, bound: Number.MAX_SAFE_INTEGER })
     const who = { accountId: 'acc', actor: 'a@example.test', source: 'QUEUE_TOKEN', ip: '127.0.0.1' }
     const wanted = { kind: 'cancelRuns', settings: null, reason: null, ratePerSecond: null, fence: null } as const
     const action = { ...who, ...wanted, actionId: 'bulk_1', selector: '{}', chunks, absent: [], at: 1 }

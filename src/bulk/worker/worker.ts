@@ -6,8 +6,8 @@ import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkBatch from '../transactions/bulk-batch.js'
 import * as bulkDraft from '../transactions/bulk-draft.js'
 import * as bulkRead from '../transactions/bulk-read.js'
-import { LIMITS, type PartLimits, PartSize } from './batch-size.js'
-import { Job, type Part, type Watcher, Watchers } from './job.js'
+import { type BatchLimits, BatchSize, LIMITS } from './batch-size.js'
+import { type Batch, Job, type Watcher, Watchers } from './job.js'
 import { KINDS, type KindDeps } from './kinds.js'
 
 type BulkActionRow = bulkAction.BulkActionRow
@@ -27,7 +27,7 @@ export interface WorkerDeps extends KindDeps {
  *               the store cannot    ▼ │ ▼ │   every job has to wait for its rate
  *                               resting  pacing
  *
- * A new job ends `pacing`; only time ends `resting`. `stop` leads from each of them to `stopped`, forever; a part that
+ * A new job ends `pacing`; only time ends `resting`. `stop` leads from each of them to `stopped`, forever; a batch that
  * is under way is finished before. Jobs that come while it is `new` wait for the start, jobs that come when it is
  * `stopped` for the next life of the server.
  */
@@ -36,7 +36,7 @@ type State =
   | { readonly kind: 'stopped' }
   | { readonly kind: 'idle' }
   | { readonly kind: 'working'; readonly ended: Promise<void> }
-  | { readonly kind: 'resting' | 'pacing'; readonly timer: Timer }
+  | { readonly kind: 'backingOff' | 'throttled'; readonly timer: Timer }
 
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
@@ -44,8 +44,8 @@ const LONGEST_PAUSE_MS = 30_000
 const START_PATIENCE_MS = 30_000
 
 /**
- * Works on the running actions, part by part, each action in its turn: an action over a million runs does not keep one
- * over ten waiting. The next parts are asked for before the last one is decided, so that nothing idles between two; that
+ * Works on the running actions, batch by batch, each action in its turn: an action over a million runs does not keep one
+ * over ten waiting. The next batches are asked for before the last one is decided, so that nothing idles between two; that
  * they wait their turn behind everybody else is up to the store. Nothing is lost when it stops at any point; what is decided is in the store.
  */
 export class BulkWorker implements Service {
@@ -54,9 +54,9 @@ export class BulkWorker implements Service {
   readonly #turns: Job[] = []
   readonly #jobs = new Map<number, Job>()
   readonly #watchers = new Watchers()
-  readonly #limits: PartLimits
-  readonly #size: PartSize
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #limits: BatchLimits
+  readonly #size: BatchSize
+  readonly #inFlight = new Set<Promise<void>>()
   #state: State = { kind: 'new' }
   /** What was drafted earlier was drafted in an earlier life of the server. */
   readonly #madeAt: number
@@ -66,7 +66,7 @@ export class BulkWorker implements Service {
     this.#deps = deps
     this.#madeAt = deps.clock.now()
     this.#limits = LIMITS[deps.store.describe().kind]
-    this.#size = new PartSize(this.#limits)
+    this.#size = new BatchSize(this.#limits)
   }
 
   /** Takes up every action that an earlier life has left running, and gives up those that it could not store. */
@@ -98,13 +98,13 @@ export class BulkWorker implements Service {
     }
   }
 
-  /** Lets the parts that are under way end. Callers who wait for an action are told that it goes on at the next start. */
+  /** Lets the batches that are under way end. Callers who wait for an action are told that it goes on at the next start. */
   async stop(): Promise<void> {
     const before = this.#state
     this.#state = { kind: 'stopped' }
-    if (before.kind === 'resting' || before.kind === 'pacing') before.timer.cancel()
+    if (before.kind === 'backingOff' || before.kind === 'throttled') before.timer.cancel()
     if (before.kind === 'working') await before.ended
-    await Promise.all(this.#underWay)
+    await Promise.all(this.#inFlight)
     for (const job of this.#jobs.values()) this.#interrupt(job, 'The server is stopping.')
     this.#jobs.clear()
     this.#turns.length = 0
@@ -164,7 +164,7 @@ export class BulkWorker implements Service {
   }
 
   #wake(): void {
-    if (this.#state.kind === 'pacing') {
+    if (this.#state.kind === 'throttled') {
       this.#state.timer.cancel()
       this.#state = { kind: 'idle' }
     }
@@ -175,9 +175,9 @@ export class BulkWorker implements Service {
     // The first turn comes after the state that belongs to it has been set.
     await Promise.resolve()
     while (this.#state.kind === 'working') {
-      const job = this.#underWay.size < this.#limits.ahead ? this.#takeTurn() : undefined
+      const job = this.#inFlight.size < this.#limits.ahead ? this.#takeTurn() : undefined
       if (job) await this.#turn(job)
-      else if (this.#underWay.size > 0) await Promise.race(this.#underWay)
+      else if (this.#inFlight.size > 0) await Promise.race(this.#inFlight)
       else this.#waitForTurn()
     }
   }
@@ -197,42 +197,42 @@ export class BulkWorker implements Service {
     const { clock } = this.#deps
     const readyAt = Math.min(...this.#turns.map((job) => job.readyAt))
     const timer = clock.after(Math.ceil(readyAt - clock.now()), () => this.#resume())
-    this.#state = { kind: 'pacing', timer }
+    this.#state = { kind: 'throttled', timer }
   }
 
-  /** Looks up the next part of a job and begins it. */
+  /** Looks up the next batch of a job and begins it. */
   async #turn(job: Job): Promise<void> {
     try {
-      const part = await job.next(this.#size.items)
-      if (part) this.#beginOrKeep(job, part)
+      const batch = await job.next(this.#size.items)
+      if (batch) this.#beginOrKeep(job, batch)
       else this.#exhausted(job)
     } catch (error) {
       this.#queueAgain(job)
-      this.#rest(error)
+      this.#backOff(error)
     }
   }
 
-  /** While the part was looked up, the worker may have come to rest, or the action to its end. */
-  #beginOrKeep(job: Job, part: Part): void {
-    if (this.#state.kind === 'working' && this.#isGoing(job)) this.#begin(job, part)
-    else job.putBack(part)
+  /** While the batch was looked up, the worker may have come to rest, or the action to its end. */
+  #beginOrKeep(job: Job, batch: Batch): void {
+    if (this.#state.kind === 'working' && this.#isGoing(job)) this.#begin(job, batch)
+    else job.putBack(batch)
     this.#queueAgain(job)
   }
 
-  /** A job whose last parts are under way has no further turn, unless one of them is put back. */
+  /** A job whose last batches are under way has no further turn, unless one of them is put back. */
   #exhausted(job: Job): void {
-    if (job.underWay > 0 || !this.#isGoing(job)) return
-    throw new Error(`bulk action ${job.action.action_id} is running and has no part left`)
+    if (job.inFlight > 0 || !this.#isGoing(job)) return
+    throw new Error(`bulk action ${job.action.action_id} is running and has no batch left`)
   }
 
   #isGoing(job: Job): boolean {
     return this.#jobs.get(job.action.seq) === job
   }
 
-  #begin(job: Job, part: Part): void {
-    job.begun(part, this.#deps.clock.now())
-    const over: Promise<void> = this.#carryOut(job, part).finally(() => this.#underWay.delete(over))
-    this.#underWay.add(over)
+  #begin(job: Job, batch: Batch): void {
+    job.begun(batch, this.#deps.clock.now())
+    const over: Promise<void> = this.#carryOut(job, batch).finally(() => this.#inFlight.delete(over))
+    this.#inFlight.add(over)
   }
 
   /** Unless it has ended, or waits for its turn already. */
@@ -240,75 +240,75 @@ export class BulkWorker implements Service {
     if (this.#isGoing(job) && !this.#turns.includes(job)) this.#turns.push(job)
   }
 
-  async #carryOut(job: Job, part: Part): Promise<void> {
+  async #carryOut(job: Job, batch: Batch): Promise<void> {
     try {
-      const action = await this.#workOn(job, part)
+      const action = await this.#workOn(job, batch)
       this.#pauseMs = FIRST_PAUSE_MS
       job.over()
       this.#see(job, action)
     } catch (error) {
       job.over()
-      job.putBack(part)
+      job.putBack(batch)
       this.#queueAgain(job)
-      this.#rest(error)
+      this.#backOff(error)
     }
   }
 
-  /** Takes notice of where a part has left its action. The end is told once nothing of it is under way any more. */
+  /** Takes notice of where a batch has left its action. The end is told once nothing of it is under way any more. */
   #see(job: Job, action: BulkActionRow | undefined): void {
     if (action) job.saw(action)
     if (job.action.state === 'running') this.#queueAgain(job)
-    else if (job.underWay === 0 && this.#isGoing(job)) this.#end(job.action)
+    else if (job.inFlight === 0 && this.#isGoing(job)) this.#end(job.action)
     if (action) this.#watchers.tell(action)
   }
 
-  /** What has become of the action; `undefined` when the part was only made smaller. */
-  async #workOn(job: Job, part: Part): Promise<BulkActionRow | undefined> {
+  /** What has become of the action; `undefined` when the batch was only made smaller. */
+  async #workOn(job: Job, batch: Batch): Promise<BulkActionRow | undefined> {
     try {
-      return await this.#decide(job, part)
+      return await this.#decide(job, batch)
     } catch (error) {
-      if (isFaultOfPart(error)) return await this.#isolate(job, part, error)
+      if (isFaultOfBatch(error)) return await this.#isolate(job, batch, error)
       throw error
     }
   }
 
-  async #decide(job: Job, part: Part): Promise<BulkActionRow> {
+  async #decide(job: Job, batch: Batch): Promise<BulkActionRow> {
     const asked = performance.now()
-    const { action } = await KINDS[job.action.kind].decide(this.#deps, job.action, part)
-    this.#size.took(part.to - part.from, asked, performance.now())
+    const { action } = await KINDS[job.action.kind].decide(this.#deps, job.action, batch)
+    this.#size.took(batch.to - batch.from, asked, performance.now())
     return action
   }
 
-  /** One item that cannot be decided must not keep the others: the part is halved until it stands alone. */
-  async #isolate(job: Job, part: Part, error: unknown): Promise<BulkActionRow | undefined> {
+  /** One item that cannot be decided must not keep the others: the batch is halved until it stands alone. */
+  async #isolate(job: Job, batch: Batch, error: unknown): Promise<BulkActionRow | undefined> {
     const { store, clock, logger } = this.#deps
-    if (part.to - part.from > 1) {
-      const middle = Math.floor((part.from + part.to) / 2)
-      job.putBack({ ...part, to: middle }, { ...part, from: middle })
+    if (batch.to - batch.from > 1) {
+      const middle = Math.floor((batch.from + batch.to) / 2)
+      job.putBack({ ...batch, to: middle }, { ...batch, from: middle })
       return undefined
     }
     const { seq: actionSeq, action_id: actionId } = job.action
-    logger.error({ actionId, ...part, error }, 'an item of a bulk action could not be worked on')
-    return (await store.run(bulkBatch.failPart, { actionSeq, ...part, at: clock.now() })).action
+    logger.error({ actionId, ...batch, error }, 'an item of a bulk action could not be worked on')
+    return (await store.run(bulkBatch.failBatch, { actionSeq, ...batch, at: clock.now() })).action
   }
 
   /** The store cannot: whoever waits is told, and all actions go on after a pause. */
-  #rest(error: unknown): void {
+  #backOff(error: unknown): void {
     const { clock, logger } = this.#deps
     const reason = error instanceof HomeportError ? error.message : 'The server has met a fault.'
     logger.warn({ error, pauseMs: this.#pauseMs }, 'bulk actions pause')
     for (const job of this.#jobs.values()) this.#interrupt(job, reason)
-    // Another part may have met the same before, or the worker has been stopped.
+    // Another batch may have met the same before, or the worker has been stopped.
     if (this.#state.kind !== 'working') return
     const timer = clock.after(this.#pauseMs, () => this.#resume())
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS)
-    this.#state = { kind: 'resting', timer }
+    this.#state = { kind: 'backingOff', timer }
   }
 
   #resume(): void {
     switch (this.#state.kind) {
-      case 'resting':
-      case 'pacing':
+      case 'backingOff':
+      case 'throttled':
         this.#state = { kind: 'idle' }
         this.#wake()
         return
@@ -328,7 +328,7 @@ export class BulkWorker implements Service {
   }
 }
 
-/** Errors of the catalogue tell of the store as a whole, but for damage; anything else comes from what the part holds. */
-function isFaultOfPart(error: unknown): boolean {
+/** Errors of the catalogue tell of the store as a whole, but for damage; anything else comes from what the batch holds. */
+function isFaultOfBatch(error: unknown): boolean {
   return !(error instanceof HomeportError) || isError(error, 'store_damaged')
 }

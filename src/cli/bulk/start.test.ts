@@ -1,6 +1,6 @@
 import { beforeAll, expect, it, vi } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { type House, startHouse } from '../../bulk/testing/harness.js'
+import { type BulkServer, startBulkServer } from '../../bulk/testing/harness.js'
 import { startRuns } from '../../bulk/testing/runs.js'
 import { BULK_KINDS } from '../../contract/bulk/actions.js'
 import type { Store } from '../../store/index.js'
@@ -16,18 +16,18 @@ async function run(...args: string[]) {
 
 describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
   let store: Store
-  let house: House
+  let server: BulkServer
   beforeAll(async () => {
     store = await openStore()
-    house = await startHouse(store)
+    server = await startBulkServer(store)
     vi.stubEnv('HOMEPORT_API_URL', 'http://127.0.0.1:9')
     vi.stubEnv('HOMEPORT_EMAIL', 'a@example.test')
     vi.stubEnv('HOMEPORT_API_KEY', 'not used')
-    vi.stubEnv('QSTASH_URL', house.url)
-    vi.stubEnv('QSTASH_TOKEN', house.token)
+    vi.stubEnv('QSTASH_URL', server.url)
+    vi.stubEnv('QSTASH_TOKEN', server.token)
     return async () => {
       vi.unstubAllEnvs()
-      await house.stop()
+      await server.stop()
     }
   })
 
@@ -44,7 +44,7 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     expect(selector).toMatchObject({ code: 0, out: 'finished: 2 runs, 2 cancelled\n' })
 
     for (let made = 0; made < 3; made++) {
-      await house.ask(
+      await server.ask(
         'POST',
         '/v2/publish/http://127.0.0.1:9/x',
         {},
@@ -74,8 +74,8 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     'sends dead letters again with other settings: %s',
     async (command) => {
       const published = { 'upstash-retries': '0', 'upstash-label': 'dead' }
-      await house.ask('POST', '/v2/publish/http://127.0.0.1:9/x', {}, published)
-      const messages = async (path: string) => (await house.ask('GET', path)).body as Record<string, object[]>
+      await server.ask('POST', '/v2/publish/http://127.0.0.1:9/x', {}, published)
+      const messages = async (path: string) => (await server.ask('GET', path)).body as Record<string, object[]>
       await waitFor(async () => (await messages('/v2/dlq?label=dead')).messages?.length === 1, {
         what: 'a dead letter',
       })
@@ -83,19 +83,19 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
       expect(await run(...command.split(' '), ...settings)).toMatchObject({ code: 0 })
       const { events } = await messages('/v2/events?label=dead&state=CREATED&count=1')
       expect(events).toMatchObject([{ maxRetries: 7, retryDelayExpression: '1000' }])
-      const cancelled = await house.ask('DELETE', '/v2/messages?label=dead')
+      const cancelled = await server.ask('DELETE', '/v2/messages?label=dead')
       expect(cancelled.body).toEqual({ cancelled: 1 })
     },
   )
 
   it('calls the failure functions of failed runs again, by their ids and by filters', async () => {
     const published = { 'upstash-retries': '0', 'upstash-label': 'unheard' }
-    const trigger = () => house.ask('POST', '/v2/trigger/http://127.0.0.1:9/x', {}, published)
+    const trigger = () => server.ask('POST', '/v2/trigger/http://127.0.0.1:9/x', {}, published)
     const { workflowRunId } = (await trigger()).body as { workflowRunId: string }
     await trigger()
     const path = '/v2/workflows/dlq?label=unheard&failureFunctionState=CALLBACK_FAIL'
     const allFailed = () =>
-      waitFor(async () => ((await house.ask('GET', path)).body as { messages: object[] }).messages.length === 2, {
+      waitFor(async () => ((await server.ask('GET', path)).body as { messages: object[] }).messages.length === 2, {
         what: 'both failure functions to fail',
       })
     await allFailed()

@@ -122,7 +122,7 @@ describeOnEveryStore('failed attempts of finished deliveries', (openStore) => {
       chunks: bulkSelect.packChunks(bulkSelect.ascending(named), 10),
     })
     const part = { actionSeq: action.seq, chunk: 0, from: 0, to: 3, at: AT }
-    expect((await store.run(bulkKinds.cancelRunsPart, part)).action.succeeded).toBe(3)
+    expect((await store.run(bulkKinds.cancelRunsBatch, part)).action.succeeded).toBe(3)
 
     const keptOf = async (runId: string) => {
       const page = { accountId, filter: { runIds: [runId] }, before: Number.MAX_SAFE_INTEGER, limit: 1 }

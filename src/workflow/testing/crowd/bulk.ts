@@ -114,23 +114,23 @@ export class CrowdBulk {
     return row.state
   }
 
-  #doIt(action: Action, part: bulkBatch.ChunkPart): Promise<bulkBatch.DecidedPart> {
+  #doIt(action: Action, part: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
     const { store } = this.#deps
     switch (action.kind) {
       case 'cancelRuns':
-        return store.run(bulkKinds.cancelRunsPart, part)
+        return store.run(bulkKinds.cancelRunsBatch, part)
       case 'deleteDeadRuns':
-        return store.run(bulkKinds.deleteDeadRunsPart, part)
+        return store.run(bulkKinds.deleteDeadRunsBatch, part)
       case 'retryFailureCallbacks':
-        return store.run(bulkKinds.retryCallbacksPart, part)
+        return store.run(bulkKinds.retryCallbacksBatch, part)
       case 'resumeRuns':
         return this.#revive('resume', part)
       case 'restartRuns':
         return this.#revive('restart', part)
       case 'cancelMessages':
-        return store.run(bulkKinds.cancelMessagesPart, part)
+        return store.run(bulkKinds.cancelMessagesBatch, part)
       case 'deleteDeadLetters':
-        return store.run(bulkKinds.deleteDeadLettersPart, part)
+        return store.run(bulkKinds.deleteDeadLettersBatch, part)
       case 'retryDeadLetters':
         return this.#retry(part)
     }
@@ -149,12 +149,12 @@ export class CrowdBulk {
     listeners[kind]?.(seqs)
   }
 
-  async #revive(kind: RevivalKind, part: bulkBatch.ChunkPart): Promise<bulkBatch.DecidedPart> {
+  async #revive(kind: RevivalKind, part: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
     const { store, accountId, revived } = this.#deps
-    const dead = await store.run(bulkKinds.revivablePart, { ...part, accountId })
+    const dead = await store.run(bulkKinds.revivableBatch, { ...part, accountId })
     const overrides = { revision: { config: {}, headers: {} }, dueAt: part.at }
     const revivals = dead.map((run) => revivalOf(kind, run, overrides, part.at))
-    const decided = await store.run(bulkKinds.reviveRunsPart, { ...part, revivals, dueAt: part.at })
+    const decided = await store.run(bulkKinds.reviveRunsBatch, { ...part, revivals, dueAt: part.at })
     const lives = new Set((await runsOf(store, accountId)).map(({ run_id }) => run_id))
     for (const revival of revivals) {
       const before = dead.find(({ seq }) => seq === revival.seq)
@@ -165,10 +165,10 @@ export class CrowdBulk {
     return decided
   }
 
-  #retry(part: bulkBatch.ChunkPart): Promise<bulkBatch.DecidedPart> {
+  #retry(part: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
     const ids = Array.from({ length: part.to }, () => newId('msg_', part.at))
     const revision = { nextAt: part.at, maxRetries: undefined, config: '{}', flowKey: undefined, labels: undefined }
-    return this.#deps.store.run(bulkKinds.retryDeadLettersPart, { ...part, ids, revision })
+    return this.#deps.store.run(bulkKinds.retryDeadLettersBatch, { ...part, ids, revision })
   }
 
   /** After a restart the server continues the running actions, chunk by chunk. */

@@ -184,7 +184,7 @@ export class BulkActions {
   }
 
   /** What a fence refuses is counted as failed, once, and stays where it is. */
-  #checkFenced(action: Action, row: bulkBatch.DecidedPart['action'], expected: number): void {
+  #checkFenced(action: Action, row: bulkBatch.DecidedBatch['action'], expected: number): void {
     const refused = row.failed - action.fenced
     if (refused !== expected) {
       throw new Error(`a batch of ${action.actionId} (${action.kind}) refused ${refused} instead of ${expected}`)
@@ -201,16 +201,16 @@ export class BulkActions {
     }
   }
 
-  #run(action: Action, part: Part): Promise<bulkBatch.DecidedPart> {
+  #run(action: Action, part: Part): Promise<bulkBatch.DecidedBatch> {
     const { store } = this.#world
     const args = { actionSeq: action.seq, ...part, at: this.#world.now() }
     switch (action.kind) {
       case 'cancelRuns':
-        return store.run(bulkKinds.cancelRunsPart, args)
+        return store.run(bulkKinds.cancelRunsBatch, args)
       case 'deleteDeadRuns':
-        return store.run(bulkKinds.deleteDeadRunsPart, args)
+        return store.run(bulkKinds.deleteDeadRunsBatch, args)
       case 'retryFailureCallbacks':
-        return store.run(bulkKinds.retryCallbacksPart, args)
+        return store.run(bulkKinds.retryCallbacksBatch, args)
       case 'resumeRuns':
         return this.#revive('resume', args)
       case 'restartRuns':
@@ -218,13 +218,13 @@ export class BulkActions {
     }
   }
 
-  async #revive(kind: RevivalKind, args: bulkBatch.ChunkPart): Promise<bulkBatch.DecidedPart> {
+  async #revive(kind: RevivalKind, args: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
     const { store, accountId } = this.#world
-    const dead = await store.run(bulkKinds.revivablePart, { ...args, accountId })
+    const dead = await store.run(bulkKinds.revivableBatch, { ...args, accountId })
     const overrides = { revision: { config: {}, headers: {} }, dueAt: args.at }
     const revivals = dead.filter((run) => !isBehindFence(run)).map((run) => revivalOf(kind, run, overrides, args.at))
     const fenced = dead.filter(isBehindFence).map(({ seq }) => seq)
-    const decided = await store.run(bulkKinds.reviveRunsPart, { ...args, revivals, fenced, dueAt: args.at })
+    const decided = await store.run(bulkKinds.reviveRunsBatch, { ...args, revivals, fenced, dueAt: args.at })
     const done = new Set(decided.succeeded)
     for (const revival of revivals.filter(({ seq }) => done.has(seq))) {
       const before = dead.find(({ seq }) => seq === revival.seq)

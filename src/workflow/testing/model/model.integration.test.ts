@@ -135,7 +135,7 @@ const BUGS: Readonly<Record<string, Bug>> = {
   },
   'a bulk cancel counts ended runs': async (store, operation, args) => {
     const result = await store.run(operation, args as never)
-    if (operation.name !== 'bulk.cancelPart') return result
+    if (operation.name !== 'bulk.cancelBatch') return result
     const { action, ...decided } = result as { action: { already_finished: number; succeeded: number } }
     return { ...decided, action: { ...action, succeeded: action.succeeded + action.already_finished } }
   },
@@ -192,9 +192,9 @@ const BUGS: Readonly<Record<string, Bug>> = {
     const { accountId, actionId } = args as { accountId: string; actionId: string }
     return { kind: 'changed', action: await store.run(bulkRead.action, { accountId, actionId }) }
   },
-  'a run that a fence refuses counts as gone from the dead letters': (store, operation, args) =>
-    operation.name === 'bulk.reviveRunsPart' ? store.run(operation, { ...args, fenced: [] } as never) : undefined,
-  'the failed attempts of runs cancelled in bulk are lost': async (store, operation, args) => {
+  'a run that a fence refuses is counted as one that has left the dead letters': (store, operation, args) =>
+    operation.name === 'bulk.reviveRunsBatch' ? store.run(operation, { ...args, fenced: [] } as never) : undefined,
+  'what had failed of runs that a bulk action has cancelled is forgotten': async (store, operation, args) => {
     if (operation.name !== 'runs.logPage') return store.run(operation, args as never)
     const page = (await store.run(operation, args as never)) as runsLogs.RunLogPage
     const cancelled = new Set(page.runs.filter(({ canceled_by }) => canceled_by !== null).map(({ seq }) => seq))
