@@ -1,33 +1,34 @@
 /**
- * Bulk actions: one request does something to any number of runs, messages or dead letters.
+ * Bulk actions: one request acts on any number of runs, messages or dead letters.
  *
- *   selector ── parse, strictly ── fix the set ── store action + set ── batches, one transaction each ── finished
- *                   │                  │                  │                        │
- *                  400            read only,          202 for async,     effects, outcomes, counters;
- *              (nothing is         in pages            and durable       the last one also ends the action
- *                 done)                                from here on      and writes the audit entry
+ * ```
+ *  selector ─▶ parse strictly ─▶ fix the set ─▶ store action + set ─▶ batches, one transaction each ─▶ finished
+ *                   │                 │                 │                       │
+ *              invalid: 400,      read only,        durable; async     effects, outcomes and counters;
+ *             nothing is done      in pages         calls get 202      the last batch ends the action and
+ *                                                                      writes the audit entry
+ * ```
  *
- * - `selector.ts`, `start-routes.ts`: what is asked for. Nothing is ignored and nothing guessed: a misspelt filter must
- *   not turn into "cancel everything".
- * - `freeze.ts`, `freeze-named.ts`, `freeze-messages.ts`: which items that is. The set is fixed once; what comes later
- *   is never touched. `store-set.ts` stores a large one batch by batch.
- * - `worker.ts`: works on it batch by batch, every action in its turn and no faster than its rate, the next batches asked
- *   for while one is decided; the store lets other writers go before each (`turn: 'background'`). `batch-size.ts` keeps
- *   a batch to a few milliseconds. It takes up again what an earlier life of the server left, and isolates an item that
- *   cannot be worked on.
- * - `kinds.ts`: what is done to the items; the rooms whose items these are say how.
- * - `fences.ts`: keeps runs like those that a cancel is about from starting, also again, for a while.
- * - `routes.ts`, `cancel.ts`, `control-routes.ts`, `progress.ts`, `answers.ts`: the wire.
+ * - `selector/`: which items the caller means. The parser ignores and guesses nothing: a misspelled filter must not
+ *   turn into "cancel everything". The set is fixed when the action starts; items created later are never touched.
+ * - `routes/`: the HTTP operations. `creation.ts` stores an action with its set, a large set in several transactions.
+ *   `progress.ts` streams progress as server-sent events.
+ * - `worker/`: `worker.ts` processes running actions batch by batch, in turn and within their rate limits. It requests
+ *   the next batches while one is being decided, and the store lets other writers go first (`turn: 'background'`).
+ *   `batch-size.ts` keeps a batch to a few milliseconds. `kinds.ts` says what an action does to its items. `fences.ts`
+ *   blocks new runs that match a cancel, for a while.
+ * - `transactions/`: `bulk-action.ts` has the transactions of the state machine; `store/schema/bulk.ts` lists the
+ *   states.
  *
- * The states of an action stand in `store/schema/bulk.ts`; the transactions of their arrows in
- * `transactions/bulk-action.ts`.
+ * Guarantees
+ * - A stored action is finished unless somebody aborts it, even if the server is killed or the client disconnects.
+ * - Every item of the set gets exactly one outcome. If several cancels hold the same run, at most one counts it.
+ * - After the answer, nothing of a cancelled run is delivered.
+ * - After the answer to a pause or an abort, the action does nothing more.
  *
- * Promises: an action that was stored is finished unless somebody aborts it, even if the server is killed or the client
- * disconnects; every item of its set gets exactly one outcome; of all actions that hold a run, at most one counts its
- * cancellation; nothing of a cancelled run is delivered after the answer; nothing is done for an action after the answer
- * to its pause or abort. This room never decides what canceling or resuming a run means: that is the workflow room's.
+ * The module does not define what cancelling or resuming a run means; the workflow module does.
  */
-// Tells the logs of runs which cancels are still to come.
+// Registers the lookup of pending cancels with the logs of runs.
 import './transactions/bulk-upcoming.js'
 import type { Service } from '../base/index.js'
 import type { Route } from '../http/index.js'
@@ -39,27 +40,27 @@ import * as bulkRetention from './transactions/bulk-retention.js'
 import { Fences } from './worker/fences.js'
 import { BulkWorker, type WorkerDeps } from './worker/worker.js'
 
-/** What the room needs. */
+/** The collaborators and settings of the module. */
 export interface BulkDeps extends Omit<WorkerDeps, 'fences'> {
-  /** No attempt of a delivery may take longer; bounds the settings of what is sent again. */
+  /** Upper bound of the timeout of a delivery attempt, milliseconds; limits the settings of resent messages. */
   readonly deliveryTimeoutMs: number
-  /** How long ended actions are kept. */
+  /** How long ended actions are kept, milliseconds. */
   readonly retentionMs: number
 }
 
 /**
- * The room: a service and its HTTP operations. It starts after the queue and stops before the listener, whose callers
- * would otherwise be waited for: they are told that their action goes on at the next start.
+ * The service and its HTTP operations. It starts after the queue and stops before the listener: callers that wait for
+ * an action get `bulk_action_interrupted` then, instead of holding up the stop.
  */
 export interface Bulk extends Service {
   routes(): readonly Route[]
-  /** For the workflow room: which runs may start. Triggers that come before `start` wait for it. */
+  /** For the workflow module: decides which runs may start. Triggers that arrive before `start` wait for it. */
   readonly gate: TriggerGate
-  /** For the queue: canceling very many messages is an action too. */
+  /** For the queue, which hands over cancels of very many messages. */
   readonly cancelMessages: LargeCancel
 }
 
-/** Builds the room. */
+/** Builds the module; nothing runs before `start`. */
 export function createBulk(deps: BulkDeps): Bulk {
   const { store, clock, logger } = deps
   const fences = new Fences()
@@ -71,12 +72,12 @@ export function createBulk(deps: BulkDeps): Bulk {
     keepMs: deps.retentionMs,
     sweep: (step) => store.run(bulkRetention.sweepActions, step),
   })
-  const rooms = { ...deps, worker, fences }
-  const routes = bulkRoutes(rooms)
+  const routeDeps = { ...deps, worker, fences }
+  const routes = bulkRoutes(routeDeps)
   return {
     name: 'bulk',
     gate: fences,
-    cancelMessages: (caller, request) => cancelManyMessages(rooms, caller, request),
+    cancelMessages: (caller, request) => cancelManyMessages(routeDeps, caller, request),
     start: async () => {
       await fences.load(store, clock.now())
       await worker.start()

@@ -9,21 +9,21 @@ import * as bulkPack from '../transactions/bulk-pack.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import { KINDS } from '../worker/kinds.js'
 
-/** Stored actions and outcomes in the words of the wire. */
+/** Stored actions and outcomes in wire format. */
 
 type BulkActionRow = bulkActionTransactions.BulkActionRow
 type ItemRow = bulkRead.ItemRow
-/** The answer to a cancel. */
+/** The body that answers a cancel. */
 export type CancelAnswer = Static<(typeof cancelWorkflowRuns)['success']['body']>
 type BulkAction = Static<(typeof getBulkAction)['success']['body']>
 type OutcomeEntry = Static<(typeof listBulkOutcomes)['success']['body']>['outcomes'][number]
 
-/** How many errors an answer spells out. */
+/** Errors that an answer lists. */
 const MAX_ERRORS = 100
-/** How many ids of a list an action shows again. */
-const MOST_IDS_SHOWN = 100
+/** Ids that an action shows of a list. */
+const MAX_IDS_SHOWN = 100
 
-/** The counts by outcome; their sum is the number of decided items. */
+/** Counts by outcome; they add up to the number of decided items. */
 function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
   return {
     [KINDS[row.kind].done]: row.succeeded,
@@ -35,9 +35,9 @@ function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
 }
 
 /**
- * The answer to a finished cancel: exactly `{cancelled}` when nothing went wrong. A run that somebody else had cancelled
- * before is no error: it is what the caller wants, and a repeated request must not complain of its own success. When
- * somebody has aborted the action meanwhile, the answer tells.
+ * The answer to a finished cancel: exactly `{cancelled}` when nothing went wrong. A run that another request cancelled
+ * before is no error: the caller has what it wants, and a retry must not fail because of its own success. An aborted
+ * action says so.
  */
 export async function cancelAnswer(store: Store, row: BulkActionRow, report: boolean): Promise<CancelAnswer> {
   const failed = bulkActionTransactions.missedItems(row)
@@ -65,7 +65,7 @@ async function firstErrors(store: Store, row: BulkActionRow): Promise<NonNullabl
   return items.map((item) => ({ workflowRunId: item.id ?? '', error: errorOf(row, item) ?? '' }))
 }
 
-/** A page of items, full if there are enough; the store hands them out a chunk at a time. */
+/** A page of items, full if there are enough; the store returns at most one chunk at a time. */
 export async function pageOf(
   store: Store,
   row: BulkActionRow,
@@ -85,23 +85,23 @@ export async function pageOf(
 }
 
 /**
- * The selector for the records. Every list in it may be very long, and the record is written anew with each batch that
- * is worked on: of long ones only the beginning is kept, with how many there were. All of them are in the outcomes.
+ * JSON of a selector for the records. The row is rewritten with each batch, so long lists keep only their beginning and
+ * their length; the outcomes have every id.
  */
 export function selectorForRecords(given: object): string {
   const members = Object.entries(given).flatMap(([name, value]): [string, unknown][] => {
     if (!Array.isArray(value)) return [[name, value]]
-    return value.length <= MOST_IDS_SHOWN
+    return value.length <= MAX_IDS_SHOWN
       ? [[name, value]]
       : [
-          [name, value.slice(0, MOST_IDS_SHOWN)],
+          [name, value.slice(0, MAX_IDS_SHOWN)],
           [`${name}Total`, value.length],
         ]
   })
   return JSON.stringify(Object.fromEntries(members))
 }
 
-/** An action with its progress. */
+/** An action with its progress in wire format. */
 export function bulkAction(row: BulkActionRow): BulkAction {
   return {
     actionId: row.action_id,
@@ -123,7 +123,7 @@ export function bulkAction(row: BulkActionRow): BulkAction {
   }
 }
 
-/** One outcome. */
+/** One outcome in wire format. */
 export function outcomeEntry(row: BulkActionRow, item: ItemRow): OutcomeEntry {
   const error = errorOf(row, item)
   return {
@@ -133,14 +133,14 @@ export function outcomeEntry(row: BulkActionRow, item: ItemRow): OutcomeEntry {
   }
 }
 
-/** What names nothing is shown as what it was given for. */
+/** An id that matches nothing is shown as the id type that was asked for. */
 function idMember(row: BulkActionRow, { state }: ItemRow): 'workflowRunId' | 'messageId' | 'dlqId' {
-  if (state === undefined && isOfLetters(row)) return 'dlqId'
+  if (state === undefined && isOfDeadLetters(row)) return 'dlqId'
   return KINDS[row.kind].of === 'runs' ? 'workflowRunId' : 'messageId'
 }
 
-/** Whether its items are chosen among the dead letters. */
-const isOfLetters = ({ kind }: BulkActionRow): boolean => KINDS[kind].done !== 'cancelled'
+/** Whether the items are dead letters. */
+const isOfDeadLetters = ({ kind }: BulkActionRow): boolean => KINDS[kind].done !== 'cancelled'
 
 type WireOutcome = OutcomeEntry['outcome']
 
@@ -163,7 +163,7 @@ function onWire(row: BulkActionRow, outcome: ItemRow['outcome']): WireOutcome {
   }
 }
 
-/** The stored outcomes that the outcomes of the wire stand for. */
+/** The stored outcomes of wire outcomes. */
 export function storedOutcomes(
   row: BulkActionRow,
   wire: readonly WireOutcome[] | undefined,
@@ -178,47 +178,51 @@ function errorOf(row: BulkActionRow, item: ItemRow): string | undefined {
     case 'succeeded':
       return undefined
     case 'alreadyFinished':
-      return finishedInWords(row, item)
+      return finishedError(row, item)
     case 'alreadyCancelled':
-      return `The ${nounOf(row)} had been cancelled before.`
+      return `The ${itemNoun(row)} had been cancelled before.`
     case 'notFound':
-      return `No ${isOfLetters(row) ? 'dead letter' : nounOf(row)} of this account has this id.`
+      return `No ${isOfDeadLetters(row) ? 'dead letter' : itemNoun(row)} of this account has this id.`
     case 'skipped':
-      return `The action was aborted before the turn of this ${nounOf(row)} came.`
+      return `The action was aborted before the turn of this ${itemNoun(row)} came.`
     case 'fenced':
-      return 'The run may not start again now: the fence of a bulk cancel refuses runs like it.'
+      return 'The fence of a bulk cancel blocks this run from starting again.'
     case 'failed':
-      return `The ${nounOf(row)} could not be ${KINDS[row.kind].done} because of a fault on our side. Repeat the request; the server's log has the details.`
+      return `The ${itemNoun(row)} could not be ${KINDS[row.kind].done} because of a fault on our side. Repeat the request; the server's log has the details.`
     default:
       return unreachable(item.outcome)
   }
 }
 
-const nounOf = ({ kind }: BulkActionRow): string => (KINDS[kind].of === 'runs' ? 'run' : 'message')
+const itemNoun = ({ kind }: BulkActionRow): string => (KINDS[kind].of === 'runs' ? 'run' : 'message')
 
-function finishedInWords(row: BulkActionRow, { state, dlqId, failureState }: ItemRow): string {
+function finishedError(row: BulkActionRow, { state, dlqId, failureState }: ItemRow): string {
   if (row.kind === 'retryFailureCallbacks' && dlqId !== undefined) {
     return failureState === undefined
       ? 'The run has no failure function.'
       : `Only a failure function that has failed is called again; this one is ${failureState}.`
   }
-  if (isOfLetters(row)) return `The ${nounOf(row)} is no longer among the dead letters.`
-  return `The ${nounOf(row)} has already ended${state ? ` (${state})` : ''} and cannot be cancelled.`
+  if (isOfDeadLetters(row)) return `The ${itemNoun(row)} is no longer among the dead letters.`
+  return `The ${itemNoun(row)} has already ended${state ? ` (${state})` : ''} and cannot be cancelled.`
 }
 
-/** What is answered to somebody who only looks at what an action would be about. */
-export type Look = Static<typeof BulkLook>
+/** The answer to a dry run. */
+export type PreviewAnswer = Static<typeof BulkLook>
 
 type PreviewRow = bulkRead.PreviewRow
 
-/** How many items a set has that something can be done to, and what the first of them are. */
-export async function previewAnswer(store: Store, kind: BulkKindName, { matched, first }: FixedSet): Promise<Look> {
+/** Describes a set: the number of items the action could be applied to, and the first of them. */
+export async function previewAnswer(
+  store: Store,
+  kind: BulkKindName,
+  { matched, first }: FixedSet,
+): Promise<PreviewAnswer> {
   const { of } = KINDS[kind]
   const rows = await store.run(bulkRead.preview, { of, seqs: first })
   return { matched, sample: rows.map(({ id }) => id), preview: rows.map((row) => previewOf(of, row)) }
 }
 
-function previewOf(of: 'runs' | 'messages', row: PreviewRow): Look['preview'][number] {
+function previewOf(of: 'runs' | 'messages', row: PreviewRow): PreviewAnswer['preview'][number] {
   const labels = row.labels.split('|').filter((label) => label !== '')
   return {
     ...(of === 'runs' ? { workflowRunId: row.id } : { messageId: row.id }),

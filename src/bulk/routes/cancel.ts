@@ -12,42 +12,42 @@ import { answerLater, createAction, type RouteDeps } from './creation.js'
 
 type Answer = CancelAnswer | Reply
 
-/** A cancel that is understood, with how its set is fixed and what the records say of it. */
+/** A parsed cancel with its selector for the records and the function that fixes its set. */
 interface Cancel {
   readonly caller: Caller
   readonly selector: Selector
   readonly records: string
-  readonly fix: () => Promise<FixedSet>
+  readonly select: () => Promise<FixedSet>
 }
 
-/** Cancels many runs. The work does not look at whether the caller is still there: what was asked for is done. */
+/** Cancels many runs. Continues even if the caller disconnects. */
 export async function cancelRuns(
   deps: RouteDeps,
   { caller, body, target }: Pick<Call, 'caller' | 'body' | 'target'>,
 ): Promise<Answer> {
-  const question = target.indexOf('?')
-  const query = question < 0 ? '' : target.slice(question + 1)
-  return carryOut(deps, understood(deps, caller, understandCancel(deps, body, query)))
+  const queryStart = target.indexOf('?')
+  const query = queryStart < 0 ? '' : target.slice(queryStart + 1)
+  return startOrPreview(deps, cancelOf(deps, caller, parseCancel(deps, body, query)))
 }
 
-/** A cancel of runs that is started like an action of any kind. */
+/** Starts a cancel of runs through the operation that starts any kind of action. */
 export async function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
-  const cancel = understood(deps, caller, understandCancel(deps, given, ''))
+  const cancel = cancelOf(deps, caller, parseCancel(deps, given, ''))
   if (cancel.selector.mode !== 'dryRun') return answerLater(deps, await storeCancel(deps, cancel))
-  return reply(200, await previewAnswer(deps.store, 'cancelRuns', await cancel.fix()))
+  return reply(200, await previewAnswer(deps.store, 'cancelRuns', await cancel.select()))
 }
 
-async function carryOut(deps: RouteDeps, cancel: Cancel): Promise<Answer> {
+async function startOrPreview(deps: RouteDeps, cancel: Cancel): Promise<Answer> {
   const { mode, report } = cancel.selector
   if (mode === 'dryRun') {
-    const { matched, sample } = await previewAnswer(deps.store, 'cancelRuns', await cancel.fix())
+    const { matched, sample } = await previewAnswer(deps.store, 'cancelRuns', await cancel.select())
     return { cancelled: 0, matched, sample }
   }
   const action = await storeCancel(deps, cancel)
   return mode === 'async' ? answerLater(deps, action) : answerNow(deps, action, report)
 }
 
-function understandCancel({ clock }: RouteDeps, body: unknown, query: string): Selector {
+function parseCancel({ clock }: RouteDeps, body: unknown, query: string): Selector {
   const parsed = parseSelector(body, query)
   if ('problem' in parsed) throw new HomeportError('invalid_request', parsed)
   const { fenceUntil } = parsed.selector
@@ -56,10 +56,10 @@ function understandCancel({ clock }: RouteDeps, body: unknown, query: string): S
   throw new HomeportError('invalid_request', { problem })
 }
 
-function understood(deps: RouteDeps, caller: Caller, selector: Selector): Cancel {
+function cancelOf(deps: RouteDeps, caller: Caller, selector: Selector): Cancel {
   const { target } = selector
-  const fix = async () => selectRuns(deps.store, { target, ...(await boundsOf(deps, caller, selector)) })
-  return { caller, selector, records: selectorForRecords(selector.given), fix }
+  const select = async () => selectRuns(deps.store, { target, ...(await boundsOf(deps, caller, selector)) })
+  return { caller, selector, records: selectorForRecords(selector.given), select }
 }
 
 async function boundsOf({ store }: RouteDeps, { accountId }: Caller, { most, mode }: Selector): Promise<Bounds> {
@@ -67,10 +67,10 @@ async function boundsOf({ store }: RouteDeps, { accountId }: Caller, { most, mod
   return { accountId, bound, most, sample: mode === 'dryRun' ? SAMPLE_ITEMS : 0 }
 }
 
-function storeCancel(deps: RouteDeps, { caller, selector, records, fix }: Cancel) {
+function storeCancel(deps: RouteDeps, { caller, selector, records, select }: Cancel) {
   const { target, reason, ratePerSecond, fenceUntil: until } = selector
   const fence = until === undefined ? undefined : { target, until }
-  return createAction(deps, caller, { kind: 'cancelRuns', selector: records, reason, ratePerSecond, fence }, fix)
+  return createAction(deps, caller, { kind: 'cancelRuns', selector: records, reason, ratePerSecond, fence }, select)
 }
 
 async function answerNow(
@@ -80,20 +80,21 @@ async function answerNow(
 ): Promise<Answer> {
   const ended = await worker.finish(action)
   if (ended.state !== 'paused') return cancelAnswer(store, ended, report)
-  // It may stay paused for days: the caller is told where to look instead of waiting.
+  // It may stay paused for days, so the caller gets the id to look it up.
   return reply(202, { actionId: ended.action_id, matched: ended.matched, state: 'paused' })
 }
 
-/** Members of a filter that select everything are left out of the records. */
-function givenOf(filter: object): object {
+/** Leaves empty members of a filter out of the records. */
+function nonEmpty(filter: object): object {
   return Object.fromEntries(
     Object.entries(filter).filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0)),
   )
 }
 
 /**
- * Cancels messages for the queue when they are more than fit into one transaction, and answers how many.
- * @throws HomeportError `bulk_action_interrupted` when the action goes on later, or was paused.
+ * Cancels messages for the queue when there are more than fit into one transaction. @returns how many; `undefined` when
+ * they fit.
+ * @throws HomeportError `bulk_action_interrupted` when the action continues later, or was paused.
  */
 export async function cancelManyMessages(
   deps: RouteDeps,
@@ -103,7 +104,7 @@ export async function cancelManyMessages(
   const bounds = { accountId: caller.accountId, most, at: deps.clock.now() }
   const set = await selectMessages(deps.store, bounds, filter)
   if (set.matched <= PAGE_ITEMS) return undefined
-  const wanted = { kind: 'cancelMessages' as const, selector: JSON.stringify(givenOf(filter)) }
+  const wanted = { kind: 'cancelMessages' as const, selector: JSON.stringify(nonEmpty(filter)) }
   const stored = await createAction(deps, caller, wanted, async () => set)
   const ended = await deps.worker.finish(stored)
   if (ended.state !== 'paused') return ended.succeeded

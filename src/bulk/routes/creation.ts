@@ -9,60 +9,60 @@ import * as bulkDraft from '../transactions/bulk-draft.js'
 import type { Fences } from '../worker/fences.js'
 import type { BulkWorker, WorkerDeps } from '../worker/worker.js'
 
-/** What the handlers work with. */
+/** Collaborators and settings of the routes. */
 export interface RouteDeps extends WorkerDeps {
   readonly worker: BulkWorker
   readonly fences: Fences
-  /** No attempt of a delivery may take longer; bounds the settings of what is sent again. */
+  /** Upper bound of the timeout of a delivery attempt, milliseconds. */
   readonly deliveryTimeoutMs: number
 }
 
-/** What is asked for, before its set is fixed. */
+/** A requested action, before its set is fixed. */
 export interface NewAction {
   readonly kind: BulkKindName
-  /** The selector, as it is kept for the records. */
+  /** JSON of the selector for the records. */
   readonly selector: string
-  /** JSON of what the kind needs besides the items. */
+  /** JSON of the settings of the kind. */
   readonly settings?: string
   readonly reason?: string | undefined
   readonly ratePerSecond?: number | undefined
-  /** Unix milliseconds; with the target that it is for. */
+  /** What new runs must not match, and until when, Unix milliseconds. */
   readonly fence?: { readonly target: Target; readonly until: number } | undefined
 }
 
 /**
- * Fixes a set and stores it as an action. A fence stands before the set is fixed, so that nothing gets between the two;
- * it falls again when the action cannot be stored.
+ * Fixes a set and stores it as an action. A fence is raised before the set is fixed, so no run slips through between
+ * them; it is lifted again if storing fails.
  */
 export async function createAction(
   deps: RouteDeps,
   caller: Caller,
-  wanted: NewAction,
-  fix: () => Promise<FixedSet>,
+  request: NewAction,
+  select: () => Promise<FixedSet>,
 ): Promise<bulkAction.BulkActionRow> {
   const { fences, clock } = deps
   const at = clock.now()
   const actionId = newId('bulk_', at)
   const { accountId } = caller
-  if (!wanted.fence) return store(deps, caller, wanted, { actionId, at, set: await fix() })
-  fences.raise({ actionId, accountId, ...wanted.fence }, at)
+  if (!request.fence) return store(deps, caller, request, { actionId, at, set: await select() })
+  fences.raise({ actionId, accountId, ...request.fence }, at)
   try {
     await fences.settled()
-    return await store(deps, caller, wanted, { actionId, at, set: await fix() })
+    return await store(deps, caller, request, { actionId, at, set: await select() })
   } catch (error) {
     fences.lift(accountId, actionId)
     throw error
   }
 }
 
-interface Fixed {
+interface NewSet {
   readonly actionId: string
   readonly at: number
   readonly set: FixedSet
 }
 
-function store(deps: RouteDeps, caller: Caller, wanted: NewAction, { actionId, at, set }: Fixed) {
-  const { kind, selector, settings = null, reason = null, ratePerSecond = null, fence } = wanted
+function store(deps: RouteDeps, caller: Caller, request: NewAction, { actionId, at, set }: NewSet) {
+  const { kind, selector, settings = null, reason = null, ratePerSecond = null, fence } = request
   return storeWithSet(deps.store, set, {
     actionId,
     accountId: caller.accountId,
@@ -79,19 +79,19 @@ function store(deps: RouteDeps, caller: Caller, wanted: NewAction, { actionId, a
   })
 }
 
-/** Answers as soon as the action is stored. */
+/** Answers 202 with the id of a stored action. */
 export function answerLater({ worker }: RouteDeps, action: bulkAction.BulkActionRow): Reply {
-  // Nobody waits for this promise; progress is asked for, and an interruption is already in the log.
+  // Callers poll for progress, and the worker logs an interruption.
   worker.finish(action).catch(() => undefined)
   return reply(202, { actionId: action.action_id, matched: action.matched })
 }
 
-/** So much is stored at a stretch, in a millisecond or two. */
+/** Bytes to insert per transaction: one or two milliseconds. */
 const BATCH_BYTES = 128 * 1_024
 
 type Chunks = bulkAction.SetChunks
 
-/** Stores an action with its set: a large one batch by batch, so that nobody waits for the whole of it. */
+/** Stores an action with its set; a large set batch by batch, so nobody waits for the whole. */
 export async function storeWithSet(
   store: Store,
   set: FixedSet,
@@ -109,13 +109,13 @@ export async function storeWithSet(
     }
     return await store.run(bulkDraft.createDrafted, { ...args, actionSeq })
   } catch (error) {
-    // Where this fails too, the next start does it.
+    // If this fails too, the next start deletes the draft.
     await store.run(bulkDraft.dropDraft, { actionSeq }).catch(() => undefined)
     throw error
   }
 }
 
-/** Cuts a set where a batch is full; an empty set is one batch. */
+/** Cuts a set into batches by size; an empty set is one batch. */
 function* batchesOf({ chunks, absent }: Chunks): Generator<Chunks> {
   let batch: { chunks: Chunks['chunks'][number][]; absent: Chunks['absent'][number][] } = { chunks: [], absent: [] }
   let bytes = 0

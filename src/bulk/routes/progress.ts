@@ -7,32 +7,32 @@ import type { RouteDeps } from './creation.js'
 
 type BulkActionRow = bulkActionTransactions.BulkActionRow
 
-/** A line without meaning is sent after so long, so that nothing between takes the connection for dead. */
+/** Interval of keepalive comments, so that no proxy closes an idle connection. */
 const KEEPALIVE_MS = 15_000
-/** The credentials of a reader are checked again after so long. */
+/** Interval between checks of the credentials of a reader. */
 const RECHECK_CREDENTIALS_MS = 15_000
-/** The most events a second: nobody can read faster. */
-const BETWEEN_EVENTS_MS = 100
+/** Minimum time between events: nobody reads faster. */
+const EVENT_INTERVAL_MS = 100
 
-const NOTHING = new Uint8Array()
+const EMPTY_BODY = new Uint8Array()
 
-/** Who reads the events. */
+/** The caller that reads the events. */
 type Reader = Pick<Call, 'headers' | 'signal' | 'isStillAllowed'>
 
 /**
- * The progress of an action as server-sent events: `progress` at once and after changes, `end` when it is over. The
- * stream ends after that, when the reader goes or may not read any more, and when the server stops. Each event holds the
- * whole action, so a reader that comes again misses nothing. An `EventSource` comes again after every end; who has seen
- * the `end` gets 204, after which it stays away.
+ * Streams the progress of an action as server-sent events: `progress` at once and after changes, `end` when it is over.
+ * The stream closes after `end`, when the reader disconnects or loses its access, and when the server stops. Each event
+ * holds the whole action, so a reader that reconnects misses nothing. `EventSource` reconnects after every close; a
+ * reader that has seen `end` gets 204, which stops it.
  */
 export function progressOf(deps: RouteDeps, action: BulkActionRow, call: Reader): Reply {
-  if (isOver(action) && call.headers['last-event-id'] === eventId(action)) return reply(204, NOTHING)
+  if (isOver(action) && call.headers['last-event-id'] === eventId(action)) return reply(204, EMPTY_BODY)
   const headers = {
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
-    // nginx would hold the events back until there are some kilobytes of them.
+    // nginx would buffer some kilobytes of events.
     'x-accel-buffering': 'no',
-    // A server that stops must not wait for a connection on which nothing will come any more.
+    // A stopping server must not wait for this connection.
     connection: 'close',
   }
   return reply(200, Readable.from(events(deps, action, call)), headers)
@@ -40,7 +40,7 @@ export function progressOf(deps: RouteDeps, action: BulkActionRow, call: Reader)
 
 const isOver = ({ state }: BulkActionRow): boolean => state === 'finished' || state === 'aborted'
 
-/** How far the action is; the same for one that is over, whoever asks when. */
+/** Identifies the progress; stable once the action is over. */
 const eventId = (action: BulkActionRow): string => `${action.state}-${bulkActionTransactions.decidedItems(action)}`
 
 function event(name: 'progress' | 'end', action: BulkActionRow, data: string): string {
@@ -54,7 +54,7 @@ async function* events(
 ): AsyncGenerator<string> {
   const changes = new ChangeSignal(worker, seq, reader.signal)
   try {
-    let shown = ''
+    let sent = ''
     let recheckAt = clock.now() + RECHECK_CREDENTIALS_MS
     for (;;) {
       if (clock.now() >= recheckAt) {
@@ -65,19 +65,19 @@ async function* events(
       if (!current) return
       const data = JSON.stringify(bulkAction(current))
       if (isOver(current)) yield event('end', current, data)
-      else yield data === shown ? ': still there\n\n' : event('progress', current, data)
+      else yield data === sent ? ': still there\n\n' : event('progress', current, data)
       if (isOver(current) || !(await changes.next(clock))) return
-      shown = data
+      sent = data
     }
   } finally {
     changes.close()
   }
 }
 
-/** Waits for something to tell. */
+/** Waits for changes of an action. */
 class ChangeSignal {
   #wake: () => void = () => undefined
-  #isFresh = false
+  #hasChanged = false
   #isOver: boolean
   readonly #unwatch: () => void
 
@@ -85,7 +85,7 @@ class ChangeSignal {
     this.#isOver = gone.aborted || worker.isStopped
     this.#unwatch = worker.watch(seq, (action) => {
       if (action === undefined) this.#end()
-      this.#isFresh = true
+      this.#hasChanged = true
       this.#wake()
     })
     gone.addEventListener('abort', () => this.#end(), { once: true })
@@ -96,22 +96,20 @@ class ChangeSignal {
     this.#wake()
   }
 
-  /**
-   * Resolves when there is something to tell, or has been nothing for long; with false when nobody listens any more.
-   */
+  /** Resolves on a change or when a keepalive is due; with false when the stream should close. */
   async next(clock: RouteDeps['clock']): Promise<boolean> {
-    await this.#pause(clock, BETWEEN_EVENTS_MS, () => this.#isOver)
-    await this.#pause(clock, KEEPALIVE_MS, () => this.#isOver || this.#isFresh)
-    this.#isFresh = false
+    await this.#pause(clock, EVENT_INTERVAL_MS, () => this.#isOver)
+    await this.#pause(clock, KEEPALIVE_MS, () => this.#isOver || this.#hasChanged)
+    this.#hasChanged = false
     return !this.#isOver
   }
 
-  async #pause(clock: RouteDeps['clock'], ms: number, isEnough: () => boolean): Promise<void> {
-    if (isEnough()) return
+  async #pause(clock: RouteDeps['clock'], ms: number, isDone: () => boolean): Promise<void> {
+    if (isDone()) return
     await new Promise<void>((resolve) => {
       const timer = clock.after(ms, resolve)
       this.#wake = () => {
-        if (!isEnough()) return
+        if (!isDone()) return
         timer.cancel()
         resolve()
       }

@@ -15,17 +15,17 @@ import { startRoutes } from './start.js'
 
 const DEFAULT_PAGE = 100
 
-/** The HTTP operations of this room. */
+/** The HTTP operations of the module. */
 export function bulkRoutes(deps: RouteDeps): Route[] {
   return [
     route(contract.cancelWorkflowRuns, (call) => cancelRuns(deps, call)),
     route(contract.listBulkActions, (call) => listActions(deps, call.caller, call.query)),
     route(contract.getBulkAction, async (call) => {
-      const action = await findAction(deps, call.caller, call.params.actionId)
+      const action = await requireAction(deps, call.caller, call.params.actionId)
       return wantsEvents(call) ? progressOf(deps, action, call) : bulkAction(action)
     }),
     route(contract.listBulkOutcomes, async (call) => {
-      const action = await findAction(deps, call.caller, call.params.actionId)
+      const action = await requireAction(deps, call.caller, call.params.actionId)
       return listOutcomes(deps, action, call.query)
     }),
     ...controlRoutes(deps),
@@ -36,7 +36,7 @@ export function bulkRoutes(deps: RouteDeps): Route[] {
 const wantsEvents = ({ headers }: Pick<Call, 'headers'>): boolean =>
   headers.accept?.includes('text/event-stream') ?? false
 
-async function findAction(
+async function requireAction(
   { store }: RouteDeps,
   caller: Caller,
   actionId: string,
@@ -89,7 +89,7 @@ interface ControlCall {
   readonly body?: { readonly reason?: string } | undefined
 }
 
-/** Pausing, resuming, aborting and changing actions. */
+/** Routes that pause, resume, abort and change actions. */
 function controlRoutes(deps: RouteDeps): Route[] {
   const { pause, resume, abort, setRate, liftFence } = bulkControl
   return [
@@ -144,26 +144,26 @@ async function applyControl(
   }
 }
 
-/** Cursors of pages. Their texts mean nothing to callers; what we did not hand out is refused. */
+/** Cursors of pages. They are opaque to callers; anything we did not issue is refused. */
 
 /** The cursor after an action. */
 function actionsCursor(seq: number): string {
   return String(seq)
 }
 
-/** The number that the next page of actions stays below. */
+/** Upper bound of the action numbers of the next page. */
 function readActionsCursor(cursor: string | undefined): number {
   if (cursor === undefined) return Number.MAX_SAFE_INTEGER
   const [seq] = numbers(cursor, /^(\d{1,15})$/)
   return seq ?? 0
 }
 
-/** The cursor of a place in the items of an action. */
+/** The cursor of an item position. */
 function itemCursor({ chunk, position }: bulkRead.ItemPlace): string {
   return `${chunk}-${position}`
 }
 
-/** The place where the next page of items begins. */
+/** The position where the next page of items begins. */
 function readItemCursor(cursor: string | undefined): bulkRead.ItemPlace {
   if (cursor === undefined) return { chunk: 0, position: 0 }
   const [chunk, position] = numbers(cursor, /^(\d{1,9})-(\d{1,9})$/)

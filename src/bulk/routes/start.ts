@@ -32,11 +32,11 @@ import { startCancel } from './cancel.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 
 type StartBody = Static<(typeof startBulkAction)['body']['schema']>
-/** Kinds whose selectors a schema can describe. */
+/** Kinds whose selectors a schema describes. */
 type PlainKind = Exclude<BulkKindName, 'cancelRuns'>
 type Selector = Readonly<Record<string, unknown>>
 
-/** Starting an action of any kind. Canceling runs has a selector of its own, which the functions of `cancel.ts` understand. */
+/** The route that starts an action of any kind. `cancelRuns` has a selector of its own, parsed in `cancel.ts`. */
 export function startRoutes(deps: RouteDeps): Route[] {
   return [route(startBulkAction, (call) => startAny(deps, call))]
 }
@@ -44,34 +44,34 @@ export function startRoutes(deps: RouteDeps): Route[] {
 type StartCall = Pick<Call, 'caller' | 'body' | 'headers'>
 
 async function startAny(deps: RouteDeps, { caller, body, headers }: StartCall): Promise<Reply> {
-  const given = checked(body ?? {})
+  const given = checkedBody(body ?? {})
   const { kind } = given
-  if (kind === 'cancelRuns') return startCancel(deps, caller, cancelOf(given))
+  if (kind === 'cancelRuns') return startCancel(deps, caller, cancelBodyOf(given))
   return start(deps, caller, { ...given, kind }, headers)
 }
 
 const checkBody = compileChecker(startBulkAction.body.schema, 'body')
 
-/** @throws HomeportError when it is no request to start an action. */
-function checked(given: unknown): StartBody {
+/** @throws HomeportError when the body is not valid. */
+function checkedBody(given: unknown): StartBody {
   checkBody(given)
-  // The schema that was checked is that of this type.
+  // Just checkedBody against the schema of this type.
   return given as StartBody
 }
 
-/** The request that `DELETE /v2/workflows/runs` would take. */
-function cancelOf({ kind: _, selector, ...others }: StartBody): object {
-  return { ...onlySelecting(selector), ...others }
+/** Translates to the body of `DELETE /v2/workflows/runs`. */
+function cancelBodyOf({ kind: _, selector, ...others }: StartBody): object {
+  return { ...onlyFilters(selector), ...others }
 }
 
 /**
- * What is no filter stands beside the selector; said in both places, one of them would silently not count.
- * @throws HomeportError when there is more in a selector than what selects.
+ * Settings belong beside the selector; if both places had one, one would be ignored silently.
+ * @throws HomeportError when a selector has more than filters.
  */
-function onlySelecting(selector: Selector = {}): Selector {
+function onlyFilters(selector: Selector = {}): Selector {
   const found = NON_FILTER_FIELDS.find((name) => Object.hasOwn(selector, name))
   if (found === undefined) return selector
-  throw invalid(`\`${found}\` is no filter: it does not belong into \`selector\`. Nothing was cancelled.`)
+  throw invalid(`\`${found}\` is not a filter: put it beside \`selector\`. Nothing was cancelled.`)
 }
 
 async function start(
@@ -82,12 +82,12 @@ async function start(
 ): Promise<Reply> {
   const { kind, reason, ratePerSecond } = body
   if (body.fenceUntil !== undefined) throw invalid('`fenceUntil` is for `cancelRuns` only: nothing else can be fenced.')
-  const selector = understand(kind, body.selector ?? {})
+  const selector = checkSelector(kind, body.selector ?? {})
   const settings = settingsOf(deps, kind, headers)
-  const fix = () => selectItems(deps, caller.accountId, kind, selector)
-  if (body.dryRun) return reply(200, await previewAnswer(deps.store, kind, await fix()))
-  const wanted = { kind, selector: selectorForRecords(selector), reason, ratePerSecond, ...(settings && { settings }) }
-  return answerLater(deps, await createAction(deps, caller, wanted, fix))
+  const select = () => selectItems(deps, caller.accountId, kind, selector)
+  if (body.dryRun) return reply(200, await previewAnswer(deps.store, kind, await select()))
+  const request = { kind, selector: selectorForRecords(selector), reason, ratePerSecond, ...(settings && { settings }) }
+  return answerLater(deps, await createAction(deps, caller, request, select))
 }
 
 const invalid = (problem: string) => new HomeportError('invalid_request', { problem })
@@ -96,8 +96,11 @@ const CHECKERS = new Map<string, Checker>(
   Object.entries(BULK_SELECTORS).map(([kind, schema]) => [kind, compileChecker(schema, 'body')]),
 )
 
-/** Everything is checked, because whatever is passed over widens the set; one text stands for a list of one. */
-function understand(kind: PlainKind, given: Selector): Selector {
+/**
+ * Checks a selector against its schema, because ignoring anything would widen the set. A string stands for a list of
+ * one.
+ */
+function checkSelector(kind: PlainKind, given: Selector): Selector {
   const { properties } = BULK_SELECTORS[kind]
   const isList = (name: string) => 'items' in ((properties as Record<string, object>)[name] ?? {})
   const members = Object.entries(given).map(([name, value]) =>
@@ -109,8 +112,8 @@ function understand(kind: PlainKind, given: Selector): Selector {
 }
 
 /**
- * JSON of what is changed of things that are sent again; wrong settings, and callbacks to where this server may not go,
- * are refused also when there is nothing to do.
+ * JSON of the changes to resent items. Invalid settings, and callbacks to forbidden destinations, are refused even when
+ * nothing matches.
  */
 function settingsOf(deps: RouteDeps, kind: PlainKind, headers: IncomingHttpHeaders): string | undefined {
   const limits = { timeoutMs: deps.deliveryTimeoutMs }
@@ -133,7 +136,7 @@ function settingsOf(deps: RouteDeps, kind: PlainKind, headers: IncomingHttpHeade
   }
 }
 
-/** @throws HomeportError for values that the filters of the queue refuse too. */
+/** @throws HomeportError for values that the filters of the queue refuse. */
 function filterOf(filters: Selector): MessageFilter {
   const selection = readSelection(filters)
   return selection.kind === 'filter' ? selection.filter : ANY_MESSAGE

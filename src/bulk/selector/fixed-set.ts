@@ -2,53 +2,53 @@ import { yieldToEventLoop } from '../../base/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 
-/** Items of a chunk as it is stored; how many are decided in one transaction is up to the worker. */
+/** Items of a stored chunk. The worker decides how many of them make a batch. */
 export const CHUNK_ITEMS = 2_000
-/** How many items of a set a dry run shows. */
+/** Items that a dry run shows. */
 export const SAMPLE_ITEMS = 20
 
-/** How much of a set of runs is wanted. */
+/** Limits of a set of runs. */
 export interface Limits {
-  /** At most this many unfinished runs, oldest first. */
+  /** Maximum number of active runs, oldest first. */
   readonly most: number | undefined
-  /** How many items to show. */
+  /** Number of items to preview. */
   readonly sample: number
 }
 
-/** What bounds a set of runs. */
+/** Bounds of a set of runs. */
 export interface Bounds extends Limits {
   readonly accountId: string
-  /** The newest run that may be selected (`bulkSelect.newest`). */
+  /** Newest run that may be selected (`bulkSelect.newest`). */
   readonly bound: number
 }
 
-/** A fixed set. */
+/** The fixed set of an action. */
 export interface FixedSet {
   readonly chunks: readonly bulkSelect.PackedSeqs[]
-  /** Ids that name nothing. */
+  /** Ids that match nothing. */
   readonly absent: readonly bulkAction.AbsentIds[]
-  /** How many of the set the action can still be done to; for ids without bounds, how many exist. */
+  /** Items the action can still be applied to; for ids without limits, the items that exist. */
   readonly matched: number
-  /** The numbers of the first of those, as many as were asked for. */
+  /** Numbers of the first of those, up to the preview limit. */
   readonly first: readonly number[]
 }
 
-/** How many items chunks hold. */
+/** Total items of chunks. */
 export function itemsOf(chunks: FixedSet['chunks']): number {
   return chunks.reduce((sum, { items }) => sum + items, 0)
 }
 
-/** Packs the numbers of items, in any order, into chunks. */
+/** Packs numbers in any order into chunks. */
 export function chunksOf(seqs: readonly number[]): bulkSelect.PackedSeqs[] {
   return bulkSelect.packChunks(bulkSelect.ascending([...seqs]), CHUNK_ITEMS)
 }
 
-/** Packs ascending numbers as they come, so that a large set is never held as a whole. */
-export class Packing {
+/** Packs a stream of ascending numbers, so a large set is never in memory as a whole. */
+export class ChunkPacker {
   readonly #chunks: bulkSelect.PackedSeqs[] = []
   #rest: number[] = []
 
-  /** @param seqs follow those before. */
+  /** @param seqs larger than all numbers before. */
   add(seqs: readonly number[]): void {
     for (const seq of seqs) {
       this.#rest.push(seq)
@@ -61,17 +61,17 @@ export class Packing {
     this.#rest = []
   }
 
-  /** What came to no full chunk is the last one. */
+  /** Packs the remainder as the last chunk. @returns all chunks. */
   end(): bulkSelect.PackedSeqs[] {
     this.#pack()
     return this.#chunks
   }
 }
 
-/** So many ids are written as JSON at a stretch, in about a millisecond. */
-const TURN_IDS = 16_000
+/** Ids to serialize before yielding to the event loop, about one millisecond. */
+const IDS_PER_SLICE = 16_000
 
-/** Packs ids that name nothing. They may be a hundred thousand, of which everybody else is not to wait for the last. */
+/** Packs ids that match nothing. Yields between slices, because there may be a hundred thousand. */
 export async function packAbsent(ids: ReadonlySet<string>): Promise<bulkAction.AbsentIds[]> {
   const packed: bulkAction.AbsentIds[] = []
   let some: string[] = []
@@ -81,13 +81,13 @@ export async function packAbsent(ids: ReadonlySet<string>): Promise<bulkAction.A
     if (some.length < CHUNK_ITEMS) continue
     pack()
     some = []
-    if ((packed.length * CHUNK_ITEMS) % TURN_IDS === 0) await yieldToEventLoop()
+    if ((packed.length * CHUNK_ITEMS) % IDS_PER_SLICE === 0) await yieldToEventLoop()
   }
   if (some.length > 0) pack()
   return packed
 }
 
-/** Cuts a list into batches, of the size of a chunk unless told otherwise. */
+/** Cuts a list into batches, by default of the size of a chunk. */
 export function inBatches<Item>(list: readonly Item[], size = CHUNK_ITEMS): Item[][] {
   const all: Item[][] = []
   for (let start = 0; start < list.length; start += size) all.push(list.slice(start, start + size))

@@ -15,29 +15,29 @@ import * as runsDead from '../../workflow/transactions/runs-dead.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 import { chunksOf, type FixedSet, inBatches, packAbsent, SAMPLE_ITEMS } from './fixed-set.js'
 
-/** Messages that are looked up at once. */
+/** Messages per lookup. */
 export const PAGE_ITEMS = 1_000
-/** A page of a walk over all messages that wait: as many as one read goes through. */
-const WALK_ITEMS = 4_000
-/** The kind of the queue's own messages. */
-const PLAIN = 'http'
+/** Pending messages per page, the most that one read covers. */
+const PENDING_PAGE_ITEMS = 4_000
+/** The message kind of plain messages. */
+const PLAIN_KIND = 'http'
 
-/** What bounds a set of messages or dead letters. */
+/** Bounds of a set of messages or dead letters. */
 export interface Bounds {
   readonly accountId: string
-  /** At most this many items, in the order of their kind. */
+  /** Maximum number of items, in the order of their kind. */
   readonly most: number | undefined
-  /** When the request arrived, Unix milliseconds. */
+  /** Arrival of the request, Unix milliseconds. */
   readonly at: number
 }
 
-/** A set of numbers in the order in which a look shows them. */
-async function setOf(seqs: readonly number[], absent: readonly string[]): Promise<FixedSet> {
+/** A set of numbers in the order of the preview. */
+async function toFixedSet(seqs: readonly number[], absent: readonly string[]): Promise<FixedSet> {
   const first = seqs.slice(0, SAMPLE_ITEMS)
   return { chunks: chunksOf(seqs), absent: await packAbsent(new Set(absent)), matched: seqs.length, first }
 }
 
-/** Chunks that were made in order, batch after batch. */
+/** Builds a set page by page, in order. */
 class SetBuilder {
   readonly #chunks: FixedSet['chunks'][number][] = []
   readonly #first: number[] = []
@@ -59,8 +59,8 @@ class SetBuilder {
 }
 
 /**
- * Selects messages that wait for delivery. Those that wait for their turn in a queue come first: were the ones before
- * them cancelled first, their turns would come in the middle of it.
+ * Selects pending messages. Messages held back by a queue come first: if the ones ahead of them were cancelled first,
+ * the held ones would become due during the cancel.
  */
 export async function selectMessages(store: Store, bounds: Bounds, filter: MessageFilter): Promise<FixedSet> {
   if (filter.messageIds.length > 0) return selectNamedMessages(store, bounds, filter.messageIds)
@@ -79,27 +79,27 @@ async function addPending(
 ): Promise<void> {
   let after: PendingPage['next'] = FIRST_DUE
   while (after && set.items < most) {
-    const limit = Math.min(WALK_ITEMS, most - set.items)
-    const selector: PendingSelector = { accountId, kind: PLAIN, state, filter, createdUpTo, after, limit }
+    const limit = Math.min(PENDING_PAGE_ITEMS, most - set.items)
+    const selector: PendingSelector = { accountId, kind: PLAIN_KIND, state, filter, createdUpTo, after, limit }
     const { places, next }: PendingPage = await store.run(messagesCancel.selectPending, selector)
     set.add(places.map((place) => place.seq))
     after = next
   }
 }
 
-/** Messages that have ended are in the set as well: it is said of each that it was too late. */
+/** Finds messages by id. Ended messages are in the set too, so each gets its outcome. */
 async function selectNamedMessages(
   store: Store,
   { accountId, most }: Bounds,
   ids: readonly string[],
 ): Promise<FixedSet> {
   const found: bulkSelect.NamedMessage[] = []
-  // A hundred thousand ids take some milliseconds at each step.
+  // A hundred thousand ids take some milliseconds per step.
   await yieldToEventLoop()
   const distinct = [...new Set(ids)]
   await yieldToEventLoop()
   for (const batch of inBatches(distinct, PAGE_ITEMS)) {
-    found.push(...(await store.run(bulkSelect.selectNamedMessages, { accountId, kind: PLAIN, ids: batch })))
+    found.push(...(await store.run(bulkSelect.selectNamedMessages, { accountId, kind: PLAIN_KIND, ids: batch })))
   }
   const known = new Set(found.map((row) => row.message_id))
   const seqsOf = (rows: typeof found) => rows.map((row) => row.seq).sort((a, b) => a - b)
@@ -107,13 +107,13 @@ async function selectNamedMessages(
   const ended = seqsOf(found.filter((row) => !isUnfinished(row)))
   const absent = distinct.filter((id) => !known.has(id))
   await yieldToEventLoop()
-  const all = await setOf([...open, ...ended], absent)
+  const all = await toFixedSet([...open, ...ended], absent)
   return { ...all, matched: open.length, first: open.slice(0, SAMPLE_ITEMS) }
 }
 
 const isUnfinished = ({ state }: bulkSelect.NamedMessage): boolean => state === 'held' || state === 'pending'
 
-/** Selects dead letters of messages: those with these ids, else those that pass the filter. */
+/** Selects dead letters of messages by id, otherwise by filter. */
 export async function selectDeadLetters(
   store: Store,
   bounds: Bounds,
@@ -121,7 +121,7 @@ export async function selectDeadLetters(
   dlqIds: readonly string[] | undefined,
 ): Promise<FixedSet> {
   const { accountId } = bounds
-  const shared = { accountId, kind: PLAIN, order: 'earliestFirst' as const, limit: PAGE_ITEMS }
+  const shared = { accountId, kind: PLAIN_KIND, order: 'earliestFirst' as const, limit: PAGE_ITEMS }
   if (dlqIds) {
     const read = async (batch: readonly string[]) => {
       const selector: DeadSelector = { ...shared, dlqIds: batch, filter: ANY_MESSAGE, after: undefined }
@@ -130,7 +130,7 @@ export async function selectDeadLetters(
     return selectLetterIds(dlqIds, bounds.most, read)
   }
   const upToNow = { ...filter, toDate: Math.min(filter.toDate ?? bounds.at, bounds.at) }
-  return walk<string>(bounds.most, async (after, limit) => {
+  return selectPages<string>(bounds.most, async (after, limit) => {
     const selector: DeadSelector = { ...shared, dlqIds: undefined, filter: upToNow, after, limit }
     const { seqs, cursor: next } = await store.run(messagesDead.deadSeqs, selector)
     return { seqs, next }
@@ -142,28 +142,28 @@ export async function selectDeadRuns(store: Store, bounds: Bounds, filter: DeadR
   const shared = { accountId: bounds.accountId, order: 'earliestFirst' as const }
   if (filter.dlqIds) return selectLetterIds(filter.dlqIds, bounds.most, namedRuns(store, bounds))
   const upToNow = { ...filter, to: Math.min(filter.to ?? bounds.at, bounds.at) }
-  return walk<DeadRunPlace>(bounds.most, (after, limit) => {
+  return selectPages<DeadRunPlace>(bounds.most, (after, limit) => {
     const selector: DeadRunSelector = { ...shared, filter: upToNow, limit, ...(after && { after }) }
     return store.run(runsDead.deadSeqs, selector)
   })
 }
 
 /**
- * Selects dead letters of runs whose failure function has failed. Of those that are given by their ids the others are in
- * the set as well: it is said of each that there is nothing to call again.
+ * Selects dead letters of runs whose failure function failed. Given by id, the others are in the set too, so each gets
+ * its outcome.
  */
 export async function selectFailedCallbacks(store: Store, bounds: Bounds, filter: DeadRunFilter): Promise<FixedSet> {
   if (!filter.dlqIds) return selectDeadRuns(store, bounds, { ...filter, failureStates: ['CALLBACK_FAIL'] })
-  const { letters, absent } = await lettersOf(filter.dlqIds, namedRuns(store, bounds))
+  const { letters, absent } = await findLetters(filter.dlqIds, namedRuns(store, bounds))
   const hasFailed = ({ failure_state }: NamedDeadRun) => failure_state === 'CALLBACK_FAIL'
   const seqsOf = (some: typeof letters) => some.map(({ seq }) => seq)
   const failed = seqsOf(letters.filter(hasFailed)).slice(0, bounds.most)
   const others = seqsOf(letters.filter((letter) => !hasFailed(letter)))
-  const all = await setOf([...failed, ...others], absent)
+  const all = await toFixedSet([...failed, ...others], absent)
   return { ...all, matched: failed.length, first: failed.slice(0, SAMPLE_ITEMS) }
 }
 
-/** Reads dead letters of runs by their ids. */
+/** Reads dead letters of runs by id. */
 function namedRuns(store: Store, { accountId }: Bounds) {
   return (dlqIds: readonly string[]) => store.run(runsDead.deadNamed, { accountId, dlqIds })
 }
@@ -173,34 +173,34 @@ interface Letter {
   readonly dlq_id: string | null
 }
 
-type Reading<Found extends Letter> = (batch: readonly string[]) => Promise<readonly Found[]>
+type LetterReader<Found extends Letter> = (batch: readonly string[]) => Promise<readonly Found[]>
 
 async function selectLetterIds(
   dlqIds: readonly string[],
   most: number | undefined,
-  read: Reading<Letter>,
+  read: LetterReader<Letter>,
 ): Promise<FixedSet> {
-  const { letters, absent } = await lettersOf(dlqIds, read)
+  const { letters, absent } = await findLetters(dlqIds, read)
   const seqs = letters.map((letter) => letter.seq).slice(0, most)
-  return setOf(seqs, absent)
+  return toFixedSet(seqs, absent)
 }
 
-/** What an id begins with. */
+/** The timestamp an id begins with. */
 const timeOf = (dlqId: string): number => Number.parseInt(dlqId, 10) || 0
 
-/** The dead letters that these ids name, and the ids that name none. */
-async function lettersOf<Found extends Letter>(dlqIds: readonly string[], read: Reading<Found>) {
+/** Finds dead letters by id. `absent`: ids that match none. */
+async function findLetters<Found extends Letter>(dlqIds: readonly string[], read: LetterReader<Found>) {
   await yieldToEventLoop()
   const distinct = [...new Set(dlqIds)]
   const letters: Found[] = []
-  // Letters that failed at about the same time lie together.
-  const inOrder = distinct.toSorted((one, other) => timeOf(one) - timeOf(other))
-  for (const batch of inBatches(inOrder, PAGE_ITEMS)) letters.push(...(await read(batch)))
+  // Letters that failed at about the same time are stored together.
+  const byTime = distinct.toSorted((one, other) => timeOf(one) - timeOf(other))
+  for (const batch of inBatches(byTime, PAGE_ITEMS)) letters.push(...(await read(batch)))
   const known = new Set(letters.map((letter) => letter.dlq_id))
   return { letters, absent: distinct.filter((id) => !known.has(id)) }
 }
 
-async function walk<Place>(
+async function selectPages<Place>(
   most = Number.POSITIVE_INFINITY,
   page: (after: Place | undefined, limit: number) => Promise<{ seqs: readonly number[]; next: Place | undefined }>,
 ): Promise<FixedSet> {

@@ -1,23 +1,23 @@
 import { unreachable } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
-import { type Bounds, type FixedSet, inBatches, itemsOf, type Limits, Packing, packAbsent } from './fixed-set.js'
+import { type Bounds, ChunkPacker, type FixedSet, inBatches, itemsOf, type Limits, packAbsent } from './fixed-set.js'
 import type { Target } from './selector.js'
 
 /**
- * Fixing the set of an action. Selecting reads page by page, so that it holds nobody up; what bounds the set is the
- * newest run, or the time, at the moment the request arrived, so nothing that comes while the pages are read is in it.
+ * Selects the runs of an action. Selection reads page by page, so it blocks nobody for long. The newest run, or the
+ * time when the request arrived, bounds the set, so runs that start meanwhile are not in it.
  */
 
-/** Runs that one page of selecting looks at: some milliseconds, for which others who read wait at most. */
+/** Runs that one page reads: other readers wait some milliseconds at most. */
 const PAGE_SCAN = 5_000
 
-/** What to select. */
+/** The target and bounds of a selection. */
 export interface Selection extends Bounds {
   readonly target: Target
 }
 
-/** Selects the runs that a cancel is about. */
+/** Selects the runs of a cancel. */
 export function selectRuns(store: Store, selection: Selection): Promise<FixedSet> {
   const { target } = selection
   switch (target.kind) {
@@ -35,7 +35,7 @@ async function selectMatchingRuns(
   { accountId, bound, most = Number.POSITIVE_INFINITY, sample }: Selection,
   filter: bulkSelect.RunFilter,
 ): Promise<FixedSet> {
-  const packing = new Packing()
+  const packing = new ChunkPacker()
   const first: number[] = []
   let left = most
   let after: number | undefined = 0
@@ -51,24 +51,22 @@ async function selectMatchingRuns(
   return { chunks, absent: [], matched: itemsOf(chunks), first }
 }
 
-/** Fixing a set that is given by ids. */
-
 type NamedRuns = bulkSelect.NamedRuns
 
-/** Ids that are looked up at once, in some milliseconds of the store. */
+/** Ids per lookup: some milliseconds of the store. */
 const PAGE_IDS = 5_000
-/** Of so many runs it is looked up at once whether they have ended. */
+/** Runs per lookup of their states. */
 const PAGE_RUNS = 4_000
 
-/** Selects the runs that ids name. An id may come more than once. */
+/** Finds runs by id; duplicate ids count once. */
 async function selectNamedRuns(store: Store, bounds: Bounds, ids: readonly string[]): Promise<FixedSet> {
   const { accountId, bound } = bounds
-  const found = new Found(store)
+  const found = new FoundRuns(store)
   let before: Promise<NamedRuns> | undefined
-  // The next page is asked for before the last is answered: nothing idles between them.
+  // Requests the next page before the previous answer arrives, so nothing idles in between.
   for (const page of inBatches(ids, PAGE_IDS)) {
     const asked = store.run(bulkSelect.selectNamed, { accountId, ids: page, bound })
-    // The next step awaits it; when the one before fails, nothing does.
+    // Awaited in the next iteration; if an earlier page fails, nobody awaits it.
     asked.catch(() => undefined)
     if (before) found.add(await before)
     before = asked
@@ -77,8 +75,8 @@ async function selectNamedRuns(store: Store, bounds: Bounds, ids: readonly strin
   return found.fix(bounds)
 }
 
-/** What has been found so far. */
-class Found {
+/** Runs found so far. */
+class FoundRuns {
   readonly #store: Store
   readonly #pages: ArrayLike<number>[] = []
   readonly #absent = new Set<string>()
@@ -92,16 +90,16 @@ class Found {
     for (const id of absent) this.#absent.add(id)
   }
 
-  /** The outcome of a run is decided when its turn comes, unless a limit asks for unfinished runs only. */
+  /** Without a limit, ended runs are in the set; their outcome is decided in their batch. */
   async fix({ most, sample }: Limits): Promise<FixedSet> {
-    const runs = inOrder(this.#pages)
+    const runs = sortedUnique(this.#pages)
     const set = most === undefined && sample === 0 ? all(runs) : this.#oldest(runs, most ?? runs.length, sample)
     return { ...(await set), absent: await packAbsent(this.#absent) }
   }
 
-  /** The oldest unfinished ones, with all that have ended. */
+  /** The oldest active runs up to the limit, and all ended ones. */
   async #oldest(runs: readonly number[], most: number, sample: number): Promise<Omit<FixedSet, 'absent'>> {
-    const packing = new Packing()
+    const packing = new ChunkPacker()
     const first: number[] = []
     let matched = 0
     for (const seqs of inBatches(runs, PAGE_RUNS)) {
@@ -117,13 +115,13 @@ class Found {
 }
 
 function all(runs: readonly number[]): Omit<FixedSet, 'absent'> {
-  const packing = new Packing()
+  const packing = new ChunkPacker()
   packing.add(runs)
   return { chunks: packing.end(), matched: runs.length, first: [] }
 }
 
-/** The numbers of all pages in their order, each once. */
-function inOrder(pages: readonly ArrayLike<number>[]): number[] {
+/** The numbers of all pages, sorted and without duplicates. */
+function sortedUnique(pages: readonly ArrayLike<number>[]): number[] {
   const numbers = new Float64Array(pages.reduce((sum, page) => sum + page.length, 0))
   let at = 0
   for (const page of pages) {

@@ -1,38 +1,35 @@
 import { nearest, otherUnitOf, unreachable } from '../../base/index.js'
 import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
 
-/**
- * The fields of a selector, one by one: how a value is read from JSON and how from texts of a query, and what is said
- * when it cannot be.
- */
+/** Reads each field of a selector from JSON or from query parameters, and words what is wrong with a value. */
 
-/** How the value of a field is read. */
+/** How to read the value of a field. */
 type FieldKind =
   /**
-   * One text or a list. `apart`: what each element begins with where commas may also stand inside of one. `mayRepeat`:
-   * the list may be very long, and whoever goes through it takes each element once; else that is done here.
+   * One string or a list. `elementStart`: how each element begins, for fields whose elements may contain commas.
+   * `isLong`: the list may be very long, so duplicates are kept here and removed by its reader.
    */
   | {
       readonly kind: 'texts'
       readonly mayBeEmpty?: true
-      readonly mayRepeat?: true
-      readonly apart?: RegExp
-      readonly without?: string
+      readonly isLong?: true
+      readonly elementStart?: RegExp
+      readonly forbidden?: string
     }
   | { readonly kind: 'flag' }
   | { readonly kind: 'instant' }
   | { readonly kind: 'count'; readonly least: 0 | 1 }
-  /** One text in the caller's own words. */
+  /** Free text of the caller. */
   | { readonly kind: 'words' }
 
-/** Every field of a selector. */
+/** All fields of a selector. */
 export const FIELDS = {
-  workflowRunIds: { kind: 'texts', mayBeEmpty: true, mayRepeat: true },
-  workflowUrl: { kind: 'texts', apart: /^[a-z][a-z0-9+.-]*:\/\//i },
+  workflowRunIds: { kind: 'texts', mayBeEmpty: true, isLong: true },
+  workflowUrl: { kind: 'texts', elementStart: /^[a-z][a-z0-9+.-]*:\/\//i },
   workflowUrlExactMatch: { kind: 'flag' },
-  label: { kind: 'texts', without: '|' },
+  label: { kind: 'texts', forbidden: '|' },
   host: { kind: 'texts' },
-  path: { kind: 'texts', apart: /^\// },
+  path: { kind: 'texts', elementStart: /^\// },
   callerIp: { kind: 'texts' },
   flowControlKey: { kind: 'texts' },
   fromDate: { kind: 'instant' },
@@ -46,10 +43,13 @@ export const FIELDS = {
   report: { kind: 'flag' },
 } as const satisfies Record<string, FieldKind>
 
-/** The name of a field. */
+/** Name of a field. */
 export type FieldName = keyof typeof FIELDS
 
-/** Fields that say how and when something is done, not to what; where a selector is a member of its own, they stand beside it. */
+/**
+ * Fields that control how and when the action runs, not what it selects. Where `selector` is a member of the body, they
+ * stand beside it.
+ */
 export const NON_FILTER_FIELDS = [
   'dryRun',
   'async',
@@ -67,19 +67,19 @@ type ValueOf<Kind> = Kind extends 'texts'
       ? string
       : number
 
-/** Fields that were given, with their values. Lists hold each element once, but for ids. */
+/** The given fields with their values. Lists have no duplicates, except `isLong` ones. */
 export type Values = { readonly [Name in FieldName]?: ValueOf<(typeof FIELDS)[Name]['kind']> }
 
-/** A value, or why there is none. */
+/** A value, or the problem with it. */
 export type Read = { readonly value: unknown } | { readonly problem: string }
 
 const LONGEST_FOUND = 60
-/** Characters of a reason: it goes into every log. */
+/** Maximum length of a reason, characters: it is written into every log. */
 const LONGEST_REASON = 500
-/** The last millisecond that a JavaScript date can hold. */
+/** Latest time of a JavaScript date. */
 const LATEST_MS = 8.64e15
 
-/** Reads a field from JSON. */
+/** Reads a field from a JSON body. */
 export function readBody(name: FieldName, raw: unknown): Read {
   const field: FieldKind = FIELDS[name]
   switch (field.kind) {
@@ -98,14 +98,14 @@ export function readBody(name: FieldName, raw: unknown): Read {
   }
 }
 
-/** Reads a field from all the values that a query has for it. */
+/** Reads a field from all its query parameters. */
 export function readQuery(name: FieldName, raw: readonly string[]): Read {
   const field: FieldKind = FIELDS[name]
   if (field.kind === 'texts')
     return readTexts(
       name,
       field,
-      raw.flatMap((text) => separate(text, field.apart)),
+      raw.flatMap((text) => splitList(text, field.elementStart)),
     )
   const [text] = raw
   if (text === undefined || raw.length > 1) {
@@ -125,7 +125,7 @@ export function readQuery(name: FieldName, raw: readonly string[]): Read {
   }
 }
 
-/** Whether two values of a field mean the same; the order of a list has no meaning. */
+/** Whether two values of a field are equal; the order of a list is ignored. */
 export function sameValue(one: unknown, other: unknown): boolean {
   if (!Array.isArray(one) || !Array.isArray(other)) return one === other
   const [ones, others] = [new Set<unknown>(one), new Set<unknown>(other)]
@@ -133,12 +133,12 @@ export function sameValue(one: unknown, other: unknown): boolean {
 }
 
 /**
- * Takes a comma-separated list apart. A URL or a path may itself hold commas: it is cut only where every
- * piece begins like a new element, because half a URL would be a prefix of far more runs.
+ * Splits a comma-separated list. A URL or path may contain commas: it is split only if every piece begins like a new
+ * element, because half a URL would be a prefix of far more runs.
  */
-function separate(text: string, apart: RegExp | undefined): string[] {
+function splitList(text: string, elementStart: RegExp | undefined): string[] {
   const pieces = text.split(',')
-  return apart === undefined || pieces.every((piece) => apart.test(piece)) ? pieces : [text]
+  return elementStart === undefined || pieces.every((piece) => elementStart.test(piece)) ? pieces : [text]
 }
 
 function toNumber(text: string): number {
@@ -146,7 +146,7 @@ function toNumber(text: string): number {
 }
 
 function readTexts(name: FieldName, field: FieldKind & { kind: 'texts' }, raw: readonly unknown[]): Read {
-  const most = field.mayRepeat ? MOST_IDS : MOST_FILTER_VALUES
+  const most = field.isLong ? MOST_IDS : MOST_FILTER_VALUES
   if (raw.length > most) {
     const problem = `\`${name}\` has ${raw.length} values; at most ${most} fit into one request. Send several.`
     return { problem }
@@ -154,20 +154,20 @@ function readTexts(name: FieldName, field: FieldKind & { kind: 'texts' }, raw: r
   const value: string[] = []
   for (let index = 0; index < raw.length; index++) {
     const text = raw[index]
-    const problem = problemOfText(text, field.without)
+    const problem = problemOfText(text, field.forbidden)
     if (typeof text === 'string' && problem === undefined) value.push(text)
     else return { problem: `\`${raw.length > 1 ? `${name}[${index}]` : name}\` ${problem}` }
   }
-  if (value.length > 0 || field.mayBeEmpty) return { value: field.mayRepeat ? value : [...new Set(value)] }
+  if (value.length > 0 || field.mayBeEmpty) return { value: field.isLong ? value : [...new Set(value)] }
   return { problem: `\`${name}\` is an empty list, which no run can match. Leave it out, or name at least one value.` }
 }
 
-function problemOfText(text: unknown, without: string | undefined): string | undefined {
+function problemOfText(text: unknown, forbidden: string | undefined): string | undefined {
   if (typeof text !== 'string') return `must be a text or a list of texts; found ${show(text)}.`
   if (text === '') return 'is an empty text. Leave the field out if you do not want to filter by it.'
   if (text.length > LONGEST_VALUE) return `has ${text.length} characters; at most ${LONGEST_VALUE} are allowed.`
   if (text.includes('\0')) return 'holds the character U+0000, which no run can have.'
-  if (without && text.includes(without)) return `must not hold "${without}"; found ${show(text)}.`
+  if (forbidden && text.includes(forbidden)) return `must not hold "${forbidden}"; found ${show(text)}.`
   return undefined
 }
 
@@ -197,14 +197,14 @@ function mustBe(name: FieldName, what: string, found: unknown): Read {
 }
 
 function show(value: unknown): string {
-  // A text of a megabyte is not written out to show its beginning.
+  // Only the beginning of a long string is serialized.
   const beginning = typeof value === 'string' ? value.slice(0, LONGEST_FOUND + 1) : value
   const text = typeof value === 'number' ? String(value) : JSON.stringify(beginning)
   return text.length > LONGEST_FOUND ? `${text.slice(0, LONGEST_FOUND)}…` : text
 }
 
-/** What callers who know a client library's own words most likely mean. */
-const MEANT: Readonly<Record<string, string>> = {
+/** Hints for names that callers use by mistake, such as those of client libraries. */
+const HINTS: Readonly<Record<string, string>> = {
   ids: 'Use `workflowRunIds`.',
   urlStartingWith: 'Use `workflowUrl`, which compares the beginning of the URL.',
   workflowUrlStartingWith: 'Use `workflowUrl`, which compares the beginning of the URL.',
@@ -212,10 +212,10 @@ const MEANT: Readonly<Record<string, string>> = {
   filter: 'Put the filters at the top level.',
 }
 
-/** Says that a field is not known, which one was most likely meant, and which there are. */
+/** The problem text of an unknown field: the most likely field, and all fields. */
 export function unknownField(name: string, known: readonly string[]): string {
   const shown = name.length > 60 ? `${name.slice(0, 60)}…` : name
   const guess = nearest(name, known)
-  const hint = Object.hasOwn(MEANT, name) ? ` ${MEANT[name]}` : guess ? ` Did you mean \`${guess}\`?` : ''
+  const hint = Object.hasOwn(HINTS, name) ? ` ${HINTS[name]}` : guess ? ` Did you mean \`${guess}\`?` : ''
   return `\`${shown}\` is not a field of a selector.${hint} Fields: ${known.join(', ')}.`
 }

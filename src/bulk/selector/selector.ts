@@ -11,40 +11,43 @@ import {
   type Values,
 } from './selector-fields.js'
 
-/** Which runs an action is about. */
+/** The runs an action is about: by id, or by filter. */
 export type Target =
   | { readonly kind: 'named'; readonly ids: readonly string[] }
   | { readonly kind: 'matching'; readonly filter: bulkSelect.RunFilter }
 
-/** When the caller wants what: the work done, its promise, or only a look at what would be done. */
+/**
+ * `sync`: answer when the action is finished; `async`: answer when it is stored; `dryRun`: only report what it would
+ * affect.
+ */
 export type Mode = 'sync' | 'async' | 'dryRun'
 
-/** A bulk cancel that is understood. */
+/** A parsed bulk cancel. */
 export interface Selector {
   readonly target: Target
-  /** At most this many runs, oldest first. */
+  /** Maximum number of runs, oldest first. */
   readonly most: number | undefined
   readonly mode: Mode
   readonly report: boolean
   readonly reason: string | undefined
-  /** At most so many items a second. */
+  /** Rate limit, items per second. */
   readonly ratePerSecond: number | undefined
-  /** Until then, Unix milliseconds, no run that matches may start. */
+  /** No matching run may start before this time, Unix milliseconds. */
   readonly fenceUntil: number | undefined
-  /** The fields that select, as they were given, for the records. */
+  /** The selecting fields as given, for the records. */
   readonly given: Values
 }
 
-/** A selector, or everything that is wrong with it in words. */
+/** A selector, or all its problems in words. */
 export type Parsed = { readonly selector: Selector } | { readonly problem: string }
 
 const MOST_PROBLEMS = 5
-/** Parameters of the query that are not part of the selector. */
+/** Query parameters that do not belong to the selector. */
 const FOREIGN_PARAMETERS = new Set(['qstash_token'])
 
 /**
- * Reads the selector of a bulk cancel. Strict, because whatever is ignored widens what is cancelled: anything that is
- * not understood refuses the whole request.
+ * Parses the selector of a bulk cancel. Strict, because ignoring anything would widen the set: one problem refuses the
+ * whole request.
  * @param body the parsed JSON body; `undefined` and `null` when there is none.
  * @param query the query of the request target, without its question mark.
  */
@@ -58,16 +61,16 @@ export function parseSelector(body: unknown, query: string): Parsed {
 }
 
 /**
- * What is wrong with a request, each thing once. A body may have a million wrong members: what is beyond the first few
- * is not even looked at.
+ * The problems of a request, without duplicates. A body may have a million wrong members: after the first few problems
+ * no more texts are built.
  */
 class Problems {
   readonly #messages = new Set<string>()
-  #areMore = false
+  #hasMore = false
 
-  /** Tells one, as long as there is room. */
+  /** Adds a problem unless the list is full. */
   add(make: () => string): void {
-    if (this.isFull) this.#areMore = true
+    if (this.isFull) this.#hasMore = true
     else this.#messages.add(make())
   }
 
@@ -75,10 +78,10 @@ class Problems {
     return this.#messages.size >= MOST_PROBLEMS
   }
 
-  /** All together; `undefined` when nothing is wrong. */
+  /** All problems as one text; `undefined` when there is none. */
   get inWords(): string | undefined {
     if (this.#messages.size === 0) return undefined
-    const more = this.#areMore ? ['There is more that is wrong.'] : []
+    const more = this.#hasMore ? ['There is more that is wrong.'] : []
     return [...this.#messages, ...more, 'Nothing was cancelled.'].join(' ')
   }
 }
@@ -87,7 +90,7 @@ function isFieldName(name: string): name is FieldName {
   return Object.hasOwn(FIELDS, name)
 }
 
-/** Some clients write this one name in another way. */
+/** Some clients spell this name differently. */
 function canonical(name: string): string {
   return name === 'callerIP' ? 'callerIp' : name
 }

@@ -9,23 +9,23 @@ import { createWorkflow } from '../../workflow/index.js'
 import { type Bulk, createBulk } from '../index.js'
 import type { CancelAnswer } from '../routes/answers.js'
 
-/** An answer of the service under test. */
+/** A response of the server under test. */
 export interface Answer {
   readonly status: number
   readonly body: unknown
 }
 
-/** The bulk room behind a real listener. What it tells the queue is written down. */
+/** The bulk module behind a real listener, with a queue that records its calls. */
 export interface BulkUnderTest {
   readonly bulk: Bulk
-  /** Group keys that the queue was told to drop, in order. */
+  /** Group keys that the queue was asked to drop, in order. */
   readonly dropped: number[]
-  /** Tokens that are good for nothing any more. */
+  /** Revoked tokens. */
   readonly revoked: Set<string>
   readonly url: string
-  /** Calls the service with a token; every token is an account of that name. */
+  /** Sends a request with a token; every token is an account of that name. */
   ask(account: string, method: string, path: string, body?: unknown): Promise<Answer>
-  /** `DELETE /v2/workflows/runs` with this body, answered 200. */
+  /** Sends `DELETE /v2/workflows/runs` with this body; expects 200. */
   cancel(account: string, body?: unknown, query?: string): Promise<CancelAnswer>
   stop(): Promise<void>
 }
@@ -45,18 +45,18 @@ const authenticatorWithout = (revoked: ReadonlySet<string>): Authenticator => ({
         },
 })
 
-/** Writes down what it is told to drop. */
-const queueThatNotes = (dropped: number[]) => ({
+/** A queue that records the group keys to drop. */
+const recordingQueue = (dropped: number[]) => ({
   drop: (which: DropSelector) => void dropped.push(...('groupKeys' in which ? which.groupKeys : [])),
   offer: () => undefined,
   refuseForbidden: () => undefined,
 })
 
-/** Starts the room over a store; it is stopped after the suite at the latest. */
+/** Starts the module over a store; it stops after the suite at the latest. */
 export async function startBulk(store: Store, clock: Clock = systemClock): Promise<BulkUnderTest> {
   const dropped: number[] = []
   const revoked = new Set<string>()
-  const bulk = createBulk({ store, queue: queueThatNotes(dropped), clock, logger: silentLogger, ...ROOMY })
+  const bulk = createBulk({ store, queue: recordingQueue(dropped), clock, logger: silentLogger, ...ROOMY })
   const server = new HttpServer({
     service: 'queue',
     host: '127.0.0.1',
@@ -99,7 +99,7 @@ export async function startBulk(store: Store, clock: Clock = systemClock): Promi
   }
 }
 
-/** A store whose operations pass a gate: it may hold them up or make them fail. */
+/** A store whose operations pass a gate, which may delay them or make them fail. */
 export function gatedStore(store: Store, gate: (operation: string, args: unknown) => Promise<void> | void): Store {
   return {
     run: async (operation, args) => {
@@ -111,13 +111,13 @@ export function gatedStore(store: Store, gate: (operation: string, args: unknown
   }
 }
 
-/** The queue, workflows and bulk actions as the server composes them. */
+/** The queue, workflows and bulk actions, wired as in the server. */
 export interface BulkServer extends QueueUnderTest {
   readonly bulk: Bulk
   ask(method: string, path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
 }
 
-/** Starts the three rooms over a store, behind one listener. */
+/** Starts the three modules over a store, behind one listener. */
 export async function startBulkServer(
   store: Store,
   options: Pick<QueueUnderTestOptions, 'deliveryTargets'> = {},
@@ -135,12 +135,12 @@ export async function startBulkServer(
       return [...workflow.routes(), ...bulk.routes()]
     },
   })
-  if (!bulk) throw new Error('the queue did not ask for further rooms')
-  const made = bulk
-  await made.start()
+  if (!bulk) throw new Error('the queue did not ask for further modules')
+  const started = bulk
+  await started.start()
   return {
     ...service,
-    bulk: made,
+    bulk: started,
     ask: async (method, path, body, headers = {}) => {
       const sent = body === undefined ? {} : { body: JSON.stringify(body) }
       const response = await fetch(service.url + path, { method, headers: { ...service.auth, ...headers }, ...sent })
@@ -148,7 +148,7 @@ export async function startBulkServer(
       return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
     },
     stop: async () => {
-      await made.stop()
+      await started.stop()
       await service.stop()
     },
   }

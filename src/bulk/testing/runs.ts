@@ -7,7 +7,7 @@ import type * as runsRows from '../../workflow/transactions/runs-rows.js'
 import * as runsSubmit from '../../workflow/transactions/runs-submit.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 
-/** What a test may say about the runs it starts. */
+/** Properties of the runs a test starts. */
 export interface RunTraits {
   readonly url?: string
   readonly host?: string
@@ -17,7 +17,7 @@ export interface RunTraits {
   readonly callerIp?: string
   /** Unix milliseconds. */
   readonly at?: number
-  /** When the first delivery is due, Unix milliseconds. Absent: an hour after the creation. */
+  /** When the first delivery is due, Unix milliseconds. Default: one hour after the creation. */
   readonly dueAt?: number
   readonly parent?: runsRows.ParentLink
 }
@@ -44,7 +44,7 @@ function submission(runId: string, traits: RunTraits, at: number): runsSubmit.Su
   }
 }
 
-/** Starts runs, each with a delivery that is due in an hour, and answers their ids in the order of creation. */
+/** Starts runs, each with a delivery due in an hour. @returns their ids in the order of creation. */
 export async function startRuns(
   store: Store,
   accountId: string,
@@ -63,13 +63,13 @@ export async function startRuns(
   return runIds
 }
 
-/** Ends a run by success, as its own endpoint does. */
+/** Finishes a run successfully, as its endpoint does. */
 export async function finishRun(store: Store, accountId: string, runId: string): Promise<void> {
   const args = { accountId, runId, response: 'done', at: Date.now() }
   await store.run(runsFinish.finishRun, args)
 }
 
-/** The states of a few runs, in the order of their ids. */
+/** The states of runs, in the order of their ids. */
 export async function statesOf(
   store: Store,
   accountId: string,
@@ -87,7 +87,7 @@ export async function countEnded(store: Store, accountId: string, ids: readonly 
   return found.length - unfinished.length
 }
 
-/** How many messages are pending in the whole store. */
+/** Pending messages in the whole store. */
 export async function pendingMessages(store: Store): Promise<number> {
   const after = { nextAt: 0, seq: 0 }
   const everything = { after, until: Number.MAX_SAFE_INTEGER, limit: 1_000_000, largestBody: 0, exceptHosts: [] }

@@ -7,7 +7,7 @@ import type { BulkActionsTable, BulkKindName } from '../../store/schema/bulk.js'
 import { type ItemOutcome, outcomeByte } from './bulk-pack.js'
 import type { PackedSeqs } from './bulk-select.js'
 
-/** A bulk action as it is stored, without what its fence means: that may be long, and is needed at a start only. */
+/** A stored bulk action, without its fence, which may be long and is read only at a start. */
 export type BulkActionRow = Omit<Selectable<BulkActionsTable>, 'fence'>
 
 /** The columns of a `BulkActionRow`. */
@@ -18,14 +18,17 @@ export const ACTION_COLUMNS = [
   ...(['created_at', 'finished_at', 'paused_at'] as const),
 ] as const satisfies readonly (keyof BulkActionRow)[]
 
-/** Ids that name nothing, as many as go into a chunk. */
+/** Ids that match nothing, one chunk of them. */
 export interface AbsentIds {
   readonly items: number
-  /** A JSON list. They may be hundreds of thousands: as single texts they would take long to cross to the store. */
+  /**
+   * A JSON list. There may be hundreds of thousands; as separate strings they would take long to copy to the store
+   * thread.
+   */
   readonly ids: string
 }
 
-/** Chunks of a fixed set: of items to decide, and of ids that name nothing. */
+/** Chunks of a fixed set: items to decide, and ids that match nothing. */
 export interface SetChunks {
   readonly chunks: readonly PackedSeqs[]
   readonly absent: readonly AbsentIds[]
@@ -38,11 +41,11 @@ export interface ActionArgs {
   readonly kind: BulkKindName
   /** JSON. */
   readonly selector: string
-  /** JSON of what the kind needs besides the items. */
+  /** JSON of the settings of the kind, such as the changes to resent messages. */
   readonly settings: string | null
   readonly reason: string | null
   readonly ratePerSecond: number | null
-  /** JSON of the target that new triggers must not match, and until when, Unix milliseconds. */
+  /** `target`: JSON of what new triggers must not match; `until`: Unix milliseconds. */
   readonly fence: { readonly target: string; readonly until: number } | null
   readonly actor: string
   readonly source: string
@@ -51,7 +54,7 @@ export interface ActionArgs {
   readonly at: number
 }
 
-/** A new action with the whole of its fixed set. */
+/** A new action with its whole set. */
 export interface CreateActionArgs extends ActionArgs, SetChunks {}
 
 type InsertedAction = Omit<
@@ -92,31 +95,31 @@ function total(counts: readonly number[]): number {
   return counts.reduce((sum, count) => sum + count, 0)
 }
 
-/** Stores chunks of an action, those with items to decide first; `from` is the number of the first. */
+/** Inserts chunks of an action, those with items to decide first. `from` is the number of the first. */
 export function* insertChunks(action_seq: number, set: SetChunks, from = 0): Transaction<void> {
-  const toDo = set.chunks.map(({ items, seqs }, index) => {
+  const openChunks = set.chunks.map(({ items, seqs }, index) => {
     return { action_seq, chunk: from + index, items, pending: items, seqs }
   })
-  yield* insertAll('bulk_chunks', toDo)
-  const decided = set.absent.map(({ items, ids: absent }, index) => ({
+  yield* insertAll('bulk_chunks', openChunks)
+  const absentChunks = set.absent.map(({ items, ids: absent }, index) => ({
     action_seq,
-    chunk: from + toDo.length + index,
+    chunk: from + openChunks.length + index,
     items,
     pending: 0,
     absent,
     outcomes: new Uint8Array(items).fill(outcomeByte('notFound')),
   }))
-  yield* insertAll('bulk_chunks', decided)
+  yield* insertAll('bulk_chunks', absentChunks)
 }
 
-/** How many items a set has, and how many of them name nothing. */
+/** Items of a set, and how many of them match nothing. */
 interface Totals {
   readonly matched: number
   readonly notFound: number
 }
 
-/** Stores an action without its set, and answers its number. */
-export function* insertActionOf(
+/** Inserts an action without its set. @returns its number. */
+export function* insertActionRow(
   args: ActionArgs,
   { matched, notFound }: Totals,
   state: 'running' | 'paused' = 'running',
@@ -142,11 +145,11 @@ export function* insertActionOf(
   return seq
 }
 
-/** Stores an action with its set; one that has nothing to decide is finished at once. */
+/** Stores an action with its set. An action with nothing to decide is finished at once. */
 export const createAction = write('bulk.create', function* (args: CreateActionArgs): Transaction<BulkActionRow> {
   const notFound = total(args.absent.map(({ items }) => items))
   const matched = notFound + total(args.chunks.map(({ items }) => items))
-  const seq = yield* insertActionOf(args, { matched, notFound })
+  const seq = yield* insertActionRow(args, { matched, notFound })
   yield* insertChunks(seq, args)
   return yield* finishIfDecided(yield* lockAction(seq), args.at)
 })
@@ -155,12 +158,14 @@ const actionBySeq = query<{ seq: number }, BulkActionRow>(({ db, p, d }) =>
   d.forUpdate(db.selectFrom('bulk_actions').select(ACTION_COLUMNS).where('seq', '=', p.seq)),
 )
 
-/** An action, held until the commit: whatever decides items and whatever controls it come one after the other. */
+/**
+ * Reads an action and locks its row until the commit, so batches and controls of one action run one after the other.
+ */
 export function* lockAction(seq: number): Transaction<BulkActionRow> {
   return yield* only(actionBySeq, { seq })
 }
 
-/** How many items had which outcome. Those that a fence kept from starting are among the failed. */
+/** Items by outcome. Fenced items count as failed. */
 export type Counters = Record<Exclude<ItemOutcome, 'pending' | 'fenced'>, number>
 
 const addCounters = query<Counters & { seq: number }, BulkActionRow>(({ db, p }) =>
@@ -177,7 +182,7 @@ const addCounters = query<Counters & { seq: number }, BulkActionRow>(({ db, p })
     .returning(ACTION_COLUMNS),
 )
 
-/** Adds outcomes to a running action, and ends it with the last one. */
+/** Adds outcomes to a running action, and finishes it with the last one. */
 export function* count(seq: number, counters: Counters, at: number): Transaction<BulkActionRow> {
   return yield* finishIfDecided(yield* only(addCounters, { ...counters, seq }), at)
 }
@@ -191,17 +196,17 @@ const setFinished = query<{ seq: number; at: number }, BulkActionRow>(({ db, p }
     .returning(ACTION_COLUMNS),
 )
 
-/** How many items of an action have their outcome. */
+/** Number of items that have their outcome. */
 export function decidedItems(row: BulkActionRow): number {
   return row.succeeded + row.already_finished + row.already_cancelled + row.not_found + row.failed + row.skipped
 }
 
-/** How many items exist and did not come to what the action is for, whoever else brought them there. */
+/** Number of items that exist but do not have the state the action wanted, whoever caused that. */
 export function missedItems(row: BulkActionRow): number {
   return row.already_finished + row.failed
 }
 
-/** Ends an action of which every item has its outcome. */
+/** Finishes an action when every item has its outcome. */
 export function* finishIfDecided(row: BulkActionRow, at: number): Transaction<BulkActionRow> {
   if (decidedItems(row) < row.matched) return row
   const finished = yield* first(setFinished, { seq: row.seq, at })
@@ -210,7 +215,7 @@ export function* finishIfDecided(row: BulkActionRow, at: number): Transaction<Bu
   return finished
 }
 
-const ACTS: Readonly<Record<BulkKindName, AuditAction>> = {
+const AUDIT_ACTIONS: Readonly<Record<BulkKindName, AuditAction>> = {
   cancelRuns: 'Cancel Workflow Runs',
   cancelMessages: 'Cancel Messages',
   resumeRuns: 'Resume Workflow Runs',
@@ -221,7 +226,7 @@ const ACTS: Readonly<Record<BulkKindName, AuditAction>> = {
   retryDeadLetters: 'Retry Dead Letters',
 }
 
-/** What the audit log says of an action that has ended. */
+/** The audit entry of an action that has ended. */
 export function endEntry(row: BulkActionRow, at: number): Parameters<typeof recordAudit>[0] {
   const { matched, succeeded, skipped, reason } = row
   const done = row.kind.startsWith('cancel') ? { cancelled: succeeded } : { succeeded }
@@ -238,7 +243,7 @@ export function endEntry(row: BulkActionRow, at: number): Parameters<typeof reco
     account_id: row.account_id,
     actor: row.actor,
     source: row.source,
-    action: ACTS[row.kind],
+    action: AUDIT_ACTIONS[row.kind],
     entity: row.action_id,
     details: JSON.stringify(details),
     ip: row.ip,

@@ -5,11 +5,11 @@ import { type BulkActionRow, type Counters, count, lockAction } from './bulk-act
 import { type ItemOutcome, outcomeByte, unpackSeqs } from './bulk-pack.js'
 
 /**
- * Deciding the items of an action, batch by batch. Outcomes, counters, the end and the audit entry are written in the
- * same transaction as the effects that they tell of, so that a crash can neither lose a count nor count twice.
+ * Decides the items of an action batch by batch. One transaction writes the effects, outcomes, counters, the end of the
+ * action and its audit entry, so a crash can neither lose a count nor count twice.
  */
 
-/** A batch of a chunk: the items from `from` to before `to`. */
+/** A batch: items `from` (inclusive) to `to` (exclusive) of one chunk. */
 export interface BatchArgs {
   readonly actionSeq: number
   readonly chunk: number
@@ -19,27 +19,30 @@ export interface BatchArgs {
   readonly at: number
 }
 
-/** What an item that is decided came to. */
+/** Final outcome of an item. */
 export type Decided = Exclude<ItemOutcome, 'pending' | 'skipped'>
 
-/** What was decided, and where the action stands now. */
+/** The result of a batch, with the row of the action after it. */
 export interface DecidedBatch {
-  /** Every item of the batch that this action was done to, in an earlier try too: memory has to learn of them. */
+  /**
+   * Items this action was applied to, including those an earlier attempt committed: the queue in memory must forget
+   * them.
+   */
   readonly succeeded: readonly number[]
   /** For `queue.offer`. */
   readonly offers: readonly PendingRow[]
   readonly action: BulkActionRow
 }
 
-/** What a kind did to items. */
+/** What a kind did to the items of a batch. */
 export interface Done {
   readonly succeeded: readonly number[]
   readonly offers: readonly PendingRow[]
-  /** What became of an item that is not among them. */
+  /** Outcome of an item that is not in `succeeded`. */
   readonly otherwise: (seq: number) => Decided
 }
 
-/** Does to items what a kind does. */
+/** Applies a kind of action to items. */
 export type Act<Args> = (seqs: readonly number[], action: BulkActionRow, batch: Args) => Transaction<Done>
 
 const chunkForUpdate = query<
@@ -63,14 +66,14 @@ const setOutcomes = query<{ actionSeq: number; chunk: number; outcomes: Uint8Arr
     .where('chunk', '=', p.chunk),
 )
 
-/** What a batch is about. Batches are many: their items lie in plain lists of numbers. */
+/** The undecided items of a batch. Flat lists of numbers, because there are many. */
 interface OpenBatch {
-  /** Of the whole chunk. */
+  /** Outcomes of the whole chunk, one byte an item. */
   readonly outcomes: Uint8Array
-  /** Items that have no outcome yet, and their positions in the chunk. */
+  /** Undecided items; `positions` are their positions in the chunk. */
   readonly seqs: number[]
   readonly positions: number[]
-  /** Items that an earlier try was done to, of whose commit its caller did not learn. */
+  /** Items that an earlier attempt decided, whose caller never saw the commit. */
   readonly before: number[]
 }
 
@@ -101,9 +104,9 @@ const NONE: Counters = {
   skipped: 0,
 }
 
-/** Notes the outcomes of open items in the chunk, and counts them. */
-function note({ outcomes, seqs, positions }: OpenBatch, { succeeded, otherwise }: Done): Counters {
-  // Most often it was done to all of them.
+/** Writes the outcomes of open items into the bytes of the chunk, and counts them. */
+function countOutcomes({ outcomes, seqs, positions }: OpenBatch, { succeeded, otherwise }: Done): Counters {
+  // Usually all items succeed.
   if (succeeded.length === seqs.length) {
     for (const position of positions) outcomes[position] = SUCCEEDED
     return { ...NONE, succeeded: seqs.length }
@@ -118,18 +121,18 @@ function note({ outcomes, seqs, positions }: OpenBatch, { succeeded, otherwise }
   return counters
 }
 
-/** Writes the outcomes of open items into their chunk and the counters, and ends the action with its last one. */
+/** Stores the outcomes and counters of a batch; its last item ends the action. */
 function* decide({ actionSeq, chunk, at }: BatchArgs, open: OpenBatch, done: Done): Transaction<BulkActionRow> {
-  const counters = note(open, done)
+  const counters = countOutcomes(open, done)
   yield* change(setOutcomes, { actionSeq, chunk, outcomes: open.outcomes, decided: open.seqs.length })
   return yield* count(actionSeq, counters, at)
 }
 
 /**
- * Does to the items of a batch what a kind does, all in one transaction: the effects, the outcome of every item, the
- * counters and, with the last item, the end of the action. Nothing happens to one that is not running.
+ * Applies a kind to the items of a batch in one transaction: effects, outcomes, counters and, with the last item, the
+ * end of the action. Does nothing unless the action is running.
  */
-function* workOn<Args extends BatchArgs>(batch: Args, act: Act<Args>): Transaction<DecidedBatch> {
+function* decideBatch<Args extends BatchArgs>(batch: Args, act: Act<Args>): Transaction<DecidedBatch> {
   const action = yield* lockAction(batch.actionSeq)
   if (action.state !== 'running') return { succeeded: [], offers: [], action }
   const open = yield* openItems(batch)
@@ -139,12 +142,12 @@ function* workOn<Args extends BatchArgs>(batch: Args, act: Act<Args>): Transacti
   return { succeeded: [...open.before, ...done.succeeded], offers: done.offers, action: after }
 }
 
-/** Declares what an action does to the items of a batch; everybody else's writes go before it. */
+/** Declares the transaction of a kind. It runs in the background: the writes of others go first. */
 export function decides<Args extends BatchArgs>(name: string, act: Act<Args>): Operation<Args, DecidedBatch> {
-  return write(name, (batch: Args) => workOn(batch, act), { turn: 'background' })
+  return write(name, (batch: Args) => decideBatch(batch, act), { turn: 'background' })
 }
 
-/** Gives up on the items of a batch that have no outcome yet; for items whose handling itself fails. */
+/** Marks the undecided items of a batch as failed. For items whose processing throws. */
 export const failBatch = decides('bulk.failBatch', function* (_seqs, _action, _batch: BatchArgs): Transaction<Done> {
   return { succeeded: [], offers: [], otherwise: () => 'failed' }
 })

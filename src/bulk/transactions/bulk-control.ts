@@ -5,19 +5,19 @@ import { query } from '../../store/query.js'
 import type { BulkActionState } from '../../store/schema/bulk.js'
 import { ACTION_COLUMNS, type BulkActionRow, decidedItems, endEntry } from './bulk-action.js'
 
-/** Who does what to an action. */
+/** Who controls an action, and which one. */
 export interface ControlArgs {
   readonly accountId: string
   readonly actionId: string
-  /** For the audit entry; `logId` is the id of that. */
+  /** For the audit entry; `logId` becomes its id. */
   readonly by: { readonly actor: string; readonly source: string; readonly ip: string; readonly logId: string }
-  /** Why, in the caller's words. */
+  /** The reason the caller gives. */
   readonly reason: string | null
   /** Unix milliseconds. */
   readonly at: number
 }
 
-/** `refused`: the action is not in a state that this can be done in. */
+/** `refused`: the state of the action does not allow the change. */
 export type Controlled =
   | { readonly kind: 'changed' | 'refused'; readonly action: BulkActionRow }
   | { readonly kind: 'missing' }
@@ -32,7 +32,7 @@ const actionForUpdate = query<{ accountId: string; actionId: string }, BulkActio
   ),
 )
 
-/** Finds the action, locks it, changes it if its state allows that, and writes the audit entry. */
+/** Locks the action, changes it if its state allows, and writes the audit entry. */
 function* control(
   args: ControlArgs,
   name: AuditAction,
@@ -72,12 +72,12 @@ const setRunning = query<{ seq: number }, BulkActionRow>(({ db, p }) =>
     .returning(ACTION_COLUMNS),
 )
 
-/** Stops a running action between two batches, until it is resumed; a restart of the server does not. */
+/** Pauses a running action between two batches. A restart of the server does not resume it. */
 export const pause = write('bulk.pause', (args: ControlArgs) =>
   control(args, 'Pause Bulk Action', ['running'], ({ seq }) => only(setPaused, { seq, at: args.at })),
 )
 
-/** Lets a paused action go on. */
+/** Resumes a paused action. */
 export const resume = write('bulk.resume', (args: ControlArgs) =>
   control(args, 'Resume Bulk Action', ['paused'], ({ seq }) => only(setRunning, { seq })),
 )
@@ -86,7 +86,7 @@ const setRateOf = query<{ seq: number; rate: number | null }, BulkActionRow>(({ 
   db.updateTable('bulk_actions').set({ rate_per_second: p.rate }).where('seq', '=', p.seq).returning(ACTION_COLUMNS),
 )
 
-/** Changes how fast an action may go. */
+/** Changes the rate limit of an action. */
 export const setRate = write('bulk.setRate', (args: ControlArgs & { ratePerSecond: number | null }) => {
   const { ratePerSecond: rate } = args
   const details = { ratePerSecond: rate }
@@ -112,7 +112,7 @@ const setAborted = query<{ seq: number; skipped: number; at: number }, BulkActio
     .returning(ACTION_COLUMNS),
 )
 
-/** Ends an action forever: items without an outcome are skipped, and its fence is lifted. */
+/** Aborts an action for good: undecided items are skipped, and its fence is lifted. */
 export const abort = write('bulk.abort', (args: ControlArgs) =>
   control(args, 'Abort Bulk Action', ['running', 'paused'], function* (action): Transaction<BulkActionRow> {
     const { seq, matched } = action
@@ -131,13 +131,13 @@ const removeFence = query<{ seq: number }, BulkActionRow>(({ db, p }) =>
     .returning(ACTION_COLUMNS),
 )
 
-/** Lifts the fence of an action before its time; one that has none is left as it is. */
+/** Lifts the fence of an action early. Does nothing if it has none. */
 export const liftFence = write('bulk.liftFence', (args: ControlArgs) => {
   const act = ({ seq }: BulkActionRow) => only(removeFence, { seq })
   return control(args, 'Lift Fence', ['running', 'paused', 'finished', 'aborted'], act)
 })
 
-/** A fence that has not run out. */
+/** A fence that has not expired. */
 export interface FenceRow {
   readonly seq: number
   readonly action_id: string
@@ -154,7 +154,7 @@ const fencesAfter = query<{ now: number }, FenceRow>(({ db, p }) =>
     .where('fence_until', '>', p.now),
 )
 
-/** Every fence that has not run out. */
+/** All fences that have not expired. */
 export const fences = read('bulk.fences', function* (args: { now: number }): Transaction<FenceRow[]> {
   return yield* all(fencesAfter, args)
 })

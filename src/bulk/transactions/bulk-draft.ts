@@ -6,36 +6,38 @@ import {
   type ActionArgs,
   type BulkActionRow,
   finishIfDecided,
-  insertActionOf,
+  insertActionRow,
   insertChunks,
   type SetChunks,
 } from './bulk-action.js'
 
 /**
- * Storing an action whose set is large. In one transaction its chunks would keep everybody who writes for a quarter of a
- * second, so they are stored before it, a batch at a time, with a draft that becomes the action at the end:
+ * Stores an action whose set is large. Inserting all chunks in one transaction would block other writers for a quarter
+ * of a second, so they are inserted before it, batch by batch, under a draft that becomes the action at the end:
  *
- *   draftAction ── addToDraft, again and again ── createDrafted ──▶ the action, as `createAction` would have stored it
- *        └──────────────────┴── dropDraft; dropDrafts at the next start of the server
+ * ```
+ * draftAction ── addToDraft, repeated ── createDrafted ──▶ the action, as `createAction` would have stored it
+ *      └──────────────────┴── dropDraft, or dropDrafts at the next start of the server
+ * ```
  *
- * A draft is an action of no account that is paused: whoever looks up the actions of an account does not meet it, and
- * nobody works on it. So no action ever has only a part of its set.
+ * A draft is a paused action of the empty account: no account lists it and the worker skips it. An action therefore
+ * never has an incomplete set.
  */
-const NOBODY = ''
+const NO_ACCOUNT = ''
 
-/** Begins a draft. @returns its number, which the action will have. */
+/** Creates a draft. @returns its number, which becomes the number of the action. */
 export const draftAction = write('bulk.draft', function* (args: ActionArgs): Transaction<number> {
-  return yield* insertActionOf({ ...args, accountId: NOBODY, fence: null }, { matched: 0, notFound: 0 }, 'paused')
+  return yield* insertActionRow({ ...args, accountId: NO_ACCOUNT, fence: null }, { matched: 0, notFound: 0 }, 'paused')
 })
 
-/** Chunks that follow those that a draft has. */
+/** Chunks to append to a draft. */
 export interface DraftBatch extends SetChunks {
   readonly actionSeq: number
-  /** The number of the first. */
+  /** Number of the first chunk. */
   readonly from: number
 }
 
-/** Adds chunks to a draft; everybody else's writes go before it. */
+/** Appends chunks to a draft, in the background: the writes of others go first. */
 export const addToDraft = write(
   'bulk.addToDraft',
   function* ({ actionSeq, from, ...set }: DraftBatch): Transaction<void> {
@@ -54,7 +56,7 @@ const totalsOf = query<{ actionSeq: number }, { items: number; pending: number }
     .where('action_seq', '=', p.actionSeq),
 )
 
-interface Becoming {
+interface Conversion {
   readonly actionSeq: number
   readonly accountId: string
   readonly matched: number
@@ -63,7 +65,7 @@ interface Becoming {
   readonly fenceUntil: number | null
 }
 
-const become = query<Becoming, BulkActionRow>(({ db, p }) =>
+const convertDraft = query<Conversion, BulkActionRow>(({ db, p }) =>
   db
     .updateTable('bulk_actions')
     .set({
@@ -75,18 +77,18 @@ const become = query<Becoming, BulkActionRow>(({ db, p }) =>
       fence_until: p.fenceUntil,
     })
     .where('seq', '=', p.actionSeq)
-    .where('account_id', '=', sql.lit(NOBODY))
+    .where('account_id', '=', sql.lit(NO_ACCOUNT))
     .returning(ACTION_COLUMNS),
 )
 
-/** Makes the action of a draft that has its whole set; one that has nothing to decide is finished at once. */
+/** Turns a complete draft into the action. An action with nothing to decide is finished at once. */
 export const createDrafted = write(
   'bulk.createDrafted',
   function* ({ actionSeq, ...args }: ActionArgs & { actionSeq: number }): Transaction<BulkActionRow> {
     const sums = yield* only(totalsOf, { actionSeq })
-    // A sum is a decimal number in PostgreSQL.
+    // PostgreSQL answers sums as decimal text.
     const matched = Number(sums.items)
-    const action = yield* only(become, {
+    const action = yield* only(convertDraft, {
       actionSeq,
       accountId: args.accountId,
       matched,
@@ -99,19 +101,19 @@ export const createDrafted = write(
 )
 
 const removeDraft = query<{ actionSeq: number }>(({ db, p }) =>
-  db.deleteFrom('bulk_actions').where('seq', '=', p.actionSeq).where('account_id', '=', sql.lit(NOBODY)),
+  db.deleteFrom('bulk_actions').where('seq', '=', p.actionSeq).where('account_id', '=', sql.lit(NO_ACCOUNT)),
 )
 
-/** Gives a draft up. Nothing happens to one that has become an action. */
+/** Deletes a draft. Does nothing to one that has convertDraft an action. */
 export const dropDraft = write('bulk.dropDraft', function* (args: { actionSeq: number }): Transaction<void> {
   yield* change(removeDraft, args)
 })
 
 const removeDrafts = query<{ before: number }>(({ db, p }) =>
-  db.deleteFrom('bulk_actions').where('account_id', '=', sql.lit(NOBODY)).where('created_at', '<', p.before),
+  db.deleteFrom('bulk_actions').where('account_id', '=', sql.lit(NO_ACCOUNT)).where('created_at', '<', p.before),
 )
 
-/** Gives up the drafts that a server has left which ended before it could make actions of them. */
+/** Deletes the drafts of a server that ended before it could turn them into actions. */
 export const dropDrafts = write('bulk.dropDrafts', function* (args: { before: number }): Transaction<void> {
   yield* change(removeDrafts, args)
 })

@@ -12,7 +12,10 @@ import { type DeadRun, type Revival, revivableAmong, reviving } from '../../work
 import { type BatchArgs, type Decided, type Done, decides } from './bulk-batch.js'
 import { batchSeqs } from './bulk-read.js'
 
-/** What each kind of bulk action does to the items of a batch. The rooms whose items these are say how. */
+/**
+ * The transactions of the kinds: each applies one kind to a batch. The effects themselves belong to the queue and the
+ * workflow module.
+ */
 
 interface Seqs {
   readonly seqs: readonly number[]
@@ -25,7 +28,7 @@ const messageStates = query<Seqs, { seq: number; state: MessageState }>(({ db, p
   db.selectFrom('messages').select(['seq', 'state']).where(d.inNumbers('seq', p.seqs)),
 )
 
-/** Looks up what became of the items that nothing was done to; for most batches these are none. */
+/** Looks up the outcomes of items that were not changed; most batches have none. */
 function* otherwise<State extends RunState | MessageState>(
   items: readonly number[],
   succeeded: readonly number[],
@@ -66,12 +69,12 @@ function afterMessage(state: MessageState): Decided {
 
 const readRunStates = (seqs: readonly number[]) => all(runStates, { seqs })
 const readMessageStates = (seqs: readonly number[]) => all(messageStates, { seqs })
-/** Whatever its state: it has left the dead letters. */
-const gone = (): Decided => 'alreadyFinished'
+/** In any state: it is no longer a dead letter. */
+const noLongerDead = (): Decided => 'alreadyFinished'
 
 /**
- * Cancels the runs of a batch. A run that has ended in the meantime is told from one that this very transaction
- * cancelled, so of two actions that hold the same run only one counts it.
+ * Cancels the runs of a batch. A run that ended before counts as `alreadyFinished` or `alreadyCancelled`, so if two
+ * actions hold the same run, only one counts it as cancelled.
  */
 export const cancelRunsBatch = decides(
   'bulk.cancelBatch',
@@ -81,7 +84,7 @@ export const cancelRunsBatch = decides(
   },
 )
 
-/** Cancels the messages of a batch. */
+/** Cancels messages. */
 export const cancelMessagesBatch = decides(
   'bulk.cancelMessagesBatch',
   function* (seqs, _, batch: BatchArgs): Transaction<Done> {
@@ -90,46 +93,46 @@ export const cancelMessagesBatch = decides(
   },
 )
 
-/** Deletes the dead runs of a batch; they stay in the logs as failed. */
+/** Deletes dead runs; they stay in the logs as failed. */
 export const deleteDeadRunsBatch = decides('bulk.deleteDeadRunsBatch', function* (seqs, action): Transaction<Done> {
   const succeeded = yield* deadAmong(seqs, action.account_id)
   yield* removeDeadLetters(succeeded)
   yield* dropRemains(succeeded)
-  return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
+  return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readRunStates, noLongerDead) }
 })
 
-/** Calls the failure functions of the dead runs of a batch again, as far as they have failed. */
+/** Calls the failure functions of dead runs again, where they have failed. */
 export const retryCallbacksBatch = decides(
   'bulk.retryCallbacksBatch',
   function* (seqs, action, batch: BatchArgs): Transaction<Done> {
     const { seqs: succeeded, offers } = yield* retryCallbacks(seqs, { accountId: action.account_id, at: batch.at })
-    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, gone) }
+    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, noLongerDead) }
   },
 )
 
-/** Deletes the dead letters of a batch; the messages stay in the logs as failed. */
+/** Deletes dead letters; the messages stay in the logs as failed. */
 export const deleteDeadLettersBatch = decides('bulk.deleteDeadLettersBatch', function* (seqs): Transaction<Done> {
   const succeeded = yield* deleteLetters(seqs)
-  return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readMessageStates, gone) }
+  return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readMessageStates, noLongerDead) }
 })
 
-/** A batch of dead letters to send again. */
+/** A batch of dead letters to resend. */
 export interface RetryBatch extends BatchArgs {
-  /** A fresh message id for each item of the batch. */
+  /** A new message id for each item of the batch. */
   readonly ids: readonly string[]
   readonly revision: Revision
 }
 
-/** Sends the dead letters of a batch again, as new messages. */
+/** Resends dead letters as new messages. */
 export const retryDeadLettersBatch = decides(
   'bulk.retryDeadLettersBatch',
   function* (seqs, _, batch: RetryBatch): Transaction<Done> {
     const { seqs: succeeded, offers } = yield* retryLetters(seqs, batch)
-    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readMessageStates, gone) }
+    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readMessageStates, noLongerDead) }
   },
 )
 
-/** The runs of a batch that are dead letters, with what planning their new lives takes. */
+/** Reads the dead runs of a batch with the data needed to plan their new runs. */
 export const revivableBatch = read(
   'bulk.revivableBatch',
   function* (batch: BatchArgs & { accountId: string }): Transaction<DeadRun[]> {
@@ -137,17 +140,17 @@ export const revivableBatch = read(
   },
 )
 
-/** A batch of dead runs to take up again. */
+/** A batch of dead runs to resume or restart. */
 export interface ReviveBatch extends BatchArgs {
-  /** A new life for each run of `revivableBatch`. */
+  /** A new run for each run of `revivableBatch`. */
   readonly revivals: readonly Revival[]
-  /** Those that a fence keeps from starting. Absent: none. */
+  /** Runs that a fence blocks. Absent: none. */
   readonly fenced?: readonly number[]
-  /** The first deliveries are not due before then, Unix milliseconds. */
+  /** Earliest delivery of the first steps, Unix milliseconds. */
   readonly dueAt: number
 }
 
-/** Takes the dead runs of a batch up again, as new runs. */
+/** Resumes or restarts dead runs as new runs. */
 export const reviveRunsBatch = decides(
   'bulk.reviveRunsBatch',
   function* (seqs, action, batch: ReviveBatch): Transaction<Done> {
@@ -157,7 +160,7 @@ export const reviveRunsBatch = decides(
     const { revived, offers } = yield* reviving({ accountId: action.account_id, revivals, dueAt, at })
     const succeeded = revived.map((run) => run.seq)
     const fenced = new Set(batch.fenced)
-    const others = yield* otherwise(seqs, succeeded, readRunStates, gone)
+    const others = yield* otherwise(seqs, succeeded, readRunStates, noLongerDead)
     return { succeeded, offers, otherwise: (seq) => (fenced.has(seq) ? 'fenced' : others(seq)) }
   },
 )

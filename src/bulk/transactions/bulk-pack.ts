@@ -1,12 +1,12 @@
 /**
- * How the fixed set of a bulk action lies on disk. A million runs are about a megabyte: the ascending numbers of a
- * chunk are kept as differences, seven bits a byte, the highest bit saying that more bytes follow.
+ * Encodings of the fixed set of a bulk action. A million runs take about one megabyte: the ascending numbers of a chunk
+ * are stored as deltas in variable-length bytes (seven bits each, the high bit set if more follow).
  */
 
 const MORE = 0x80
 const LOW_BITS = 0x7f
 
-/** What became of an item. The position in this list is its byte on disk. */
+/** Outcomes of an item. The index in this list is the byte on disk: append only. */
 export const OUTCOMES = [
   'pending',
   'succeeded',
@@ -18,20 +18,20 @@ export const OUTCOMES = [
   'fenced',
 ] as const
 
-/** What became of an item of a bulk action. */
+/** Outcome of an item of a bulk action. */
 export type ItemOutcome = (typeof OUTCOMES)[number]
 
-/** The byte of an outcome. */
+/** The byte that stores an outcome. */
 export function outcomeByte(outcome: ItemOutcome): number {
   return OUTCOMES.indexOf(outcome)
 }
 
-/** The outcome of a byte. */
+/** The outcome that a byte stores. */
 export function outcomeOf(byte: number | undefined): ItemOutcome {
   return OUTCOMES[byte ?? 0] ?? 'pending'
 }
 
-/** The most bytes that a difference below 2^53 takes. */
+/** Longest encoding of a delta below 2^53, bytes. */
 const LONGEST_BYTES = 8
 
 /** Packs ascending whole numbers below 2^53. */
@@ -49,7 +49,7 @@ export function packSeqs(seqs: readonly number[]): Uint8Array {
   return bytes.slice(0, length)
 }
 
-/** Takes packed numbers apart again. */
+/** Unpacks numbers that `packSeqs` packed. */
 export function unpackSeqs(bytes: Uint8Array): number[] {
   const seqs: number[] = []
   let seq = 0

@@ -6,7 +6,7 @@ import type { FailureState, RunState } from '../../store/schema/runs.js'
 import { ACTION_COLUMNS, type BulkActionRow } from './bulk-action.js'
 import { type ItemOutcome, outcomeOf, unpackSeqs } from './bulk-pack.js'
 
-/** What is read of bulk actions: their progress, their outcomes page by page, and what a start has to take up again. */
+/** Reads bulk actions: progress, outcomes page by page, previews, and what a start must continue. */
 
 const actionById = query<{ accountId: string; actionId: string }, BulkActionRow>(({ db, p }) =>
   db
@@ -16,14 +16,14 @@ const actionById = query<{ accountId: string; actionId: string }, BulkActionRow>
     .where('action_id', '=', p.actionId),
 )
 
-/** An action of an account; `undefined` when the account has none of this id. */
+/** Finds an action of an account by id; `undefined` if there is none. */
 export const action = read('bulk.action', function* (args: { accountId: string; actionId: string }): Transaction<
   BulkActionRow | undefined
 > {
   return yield* first(actionById, args)
 })
 
-/** Asks for a page of actions. */
+/** Arguments for a page of actions. */
 export interface ActionsArgs {
   readonly accountId: string
   /** Only actions with a smaller `bulk_actions.seq`. */
@@ -45,7 +45,7 @@ const actionsBefore = query<ActionsArgs, BulkActionRow>(({ db, p, d }) =>
     .limit(p.limit),
 )
 
-/** Actions of an account in some states and of some kinds, newest first. */
+/** A page of actions of an account by state and kind, newest first. */
 export const actions = read('bulk.actions', function* (args: ActionsArgs): Transaction<BulkActionRow[]> {
   return yield* all(actionsBefore, args)
 })
@@ -54,18 +54,18 @@ const runningActions = query<object, BulkActionRow>(({ db }) =>
   db.selectFrom('bulk_actions').select(ACTION_COLUMNS).where('state', '=', 'running').orderBy('seq'),
 )
 
-/** Every action that is not finished, oldest first. */
+/** All running actions, oldest first. */
 export const running = read('bulk.running', function* (_: object): Transaction<BulkActionRow[]> {
   return yield* all(runningActions, {})
 })
 
-/** A chunk that has items without an outcome. */
+/** A chunk with undecided items. */
 export interface OpenChunkRow {
   readonly chunk: number
   readonly items: number
 }
 
-const chunksToDo = query<{ actionSeq: number; from: number; limit: number }, OpenChunkRow>(({ db, p }) =>
+const undecidedChunks = query<{ actionSeq: number; from: number; limit: number }, OpenChunkRow>(({ db, p }) =>
   db
     .selectFrom('bulk_chunks')
     .select(['chunk', 'items'])
@@ -76,11 +76,11 @@ const chunksToDo = query<{ actionSeq: number; from: number; limit: number }, Ope
     .limit(p.limit),
 )
 
-/** The next chunks of an action that are still to be worked on. */
+/** The next chunks with undecided items. */
 export const openChunks = read(
   'bulk.openChunks',
   function* (args: { actionSeq: number; from: number; limit: number }): Transaction<OpenChunkRow[]> {
-    return yield* all(chunksToDo, args)
+    return yield* all(undecidedChunks, args)
   },
 )
 
@@ -88,7 +88,7 @@ const chunkOf = query<{ actionSeq: number; chunk: number }, { seqs: Uint8Array |
   db.selectFrom('bulk_chunks').select('seqs').where('action_seq', '=', p.actionSeq).where('chunk', '=', p.chunk),
 )
 
-/** The numbers of the items of a batch, whatever became of them. */
+/** Numbers of the items of a batch, whatever their outcome. */
 export function* batchSeqs(batch: {
   actionSeq: number
   chunk: number
@@ -99,25 +99,25 @@ export function* batchSeqs(batch: {
   return unpackSeqs(row?.seqs ?? new Uint8Array()).slice(batch.from, batch.to)
 }
 
-/** What became of one item, and what it is about as far as that is still known. */
+/** Outcome of one item, and what the store still knows of it. */
 export interface ItemRow {
   readonly outcome: ItemOutcome
-  /** Of the run or the message; `undefined` once that has been removed from the store. */
+  /** Id of the run or message; `undefined` once retention has deleted it. */
   readonly id: string | undefined
   readonly state: RunState | MessageState | undefined
-  /** Of what is a dead letter now. */
+  /** Set while the item is a dead letter. */
   readonly dlqId?: string | undefined
-  /** Of a failed run that has a failure function. */
+  /** Set for a failed run with a failure function. */
   readonly failureState?: FailureState | undefined
 }
 
-/** A place in the items of an action. */
+/** Position of an item within an action. */
 export interface ItemPlace {
   readonly chunk: number
   readonly position: number
 }
 
-/** Items from a place on, and the place after them; `undefined` when they were the last. */
+/** A page of items. `next` is `undefined` after the last. */
 export interface ItemPage {
   readonly items: readonly ItemRow[]
   readonly next: ItemPlace | undefined
@@ -159,7 +159,7 @@ const messagesOf = query<{ seqs: readonly number[] }, Described>(({ db, p, d }) 
   db.selectFrom('messages').select(['seq', 'message_id as id', 'state', 'dlq_id']).where(d.inNumbers('seq', p.seqs)),
 )
 
-/** A position of a chunk that a page shows. */
+/** An item of a chunk that a page shows. */
 interface Shown {
   readonly position: number
   readonly outcome: ItemOutcome
@@ -172,32 +172,32 @@ function* describeItems(row: ChunkRow, shown: readonly Shown[], of: ItemPageArgs
     return shown.map(({ position, outcome }) => ({ outcome, id: ids[position], state: undefined }))
   }
   const seqs = unpackSeqs(row.seqs ?? new Uint8Array())
-  const wanted = shown.map(({ position }) => seqs[position] ?? 0)
-  const rows = yield* all(of === 'runs' ? runsOf : messagesOf, { seqs: wanted })
+  const shownSeqs = shown.map(({ position }) => seqs[position] ?? 0)
+  const rows = yield* all(of === 'runs' ? runsOf : messagesOf, { seqs: shownSeqs })
   const found = new Map(rows.map((item) => [item.seq, item]))
   return shown.map(({ outcome }, index) => {
-    const item = found.get(wanted[index] ?? 0)
+    const item = found.get(shownSeqs[index] ?? 0)
     const dlqId = item?.dlq_id ?? undefined
     return { outcome, id: item?.id, state: item?.state, dlqId, failureState: item?.failure_state ?? undefined }
   })
 }
 
-/** Asks for items of an action. */
+/** Arguments for a page of items. */
 export interface ItemPageArgs {
   readonly actionSeq: number
   readonly from: ItemPlace
   readonly limit: number
   /** Only items with one of these outcomes. */
   readonly outcomes: readonly ItemOutcome[]
-  /** What the items are. */
+  /** Type of the items. */
   readonly of: 'runs' | 'messages'
-  /** What an item is called that has no outcome: `skipped` in an action that was aborted. */
+  /** Reported outcome of an undecided item: `skipped` in an aborted action. */
   readonly undecided: 'pending' | 'skipped'
 }
 
 /**
- * Items in order, from a place on. A page looks at one chunk at most, so it may hold fewer items than `limit`, even
- * none, although more follow: `next` tells.
+ * Items in order from a position. A page reads one chunk at most, so it may have fewer than `limit` items, even none,
+ * although more follow; `next` is authoritative.
  */
 export const items = read('bulk.items', function* (args: ItemPageArgs): Transaction<ItemPage> {
   const row = yield* first(chunkFrom, { actionSeq: args.actionSeq, chunk: args.from.chunk })
@@ -214,10 +214,10 @@ export const items = read('bulk.items', function* (args: ItemPageArgs): Transact
   return { items: yield* describeItems(row, shown, args.of), next }
 })
 
-/** An item of a set that is looked at before anything is done to it. */
+/** An item that a dry run shows. */
 export interface PreviewRow {
   readonly seq: number
-  /** Of the run or the message. */
+  /** Id of the run or message. */
   readonly id: string
   readonly url: string
   /** Every label between bars, `|a|b|`; empty for none. */
@@ -227,7 +227,7 @@ export interface PreviewRow {
   readonly dlq_id: string | null
 }
 
-/** Asks what a few items of a set are. */
+/** Arguments to describe a few items. */
 export interface PreviewArgs {
   readonly of: 'runs' | 'messages'
   readonly seqs: readonly number[]
@@ -246,7 +246,7 @@ const messages = query<PreviewArgs, PreviewRow>(({ db, p, d }) =>
     .where(d.inNumbers('seq', p.seqs)),
 )
 
-/** What a few items of a set are, in the order of their numbers in `seqs`. */
+/** Describes a few items, in the order of `seqs`. */
 export const preview = read('bulk.preview', function* (args: PreviewArgs): Transaction<PreviewRow[]> {
   if (args.seqs.length === 0) return []
   const rows = yield* all(args.of === 'runs' ? runs : messages, args)

@@ -1,8 +1,8 @@
 import { all, change, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 
-/** An action over a million runs has a thousand chunks: so few actions go in one transaction. */
-const ACTIONS_A_STEP = 5
+/** Few actions per transaction, because an action over a million runs has hundreds of chunks. */
+const ACTIONS_PER_STEP = 5
 
 interface OldQuery {
   after: number
@@ -11,7 +11,7 @@ interface OldQuery {
   limit: number
 }
 
-/** Actions that ended long enough ago; one whose fence still stands is kept. */
+/** Actions that ended before a time. Those whose fence still stands are kept. */
 const oldActions = query<OldQuery, { seq: number }>(({ db, p }) =>
   db
     .selectFrom('bulk_actions')
@@ -29,24 +29,24 @@ const removeActions = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
   db.deleteFrom('bulk_actions').where(d.inNumbers('seq', p.seqs)),
 )
 
-/** Where a sweep stands and what it deletes. */
+/** Position of a sweep, and what it deletes. */
 export interface SweepActionsArgs {
-  /** `bulk_actions.seq` of the last action that the step before has deleted; 0 at first. */
+  /** `bulk_actions.seq` of the last action that the previous step deleted; 0 at first. */
   readonly after: number
   readonly finishedBefore: number
   /** Unix milliseconds. */
   readonly now: number
 }
 
-/** One step of a sweep: deletes the next few old actions. Answers where to go on, or `undefined` at the end. */
+/** Deletes the next few old actions. @returns where to continue, or `undefined` at the end. */
 export const sweepActions = write(
   'bulk.sweep',
   function* ({ after, finishedBefore, now }: SweepActionsArgs): Transaction<number | undefined> {
-    const rows = yield* all(oldActions, { after, finishedBefore, now, limit: ACTIONS_A_STEP })
+    const rows = yield* all(oldActions, { after, finishedBefore, now, limit: ACTIONS_PER_STEP })
     const seqs = rows.map((row) => row.seq)
     if (seqs.length === 0) return undefined
     yield* change(removeChunks, { seqs })
     yield* change(removeActions, { seqs })
-    return rows.length === ACTIONS_A_STEP ? seqs.at(-1) : undefined
+    return rows.length === ACTIONS_PER_STEP ? seqs.at(-1) : undefined
   },
 )

@@ -6,12 +6,11 @@ import type { MessageState } from '../../store/schema/messages.js'
 import { packSeqs } from './bulk-pack.js'
 
 /**
- * What a bulk action selects from: the unfinished runs of an account, in the order of their creation. The set is
- * walked in pages that look at a bounded number of runs each, however few of them match, so that no reader of the
- * store waits long for its turn.
+ * Selects the active runs of an account in the order of their creation. A page reads a bounded number of runs however
+ * few of them match, so no reader of the store waits long.
  */
 
-/** Which runs match: all that is given must hold; of a list, any element. Texts compare case-sensitively. */
+/** Which runs match: every given condition must hold; of a list, any element. Comparison is case-sensitive. */
 export interface RunFilter {
   readonly urlPrefix?: readonly string[]
   readonly url?: readonly string[]
@@ -29,29 +28,29 @@ export interface RunFilter {
 /** A packed chunk of a set. */
 export interface PackedSeqs {
   readonly items: number
-  /** See `bulk-pack.ts`. */
+  /** Encoded by `packSeqs`. */
   readonly seqs: Uint8Array
 }
 
-/** A page of the walk. */
+/** A page of matching runs. */
 export interface SelectedPage {
-  /** `runs.seq` of those that match, ascending. */
+  /** `runs.seq` of the matches, ascending. */
   readonly seqs: readonly number[]
-  /** Where the next page begins; `undefined` when nothing is left. */
+  /** Start of the next page; `undefined` when nothing is left. */
   readonly next: number | undefined
 }
 
-/** Asks for a page of the walk. */
+/** Arguments for a page of matching runs. */
 export interface SelectPageArgs {
   readonly accountId: string
   readonly filter: RunFilter
-  /** The last `runs.seq` of the page before; 0 at first. */
+  /** `runs.seq` of the last run of the previous page; 0 at first. */
   readonly after: number
   /** The newest run that may be selected: `runs.seq`. */
   readonly bound: number
-  /** At most this many runs are looked at. */
+  /** Maximum number of runs to read. */
   readonly scan: number
-  /** At most this many runs match. */
+  /** Maximum number of matches. */
   readonly most: number
 }
 
@@ -59,35 +58,34 @@ const newestRun = query<object, { seq: number }>(({ db }) =>
   db.selectFrom('runs').select((eb) => eb.fn.coalesce(eb.fn.max('seq'), sql<number>`0`).as('seq')),
 )
 
-/** The newest run of the store, as the upper bound of a set: whatever is triggered later has a larger number. */
+/** Number of the newest run in the store, the upper bound of a set: runs triggered later have larger numbers. */
 export const newest = read('bulk.newestRun', function* (_: object): Transaction<number> {
   return (yield* only(newestRun, {})).seq
 })
 
-const window = query<{ accountId: string; after: number; bound: number; scan: number }, { seen: number; last: number }>(
-  ({ db, p }) =>
-    db
-      .selectFrom((eb) =>
-        eb
-          .selectFrom('runs')
-          .select('seq')
-          .where('account_id', '=', p.accountId)
-          .where('state', '=', sql.lit('RUN_STARTED'))
-          .where('seq', '>', p.after)
-          .where('seq', '<=', p.bound)
-          .orderBy('seq')
-          .limit(p.scan)
-          .as('candidates'),
-      )
-      .select((eb) => [
-        eb.fn.countAll<number>().as('seen'),
-        eb.fn.coalesce(eb.fn.max('seq'), sql<number>`0`).as('last'),
-      ]),
+const scanWindow = query<
+  { accountId: string; after: number; bound: number; scan: number },
+  { seen: number; last: number }
+>(({ db, p }) =>
+  db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('runs')
+        .select('seq')
+        .where('account_id', '=', p.accountId)
+        .where('state', '=', sql.lit('RUN_STARTED'))
+        .where('seq', '>', p.after)
+        .where('seq', '<=', p.bound)
+        .orderBy('seq')
+        .limit(p.scan)
+        .as('candidates'),
+    )
+    .select((eb) => [eb.fn.countAll<number>().as('seen'), eb.fn.coalesce(eb.fn.max('seq'), sql<number>`0`).as('last')]),
 )
 
 /**
- * Parameters of the matching query. A prefix or a label that stands alone is compared with directly: going through a
- * list for each run would cost more than the rest of the query.
+ * Parameters of the matching query. A single prefix or label is compared directly: a list lookup for each run would
+ * cost more than the rest of the query.
  */
 interface MatchParams extends RunFilter {
   readonly accountId: string
@@ -117,17 +115,17 @@ const CONDITIONS = {
 /** The conditions of a query; its text depends on nothing else. */
 type Shape = readonly (keyof typeof CONDITIONS)[]
 
-/** Numbers of rows, as `Dialect.listOf` gives them. */
+/** Row numbers as one JSON text, from `Dialect.listOf`. */
 export interface Numbers {
   readonly seqs: string
 }
 
-/** Asks for all the numbers at once, in an order of ours. */
+/** Reads all row numbers as one value. */
 export function* numbersOf<Params extends object>(
-  asked: Query<Params, Numbers>,
+  numbers: Query<Params, Numbers>,
   params: Params,
 ): Transaction<number[]> {
-  const { seqs } = yield* only(asked, params)
+  const { seqs } = yield* only(numbers, params)
   return JSON.parse(seqs)
 }
 
@@ -148,7 +146,7 @@ function buildMatching(shape: Shape): Query<MatchParams, Numbers> {
 
 const matchingByShape = new Map<string, Query<MatchParams, Numbers>>()
 
-/** The query with these conditions; there are few combinations, and each is built once. */
+/** The query with these conditions. There are few combinations; each is built once. */
 function matching(shape: Shape): Query<MatchParams, Numbers> {
   const key = shape.join()
   const known = matchingByShape.get(key) ?? buildMatching(shape)
@@ -173,13 +171,16 @@ function* matchingSeqs(args: SelectPageArgs, last: number): Transaction<number[]
   return ascending(yield* numbersOf(matching(shape), { ...given, accountId, after, last, most }))
 }
 
-/** Sorts numbers; most lists are sorted already, and a comparison in JavaScript would take long for the others. */
+/**
+ * Sorts numbers ascending. Most lists are sorted already; for the rest, `Float64Array` sorts without a comparator
+ * function.
+ */
 export function ascending(seqs: number[]): number[] {
   const isSorted = seqs.every((seq, index) => index === 0 || seq >= (seqs[index - 1] ?? 0))
   return isSorted ? seqs : Array.from(Float64Array.from(seqs).sort())
 }
 
-/** Cuts ascending `runs.seq` into packed chunks. */
+/** Cuts ascending numbers into packed chunks. */
 export function packChunks(seqs: readonly number[], chunkItems: number): PackedSeqs[] {
   const chunks: PackedSeqs[] = []
   for (let start = 0; start < seqs.length; start += chunkItems) {
@@ -189,18 +190,18 @@ export function packChunks(seqs: readonly number[], chunkItems: number): PackedS
   return chunks
 }
 
-/** Selects the next page of unfinished runs that match, oldest first, on one snapshot. */
+/** Selects the next page of matching active runs, oldest first, from one snapshot. */
 export const selectPage = read(
   'bulk.selectPage',
   function* (args: SelectPageArgs): Transaction<SelectedPage> {
-    const { seen, last } = yield* only(window, args)
+    const { seen, last } = yield* only(scanWindow, args)
     const seqs = seen > 0 ? yield* matchingSeqs(args, last) : []
     return { seqs, next: seen < args.scan ? undefined : last }
   },
   { turn: 'background' },
 )
 
-/** A message that an id names. */
+/** A message found by id. */
 export interface NamedMessage {
   readonly seq: number
   readonly message_id: string
@@ -216,7 +217,7 @@ const namedMessages = query<{ accountId: string; kind: string; ids: readonly str
     .where('kind', '=', p.kind),
 )
 
-/** The messages of an account that these ids name, in no order, finished ones too. */
+/** Finds the messages of an account by id, in no order, ended ones too. */
 export const selectNamedMessages = read(
   'bulk.selectNamedMessages',
   function* (args: { accountId: string; kind: string; ids: readonly string[] }): Transaction<NamedMessage[]> {
@@ -224,9 +225,7 @@ export const selectNamedMessages = read(
   },
 )
 
-/** Which runs ids name. */
-
-/** Asks for the runs of some ids. */
+/** Arguments to find runs by id. */
 export interface NamedArgs {
   readonly accountId: string
   readonly ids: readonly string[]
@@ -234,18 +233,15 @@ export interface NamedArgs {
   readonly bound: number
 }
 
-/** The runs that ids name. */
+/** Runs found by id. */
 export interface NamedRuns {
-  /** Their numbers, in no order, each as often as its id was given. */
+  /** Run numbers in no order, one for each id, so duplicates are possible. */
   readonly found: ArrayLike<number>
-  /** Ids that name nothing, as they were given. */
+  /** Ids that match nothing, as given. */
   readonly absent: readonly string[]
 }
 
-/**
- * A left join goes through the ids and looks each of them up. For an inner one SQLite would go through the runs of the
- * account.
- */
+/** The left join makes SQLite look up each id. With an inner join it would scan all runs of the account. */
 const named = query<NamedArgs, { seqs: string }>(({ db, p, d }) =>
   db
     .selectFrom(d.textRows(p.ids))
@@ -254,7 +250,7 @@ const named = query<NamedArgs, { seqs: string }>(({ db, p, d }) =>
     )
     .select(d.listOf('seq').as('seqs')),
 )
-const absentAmong = query<NamedArgs, { ids: string }>(({ db, p, d }) =>
+const absentIds = query<NamedArgs, { ids: string }>(({ db, p, d }) =>
   db
     .selectFrom(d.textRows(p.ids))
     .leftJoin('runs', (join) =>
@@ -264,24 +260,24 @@ const absentAmong = query<NamedArgs, { ids: string }>(({ db, p, d }) =>
     .where('seq', 'is', null),
 )
 
-function* namedAmong(args: NamedArgs): Transaction<NamedRuns> {
+function* findNamed(args: NamedArgs): Transaction<NamedRuns> {
   const seqs: (number | null)[] = JSON.parse((yield* only(named, args)).seqs)
   const found = seqs.filter((seq) => seq !== null)
   if (found.length === args.ids.length) return { found, absent: [] }
-  const missing = new Set<string>(JSON.parse((yield* only(absentAmong, args)).ids))
+  const missing = new Set<string>(JSON.parse((yield* only(absentIds, args)).ids))
   return { found, absent: args.ids.filter((id) => missing.has(id)) }
 }
 
-/** Thousands of numbers are copied as one piece of memory. */
+/** Numbers cross to the other thread as one block of memory. */
 const packed = (runs: NamedRuns): NamedRuns => ({ ...runs, found: Float64Array.from(runs.found) })
 
-/** Selects the runs of an account that ids name. Most often all of them are found at once, and nothing else is looked up. */
-export const selectNamed = read('bulk.selectNamed', (args: NamedArgs) => namedAmong(args), {
+/** Finds runs of an account by id. Usually all are found and the second query is skipped. */
+export const selectNamed = read('bulk.selectNamed', (args: NamedArgs) => findNamed(args), {
   turn: 'background',
   crossing: crossing(packed, (runs) => runs),
 })
 
-const unfinishedAmong = query<{ seqs: readonly number[] }, Numbers>(({ db, p, d }) =>
+const activeAmong = query<{ seqs: readonly number[] }, Numbers>(({ db, p, d }) =>
   db
     .selectFrom('runs')
     .select(d.listOf('seq').as('seqs'))
@@ -289,11 +285,11 @@ const unfinishedAmong = query<{ seqs: readonly number[] }, Numbers>(({ db, p, d 
     .where('state', '=', sql.lit('RUN_STARTED')),
 )
 
-/** Those of some runs that have not ended, in the order of their numbers. */
+/** Which of these runs are active, ascending. */
 export const selectUnfinished = read(
   'bulk.selectUnfinished',
   function* (args: { seqs: readonly number[] }): Transaction<number[]> {
-    return ascending(yield* numbersOf(unfinishedAmong, args))
+    return ascending(yield* numbersOf(activeAmong, args))
   },
   { turn: 'background' },
 )

@@ -4,11 +4,11 @@ import { query } from '../../store/query.js'
 import { announceCancels, type UpcomingCancel } from '../../workflow/transactions/runs-upcoming.js'
 import { outcomeOf, unpackSeqs } from './bulk-pack.js'
 
-/** Which runs stand in the set of a bulk cancel whose turn for them has not come. */
+/** Finds runs that a running bulk cancel will cancel but has not reached yet. */
 
 type OpenCancel = Omit<UpcomingCancel, 'run_seq' | 'place'> & { readonly seq: number }
 
-/** Of very many actions that are under way the first ones are looked at. */
+/** Maximum number of running actions to search. */
 const MOST_ACTIONS = 50
 
 const openCancels = query<{ accountId: string }, OpenCancel>(({ db, p }) =>
@@ -22,7 +22,7 @@ const openCancels = query<{ accountId: string }, OpenCancel>(({ db, p }) =>
     .limit(sql.lit(MOST_ACTIONS)),
 )
 
-/** An open chunk with the beginning of its numbers, which holds the first of them. */
+/** A chunk with undecided items, and the first bytes of its numbers, enough for the first number. */
 interface OpenChunk {
   readonly chunk: number
   readonly pending: number
@@ -48,7 +48,7 @@ const chunkOf = query<{ actionSeq: number; chunk: number }, { seqs: Uint8Array |
       .where('chunk', '=', p.chunk),
 )
 
-/** Which of some runs bulk actions are going to cancel, as part of another transaction. */
+/** Which of these runs are in the set of a pending cancel; runs inside another transaction. */
 function* upcomingCancels(accountId: string, runSeqs: readonly number[]): Transaction<UpcomingCancel[]> {
   if (runSeqs.length === 0) return []
   const found: UpcomingCancel[] = []
@@ -56,7 +56,7 @@ function* upcomingCancels(accountId: string, runSeqs: readonly number[]): Transa
   return found
 }
 
-/** The numbers of such a set ascend over all of its chunks, so each can only be in one of them. */
+/** Numbers ascend over all chunks of a set, so each run can be in one chunk only. */
 function* upcomingIn(
   { seq: actionSeq, ...action }: OpenCancel,
   runSeqs: readonly number[],
@@ -66,9 +66,9 @@ function* upcomingIn(
   let before = 0
   for (const [index, { chunk, head, pending }] of chunks.entries()) {
     const next = chunks[index + 1]
-    const wanted = runSeqs.filter((seq) => seq >= firstOf(head) && (!next || seq < firstOf(next.head)))
-    const places = wanted.length > 0 ? yield* placesIn(actionSeq, chunk) : undefined
-    for (const run_seq of wanted) {
+    const inChunk = runSeqs.filter((seq) => seq >= firstOf(head) && (!next || seq < firstOf(next.head)))
+    const places = inChunk.length > 0 ? yield* placesIn(actionSeq, chunk) : undefined
+    for (const run_seq of inChunk) {
       const place = places?.get(run_seq)
       if (place !== undefined) found.push({ ...action, run_seq, place: before + place })
     }
@@ -81,7 +81,7 @@ announceCancels(upcomingCancels)
 
 const firstOf = (head: Uint8Array): number => unpackSeqs(head)[0] ?? 0
 
-/** The places of the items of a chunk that have no outcome, from 1. */
+/** Positions of the undecided items of a chunk, starting at 1. */
 function* placesIn(actionSeq: number, chunk: number): Transaction<Map<number, number>> {
   const row = yield* first(chunkOf, { actionSeq, chunk })
   const seqs = row?.seqs ? unpackSeqs(row.seqs) : []

@@ -5,8 +5,8 @@ import { query } from '../../store/query.js'
 type Count = { count: number }
 type CountParams = { accountId: string; most: number }
 
-// States stand in the text, because an index on some rows only is used only when the text says that those are meant; and
-// waiting messages are asked for in the order of the index that holds no others.
+// States are literals in the SQL text, because a partial index is used only when the text names its condition. Pending
+// messages are read in the order of the index that holds nothing else.
 
 const waitingMessages = query<CountParams, Count>(({ db, p }) =>
   db
@@ -70,7 +70,7 @@ const unfinishedActions = query<{ accountId: string }, Count>(({ db, p }) =>
     .where('account_id', '=', p.accountId)
     .where('finished_at', 'is', null),
 )
-/** How much an account has of everything. */
+/** Counts of an account, for Home. */
 export interface Counts {
   readonly waitingMessages: number
   readonly deadMessages: number
@@ -80,8 +80,8 @@ export interface Counts {
 }
 
 /**
- * Counts what an account has, in one snapshot.
- * @param args.most where counting stops, so that the cost is bounded however much there is.
+ * Counts messages, runs, dead letters and actions of an account in one snapshot.
+ * @param args.most counting stops here, which bounds the cost.
  */
 export const ofAccount = read('consoleCounts.ofAccount', function* (args: CountParams): Transaction<Counts> {
   const { accountId } = args

@@ -19,8 +19,8 @@ function settled(itemMs: number, commitMs: number, limits = LIMITS.sqlite): numb
 }
 
 it('takes as many items as fit into the time that others may wait, within bounds', () => {
-  const { aimMs, smallest, largest } = LIMITS.sqlite
-  const wanted = (aimMs - 1) / 0.005
+  const { targetMs, smallest, largest } = LIMITS.sqlite
+  const wanted = (targetMs - 1) / 0.005
   expect(settled(0.005, 1)).toBeGreaterThan(wanted - 50)
   expect(settled(0.005, 1)).toBeLessThan(wanted + 50)
   expect(settled(0.0001, 0.1)).toBe(largest)

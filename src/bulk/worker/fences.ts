@@ -4,12 +4,12 @@ import type { Starting, TriggerGate } from '../../workflow/index.js'
 import type { Target } from '../selector/selector.js'
 import * as bulkControl from '../transactions/bulk-control.js'
 
-/** Every trigger is held against each fence of its account. */
+/** Maximum number of fences of an account: every trigger is compared with each. */
 const MOST_FENCES = 100
-/** The ids and filters of an account's fences take about so much memory at most. */
+/** Approximate memory limit for the ids and filters of the fences of an account. */
 const MOST_BYTES = 2 * 2 ** 20
 
-/** A cancel that also keeps new runs like those it cancels from starting, for a while. */
+/** A fence: blocks new runs that match a cancel until a time. */
 export interface Fence {
   readonly actionId: string
   readonly accountId: string
@@ -18,7 +18,7 @@ export interface Fence {
   readonly until: number
 }
 
-/** A fence as it stands. */
+/** A fence in force. */
 interface ActiveFence {
   readonly actionId: string
   readonly until: number
@@ -27,24 +27,24 @@ interface ActiveFence {
 }
 
 /**
- * The fences of all accounts, in memory; they are stored with their actions and read again at a start. An account
- * without any costs its triggers one look into a map; how much the others cost is bounded for each.
+ * The fences of all accounts, in memory. They are stored with their actions and loaded at a start. Triggers of an
+ * account without fences cost one map lookup; limits bound the cost of the others.
  *
- * A fence is raised before the set of its action is fixed. Between the two, `settled` waits for triggers that had been
- * let pass: a run is either in the set or refused, and none slips through between them.
+ * A fence is raised before the set of its action is fixed. In between, `settled` waits for triggers that had passed the
+ * fences already. So every run is either in the set or refused.
  */
 export class Fences implements TriggerGate {
   readonly #byAccount = new Map<string, Map<string, ActiveFence>>()
   readonly #inFlight = new Set<Promise<unknown>>()
   #open: () => void = () => undefined
-  /** Until then triggers wait: listeners serve before the fences of an earlier life have been read. */
+  /** Triggers wait for it: listeners serve before the fences of an earlier life are loaded. */
   #loading: Promise<void> | undefined = new Promise((resolve) => (this.#open = resolve))
 
-  /** Reads the fences that an earlier life of the server has left. */
+  /** Loads the stored fences. */
   async load(store: Store, now: number): Promise<void> {
     for (const row of await store.run(bulkControl.fences, { now })) {
       if (row.fence === null || row.fence_until === null) continue
-      // Written by this room when it stored the action.
+      // This module wrote it when it stored the action.
       const target = JSON.parse(row.fence) as Target
       this.#raise({ actionId: row.action_id, accountId: row.account_id, target, until: row.fence_until })
     }
@@ -55,7 +55,7 @@ export class Fences implements TriggerGate {
   /**
    * Raises a fence.
    * @param at now, Unix milliseconds.
-   * @throws HomeportError `invalid_request` when the account has too much of them.
+   * @throws HomeportError `invalid_request` when the account has too many fences or they take too much memory.
    */
   raise(fence: Fence, at: number): void {
     const others = [...(this.#byAccount.get(fence.accountId)?.values() ?? [])].filter(({ until }) => until > at)
@@ -71,14 +71,14 @@ export class Fences implements TriggerGate {
     this.#byAccount.set(accountId, fences)
   }
 
-  /** Takes a fence away; one that is not there is not missed. */
+  /** Lifts a fence if it exists. */
   lift(accountId: string, actionId: string): void {
     const fences = this.#byAccount.get(accountId)
     fences?.delete(actionId)
     if (fences?.size === 0) this.#byAccount.delete(accountId)
   }
 
-  /** Resolves when every trigger that was let pass before is in the store, or has failed. */
+  /** Resolves when every trigger that had passed is stored or has failed. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#inFlight)
   }
@@ -95,7 +95,7 @@ export class Fences implements TriggerGate {
     }
   }
 
-  /** Whether a run may not start now. */
+  /** Whether a fence blocks a run now. */
   refuses(accountId: string, run: Starting, at: number): boolean {
     return this.#findFence(accountId, run, at) !== undefined
   }
@@ -105,7 +105,7 @@ export class Fences implements TriggerGate {
     if (fence) throw refusal(fence, run)
   }
 
-  /** The fence that stands against a run. Those that have run out are taken away on the way. */
+  /** The fence that blocks a run. Expired fences are removed on the way. */
   #findFence(accountId: string, run: Starting, at: number): ActiveFence | undefined {
     for (const fence of this.#byAccount.get(accountId)?.values() ?? []) {
       if (fence.until <= at) this.lift(accountId, fence.actionId)
@@ -120,7 +120,7 @@ function refusal({ actionId, until }: ActiveFence, { run_id: runId }: Starting):
 }
 
 function tooMany(found: number): HomeportError {
-  const problem = `This account has ${found} fences already, the most there may be. Lift one of them, or leave \`fenceUntil\` out. Nothing was cancelled.`
+  const problem = `This account has ${found} fences, the maximum. Lift one of them, or leave \`fenceUntil\` out. Nothing was cancelled.`
   return new HomeportError('invalid_request', { problem })
 }
 
@@ -130,15 +130,15 @@ function tooLong(bytes: number): HomeportError {
   return new HomeportError('invalid_request', { problem })
 }
 
-/** Judges runs that are made now by a target: the conditions of `bulk-select.ts`, in memory. */
+/** Matches new runs against a target: the conditions of `bulk-select.ts`, in memory. */
 
-/** Whether a run that is made at this time, Unix milliseconds, is one of those that a target means. */
+/** Whether a run created at `now` (Unix milliseconds) matches a target. */
 export type Matcher = (run: Starting, now: number) => boolean
 
-/** What a text costs in memory besides its characters: its place in a set, and its head. */
+/** Memory of a string in a set besides its characters, bytes. */
 const TEXT_BYTES = 64
 
-/** Makes the matcher of a target. Long lists are gone through here, once, and not for every run. */
+/** Builds the matcher of a target. Long lists are indexed once, not for every run. */
 export function matcherOf(target: Target): Matcher {
   if (target.kind === 'named') {
     const ids = new Set(target.ids)
@@ -158,7 +158,7 @@ export function matcherOf(target: Target): Matcher {
     now < createdBefore
 }
 
-/** How much memory a target takes, about: at least as much as its texts. */
+/** Approximate memory of a target, bytes. */
 export function bytesOf(target: Target): number {
   const lists = target.kind === 'named' ? [target.ids] : Object.values(target.filter)
   const texts = lists.flatMap((list) => (typeof list === 'number' ? [] : list))
@@ -176,5 +176,5 @@ function asSets({ url, label, host, path, callerIp, flowKey }: Filter): Sets {
 const has = (set: ReadonlySet<string> | undefined, text: string | null): boolean =>
   set === undefined || (text !== null && set.has(text))
 
-/** Labels stand between bars. */
+/** Labels are stored as `|a|b|`. */
 const labelsOf = ({ labels }: Starting): string[] => labels.split('|').filter((label) => label !== '')

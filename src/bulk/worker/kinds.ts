@@ -10,7 +10,7 @@ import * as bulkKinds from '../transactions/bulk-kinds.js'
 import type { Fences } from './fences.js'
 import type { Batch } from './job.js'
 
-/** What deciding items works with. */
+/** Collaborators of the kinds. */
 export interface KindDeps {
   readonly store: Store
   readonly queue: Pick<Queue, 'drop' | 'offer' | 'refuseForbidden'>
@@ -18,17 +18,17 @@ export interface KindDeps {
   readonly fences: Pick<Fences, 'pass' | 'refuses'>
 }
 
-/** What an action does to each of its items. */
+/** A kind of action. */
 export interface BulkKind {
-  /** What its items are. */
+  /** Type of its items. */
   readonly of: 'runs' | 'messages'
-  /** The outcome of an item that it was done to. */
+  /** Wire name of the successful outcome. */
   readonly done: 'cancelled' | 'resumed' | 'restarted' | 'deleted' | 'retried'
-  /** Decides a batch in one transaction and lets the queue know what came of it. */
+  /** Decides a batch in one transaction, and updates the queue in memory with the result. */
   decide(deps: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): Promise<bulkBatch.DecidedBatch>
 }
 
-/** All kinds by name. */
+/** All kinds of actions by name. */
 export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
   cancelRuns: {
     of: 'runs',
@@ -36,7 +36,7 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     decide: async (deps, action, batch) => {
       const decided = await deps.store.run(bulkKinds.cancelRunsBatch, argsOf(deps, action, batch))
       deps.queue.drop({ groupKeys: decided.succeeded })
-      return offered(deps, decided)
+      return offerToQueue(deps, decided)
     },
   },
   cancelMessages: {
@@ -45,7 +45,7 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     decide: async (deps, action, batch) => {
       const decided = await deps.store.run(bulkKinds.cancelMessagesBatch, argsOf(deps, action, batch))
       deps.queue.drop({ seqs: decided.succeeded })
-      return offered(deps, decided)
+      return offerToQueue(deps, decided)
     },
   },
   resumeRuns: { of: 'runs', done: 'resumed', decide: reviving('resume') },
@@ -54,7 +54,7 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     of: 'runs',
     done: 'retried',
     decide: async (deps, action, batch) =>
-      offered(deps, await deps.store.run(bulkKinds.retryCallbacksBatch, argsOf(deps, action, batch))),
+      offerToQueue(deps, await deps.store.run(bulkKinds.retryCallbacksBatch, argsOf(deps, action, batch))),
   },
   deleteDeadRuns: {
     of: 'runs',
@@ -73,18 +73,18 @@ function argsOf({ clock }: KindDeps, action: bulkAction.BulkActionRow, batch: Ba
   return { actionSeq: action.seq, ...batch, at: clock.now() }
 }
 
-function offered({ queue }: KindDeps, decided: bulkBatch.DecidedBatch): bulkBatch.DecidedBatch {
+function offerToQueue({ queue }: KindDeps, decided: bulkBatch.DecidedBatch): bulkBatch.DecidedBatch {
   queue.offer(decided.offers)
   return decided
 }
 
-/** A fence keeps single runs from starting again and not the others. */
+/** Resumes or restarts dead runs. A fence blocks single runs, not the whole batch. */
 function reviving(kind: RevivalKind): BulkKind['decide'] {
   return async (deps, action, batch) => {
     const { store, fences } = deps
     const { account_id: accountId } = action
     const args = argsOf(deps, action, batch)
-    // Written by this room when it stored the action.
+    // This module wrote it when it stored the action.
     const overrides = JSON.parse(action.settings ?? '') as Overrides
     const dead = await store.run(bulkKinds.revivableBatch, { ...args, accountId })
     const all = dead.map((run) => revivalOf(kind, run, overrides, args.at))
@@ -93,14 +93,14 @@ function reviving(kind: RevivalKind): BulkKind['decide'] {
     const { dueAt } = overrides
     const starting = revivals.map(({ run }) => run)
     const revive = () => store.run(bulkKinds.reviveRunsBatch, { ...args, revivals, fenced, dueAt })
-    return offered(deps, await fences.pass(accountId, starting, args.at, revive))
+    return offerToQueue(deps, await fences.pass(accountId, starting, args.at, revive))
   }
 }
 
 async function retry(deps: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): Promise<bulkBatch.DecidedBatch> {
   const args = argsOf(deps, action, batch)
-  // Written by this room when it stored the action.
+  // This module wrote it when it stored the action.
   const revision = JSON.parse(action.settings ?? '') as messagesDead.Revision
   const ids = Array.from({ length: batch.to - batch.from }, () => newId('msg_', args.at))
-  return offered(deps, await deps.store.run(bulkKinds.retryDeadLettersBatch, { ...args, ids, revision }))
+  return offerToQueue(deps, await deps.store.run(bulkKinds.retryDeadLettersBatch, { ...args, ids, revision }))
 }

@@ -129,8 +129,8 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     hold.open()
     await large
     expect(order.filter((seq) => seq === 2)).toHaveLength(1)
-    expect(order.indexOf(2)).toBeLessThanOrEqual(LIMITS.sqlite.ahead + 1)
-    expect(order.length).toBeGreaterThan(LIMITS.sqlite.ahead + 2)
+    expect(order.indexOf(2)).toBeLessThanOrEqual(LIMITS.sqlite.inFlight + 1)
+    expect(order.length).toBeGreaterThan(LIMITS.sqlite.inFlight + 2)
   })
 
   it('goes on when the caller has gone', async () => {

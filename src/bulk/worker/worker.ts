@@ -12,7 +12,7 @@ import { KINDS, type KindDeps } from './kinds.js'
 
 type BulkActionRow = bulkAction.BulkActionRow
 
-/** What the worker works with. */
+/** The collaborators of the worker. */
 export interface WorkerDeps extends KindDeps {
   readonly store: Store
   readonly clock: Clock
@@ -20,16 +20,18 @@ export interface WorkerDeps extends KindDeps {
 }
 
 /**
- * What the worker is doing.
+ * States of the worker.
  *
- *   new ──start──▶ idle ──a job──▶ working ──no job left──▶ idle
- *                                   │ ▲ │ ▲
- *               the store cannot    ▼ │ ▼ │   every job has to wait for its rate
- *                               resting  pacing
+ * ```
+ * new ──start──▶ idle ──a job──▶ working ──no job left──▶ idle
+ *                                 │ ▲ │ ▲
+ *           the store fails       ▼ │ ▼ │   every job waits for its rate limit
+ *                        backingOff  throttled
+ * ```
  *
- * A new job ends `pacing`; only time ends `resting`. `stop` leads from each of them to `stopped`, forever; a batch that
- * is under way is finished before. Jobs that come while it is `new` wait for the start, jobs that come when it is
- * `stopped` for the next life of the server.
+ * A new job ends `throttled`; only time ends `backingOff`. `stop` leads from every state to `stopped` for good, after
+ * the batches in flight. Jobs that arrive in `new` wait for the start; jobs that arrive in `stopped` wait for the next
+ * start of the server.
  */
 type State =
   | { readonly kind: 'new' }
@@ -40,65 +42,68 @@ type State =
 
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
-/** A start that finds the store away for longer fails. */
-const START_PATIENCE_MS = 30_000
+/** A start fails if the store stays unavailable for longer. */
+const START_TIMEOUT_MS = 30_000
 
 /**
- * Works on the running actions, batch by batch, each action in its turn: an action over a million runs does not keep one
- * over ten waiting. The next batches are asked for before the last one is decided, so that nothing idles between two; that
- * they wait their turn behind everybody else is up to the store. Nothing is lost when it stops at any point; what is decided is in the store.
+ * Processes running actions batch by batch, in turns, so an action over a million runs does not hold up one over ten.
+ * The next batches are requested before the last one is decided, so the store never idles between two; the store lets
+ * other writers go first. The worker may stop at any point: every decision is in the store.
  */
 export class BulkWorker implements Service {
   readonly name = 'bulk worker'
   readonly #deps: WorkerDeps
-  readonly #turns: Job[] = []
+  readonly #queue: Job[] = []
   readonly #jobs = new Map<number, Job>()
   readonly #watchers = new Watchers()
   readonly #limits: BatchLimits
   readonly #size: BatchSize
   readonly #inFlight = new Set<Promise<void>>()
   #state: State = { kind: 'new' }
-  /** What was drafted earlier was drafted in an earlier life of the server. */
-  readonly #madeAt: number
+  /** Older drafts come from an earlier life of the server. */
+  readonly #createdAt: number
   #pauseMs = FIRST_PAUSE_MS
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps
-    this.#madeAt = deps.clock.now()
+    this.#createdAt = deps.clock.now()
     this.#limits = LIMITS[deps.store.describe().kind]
     this.#size = new BatchSize(this.#limits)
   }
 
-  /** Takes up every action that an earlier life has left running, and gives up those that it could not store. */
+  /** Continues the actions that an earlier life left running, and deletes its drafts. */
   async start(): Promise<void> {
     const rows = await this.#runningActions()
     if (this.#state.kind !== 'new') return
     for (const row of rows) this.#jobOf(row)
-    if (rows.length > 0) this.#deps.logger.info({ actions: rows.length }, 'bulk actions are taken up again')
+    if (rows.length > 0) this.#deps.logger.info({ actions: rows.length }, 'bulk actions continue after a restart')
     this.#state = { kind: 'idle' }
     this.#wake()
   }
 
   /**
-   * What an earlier life has left. The listeners serve already, and others are answered 503 while PostgreSQL is away:
-   * that it goes away at this very moment must not end the server.
+   * Reads the running actions. Retries while PostgreSQL is unavailable: listeners already serve and answer 503, and an
+   * outage at this moment must not end the server.
    */
   async #runningActions(): Promise<readonly BulkActionRow[]> {
     const { store, clock } = this.#deps
-    const giveUpAt = clock.now() + START_PATIENCE_MS
+    const deadline = clock.now() + START_TIMEOUT_MS
     for (;;) {
       try {
-        await store.run(bulkDraft.dropDrafts, { before: this.#madeAt })
+        await store.run(bulkDraft.dropDrafts, { before: this.#createdAt })
         return await store.run(bulkRead.running, {})
       } catch (error) {
         const isAway = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
-        if (!isAway || clock.now() >= giveUpAt) throw error
+        if (!isAway || clock.now() >= deadline) throw error
         await pause(clock, FIRST_PAUSE_MS)
       }
     }
   }
 
-  /** Lets the batches that are under way end. Callers who wait for an action are told that it goes on at the next start. */
+  /**
+   * Finishes the batches in flight. Callers waiting for an action get an error that says it continues at the next
+   * start.
+   */
   async stop(): Promise<void> {
     const before = this.#state
     this.#state = { kind: 'stopped' }
@@ -107,38 +112,38 @@ export class BulkWorker implements Service {
     await Promise.all(this.#inFlight)
     for (const job of this.#jobs.values()) this.#interrupt(job, 'The server is stopping.')
     this.#jobs.clear()
-    this.#turns.length = 0
+    this.#queue.length = 0
     this.#watchers.stop()
   }
 
   /**
-   * Works on an action that was just stored, and resolves with its row once it is no longer running.
-   * @throws HomeportError `bulk_action_interrupted` when it cannot be finished now; it will be, later.
+   * Processes an action that was just stored. Resolves with its row when it is no longer running.
+   * @throws HomeportError `bulk_action_interrupted` when it cannot be finished now; it continues later.
    */
   finish(action: BulkActionRow): Promise<BulkActionRow> {
     if (action.state !== 'running') return Promise.resolve(action)
     const job = this.#jobOf(action)
-    const ended = job.ended()
+    const ended = job.whenEnded()
     if (this.#state.kind === 'stopped') this.#interrupt(job, 'The server is stopping.')
     this.#wake()
     return ended
   }
 
-  /** Takes notice of an action whose state or rate somebody has changed in the store. */
+  /** Applies a change of state or rate that somebody stored. */
   changed(action: BulkActionRow): void {
-    this.#jobs.get(action.seq)?.saw(action)
+    this.#jobs.get(action.seq)?.update(action)
     if (action.state === 'running') this.#jobOf(action)
     else this.#end(action)
-    this.#watchers.tell(action)
+    this.#watchers.notify(action)
     this.#wake()
   }
 
-  /** Calls `watcher` after each step of an action, until the returned function is called. */
+  /** Calls `watcher` after each step of an action until the returned function is called. */
   watch(seq: number, watcher: Watcher): () => void {
     return this.#watchers.watch(seq, watcher)
   }
 
-  /** Whether nothing is worked on any more before the next life of the server. */
+  /** Whether the worker has stopped until the next start of the server. */
   get isStopped(): boolean {
     return this.#state.kind === 'stopped'
   }
@@ -149,18 +154,18 @@ export class BulkWorker implements Service {
     const job = new Job(this.#deps.store, action)
     if (this.#state.kind === 'stopped') return job
     this.#jobs.set(action.seq, job)
-    this.#turns.push(job)
+    this.#queue.push(job)
     return job
   }
 
-  /** Gives up the turns of an action that is not running any more, and answers who waits for it. */
+  /** Removes an action that is no longer running, and resolves its waiters. */
   #end(action: BulkActionRow): void {
     const job = this.#jobs.get(action.seq)
     if (!job) return
     this.#jobs.delete(action.seq)
-    const turn = this.#turns.indexOf(job)
-    if (turn >= 0) this.#turns.splice(turn, 1)
-    job.answer((waiter) => waiter.resolve(action))
+    const index = this.#queue.indexOf(job)
+    if (index >= 0) this.#queue.splice(index, 1)
+    job.settleWaiters((waiter) => waiter.resolve(action))
   }
 
   #wake(): void {
@@ -168,102 +173,102 @@ export class BulkWorker implements Service {
       this.#state.timer.cancel()
       this.#state = { kind: 'idle' }
     }
-    if (this.#state.kind === 'idle' && this.#turns.length > 0) this.#state = { kind: 'working', ended: this.#work() }
+    if (this.#state.kind === 'idle' && this.#queue.length > 0) this.#state = { kind: 'working', ended: this.#work() }
   }
 
   async #work(): Promise<void> {
-    // The first turn comes after the state that belongs to it has been set.
+    // Lets the caller set the state `working` first.
     await Promise.resolve()
     while (this.#state.kind === 'working') {
-      const job = this.#inFlight.size < this.#limits.ahead ? this.#takeTurn() : undefined
-      if (job) await this.#turn(job)
+      const job = this.#inFlight.size < this.#limits.inFlight ? this.#takeReady() : undefined
+      if (job) await this.#takeTurn(job)
       else if (this.#inFlight.size > 0) await Promise.race(this.#inFlight)
-      else this.#waitForTurn()
+      else this.#waitForReady()
     }
   }
 
-  /** The first job that its rate lets go on. */
-  #takeTurn(): Job | undefined {
+  /** The first job whose rate limit allows a batch now. */
+  #takeReady(): Job | undefined {
     const now = this.#deps.clock.now()
-    const turn = this.#turns.findIndex((job) => job.readyAt <= now)
-    return turn < 0 ? undefined : this.#turns.splice(turn, 1)[0]
+    const index = this.#queue.findIndex((job) => job.readyAt <= now)
+    return index < 0 ? undefined : this.#queue.splice(index, 1)[0]
   }
 
-  #waitForTurn(): void {
-    if (this.#turns.length === 0) {
+  #waitForReady(): void {
+    if (this.#queue.length === 0) {
       this.#state = { kind: 'idle' }
       return
     }
     const { clock } = this.#deps
-    const readyAt = Math.min(...this.#turns.map((job) => job.readyAt))
+    const readyAt = Math.min(...this.#queue.map((job) => job.readyAt))
     const timer = clock.after(Math.ceil(readyAt - clock.now()), () => this.#resume())
     this.#state = { kind: 'throttled', timer }
   }
 
-  /** Looks up the next batch of a job and begins it. */
-  async #turn(job: Job): Promise<void> {
+  /** Looks up the next batch of a job and starts it. */
+  async #takeTurn(job: Job): Promise<void> {
     try {
       const batch = await job.next(this.#size.items)
-      if (batch) this.#beginOrKeep(job, batch)
+      if (batch) this.#startOrPutBack(job, batch)
       else this.#exhausted(job)
     } catch (error) {
-      this.#queueAgain(job)
+      this.#requeue(job)
       this.#backOff(error)
     }
   }
 
-  /** While the batch was looked up, the worker may have come to rest, or the action to its end. */
-  #beginOrKeep(job: Job, batch: Batch): void {
-    if (this.#state.kind === 'working' && this.#isGoing(job)) this.#begin(job, batch)
+  /** During the lookup the worker may have backed off, or the action may have ended. */
+  #startOrPutBack(job: Job, batch: Batch): void {
+    if (this.#state.kind === 'working' && this.#isActive(job)) this.#startBatch(job, batch)
     else job.putBack(batch)
-    this.#queueAgain(job)
+    this.#requeue(job)
   }
 
-  /** A job whose last batches are under way has no further turn, unless one of them is put back. */
+  /** Called when every batch was handed out. The job gets no further turn unless a batch in flight is put back. */
   #exhausted(job: Job): void {
-    if (job.inFlight > 0 || !this.#isGoing(job)) return
+    if (job.inFlight > 0 || !this.#isActive(job)) return
     throw new Error(`bulk action ${job.action.action_id} is running and has no batch left`)
   }
 
-  #isGoing(job: Job): boolean {
+  #isActive(job: Job): boolean {
     return this.#jobs.get(job.action.seq) === job
   }
 
-  #begin(job: Job, batch: Batch): void {
-    job.begun(batch, this.#deps.clock.now())
-    const over: Promise<void> = this.#carryOut(job, batch).finally(() => this.#inFlight.delete(over))
-    this.#inFlight.add(over)
+  #startBatch(job: Job, batch: Batch): void {
+    job.started(batch, this.#deps.clock.now())
+    const settled: Promise<void> = this.#process(job, batch).finally(() => this.#inFlight.delete(settled))
+    this.#inFlight.add(settled)
   }
 
-  /** Unless it has ended, or waits for its turn already. */
-  #queueAgain(job: Job): void {
-    if (this.#isGoing(job) && !this.#turns.includes(job)) this.#turns.push(job)
+  /** Queues a job again unless it has ended or is queued already. */
+  #requeue(job: Job): void {
+    if (this.#isActive(job) && !this.#queue.includes(job)) this.#queue.push(job)
   }
 
-  async #carryOut(job: Job, batch: Batch): Promise<void> {
+  async #process(job: Job, batch: Batch): Promise<void> {
     try {
-      const action = await this.#workOn(job, batch)
+      const action = await this.#decideOrSplit(job, batch)
       this.#pauseMs = FIRST_PAUSE_MS
-      job.over()
-      this.#see(job, action)
+      job.settled()
+      this.#applyResult(job, action)
     } catch (error) {
-      job.over()
+      job.settled()
       job.putBack(batch)
-      this.#queueAgain(job)
+      this.#requeue(job)
       this.#backOff(error)
     }
   }
 
-  /** Takes notice of where a batch has left its action. The end is told once nothing of it is under way any more. */
-  #see(job: Job, action: BulkActionRow | undefined): void {
-    if (action) job.saw(action)
-    if (job.action.state === 'running') this.#queueAgain(job)
-    else if (job.inFlight === 0 && this.#isGoing(job)) this.#end(job.action)
-    if (action) this.#watchers.tell(action)
+  /** Applies the result of a batch. The end is reported only when none of its batches is in flight. */
+  #applyResult(job: Job, action: BulkActionRow | undefined): void {
+    if (action) job.update(action)
+    if (job.action.state === 'running') this.#requeue(job)
+    else if (job.inFlight === 0 && this.#isActive(job)) this.#end(job.action)
+    if (action) this.#watchers.notify(action)
   }
 
-  /** What has become of the action; `undefined` when the batch was only made smaller. */
-  async #workOn(job: Job, batch: Batch): Promise<BulkActionRow | undefined> {
+  /** @returns the action after the batch; `undefined` when the batch was only split. */
+  async #decideOrSplit(job: Job, batch: Batch): Promise<BulkActionRow | undefined> {
     try {
       return await this.#decide(job, batch)
     } catch (error) {
@@ -279,7 +284,10 @@ export class BulkWorker implements Service {
     return action
   }
 
-  /** One item that cannot be decided must not keep the others: the batch is halved until it stands alone. */
+  /**
+   * One item that cannot be decided must not block the others: the batch is halved until that item is alone, which then
+   * fails.
+   */
   async #isolate(job: Job, batch: Batch, error: unknown): Promise<BulkActionRow | undefined> {
     const { store, clock, logger } = this.#deps
     if (batch.to - batch.from > 1) {
@@ -288,17 +296,17 @@ export class BulkWorker implements Service {
       return undefined
     }
     const { seq: actionSeq, action_id: actionId } = job.action
-    logger.error({ actionId, ...batch, error }, 'an item of a bulk action could not be worked on')
+    logger.error({ actionId, ...batch, error }, 'an item of a bulk action could not be processed')
     return (await store.run(bulkBatch.failBatch, { actionSeq, ...batch, at: clock.now() })).action
   }
 
-  /** The store cannot: whoever waits is told, and all actions go on after a pause. */
+  /** The store fails: rejects all waiters, and pauses all actions for a while. */
   #backOff(error: unknown): void {
     const { clock, logger } = this.#deps
-    const reason = error instanceof HomeportError ? error.message : 'The server has met a fault.'
-    logger.warn({ error, pauseMs: this.#pauseMs }, 'bulk actions pause')
+    const reason = error instanceof HomeportError ? error.message : 'The server has an internal fault.'
+    logger.warn({ error, pauseMs: this.#pauseMs }, 'bulk actions pause: the store fails')
     for (const job of this.#jobs.values()) this.#interrupt(job, reason)
-    // Another batch may have met the same before, or the worker has been stopped.
+    // Another batch in flight may have failed first, or the worker may have stopped.
     if (this.#state.kind !== 'working') return
     const timer = clock.after(this.#pauseMs, () => this.#resume())
     this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS)
@@ -324,11 +332,14 @@ export class BulkWorker implements Service {
 
   #interrupt(job: Job, reason: string): void {
     const { action_id: actionId } = job.action
-    job.answer((waiter) => waiter.reject(new HomeportError('bulk_action_interrupted', { actionId, reason })))
+    job.settleWaiters((waiter) => waiter.reject(new HomeportError('bulk_action_interrupted', { actionId, reason })))
   }
 }
 
-/** Errors of the catalogue tell of the store as a whole, but for damage; anything else comes from what the batch holds. */
+/**
+ * Errors of the catalogue concern the whole store, except damage; any other error is caused by the contents of the
+ * batch.
+ */
 function isFaultOfBatch(error: unknown): boolean {
   return !(error instanceof HomeportError) || isError(error, 'store_damaged')
 }
