@@ -32,7 +32,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
       { what: 'the action to finish' },
     )
 
-  it('answers an async cancel at once and shows its progress until the end', async () => {
+  it('answers an async cancel at once and reports its progress until the end', async () => {
     const account = newAccount()
     await startRuns(store, account, 2_500, { labels: '|a|' })
     const before = Date.now()
@@ -57,7 +57,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
     expect(action.createdAt).toBeGreaterThanOrEqual(before)
   })
 
-  it('finishes an async action over nothing at once', async () => {
+  it('finishes an async action without items at once', async () => {
     const account = newAccount()
     const answer = await service.ask(account, 'DELETE', `${RUNS}?async=true`)
     expect(answer).toMatchObject({ status: 202, body: { matched: 0 } })
@@ -65,7 +65,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
     expect(await get(account, `${ACTIONS}/${actionId}`)).toMatchObject({ state: 'finished', matched: 0, done: 0 })
   })
 
-  it('hands out every outcome once, page by page, unknown ids last', async () => {
+  it('lists every outcome once, page by page, unknown ids last', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 30)
     await finishRun(store, account, ids[7] ?? '')
@@ -91,7 +91,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
     ])
   })
 
-  it('filters outcomes, however far apart they are', async () => {
+  it('filters outcomes across chunks', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 2_300)
     await finishRun(store, account, ids[3] ?? '')
@@ -122,7 +122,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
     expect(listed).toMatchObject([...made].reverse().map((actionId) => ({ actionId })))
   })
 
-  it('shows a long list of ids shortened, and all of them as outcomes', async () => {
+  it('shortens a long list of ids, and lists all of them as outcomes', async () => {
     const account = newAccount()
     const workflowRunIds = Array.from({ length: 3_000 }, (_, index) => `unknown-${index}`)
     const { actionId } = await service.cancel(account, { workflowRunIds, report: true })
@@ -134,7 +134,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
     expect(action).toMatchObject({ matched: 3_000, outcomes: { notFound: 3_000 } })
   })
 
-  it('keeps actions from other accounts', async () => {
+  it('hides actions from other accounts', async () => {
     const account = newAccount()
     const { actionId } = await service.cancel(account, { report: true })
     for (const path of [`${ACTIONS}/${actionId}`, `${ACTIONS}/${actionId}/outcomes`]) {
@@ -181,7 +181,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
     expect(await service.ask(account, 'GET', `${ACTIONS}/${actionId}/outcomes?${query}`)).toMatchObject({ status: 400 })
   })
 
-  it('writes one audit entry an action: who, selector, counts', async () => {
+  it('writes one audit entry per action: actor, selector, counts', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 3)
     await finishRun(store, account, ids[2] ?? '')

@@ -21,7 +21,7 @@ interface SeenAction {
   readonly ratePerSecond?: number
 }
 
-/** A store whose cancels wait for `let through`, one by one. */
+/** A store whose cancel batches wait until `through` releases them one by one. */
 function stepped(real: Store) {
   const waiting: (() => void)[] = []
   let isOpen = false
@@ -29,7 +29,7 @@ function stepped(real: Store) {
     if (name === 'bulk.cancelBatch' && !isOpen) await new Promise<void>((resolve) => waiting.push(resolve))
   })
   const through = async () => {
-    await waitFor(() => waiting.length > 0, { what: 'a batch to be under way' })
+    await waitFor(() => waiting.length > 0, { what: 'a batch in flight' })
     waiting.shift()?.()
   }
   const open = () => {
@@ -61,7 +61,7 @@ const ended = (service: BulkUnderTest, actionId: string) =>
 const cancelledAmong = (store: Store, ids: readonly string[]) => countEnded(store, 'acc', ids)
 
 describeOnEveryStore('controls of bulk actions', (openStore, on) => {
-  it('pause keeps the rest untouched, over a restart too, and resume finishes it', async () => {
+  it('pause leaves the rest untouched, even over a restart, and resume finishes it', async () => {
     const place = await on.newPlace()
     const real = await openStore(place)
     const gate = stepped(real)
@@ -95,7 +95,7 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
     ])
   })
 
-  it('abort skips what has no outcome, so that the sum is the set', async () => {
+  it('abort skips undecided items, so the counts add up to the set', async () => {
     const real = await openStore()
     const gate = stepped(real)
     const service = await startBulk(gate.store)
@@ -123,7 +123,7 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
     }
   })
 
-  it('refuses to control what is not there, is finished, or is of somebody else', async () => {
+  it('refuses to control unknown or finished actions, and those of other accounts', async () => {
     const service = await startBulk(await openStore())
     const actionId = await startAsync(service)
     expect(await post(service, actionId, 'pause')).toMatchObject({ status: 409 })
@@ -138,9 +138,9 @@ describeOnEveryStore('controls of bulk actions', (openStore, on) => {
 })
 
 describeOnStore('sqlite', 'controls of bulk actions', (openStore) => {
-  it('answer a waiting request: 202 when its action is paused, 200 with the rest when it is aborted', async () => {
+  it('answer a waiting request: 202 when its action is paused, 200 when it is aborted', async () => {
     const real = await openStore()
-    for (const [act, status, told] of [
+    for (const [act, status, expected] of [
       ['pause', 202, { state: 'paused', matched: 900 }],
       ['abort', 200, { state: 'aborted', cancelled: 0, skipped: 900 }],
     ] as const) {
@@ -152,13 +152,13 @@ describeOnStore('sqlite', 'controls of bulk actions', (openStore) => {
       const { bulkActions } = (await service.ask('acc', 'GET', ACTIONS)).body as { bulkActions: SeenAction[] }
       const actionId = bulkActions[0]?.actionId ?? ''
       await post(service, actionId, act)
-      expect(await answer).toEqual({ status, body: { actionId, ...told } })
+      expect(await answer).toEqual({ status, body: { actionId, ...expected } })
       gate.open()
       await service.stop()
     }
   })
 
-  it('keeps to a rate, and takes a new one at once', async () => {
+  it('respects a rate limit, and applies a new one at once', async () => {
     const store = await openStore()
     const clock = new ManualClock(1_000_000)
     const service = await startBulk(store, clock)
@@ -181,7 +181,7 @@ describeOnStore('sqlite', 'controls of bulk actions', (openStore) => {
     expect(await ended(service, actionId)).toMatchObject({ cancelled: 100 })
   })
 
-  it('keeps the reason with the action and refuses one that is empty', async () => {
+  it('stores the reason with the action and refuses an empty one', async () => {
     const store = await openStore()
     const service = await startBulk(store)
     await startRuns(store, 'acc', 1)

@@ -4,7 +4,7 @@ import { type BulkServer, startBulkServer } from './testing/harness.js'
 
 const ALLOWED = 'https://192.0.9.9/hook'
 
-describeOnStore('sqlite', 'callbacks that a bulk action would set, where this server may not go', (openStore) => {
+describeOnStore('sqlite', 'callbacks of a bulk action to forbidden destinations', (openStore) => {
   let server: BulkServer
   beforeAll(async () => {
     server = await startBulkServer(await openStore(), { deliveryTargets: 'public' })

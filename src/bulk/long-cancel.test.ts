@@ -7,13 +7,13 @@ import { finishRun, startRuns, statesOf } from './testing/runs.js'
 
 const RUNS = '/v2/workflows/runs'
 const ACTIONS = '/v2/workflows/bulkActions'
-/** With these a request has several pages of ids. */
+/** With these ids, a request has several pages of ids. */
 const UNKNOWN = Array.from({ length: 9_000 }, (_, index) => `wfr_unknown${String(index).padStart(12, '0')}`)
 
 let accounts = 0
 const newAccount = () => `long-${++accounts}`
 
-/** The known ids at both ends and in the middle, among very many others. */
+/** The known ids at both ends and in the middle of very many unknown ones. */
 const spread = (ids: readonly string[]): string[] => [
   ...ids.toReversed(),
   ...UNKNOWN.slice(0, 4_000),
@@ -30,7 +30,7 @@ describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
     service = await startBulk(store)
   })
 
-  it('gives every run one outcome, however often it is named', async () => {
+  it('gives every run one outcome, however often its id is given', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 6)
     await startRuns(store, account, 2)
@@ -46,7 +46,7 @@ describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
     expect(body).toMatchObject({ matched: ids.length + UNKNOWN.length, selector: shown })
   })
 
-  it('takes the oldest of them, or only looks', async () => {
+  it('respects count, oldest first, and dryRun', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 5)
     const workflowRunIds = spread(ids)
@@ -57,7 +57,7 @@ describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
     expect(await statesOf(store, account, ids)).toEqual(['RUN_CANCELED', 'RUN_CANCELED', ...left])
   })
 
-  it('is started like an action of any kind', async () => {
+  it('can be started by the operation for any kind', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 3)
     const workflowRunIds = spread(ids)
@@ -65,7 +65,10 @@ describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
     const look = await start({ selector: { workflowRunIds }, dryRun: true })
     expect(look).toMatchObject({ status: 200, body: { matched: 3, sample: ids } })
     const misplaced = await start({ selector: { workflowRunIds, dryRun: true } })
-    expect(misplaced).toMatchObject({ status: 400, body: { error: expect.stringContaining('`dryRun` is no filter') } })
+    expect(misplaced).toMatchObject({
+      status: 400,
+      body: { error: expect.stringContaining('`dryRun` is not a filter') },
+    })
     const unknown = await start({ selector: { workflowRunIds }, resaon: 'a' })
     expect(unknown).toMatchObject({ status: 400, body: { error: expect.stringContaining('resaon') } })
     expect(await statesOf(store, account, ids)).toEqual(Array(3).fill('RUN_STARTED'))
@@ -84,10 +87,10 @@ describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
   })
 
   it.each([
-    ['an empty text', { workflowRunIds: [...UNKNOWN, ''] }, '', '`workflowRunIds[9000]` is an empty text'],
-    ['a number', { workflowRunIds: [...UNKNOWN, 7] }, '', '`workflowRunIds[9000]` must be a text'],
+    ['an empty string', { workflowRunIds: [...UNKNOWN, ''] }, '', '`workflowRunIds[9000]` is an empty string'],
+    ['a number', { workflowRunIds: [...UNKNOWN, 7] }, '', '`workflowRunIds[9000X],
     ['more ids than fit into one request', { workflowRunIds: Array(100_001).fill('wfr_1') }, '', 'at most 100000'],
-    ['a field that is not known', { workflowRunIds: UNKNOWN, lable: 'a' }, '', 'lable'],
+    ['an unknown field', { workflowRunIds: UNKNOWN, lable: 'a' }, '', 'lable'],
     ['other ids in the query', { workflowRunIds: UNKNOWN }, '?workflowRunIds=wfr_1', 'with different values'],
   ])('is refused for %s, and nothing is cancelled', async (_, request, query, problem) => {
     const account = newAccount()
@@ -98,7 +101,7 @@ describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
     expect(await statesOf(store, account, [id])).toEqual(['RUN_STARTED'])
   })
 
-  it('says what is wrong with JSON that breaks off behind the list', async () => {
+  it('reports JSON that is truncated after the list', async () => {
     const text = JSON.stringify({ workflowRunIds: UNKNOWN }).slice(0, -1)
     expect(await service.ask(newAccount(), 'DELETE', RUNS, text)).toMatchObject({ status: 400 })
   })

@@ -13,7 +13,7 @@ interface SeenRun {
   readonly because?: readonly { readonly kind: string; readonly text: string; readonly place?: number }[]
 }
 
-describeOnEveryStore('a run that a bulk action is going to cancel', (openStore) => {
+describeOnEveryStore('a run in the set of a pending bulk cancel', (openStore) => {
   let store: Store
   let server: BulkServer
   beforeAll(async () => {
@@ -39,7 +39,7 @@ describeOnEveryStore('a run that a bulk action is going to cancel', (openStore) 
       pausedAt?: number
     }
 
-  it('says so, and when its turn comes, until the action is resumed to its end or aborted', async () => {
+  it('shows the cancel and its position until the action is finished or aborted', async () => {
     const ids = await startRuns(store, 'acc_test', 4_200, (index) => ({ labels: index % 2 ? '|odd|' : '|even|' }))
     const odd = ids.filter((_, index) => index % 2 === 1)
     const actionId = await start({ label: 'odd', ratePerSecond: 1, reason: 'wrong price' })
@@ -66,7 +66,7 @@ describeOnEveryStore('a run that a bulk action is going to cancel', (openStore) 
     expect(await cancelsOf(odd[1_999])).toMatchObject([{ place: 2_000 - done }])
     expect(await cancelsOf(ids[0])).toEqual([])
 
-    // So many are before it that its turn does not come while this looks.
+    // So many runs are before it that it is not reached during the test.
     const even = ids.slice(0, 100).filter((_, index) => index % 2 === 0)
     const named = await start({ workflowRunIds: [odd[50], ...even], ratePerSecond: 1 })
     const both = await waitFor(

@@ -11,7 +11,7 @@ const ACTIONS = '/v2/workflows/bulkActions'
 const DAY_MS = 86_400_000
 
 describeOnEveryStore('actions of an older Homeport', (openStore, on) => {
-  it('are kept, and what they had not done is done', async () => {
+  it('are kept, and continue where they stopped', async () => {
     const place = await on.newPlace()
     await leaveBehind(
       place,
@@ -42,14 +42,14 @@ describeOnEveryStore('actions of an older Homeport', (openStore, on) => {
     const see = async (id: string) => (await service.ask('acc', 'GET', `${ACTIONS}/${id}`)).body
     expect(await see('bulk_old')).toMatchObject({ kind: 'cancelRuns', state: 'finished', cancelled: 1 })
     await waitFor(async () => ((await see('bulk_going')) as { state: string }).state === 'finished', {
-      what: 'the end',
+      what: 'the end of the action',
     })
     expect(await see('bulk_going')).toMatchObject({ cancelled: 2, outcomes: { cancelled: 2 } })
   })
 })
 
 describeOnStore('sqlite', 'old actions', (openStore) => {
-  it('are deleted with their outcomes when they have been over for long, unless they fence or go on', async () => {
+  it('are deleted with their outcomes after the retention, unless they still fence or run', async () => {
     const store = await openStore()
     const clock = new ManualClock(1_700_000_000_000)
     const service = await startBulk(store, clock)
@@ -67,7 +67,7 @@ describeOnStore('sqlite', 'old actions', (openStore) => {
     await service.ask('acc', 'POST', `${ACTIONS}/${actionId}/pause`)
     expect(await reasons()).toHaveLength(9)
     clock.advance(7 * DAY_MS + 1)
-    await waitFor(() => clock.pendingTimers === 1, { what: 'the first sweep, which came too early' })
+    await waitFor(() => clock.pendingTimers === 1, { what: 'the first sweep, which is too early' })
     clock.advance(3_600_000)
     await waitFor(async () => (await reasons()).length === 2, { what: 'the others to be deleted' })
     expect(await reasons()).toEqual(['going', 'fenced'])

@@ -4,7 +4,7 @@ import { selectorForRecords } from './answers.js'
 const ids = Array.from({ length: 101 }, (_, index) => `id-${index}`)
 const kept = (given: object): unknown => JSON.parse(selectorForRecords(given))
 
-it('keeps the beginning of every long list of a selector, and how long it was', () => {
+it('keeps the beginning and the length of every long list of a selector', () => {
   const shown = ids.slice(0, 100)
   expect(kept({ dlqIds: ids, count: 7 })).toEqual({ dlqIds: shown, dlqIdsTotal: 101, count: 7 })
   expect(kept({ label: ids, messageIds: ids.slice(0, 100) })).toEqual({

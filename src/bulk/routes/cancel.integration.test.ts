@@ -4,7 +4,7 @@ import { describeOnEveryStore } from '../../store/testing/index.js'
 import { type BulkUnderTest, startBulk } from '../testing/harness.js'
 import { finishRun, pendingMessages, startRuns, statesOf } from '../testing/runs.js'
 
-/** Every test has an account of its own. */
+/** Every test has its own account. */
 let accounts = 0
 const newAccount = () => `cancel-${++accounts}`
 
@@ -35,7 +35,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     expect(await statesOf(store, `cancel-${accounts}`, others)).toEqual(['RUN_STARTED', 'RUN_STARTED'])
   })
 
-  it('leaves nothing pending of a cancelled run and tells the queue to forget it', async () => {
+  it('deletes the deliveries of a cancelled run and tells the queue to drop them', async () => {
     const account = newAccount()
     await startRuns(store, account, 3)
     const [before, dropped] = [await pendingMessages(store), service.dropped.length]
@@ -96,7 +96,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     expect(await cancelledOf(account, ids)).toEqual(expected.map((index) => ids[index]))
   })
 
-  it('cancels only the named runs and ignores the other filters then', async () => {
+  it('cancels only the runs with given ids and ignores the other filters', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 4, { labels: '|a|' })
     const named = [ids[2], ids[0], ids[2]]
@@ -104,7 +104,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     expect(await cancelledOf(account, ids)).toEqual([ids[0], ids[2]])
   })
 
-  it('takes each id once, however often it is named', async () => {
+  it('counts each id once, however often it is given', async () => {
     const account = newAccount()
     const [a, b] = await startRuns(store, account, 2)
     const named = [a, 'never-existed', b, a, 'never-existed']
@@ -116,7 +116,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     expect(await service.cancel(account, { workflowRunIds: named, dryRun: true })).toEqual(dry)
   })
 
-  it('takes ids from the query, repeated or with commas', async () => {
+  it('reads ids from the query, repeated or comma-separated', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 4)
     const query = `?workflowRunIds=${ids[0]},${ids[1]}&workflowRunIds=${ids[3]}`
@@ -131,7 +131,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     expect(await cancelledOf(account, ids)).toEqual([])
   })
 
-  it('does not count ids that name no run of the caller', async () => {
+  it('does not count ids that match no run of the caller', async () => {
     const account = newAccount()
     const [mine] = await startRuns(store, account, 1)
     const [foreign] = await startRuns(store, `${account}-neighbour`, 1)
@@ -140,7 +140,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     expect(await statesOf(store, `${account}-neighbour`, [foreign ?? ''])).toEqual(['RUN_STARTED'])
   })
 
-  it('says which named runs had already ended and cancels the rest', async () => {
+  it('reports which runs had already ended and cancels the rest', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 3)
     await finishRun(store, account, ids[1] ?? '')
@@ -151,7 +151,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     })
   })
 
-  it('spells out the first 100 errors and counts all', async () => {
+  it('lists the first 100 errors and counts all', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 120)
     await Promise.all(ids.map((id) => finishRun(store, account, id)))
@@ -160,7 +160,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     expect(answer.errors).toHaveLength(100)
   })
 
-  it('caps named runs too, oldest first, and a repeat goes on', async () => {
+  it('applies count to ids too, oldest first, and a repeat continues', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 5)
     expect(await service.cancel(account, { workflowRunIds: [...ids].reverse(), count: 2 })).toEqual({ cancelled: 2 })
@@ -169,7 +169,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     expect(await cancelledOf(account, ids)).toEqual(ids.slice(0, 4))
   })
 
-  it('may be repeated: what is cancelled is not counted again and is no error', async () => {
+  it('is idempotent: cancelled runs are neither counted again nor an error', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 3)
     expect(await service.cancel(account, { workflowRunIds: ids })).toEqual({ cancelled: 3 })
@@ -177,7 +177,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     expect(await service.cancel(account, {})).toEqual({ cancelled: 0 })
   })
 
-  it('reports outcomes whose sum is the number selected', async () => {
+  it('reports outcomes that add up to the number of selected runs', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 4)
     await finishRun(store, account, ids[0] ?? '')
@@ -191,7 +191,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     })
   })
 
-  it('only looks with dryRun', async () => {
+  it('changes nothing with dryRun', async () => {
     const account = newAccount()
     const ids = await startRuns(store, account, 25, { labels: '|a|' })
     const sample = ids.slice(0, 20)
@@ -208,13 +208,13 @@ describeOnEveryStore('bulk cancel', (openStore) => {
   })
 
   it.each<[string, unknown, string, string]>([
-    ['a misspelt field', { lable: 'a' }, '', 'Did you mean `label`?'],
-    ['a misspelt parameter', undefined, '?lable=a', 'Did you mean `label`?'],
+    ['a misspelled field', { lable: 'a' }, '', 'Did you mean `label`?'],
+    ['a misspelled parameter', undefined, '?lable=a', 'Did you mean `label`?'],
     ['a wrong type', { fromDate: 'x' }, '', '`fromDate` must be a time in whole Unix milliseconds'],
     ['a list as body', [], '', 'must be a JSON object'],
     ['broken JSON', '{"label": ', '', 'The request body is not valid JSON'],
-    ['two values', { label: 'a' }, '?label=b', 'stands in the body and in the query with different values'],
-    ['an empty text', {}, '?workflowUrl=', 'is an empty text'],
+    ['two values', { label: 'a' }, '?label=b', 'is in the body and in the query with different values'],
+    ['an empty string', {}, '?workflowUrl=', 'is an empty string'],
   ])('refuses %s with 400 and cancels nothing', async (_, body, query, text) => {
     const account = newAccount()
     const ids = await startRuns(store, account, 2)
@@ -223,7 +223,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     expect(await cancelledOf(account, ids)).toEqual([])
   })
 
-  it('tells a run that invoked a cancelled one, unless it is cancelled too', async () => {
+  it('notifies the run that invoked a cancelled one, unless it is cancelled too', async () => {
     const account = newAccount()
     const [parent, cancelledParent] = await startRuns(store, account, 2, { url: 'https://parent.test' })
     const link = (runId: string | undefined) => ({
@@ -240,7 +240,7 @@ describeOnEveryStore('bulk cancel', (openStore) => {
     const before = await pendingMessages(store)
     expect(await service.cancel(account, { workflowRunIds: [cancelledParent] })).toEqual({ cancelled: 1 })
     expect(await service.cancel(account, { workflowUrl: 'https://child' })).toEqual({ cancelled: 2 })
-    // Gone: one delivery of the cancelled parent and of each child. New: what tells the other parent.
+    // Deleted: one delivery of the cancelled parent and of each child. New: the notification of the other parent.
     expect(await pendingMessages(store)).toBe(before - 3 + 1)
   })
 })

@@ -10,7 +10,7 @@ import * as bulkSelect from '../transactions/bulk-select.js'
 import { storeWithSet } from './creation.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
-/** More than is stored at a stretch. */
+/** More than one transaction stores. */
 const MANY = Array.from({ length: 9_000 }, (_, index) => `wfr_unknown${String(index).padStart(12, '0')}`)
 const AT = 1_700_000_000_000
 
@@ -29,24 +29,24 @@ describeOnEveryStore('an action with a large set', (openStore) => {
     store = await openStore()
   })
 
-  it('is the same as if all of it had been stored at once', async () => {
+  it('equals an action stored in one transaction', async () => {
     const set = await setOf(MANY, [3, 5, 8])
     const at = { fence: { target: '{}', until: AT + 1 } }
-    const inParts = await storeWithSet(store, set, { ...actionOf('bulk_parts'), ...at })
+    const inBatches = await storeWithSet(store, set, { ...actionOf('bulk_batches'), ...at })
     const atOnce = await store.run(bulkAction.createAction, { ...actionOf('bulk_once'), ...at, ...set })
-    expect(inParts).toEqual({ ...atOnce, seq: inParts.seq, action_id: 'bulk_parts' })
-    expect(inParts).toMatchObject({ state: 'running', matched: MANY.length + 3, not_found: MANY.length })
-    const chunks = await Promise.all([inParts, atOnce].map(({ seq }) => itemsOf(store, seq)))
+    expect(inBatches).toEqual({ ...atOnce, seq: inBatches.seq, action_id: 'bulk_batches' })
+    expect(inBatches).toMatchObject({ state: 'running', matched: MANY.length + 3, not_found: MANY.length })
+    const chunks = await Promise.all([inBatches, atOnce].map(({ seq }) => itemsOf(store, seq)))
     expect(chunks[0]).toEqual(chunks[1])
     expect(chunks[0]).toHaveLength(MANY.length + 3)
   })
 
-  it('is finished at once when nothing of it is to be decided', async () => {
+  it('is finished at once when it has nothing to decide', async () => {
     const action = await storeWithSet(store, await setOf(MANY), actionOf('bulk_nothing'))
     expect(action).toMatchObject({ state: 'finished', matched: MANY.length, not_found: MANY.length, finished_at: AT })
   })
 
-  it('lets everybody else write between its batches', async () => {
+  it('lets other writers go first between its batches', async () => {
     const order: string[] = []
     const set = await setOf(Array.from({ length: 40_000 }, (_, index) => `wfr_other${String(index).padStart(12, '0')}`))
     const stored = storeWithSet(store, set, actionOf('bulk_slow')).then(() => order.push('the action'))
@@ -59,7 +59,7 @@ describeOnEveryStore('an action with a large set', (openStore) => {
     expect(order[0]).toBe('bulk_small1')
   })
 
-  it("is in nobody's way, and gone at the next start, when the server ends before all of it is stored", async () => {
+  it('is invisible and deleted at the next start if the server ends before it is complete', async () => {
     const store = await openStore()
     const actionSeq = await store.run(bulkDraft.draftAction, actionOf('bulk_draft'))
     await store.run(bulkDraft.addToDraft, { actionSeq, from: 0, ...(await setOf(MANY, [1])) })
@@ -71,15 +71,15 @@ describeOnEveryStore('an action with a large set', (openStore) => {
     expect(await itemsOf(store, actionSeq)).toEqual([])
   })
 
-  it('leaves nothing when it cannot be stored', async () => {
+  it('leaves nothing behind when it cannot be stored', async () => {
     const set = await setOf(MANY)
     const broken = { ...set, absent: [...set.absent, { items: 0, ids: '[]' }] }
     await expect(storeWithSet(store, broken, actionOf('bulk_broken'))).rejects.toThrow()
-    // An id of an action is there once.
+    // Action ids are unique.
     expect(await storeWithSet(store, set, actionOf('bulk_broken'))).toMatchObject({ matched: MANY.length })
   })
 
-  it('is not given up any more once it is an action', async () => {
+  it('is not deleted any more once it is an action', async () => {
     const action = await storeWithSet(store, await setOf(MANY, [1]), actionOf('bulk_kept'))
     await store.run(bulkDraft.dropDraft, { actionSeq: action.seq })
     await store.run(bulkDraft.dropDrafts, { before: AT + 1 })

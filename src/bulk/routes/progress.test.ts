@@ -14,7 +14,7 @@ interface Event {
   readonly data: { readonly state: string; readonly done: number; readonly matched: number }
 }
 
-/** Reads server-sent events into a list, until the stream ends. */
+/** Reads server-sent events into a list until the stream ends. */
 async function readEvents(response: Response, events: Event[]): Promise<void> {
   const decoder = new TextDecoder()
   let text = ''
@@ -30,7 +30,7 @@ async function readEvents(response: Response, events: Event[]): Promise<void> {
 }
 
 describeOnStore('sqlite', 'the progress of a bulk action', (openStore) => {
-  it('comes as events until the end, beside the plain answer', async () => {
+  it('is streamed as events until the end; without the header, it is plain JSON', async () => {
     const real = await openStore()
     let open = () => {}
     const opened = new Promise<void>((resolve) => (open = resolve))
@@ -58,7 +58,7 @@ describeOnStore('sqlite', 'the progress of a bulk action', (openStore) => {
     expect(done).toEqual([...done].sort((a, b) => a - b))
   })
 
-  it('of an action that is over is one event, and ends when the server stops', async () => {
+  it('is one event for an ended action, and the stream closes when the server stops', async () => {
     const store = await openStore()
     const service = await startBulk(store)
     await startRuns(store, 'acc', 3)
@@ -67,7 +67,7 @@ describeOnStore('sqlite', 'the progress of a bulk action', (openStore) => {
     const over: Event[] = []
     await readEvents(await fetch(`${service.url}${ACTIONS}/${actionId}`, { headers }), over)
     expect(over.map(({ name }) => name)).toEqual(['end'])
-    // An EventSource asks again after every end of a stream, with the id that it has seen last, until it gets 204.
+    // `EventSource` reconnects after every end of a stream with the last event id, until it gets 204.
     const again = (id: string) =>
       fetch(`${service.url}${ACTIONS}/${actionId}`, { headers: { ...headers, 'last-event-id': id } })
     const seen = await again(over[0]?.id ?? '')
@@ -87,7 +87,7 @@ describeOnStore('sqlite', 'the progress of a bulk action', (openStore) => {
     expect(events.at(-1)).toMatchObject({ name: 'progress', data: { state: 'running' } })
   })
 
-  it('ends for a reader whose token has ended', async () => {
+  it('closes for a reader whose token was revoked', async () => {
     const store = await openStore()
     const clock = new ManualClock()
     const service = await startBulk(store, clock)

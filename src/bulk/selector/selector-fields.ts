@@ -163,8 +163,8 @@ function readTexts(name: FieldName, field: FieldKind & { kind: 'texts' }, raw: r
 }
 
 function problemOfText(text: unknown, forbidden: string | undefined): string | undefined {
-  if (typeof text !== 'string') return `must be a text or a list of texts; found ${show(text)}.`
-  if (text === '') return 'is an empty text. Leave the field out if you do not want to filter by it.'
+  if (typeof text !== 'string') return `must be a string or a list of strings; found ${show(text)}.`
+  if (text === '') return 'is an empty string. Leave the field out if you do not want to filter by it.'
   if (text.length > LONGEST_VALUE) return `has ${text.length} characters; at most ${LONGEST_VALUE} are allowed.`
   if (text.includes('\0')) return 'holds the character U+0000, which no run can have.'
   if (forbidden && text.includes(forbidden)) return `must not hold "${forbidden}"; found ${show(text)}.`
@@ -188,7 +188,7 @@ function readCount(name: FieldName, least: number, value: unknown, found: unknow
 function readWords(name: FieldName, value: unknown): Read {
   const isText = typeof value === 'string' && value.trim() !== '' && !value.includes('\0')
   if (!isText || value.length > LONGEST_REASON)
-    return mustBe(name, `a text of 1 to ${LONGEST_REASON} characters`, value)
+    return mustBe(name, `a string of 1 to ${LONGEST_REASON} characters`, value)
   return { value }
 }
 

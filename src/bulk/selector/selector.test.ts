@@ -50,9 +50,9 @@ describe('fields of a selector', () => {
     ['dates in the query', undefined, 'fromDate=5&toDate=6', { createdAfter: 5, createdBefore: 6 }],
     ['fields in both places', { label: 'a' }, 'host=x', { label: ['a'], host: ['x'] }],
     ['the same in both places', { label: ['a', 'b'] }, 'label=b,a', { label: ['a', 'b'] }],
-    ['a comma inside of a URL', undefined, 'workflowUrl=https://x/a,b', { urlPrefix: ['https://x/a,b'] }],
+    ['a comma inside a URL', undefined, 'workflowUrl=https://x/a,b', { urlPrefix: ['https://x/a,b'] }],
     ['URLs with commas', undefined, 'workflowUrl=https://x,http://y', { urlPrefix: ['https://x', 'http://y'] }],
-    ['a comma inside of a path', undefined, 'path=/a,b', { path: ['/a,b'] }],
+    ['a comma inside a path', undefined, 'path=/a,b', { path: ['/a,b'] }],
     ['an encoded URL', undefined, 'workflowUrl=http%3A%2F%2Fx%2F%3Fa%3D1', { urlPrefix: ['http://x/?a=1'] }],
     ['a body text with a comma', { label: 'a,b' }, '', { label: ['a,b'] }],
   ])('%s', (_, body, query, filter) => {
@@ -71,25 +71,25 @@ describe('fields of a selector', () => {
     expect(filterOf(body, query)).toEqual({ kind: 'named', ids })
   })
 
-  it('says how the caller wants it', () => {
+  it('reads mode, count and report', () => {
     expect(selectorOf({ count: 5, report: true })).toMatchObject({ most: 5, report: true, mode: 'sync' })
     expect(selectorOf({ async: true })).toMatchObject({ mode: 'async' })
     expect(selectorOf(undefined, 'dryRun=true&count=0')).toMatchObject({ mode: 'dryRun', most: 0 })
   })
 
-  it('prefers looking over working', () => {
+  it('dryRun wins over async', () => {
     expect(selectorOf({ dryRun: true, async: true })).toMatchObject({ mode: 'dryRun' })
   })
 })
 
-describe('what is not understood refuses the request', () => {
+describe('anything unknown or invalid refuses the request', () => {
   it.each<[string, unknown, string, string]>([
     ['a list as body', [], '', 'must be a JSON object such as {"label": "nightly"}, or empty; found a list'],
-    ['a text as body', 'all', '', 'found a string'],
+    ['a string as body', 'all', '', 'found a string'],
     ['a number as body', 5, '', 'found a number'],
     ['true as body', true, '', 'found a boolean'],
-    ['a misspelt field', { lable: 'a' }, '', '`lable` is not a field of a selector. Did you mean `label`?'],
-    ['a misspelt parameter', undefined, 'workflowurl=x', 'Did you mean `workflowUrl`?'],
+    ['a misspelled field', { lable: 'a' }, '', '`lable` is not a field of a selector. Did you mean `label`?'],
+    ['a misspelled parameter', undefined, 'workflowurl=x', 'Did you mean `workflowUrl`?'],
     ['a singular', { workflowRunId: 'a' }, '', 'Did you mean `workflowRunIds`?'],
     ["a client library's word", { ids: ['a'] }, '', 'Use `workflowRunIds`.'],
     ['another one', { urlStartingWith: 'x' }, '', 'Use `workflowUrl`, which compares the beginning'],
@@ -103,23 +103,23 @@ describe('what is not understood refuses the request', () => {
     ],
     ["a field of every object's prototype", JSON.parse('{"__proto__": 1}'), '', '`__proto__` is not a field'],
     ['another one', { constructor: 1 }, '', '`constructor` is not a field'],
-    ['a number as text', { label: 5 }, '', '`label` must be a text or a list of texts; found 5.'],
-    ['null as text', { label: null }, '', '`label` must be a text or a list of texts; found null.'],
-    ['null as ids', { workflowRunIds: null }, '', '`workflowRunIds` must be a text or a list of texts; found null.'],
-    ['an object as text', { host: { a: 1 } }, '', '`host` must be a text or a list of texts; found {"a":1}.'],
-    ['a number among ids', { workflowRunIds: ['a', 7] }, '', '`workflowRunIds[1]` must be a text'],
-    ['a list in a list', { label: [['a'], 'b'] }, '', '`label[0]` must be a text'],
-    ['an empty text', { label: '' }, '', '`label` is an empty text.'],
-    ['an empty text in a list', { label: ['a', ''] }, '', '`label[1]` is an empty text.'],
-    ['an empty id', { workflowRunIds: [''] }, '', '`workflowRunIds` is an empty text.'],
-    ['an empty parameter', undefined, 'label=', '`label` is an empty text.'],
-    ['a parameter without value', undefined, 'workflowRunIds', '`workflowRunIds` is an empty text.'],
-    ['a comma too many', undefined, 'label=a,', '`label[1]` is an empty text.'],
+    ['a number as string', { label: 5 }, '', '`label` must be a string or a list of strings; found 5.'],
+    ['null as string', { label: null }, '', '`label` must be a string or a list of strings; found null.'],
+    ['null as ids', { workflowRunIds: null }, '', '`workflowRunIds` must be a string or a list of strings; found null.'],
+    ['an object as string', { host: { a: 1 } }, '', '`host` must be a string or a list of strings; found {"a":1}.'],
+    ['a number among ids', { workflowRunIds: ['a', 7] }, '', '`workflowRunIds[1X],
+    ['a list in a list', { label: [['a'], 'b'] }, '', '`label[0X],
+    ['an empty string', { label: '' }, '', '`label` is an empty string.'],
+    ['an empty string in a list', { label: ['a', ''] }, '', '`label[1]` is an empty string.'],
+    ['an empty id', { workflowRunIds: [''] }, '', '`workflowRunIds` is an empty string.'],
+    ['an empty parameter', undefined, 'label=', '`label` is an empty string.'],
+    ['a parameter without value', undefined, 'workflowRunIds', '`workflowRunIds` is an empty string.'],
+    ['a comma too many', undefined, 'label=a,', '`label[1]` is an empty string.'],
     ['an empty list', { label: [] }, '', '`label` is an empty list, which no run can match.'],
     ['an empty list of URLs', { workflowUrl: [] }, '', '`workflowUrl` is an empty list'],
     ['a character no run has', { workflowUrl: 'a\0b' }, '', '`workflowUrl` holds the character U+0000'],
     ['a label with a bar', { label: 'a|b' }, '', '`label` must not hold "|"; found "a|b".'],
-    ['a date as text', { fromDate: '5' }, '', '`fromDate` must be a time in whole Unix milliseconds; found "5".'],
+    ['a date as string', { fromDate: '5' }, '', '`fromDate` must be a time in whole Unix milliseconds; found "5".'],
     ['an ISO date', { toDate: '2026-01-01' }, '', 'found "2026-01-01".'],
     ['a word as date', undefined, 'fromDate=yesterday', 'found "yesterday".'],
     ['a negative date', { fromDate: -1 }, '', 'found -1.'],
@@ -144,14 +144,14 @@ describe('what is not understood refuses the request', () => {
     ['a window over both places', { fromDate: 20 }, 'toDate=10', '`fromDate` (20) must be before `toDate` (10).'],
     ['a date twice', undefined, 'fromDate=1&fromDate=2', 'The query has `fromDate` 2 times; it takes one value.'],
     ['a negative count', { count: -1 }, '', '`count` must be a whole number, 0 or more; found -1.'],
-    ['a text as count', { count: '5' }, '', '`count` must be a whole number, 0 or more; found "5".'],
+    ['a string as count', { count: '5' }, '', '`count` must be a whole number, 0 or more; found "5".'],
     ['a word as flag', { dryRun: 'yes' }, '', '`dryRun` must be true or false; found "yes".'],
     ['a quoted flag', { dryRun: 'true' }, '', '`dryRun` must be true or false; found "true".'],
     ['a number as flag', undefined, 'dryRun=1', '`dryRun` must be true or false; found "1".'],
     ['a flag without value', undefined, 'dryRun', '`dryRun` must be true or false; found "".'],
-    ['two values', { label: 'a' }, 'label=b', '`label` stands in the body and in the query with different values.'],
-    ['two lists', { label: ['a'] }, 'label=a,b', '`label` stands in the body and in the query'],
-    ['two flags', { dryRun: true }, 'dryRun=false', '`dryRun` stands in the body and in the query'],
+    ['two values', { label: 'a' }, 'label=b', '`label` is in the body and in the query with different values.'],
+    ['two lists', { label: ['a'] }, 'label=a,b', '`label` is in the body and in the query'],
+    ['two flags', { dryRun: true }, 'dryRun=false', '`dryRun` is in the body and in the query'],
     ['two spellings', { callerIp: 'a', callerIP: 'b' }, '', '`callerIp` is given twice.'],
     ['exact without a URL', { workflowUrlExactMatch: true }, '', '`workflowUrl` is missing.'],
     ['a bad filter beside ids', { workflowRunIds: ['a'], lable: 'b' }, '', '`lable` is not a field'],
@@ -160,12 +160,12 @@ describe('what is not understood refuses the request', () => {
     expect(problemOf(body, query)).toMatch(/Nothing was cancelled\.$/)
   })
 
-  it('names every problem at once', () => {
+  it('reports all problems at once', () => {
     const problem = problemOf({ lable: 'a', count: -1 }, 'fromDate=x')
     expect(problem).toMatch(/`fromDate`.*`lable`.*`count`/)
   })
 
-  it('tells the first few problems of very many, and looks at no more of them', () => {
+  it('reports the first few of very many problems, and builds no more texts', () => {
     const names = Array.from({ length: 200_000 }, (_, index) => `lable${index}`)
     const body = Object.fromEntries(names.map((name) => [name, 1]))
     const problem = problemOf(body)
@@ -174,7 +174,7 @@ describe('what is not understood refuses the request', () => {
     expect(problemOf(body, 'fromDate=x')).toMatch(/^`fromDate` must be a time/)
   })
 
-  it('keeps texts short whatever it was sent', () => {
+  it('keeps error texts short for any input', () => {
     const long = 'x'.repeat(100_000)
     expect(problemOf({ [long]: 1, count: long, label: { long } }).length).toBeLessThan(1_500)
   })

@@ -139,7 +139,7 @@ function merge(body: Values, query: Values, problems: Problems): Values {
   for (const [name, value] of Object.entries(body)) {
     const other = query[name as FieldName]
     if (other === undefined || sameValue(value, other)) continue
-    problems.add(() => `\`${name}\` stands in the body and in the query with different values. Send it in one place.`)
+    problems.add(() => `\`${name}\` is in the body and in the query with different values. Send it in one place.`)
   }
   return { ...query, ...body }
 }

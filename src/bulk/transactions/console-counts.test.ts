@@ -4,7 +4,7 @@ import * as messages from '../../queue/transactions/messages.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import * as consoleCounts from './console-counts.js'
 
-describeOnEveryStore('what an account has', (openStore) => {
+describeOnEveryStore('the counts of an account', (openStore) => {
   const message = (message_id: string, more: Partial<NewMessage> = {}): NewMessage => ({
     ...{ message_id, account_id: 'acc', kind: 'http', group_key: null, url: 'http://x.test/a', method: 'POST' },
     ...{ headers: '{}', body: null, config: '{}', max_retries: 3, next_at: 1, created_at: 1, labels: '' },
@@ -12,13 +12,13 @@ describeOnEveryStore('what an account has', (openStore) => {
     ...more,
   })
 
-  it('is counted up to a bound, without what is not its own', async () => {
+  it('stop at a maximum, and exclude other accounts', async () => {
     const store = await openStore()
     const count = (accountId: string, most: number) => store.run(consoleCounts.ofAccount, { accountId, most })
     const none = { waitingMessages: 0, deadMessages: 0, unfinishedRuns: 0, deadRuns: 0, unfinishedActions: 0 }
     expect(await count('acc', 10)).toEqual(none)
     const own = ['1', '2', '3'].map((id) => message(id))
-    // Deliveries of runs are counted as runs.
+    // Deliveries of runs count as runs.
     const others = [message('4', { kind: 'workflow' }), message('5', { account_id: 'other' })]
     await store.run(messages.insert, [...own, ...others])
     expect(await count('acc', 10)).toEqual({ ...none, waitingMessages: 3 })

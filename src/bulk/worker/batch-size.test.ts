@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { BatchSize, LIMITS } from './batch-size.js'
 
-/** Batches that end one after the other, each so many milliseconds after the one before. */
+/** Runs batches one after the other, each with its own duration in milliseconds. */
 function decideEach(size: BatchSize, batches: number, elapsedMs: (items: number, batch: number) => number): void {
   let now = 0
   for (let batch = 0; batch < batches; batch++) {
@@ -11,14 +11,14 @@ function decideEach(size: BatchSize, batches: number, elapsedMs: (items: number,
   }
 }
 
-/** The size after so many batches on a machine that takes this long for an item, and for a commit. */
+/** Batch size after this many batches on a machine with these costs per item and per commit, milliseconds. */
 function settled(itemMs: number, commitMs: number, limits = LIMITS.sqlite): number {
   const size = new BatchSize(limits)
   decideEach(size, 50, (items) => commitMs + items * itemMs)
   return size.items
 }
 
-it('takes as many items as fit into the time that others may wait, within bounds', () => {
+it('fits the size to the target duration, within bounds', () => {
   const { targetMs, smallest, largest } = LIMITS.sqlite
   const wanted = (targetMs - 1) / 0.005
   expect(settled(0.005, 1)).toBeGreaterThan(wanted - 50)
@@ -27,7 +27,7 @@ it('takes as many items as fit into the time that others may wait, within bounds
   expect(settled(0.5, 20)).toBe(smallest)
 })
 
-it('begins with small batches, and soon takes no smaller ones than it has to', () => {
+it('starts with small batches and grows quickly', () => {
   const { smallest } = LIMITS.sqlite
   const size = new BatchSize(LIMITS.sqlite)
   expect(size.items * 4).toBeLessThan(smallest)
@@ -35,13 +35,13 @@ it('begins with small batches, and soon takes no smaller ones than it has to', (
   expect(size.items).toBe(smallest)
 })
 
-it('is not misled by what others do between two batches', () => {
+it('ignores transactions of others between two batches', () => {
   const size = new BatchSize(LIMITS.sqlite)
   decideEach(size, 50, (items, batch) => 1 + items * 0.005 + (batch % 4 === 0 ? 0 : 5))
   expect(size.items).toBeGreaterThan(settled(0.005, 1) - 50)
 })
 
-it('is not misled by batches that share a commit', () => {
+it('measures batches that share a commit as one', () => {
   const size = new BatchSize(LIMITS.sqlite)
   let now = 0
   for (let commit = 0; commit < 50; commit++) {
@@ -53,13 +53,13 @@ it('is not misled by batches that share a commit', () => {
   expect(size.items).toBeLessThan(settled(0.005, 0.33) + 100)
 })
 
-it('is not misled by news that come late', () => {
+it('ignores late notifications', () => {
   const size = new BatchSize(LIMITS.sqlite)
   decideEach(size, 50, (items, batch) => 1 + items * 0.005 + (batch % 8 === 6 ? 3 : batch % 8 === 7 ? -3 : 0))
   expect(size.items).toBeLessThan(settled(0.005, 1) + 50)
 })
 
-it('gets smaller on a machine that gets slower', () => {
+it('shrinks when the machine gets slower', () => {
   const size = new BatchSize(LIMITS.sqlite)
   decideEach(size, 50, (items) => 0.5 + items * 0.003)
   const before = size.items
@@ -68,11 +68,11 @@ it('gets smaller on a machine that gets slower', () => {
   expect(slower.items).toBeLessThan(before / 2)
 })
 
-it('takes longer where nobody waits for it', () => {
+it('uses longer batches on PostgreSQL', () => {
   expect(settled(0.05, 1, LIMITS.postgres)).toBeGreaterThan(2 * settled(0.05, 1))
 })
 
-it('does not learn from the small batch that a chunk ends with', () => {
+it('ignores the small last batch of a chunk', () => {
   const size = new BatchSize(LIMITS.sqlite)
   const before = size.items
   size.took(1, 0, 50)

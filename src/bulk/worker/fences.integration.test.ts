@@ -41,7 +41,7 @@ describe('a fence', () => {
     expect(matcherOf(target)(run, 1_000)).toBe(expected)
   })
 
-  it('lets nothing slip between itself and the set: it waits for triggers that were let pass before', async () => {
+  it('waits for triggers that passed before it, so no run slips between fence and set', async () => {
     const fences = new Fences()
     await fences.load({ run: async () => [] } as unknown as Store, 0)
     let stored = () => {}
@@ -64,7 +64,7 @@ describe('a fence', () => {
     return { kind: 'named', ids: Array.from({ length: count }, (_, index) => `wfr_${from + index}`) }
   }
 
-  it('looks a run up in a long list without going through it', () => {
+  it('matches a run against a long list by lookup, not by scan', () => {
     const target = named(500_000)
     let looked = 0
     const ids = new Proxy(target.kind === 'named' ? target.ids : [], {
@@ -80,7 +80,7 @@ describe('a fence', () => {
     expect(looked).toBe(0)
   })
 
-  it('is refused when those of its account would take too much memory, and raised again when others have ended', async () => {
+  it('is refused when the fences of its account take too much memory, and accepted when others have expired', async () => {
     const fences = new Fences()
     await fences.load(noStore, 0)
     const raise = (accountId: string, actionId: string, target: Target, at: number) =>
@@ -95,7 +95,7 @@ describe('a fence', () => {
     expect(() => raise('acc', 'bulk_5', matching({ label: ['x'.repeat(2 * 2 ** 20)] }), 10)).toThrow(/KiB/)
   })
 
-  it('is refused when its account has very many', async () => {
+  it('is refused when its account has too many fences', async () => {
     const fences = new Fences()
     await fences.load(noStore, 0)
     const raise = (number: number) =>
@@ -123,7 +123,7 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     server.ask('POST', `/v2/trigger/${target}`, { x: 1 }, { 'upstash-label': label, 'upstash-delay': '1h' })
   const cancel = (selector: object) => server.ask('DELETE', RUNS, selector)
 
-  it('refuses triggers that match, by every way in, until it is lifted, and survives a restart', async () => {
+  it('refuses matching triggers of every endpoint until it is lifted, and survives a restart', async () => {
     expect((await trigger('red')).status).toBe(200)
     const fenceUntil = systemClock.now() + HOUR_MS
     const answer = await cancel({ label: 'red', fenceUntil, report: true })
@@ -154,7 +154,7 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     expect(entries).toMatchObject([{ action: 'Lift Fence', entity: actionId }])
   })
 
-  it('lets a run go on that was there before, when its program confirms it', async () => {
+  it('lets an existing run continue when its endpoint confirms it', async () => {
     const { body } = await server.ask('POST', `/v2/trigger/${target}`, { x: 1 }, { 'upstash-label': 'pink' })
     const { workflowRunId } = body as { workflowRunId: string }
     const fenceUntil = systemClock.now() + HOUR_MS
@@ -167,7 +167,7 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     expect(answer).toMatchObject({ status: 200, body: [{ messageId: expect.any(String) }] })
   })
 
-  it('raises nothing for a dry run, for a time that has passed, or when it cannot be stored', async () => {
+  it('raises no fence for a dry run, a time in the past, or an action that cannot be stored', async () => {
     const until = systemClock.now() + HOUR_MS
     expect((await cancel({ label: 'green', fenceUntil: until, dryRun: true })).status).toBe(200)
     expect((await cancel({ label: 'green', fenceUntil: systemClock.now() - 1 })).status).toBe(400)
@@ -175,7 +175,7 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     expect((await trigger('green')).status).toBe(200)
   })
 
-  it('is refused with a list of ids that is too long for it; without it, the list is fine', async () => {
+  it('is refused with too long a list of ids, which is fine without a fence', async () => {
     const workflowRunIds = Array.from({ length: 40_000 }, (_, index) => `wfr_none_${index}`)
     const fenceUntil = systemClock.now() + HOUR_MS
     expect(await cancel({ workflowRunIds, fenceUntil })).toMatchObject({
@@ -191,7 +191,7 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     const answer = await cancel({ label: 'gold', fenceUntil, async: true, ratePerSecond: 1, count: 1 })
     const { actionId } = answer.body as { actionId: string }
     const paused = await server.ask('POST', `${ACTIONS}/${actionId}/abort`)
-    // The only item may have been decided before; then the fence is lifted by hand.
+    // The only item may have been decided already; then the test lifts the fence itself.
     if (paused.status === 409) await server.ask('DELETE', `${ACTIONS}/${actionId}/fence`)
     expect((await trigger('gold')).status).toBe(200)
   })

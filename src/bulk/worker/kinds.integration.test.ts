@@ -86,7 +86,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(await finished('cancelMessages', { messageIds: [] })).toMatchObject({ matched: 0 })
   })
 
-  it('cancels very many messages as an action, and few without one', async () => {
+  it('cancels many messages as an action, and few without one', async () => {
     const headers = { 'upstash-label': 'many', 'upstash-delay': '1h' }
     const items = Array.from({ length: 1_300 }, () => ({ destination: `${sink.url}/x`, headers, body: 'x' }))
     await server.ask('POST', '/v2/batch', items)
@@ -100,7 +100,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(await cancel('')).toEqual({ status: 200, body: { cancelled: 0 } })
   })
 
-  it('restarts, resumes and deletes runs that have failed', async () => {
+  it('restarts, resumes and deletes failed runs', async () => {
     const [first, ...others] = await failRuns(5, 'broken')
     const one = await finished('restartRuns', { dlqIds: [first?.dlqId, '1-1'] }, { 'upstash-delay': '1h' })
     expect(one).toMatchObject({ matched: 2, outcomes: { restarted: 1, notFound: 1 } })
@@ -121,7 +121,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(cancelled).toMatchObject({ canceledBy: { reason: 'a test', actor: 'test@example.com' } })
   })
 
-  it('calls failure functions again, and only those that have failed', async () => {
+  it('calls only failed failure functions again', async () => {
     const alarm = (path: string) => ({ 'Upstash-Failure-Callback': `${sink.url}${path}` })
     await failRuns(3, 'alarmed', alarm('/dead-alarm'))
     await failRuns(1, 'alarmed-well', alarm('/alarm'))
@@ -185,7 +185,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     sink.answer = ({ target }) => ({ status: target.startsWith('/dead') ? 500 : 200 })
   })
 
-  it('takes no failed run up again that a fence stands against', async () => {
+  it('does not resume a run that a fence blocks', async () => {
     const [first] = await failRuns(3, 'fenced')
     await failRuns(1, 'free')
     const fence = { label: 'fenced', fenceUntil: systemClock.now() + 3_600_000, report: true }
@@ -209,7 +209,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(await finished('cancelRuns', { label: ['fenced', 'free'] })).toMatchObject({ matched: 4 })
   })
 
-  it('sends dead letters again and deletes them', async () => {
+  it('resends and deletes dead letters', async () => {
     const letters = await failMessages(6, 'lost')
     const again = await finished('retryDeadLetters', { label: 'lost', count: 2 }, { 'upstash-delay': '1h' })
     expect(again).toMatchObject({ matched: 2, outcomes: { retried: 2 } })
@@ -220,7 +220,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(await finished('cancelMessages', { label: 'lost' })).toMatchObject({ outcomes: { cancelled: 2 } })
   })
 
-  it('shows who only looks the first items of any kind, and what they are', async () => {
+  it('previews the first items of every kind with dryRun', async () => {
     const look = async (kind: string, selector: object) => {
       const { status, body } = await server.ask('POST', ACTIONS, { kind, selector, dryRun: true })
       expect(status).toBe(200)
@@ -266,7 +266,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(await look('cancelMessages', { messageIds: ids })).toMatchObject({ matched: 22 })
   })
 
-  it('takes each of very many ids once, however often it is given', async () => {
+  it('counts each of very many ids once, however often it is given', async () => {
     const published = await server.ask('POST', '/v2/batch', [
       { destination: `${sink.url}/x`, headers: { 'upstash-delay': '1h' } },
     ])
@@ -277,7 +277,7 @@ describeOnEveryStore('bulk actions of every kind', (openStore) => {
     expect(action).toMatchObject({ matched: 1_501, outcomes: { cancelled: 1, notFound: 1_500, alreadyFinished: 0 } })
   })
 
-  it('only looks with dryRun, and refuses what it does not know', async () => {
+  it('changes nothing with dryRun, and refuses unknown fields', async () => {
     await failRuns(1, 'kept')
     const dryRun = (kind: string, selector: object) => server.ask('POST', ACTIONS, { kind, selector, dryRun: true })
     const none = { matched: 0, sample: [], preview: [] }

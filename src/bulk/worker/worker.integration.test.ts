@@ -18,7 +18,7 @@ import { BulkWorker } from './worker.js'
 const RUNS = '/v2/workflows/runs'
 const ACTIONS = '/v2/workflows/bulkActions'
 
-/** A gate that holds up an operation until it is opened. */
+/** A gate that blocks an operation until it is opened. */
 function holding(operation: string) {
   let open = () => {}
   let reached = () => {}
@@ -35,14 +35,14 @@ function holding(operation: string) {
 describeOnEveryStore('the set of a bulk action', (openStore, { kind }) => {
   const many = kind === 'sqlite' ? 10_000 : 3_000
 
-  it('is fixed when the request arrives: thousands of runs are cancelled and none of those triggered meanwhile', async () => {
+  it('is fixed when the request arrives: thousands of runs are cancelled, none of those triggered meanwhile', async () => {
     const store = await openStore()
     const service = await startBulk(store)
     const old = await startRuns(store, 'acc', many)
     const younger: string[] = []
     let done = false
     const cancelled = service.cancel('acc', {}).finally(() => (done = true))
-    // The first of these may come before the request arrives; what is triggered after its answer never does.
+    // The first of these may precede the request; runs triggered after the answer never do.
     const early = await startRuns(store, 'other', 1)
     while (!done) younger.push(...(await startRuns(store, 'acc', 20)))
     const answer = await cancelled
@@ -53,7 +53,7 @@ describeOnEveryStore('the set of a bulk action', (openStore, { kind }) => {
     expect((await statesOf(store, 'acc', younger.slice(-20))).every((state) => state === 'RUN_STARTED')).toBe(true)
   })
 
-  it('does not grow between selecting and working', async () => {
+  it('does not grow between selection and processing', async () => {
     const real = await openStore()
     const hold = holding('bulk.selectPage')
     const service = await startBulk(gatedStore(real, hold.gate))
@@ -67,7 +67,7 @@ describeOnEveryStore('the set of a bulk action', (openStore, { kind }) => {
     expect(await countEnded(real, 'acc', after)).toBe(0)
   })
 
-  it('is counted once, however many actions hold the same runs', async () => {
+  it('counts each run once, however many actions hold it', async () => {
     const store = await openStore()
     const service = await startBulk(store)
     const ids = await startRuns(store, 'acc', 3_000)
@@ -75,14 +75,14 @@ describeOnEveryStore('the set of a bulk action', (openStore, { kind }) => {
     const answers = await Promise.all(all.map((selector) => service.cancel('acc', { ...selector, report: true })))
     expect(answers.reduce((sum, answer) => sum + answer.cancelled, 0)).toBe(3_000)
     const decided = answers.map(({ outcomes }) => (outcomes?.cancelled ?? 0) + (outcomes?.alreadyFinished ?? 0))
-    // Named runs are all decided upon; a filter selects only what another action has not cancelled before it.
+    // Runs given by id are all decided; a filter selects only runs that no other action has cancelled yet.
     expect([decided[1], decided[3]]).toEqual([3_000, 2_500])
     expect(answers.map(({ failed }) => failed)).toEqual([undefined, undefined, undefined, undefined])
   })
 })
 
 describeOnEveryStore('the bulk worker', (openStore, on) => {
-  it('finishes at the next start what was stored and not worked on', async () => {
+  it('finishes stored actions at the next start', async () => {
     const place = await on.newPlace()
     const first = await openStore(place)
     const hold = holding('bulk.cancelBatch')
@@ -91,7 +91,7 @@ describeOnEveryStore('the bulk worker', (openStore, on) => {
     const answer = await before.ask('acc', 'DELETE', RUNS, { async: true })
     await hold.arrived
     const { actionId } = answer.body as { actionId: string }
-    // The life of the first service ends here as far as the store can see: one batch is under way and never commits.
+    // For the store, the first service ends here: one batch is in flight and never commits.
     await first.close()
     hold.open()
     const second = await openStore(place)
@@ -111,7 +111,7 @@ describeOnEveryStore('the bulk worker', (openStore, on) => {
 })
 
 describeOnStore('sqlite', 'the bulk worker', (openStore) => {
-  it('lets actions take turns: a small one is done before a large one that came first', async () => {
+  it('takes turns: a small action finishes before a large one that came first', async () => {
     const real = await openStore()
     const order: number[] = []
     const hold = holding('bulk.cancelBatch')
@@ -133,7 +133,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     expect(order.length).toBeGreaterThan(LIMITS.sqlite.inFlight + 2)
   })
 
-  it('goes on when the caller has gone', async () => {
+  it('continues when the caller disconnects', async () => {
     const real = await openStore()
     const hold = holding('bulk.cancelBatch')
     const service = await startBulk(gatedStore(real, hold.gate))
@@ -151,7 +151,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     await waitFor(async () => (await countEnded(real, 'acc', ids)) === 3, { what: 'the runs to be cancelled' })
   })
 
-  it('isolates a run that cannot be cancelled and cancels the others', async () => {
+  it('isolates a run that cannot be cancelled, and cancels the others', async () => {
     const real = await openStore()
     const poisoned = 1_234
     const store = gatedStore(real, (name, args) => {
@@ -171,7 +171,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     expect(await statesOf(real, 'acc', [ids[poisoned] ?? ''])).toEqual(['RUN_STARTED'])
   })
 
-  it('tells who waits when the store cannot write, and goes on by itself later', async () => {
+  it('answers waiting callers when the store cannot write, and continues later', async () => {
     const real = await openStore()
     const clock = new ManualClock(Date.now())
     let full = true
@@ -192,7 +192,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     await waitFor(async () => (await countEnded(real, 'acc', ids)) === 3, { what: 'the runs to be cancelled' })
   })
 
-  it('answers 503 to who waits when the server stops, and takes no new work then', async () => {
+  it('answers 503 to waiting callers when the server stops, and starts nothing new', async () => {
     const real = await openStore()
     const hold = holding('bulk.cancelBatch')
     const service = await startBulk(gatedStore(real, hold.gate))
@@ -202,9 +202,9 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     const stopped = service.bulk.stop()
     hold.open()
     await stopped
-    const told = { status: 503, body: { error: expect.stringContaining('The server is stopping.') } }
-    expect(await answer).toMatchObject(told)
-    expect(await service.ask('acc', 'DELETE', RUNS)).toMatchObject(told)
+    const expected = { status: 503, body: { error: expect.stringContaining('The server is stopping.') } }
+    expect(await answer).toMatchObject(expected)
+    expect(await service.ask('acc', 'DELETE', RUNS)).toMatchObject(expected)
     const rest = await real.run(bulkRead.running, {})
     const [first, second] = rest
     expect(rest.map((row) => row.matched)).toEqual([2 * CHUNK_ITEMS, 2 * CHUNK_ITEMS - (first?.succeeded ?? 0)])
@@ -213,8 +213,8 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
   })
 })
 
-describeOnStore('sqlite', 'the bulk worker around its life', (openStore) => {
-  it('works once it is started on what was asked for before, and only once', async () => {
+describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
+  it('processes actions stored before its start, each once', async () => {
     const store = await openStore()
     const queue = { drop: () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
     const fences = new Fences()
@@ -232,7 +232,7 @@ describeOnStore('sqlite', 'the bulk worker around its life', (openStore) => {
     await worker.stop()
   })
 
-  it('starts although the store goes away while it reads what an earlier life has left', async () => {
+  it('starts although the store becomes unavailable while it reads the running actions', async () => {
     const clock = new ManualClock(Date.now())
     let failures = 2
     const store = gatedStore(await openStore(), () => {
