@@ -88,7 +88,7 @@ describeOnEveryStore('a bulk cancel by very many ids', (openStore) => {
 
   it.each([
     ['an empty string', { workflowRunIds: [...UNKNOWN, ''] }, '', '`workflowRunIds[9000]` is an empty string'],
-    ['a number', { workflowRunIds: [...UNKNOWN, 7] }, '', '`workflowRunIds[9000X],
+    ['a number', { workflowRunIds: [...UNKNOWN, 7] }, '', '`workflowRunIds[9000]` must be a string'],
     ['more ids than fit into one request', { workflowRunIds: Array(100_001).fill('wfr_1') }, '', 'at most 100000'],
     ['an unknown field', { workflowRunIds: UNKNOWN, lable: 'a' }, '', 'lable'],
     ['other ids in the query', { workflowRunIds: UNKNOWN }, '?workflowRunIds=wfr_1', 'with different values'],
