@@ -1,27 +1,28 @@
 /**
- * Asks an engine a few questions and hangs up. Statistics ask every engine in use every few seconds, and a client
- * library made for long connections takes several times as much for that as this.
+ * Small exchanges with an engine that speak the few bytes of the protocol themselves. Statistics query every engine
+ * every few seconds, and every create and wake waits for the first reply: a client library made for long connections
+ * costs several times as much.
  */
 import { createConnection } from 'node:net'
 import { type Clock, pause } from '../base/index.js'
 import type { InternalSecrets } from './engine-config.js'
 import { CONTROL_USER } from './spec.js'
 
-/** How to reach one engine as its control user. */
+/** Address and secrets of an engine, for its control user. */
 export interface ControlAddress {
   readonly socketPath: string
   readonly secrets: InternalSecrets
 }
 
-/** An engine that sends nothing for this long is given up. */
+/** Time without any byte after which an exchange fails. */
 const SILENCE_MS = 10_000
 
-/** A command as it goes to the engine. */
+/** Encodes a command in RESP. */
 export function encode(command: readonly string[]): string {
   return `*${command.length}\r\n${command.map((part) => `$${Buffer.byteLength(part)}\r\n${part}\r\n`).join('')}`
 }
 
-/** Answers with the texts of the replies, one to each command. Rejects when one of them is none, or an error. */
+/** Logs in, sends commands, and resolves with one string per reply. Rejects on an error reply. */
 export function askEngine(
   address: ControlAddress,
   commands: readonly (readonly string[])[],
@@ -50,7 +51,7 @@ export function askEngine(
   })
 }
 
-/** The replies that are there wholly; an error where one of them is. */
+/** The complete replies received so far; an error if one is an error reply. */
 function repliesIn(received: string): readonly string[] | Error {
   const replies: string[] = []
   for (let at = 0; ; ) {
@@ -71,40 +72,40 @@ export function numberIn(info: string, field: string): number {
   return Number(new RegExp(`^${field}:(-?\\d+)`, 'm').exec(info)?.[1] ?? 0)
 }
 
-/** How much of its memory bound an engine uses, bytes: what it holds without the buffers that do not count. */
+/** Memory that counts against the limit, bytes: used memory without the buffers that do not count. */
 export function usedBytesIn(info: string): number {
   return numberIn(info, 'used_memory') - numberIn(info, 'mem_not_counted_for_evict')
 }
 
-/** The first looks follow each other closely, because a small engine is there within some ten milliseconds. */
+/** First pause between probes: a small engine answers within about ten milliseconds. */
 const FIRST_PAUSE_MS = 2
-const LONGEST_PAUSE_MS = 50
+const MAX_PAUSE_MS = 50
 const PAUSE_GROWTH = 1.07
 
-/** Which engine to wait for. */
+/** The engine to wait for. */
 export interface StartingEngine {
   readonly socketPath: string
   /** Password of the control user. */
   readonly password: string
   readonly clock: Clock
-  /** How long the socket may stay silent. Reading a large data set takes as long as it takes. */
+  /** Longest silence of the socket. While the engine reports that it is loading, there is no limit. */
   readonly readyDeadlineMs: number
 }
 
-/** What one look found: the engine answers, is reading its data, is not there yet, or refuses us. */
-type Look = 'answers' | 'loading' | 'absent' | 'refused'
+/** Result of one probe: the engine answers, is loading, has no socket yet, or refuses our login. */
+type ProbeResult = 'answers' | 'loading' | 'absent' | 'refused'
 
-function judge(replies: string): Look {
+function probeResultOf(replies: string): ProbeResult {
   if (replies.includes('+PONG\r\n')) return 'answers'
   return replies.includes('-LOADING') ? 'loading' : 'refused'
 }
 
-/** Logs in and pings once. Never rejects; a socket that nobody serves, or that stays silent, is `absent`. */
-function look(engine: StartingEngine, signal: AbortSignal): Promise<Look> {
+/** Logs in and pings once. Never rejects; a socket that is missing or silent is `absent`. */
+function probe(engine: StartingEngine, signal: AbortSignal): Promise<ProbeResult> {
   return new Promise((resolve) => {
     let replies = ''
     const socket = createConnection(engine.socketPath)
-    const finish = (found: Look): void => {
+    const finish = (found: ProbeResult): void => {
       silence.cancel()
       signal.removeEventListener('abort', giveUp)
       socket.destroy()
@@ -117,7 +118,7 @@ function look(engine: StartingEngine, signal: AbortSignal): Promise<Look> {
     socket.once('connect', () => socket.write(encode(['AUTH', CONTROL_USER, engine.password]) + encode(['PING'])))
     socket.on('data', (chunk: string) => {
       replies += chunk
-      if (replies.split('\r\n').length > 2) finish(judge(replies))
+      if (replies.split('\r\n').length > 2) finish(probeResultOf(replies))
     })
     socket.once('error', giveUp)
     socket.once('close', giveUp)
@@ -126,19 +127,19 @@ function look(engine: StartingEngine, signal: AbortSignal): Promise<Look> {
 
 /**
  * Resolves when the engine answers its control user.
- * Rejects when the signal aborts, with its reason, when the engine refuses the control user, and when it stays silent
- * beyond the deadline; the messages name no path.
+ * Rejects with the reason of the signal when that aborts, when the engine refuses the login, and when it is silent
+ * beyond the deadline. Messages contain no path.
  */
 export async function waitUntilReady(engine: StartingEngine, signal: AbortSignal): Promise<void> {
   const { clock, readyDeadlineMs } = engine
-  let heardAtMs = clock.now()
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * PAUSE_GROWTH, LONGEST_PAUSE_MS)) {
-    const found = await look(engine, signal)
+  let lastReplyAtMs = clock.now()
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * PAUSE_GROWTH, MAX_PAUSE_MS)) {
+    const found = await probe(engine, signal)
     signal.throwIfAborted()
     if (found === 'answers') return
     if (found === 'refused') throw new Error('it refuses its control user')
-    if (found === 'loading') heardAtMs = clock.now()
-    if (clock.now() - heardAtMs >= readyDeadlineMs) throw new Error(`it was silent for ${readyDeadlineMs} ms`)
+    if (found === 'loading') lastReplyAtMs = clock.now()
+    if (clock.now() - lastReplyAtMs >= readyDeadlineMs) throw new Error(`it was silent for ${readyDeadlineMs} ms`)
     await pause(clock, pauseMs)
   }
 }

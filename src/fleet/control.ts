@@ -1,6 +1,6 @@
 /**
- * Changes to an engine that runs, over a connection of the control user that lives only as long as the change: an idle
- * engine holds no connection of ours.
+ * Changes running engines. The connection of the control user lives only as long as the change: an idle engine holds no
+ * connection of ours.
  */
 import { createServer } from 'node:net'
 import { Redis } from 'iovalkey'
@@ -14,7 +14,7 @@ const COMMAND_TIMEOUT_MS = 10_000
 const PORT_ATTEMPTS = 20
 const LINK_POLL_MS = 10
 
-/** Runs `work` on a control connection. Rejects with the first error of either; never tries again by itself. */
+/** Runs `work` on a control connection. Rejects with the first error of either; never retries. */
 export async function withControl<Result>(
   address: ControlAddress,
   work: (engine: Redis) => Promise<Result>,
@@ -29,7 +29,7 @@ export async function withControl<Result>(
     maxRetriesPerRequest: 0,
     commandTimeout: COMMAND_TIMEOUT_MS,
   })
-  // Errors of the connection also reject the command that waits for it, where they are handled.
+  // Connection errors also reject the waiting command, which handles them.
   engine.on('error', () => {})
   try {
     await engine.connect()
@@ -41,7 +41,7 @@ export async function withControl<Result>(
 
 async function setUsers(engine: Redis, desired: ReturnType<typeof allUsers>): Promise<void> {
   const present = (await engine.call('ACL', 'USERS')) as readonly string[]
-  // Each is whole by itself, and an engine whose memory is full refuses whatever is queued in a transaction.
+  // No transaction: an engine whose memory is full refuses commands queued in MULTI, and each command stands alone.
   const pipeline = engine.pipeline()
   for (const [name, rules] of desired) pipeline.call('ACL', 'SETUSER', name, 'reset', ...rules)
   for (const name of present) if (!desired.has(name)) pipeline.call('ACL', 'DELUSER', name)
@@ -49,7 +49,7 @@ async function setUsers(engine: Redis, desired: ReturnType<typeof allUsers>): Pr
   for (const [error] of replies) if (error) throw error
 }
 
-/** Gives a running engine, which has these commands and settings, the settings and users of its spec. */
+/** Applies the settings and users of a spec to a running engine. */
 export function applySettings(
   address: ControlAddress,
   spec: EngineSpec,
@@ -58,7 +58,7 @@ export function applySettings(
   return withControl(address, async (engine) => {
     const memory = ['maxmemory', `${spec.maxMemoryBytes}`, 'maxmemory-policy', evictionPolicy(spec.eviction)]
     await engine.call('CONFIG', 'SET', ...memory, 'notify-keyspace-events', spec.keyspaceEvents ?? '')
-    // A setting that the spec has no longer goes back to what it is without it.
+    // Resets settings that the spec no longer has.
     await engine.call('CONFIG', 'SET', ...OWN_DEFAULTS.flatMap((line) => line.split(' ')))
     const desired = knownSettings(spec, settings).flat()
     if (desired.length > 0) await engine.call('CONFIG', 'SET', ...desired)
@@ -79,9 +79,8 @@ function freePort(): Promise<number> {
 }
 
 /**
- * Lets a primary listen on a loopback port for its replicas, because an engine cannot dial a Unix socket. Another
- * program may take the port between our look and the engine's own bind; then the engine says so and stays as it was,
- * and the next port is tried.
+ * Opens a loopback port for replicas, because an engine cannot connect to a Unix socket. If another program takes the
+ * port between our check and the bind, the engine reports it, stays as it was, and the next port is tried.
  * @returns the port.
  */
 export function openReplicationPort(address: ControlAddress): Promise<number> {
@@ -100,14 +99,14 @@ export function openReplicationPort(address: ControlAddress): Promise<number> {
   })
 }
 
-/** Lets a primary without replicas listen on its Unix socket only. */
+/** Closes the loopback port of a primary without replicas. */
 export function closeReplicationPort(address: ControlAddress): Promise<void> {
   return withControl(address, async (engine) => {
     await engine.call('CONFIG', 'SET', 'port', '0')
   })
 }
 
-/** The replication section of `INFO` by field; empty while the engine still reads its data and answers nothing else. */
+/** The replication section of `INFO` by field; empty while the engine is loading. */
 async function replicationInfo(engine: Redis): Promise<ReadonlyMap<string, string>> {
   const text = await engine.info('replication').catch((error: Error) => {
     if (error.message.startsWith('LOADING')) return ''
@@ -116,7 +115,7 @@ async function replicationInfo(engine: Redis): Promise<ReadonlyMap<string, strin
   return new Map([...text.matchAll(/^(\w+):(.*?)\r?$/gm)].map(([, field = '', value = '']) => [field, value]))
 }
 
-/** The regions of the replicas that a primary streams its changes to. */
+/** Regions of the replicas that receive the stream of changes. */
 function streamingReplicas(info: ReadonlyMap<string, string>): readonly string[] {
   return [...info.entries()]
     .filter(([field, value]) => /^slave\d+$/.test(field) && value.includes('state=online'))
@@ -124,9 +123,9 @@ function streamingReplicas(info: ReadonlyMap<string, string>): readonly string[]
 }
 
 /**
- * Whether a replica's link is up, leads to the primary that runs now, and carries changes. Just after a primary was
- * replaced, a replica may not have noticed yet; but every process begins a history of its own, whose id tells. And
- * just after the copy, the primary may not stream yet.
+ * Whether a replica is linked to the current process of its primary and receives changes. A replica may not have
+ * noticed yet that its primary was replaced; every process has its own replication id, which tells. Just after the
+ * initial copy, the primary may not stream yet.
  */
 async function isLinked(replica: Redis, region: string, primary: Redis, upstream: Upstream): Promise<boolean> {
   const ours = await replicationInfo(replica)
@@ -138,20 +137,20 @@ async function isLinked(replica: Redis, region: string, primary: Redis, upstream
   return true
 }
 
-/** What a replica needs to know of its primary. */
+/** The primary that a replica follows. */
 export interface Upstream {
   readonly address: ControlAddress
   readonly port: number
-  /** How many replicas the primary is to have; once all are linked it goes over to its normal upkeep. */
+  /** Desired number of replicas; once all are linked, the primary returns to its normal `hz`. */
   readonly replicas: number
   readonly clock: Clock
-  /** Asked between looks; throws when the primary is not this process any more or nobody waits. */
+  /** Called between polls; throws when the primary was replaced or nobody waits any more. */
   readonly checkStillNeeded: () => void
 }
 
 /**
- * Makes an engine copy a primary and resolves when its link is up: its data is the primary's, and changes follow.
- * Rejects with what `checkStillNeeded` throws, or when the engine goes away.
+ * Makes an engine follow a primary, and resolves when its link is up and changes flow. Rejects with what
+ * `checkStillNeeded` throws, or when an engine disconnects.
  */
 export function followPrimary(address: ControlAddress, region: string, upstream: Upstream): Promise<void> {
   const { secrets } = upstream.address
@@ -167,14 +166,14 @@ export function followPrimary(address: ControlAddress, region: string, upstream:
   )
 }
 
-/** See `usedBytesIn`. */
+/** Memory that counts against the limit of an engine, bytes. */
 export function usedBytes(address: ControlAddress): Promise<number> {
   return withControl(address, async (engine) => {
     return usedBytesIn(await engine.info('memory'))
   })
 }
 
-/** Counts the clients of an engine by what they need it for. A connection of ours that asks is none of them. */
+/** Counts the clients of an engine by state. Our own connection has none of these states. */
 export function occupancyOf(address: ControlAddress): Promise<EngineOccupancy> {
   return withControl(address, async (engine) => {
     const list = String(await engine.call('CLIENT', 'LIST'))

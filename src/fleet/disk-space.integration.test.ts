@@ -66,7 +66,7 @@ describe('on a disk that becomes full', async () => {
     await waitFor(() => client.del(keys).catch(() => undefined), { what: 'the deletion to be taken' })
     expect(await client.exists('last', ...keys)).toBe(1)
     await waitFor(() => fleet.hasSpace, { what: 'the log to be rewritten' })
-    expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('room on the disk again'))
+    expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('free space again'))
     await waitFor(() => existsSync(reserve), { what: 'another reserve' })
     rmSync(filler)
     await fleet.stop()
@@ -98,7 +98,7 @@ describe('a quota that is used up', () => {
     const logger = { info: note, warn: note, error: note }
     let looks = 0
     const reclaimSpace = async (): Promise<void> => void looks++
-    const room = new DiskSpace({ dataDir, clock, logger, isUsed: () => true, reclaimSpace })
+    const room = new DiskSpace({ dataDir, clock, logger, isInUse: () => true, reclaimSpace })
     await room.start()
     expect([room.hasSpace, existsSync(reserve)]).toEqual([true, true])
     room.reportNoSpace()
@@ -141,7 +141,13 @@ it('goes on without a reserve where none can be written', async () => {
   const lines: string[] = []
   const note = (_fields: object, text: string): void => void lines.push(text)
   const logger = { info: note, warn: note, error: note }
-  const room = new DiskSpace({ dataDir, clock: systemClock, logger, isUsed: () => false, reclaimSpace: async () => {} })
+  const room = new DiskSpace({
+    dataDir,
+    clock: systemClock,
+    logger,
+    isInUse: () => false,
+    reclaimSpace: async () => {},
+  })
   await room.start()
   expect(room.hasSpace).toBe(true)
   expect(lines).toEqual([expect.stringContaining('cannot be looked at or kept')])

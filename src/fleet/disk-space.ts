@@ -1,61 +1,61 @@
 /**
- * The room on the disk of the engines' files.
+ * Watches the free space of the disk with the engines' files.
  *
  * ```
- *   ample ── less than the margin is free: the reserve is deleted ──▶ short
- *     ▲ ▲                                                               │
- *     │ └──── twice the margin and the reserve are free ────────────────┘
+ *   ample ── free space falls below the margin: delete the reserve ──▶ short
+ *     ▲ ▲                                                                │
+ *     │ └──── twice the margin and the reserve are free ─────────────────┘
  *     │
- *     ├────── an engine cannot write: the reserve is deleted ──▶ refused
- *     └────── the reserve can be written ─────────────────────────┘
+ *     ├────── an engine cannot write: delete the reserve ──▶ refused
+ *     └────── the reserve can be written again ─────────────────┘
  * ```
  *
- * - ample: engines may write. A file holds the reserve, written when there was room for it.
- * - short: what needs more room is to be refused before it reaches an engine (`hasSpace`). The room of the reserve is
- *   there for what engines write down of deletions, also when something else has filled the disk to the last byte. An
- *   engine that could not write its log tries again by itself, once a second.
- * - refused: the same, although the disk has room: a quota is used up, which nothing but a refusal tells. Trying to write
- *   takes the room away that deletions need, so that is done now and then.
+ * - `ample`: engines may write. A reserve file was written when there was space for it.
+ * - `short`: commands that need more space must be refused before they reach an engine (`hasSpace`). The deleted reserve
+ *   leaves space in which engines log deletions, even if something else has filled the disk to the last byte. An engine
+ *   that could not write its log retries once a second by itself.
+ * - `refused`: the same although the disk has space: a quota is exhausted, which only a failed write shows. Testing with
+ *   a write takes the space that deletions need, so it is done rarely.
  */
 import { open, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock, Timer } from '../base/index.js'
 import type { FleetLogger } from './types.js'
 
-const LOOK_MS = 1_000
-/** With a quota that is used up, the reserve is tried so often. */
-const RETRY_MS = 10_000
-const MOST_MARGIN_BYTES = 64 * 2 ** 20
+const CHECK_MS = 1_000
+/** Interval of test writes while a quota is exhausted. */
+const TEST_WRITE_MS = 10_000
+const MAX_MARGIN_BYTES = 64 * 2 ** 20
 const MARGIN_SHARE = 1 / 64
-const MOST_RESERVE_BYTES = 4 * 2 ** 20
-/** A file system that squeezes what it is given would take nothing for zeros, so the reserve is of other bytes. */
+const MAX_RESERVE_BYTES = 4 * 2 ** 20
+/** The reserve has random bytes, because a compressing file system stores zeros in no space. */
 const BLOCK_BYTES = 64 * 1024
 
-/** What the room is judged by, bytes. Pure. */
+/** Thresholds of free space, bytes. */
 export interface SpaceThresholds {
-  /** Less than this is short. */
+  /** Less free space than this is `short`. */
   readonly marginBytes: number
   readonly reserveBytes: number
-  /** As much is ample again. */
+  /** From here on it is `ample` again. */
   readonly ampleBytes: number
 }
 
-/** The marks of a disk of so many bytes. */
+/** The thresholds of a disk of this size. */
 export function thresholdsOf(totalBytes: number): SpaceThresholds {
-  const marginBytes = Math.min(MOST_MARGIN_BYTES, Math.floor(totalBytes * MARGIN_SHARE))
-  const reserveBytes = Math.min(MOST_RESERVE_BYTES, marginBytes)
+  const marginBytes = Math.min(MAX_MARGIN_BYTES, Math.floor(totalBytes * MARGIN_SHARE))
+  const reserveBytes = Math.min(MAX_RESERVE_BYTES, marginBytes)
   return { marginBytes, reserveBytes, ampleBytes: 2 * marginBytes + reserveBytes }
 }
 
-/** What a room needs. */
+/** Collaborators and settings of the watch. */
 export interface DiskSpaceOptions {
-  /** Where the reserve lies, on the same disk as the files of engines. */
+  /** Directory of the reserve, on the disk of the engines' files. */
   readonly dataDir: string
   readonly clock: Clock
   readonly logger: FleetLogger
-  /** Whether anything runs that writes; otherwise nobody looks, unless room is short. */
-  readonly isUsed: () => boolean
-  /** Called now and then while room is short, with what is free, bytes. */
+  /** Whether engines run. Otherwise the disk is checked only while space is short. */
+  readonly isInUse: () => boolean
+  /** Called every second while space is short, with the free bytes. */
   readonly reclaimSpace: (freeBytes: number) => Promise<void>
 }
 
@@ -64,12 +64,12 @@ export class DiskSpace {
   readonly #options: DiskSpaceOptions
   readonly #file: string
   #state: 'ample' | 'short' | 'refused' = 'ample'
-  #retryAtMs = 0
+  #testWriteAtMs = 0
   #hasReserve = false
-  /** At the last look. */
+  /** At the last check. */
   #freeBytes = 0
   #timer: Timer | undefined
-  #looking: Promise<void> = Promise.resolve()
+  #checking: Promise<void> = Promise.resolve()
   #stopped = false
 
   constructor(options: DiskSpaceOptions) {
@@ -77,73 +77,75 @@ export class DiskSpace {
     this.#file = join(options.dataDir, 'reserve')
   }
 
-  /** Whether engines may be given what needs more room. */
+  /** Whether engines may receive commands that need more space. */
   get hasSpace(): boolean {
     return this.#state === 'ample'
   }
 
-  /** Looks before any engine starts, and every second while engines run or room is short. */
+  /** Checks before any engine starts, then every second while engines run or space is short. */
   async start(): Promise<void> {
     this.#hasReserve = (await stat(this.#file).catch(() => undefined)) !== undefined
-    if (await this.look()) await this.#ensureReserve()
-    this.#lookLater()
+    if (await this.check()) await this.#ensureReserve()
+    this.#scheduleCheck()
   }
 
-  /** Looks no more; the reserve stays for the next start. */
+  /** Stops checking; the reserve stays for the next start. */
   async stop(): Promise<void> {
     this.#stopped = true
     this.#timer?.cancel()
-    await this.#looking
+    await this.#checking
   }
 
-  /** Looks now. @returns whether there is room. */
-  async look(): Promise<boolean> {
-    this.#looking = this.#looking.then(() => this.#judge()).catch((error: unknown) => this.#onCheckFailed(error))
-    await this.#looking
+  /** Checks now. @returns whether there is space. */
+  async check(): Promise<boolean> {
+    this.#checking = this.#checking
+      .then(() => this.#updateState())
+      .catch((error: unknown) => this.#onCheckFailed(error))
+    await this.#checking
     return this.hasSpace
   }
 
-  /** An engine could not write for lack of room. */
+  /** Reports that an engine could not write for lack of space. */
   reportNoSpace(): void {
     if (this.#state !== 'ample') return
     this.#state = 'refused'
-    this.#retryAtMs = this.#options.clock.now() + RETRY_MS
-    const message = 'an engine has no room to write, as with a quota that is used up: databases take only deletions'
+    this.#testWriteAtMs = this.#options.clock.now() + TEST_WRITE_MS
+    const message = 'an engine has no space to write, as with an exhausted quota: databases accept only deletions'
     this.#options.logger.warn({}, message)
-    this.#looking = this.#looking
+    this.#checking = this.#checking
       .then(() => this.#deleteReserve())
       .catch((error: unknown) => this.#onCheckFailed(error))
   }
 
-  #lookLater(): void {
+  #scheduleCheck(): void {
     if (this.#stopped) return
-    this.#timer = this.#options.clock.after(LOOK_MS, () => {
-      this.#lookAgain()
+    this.#timer = this.#options.clock.after(CHECK_MS, () => {
+      this.#checkPeriodically()
         .catch((error: unknown) => this.#onCheckFailed(error))
-        .finally(() => this.#lookLater())
+        .finally(() => this.#scheduleCheck())
     })
   }
 
-  async #lookAgain(): Promise<void> {
-    if (this.hasSpace && !this.#options.isUsed()) return
-    const hasSpace = await this.look()
+  async #checkPeriodically(): Promise<void> {
+    if (this.hasSpace && !this.#options.isInUse()) return
+    const hasSpace = await this.check()
     if (this.#stopped) return
     if (hasSpace) await this.#ensureReserve()
     else await this.#options.reclaimSpace(this.#freeBytes)
-    if (this.#state === 'refused' && this.#options.clock.now() >= this.#retryAtMs) await this.#retry()
+    if (this.#state === 'refused' && this.#options.clock.now() >= this.#testWriteAtMs) await this.#testWrite()
   }
 
-  async #retry(): Promise<void> {
-    this.#retryAtMs = this.#options.clock.now() + RETRY_MS
+  async #testWrite(): Promise<void> {
+    this.#testWriteAtMs = this.#options.clock.now() + TEST_WRITE_MS
     await this.#ensureReserve()
     if (this.#hasReserve && this.#state === 'refused') this.#recover(this.#freeBytes)
   }
 
-  async #judge(): Promise<void> {
+  async #updateState(): Promise<void> {
     const { freeBytes, marks } = await this.#measure()
     if (this.#state !== 'short' && freeBytes < marks.marginBytes) await this.#enterShort(freeBytes)
     else if (this.#state === 'short' && freeBytes >= marks.ampleBytes) this.#recover(freeBytes)
-    // With a quota nobody knows more than that the reserve was given back.
+    // With a quota, only the space of the deleted reserve is certain.
     this.#freeBytes = this.#state === 'refused' ? Math.min(freeBytes, marks.reserveBytes) : freeBytes
   }
 
@@ -155,7 +157,7 @@ export class DiskSpace {
   async #enterShort(freeBytes: number): Promise<void> {
     this.#state = 'short'
     await this.#deleteReserve()
-    this.#options.logger.warn({ freeBytes }, 'the disk is nearly full: databases take no more data, only deletions')
+    this.#options.logger.warn({ freeBytes }, 'the disk is nearly full: databases accept no more data, only deletions')
   }
 
   async #deleteReserve(): Promise<void> {
@@ -165,7 +167,7 @@ export class DiskSpace {
 
   #recover(freeBytes: number): void {
     this.#state = 'ample'
-    this.#options.logger.info({ freeBytes }, 'there is room on the disk again: databases take data')
+    this.#options.logger.info({ freeBytes }, 'the disk has free space again: databases accept data')
   }
 
   async #ensureReserve(): Promise<void> {
@@ -176,14 +178,14 @@ export class DiskSpace {
       await writeReserve(this.#file, marks.reserveBytes)
       this.#hasReserve = true
     } catch (error) {
-      // What cannot be written there can perhaps not be removed either.
+      // A file that cannot be written may not be removable either.
       await rm(this.#file, { force: true }).catch(() => undefined)
       this.#onCheckFailed(error)
     }
   }
 
   #onCheckFailed(error: unknown): void {
-    this.#options.logger.warn({ error }, 'the room on the disk cannot be looked at or kept')
+    this.#options.logger.warn({ error }, 'the free space cannot be checked, or the reserve cannot be written')
   }
 }
 

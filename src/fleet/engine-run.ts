@@ -1,6 +1,6 @@
 /**
- * One life of one engine process: files, process, first answer, end. It can be stopped at any moment of this, also
- * before there is a process, and it ends exactly once.
+ * One life of one engine process: files, start, first answer, end. It can be stopped at any point, even before there is
+ * a process, and it ends exactly once.
  */
 import { type Clock, unreachable } from '../base/index.js'
 import type { Problems } from '../telemetry/index.js'
@@ -16,30 +16,30 @@ import type { Failure } from './member.js'
 import type { MemoryLimiter, MemoryLimitPrefix } from './memory-limit.js'
 import type { DataReport, EngineInfo, EngineSpec, FleetLogger, MemberSpec } from './types.js'
 
-/** What every part of a running fleet shares. */
+/** Shared by all components of a running fleet. */
 export interface FleetContext {
   readonly engine: EngineInfo
   readonly launcher: Launcher
   readonly layout: Layout
   readonly clock: Clock
   readonly logger: FleetLogger
-  /** How long an engine that is asked to end may take, as it is now. */
+  /** Time for an engine to end cleanly, milliseconds; shorter while the server stops. */
   readonly stopGraceMs: () => number
   readonly readyDeadlineMs: number
-  /** Words before an engine's command that make it end when the launcher dies; empty where the system cannot. */
+  /** Command prefix that ends an engine when the launcher dies; empty where the system has no such tool. */
   readonly commandPrefix: readonly string[]
-  /** Told what was found of the data of a database. */
+  /** Called with the state of the data of a database. */
   readonly onData: (databaseId: string, report: DataReport) => void
   readonly problems: Pick<Problems, 'report' | 'resolve'> | undefined
-  /** Words before an engine's command that bound the memory of its process; see `findMemoryLimitPrefix`. */
+  /** Command prefix that limits the memory of a process; see `findMemoryLimitPrefix`. */
   readonly memoryLimitPrefix: MemoryLimitPrefix
-  /** Bounds the memory of engines that run. */
+  /** Limits the memory of running engines. */
   readonly memoryLimiter: MemoryLimiter
-  /** A number that no process of this fleet has had. */
+  /** Returns a number that no process of this fleet has had. */
   readonly nextGeneration: () => number
 }
 
-/** What one run needs. */
+/** Parameters of one run. */
 export interface RunOptions {
   readonly context: FleetContext
   readonly spec: EngineSpec
@@ -50,26 +50,26 @@ export interface RunOptions {
   readonly onAnswer: (pid: number) => void
 }
 
-/** How a run ended. `detail` is for the log only: it may name paths. */
+/** How a run ended. `detail` may contain paths: for the log only. */
 export interface RunEnd {
   readonly failure: Failure
   readonly detail: string
 }
 
-/** A run under way. */
+/** A run in progress. */
 export interface EngineRun {
-  /** Resolves once when nothing of this run is left; never rejects. */
+  /** Resolves when nothing of this run is left; never rejects. */
   readonly ended: Promise<RunEnd>
-  /** `save`: let the engine end cleanly within the grace; `discard`: end it at once. May be repeated. */
+  /** `save`: end cleanly within the grace; `discard`: kill. Idempotent. */
   stop(how: 'save' | 'discard'): void
-  /** Ends the process as a crash would. */
+  /** Kills the process as a crash would. */
   kill(): void
 }
 
-/** The engine's own words about its end are in its last lines. */
+/** Characters of the output to keep: the reason of an end is in its last lines. */
 const DETAIL_LIMIT_CHARACTERS = 1_000
 
-function howItEnded({ code, signal }: ExitReport): string {
+function exitText({ code, signal }: ExitReport): string {
   if (signal !== null) return `was ended by ${signal}`
   return code === null ? 'was lost with its launcher' : `exited with code ${code}`
 }
@@ -77,7 +77,7 @@ function howItEnded({ code, signal }: ExitReport): string {
 function describeExit(report: ExitReport, hasAnswered: boolean): RunEnd {
   const detail = report.output.slice(-DETAIL_LIMIT_CHARACTERS)
   const when = hasAnswered ? '' : ' while starting'
-  return { failure: failureOf(detail, `it ${howItEnded(report)}${when}`), detail }
+  return { failure: failureOf(detail, `it ${exitText(report)}${when}`), detail }
 }
 
 function describeError(error: unknown): RunEnd {
@@ -98,10 +98,10 @@ function primaryDataOf({ context, spec, paths }: RunOptions): PrimaryData {
 class Run implements EngineRun {
   readonly ended: Promise<RunEnd>
   readonly #options: RunOptions
-  readonly #quit = new AbortController()
-  /** Of a primary: a replica's data is that of its primary. */
+  readonly #abort = new AbortController()
+  /** Only for a primary; a replica copies its data. */
   readonly #data: PrimaryData | undefined
-  #watch: HealthCheck | undefined
+  #healthCheck: HealthCheck | undefined
   #process: LaunchedProcess | undefined
   #stopping: 'no' | 'save' | 'discard' = 'no'
   #hasAnswered = false
@@ -110,13 +110,13 @@ class Run implements EngineRun {
   constructor(options: RunOptions) {
     this.#options = options
     if (options.member.role === 'primary') this.#data = primaryDataOf(options)
-    this.ended = this.#live().catch(describeError)
+    this.ended = this.#run().catch(describeError)
   }
 
   stop(how: 'save' | 'discard'): void {
     if (this.#stopping === 'discard' || this.#stopping === how) return
     this.#stopping = how
-    this.#quit.abort(new Error('the engine is to stop'))
+    this.#abort.abort(new Error('the engine was asked to stop'))
     this.#endProcess()
   }
 
@@ -124,11 +124,11 @@ class Run implements EngineRun {
     this.#process?.signal('SIGKILL')
   }
 
-  async #live(): Promise<RunEnd> {
+  async #run(): Promise<RunEnd> {
     const { context, spec, member, paths, secrets } = this.#options
-    await this.#data?.judge()
+    await this.#data?.inspect()
     await writeEngineFiles(spec, member, paths, secrets, context.engine)
-    this.#quit.signal.throwIfAborted()
+    this.#abort.signal.throwIfAborted()
     const prefix = [...context.commandPrefix, ...context.memoryLimitPrefix(spec.processMemoryBytes)]
     const [command = '', ...args] = [...prefix, context.engine.binary, paths.configFile]
     const process = await context.launcher.spawn(command, args)
@@ -136,8 +136,8 @@ class Run implements EngineRun {
     this.#endProcess()
     void this.#awaitAnswer(process.pid)
     const report = await process.exited
-    this.#quit.abort(new Error('the engine has ended'))
-    this.#watch?.stop()
+    this.#abort.abort(new Error('the engine has ended'))
+    this.#healthCheck?.stop()
     await this.#data?.afterEnd(report, this.#hasAnswered, this.#stopping)
     if (this.#stopping === 'save' && report.code === 0) context.problems?.resolve('engine_hung', this.#subject)
     return this.#problem ?? describeExit(report, this.#hasAnswered)
@@ -147,13 +147,13 @@ class Run implements EngineRun {
   async #awaitAnswer(pid: number): Promise<void> {
     const { context, paths, secrets, onAnswer } = this.#options
     try {
-      await waitUntilReady({ socketPath: paths.socket, password: secrets.control, ...context }, this.#quit.signal)
+      await waitUntilReady({ socketPath: paths.socket, password: secrets.control, ...context }, this.#abort.signal)
       this.#hasAnswered = true
       this.#data?.onAnswer()
-      this.#beginWatch(pid)
+      this.#startHealthCheck(pid)
       onAnswer(pid)
     } catch (error) {
-      if (this.#quit.signal.aborted) return
+      if (this.#abort.signal.aborted) return
       const detail = error instanceof Error ? error.message : String(error)
       this.#problem = { failure: { kind: 'engine', reason: detail }, detail }
       this.stop('discard')
@@ -164,15 +164,15 @@ class Run implements EngineRun {
     return `${this.#options.spec.databaseId}/${this.#options.member.region}`
   }
 
-  #beginWatch(pid: number): void {
+  #startHealthCheck(pid: number): void {
     const { context, paths, secrets } = this.#options
     const onHung = (how: string): void => this.#onHung(pid, how)
-    const onLook = (): void => this.#data?.onLook()
+    const onCheck = (): void => this.#data?.recordSizes()
     const address = { socketPath: paths.socket, secrets }
-    this.#watch = new HealthCheck({ pid, address, clock: context.clock, onHung, onLook })
+    this.#healthCheck = new HealthCheck({ pid, address, clock: context.clock, onHung, onCheck })
   }
 
-  /** An engine that hangs serves nobody, and would not end by itself either. */
+  /** Kills an engine that hangs: it serves nobody and would not end by itself. */
   #onHung(pid: number, how: string): void {
     const { context } = this.#options
     if (this.#stopping !== 'no') return
@@ -182,13 +182,13 @@ class Run implements EngineRun {
       kind: 'engine_hung',
       subject: this.#subject,
       severity: 'warning',
-      title: `The engine of a database hung (${how}); Homeport ended it and starts it again.`,
-      advice: `Nothing that it had answered is lost. If this comes again, look at process ${pid} in the system's log.`,
+      title: `The engine of a database hung (${how}); Homeport killed it and restarts it.`,
+      advice: `No acknowledged write is lost. If this happens again, look for process ${pid} in the system's log.`,
     })
     this.kill()
   }
 
-  /** Carries out the stop, if one was asked for and there is a process yet. */
+  /** Signals the process if a stop was requested and there is a process. */
   #endProcess(): void {
     const process = this.#process
     if (!process) return
@@ -206,7 +206,7 @@ class Run implements EngineRun {
     }
   }
 
-  /** A clean end that takes too long is cut short. */
+  /** Asks the process to end, and kills it after the grace. */
   #endCleanly(process: LaunchedProcess): void {
     const { clock, stopGraceMs } = this.#options.context
     process.signal('SIGTERM')
@@ -215,7 +215,7 @@ class Run implements EngineRun {
   }
 }
 
-/** Begins a run; see the top of this file. */
-export function beginRun(options: RunOptions): EngineRun {
+/** Starts a run; see the top of this file. */
+export function startRun(options: RunOptions): EngineRun {
   return new Run(options)
 }

@@ -1,7 +1,7 @@
 /**
- * The crew of one database: its members as observed, and the hands that carry out what `reconcile` has decided. It
- * decides nothing itself. Every change of what is observed goes through one transition of `member.ts`, and every change
- * that comes from outside (an answer, an end, a finished task) is passed to `onEvent`.
+ * Carries out the actions that `reconcile` decides for one database, and holds the observed state of its members. It
+ * decides nothing itself. Every change of the observed state is one transition of `member.ts`; external changes (a
+ * reply, an exit, a finished task) are reported to `onEvent`.
  */
 import { randomSecret, unreachable } from '../base/index.js'
 import type { ControlAddress } from './ask.js'
@@ -10,14 +10,14 @@ import { readLogFiles } from './data/log-files.js'
 import { quarantineData } from './data/quarantine-data.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
 import { deleteEngineFiles } from './engine-files.js'
-import { beginRun, type EngineRun, type FleetContext, type RunEnd } from './engine-run.js'
+import { type EngineRun, type FleetContext, type RunEnd, startRun } from './engine-run.js'
 import { memberPaths } from './layout.js'
 import type { Member, TaskResult } from './member.js'
 import * as transitions from './member.js'
 import { type Action, linkOf, type Members } from './reconcile.js'
 import type { EngineSpec } from './types.js'
 
-/** A change over the control connection: what to do, and how to word it when it fails. */
+/** A change over the control connection, and the reason to report when it fails. */
 interface Change {
   readonly reason: string
   readonly make: (address: ControlAddress) => Promise<TaskResult>
@@ -33,10 +33,10 @@ export class Executor {
   readonly #secrets: InternalSecrets = { control: randomSecret(), replication: randomSecret() }
   readonly #members = new Map<string, Member>()
   readonly #runs = new Map<string, EngineRun>()
-  /** Regions whose engine has answered: from then on there is data. */
+  /** Regions whose engine has answered once: their data must exist from then on. */
   readonly #hasServed = new Set<string>()
 
-  /** @param regions the regions that have a directory already, from an earlier life. */
+  /** @param regions regions that have a directory already, from an earlier life. */
   constructor(context: FleetContext, databaseId: string, regions: readonly string[], onEvent: () => void) {
     this.#context = context
     this.#databaseId = databaseId
@@ -44,7 +44,7 @@ export class Executor {
     for (const region of regions) this.#members.set(region, transitions.newMember(region, 'replica'))
   }
 
-  /** What is observed now. */
+  /** The observed state. */
   get members(): Members {
     return this.#members
   }
@@ -54,17 +54,17 @@ export class Executor {
     return memberPaths(this.#context.layout, this.#databaseId, region)
   }
 
-  /** Forgets earlier failures, because there is a new desired state. */
+  /** Clears failure counts, because there is a new desired state. */
   clearFailures(): void {
     for (const region of this.#members.keys()) this.#update(region, transitions.failuresCleared)
   }
 
-  /** Ends the process of one member as a crash would. */
+  /** Kills the process of one member. */
   kill(region: string): void {
     this.#runs.get(region)?.kill()
   }
 
-  /** Begins one action; its outcome comes as an event. */
+  /** Starts one action; its outcome arrives as an event. */
   perform(action: Action): void {
     const { region } = action
     switch (action.kind) {
@@ -80,7 +80,7 @@ export class Executor {
         break
       case 'delete':
         this.#update(region, transitions.deleting)
-        this.#delete(action).catch((error: unknown) => this.#onFault(region, error))
+        this.#delete(action).catch((error: unknown) => this.#onDefect(region, error))
         break
       case 'open-port':
       case 'close-port':
@@ -97,7 +97,7 @@ export class Executor {
     const generation = this.#context.nextGeneration()
     const present = this.#members.get(region) ?? transitions.newMember(region, role)
     this.#members.set(region, transitions.start(present, role, generation))
-    const run = beginRun({
+    const run = startRun({
       context: this.#context,
       spec: this.#hasServed.has(region) ? { ...spec, data: 'must-exist' } : spec,
       member: { region, role },
@@ -106,16 +106,16 @@ export class Executor {
       onAnswer: (pid) => this.#onAnswer(region, run, pid, { settings, spec }),
     })
     this.#runs.set(region, run)
-    run.ended.then((end) => this.#onEnd(region, end)).catch((error: unknown) => this.#onFault(region, error))
+    run.ended.then((end) => this.#onEnd(region, end)).catch((error: unknown) => this.#onDefect(region, error))
   }
 
-  /** A defect costs this database, which stays as it is until the server starts again, and no other. */
-  #onFault(region: string, error: unknown): void {
+  /** A defect leaves this one database as it is until the server restarts, and no other. */
+  #onDefect(region: string, error: unknown): void {
     const facts = { databaseId: this.#databaseId, region }
-    this.#context.logger.error({ ...facts, error }, 'the state of an engine has met a fault; start the server again')
+    this.#context.logger.error({ ...facts, error }, 'the state of an engine is inconsistent; restart the server')
   }
 
-  /** An answer may come after the decision to stop; then it says nothing any more. */
+  /** The engine may answer after the decision to stop it; then the answer is ignored. */
   #onAnswer(
     region: string,
     run: EngineRun,
@@ -151,23 +151,26 @@ export class Executor {
     this.#onEvent()
   }
 
-  /** Only a primary keeps a log, and no primary is ever undesired while its database stays. */
+  /**
+   * Quarantines a log in the directory of an undesired member. Only primaries have logs, and the primary is never
+   * undesired while its database exists, so we did not write it.
+   */
   async #quarantineLog(region: string): Promise<void> {
     const { dir } = this.paths(region)
     if (!(await readLogFiles(dir))) return
     const { layout, clock, logger } = this.#context
-    const reason = `The database has no member in ${region}, but a log lay there.`
+    const reason = `The database has no member in ${region}, but a log was found there.`
     const { quarantineDir } = layout
     const databaseId = this.#databaseId
     await quarantineData({ quarantineDir, databaseId, memberDir: dir, reason, atMs: clock.now() })
-    logger.warn({ databaseId, region }, 'a log that no member of a database has written was set aside')
+    logger.warn({ databaseId, region }, 'a log that no member of a database has written was moved to quarantine')
   }
 
   #changeFor(action: ActionOf<'open-port' | 'close-port' | 'apply-settings' | 'follow'>): Change {
     switch (action.kind) {
       case 'open-port':
         return {
-          reason: 'its replicas cannot be let in',
+          reason: 'it cannot open a port for its replicas',
           make: async (address) => ({ replicationPort: await openReplicationPort(address) }),
         }
       case 'close-port':
@@ -177,7 +180,7 @@ export class Executor {
         }
       case 'apply-settings':
         return {
-          reason: 'it does not take its new settings',
+          reason: 'it refuses its new settings',
           make: (address) => this.#applySettings(address, action),
         }
       case 'follow':
@@ -195,7 +198,7 @@ export class Executor {
     return { settings: action.settings }
   }
 
-  /** An engine that was started with a bound of its own keeps that. */
+  /** An engine started with a limit of its own keeps it. */
   #limitMemory(pid: number, { maxMemoryBytes, processMemoryBytes }: EngineSpec): void {
     if (processMemoryBytes === undefined) void this.#context.memoryLimiter.limit(pid, maxMemoryBytes)
   }
@@ -213,7 +216,7 @@ export class Executor {
     return { linkedTo: link }
   }
 
-  /** Begins a change. Its result counts only while the same process is still up. */
+  /** Starts a change. Its result counts only if the same process is still up. */
   #beginTask(region: string, { reason, make }: Change): void {
     const run = this.#runs.get(region)
     const finish = (change: (member: Member) => Member): void => {
@@ -238,7 +241,7 @@ export class Executor {
     if (member) this.#members.set(region, change(member))
   }
 
-  /** How to reach a member's engine as its control user. */
+  /** Address of a member for its control user. */
   address(region: string): ControlAddress {
     return { socketPath: this.paths(region).socket, secrets: this.#secrets }
   }

@@ -39,16 +39,19 @@ import type {
 
 const DEFAULT_STOP_GRACE_MS = 10_000
 const DEFAULT_READY_DEADLINE_MS = 30_000
-/** When the server stops, engines may write their last data for this long, however much of the grace others have used. */
-const LEAST_LAST_GRACE_MS = 4_000
+/** Minimum time for engines to end cleanly when the server stops, however much of its grace others have used. */
+const MIN_STOP_GRACE_MS = 4_000
 
-/** `serving` lies between the end of `start` and the beginning of `stop`. */
+/** `serving`: from the end of `start` to the beginning of `stop`. */
 type FleetState =
   | { readonly kind: 'new' }
   | { readonly kind: 'serving'; readonly context: FleetContext }
   | { readonly kind: 'stopped' }
 
-/** The directories in a directory; none when it is not there. Short, and only read when a database is first named. */
+/**
+ * Names of the directories in a directory; empty if it does not exist. Synchronous: short, and only read when a
+ * database is first used.
+ */
 function directoriesIn(path: string): readonly string[] {
   try {
     const entries = readdirSync(path, { withFileTypes: true })
@@ -64,20 +67,20 @@ class EngineFleet implements Fleet {
   readonly #options: FleetOptions
   readonly #supervisors = new Map<string, DatabaseSupervisor>()
   readonly #diskSpace: DiskSpace
-  /** Databases of which was said that there is too little room to rewrite their logs. */
+  /** Databases for which it was logged that there is too little space to rewrite their logs. */
   readonly #blockedLogs = new Set<string>()
   #state: FleetState = { kind: 'new' }
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
   #lastGeneration = 0
-  /** How long engines get to end when the whole server stops; until then the fleet's own grace holds. */
+  /** Grace for engines while the server stops; until then the configured one applies. */
   #lastGraceMs: number | undefined
 
   constructor(options: FleetOptions) {
     this.#options = options
     this.#diskSpace = new DiskSpace({
       ...options,
-      isUsed: () => this.#supervisors.size > 0,
+      isInUse: () => this.#supervisors.size > 0,
       reclaimSpace: (freeBytes) => this.#shrinkLogs(freeBytes),
     })
   }
@@ -87,7 +90,7 @@ class EngineFleet implements Fleet {
   }
 
   checkSpace(): Promise<boolean> {
-    return this.#diskSpace.look()
+    return this.#diskSpace.check()
   }
 
   reportNoSpace(): void {
@@ -100,7 +103,7 @@ class EngineFleet implements Fleet {
   }
 
   stop(graceMs?: number): Promise<void> {
-    if (graceMs !== undefined) this.#lastGraceMs = Math.max(graceMs, LEAST_LAST_GRACE_MS)
+    if (graceMs !== undefined) this.#lastGraceMs = Math.max(graceMs, MIN_STOP_GRACE_MS)
     this.#stopping ??= this.#stopOnce()
     return this.#stopping
   }
@@ -166,43 +169,46 @@ class EngineFleet implements Fleet {
   }
 
   checkSnapshot(file: string, evidence?: Evidence): Promise<SnapshotFacts> {
-    return this.#loading(throwawaySpec(), file, ({ address }) => checkLoaded(address, evidence, this.#options.clock))
+    return this.#withLoadedEngine(throwawaySpec(), file, ({ address }) =>
+      checkLoaded(address, evidence, this.#options.clock),
+    )
   }
 
   rewriteSnapshot(file: string, into: string, maxMemoryBytes: number): Promise<Evidence> {
-    return this.#loading(throwawaySpec(maxMemoryBytes), file, (source) => takeSnapshot(source, into))
+    return this.#withLoadedEngine(throwawaySpec(maxMemoryBytes), file, (source) => takeSnapshot(source, into))
   }
 
   async adoptSnapshot(spec: EngineSpec, file: string): Promise<void> {
     checkSpec(spec)
     const { layout } = this.#context()
-    this.#requireRest(spec.databaseId)
+    this.#requireStopped(spec.databaseId)
     const { dir } = memberPaths(layout, spec.databaseId, spec.members[0]?.region ?? '')
     await adoptSnapshot(dir, spec.persistence, file)
   }
 
   async quarantineData(spec: EngineSpec, reason: string): Promise<void> {
-    const place = this.#placeOf(spec)
+    const place = this.#dataPlaceOf(spec)
     const kept = await quarantineData({ ...place, reason })
-    if (kept !== undefined) this.#options.logger.warn({ databaseId: spec.databaseId, kept }, 'data was set aside')
+    if (kept !== undefined)
+      this.#options.logger.warn({ databaseId: spec.databaseId, kept }, 'data was moved to quarantine')
   }
 
   async acceptLoss(spec: EngineSpec): Promise<void> {
-    const place = this.#placeOf(spec)
-    this.#requireRest(spec.databaseId)
+    const place = this.#dataPlaceOf(spec)
+    this.#requireStopped(spec.databaseId)
     await acceptLoss(place, spec.persistence)
   }
 
   async deleteStrayMembers(spec: EngineSpec): Promise<void> {
     const { layout } = this.#context()
     const desired = new Set(spec.members.map(({ region }) => region))
-    const place = this.#placeOf(spec)
+    const place = this.#dataPlaceOf(spec)
     for (const region of directoriesIn(databaseDir(layout, spec.databaseId))) {
       const paths = memberPaths(layout, spec.databaseId, region)
-      // What has no configuration and is not empty either was made by somebody else.
+      // A directory that has no configuration file and is not empty was not made by us.
       const isMember = (await readFileIfThere(paths.configFile)) !== undefined || readdirSync(paths.dir).length === 0
       if (desired.has(region) || !isMember) continue
-      const reason = `The database has no member in ${region}, but a log lay there.`
+      const reason = `The database has no member in ${region}, but a log was found there.`
       if (await readLogFiles(paths.dir)) await quarantineData({ ...place, memberDir: paths.dir, reason })
       await deleteEngineFiles(paths)
     }
@@ -231,8 +237,8 @@ class EngineFleet implements Fleet {
     return unknown.filter((id) => !isThrowaway(id))
   }
 
-  /** Runs `work` on an engine that has loaded a snapshot and lives for this only. */
-  async #loading<Result>(
+  /** Runs `work` on a throwaway engine that has loaded a snapshot. */
+  async #withLoadedEngine<Result>(
     spec: EngineSpec,
     file: string,
     work: (source: SnapshotSource) => Promise<Result>,
@@ -246,13 +252,13 @@ class EngineFleet implements Fleet {
     }
   }
 
-  #requireRest(databaseId: string): void {
+  #requireStopped(databaseId: string): void {
     const supervisor = this.#supervisors.get(databaseId)
-    if (supervisor && !supervisor.isIdle) throw new Error('the data of a database that runs cannot be replaced')
+    if (supervisor && !supervisor.isIdle) throw new Error('the data of a running database cannot be replaced')
   }
 
-  /** Where the data of a database is, and where it is kept when it leaves. */
-  #placeOf(spec: EngineSpec) {
+  /** The directory of the data of a database, and its quarantine. */
+  #dataPlaceOf(spec: EngineSpec) {
     checkSpec(spec)
     const { layout, clock } = this.#context()
     const { dir } = memberPaths(layout, spec.databaseId, spec.members[0]?.region ?? '')
@@ -260,7 +266,7 @@ class EngineFleet implements Fleet {
     return { quarantineDir, databaseId: spec.databaseId, memberDir: dir, atMs: clock.now() }
   }
 
-  /** Starts an engine whose only task is to load; that it cannot is the fault of what it loads. */
+  /** Starts a throwaway engine. If it cannot load, the snapshot is at fault. */
   async #ensureLoaded(spec: EngineSpec): Promise<void> {
     try {
       await this.ensure(spec, 'while-loading')
@@ -275,7 +281,7 @@ class EngineFleet implements Fleet {
     requireUsableEngine(engine, allowUnsafeVersion)
     const layout = await prepareLayout(dataDir)
     const ended = await this.#endEngines(layout)
-    if (ended > 0) logger.warn({ ended }, 'engines of an earlier life were still running and were ended')
+    if (ended > 0) logger.warn({ ended }, 'engines of an earlier run were still running and were ended')
     await this.#diskSpace.start()
     const launcher = createLauncher({
       dataDir,
@@ -292,7 +298,7 @@ class EngineFleet implements Fleet {
     }
   }
 
-  /** A stop that comes while the start is under way waits for it, so that nothing is left that nobody knows of. */
+  /** A stop during the start waits for it, so no process is left behind. */
   async #stopOnce(): Promise<void> {
     await this.#starting?.catch(() => {})
     const state = this.#state
@@ -304,26 +310,26 @@ class EngineFleet implements Fleet {
     await rm(state.context.layout.socketDir, { recursive: true, force: true })
   }
 
-  /** One after the other, since each needs room for what it writes anew. */
+  /** One after the other, because each needs space for its new log. */
   async #shrinkLogs(freeBytes: number): Promise<void> {
     const { clock, logger } = this.#options
     for (const [databaseId, supervisor] of [...this.#supervisors]) {
       const [primary] = supervisor.serving()
       if (!primary || supervisor.persistence !== 'append-only') continue
       const shrinking = await shrinkLog({ ...primary, clock }, freeBytes).catch((error: unknown) => {
-        logger.warn({ error, databaseId }, 'the log of a database cannot be rewritten to make room')
+        logger.warn({ error, databaseId }, 'the log of a database cannot be rewritten to free space')
       })
       if (shrinking) this.#logShrinkResult(databaseId, shrinking, freeBytes)
     }
   }
 
-  /** Once, not every second; again when it has been small meanwhile. */
+  /** Logs this once per database, and again after the log was small meanwhile. */
   #logShrinkResult(databaseId: string, shrinking: ShrinkResult, freeBytes: number): void {
     if (shrinking.kind !== 'lacks-space') this.#blockedLogs.delete(databaseId)
     else if (!this.#blockedLogs.has(databaseId)) {
       this.#blockedLogs.add(databaseId)
       const { neededBytes } = shrinking
-      const message = 'the log of a database could give room back, but needs more to be rewritten than is free'
+      const message = 'rewriting the log of a database would free space, but needs more than is free'
       this.#options.logger.warn({ databaseId, neededBytes, freeBytes }, message)
     }
   }
@@ -350,13 +356,13 @@ class EngineFleet implements Fleet {
     }
   }
 
-  /** What requests work with; rejects them before `start` and after `stop`. */
+  /** The context of requests; throws before `start` and after `stop`. */
   #context(): FleetContext {
     if (this.#state.kind !== 'serving') throw new HomeportError('starting', {})
     return this.#state.context
   }
 
-  /** The supervisor of a database that something is desired for. */
+  /** The supervisor of a database with a desired state. */
   #existingSupervisor(databaseId: string): DatabaseSupervisor {
     this.#context()
     const supervisor = this.#supervisors.get(databaseId)
@@ -377,7 +383,7 @@ class EngineFleet implements Fleet {
   }
 }
 
-/** A fleet that is not started yet. */
+/** Creates a fleet; nothing runs before `start`. */
 export function createFleet(options: FleetOptions): Fleet {
   return new EngineFleet(options)
 }

@@ -1,10 +1,10 @@
 /**
- * Watches one engine that has answered, and says when it hangs: its process is stopped, or it neither answers nor works.
+ * Detects an engine that hangs: its process is stopped, or it neither answers nor uses the processor.
  *
- * A large command or a script keeps an engine from answering for as long as it takes, and is no reason to end it: its
- * process uses the processor meanwhile. An engine that waits for a disk is left alone as well, because ending it helps
- * nothing. Looks are counted rather than seconds, so that time in which this process itself did not run (a suspended
- * machine) is held against no engine.
+ * A large command or a script keeps an engine from answering for as long as it takes, and is no reason to kill it: its
+ * process uses the processor meanwhile. An engine that waits for a disk is left alone too, because killing it does not
+ * help. Checks are counted instead of seconds, so time in which Homeport itself did not run (a suspended machine) does
+ * not count.
  */
 import { readFile } from 'node:fs/promises'
 import { createConnection, type Socket } from 'node:net'
@@ -12,28 +12,28 @@ import { type Clock, codeOf, type Timer } from '../base/index.js'
 import { type ControlAddress, encode } from './ask.js'
 import { CONTROL_USER } from './spec.js'
 
-/** How often an engine is looked at. */
-const LOOK_EVERY_MS = 2_000
-/** An engine is asked at every second look: a connection costs it more than a look at its process. */
-const LOOKS_PER_QUESTION = 2
-/** So many looks in a row without an answer and without work, and it hangs: 8 seconds. */
-const MOST_SILENT_LOOKS = 4
-/** The same where the system does not tell what a process does: a minute, above any command that should be. */
-const MOST_SILENT_LOOKS_UNSEEN = 30
-/** So many looks in a row at which its process is stopped. */
-const MOST_STOPPED_LOOKS = 3
+/** Interval of checks. */
+const CHECK_INTERVAL_MS = 2_000
+/** The engine is pinged at every second check: a connection costs it more than reading its process state. */
+const CHECKS_PER_PING = 2
+/** Consecutive checks without an answer and without processor use until an engine counts as hung: 8 seconds. */
+const MAX_SILENT_CHECKS = 4
+/** The same where the system does not show processor use: a minute, longer than any reasonable command. */
+const MAX_SILENT_CHECKS_WITHOUT_PROC = 30
+/** Consecutive checks with a stopped process until an engine counts as hung. */
+const MAX_STOPPED_CHECKS = 3
 
-/** What the system tells of a process. */
+/** State of a process as the system reports it. */
 export interface ProcessSample {
   /** `stopped`: by a signal; `waiting`: for a disk. */
   readonly state: 'stopped' | 'waiting' | 'other'
-  /** Time of the processor that it has used, in ticks of the system. */
+  /** Processor time used, in ticks. */
   readonly ticks: number
 }
 
-/** Reads `/proc/<pid>/stat`. Pure; undefined for a text that is none. */
+/** Parses `/proc/<pid>/stat`. Pure; undefined if it is invalid. */
 export function parseProcessStat(text: string): ProcessSample | undefined {
-  // The name of the program stands in brackets and may hold anything.
+  // The program name is in parentheses and may contain anything.
   const [state, ...fields] = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const ticks = Number(fields[10]) + Number(fields[11])
   if (state === undefined || !Number.isFinite(ticks)) return undefined
@@ -41,93 +41,93 @@ export function parseProcessStat(text: string): ProcessSample | undefined {
   return { state: state === 'D' ? 'waiting' : 'other', ticks }
 }
 
-async function lookAtProcess(pid: number): Promise<ProcessSample | undefined> {
+async function sampleProcess(pid: number): Promise<ProcessSample | undefined> {
   return parseProcessStat(await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => ''))
 }
 
-/** Which engine to watch, and what to do. */
+/** The engine to check, and the callbacks. */
 export interface HealthCheckOptions {
   readonly pid: number
   readonly address: ControlAddress
   readonly clock: Clock
-  /** Called once, when the engine hangs, with what it does instead of answering. */
-  readonly onHung: (how: string) => void
-  /** Called every few seconds, as long as the engine is watched. */
-  readonly onLook: () => void
+  /** Called once when the engine hangs, with what was observed. */
+  readonly onHung: (observation: string) => void
+  /** Called every few seconds while the engine is checked. */
+  readonly onCheck: () => void
 }
 
-/** The last question: open, answered, or one that could not even be asked. */
-type Question = { readonly kind: 'answered' | 'refused' } | { readonly kind: 'open'; readonly socket: Socket }
+/** The last ping: open, answered, or refused a connection. */
+type Ping = { readonly kind: 'answered' | 'refused' } | { readonly kind: 'open'; readonly socket: Socket }
 
-/** Codes of errors that are this process's own. */
-const OUR_OWN = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
+/** Errors of this process, not of the engine. */
+const LOCAL_ERRORS = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM'])
 
 /** See the top of this file. */
 export class HealthCheck {
   readonly #options: HealthCheckOptions
   #timer: Timer | undefined
   #isOver = false
-  #looks = 0
-  #stoppedLooks = 0
-  #silentLooks = 0
+  #checks = 0
+  #stoppedChecks = 0
+  #silentChecks = 0
   #ticks = -1
-  #question: Question = { kind: 'answered' }
+  #ping: Ping = { kind: 'answered' }
 
   constructor(options: HealthCheckOptions) {
     this.#options = options
-    this.#lookLater()
+    this.#scheduleCheck()
   }
 
-  /** Watches no longer. */
+  /** Stops checking. */
   stop(): void {
     this.#isOver = true
     this.#timer?.cancel()
-    if (this.#question.kind === 'open') this.#question.socket.destroy()
+    if (this.#ping.kind === 'open') this.#ping.socket.destroy()
   }
 
-  #lookLater(): void {
-    this.#timer = this.#options.clock.after(LOOK_EVERY_MS, () => void this.#look())
+  #scheduleCheck(): void {
+    this.#timer = this.#options.clock.after(CHECK_INTERVAL_MS, () => void this.#check())
   }
 
-  /** Never rejects: what it calls handles its own errors. */
-  async #look(): Promise<void> {
-    const look = await lookAtProcess(this.#options.pid)
+  /** Never rejects: callees handle their errors. */
+  async #check(): Promise<void> {
+    const sample = await sampleProcess(this.#options.pid)
     if (this.#isOver) return
-    this.#judge(look)
+    this.#evaluate(sample)
     if (this.#isOver) return
-    if (this.#looks++ % LOOKS_PER_QUESTION === 0) {
-      if (this.#question.kind !== 'open') this.#ask()
-      this.#options.onLook()
+    if (this.#checks++ % CHECKS_PER_PING === 0) {
+      if (this.#ping.kind !== 'open') this.#sendPing()
+      this.#options.onCheck()
     }
-    this.#lookLater()
+    this.#scheduleCheck()
   }
 
-  #judge(look: ProcessSample | undefined): void {
-    this.#stoppedLooks = look?.state === 'stopped' ? this.#stoppedLooks + 1 : 0
-    const works = look !== undefined && (look.ticks !== this.#ticks || look.state === 'waiting')
-    this.#ticks = look?.ticks ?? -1
-    this.#silentLooks = this.#question.kind !== 'answered' && !works ? this.#silentLooks + 1 : 0
-    const mostSilent = look ? MOST_SILENT_LOOKS : MOST_SILENT_LOOKS_UNSEEN
-    if (this.#stoppedLooks >= MOST_STOPPED_LOOKS) this.#end('its process was stopped')
-    else if (this.#silentLooks >= mostSilent) this.#end('it neither answered nor worked')
+  #evaluate(sample: ProcessSample | undefined): void {
+    this.#stoppedChecks = sample?.state === 'stopped' ? this.#stoppedChecks + 1 : 0
+    const isWorking = sample !== undefined && (sample.ticks !== this.#ticks || sample.state === 'waiting')
+    this.#ticks = sample?.ticks ?? -1
+    this.#silentChecks = this.#ping.kind !== 'answered' && !isWorking ? this.#silentChecks + 1 : 0
+    const maxSilent = sample ? MAX_SILENT_CHECKS : MAX_SILENT_CHECKS_WITHOUT_PROC
+    if (this.#stoppedChecks >= MAX_STOPPED_CHECKS) this.#reportHung('its process was stopped')
+    else if (this.#silentChecks >= maxSilent) this.#reportHung('it neither answered nor worked')
   }
 
-  #end(how: string): void {
+  #reportHung(observation: string): void {
     this.stop()
-    this.#options.onHung(how)
+    this.#options.onHung(observation)
   }
 
-  /** Any byte is an answer, be it that the engine is busy. */
-  #ask(): void {
+  /** Any byte is an answer, even an error that it is busy. */
+  #sendPing(): void {
     const { socketPath, secrets } = this.#options.address
     const socket = createConnection(socketPath)
-    this.#question = { kind: 'open', socket }
+    this.#ping = { kind: 'open', socket }
     const settle = (kind: 'answered' | 'refused'): void => {
-      if (this.#question.kind !== 'open' || this.#question.socket !== socket) return
-      this.#question = { kind }
+      if (this.#ping.kind !== 'open' || this.#ping.socket !== socket) return
+      this.#ping = { kind }
       socket.destroy()
     }
-    socket.on('error', (error) => settle(OUR_OWN.has(codeOf(error)) ? 'answered' : 'refused'))
+    socket.on('error', (error) => settle(LOCAL_ERRORS.has(codeOf(error)) ? 'answered' : 'refused'))
     socket.on('close', () => settle('refused'))
     socket.on('data', () => settle('answered'))
     socket.write(encode(['AUTH', CONTROL_USER, secrets.control]) + encode(['PING']))

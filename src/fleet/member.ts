@@ -12,42 +12,42 @@
  *     └──────────── ended ─────────────┘                    start ────────┘─▶ starting
  * ```
  *
- * - `stopped`: no process. Files may be there.
- * - `starting`: from the decision to start until the engine answers; there may or may not be a process yet.
- * - `up`: the process answers commands. What it is set to stands in the state; `reconcile.ts` compares that with the
- *   desired state. At most one task (a change over the control connection) is under way.
- * - `stopping`: the process was told to end; no new one may start before it has ended.
+ * - `stopped`: no process. There may be files.
+ * - `starting`: from the decision to start until the engine answers; there may be no process yet.
+ * - `up`: the process answers. The state holds its current settings, which `reconcile.ts` compares with the desired
+ *   ones. At most one task (a change over the control connection) is running.
+ * - `stopping`: the process was asked to end; no new one may start before its exit.
  * - `backing-off`: the process ended by itself or did not start; the next start is due at `untilMs`.
  * - `deleting`: no process, and its files are being deleted.
  *
- * Every arrow is one function here, and nothing else makes a state. `kill` and `spawn` happen elsewhere; these
- * functions only say what is now true. An event that does not fit the state is a defect and throws.
+ * Every arrow is one function here, and nothing else creates a state. Signals and spawns happen elsewhere; these
+ * functions only record what is now true. An event that does not fit the state is a defect and throws.
  */
 import type { MemberRole } from './types.js'
 
-/** Why a process ended, did not start, or did not take a change. Without paths and secrets. */
+/** Why a process ended, did not start, or refused a change. Without paths and secrets. */
 export interface Failure {
   readonly kind: 'disk-full' | 'engine' | 'data-missing' | 'data-unreadable'
   readonly reason: string
 }
 
-/** A change over the control connection; after a failed one the next try waits. */
+/** State of the change over the control connection; a failed one waits before it is retried. */
 export type Task =
   | { readonly kind: 'none' }
   | { readonly kind: 'working' }
   | { readonly kind: 'waiting'; readonly untilMs: number }
 
-/** What is known of an engine that answers. */
+/** State of an engine that answers. */
 export interface UpState {
   readonly kind: 'up'
   readonly generation: number
   readonly pid: number
   readonly sinceMs: number
-  /** Fingerprint of the settings it runs with (`settingsOf`). */
+  /** Fingerprint of its current settings (`settingsOf`). */
   readonly settings: string
-  /** Of a primary: the loopback port that its replicas dial; 0 when it has none. */
+  /** Primary: loopback port for its replicas; 0 for none. */
   readonly replicationPort: number
-  /** Of a replica: which process of the primary it is linked to (`linkOf`). */
+  /** Replica: the process of the primary that it is linked to (`linkOf`). */
   readonly linkedTo?: string
   readonly task: Task
 }
@@ -62,9 +62,9 @@ export type MemberState =
   | { readonly kind: 'deleting' }
 
 /**
- * A member and its state. `failures` counts ends, failed starts and failed tasks until a new desired state, or until an engine was
- * up for a while; a start that works says little about an engine that ends again and again. `failure` is the last one.
- * `unansweredStarts` counts the starts in a row that no engine has answered.
+ * A member and its state. `failures` counts ends, failed starts and failed tasks until a new desired state arrives or
+ * an engine stays up for a while; a single successful start proves little for an engine that keeps ending. `failure` is
+ * the latest. `unansweredStarts` counts consecutive starts without an answer.
  */
 export interface Member {
   readonly region: string
@@ -75,17 +75,17 @@ export interface Member {
   readonly failure?: Failure
 }
 
-/** An engine that was up this long had recovered: its end counts as the first failure. */
+/** An engine that was up this long has recovered: its end counts as the first failure. */
 const RECOVERED_AFTER_MS = 10_000
 const FIRST_PAUSE_MS = 100
-/** No pause between two tries is longer. */
-export const LONGEST_PAUSE_MS = 30_000
-/** Those who need an engine wait for its next start, if that is not further away. */
+/** Longest pause between two attempts. */
+export const MAX_PAUSE_MS = 30_000
+/** Callers wait for the next start if it is this close. */
 const SOON_MS = 1_000
 
-/** The pause before the next try, in milliseconds: none after one failure, then 100 ms, doubling up to 30 s. */
+/** Pause before the next attempt, milliseconds: none after one failure, then 100 ms, doubling up to 30 s. */
 export function pauseAfter(failures: number): number {
-  return failures <= 1 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (failures - 2), LONGEST_PAUSE_MS)
+  return failures <= 1 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (failures - 2), MAX_PAUSE_MS)
 }
 
 function expectState<Kind extends MemberState['kind']>(
@@ -97,7 +97,7 @@ function expectState<Kind extends MemberState['kind']>(
   throw new Error(`member ${member.region} is ${state.kind}, which is none of ${kinds.join(', ')}`)
 }
 
-/** A member that has no process. */
+/** A member without a process. */
 export function newMember(region: string, role: MemberRole): Member {
   return { region, role, state: { kind: 'stopped' }, failures: 0, unansweredStarts: 0 }
 }
@@ -121,7 +121,7 @@ export function taskBegun(member: Member): Member {
   return { ...member, state: { ...expectState(member, 'up'), task: { kind: 'working' } } }
 }
 
-/** What a task has changed. */
+/** What a task changed. */
 export type TaskResult = Partial<Pick<UpState, 'settings' | 'replicationPort' | 'linkedTo'>>
 
 /** `up` -> `up`: the change was made. */
@@ -142,7 +142,7 @@ export function stop(member: Member): Member {
   return { ...member, state: { kind: 'stopping', generation } }
 }
 
-/** `stopping` -> `stopped`, or `starting` or `up` -> `backing-off`: the process has ended, or there never was one. */
+/** `stopping` -> `stopped`, or `starting` or `up` -> `backing-off`: the process has ended, or never existed. */
 export function ended(member: Member, failure: Failure, nowMs: number): Member {
   const state = expectState(member, 'starting', 'up', 'stopping')
   if (state.kind === 'stopping') return newMember(member.region, member.role)
@@ -153,13 +153,13 @@ export function ended(member: Member, failure: Failure, nowMs: number): Member {
   return { ...member, state: { kind: 'backing-off', untilMs }, failures, unansweredStarts, failure }
 }
 
-/** Whether an engine that has ended is likely to answer in a moment: it did the last time, and its next start is near. */
+/** Whether an engine that ended is likely to answer soon: its last start was answered, and the next start is near. */
 export function willAnswerSoon({ state, unansweredStarts }: Member, nowMs: number): boolean {
   if (unansweredStarts > 0) return false
   return state.kind === 'starting' || (state.kind === 'backing-off' && state.untilMs - nowMs <= SOON_MS)
 }
 
-/** `backing-off` -> `stopped`: nothing is to be started any more. */
+/** `backing-off` -> `stopped`: nothing should start any more. */
 export function cancelRestart(member: Member): Member {
   expectState(member, 'backing-off')
   return newMember(member.region, member.role)
@@ -171,7 +171,7 @@ export function deleting(member: Member): Member {
   return { ...member, state: { kind: 'deleting' } }
 }
 
-/** Any state: a new desired state forgets earlier failures, so that what waited is tried at once. */
+/** Any state: a new desired state clears earlier failures, so pending retries run at once. */
 export function failuresCleared(member: Member): Member {
   const { region, role, state } = member
   const fresh = { region, role, failures: 0, unansweredStarts: 0 }

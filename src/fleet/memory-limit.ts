@@ -1,10 +1,10 @@
 /**
- * How much memory the process of one engine may have. The engine bounds its data by itself, but not what a script builds up
- * while it runs, nor replies that nobody reads: without a bound of the process the memory of the machine could be that of
- * one tenant. A script that comes to it fails with `not enough memory`, and the engine goes on; an engine that comes to it
- * with anything else ends by itself and is started again.
+ * Limits the memory of engine processes. An engine limits its data itself, but not what a script allocates or replies
+ * that nobody reads: without a limit on the process, one tenant could take the memory of the machine. A script that
+ * reaches the limit fails with `not enough memory` and the engine continues; an engine that reaches it otherwise ends
+ * and is restarted.
  *
- * The bound is set when the engine has read its data, so it can never keep data from being loaded.
+ * The limit is set after the engine has loaded, so it never keeps data from loading.
  */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -16,47 +16,47 @@ import type { FleetLogger } from './types.js'
 
 const run = promisify(execFile)
 const KIB = 1024
-/** Data takes more memory than it counts: what was freed in between, tables that grow, copies on their way out. */
-const SPACE_PER_DATA = 2
-/** An engine may always grow by so much beyond what it has when the bound is set. */
-const LEAST_GROWTH_BYTES = 2 ** 28
-/** No engine gets more of the memory of the machine. */
-const MOST_SHARE = 3 / 4
+/** Data takes more memory than it counts: fragmentation, growing tables, copies being sent. */
+const MEMORY_PER_DATA = 2
+/** Minimum growth above the memory in use when the limit is set. */
+const MIN_GROWTH_BYTES = 2 ** 28
+/** Largest share of the memory of the machine. */
+const MAX_MACHINE_SHARE = 3 / 4
 
-/** What the bound of an engine follows from, bytes. */
+/** Input of the limit, bytes. */
 export interface MemoryFacts {
-  /** Bound of its data. */
+  /** Limit of its data. */
   readonly maxMemoryBytes: number
-  /** What it has now. */
+  /** Memory in use now. */
   readonly presentBytes: number
-  /** Of the whole machine. */
+  /** Memory of the machine. */
   readonly machineBytes: number
 }
 
-/** The bound of an engine's process, bytes. Pure. */
+/** The limit of an engine process, bytes. Pure. */
 export function processLimit({ maxMemoryBytes, presentBytes, machineBytes }: MemoryFacts): number {
-  const wanted = SPACE_PER_DATA * maxMemoryBytes + unreadLimit(maxMemoryBytes)
-  return Math.floor(Math.max(Math.min(wanted, machineBytes * MOST_SHARE), presentBytes + LEAST_GROWTH_BYTES))
+  const desired = MEMORY_PER_DATA * maxMemoryBytes + unreadLimit(maxMemoryBytes)
+  return Math.floor(Math.max(Math.min(desired, machineBytes * MAX_MACHINE_SHARE), presentBytes + MIN_GROWTH_BYTES))
 }
 
-/** Bounds the memory of engines that run. */
+/** Limits the memory of running engines. */
 export interface MemoryLimiter {
-  /** Bounds the process of an engine whose data is bounded so. Never rejects: without the bound it runs as well. */
+  /** Limits the process of an engine by the limit of its data. Never rejects: an engine also runs without. */
   limit(pid: number, maxMemoryBytes: number): Promise<void>
 }
 
-/** What a limiter needs. */
+/** Collaborators of a limiter. */
 export interface MemoryLimiterOptions {
   readonly launcher: Pick<Launcher, 'spawn'>
   readonly logger: FleetLogger
 }
 
-/** A limiter that does what this system can: where it has no `prlimit`, which is told once, nothing. */
+/** Creates a limiter. Without `prlimit` on this system, it logs that once and does nothing. */
 export async function createMemoryLimiter({ launcher, logger }: MemoryLimiterOptions): Promise<MemoryLimiter> {
   const tool = await findTool()
   if (tool === undefined) {
     const message =
-      'the memory of engines cannot be bounded: install prlimit (util-linux), so that a script cannot take it all'
+      'the memory of engines cannot be limited: install prlimit (util-linux), so that a script cannot take it all'
     logger.warn({}, message)
     return { limit: async () => {} }
   }
@@ -70,25 +70,25 @@ export async function createMemoryLimiter({ launcher, logger }: MemoryLimiterOpt
   return {
     limit: (pid, maxMemoryBytes) =>
       limit(pid, maxMemoryBytes).catch(async (error: unknown) => {
-        // An engine that has ended meanwhile needs no bound.
-        if (await isThere(pid)) logger.warn({ error, pid }, 'the memory of an engine cannot be bounded')
+        // An engine that has ended needs no limit.
+        if (await isRunning(pid)) logger.warn({ error, pid }, 'the memory of an engine cannot be limited')
       }),
   }
 }
 
 /**
- * Words to put before a command so that its process is bounded from the start; none where no bound is wanted, or the
- * system has no tool for it. For engines that load data of somebody else, which may grow a hundredfold while it is read.
+ * Command prefix that limits a process from its start; empty without a limit or without the tool. For engines that load
+ * untrusted data, which may expand a hundredfold while loading.
  */
 export type MemoryLimitPrefix = (bytes: number | undefined) => readonly string[]
 
-/** Looks once for the tool that sets the limit. */
+/** Finds the tool once. */
 export async function findMemoryLimitPrefix(): Promise<MemoryLimitPrefix> {
   const tool = await findTool()
   return (bytes) => (tool === undefined || bytes === undefined ? [] : [tool, `--data=${bytes}`, '--'])
 }
 
-/** The program that bounds others, if this system has it and lets us use it on programs of our own. */
+/** `prlimit`, if this system has it and lets us use it. */
 async function findTool(): Promise<string | undefined> {
   try {
     const { stdout } = await run('/bin/sh', ['-c', 'command -v prlimit'])
@@ -100,15 +100,15 @@ async function findTool(): Promise<string | undefined> {
   }
 }
 
-/** What counts against the bound. */
+/** Memory that counts against the limit. */
 async function presentBytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   const [, kib] = /^VmData:\s*(\d+) kB/m.exec(status) ?? []
-  if (kib === undefined) throw new Error('the system does not tell how much memory the engine has')
+  if (kib === undefined) throw new Error('the system does not report the memory of the engine')
   return Number(kib) * KIB
 }
 
-function isThere(pid: number): Promise<boolean> {
+function isRunning(pid: number): Promise<boolean> {
   return readFile(`/proc/${pid}/status`, 'utf8').then(
     () => true,
     () => false,

@@ -1,4 +1,4 @@
-/** Finds the engine program of this machine, and learns by running it what it is and can do. */
+/** Finds the engine program of this machine, and learns its version, commands and settings by running it. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { access, constants, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,14 +9,14 @@ import { Redis } from 'iovalkey'
 import { systemClock } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { OWN_DEFAULTS, quoted } from './engine-config.js'
-import { HOLE, isTooOld, problemsOf } from './safety.js'
+import { CVE, isTooOld, problemsOf } from './safety.js'
 import type { EngineCapability, EngineInfo } from './types.js'
 
 const run = promisify(execFile)
 const unzip = promisify(gunzip)
 
 const NAMES = ['valkey-server', 'redis-server'] as const
-/** Where package managers put programs that the short PATH of a service does not name. */
+/** Directories of package managers that the short PATH of a service lacks. */
 const MORE_DIRECTORIES = ['/usr/local/bin', '/usr/bin', '/opt/homebrew/bin', '/opt/local/bin']
 const RUN_TIMEOUT_MS = 10_000
 const VERSION = /^(Redis|Valkey) server v=(\d+\.\d+\.\d+)/
@@ -36,7 +36,7 @@ async function isProgram(path: string): Promise<boolean> {
   )
 }
 
-/** The absolute path of a program: given as a path, or by a name that the shell finds. */
+/** The absolute path of a program, given as a path or as a name that the shell finds. */
 async function locate(nameOrPath: string): Promise<string | undefined> {
   const found = await outputOf('/bin/sh', ['-c', 'command -v -- "$1"', 'sh', nameOrPath])
   const candidates = [found, ...MORE_DIRECTORIES.map((directory) => join(directory, nameOrPath))]
@@ -53,7 +53,7 @@ async function findBinary(desired: string | undefined): Promise<string> {
   throw new HomeportError('engine_missing', { looked: names.join(' and ') })
 }
 
-/** The operating system's package that owns a program, where dpkg knows one. */
+/** The dpkg package that owns a program, if any. */
 async function packageOf(binary: string): Promise<{ name: string; version: string } | undefined> {
   const owner = await outputOf('dpkg-query', ['-S', binary])
   const name = owner?.split(':')[0]
@@ -64,17 +64,17 @@ async function packageOf(binary: string): Promise<{ name: string; version: strin
 async function changeLogNamesFix(packageName: string): Promise<boolean> {
   const compressed = await readFile(`/usr/share/doc/${packageName}/changelog.Debian.gz`).catch(() => undefined)
   const text = compressed && (await unzip(compressed).catch(() => undefined))
-  return text?.includes(HOLE) ?? false
+  return text?.includes(CVE) ?? false
 }
 
-/** What the operating system knows of a program. */
+/** What the package system knows of a program. */
 async function originOf(binary: string): Promise<{ packageVersion?: string; changeLogNamesFix: boolean }> {
   const owner = await packageOf(binary)
   if (!owner) return { changeLogNamesFix: false }
   return { packageVersion: owner.version, changeLogNamesFix: await changeLogNamesFix(owner.name) }
 }
 
-/** What an engine knows; nothing of one that is refused for its age, and cannot be asked for that reason. */
+/** The abilities of an engine; empty for a version that is refused for its age and would not understand the queries. */
 async function abilitiesOrMissing(binary: string, version: string): Promise<Abilities> {
   if (isTooOld(version)) return { commands: new Set(), settings: new Map() }
   return abilitiesOf(binary).catch((error: unknown) => {
@@ -83,9 +83,9 @@ async function abilitiesOrMissing(binary: string, version: string): Promise<Abil
 }
 
 /**
- * Learns what the engine of this machine is, by running it for a moment.
- * @param binary a path or a name to use; without one, `valkey-server` and then `redis-server` is looked for.
- * Rejects with `engine_missing` when there is none, or when what was named is not an engine or does not run.
+ * Learns about the engine of this machine by running it for a moment.
+ * @param binary a path or name; by default `valkey-server`, then `redis-server`.
+ * Rejects with `engine_missing` when there is none, or when the program is not an engine or does not run.
  */
 export async function probeEngine(binary?: string): Promise<EngineInfo> {
   const path = await findBinary(binary)
@@ -105,13 +105,13 @@ export function requireUsableEngine(engine: EngineInfo, allowUnsafe: boolean): v
   if (problem !== undefined && !allowUnsafe) throw new HomeportError('engine_unsafe_version', { problem })
 }
 
-/** The commands of an engine program and its settings. */
+/** Commands and settings of an engine program. */
 type Abilities = Pick<EngineInfo, 'commands' | 'settings'>
 
 const DEADLINE_MS = 5_000
 const RETRY_MS = 5
 
-/** The command whose presence shows a capability. */
+/** Commands whose presence shows a capability. */
 const SHOWN_BY: readonly (readonly [EngineCapability, string])[] = [
   ['hash-field-ttl', 'HEXPIRE'],
   ['json', 'JSON.SET'],
@@ -121,12 +121,12 @@ const SHOWN_BY: readonly (readonly [EngineCapability, string])[] = [
   ['vector-sets', 'VSIM'],
 ]
 
-/** What an engine with these commands can do beyond the oldest supported one. */
+/** The capabilities of an engine with these commands. */
 function capabilitiesOf(commands: ReadonlySet<string>): readonly EngineCapability[] {
   return SHOWN_BY.flatMap(([capability, command]) => (commands.has(command) ? [capability] : []))
 }
 
-/** An engine that takes its configuration from its input keeps nothing and listens on one socket only. */
+/** Starts an engine that reads its configuration from stdin, keeps nothing and listens on one socket. */
 function spawnBare(binary: string, socketPath: string): ChildProcess {
   const child = spawn(binary, ['-'], { env: {}, cwd: '/', stdio: ['pipe', 'ignore', 'ignore'] })
   child.stdin?.on('error', () => {})
@@ -147,7 +147,7 @@ async function askAbilities(socketPath: string, child: ChildProcess): Promise<Ab
     const names = textsIn(await engine.call('COMMAND', 'LIST'))
     const pairs = textsIn(await engine.call('CONFIG', 'GET', '*'))
     const settings = pairs.flatMap((name, at): [string, string][] =>
-      // Where it listens is another place each time.
+      // The socket path differs each time.
       at % 2 === 0 && name !== 'unixsocket' ? [[name, pairs[at + 1] ?? '']] : [],
     )
     return { commands: new Set(names.map((name) => name.toUpperCase())), settings: new Map(settings) }
@@ -161,7 +161,7 @@ function textsIn(reply: unknown): readonly string[] {
 }
 
 /**
- * What an engine program knows, learnt by running it. Rejects when it cannot be started or does not answer.
+ * Reads the commands and settings of an engine program by running it. Rejects when it does not start or answer.
  * @param binary absolute path.
  */
 async function abilitiesOf(binary: string): Promise<Abilities> {

@@ -1,15 +1,15 @@
 /**
- * Compares what should be with what is, and says what to do. A pure function: it starts nothing, waits for nothing and
- * is called again after every event, so it never has to remember.
+ * Compares desired and observed state and decides what to do. Pure: it starts nothing and waits for nothing, and it
+ * runs again after every event, so it remembers nothing.
  */
 import { unreachable } from '../base/index.js'
-import { LONGEST_PAUSE_MS, type Member, type UpState } from './member.js'
+import { MAX_PAUSE_MS, type Member, type UpState } from './member.js'
 import type { EngineSpec, MemberRole, MemberSpec } from './types.js'
 
 /**
- * What should be:
- * - `spec`: as the spec says; `settings` is the fingerprint of it (`settingsOf`).
- * - `halt`: no process, all files kept, because Homeport itself stops.
+ * Desired state of one database.
+ * - `spec`: as the spec says; `settings` is its fingerprint (`settingsOf`).
+ * - `halt`: no process, all files kept: the database sleeps or the server stops.
  * - `remove`: no process and no file.
  */
 export type DesiredState =
@@ -20,8 +20,8 @@ export type DesiredState =
 type DesiredSpec = Extract<DesiredState, { kind: 'spec' }>
 
 /**
- * One thing to do with one member. `save` ends an engine cleanly, `discard` at once, because its data goes too. What is
- * deleted of a database that stays should be a copy; data that is none is set aside.
+ * An action on one member. `save` ends an engine cleanly; `discard` kills it, because its data is deleted too. In a
+ * database that stays, a deleted directory should be a replica; a log in it is moved to quarantine.
  */
 export type Action =
   | (Target & { readonly kind: 'start'; readonly region: string; readonly role: MemberRole })
@@ -33,13 +33,15 @@ export type Action =
   | (PrimaryToFollow & { readonly kind: 'follow'; readonly region: string })
   | (Target & { readonly kind: 'apply-settings'; readonly region: string })
 
-/** What an engine is to be set to. */
+/** The desired settings of an engine. */
 interface Target {
   readonly spec: EngineSpec
   readonly settings: string
 }
 
-/** Which process a replica is to copy: the primary's region and port, its name (`linkOf`), its number of replicas. */
+/**
+ * The process that a replica follows: region and port of the primary, its name (`linkOf`), and its number of replicas.
+ */
 interface PrimaryToFollow {
   readonly primary: string
   readonly port: number
@@ -47,7 +49,7 @@ interface PrimaryToFollow {
   readonly replicas: number
 }
 
-/** What to do now, whether all is as it should be, and when to look again if no event comes before. */
+/** Actions to take now, whether the desired state is reached, and when to reconcile again without an event. */
 export interface Plan {
   readonly actions: readonly Action[]
   readonly matched: boolean
@@ -57,12 +59,12 @@ export interface Plan {
 /** The members of one database by region. */
 export type Members = ReadonlyMap<string, Member>
 
-/** Names one process of a primary at one port: what a replica is linked to. */
+/** Identifies one process of a primary at one port. */
 export function linkOf(primary: UpState): string {
   return `${primary.generation}:${primary.replicationPort}`
 }
 
-/** The members that should run. */
+/** Members that should run. */
 export function desiredMembers(desired: DesiredState): readonly MemberSpec[] {
   return desired.kind === 'spec' && desired.spec.state === 'running' ? desired.spec.members : []
 }
@@ -80,13 +82,13 @@ function keepsFiles(desired: DesiredState, region: string): boolean {
   }
 }
 
-/** The primary of a desired state, while it answers. */
+/** The primary, while it answers. */
 function primaryUp(desired: DesiredState, members: Members): UpState | undefined {
   const state = members.get(desiredMembers(desired)[0]?.region ?? '')?.state
   return state?.kind === 'up' ? state : undefined
 }
 
-/** Whether a member may get requests: a primary that answers, or a replica linked to the primary that runs now. */
+/** Whether a member may serve: a primary that answers, or a replica linked to its current process. */
 export function serves(desired: DesiredState, members: Members, region: string): boolean {
   const state = members.get(region)?.state
   const primary = primaryUp(desired, members)
@@ -165,49 +167,49 @@ function planDesired(desired: DesiredSpec, members: Members, member: MemberSpec)
   }
 }
 
-/** When a member that waits after a failure is due; undefined when it does not wait. */
+/** When a member that backs off is due; undefined when it does not. */
 function dueAt(member: Member): number | undefined {
   if (member.state.kind === 'backing-off') return member.state.untilMs
   if (member.state.kind === 'up' && member.state.task.kind === 'waiting') return member.state.task.untilMs
   return undefined
 }
 
-/** A desired member is as it should be when it serves, has the desired settings and nothing is left to do. */
+/** Whether a desired member serves with the desired settings and nothing is left to do. */
 function isAsDesired(desired: DesiredSpec, members: Members, spec: MemberSpec): boolean {
   const state = members.get(spec.region)?.state
   if (state?.kind !== 'up' || state.task.kind === 'working') return false
   return serves(desired, members, spec.region) && planUp(desired, members, spec, state) === undefined
 }
 
-/** An undesired member is as it should be when it has no process, and no files unless they are kept. */
-function isIdle(desired: DesiredState, member: Member): boolean {
+/** Whether an undesired member has no process, and no files unless they are kept. */
+function isStopped(desired: DesiredState, member: Member): boolean {
   return member.state.kind === 'stopped' && keepsFiles(desired, member.region)
 }
 
-/** The desired members that wait after a failure, each with the time when it is due. */
-function waitingMembers(desired: readonly MemberSpec[], members: Members, nowMs: number): Map<string, number> {
-  const waiting = new Map<string, number>()
+/** Desired members that back off, with the time when each is due. */
+function backingOffMembers(desired: readonly MemberSpec[], members: Members, nowMs: number): Map<string, number> {
+  const backingOff = new Map<string, number>()
   for (const { region } of desired) {
     const member = members.get(region)
     const due = member && dueAt(member)
-    // What seems to be further away than any pause was planned by a clock that has been set back since.
-    if (due !== undefined && due > nowMs && due - nowMs <= LONGEST_PAUSE_MS) waiting.set(region, due)
+    // A time beyond any backoff was set before the clock was turned back; treat it as due.
+    if (due !== undefined && due > nowMs && due - nowMs <= MAX_PAUSE_MS) backingOff.set(region, due)
   }
-  return waiting
+  return backingOff
 }
 
-/** Decides what to do for one database; see the top of this file. */
+/** Decides the actions for one database; see the top of this file. */
 export function reconcile(desired: DesiredState, members: Members, nowMs: number): Plan {
-  const wanted = desiredMembers(desired)
-  const regions = new Set(wanted.map((spec) => spec.region))
+  const running = desiredMembers(desired)
+  const regions = new Set(running.map((spec) => spec.region))
   const undesired = [...members.values()].filter((member) => !regions.has(member.region))
-  const waiting = waitingMembers(wanted, members, nowMs)
+  const backingOff = backingOffMembers(running, members, nowMs)
   const actions = undesired.map((member) => planUndesired(desired, member))
-  let matched = undesired.every((member) => isIdle(desired, member))
+  let matched = undesired.every((member) => isStopped(desired, member))
   if (desired.kind === 'spec') {
-    for (const spec of wanted) if (!waiting.has(spec.region)) actions.push(planDesired(desired, members, spec))
-    matched &&= wanted.every((spec) => isAsDesired(desired, members, spec))
+    for (const spec of running) if (!backingOff.has(spec.region)) actions.push(planDesired(desired, members, spec))
+    matched &&= running.every((spec) => isAsDesired(desired, members, spec))
   }
   const plan = { actions: actions.filter((action) => action !== undefined), matched }
-  return waiting.size > 0 ? { ...plan, lookAgainAtMs: Math.min(...waiting.values()) } : plan
+  return backingOff.size > 0 ? { ...plan, lookAgainAtMs: Math.min(...backingOff.values()) } : plan
 }

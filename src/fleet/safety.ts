@@ -1,20 +1,20 @@
 /**
- * Which versions of an engine are fit for use. Pure.
+ * Decides which engine versions are safe. Pure.
  *
- * The hole that decides is CVE-2025-49844: a script may run any code in the engine's process. Every user of a database
- * may run scripts, so an engine without the fix hands the machine to its users.
+ * The decisive vulnerability is CVE-2025-49844: a script can run any code in the engine process. Every user of a
+ * database may run scripts, so an engine without the fix gives its users the machine.
  */
 import type { EngineInfo } from './types.js'
 
-/** The oldest version with everything that the engine's configuration relies on. */
+/** Oldest version with everything the configuration relies on. */
 const OLDEST: readonly number[] = [7, 0, 0]
 
-/** The hole's name as it stands in the change logs of packages. */
-export const HOLE = 'CVE-2025-49844'
+/** The name of the vulnerability in change logs of packages. */
+export const CVE = 'CVE-2025-49844'
 
 /**
- * The first version with the fix, for each line of versions that got one; every line after the last of them has it.
- * Lines that are not named never got it from their makers.
+ * First fixed version of each release line that got a fix; later lines all have it. Lines not listed never got it
+ * upstream.
  */
 const FIXED: Readonly<Record<EngineInfo['kind'], readonly (readonly number[])[]>> = {
   redis: [
@@ -30,7 +30,7 @@ const FIXED: Readonly<Record<EngineInfo['kind'], readonly (readonly number[])[]>
   ],
 }
 
-/** First package versions in which a distribution has put the fix into an older engine. */
+/** First package versions with the fix backported to an older engine. */
 const FIXED_PACKAGES: readonly { readonly like: RegExp; readonly since: string }[] = [
   { like: /^5:7\.0\.15-1~deb12u\d+$/, since: '5:7.0.15-1~deb12u6' },
   { like: /^5:8\.0\.2-3\+deb13u\d+$/, since: '5:8.0.2-3+deb13u1' },
@@ -45,44 +45,44 @@ function compare(left: readonly number[], right: readonly number[]): number {
   return 0
 }
 
-function parts(version: string): readonly number[] {
+function versionNumbers(version: string): readonly number[] {
   return version.split('.').map(Number)
 }
 
-/** Whether a version has the fix from its makers. */
+/** Whether a version has the upstream fix. */
 export function isFixedUpstream(kind: EngineInfo['kind'], version: string): boolean {
-  const found = parts(version)
+  const found = versionNumbers(version)
   const fixed = FIXED[kind]
   const ofLine = fixed.find(([major, minor]) => major === found[0] && minor === found[1])
   return ofLine ? compare(found, ofLine) >= 0 : compare(found, fixed.at(-1) ?? OLDEST) > 0
 }
 
-/** The trailing number of a package version of a known line, such as 6 in `...deb12u6`. */
+/** Trailing number of a package version, such as 6 in `...deb12u6`. */
 function revision(version: string): number {
   return Number(/(\d+)$/.exec(version)?.[1] ?? 0)
 }
 
-/** Whether a package version is known to carry the fix although the engine's own version does not. */
+/** Whether a package version is known to have the fix although the engine version does not. */
 export function isFixedPackage(packageVersion: string): boolean {
   const line = FIXED_PACKAGES.find(({ like }) => like.test(packageVersion))
   return line !== undefined && revision(packageVersion) >= revision(line.since)
 }
 
-/** What the judgement rests on. */
+/** What is known of an engine. */
 export interface VersionEvidence {
   readonly kind: EngineInfo['kind']
   readonly version: string
   readonly packageVersion?: string | undefined
-  /** The package's own change log names the hole as fixed. */
+  /** The change log of the package lists the fix. */
   readonly changeLogNamesFix: boolean
 }
 
-/** Whether a version is so old that an engine does not even understand what it would be asked. */
+/** Whether a version is too old to understand our queries. */
 export function isTooOld(version: string): boolean {
-  return compare(parts(version), OLDEST) < 0
+  return compare(versionNumbers(version), OLDEST) < 0
 }
 
-/** Reasons not to use an engine, each one sentence with what was found. */
+/** Reasons not to use an engine, one sentence each. */
 export function problemsOf(evidence: VersionEvidence): readonly string[] {
   const { kind, version, packageVersion, changeLogNamesFix } = evidence
   if (isTooOld(version)) return [`${kind} ${version} is older than ${OLDEST.join('.')}, the oldest that works.`]
@@ -91,7 +91,7 @@ export function problemsOf(evidence: VersionEvidence): readonly string[] {
   if (isFixed) return []
   const found = packageVersion ? `${kind} ${version} (package ${packageVersion})` : `${kind} ${version}`
   return [
-    `${found} lets any script run code on this machine (${HOLE}); the first fixed versions are ${fixedVersions(kind)}.`,
+    `${found} lets any script run code on this machine (${CVE}); the first fixed versions are ${fixedVersions(kind)}.`,
   ]
 }
 

@@ -1,14 +1,14 @@
 import { sha256Hex } from '../base/index.js'
 import type { EngineSpec, EngineUser } from './types.js'
 
-/** Users that only the fleet logs in as. Their passwords are made anew with every process. */
+/** The user of the fleet. Its password changes with every process. */
 export const CONTROL_USER = 'homeport-control'
-/** The user that replicas log in to their primary as. */
+/** The user that replicas log in to their primary with. */
 export const REPLICATION_USER = 'homeport-replication'
 
-/** The user that the data plane asks engines about themselves with. */
+/** The user that the gateway queries engines about themselves with. */
 export const OBSERVER_USER = 'homeport-observer'
-/** It asks an engine about itself; what of the answers clients may see, the data plane decides. */
+/** Rules of the observer. The gateway decides which parts of the answers clients see. */
 export const OBSERVER_RULES =
   '-@all +acl|dryrun +config|resetstat +info +lastsave +latency +memory|doctor +role +slowlog'
 
@@ -18,11 +18,11 @@ const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
 const KEYSPACE_EVENTS = /^[AKEg$lshzxetdmn]*$/
 const SETTING_NAME = /^[a-z-]{1,64}$/
 const SETTING_VALUE = /^[A-Za-z0-9. -]{0,128}$/
-/** One line of printable ASCII without anything that sets a password or quotes. */
+/** One line of printable ASCII that neither sets a password nor quotes. */
 const RULES = /^[\x20-\x7e]*$/
 const PASSWORD_RULE = /(?:^|[\s(])(?:[<>#!]|nopass|resetpass|reset\b)/
 
-/** Whether a text can be a database's id, and so the name of its directory. */
+/** Whether a string is a valid database id, and so a safe directory name. */
 export function isDatabaseId(text: string): boolean {
   return DATABASE_ID.test(text)
 }
@@ -37,7 +37,7 @@ function problemOfUser(user: EngineUser): string | undefined {
 function problemOfMembers(spec: EngineSpec): string | undefined {
   const regions = spec.members.map((member) => member.region)
   if (!regions.every((region) => REGION.test(region))) return 'a region has a name that is not allowed'
-  if (new Set(regions).size !== regions.length) return 'a region stands twice'
+  if (new Set(regions).size !== regions.length) return 'a region is given twice'
   const rolesAreRight = spec.members.every((member, index) => (member.role === 'primary') === (index === 0))
   return regions.length > 0 && rolesAreRight ? undefined : 'the members must be one primary followed by replicas'
 }
@@ -54,8 +54,8 @@ function problemOf(spec: EngineSpec): string | undefined {
 }
 
 /**
- * Checks a desired state before anything is done for it, so that nothing from it can break out of a path or of an engine file.
- * A desired state comes from Homeport's own rooms; a wrong one is a defect there, hence the plain `Error`.
+ * Validates a desired state, so that nothing in it can escape from a path or inject into an engine file. Only our own
+ * modules call this, so an invalid one is a defect: it throws a plain `Error`.
  */
 export function checkSpec(spec: EngineSpec): void {
   const problem = problemOf(spec)
@@ -63,8 +63,8 @@ export function checkSpec(spec: EngineSpec): void {
 }
 
 /**
- * A fingerprint of what can change while an engine runs. An engine whose fingerprint differs from its desired state's is told
- * the new settings over its control connection.
+ * Fingerprint of the settings that can change at run time. An engine with another fingerprint than desired gets the new
+ * settings over its control connection.
  */
 export function settingsOf(spec: EngineSpec): string {
   const users = spec.users.map((user) => [user.name, sha256Hex(user.password), user.rules])

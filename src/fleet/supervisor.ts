@@ -1,6 +1,6 @@
 /**
- * The supervisor of one database: holds the desired state, asks `reconcile` what to do after every event, lets the crew do it, and
- * lets those go who wait for the result.
+ * Supervises one database: holds the desired state, runs `reconcile` after every event, has the executor carry out its
+ * actions, and settles the callers that wait.
  */
 import { rm } from 'node:fs/promises'
 import type { Timer } from '../base/index.js'
@@ -16,10 +16,10 @@ import type { SampledMember } from './statistics.js'
 import type { EngineEndpoint, EngineSpec, MemberSpec, MemberStatus, Patience } from './types.js'
 import { Waiters, type WaitLimit } from './waiters.js'
 
-/** After this many failures in a row the waiting callers are told. */
+/** Waiting callers are rejected after this many consecutive failures. */
 const REPORTED_AFTER_FAILURES = 3
 
-/** An engine without a log is broken off once that was asked for during this time, without a pause of more than the other. */
+/** An engine without a log is killed only after requests for this long, with no gap longer than the second value. */
 const KILL_WITHOUT_LOG_AFTER_MS = 30_000
 const KILL_REQUEST_GAP_MS = 10_000
 
@@ -32,10 +32,10 @@ export class DatabaseSupervisor {
   #desired: DesiredState = { kind: 'halt' }
   #plan: Plan = { actions: [], matched: true }
   #timer: Timer | undefined
-  /** Since when the engine is asked to be broken off, and when that was asked last. */
+  /** First and latest of the current series of kill requests. */
   #killRequests: { readonly sinceMs: number; readonly lastMs: number } | undefined
 
-  /** @param regions the regions that have a directory already, from an earlier life. */
+  /** @param regions regions that have a directory already, from an earlier life. */
   constructor(context: FleetContext, databaseId: string, regions: readonly string[]) {
     this.#context = context
     this.#databaseId = databaseId
@@ -46,7 +46,7 @@ export class DatabaseSupervisor {
   /** See `Fleet.ensure`. */
   async declare(spec: EngineSpec, patience: Patience = 'deadline'): Promise<void> {
     if (this.#desired.kind === 'remove') throw new HomeportError('engine_failed', { reason: 'it is being deleted' })
-    if (this.#desired.kind === 'spec') refuseMove(this.#desired.spec, spec)
+    if (this.#desired.kind === 'spec') refuseImmutableChange(this.#desired.spec, spec)
     this.#setDesired({ kind: 'spec', spec, settings: settingsOf(spec) })
     await this.#waiters.wait(() => this.#checkEnsured(spec), this.#limitFor(patience))
   }
@@ -58,7 +58,9 @@ export class DatabaseSupervisor {
     await rm(databaseDir(this.#context.layout, this.#databaseId), { recursive: true, force: true })
   }
 
-  /** Ends all processes cleanly and keeps all files. Resolves when none runs, or what a newer desired state says is true. */
+  /**
+   * Ends all processes cleanly and keeps all files. Resolves when none runs, or when a newer desired state is reached.
+   */
   async halt(): Promise<void> {
     if (this.#desired.kind !== 'remove') this.#setDesired({ kind: 'halt' })
     await this.#untilMatched()
@@ -69,9 +71,9 @@ export class DatabaseSupervisor {
     return this.#waiters.wait(() => this.#checkEndpoints(), { ...this.#limitFor(patience), signal })
   }
 
-  /** The primary that serves, for a snapshot of its data; waits while it is on its way up. */
+  /** The serving primary, as a source of snapshots; waits while it starts. */
   async source(): Promise<SnapshotSource> {
-    const [primary] = await this.#waiters.wait(() => this.#checkEndpoints(), this.#limit())
+    const [primary] = await this.#waiters.wait(() => this.#checkEndpoints(), this.#deadline())
     if (!primary || this.#desired.kind !== 'spec') throw new HomeportError('starting', {})
     const { region } = primary
     const { persistence } = this.#desired.spec
@@ -92,7 +94,7 @@ export class DatabaseSupervisor {
     return true
   }
 
-  /** Without a log the end of an engine costs everything since the last snapshot, so that has to be asked for longer. */
+  /** Without a log, a kill loses everything since the last snapshot, so it needs repeated requests. */
   #isKillDue(): boolean {
     const nowMs = this.#context.clock.now()
     const isStillAsked = this.#killRequests !== undefined && nowMs - this.#killRequests.lastMs <= KILL_REQUEST_GAP_MS
@@ -101,12 +103,12 @@ export class DatabaseSupervisor {
     return nowMs - sinceMs >= KILL_WITHOUT_LOG_AFTER_MS
   }
 
-  /** How the database is kept on disk, while anything is desired of it. */
+  /** Persistence of the database, while it has a desired state. */
   get persistence(): EngineSpec['persistence'] | undefined {
     return this.#desired.kind === 'spec' ? this.#desired.spec.persistence : undefined
   }
 
-  /** The members that serve now, primary first; none while the primary does not. */
+  /** The serving members, primary first; empty while the primary does not serve. */
   serving(): readonly SampledMember[] {
     const serving = desiredMembers(this.#desired).filter(({ region }) =>
       serves(this.#desired, this.#executor.members, region),
@@ -138,7 +140,7 @@ export class DatabaseSupervisor {
     this.#step()
   }
 
-  /** Brings what is closer to what should be, as far as it goes without waiting. */
+  /** Reconciles as far as possible without waiting. */
   #step(): void {
     const { clock } = this.#context
     this.#timer?.cancel()
@@ -148,14 +150,14 @@ export class DatabaseSupervisor {
     } while (this.#plan.actions.length > 0)
     const dueAtMs = this.#plan.lookAgainAtMs
     if (dueAtMs !== undefined) this.#timer = clock.after(dueAtMs - clock.now(), () => this.#step())
-    this.#waiters.look()
+    this.#waiters.check()
   }
 
   #untilMatched(): Promise<true> {
     return this.#waiters.wait(() => this.#plan.matched || undefined, {})
   }
 
-  /** True when the desired state is fulfilled, undefined while it may still be. */
+  /** True when the desired state is reached, undefined while it may still be. */
   #checkEnsured(spec: EngineSpec): true | undefined {
     if (this.#desired.kind === 'halt') throw new HomeportError('starting', {})
     if (this.#desired.kind === 'remove' || this.#desired.spec.state !== spec.state) {
@@ -176,14 +178,14 @@ export class DatabaseSupervisor {
     return undefined
   }
 
-  /** Tells those who wait why it is in vain, unless the engine is soon back. */
+  /** Throws if waiting for this member is pointless, unless it is likely to answer soon. */
   #throwIfFailed(region: string): void {
     const member = this.#executor.members.get(region)
     if (!member?.failure) return
     const { kind, reason } = member.failure
     const databaseId = this.#databaseId
     if (kind === 'disk-full') throw new HomeportError('store_full', {})
-    // What is on the disk is the same at the next try.
+    // Another start would find the same files.
     if (kind === 'data-missing') throw new HomeportError('data_missing', { databaseId, reason })
     if (kind === 'data-unreadable') throw new HomeportError('data_unreadable', { databaseId, reason })
     if (member.failures < REPORTED_AFTER_FAILURES || willAnswerSoon(member, this.#context.clock.now())) return
@@ -196,22 +198,22 @@ export class DatabaseSupervisor {
     return { region, role, socketPath: this.#executor.paths(region).socket, generation }
   }
 
-  /** An engine that gets on with its data may take its time; one that stays silent counts as failed by itself. */
+  /** No deadline while the engine loads; a silent engine fails by itself. */
   #limitFor(patience: Patience): WaitLimit {
-    return patience === 'deadline' ? this.#limit() : {}
+    return patience === 'deadline' ? this.#deadline() : {}
   }
 
-  #limit(): WaitLimit {
-    const onPass = (): Error => {
+  #deadline(): WaitLimit {
+    const onTimeout = (): Error => {
       const reasons = [...this.#executor.members.values()].map((member) => member.failure?.reason)
       const reason = reasons.find((text) => text !== undefined) ?? 'it is not ready yet'
       return new HomeportError('engine_failed', { reason })
     }
-    return { deadline: { afterMs: this.#context.readyDeadlineMs, onPass } }
+    return { deadline: { afterMs: this.#context.readyDeadlineMs, onTimeout } }
   }
 }
 
-function refuseMove(before: EngineSpec, after: EngineSpec): void {
+function refuseImmutableChange(before: EngineSpec, after: EngineSpec): void {
   if (before.members[0]?.region !== after.members[0]?.region) throw new Error('a primary cannot move to another region')
   if (before.persistence !== after.persistence) throw new Error('the persistence of a database cannot change')
 }

@@ -7,9 +7,9 @@ describe('waiting for a condition', () => {
     const waiters = new Waiters(new ManualClock())
     let value: string | undefined
     const waiting = waiters.wait(() => value, {})
-    waiters.look()
+    waiters.check()
     value = 'now'
-    waiters.look()
+    waiters.check()
     expect(await waiting).toBe('now')
     expect(await waiters.wait(() => value, {})).toBe('now')
   })
@@ -24,7 +24,7 @@ describe('waiting for a condition', () => {
   test('ends at the deadline, or when it is aborted, and leaves no timer', async () => {
     const clock = new ManualClock()
     const waiters = new Waiters(clock)
-    const deadline = { afterMs: 10, onPass: () => new Error('too late') }
+    const deadline = { afterMs: 10, onTimeout: () => new Error('too late') }
     const late = waiters.wait(() => undefined, { deadline })
     const abort = new AbortController()
     const left = waiters.wait(() => undefined, { deadline, signal: abort.signal })

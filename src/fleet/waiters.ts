@@ -2,42 +2,42 @@ import type { Clock } from '../base/index.js'
 
 /** When to stop waiting. */
 export interface WaitLimit {
-  /** `onPass` words the rejection. */
-  readonly deadline?: { readonly afterMs: number; readonly onPass: () => Error }
+  /** `onTimeout` words the rejection. */
+  readonly deadline?: { readonly afterMs: number; readonly onTimeout: () => Error }
   readonly signal?: AbortSignal | undefined
 }
 
-/** Promises that wait for a condition, which is looked at when their owner says that something has changed. */
+/** Promises that wait for conditions. Their owner calls `check` after each change. */
 export class Waiters {
   readonly #clock: Clock
-  /** The looks of those who wait: each settles its own promise if it can. */
+  /** Checks of the waiting promises; each settles its promise if it can. */
   readonly #waiting = new Set<() => boolean>()
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** Looks at every condition. Call after each change. */
-  look(): void {
-    for (const look of [...this.#waiting]) look()
+  /** Checks every condition. Call it after each change. */
+  check(): void {
+    for (const attempt of [...this.#waiting]) attempt()
   }
 
   /**
-   * Resolves with the first answer of `check` that is not undefined; rejects with what it throws, when the deadline
-   * passes, or with the signal's reason. Looks at once, so that what is already true costs no turn.
+   * Resolves with the first result of `check` that is not undefined. Rejects with what it throws, at the deadline, or
+   * with the reason of the signal. Checks at once, so a condition that holds costs no turn of the event loop.
    */
   wait<Value>(check: () => Value | undefined, limit: WaitLimit): Promise<Value> {
     return new Promise((resolve, reject) => {
       const { deadline, signal } = limit
       const leave = (settle: () => void): true => {
-        this.#waiting.delete(look)
+        this.#waiting.delete(attempt)
         timer?.cancel()
         signal?.removeEventListener('abort', abort)
         settle()
         return true
       }
-      /** Answers whether it has settled. */
-      const look = (): boolean => {
+      /** @returns whether it has settled. */
+      const attempt = (): boolean => {
         try {
           const value = check()
           return value === undefined ? false : leave(() => resolve(value))
@@ -46,11 +46,11 @@ export class Waiters {
         }
       }
       const abort = (): void => void leave(() => reject(signal?.reason))
-      const timer = deadline && this.#clock.after(deadline.afterMs, () => leave(() => reject(deadline.onPass())))
+      const timer = deadline && this.#clock.after(deadline.afterMs, () => leave(() => reject(deadline.onTimeout())))
       if (signal?.aborted) return abort()
-      if (look()) return
+      if (attempt()) return
       signal?.addEventListener('abort', abort)
-      this.#waiting.add(look)
+      this.#waiting.add(attempt)
     })
   }
 }

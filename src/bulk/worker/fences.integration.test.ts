@@ -101,7 +101,7 @@ describe('a fence', () => {
     const raise = (number: number) =>
       fences.raise({ actionId: `bulk_${number}`, accountId: 'acc', target: named(1, number), until: 10 }, 1)
     for (let number = 0; number < 100; number++) raise(number)
-    expect(() => raise(100)).toThrow(/has 100 fences already/)
+    expect(() => raise(100)).toThrow(/has 100 fences, the maximum/)
     fences.lift('acc', 'bulk_7')
     raise(100)
     expect(fences.refuses('acc', { ...run, run_id: 'wfr_100' }, 1)).toBe(true)

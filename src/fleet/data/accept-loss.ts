@@ -1,4 +1,4 @@
-/** Gives up what is missing or cannot be read of a database, because its owner has said so. */
+/** Accepts the loss of missing or unreadable data, because the owner said so. */
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncPath } from '../../base/index.js'
@@ -12,9 +12,8 @@ import { type QuarantineSource, quarantineData } from './quarantine-data.js'
 const CHANGES = 'appendonly.aof.1.incr.aof'
 
 /**
- * Makes the data of a member what can still be read of it: all commands of the log before the place that is damaged, or
- * nothing. Everything that is there is set aside before. Its engine must not run. May be repeated after a crash.
- * @param how `readable` keeps what comes before the damage; `empty` begins with nothing.
+ * Reduces the data of a member to what is readable: all commands of the log before the damage, or nothing. Everything
+ * goes to quarantine first. The engine must not run. Idempotent after a crash.
  */
 export async function acceptLoss(
   what: Omit<QuarantineSource, 'reason'>,
@@ -22,7 +21,7 @@ export async function acceptLoss(
 ): Promise<void> {
   const { memberDir } = what
   const reason = 'The owner of this database has accepted that its data is lost.'
-  // The log is cut and written to again, so what is kept must not share its file.
+  // Copies, because the log is truncated and appended to.
   await quarantineData({ ...what, reason }, 'copy')
   if (persistence === 'append-only' && (await keepReadable(what))) return
   await mkdir(memberDir, { recursive: true, mode: 0o700 })
@@ -31,7 +30,7 @@ export async function acceptLoss(
   await syncPath(memberDir)
 }
 
-/** Cuts the log where it is damaged. False when that helps nothing: no log, or one whose other files are damaged. */
+/** Truncates the log at the damage. False when that does not help: no log, or other files are damaged. */
 async function keepReadable(what: Omit<QuarantineSource, 'reason'>): Promise<boolean> {
   const files = await readLogFiles(what.memberDir)
   if (files?.last === undefined) return false

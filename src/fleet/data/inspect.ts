@@ -1,4 +1,4 @@
-/** Judges the data of a database before an engine reads it, and after one has refused it. */
+/** Checks the data of a database before an engine reads it, and diagnoses why an engine refused it. */
 import { open, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, syncPath } from '../../base/index.js'
@@ -16,7 +16,7 @@ import {
 import { scanLog } from './log-scan.js'
 import { type QuarantineSource, quarantineTail } from './quarantine-data.js'
 
-/** Data that no engine is started on, as `Run` throws it. */
+/** Thrown for data on which no engine is started. */
 export class UnservableData extends Error {
   readonly report: UnservableReport
 
@@ -29,7 +29,7 @@ export class UnservableData extends Error {
 const BASE = /\.base\.(?:rdb|aof)$/
 const WHOLE: DataReport = { kind: 'whole' }
 
-async function isThere(path: string): Promise<boolean> {
+async function exists(path: string): Promise<boolean> {
   try {
     await stat(path)
     return true
@@ -40,13 +40,13 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 /**
- * What the disk has of a database that has had data.
- * @throws UnservableData when an engine would find nothing, and begin an empty database.
+ * Checks the files of a database that must have data.
+ * @throws UnservableData when an engine would find nothing and start empty.
  */
 export async function inspectData(memberDir: string, spec: EngineSpec): Promise<DataReport> {
   const note = await readLogNote(memberDir)
   const noted = note ? { lastWholeAtMs: note.atMs } : {}
-  if (!(await isThere(memberDir)))
+  if (!(await exists(memberDir)))
     throw new UnservableData({ kind: 'missing', what: 'its data directory is missing', ...noted })
   if (spec.persistence === 'snapshot') return WHOLE
   const files = await readLogFiles(memberDir)
@@ -66,21 +66,21 @@ async function inspectSizes(files: LogFiles, note: LogNote | undefined): Promise
       const what = `its log is empty where it had ${least} bytes`
       throw new UnservableData({ kind: 'missing', what, ...noted })
     }
-    // An engine writes a base once, under a name of its own; one that is damaged does not load, and the engine says so.
+    // An engine writes a base file once under a unique name. The engine itself reports one that is damaged.
     if (BASE.test(name) && least > 0 && found !== least) {
       const what = `the file ${name} of its log is another one: it had ${least} bytes, and has ${found}`
       throw new UnservableData({ kind: 'unreadable', what, ...noted })
     }
     if (name !== files.last || found >= least) continue
-    return { kind: 'cut', what: lackOf(least, found), ...noted }
+    return { kind: 'cut', what: missingText(least, found), ...noted }
   }
   return WHOLE
 }
 
-const lackOf = (least: number, found: number): string =>
+const missingText = (least: number, found: number): string =>
   `the last ${least - found} of ${least} bytes of its log are missing`
 
-/** What an engine says of data that is damaged, not of data that another engine has written. */
+/** Messages of an engine about damaged data, not about data of another engine. */
 const DAMAGED = [
   /(?:Bad file format|Unexpected end of file|Unknown command '.*'|Unrecoverable error) reading the append only file/,
   /Error reading the RDB (?:base file|preamble)/,
@@ -89,41 +89,41 @@ const DAMAGED = [
 ]
 const CUT = /Unexpected end of file reading the append only file/
 
-/** What became of data that an engine has refused; undefined when the engine has not ended because of its data. */
+/** Result of a diagnosis; undefined when the engine did not end because of its data. */
 export type Refusal =
-  /** The end of the log is no whole command and was set aside: the engine can be started again. */
+  /** The end of the log was no whole command and was cut off into quarantine: the engine can start again. */
   | { readonly kind: 'repaired'; readonly report: DataReport; readonly cutBytes: number; readonly keptIn: string }
   | { readonly kind: 'unreadable'; readonly report: UnservableReport }
 
 /**
- * Finds out why an engine has ended at its start. A log that ends in the middle of a command is what a crash leaves: the
- * engine had answered nothing of that command yet. It is cut there, and its end kept. When that would give up what was
- * seen in the log as long ago as noted, somebody decides instead.
+ * Diagnoses why an engine ended at its start. A log that ends in the middle of a command is what a crash leaves: the
+ * engine had not acknowledged that command. It is cut there, and the rest is kept in quarantine. If the cut would lose
+ * data that was recorded as durable, a person must decide.
  */
 export async function diagnoseRefusal(
-  said: string,
+  output: string,
   what: Omit<QuarantineSource, 'reason'>,
 ): Promise<Refusal | undefined> {
-  // Data that another engine has written, and a full disk, have names of their own.
-  const isNamed = failureOf(said, '').reason !== ''
-  if (isNamed || !DAMAGED.some((pattern) => pattern.test(said))) return undefined
+  // Data of another engine, and a full disk, are reported separately.
+  const isKnown = failureOf(output, '').reason !== ''
+  if (isKnown || !DAMAGED.some((pattern) => pattern.test(output))) return undefined
   const files = await readLogFiles(what.memberDir)
   if (files?.last === undefined) return unreadable('the engine cannot read its data')
   const path = join(files.dir, files.last)
   const scan = await scanLog(path).catch(() => undefined)
   if (!scan || scan.kind === 'whole') return unreadable('the engine cannot read its data')
-  const place = `its log cannot be read from byte ${scan.bytes} of ${scan.size} on`
+  const location = `its log cannot be read from byte ${scan.bytes} of ${scan.size} on`
   const note = await readLogNote(what.memberDir)
   const least = await leastSize(note, files.last)
-  const isCutOnly = scan.kind === 'cut' && CUT.test(said) && (scan.bytes >= least || scan.size < least)
-  if (!isCutOnly) return unreadable(place, note)
+  const isCutOnly = scan.kind === 'cut' && CUT.test(output) && (scan.bytes >= least || scan.size < least)
+  if (!isCutOnly) return unreadable(location, note)
   const keptIn = await cutLog(what, path, scan.bytes)
-  // What it says of the log is over; it is written anew when the engine answers.
+  // The note is outdated; it is rewritten when the engine answers.
   await rm(join(what.memberDir, NOTE_FILE), { force: true })
   const cutBytes = scan.size - scan.bytes
   if (scan.bytes >= least) return { kind: 'repaired', report: WHOLE, cutBytes, keptIn }
   const noted = note ? { lastWholeAtMs: note.atMs } : {}
-  const report: DataReport = { kind: 'cut', what: lackOf(least, scan.bytes), ...noted, keptIn }
+  const report: DataReport = { kind: 'cut', what: missingText(least, scan.bytes), ...noted, keptIn }
   return { kind: 'repaired', report, cutBytes, keptIn }
 }
 
@@ -131,7 +131,7 @@ function unreadable(what: string, note?: LogNote): Refusal {
   return { kind: 'unreadable', report: { kind: 'unreadable', what, ...(note && { lastWholeAtMs: note.atMs }) } }
 }
 
-/** Cuts a log behind its last whole command; what is cut off is kept. @returns the entry of the quarantine. */
+/** Truncates a log after its last whole command, and keeps the rest. @returns the quarantine entry. */
 export async function cutLog(what: Omit<QuarantineSource, 'reason'>, path: string, bytes: number): Promise<string> {
   const reason = 'The end of the log of this database cannot be read as commands, and was cut off.'
   const kept = await quarantineTail({ ...what, reason }, path, bytes)

@@ -1,24 +1,31 @@
-/** The files of an append-only log, as its manifest names them. */
+/**
+ * The files of an append-only log, as its manifest lists them, and a note of their sizes beside it. Only the note can
+ * tell a truncated log from a whole one, since an engine reads both without complaint.
+ *
+ * An engine writes a command to its log before it answers, and syncs the log every second. So a file can be shorter
+ * than recorded only if the machine itself went down, and then not shorter than it was some seconds earlier. The note
+ * has both sizes and the boot id of the machine.
+ */
 import { rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readFileIfThere, replaceFile } from '../../base/index.js'
 import { LOG_DIRECTORY } from '../engine-files.js'
 
-/** The manifest: which files make up the log, in order. */
+/** The manifest, which lists the files of the log in order. */
 export const MANIFEST_FILE = 'appendonly.aof.manifest'
 
-/** The files of a log, in the order in which an engine reads them. */
+/** The files of a log in the order an engine reads them. */
 export interface LogFiles {
   /** The directory that holds them. */
   readonly dir: string
   readonly names: readonly string[]
-  /** The file that commands are appended to. */
+  /** The file that the engine appends to. */
   readonly last: string | undefined
 }
 
 const LINE = /^file (\S+) seq \d+ type ([bi])/gm
 
-/** Reads which files a member's log consists of; undefined when there is no log. */
+/** Reads the manifest of a log; undefined without a log. */
 export async function readLogFiles(memberDir: string): Promise<LogFiles | undefined> {
   const dir = join(memberDir, LOG_DIRECTORY)
   const manifest = await readFileIfThere(join(dir, MANIFEST_FILE))
@@ -27,7 +34,7 @@ export async function readLogFiles(memberDir: string): Promise<LogFiles | undefi
   return { dir, names: lines.map(({ name }) => name), last: lines.findLast(({ type }) => type === 'i')?.name }
 }
 
-/** The sizes of the files of a log, bytes; a file that is not there has none. */
+/** Sizes of the files of a log, bytes; missing files are left out. */
 export async function sizesOfLog({ dir, names }: LogFiles): Promise<Record<string, number>> {
   const sizes: Record<string, number> = {}
   for (const name of names) {
@@ -37,20 +44,20 @@ export async function sizesOfLog({ dir, names }: LogFiles): Promise<Record<strin
   return sizes
 }
 
-/** The note, in a member's directory. */
+/** File name of the note in the directory of a member. */
 export const NOTE_FILE = 'log-sizes.json'
 
 /** Sizes of files by name, bytes. */
 type Sizes = Readonly<Record<string, number>>
 
-/** What is noted of a log. */
+/** Recorded sizes of a log. */
 export interface LogNote {
-  /** When `seen` was true, Unix milliseconds. */
+  /** When `seen` was measured, Unix milliseconds. */
   readonly atMs: number
   /** Identifies the boot of the machine; empty where the system does not say. */
   readonly boot: string
   readonly seen: Sizes
-  /** What was seen long enough before to be on the disk by then. */
+  /** Sizes measured long enough before to have been synced since. */
   readonly durable: Sizes
 }
 
@@ -68,27 +75,27 @@ function thisBoot(): Promise<string> {
 const isSizes = (value: unknown): value is Sizes =>
   typeof value === 'object' && value !== null && Object.values(value).every((size) => Number.isSafeInteger(size))
 
-/** Reads the note beside a log; undefined when there is none that can be read. */
+/** Reads the note of a log; undefined if it is missing or invalid. */
 export async function readLogNote(memberDir: string): Promise<LogNote | undefined> {
   try {
     const { atMs, boot, seen, durable } = JSON.parse((await readFileIfThere(join(memberDir, NOTE_FILE))) ?? '{}')
     const isNote = Number.isSafeInteger(atMs) && typeof boot === 'string' && isSizes(seen) && isSizes(durable)
     return isNote ? { atMs, boot, seen, durable } : undefined
   } catch {
-    // A note of which a power cut has left half says nothing; it is written anew at the next start of the engine.
+    // A power cut may leave half a note. It is rewritten when the engine starts.
     return undefined
   }
 }
 
-/** The size that a file of a log has to have at least, bytes; 0 when nothing is noted of it. */
+/** Minimum size a file of a log must have, bytes; 0 if none is recorded. */
 export async function leastSize(note: LogNote | undefined, name: string): Promise<number> {
   if (!note) return 0
   const isSameBoot = note.boot !== '' && note.boot === (await thisBoot())
   return (isSameBoot ? note.seen : note.durable)[name] ?? 0
 }
 
-/** Notes the sizes of a log that an engine has closed: every byte of them is on the disk. */
-export async function noteClosedLog(memberDir: string, atMs: number): Promise<void> {
+/** Records the sizes of a log that an engine has closed and synced. */
+export async function recordClosedLog(memberDir: string, atMs: number): Promise<void> {
   const files = await readLogFiles(memberDir)
   if (!files) return
   const seen = await sizesOfLog(files)
@@ -96,8 +103,8 @@ export async function noteClosedLog(memberDir: string, atMs: number): Promise<vo
   await replaceFile(join(memberDir, NOTE_FILE), JSON.stringify(note))
 }
 
-/** Notes the sizes of a log while an engine appends to it. */
-export class LogNoter {
+/** Records the sizes of a log while an engine appends to it. */
+export class LogSizeRecorder {
   readonly #memberDir: string
   #last: Sizes = {}
 
@@ -105,8 +112,8 @@ export class LogNoter {
     this.#memberDir = memberDir
   }
 
-  /** Looks at the log; to be called every few seconds. Costs nothing on the disk while nothing is appended. */
-  async look(atMs: number): Promise<void> {
+  /** Measures the log; call it every few seconds. Writes nothing while the log does not grow. */
+  async record(atMs: number): Promise<void> {
     const files = await readLogFiles(this.#memberDir)
     if (!files) return
     const seen = await sizesOfLog(files)
@@ -116,7 +123,7 @@ export class LogNoter {
     await this.#write({ atMs, boot: await thisBoot(), seen, durable: durableOf(files, before) })
   }
 
-  /** Without waiting for the disk: a note that is lost or old only asks for less. */
+  /** Not synced: a lost or old note only weakens the check. */
   async #write(note: LogNote): Promise<void> {
     const path = join(this.#memberDir, NOTE_FILE)
     await writeFile(`${path}.next`, JSON.stringify(note), { mode: 0o600 })

@@ -1,14 +1,14 @@
 /**
- * Reads a file of commands as an engine does, without carrying any out, to find up to where it can be read. Only for a
- * log that an engine has refused.
+ * Parses a file of commands like an engine, without executing any, to find how far it can be read. Only used for a log
+ * that an engine refused.
  */
 import { open } from 'node:fs/promises'
 
 /**
- * How far a file of commands can be read. `bytes` is where the last whole command (or transaction) ends.
+ * How far a file of commands can be read. `bytes` is the end of the last whole command or transaction.
  * - `whole`: to its end.
- * - `cut`: what comes next is the beginning of a command of which the rest is not there.
- * - `damaged`: what comes next is no command.
+ * - `cut`: then follows the beginning of a command whose rest is missing.
+ * - `damaged`: then follows no command.
  */
 export interface LogScan {
   readonly kind: 'whole' | 'cut' | 'damaged'
@@ -17,10 +17,10 @@ export interface LogScan {
 }
 
 const CHUNK_BYTES = 256 * 1024
-const LONGEST_LINE_BYTES = 1_024
+const MAX_LINE_BYTES = 1_024
 const LF = 10
 const [ARRAY, BULK, NOTE] = ['*', '$', '#'] as const
-const LONGEST_WORD_BYTES = 'MULTI'.length
+const MAX_WORD_BYTES = 'MULTI'.length
 
 /** What the scanner expects next. */
 type Expecting =
@@ -28,7 +28,7 @@ type Expecting =
   | { readonly kind: 'argument' }
   | { readonly kind: 'payload'; bytesLeft: number }
 
-/** Takes a file piece by piece. */
+/** Incremental parser of a file of commands. */
 class Scanner {
   #expecting: Expecting = { kind: 'command' }
   #line = ''
@@ -40,7 +40,7 @@ class Scanner {
   #inTransaction = false
   #isDamaged = false
 
-  /** False when the rest need not be read. */
+  /** @returns false when the rest need not be read. */
   feed(chunk: Buffer): boolean {
     for (let from = 0; from < chunk.length && !this.#isDamaged; ) {
       from = this.#expecting.kind === 'payload' ? this.#skip(this.#expecting, chunk, from) : this.#readLine(chunk, from)
@@ -56,8 +56,8 @@ class Scanner {
 
   #skip(payload: { bytesLeft: number }, chunk: Buffer, from: number): number {
     const taken = Math.min(payload.bytesLeft, chunk.length - from)
-    if (this.#isFirstOfOne && this.#word.length < LONGEST_WORD_BYTES) {
-      this.#word += chunk.toString('latin1', from, from + Math.min(taken, LONGEST_WORD_BYTES - this.#word.length))
+    if (this.#isFirstOfOne && this.#word.length < MAX_WORD_BYTES) {
+      this.#word += chunk.toString('latin1', from, from + Math.min(taken, MAX_WORD_BYTES - this.#word.length))
     }
     payload.bytesLeft -= taken
     this.#at += taken
@@ -68,9 +68,9 @@ class Scanner {
   #readLine(chunk: Buffer, from: number): number {
     const end = chunk.indexOf(LF, from)
     const upTo = end < 0 ? chunk.length : end + 1
-    this.#line += chunk.toString('latin1', from, Math.min(upTo, from + LONGEST_LINE_BYTES))
+    this.#line += chunk.toString('latin1', from, Math.min(upTo, from + MAX_LINE_BYTES))
     this.#at += upTo - from
-    if (this.#line.length > LONGEST_LINE_BYTES) this.#isDamaged = true
+    if (this.#line.length > MAX_LINE_BYTES) this.#isDamaged = true
     else if (end >= 0) this.#takeLine()
     return upTo
   }
@@ -111,7 +111,7 @@ class Scanner {
   }
 }
 
-/** Scans a file of commands; waits between its pieces, so that others have their turn. */
+/** Scans a file of commands, chunk by chunk with asynchronous reads. */
 export async function scanLog(path: string): Promise<LogScan> {
   const scanner = new Scanner()
   const file = await open(path)

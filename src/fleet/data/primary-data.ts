@@ -2,9 +2,9 @@ import type { Clock } from '../../base/index.js'
 import type { ExitReport } from '../launcher/client.js'
 import type { DataReport, EngineSpec, FleetLogger } from '../types.js'
 import { diagnoseRefusal, inspectData, UnservableData } from './inspect.js'
-import { LogNoter, noteClosedLog } from './log-files.js'
+import { LogSizeRecorder, recordClosedLog } from './log-files.js'
 
-/** What the data of one primary is watched with. */
+/** Collaborators and settings of the watch over one primary's data. */
 export interface PrimaryDataOptions {
   readonly spec: EngineSpec
   /** The member's directory. */
@@ -17,20 +17,23 @@ export interface PrimaryDataOptions {
   readonly onReport: (report: DataReport) => void
 }
 
-/** Looks after the data of a primary through one life of its engine: judged before, noted meanwhile and at the end. */
+/**
+ * Checks the data of a primary before its engine starts, records the sizes of its log while it runs, and diagnoses a
+ * refusal after it ended.
+ */
 export class PrimaryData {
   readonly #options: PrimaryDataOptions
-  readonly #noter: LogNoter | undefined
-  #noting: Promise<void> | undefined
+  readonly #recorder: LogSizeRecorder | undefined
+  #recording: Promise<void> | undefined
   #report: DataReport = { kind: 'whole' }
 
   constructor(options: PrimaryDataOptions) {
     this.#options = options
-    if (options.spec.persistence === 'append-only') this.#noter = new LogNoter(options.memberDir)
+    if (options.spec.persistence === 'append-only') this.#recorder = new LogSizeRecorder(options.memberDir)
   }
 
-  /** Before the engine is started. Rejects with `UnservableData` when it must not be. */
-  async judge(): Promise<void> {
+  /** Checks the data before the start. Rejects with `UnservableData` when the engine must not start. */
+  async inspect(): Promise<void> {
     const { spec, memberDir } = this.#options
     if (spec.data !== 'must-exist') return
     try {
@@ -42,45 +45,46 @@ export class PrimaryData {
     if (this.#report.kind !== 'whole') this.#options.onReport(this.#report)
   }
 
-  /** The engine has read its data. */
+  /** Called when the engine has loaded its data. */
   onAnswer(): void {
     if (this.#report.kind === 'whole') this.#options.onReport(this.#report)
-    this.onLook()
+    this.recordSizes()
   }
 
-  /** Every few seconds while the engine runs. */
-  onLook(): void {
-    if (!this.#noter || this.#noting) return
+  /** Called every few seconds while the engine runs. */
+  recordSizes(): void {
+    if (!this.#recorder || this.#recording) return
     const { clock, logger, spec } = this.#options
-    this.#noting = this.#noter
-      .look(clock.now())
+    this.#recording = this.#recorder
+      .record(clock.now())
       .catch((error: unknown) => {
-        logger.warn({ error, databaseId: spec.databaseId }, 'the size of a log cannot be noted')
+        logger.warn({ error, databaseId: spec.databaseId }, 'the sizes of a log cannot be recorded')
       })
       .finally(() => {
-        this.#noting = undefined
+        this.#recording = undefined
       })
   }
 
   /**
-   * The engine has ended. Notes the log that it has closed; or, when it has refused its data, finds out why.
-   * Rejects with `UnservableData` when it will refuse it again.
+   * Called when the engine has ended. Records the sizes of the log that it closed, or diagnoses why it refused its
+   * data.
+   * Rejects with `UnservableData` when it would refuse it again.
    */
   async afterEnd({ code, output }: ExitReport, hasAnswered: boolean, stopping: string): Promise<void> {
-    await this.#noting
+    await this.#recording
     const { clock, logger, memberDir, spec } = this.#options
-    if (hasAnswered && code === 0 && this.#noter) {
-      await noteClosedLog(memberDir, clock.now()).catch((error: unknown) => {
-        logger.warn({ error, databaseId: spec.databaseId }, 'the size of a log cannot be noted')
+    if (hasAnswered && code === 0 && this.#recorder) {
+      await recordClosedLog(memberDir, clock.now()).catch((error: unknown) => {
+        logger.warn({ error, databaseId: spec.databaseId }, 'the sizes of a log cannot be recorded')
       })
     }
     if (!hasAnswered && stopping === 'no') await this.#diagnoseRefusal(output)
   }
 
-  async #diagnoseRefusal(said: string): Promise<void> {
+  async #diagnoseRefusal(output: string): Promise<void> {
     const { clock, logger, memberDir, quarantineDir, spec } = this.#options
     const place = { quarantineDir, databaseId: spec.databaseId, memberDir, atMs: clock.now() }
-    const refusal = await diagnoseRefusal(said, place)
+    const refusal = await diagnoseRefusal(output, place)
     if (!refusal) return
     if (refusal.kind === 'unreadable') {
       this.#options.onReport(refusal.report)

@@ -1,6 +1,6 @@
 /**
- * Keeps data that is about to leave a database although nobody has deleted it: damaged files, and the end of a log that
- * was cut. Each becomes an entry of the quarantine, laid out like the directory of a database, so that it can be adopted:
+ * Keeps data that is about to leave a database although nobody deleted it: damaged files, and the cut-off end of a log.
+ * Each becomes a quarantine entry with the layout of a database directory, so it can be adopted:
  *
  * ```
  * data/<region>/   the snapshot, the log, and the note of its sizes; or only the end of a log
@@ -15,7 +15,7 @@ import { LOG_DIRECTORY, SNAPSHOT_FILE } from '../engine-files.js'
 import { NOTE_FILE } from './log-files.js'
 import { QuarantineFiles, type QuarantineNote } from './quarantine-files.js'
 
-/** What is set aside, and why. */
+/** What to quarantine, and why. */
 export interface QuarantineSource {
   /** `<dataDir>/quarantine`. */
   readonly quarantineDir: string
@@ -28,14 +28,14 @@ export interface QuarantineSource {
 }
 
 /**
- * How files are kept. `link`: under a second name, which needs no room; for files that are going to be removed. `copy`:
- * as files of their own, for those that will be written to.
+ * How to keep files. `link`: a hard link, which needs no space, for files that will be removed. `copy`: a copy, for
+ * files that will be written to.
  */
 export type Keeping = 'link' | 'copy'
 
 /**
- * Sets all data of a member aside, of which the engine does not run. The data also stays where it is.
- * @returns the entry of the quarantine; undefined when there was nothing.
+ * Keeps all data of a member whose engine does not run. The data also stays in place.
+ * @returns the quarantine entry; undefined if there was no data.
  */
 export async function quarantineData(what: QuarantineSource, keeping: Keeping = 'link'): Promise<string | undefined> {
   const present = new Set(await readdir(what.memberDir).catch(() => []))
@@ -52,7 +52,7 @@ export async function quarantineData(what: QuarantineSource, keeping: Keeping = 
   })
 }
 
-/** Copies the end of a file, from a byte on, aside. @returns the entry of the quarantine. */
+/** Copies the end of a file, from a byte offset. @returns the quarantine entry. */
 export function quarantineTail(what: QuarantineSource, file: string, fromByte: number): Promise<string> {
   return fillEntry(what, 'tail', async (dir) => {
     const to = createWriteStream(join(dir, `tail-from-${fromByte}.aof`), { mode: 0o600, flush: true })
@@ -60,7 +60,7 @@ export function quarantineTail(what: QuarantineSource, file: string, fromByte: n
   })
 }
 
-/** The data gets its name last, so that an entry is whole or does not count. */
+/** The data is renamed last, so an entry is either complete or ignored. */
 async function fillEntry(
   { quarantineDir, databaseId, memberDir, reason, atMs }: QuarantineSource,
   kind: QuarantineNote['kind'],
@@ -79,7 +79,7 @@ async function fillEntry(
   return id
 }
 
-/** Where the file system has no second names, a copy. */
+/** Copies where the file system has no hard links. */
 async function keepFile(from: string, to: string, keeping: Keeping): Promise<void> {
   if (keeping === 'copy') await copyDurably(from, to)
   else await link(from, to).catch(() => copyDurably(from, to))

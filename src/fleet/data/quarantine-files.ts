@@ -1,12 +1,12 @@
 /**
- * What was set aside, on disk: files that the store does not know, and data that left a database although nobody has
- * deleted it. Everybody who sets something aside makes an entry here, so that it is listed, adopted and pruned alike.
+ * The files of the quarantine: files unknown to the store, and data that left a database although nobody deleted it. All
+ * code that quarantines something makes an entry here, so that entries are listed, adopted and pruned alike.
  *
  * ```
- * <dataDir>/quarantine/<time>-<name>-<4 digits>/note.json    what it is, where it stood, why and when it was set aside
+ * <dataDir>/quarantine/<time>-<name>-<4 digits>/note.json    what it is, where it was, why and when it was moved here
  *                                                data        the directory of a database, the file of a backup, the end
  *                                                            of a log, or the write-ahead log of the store, which the
- *                                                            store itself sets aside (`store/sqlite/log-damage.ts`)
+ *                                                            store itself moves here (`store/sqlite/log-damage.ts`)
  * ```
  */
 import { randomBytes } from 'node:crypto'
@@ -20,35 +20,35 @@ const NoteSchema = Type.Object({
   kind: Type.Enum(['database', 'backup', 'tail', 'store-log']),
   databaseId: Type.String(),
   backupId: Type.Optional(Type.String()),
-  /** Where it stood, relative to the data directory. */
+  /** Where it was, relative to the data directory. */
   from: Type.String(),
   reason: Type.String(),
   /** Unix milliseconds. */
   movedAt: Type.Integer(),
 })
 
-/** What is known of something that was set aside. */
+/** The note of an entry. */
 export type QuarantineNote = Static<typeof NoteSchema>
 
-/** Something that was set aside. */
+/** An entry of the quarantine. */
 export interface QuarantineEntry extends QuarantineNote {
   /** The name of its directory. */
   readonly id: string
 }
 
-/** An entry that was opened: its data is still to come. */
+/** An entry whose data is not there yet. */
 export interface OpenEntry {
   readonly id: string
-  /** Where the data goes; nothing stands there. */
+  /** Where to put the data; nothing is there yet. */
   readonly data: string
 }
 
 const NOTE = 'note.json'
 const DATA = 'data'
-/** No path can be made of it. */
+/** Safe as a directory name. */
 const ENTRY_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,199}$/
 
-/** What lies in `quarantine/`. */
+/** Reads and writes the entries in `quarantine/`. */
 export class QuarantineFiles {
   readonly #dataDir: string
   readonly #root: string
@@ -59,8 +59,8 @@ export class QuarantineFiles {
   }
 
   /**
-   * Moves a file or directory into quarantine. The note comes first: what is there without data was not moved yet.
-   * @param path of the data; on the same file system.
+   * Moves a file or directory into quarantine. The note is written first: an entry without data was never moved.
+   * @param path of the data, on the same file system.
    */
   async take(path: string, what: Omit<QuarantineNote, 'from'>): Promise<QuarantineEntry> {
     const note = { ...what, from: relative(this.#dataDir, path) }
@@ -71,7 +71,7 @@ export class QuarantineFiles {
     return { ...note, id }
   }
 
-  /** Makes an entry with its note. Until something stands at `data` it does not count. */
+  /** Makes an entry with its note. It does not count until `data` exists. */
   async open(note: QuarantineNote): Promise<OpenEntry> {
     const time = new Date(note.movedAt).toISOString().replace(/[-:.]/g, '')
     const name = (note.backupId ?? note.databaseId).replace(/[^A-Za-z0-9_-]/g, '_').slice(0, 80)
@@ -83,12 +83,12 @@ export class QuarantineFiles {
     return { id, data: join(dir, DATA) }
   }
 
-  /** Where the data of an entry lies. */
+  /** Path of the data of an entry. */
   dataOf(id: string): string {
     return join(this.#root, id, DATA)
   }
 
-  /** Every entry with data, the oldest first; one whose note cannot be read is told as what its place says. */
+  /** All entries with data, oldest first. If a note cannot be read, the entry is described from its place. */
   async list(): Promise<readonly QuarantineEntry[]> {
     const entries: QuarantineEntry[] = []
     for (const id of (await namesIn(this.#root)).filter((name) => ENTRY_ID.test(name)).sort()) {
@@ -102,32 +102,34 @@ export class QuarantineFiles {
     return entries
   }
 
-  /** One entry, if there is one of this id. */
+  /** Finds an entry by id. */
   async find(id: string): Promise<QuarantineEntry | undefined> {
     return (await this.list()).find((entry) => entry.id === id)
   }
 
-  /** Moves the data of an entry to a place where nothing stands; the note stays until `forget`. */
+  /** Moves the data of an entry to a free path; the note stays until `forget`. */
   async giveBack(id: string, path: string): Promise<void> {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    if (await stat(path).catch(() => undefined)) throw new Error(`${basename(path)} is there already`)
+    if (await stat(path).catch(() => undefined)) throw new Error(`${basename(path)} exists already`)
     await rename(this.dataOf(id), path)
     await syncPath(dirname(path))
     await syncPath(join(this.#root, id))
   }
 
-  /** Moves data that `giveBack` has moved into its entry again. */
+  /** Undoes `giveBack`. */
   async takeBack(id: string, path: string): Promise<void> {
     await rename(path, this.dataOf(id))
     await syncPath(join(this.#root, id))
   }
 
-  /** Deletes an entry with all that is in it. */
+  /** Deletes an entry with its data. */
   async forget(id: string): Promise<void> {
     await rm(join(this.#root, id), { recursive: true, force: true })
   }
 
-  /** Deletes what was moved here before a time, and notes whose data was never moved. Answers what is gone. */
+  /**
+   * Deletes entries older than a time, and notes whose data was never moved. @returns the ids of the deleted entries.
+   */
   async prune(movedBefore: number): Promise<readonly string[]> {
     const entries = await this.list()
     const withData = new Set(entries.map(({ id }) => id))
@@ -138,7 +140,10 @@ export class QuarantineFiles {
     return old
   }
 
-  /** A note, and data that was still being copied when a crash came. Whatever else lies there, a person has put there. */
+  /**
+   * Deletes an entry that has only a note, and perhaps a copy that a crash interrupted. Other files were put there by a
+   * person, and stay.
+   */
   async #forgetNote(id: string): Promise<void> {
     const dir = join(this.#root, id)
     const isNoteAlone = (await namesIn(dir)).every((name) => name === NOTE || name === `${DATA}.part`)
