@@ -6,7 +6,7 @@ import { createServer } from 'node:net'
 import { Redis } from 'iovalkey'
 import { type Clock, pause } from '../base/index.js'
 import { type ControlAddress, usedBytesIn } from './ask.js'
-import { allUsers, evictionPolicy, knownSettings, OWN_DEFAULTS, UPKEEP_PER_SECOND } from './engine-config.js'
+import { allUsers, evictionPolicy, HZ, knownSettings, OWN_DEFAULTS } from './engine-config.js'
 import { CONTROL_USER, REPLICATION_USER } from './spec.js'
 import type { EngineInfo, EngineOccupancy, EngineSpec } from './types.js'
 
@@ -133,7 +133,7 @@ async function isLinked(replica: Redis, region: string, primary: Redis, upstream
   const theirs = await replicationInfo(primary)
   const streaming = streamingReplicas(theirs)
   if (ours.get('master_replid') !== theirs.get('master_replid') || !streaming.includes(region)) return false
-  if (streaming.length >= upstream.replicas) await primary.call('CONFIG', 'SET', 'hz', `${UPKEEP_PER_SECOND}`)
+  if (streaming.length >= upstream.replicas) await primary.call('CONFIG', 'SET', 'hz', `${HZ}`)
   return true
 }
 

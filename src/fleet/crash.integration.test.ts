@@ -16,7 +16,7 @@ function endAtCleanup(child: ChildProcess): void {
   })
 }
 
-/** Starts a process that hosts a fleet with the database `db_host`, and resolves when that is up. */
+/** Starts a process with a fleet and the database `db_host`; resolves when that is running. */
 async function startHost(dataDir: string): Promise<{ host: ChildProcess; engines: readonly number[] }> {
   const host = spawn(process.execPath, ['--import', 'tsx', HOST, dataDir], { stdio: ['ignore', 'pipe', 'inherit'] })
   endAtCleanup(host)
@@ -39,7 +39,7 @@ function nothingRuns(dataDir: string): Promise<unknown> {
 }
 
 describe('when Homeport is killed', () => {
-  test('its engines end, and the next life has the data', async () => {
+  test('its engines end, and the next start has the data', async () => {
     const dataDir = tempDir()
     const { host } = await startHost(dataDir)
     await kill(host)
@@ -58,7 +58,7 @@ describe('when Homeport is killed', () => {
     await kill(host)
   })
 
-  test('and engines run on, the next life ends them before it starts its own', async () => {
+  test('and engines keep running, the next start ends them first', async () => {
     const dataDir = tempDir()
     const { host, engines } = await startHost(dataDir)
     const launcher = parentOf(engines[0])
@@ -73,7 +73,7 @@ describe('when Homeport is killed', () => {
     process.kill(launcher, 'SIGKILL')
   })
 
-  test('and an engine hangs, the next life kills it', async () => {
+  test('and an engine hangs, the next start kills it', async () => {
     const dataDir = tempDir()
     const dir = join(dataDir, 'databases', 'db_hang', 'us-east-1')
     mkdirSync(dir, { recursive: true })
@@ -95,15 +95,15 @@ describe('when Homeport is killed', () => {
 describe('when the launcher is killed', async () => {
   const { fleet, dataDir, lines } = await startFleet()
 
-  test('every engine is back under a new one, with its data', async () => {
+  test('every engine is restarted by a new one, with its data', async () => {
     await Promise.all([fleet.ensure(specOf('db_one')), fleet.ensure(specOf('db_two', ['eu-west-1']))])
     await clientOf((await fleet.endpoints('db_two'))[0]).set('key', 'value')
     const pids = [...fleet.observe('db_one'), ...fleet.observe('db_two')].map((member) => member.pid)
     process.kill(parentOf(pids[0]), 'SIGKILL')
     await waitFor(() => lines.some((line) => line.text.includes('the launcher ended')), {
-      what: 'the end to be noticed',
+      what: 'the exit to be noticed',
     })
-    await waitFor(() => fleet.observe('db_two')[0]?.pid !== pids[1], { what: 'the engines to be started again' })
+    await waitFor(() => fleet.observe('db_two')[0]?.pid !== pids[1], { what: 'the engines to restart' })
     await Promise.all([fleet.ensure(specOf('db_one')), fleet.ensure(specOf('db_two', ['eu-west-1']))])
     expect(await clientOf((await fleet.endpoints('db_two'))[0]).get('key')).toBe('value')
     expect(processesMarked(join(dataDir, 'databases'))).toHaveLength(3)
@@ -111,7 +111,7 @@ describe('when the launcher is killed', async () => {
 })
 
 describe('orphans', async () => {
-  test('are databases that nobody knows: told and left alone, but for those of engines that checked something', async () => {
+  test('are directories of unknown databases: reported and kept, except those of throwaway engines', async () => {
     const dataDir = tempDir()
     const { fleet: earlier } = await startFleet({ dataDir })
     await Promise.all([earlier.ensure(specOf('db_known')), earlier.ensure(specOf('db_orphan', ['eu-west-1']))])
@@ -128,7 +128,7 @@ describe('orphans', async () => {
 })
 
 describe('a fleet that stops', () => {
-  test('leaves no process, no socket and no launcher, and refuses what comes later', async () => {
+  test('leaves no process, socket or launcher, and refuses later calls', async () => {
     const { fleet, dataDir } = await startFleet()
     await Promise.all([fleet.ensure(specOf('db_a', ['eu-west-1'])), fleet.ensure(specOf('db_b'))])
     const launcher = parentOf(fleet.observe('db_b')[0]?.pid)
@@ -145,7 +145,7 @@ describe('a fleet that stops', () => {
     await expect(fleet.remove('db_a')).rejects.toMatchObject({ code: 'starting' })
   })
 
-  test('ends an engine that hangs when its grace is over', async () => {
+  test('kills an engine that hangs after the grace', async () => {
     const { fleet, dataDir } = await startFleet({ stopGraceMs: 50 })
     await fleet.ensure(specOf('db_hung'))
     process.kill(fleet.observe('db_hung')[0]?.pid ?? 0, 'SIGSTOP')

@@ -19,7 +19,7 @@ function smallDisk(): string | undefined {
   return path
 }
 
-/** Fills what is left of a disk to the last byte. */
+/** Fills a disk to the last byte. */
 function fillUp(disk: string): string {
   const filler = join(disk, 'filler')
   spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096'])
@@ -31,13 +31,13 @@ test('a disk is short below a sixty-fourth of it, at most 64 MiB', () => {
   expect(thresholdsOf(2 ** 40)).toEqual({ marginBytes: 64 * MIB, reserveBytes: 4 * MIB, ampleBytes: 132 * MIB })
 })
 
-test('a log is rewritten for room only where that gives some back and needs no more than there is', () => {
+test('a log is rewritten only where that frees enough space', () => {
   expect(freesEnough(10 * MIB, MIB)).toBe(true)
   expect(freesEnough(10 * MIB, 9 * MIB)).toBe(false)
   expect(freesEnough(1000, 0)).toBe(false)
 })
 
-test('a new log is not larger than what an engine holds, without what it holds to find its keys', () => {
+test('the estimate of a new log excludes the key tables of the engine', () => {
   const info = (used: number, dataset: number, keys: number): string =>
     `used_memory:${used}\r\nused_memory_startup:1000\r\nused_memory_dataset:${dataset}\r\ndb0:keys=${keys},expires=0\r\n`
   expect(newLogBytes(info(101_000, 40_000, 1000))).toBe(56_000)
@@ -50,7 +50,7 @@ describe('on a disk that becomes full', async () => {
   const dataDir = join(disk ?? '', 'data')
   const reserve = join(dataDir, 'reserve')
 
-  it.skipIf(!disk)('engines can write down deletions, and their logs give the room back', async () => {
+  it.skipIf(!disk)('engines can log deletions, and rewritten logs free space', async () => {
     const { fleet, lines } = await startFleet({ dataDir })
     await fleet.ensure(specOf('db_full'))
     const client = clientOf((await fleet.endpoints('db_full'))[0])
@@ -60,10 +60,10 @@ describe('on a disk that becomes full', async () => {
     await waitFor(isWritten, { what: 'the log to hold everything' })
     const filler = fillUp(disk ?? '')
     await client.set('last', 'x'.repeat(100_000))
-    await waitFor(() => !fleet.hasSpace, { what: 'the lack of room to be seen' })
-    await waitFor(() => !existsSync(reserve), { what: 'the reserve to be given' })
+    await waitFor(() => !fleet.hasSpace, { what: 'the full disk to be noticed' })
+    await waitFor(() => !existsSync(reserve), { what: 'the reserve to be deleted' })
     const keys = Array.from({ length: 8 }, (_, key) => `key:${key}`)
-    await waitFor(() => client.del(keys).catch(() => undefined), { what: 'the deletion to be taken' })
+    await waitFor(() => client.del(keys).catch(() => undefined), { what: 'the deletion to succeed' })
     expect(await client.exists('last', ...keys)).toBe(1)
     await waitFor(() => fleet.hasSpace, { what: 'the log to be rewritten' })
     expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('free space again'))
@@ -72,7 +72,7 @@ describe('on a disk that becomes full', async () => {
     await fleet.stop()
   })
 
-  it.skipIf(!disk)('a start finds that, and gives engines the reserve', async () => {
+  it.skipIf(!disk)('a start on a full disk deletes the reserve', async () => {
     const filler = fillUp(disk ?? '')
     expect(existsSync(reserve)).toBe(true)
     const { fleet } = await startFleet({ dataDir })
@@ -83,48 +83,48 @@ describe('on a disk that becomes full', async () => {
     expect(await client.del('last')).toBe(1)
     await fleet.suspend('db_full')
     rmSync(filler)
-    await waitFor(() => fleet.hasSpace, { what: 'the room to be seen although nothing runs' })
+    await waitFor(() => fleet.hasSpace, { what: 'the free space to be noticed although nothing runs' })
     await fleet.stop()
   })
 })
 
-describe('a quota that is used up', () => {
-  it('is known by what engines say, and over when something can be written again', async () => {
+describe('an exhausted quota', () => {
+  it('is detected by errors of engines, and ends when a write succeeds', async () => {
     const clock = new ManualClock(0)
     const dataDir = tempDir()
     const reserve = join(dataDir, 'reserve')
     const lines: string[] = []
     const note = (_fields: object, text: string): void => void lines.push(text)
     const logger = { info: note, warn: note, error: note }
-    let looks = 0
-    const reclaimSpace = async (): Promise<void> => void looks++
-    const room = new DiskSpace({ dataDir, clock, logger, isInUse: () => true, reclaimSpace })
-    await room.start()
-    expect([room.hasSpace, existsSync(reserve)]).toEqual([true, true])
-    room.reportNoSpace()
-    room.reportNoSpace()
-    expect(room.hasSpace).toBe(false)
-    await waitFor(() => !existsSync(reserve), { what: 'the reserve to be given' })
+    let reclaims = 0
+    const reclaimSpace = async (): Promise<void> => void reclaims++
+    const space = new DiskSpace({ dataDir, clock, logger, isInUse: () => true, reclaimSpace })
+    await space.start()
+    expect([space.hasSpace, existsSync(reserve)]).toEqual([true, true])
+    space.reportNoSpace()
+    space.reportNoSpace()
+    expect(space.hasSpace).toBe(false)
+    await waitFor(() => !existsSync(reserve), { what: 'the reserve to be deleted' })
     mkdirSync(reserve)
     const isRetried = (): boolean => {
       clock.advance(1_000)
-      return lines.some((text) => text.includes('cannot be looked at or kept')) && looks > 10
+      return lines.some((text) => text.includes('cannot be checked')) && reclaims > 10
     }
-    await waitFor(isRetried, { what: 'the reserve to be tried' })
-    expect(room.hasSpace).toBe(false)
+    await waitFor(isRetried, { what: 'the test write' })
+    expect(space.hasSpace).toBe(false)
     rmSync(reserve, { recursive: true })
     const hasSpace = (): boolean => {
       clock.advance(1_000)
-      return room.hasSpace
+      return space.hasSpace
     }
     await waitFor(hasSpace, { what: 'the reserve to be written' })
     expect(existsSync(reserve)).toBe(true)
     expect(lines.filter((text) => text.includes('quota'))).toHaveLength(1)
-    await room.stop()
+    await space.stop()
   })
 })
 
-it('goes on where its disk cannot be looked at', async () => {
+it('continues when the disk cannot be checked', async () => {
   const { fleet, dataDir, lines } = await startFleet()
   await fleet.ensure(specOf('db_blind'))
   rmSync(dataDir, { recursive: true })
@@ -132,24 +132,24 @@ it('goes on where its disk cannot be looked at', async () => {
   expect(await fleet.checkSpace()).toBe(true)
   rmSync(dataDir)
   expect(await fleet.checkSpace()).toBe(true)
-  expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('cannot be looked at'))
+  expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('cannot be checked'))
 })
 
-it('goes on without a reserve where none can be written', async () => {
+it('continues without a reserve when none can be written', async () => {
   const dataDir = join(tempDir(), 'no-directory')
   writeFileSync(dataDir, '')
   const lines: string[] = []
   const note = (_fields: object, text: string): void => void lines.push(text)
   const logger = { info: note, warn: note, error: note }
-  const room = new DiskSpace({
+  const space = new DiskSpace({
     dataDir,
     clock: systemClock,
     logger,
     isInUse: () => false,
     reclaimSpace: async () => {},
   })
-  await room.start()
-  expect(room.hasSpace).toBe(true)
-  expect(lines).toEqual([expect.stringContaining('cannot be looked at or kept')])
-  await room.stop()
+  await space.start()
+  expect(space.hasSpace).toBe(true)
+  expect(lines).toEqual([expect.stringContaining('cannot be checked')])
+  await space.stop()
 })

@@ -12,7 +12,7 @@ const secrets = { control: 'control-secret', replication: 'replication-secret' }
 describe('the configuration file', () => {
   const spec = specOf('db', ['eu-west-1'])
 
-  test('keeps any path in one word', () => {
+  test('quotes any path as one word', () => {
     expect(quoted('/a b/"c"\\d/é\n')).toBe('"/a b/\\x22c\\x22\\x5cd/\\xc3\\xa9\\x0a"')
   })
 
@@ -28,7 +28,7 @@ describe('the configuration file', () => {
     [64 * 2 ** 20, 2 ** 30],
     [3 * 2 ** 30, 3 * 2 ** 30],
     [500 * 2 ** 30, 8 * 2 ** 30],
-  ])('bounds what a connection leaves unread, of a database with %i bytes', (maxMemoryBytes, limitBytes) => {
+  ])('limits unread replies of a connection for a database of %i bytes', (maxMemoryBytes, limitBytes) => {
     const text = renderConfig(
       specOf('db', [], { maxMemoryBytes }),
       { region: 'us-east-1', role: 'primary' },
@@ -53,12 +53,12 @@ describe('the user file', () => {
     for (const secret of [PASSWORD, ...Object.values(secrets)]) expect(text).not.toContain(secret)
   })
 
-  test('switches the user `default` off when it is not desired', () => {
+  test('disables the user `default` unless it is desired', () => {
     expect(renderUsers(specOf('db', [], { users: [] }), secrets, new Set())).toContain('user default off -@all\n')
   })
 })
 
-describe('a desired', () => {
+describe('a desired state', () => {
   const users = (name: string, rules: string) => [{ name, password: 'x', rules }]
 
   test.each([
@@ -71,12 +71,12 @@ describe('a desired', () => {
     ['a second line in rules', { users: users('default', '+@all\nuser x on nopass') }],
     ['a password in rules', { users: users('default', '+@all >secret') }],
     ['no password at all', { users: users('default', '+@all nopass') }],
-    ['a forgotten password', { users: [{ name: 'default', password: '', rules: '+@all' }] }],
+    ['an empty password', { users: [{ name: 'default', password: '', rules: '+@all' }] }],
   ])('with %s is refused', (_, change) => {
     expect(() => checkSpec(specOf('db', [], change))).toThrow(/engine spec of/)
   })
 
-  test('has another fingerprint exactly when something changes that a running engine can take', () => {
+  test('changes its fingerprint exactly when a setting changes that a running engine accepts', () => {
     const settings = settingsOf(specOf('db'))
     expect(settingsOf(specOf('db', ['eu-west-1'], { state: 'stopped' }))).toBe(settings)
     expect(settingsOf(specOf('db', [], { eviction: true }))).not.toBe(settings)
@@ -90,8 +90,8 @@ describe('rules of users', () => {
   const vectors = new Set([...old, 'VSIM', 'VCARD', 'VADD'])
 
   test.each([
-    ['about what the engine has are kept', '~a %R~b &* +@all -@dangerous +get -script|debug', undefined],
-    ['about commands it lacks are left out', '~* +@read +hgetdel -clusterscan -script|show', '~* +@read'],
+    ['about known commands are kept', '~a %R~b &* +@all -@dangerous +get -script|debug', undefined],
+    ['about unknown commands are dropped', '~* +@read +hgetdel -clusterscan -script|show', '~* +@read'],
   ])('%s', (_, rules, fitted = rules) => {
     expect(fitRules(rules, old)).toBe(fitted)
   })
@@ -103,7 +103,7 @@ describe('rules of users', () => {
     ['~a %R~b -@all +@read -vcard', '~a %R~b -@all +@read +vcard +vsim -vcard (~b +vsim)'],
     ['%R~b +@all -@all +get', '%R~b +@all -@all +get'],
     ['%R~b +@all', '%R~b +@all (~b +vcard +vsim)'],
-  ])('count vector sets to what they read and write: %s', (rules, fitted) => {
+  ])('include vector commands in read and write categories: %s', (rules, fitted) => {
     expect(fitRules(rules, vectors)).toBe(fitted)
   })
 })
@@ -136,7 +136,7 @@ describe('an engine', () => {
     for (const client of clients) client.disconnect()
   })
 
-  test('starts with rules about commands that it does not know, and takes them while it runs', async () => {
+  test('accepts rules about unknown commands at its start and while it runs', async () => {
     const reader = await clientOf('reader', 'r')
     expect(await reader.get('none')).toBeNull()
     await expect(reader.set('a', '1')).rejects.toThrow(/NOPERM/)
@@ -146,7 +146,7 @@ describe('an engine', () => {
     expect(await (await clientOf('late', 'l')).get('none')).toBeNull()
   })
 
-  test('lets readers read vector sets and write none, where it has them', async () => {
+  test('lets readers read but not write vector sets, if it has them', async () => {
     if (!(await localEngine()).commands.has('VSIM')) return
     const [owner, reader, careful] = await Promise.all([
       clientOf('default', PASSWORD),

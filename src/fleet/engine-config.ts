@@ -1,13 +1,14 @@
 /**
- * The text of the two files that an engine starts from. Pure: what stands in a file is decided here and nowhere else.
- * The configuration holds no secret; the user file holds passwords only as SHA-256.
+ * Renders the two files that an engine starts from: configuration and users. Pure; nothing else decides their contents.
+ * The configuration has no secret; the user file has passwords only as SHA-256. Also fits ACL rules to the commands of
+ * the engine.
  */
 import { sha256Hex } from '../base/index.js'
 import { VECTOR_READS, VECTOR_WRITES } from '../contract/databases/commands.js'
 import { CONTROL_USER, OBSERVER_RULES, OBSERVER_USER, REPLICATION_USER } from './spec.js'
 import type { EngineInfo, EngineSpec, EngineUser, MemberRole, MemberSpec } from './types.js'
 
-/** Where an engine finds and keeps its things. All absolute. */
+/** Absolute paths of the files of a member. */
 export interface EnginePaths {
   readonly dir: string
   readonly configFile: string
@@ -16,19 +17,19 @@ export interface EnginePaths {
 }
 
 /**
- * How often an engine wakes up for its own upkeep, per second. 200 idle engines cost 17 % of a core at the engine's
- * default of 10, 8 % at 5 and 3 % at 2; but one round of expiring keys may stall commands for a quarter of the
- * interval, so 50 ms at 5 and 125 ms at 2. A clean stop by signal also waits for the next round.
+ * `hz`, the rate of background work of an engine, per second. 200 idle engines cost 17 % of a core at the default of
+ * 10, 8 % at 5 and 3 % at 2; but one round of expiring keys may block commands for a quarter of the interval, 50 ms at
+ * 5 and 125 ms at 2. A clean stop by signal also waits for the next round.
  */
-export const UPKEEP_PER_SECOND = 5
+export const HZ = 5
 
 /**
- * The same for a primary that waits for its replicas: it notices only in such a round that a copy was handed over, and
- * then begins the next copy and the stream of changes.
+ * `hz` of a primary whose replicas copy it: only in such a round it notices that a copy is complete, and starts the
+ * next copy and the stream of changes.
  */
-const UPKEEP_WHILE_COPIED_PER_SECOND = 100
+const HZ_WHILE_COPIED = 100
 
-/** A value as the engine's own parser of configuration lines reads it back, byte by byte. */
+/** Quotes a value for the configuration parser of the engine, byte by byte. */
 export function quoted(value: string): string {
   let text = '"'
   for (const byte of Buffer.from(value)) {
@@ -38,16 +39,16 @@ export function quoted(value: string): string {
   return `${text}"`
 }
 
-/** The engine's name of what happens at the bound of memory. */
+/** The eviction policy in engine terms. */
 export function evictionPolicy(eviction: boolean): string {
   return eviction ? 'allkeys-lru' : 'noeviction'
 }
 
-/** What an engine of ours does in another way than by itself, where clients may see or change that. */
+/** Defaults that differ from those of the engine, where clients can see or change them. */
 export const OWN_DEFAULTS = [
   'latency-tracking no',
-  // A script that has run for so long, in milliseconds, can be ended from outside, which the data plane then does.
-  // The name is the older one of busy-reply-threshold, which every engine takes.
+  // After this time, milliseconds, a script can be killed from outside, which the gateway does.
+  // This is the older name of busy-reply-threshold, which every engine accepts.
   'lua-time-limit 250',
   'lazyfree-lazy-eviction yes',
   'lazyfree-lazy-expire yes',
@@ -56,14 +57,14 @@ export const OWN_DEFAULTS = [
 
 const COMMON = [
   'daemonize no',
-  // The command line keeps naming the configuration file: that is how engines of an earlier life are found.
+  // Keeps the configuration file on the command line, where leftover engines are found by it.
   'set-proc-title no',
   'port 0',
   'bind 127.0.0.1',
   'protected-mode yes',
   'unixsocketperm 700',
   'databases 1',
-  // The log goes to the launcher, which keeps the last lines: nothing grows on disk.
+  // The log goes to stdout: the launcher keeps its last lines, and nothing grows on disk.
   'logfile ""',
   'loglevel notice',
   'always-show-logo no',
@@ -73,7 +74,7 @@ const COMMON = [
   'enable-protected-configs no',
   'dynamic-hz yes',
   ...OWN_DEFAULTS,
-  // A replica on this machine holds no truth of its own: a stopping primary does not wait for it.
+  // A stopping primary does not wait for replicas: they hold nothing of their own.
   'shutdown-timeout 0',
   'repl-diskless-sync yes',
   'repl-diskless-sync-delay 0',
@@ -82,32 +83,32 @@ const COMMON = [
 ]
 
 function persistenceLines(persistence: EngineSpec['persistence'], role: MemberRole): readonly string[] {
-  // A replica starts empty and copies its primary; files of its own would only be read to be thrown away.
+  // A replica starts empty and copies its primary; it would load files of its own only to discard them.
   if (role === 'replica') return ['appendonly no', 'save ""']
-  // A log that ends in the middle of a command is judged by us; the engine would cut it without a word.
+  // We handle a log that ends in the middle of a command; the engine would cut it silently.
   if (persistence === 'append-only') {
     return ['appendonly yes', 'appendfsync everysec', 'aof-load-truncated no', 'save ""']
   }
   return ['appendonly no', 'save 3600 1 300 100 60 10000']
 }
 
-const LEAST_UNREAD_BYTES = 2 ** 30
-const MOST_UNREAD_BYTES = 8 * 2 ** 30
+const MIN_UNREAD_BYTES = 2 ** 30
+const MAX_UNREAD_BYTES = 8 * 2 ** 30
 
 /**
- * How much of its replies a connection may leave with the engine, bytes. A pipeline of a few kilobytes can ask for any
- * amount, which the engine makes before it writes the first of it, in memory that counts for no plan.
+ * Limit of unread replies per connection, bytes. A pipeline of a few kilobytes can request any amount, which the engine
+ * builds before it writes the first byte, outside of any plan limit.
  */
 export function unreadLimit(maxMemoryBytes: number): number {
-  return Math.min(Math.max(maxMemoryBytes, LEAST_UNREAD_BYTES), MOST_UNREAD_BYTES)
+  return Math.min(Math.max(maxMemoryBytes, MIN_UNREAD_BYTES), MAX_UNREAD_BYTES)
 }
 
-/** The settings of a spec that an engine with these settings knows, as names and values. */
+/** The settings of a spec that the engine knows, as names and values. */
 export function knownSettings(spec: EngineSpec, known: EngineInfo['settings']): readonly (readonly [string, string])[] {
   return Object.entries(spec.settings ?? {}).filter(([name]) => known.has(name))
 }
 
-/** The configuration file of one member, for an engine with these settings. */
+/** Renders the configuration file of a member, for an engine with these settings. */
 export function renderConfig(
   spec: EngineSpec,
   { region, role }: MemberSpec,
@@ -116,8 +117,8 @@ export function renderConfig(
 ): string {
   const isCopied = role === 'primary' && spec.members.length > 1
   const own = [
-    `hz ${isCopied ? UPKEEP_WHILE_COPIED_PER_SECOND : UPKEEP_PER_SECOND}`,
-    // Names the region in the primary's list of replicas.
+    `hz ${isCopied ? HZ_WHILE_COPIED : HZ}`,
+    // Shows the region in the list of replicas of the primary.
     `replica-announce-ip ${region}`,
     `dir ${quoted(paths.dir)}`,
     `unixsocket ${quoted(paths.socket)}`,
@@ -126,24 +127,24 @@ export function renderConfig(
     `maxmemory-policy ${evictionPolicy(spec.eviction)}`,
     `client-output-buffer-limit normal ${unreadLimit(spec.maxMemoryBytes)} 0 0`,
     `notify-keyspace-events "${spec.keyspaceEvents ?? ''}"`,
-    // A line behind another one of the same setting holds.
+    // Of two lines with one setting, the later one wins.
     ...knownSettings(spec, known).map(([name, value]) => `${name} ${value === '' ? '""' : value}`),
   ]
   return `${[...COMMON, ...own, ...persistenceLines(spec.persistence, role)].join('\n')}\n`
 }
 
-/** The secrets of one life of a database's engines; never written down. */
+/** Passwords of the internal users; new for each supervisor, never written down. */
 export interface InternalSecrets {
   readonly control: string
   readonly replication: string
 }
 
-/** The rules of one user as the engine, which has these commands, takes them in a file or in `ACL SETUSER`. */
+/** ACL rules of a user for the user file or `ACL SETUSER`. */
 function userRules(user: EngineUser, commands: ReadonlySet<string>): readonly string[] {
   return ['on', `#${sha256Hex(user.password)}`, ...fitRules(user.rules, commands).split(' ')]
 }
 
-/** All users that an engine should have: the desired ones, the fleet's own, and `default` switched off unless desired. */
+/** All users of an engine: the desired ones, our own, and a disabled `default` unless it is desired. */
 export function allUsers(
   spec: EngineSpec,
   secrets: InternalSecrets,
@@ -161,17 +162,18 @@ export function allUsers(
   return users
 }
 
-/** The user file of one member. */
+/** Renders the user file of a member. */
 export function renderUsers(spec: EngineSpec, secrets: InternalSecrets, commands: ReadonlySet<string>): string {
   return [...allUsers(spec, secrets, commands)].map(([name, rules]) => `user ${name} ${rules.join(' ')}\n`).join('')
 }
 
 /**
- * The rules as the engine takes them. `commands` are the names of its commands, in upper case.
+ * Fits ACL rules to an engine. Rules name commands of the newest engines, and an engine refuses a user file with a
+ * command that it does not know. Pure; `commands` are the names of its commands in upper case.
  *
- * Rules about commands that it lacks are left out. Engines count the commands of vector sets to no category and take
- * each for one that may change its key, so `@read` and `@write` get them by name, and a selector lets those who may
- * only read a key (`%R~`) read vectors in it.
+ * Rules for unknown commands are dropped. Engines put the commands of vector sets in no category and treat each as a
+ * possible write, so `@read` and `@write` add them by name, and a selector lets users with read-only keys (`%R~`) read
+ * vectors in them.
  */
 export function fitRules(rules: string, commands: ReadonlySet<string>): string {
   const words = rules.split(/\s+/).filter((word) => word !== '' && isKnown(word, commands))
@@ -182,26 +184,26 @@ export function fitRules(rules: string, commands: ReadonlySet<string>): string {
   return [...named, ...vectorReader(named, reads)].join(' ')
 }
 
-/** Whether the engine knows the command that a rule names; rules about anything else it knows all. */
+/** Whether the engine knows the command of a rule; rules about anything else are always known. */
 function isKnown(rule: string, commands: ReadonlySet<string>): boolean {
   return !/^[+-][^@]/.test(rule) || commands.has(rule.slice(1).toUpperCase())
 }
 
-/** What a rule about a category says about vector sets. */
+/** The rules for vector commands that a category rule implies. */
 function namesIn(rule: string, reads: readonly string[], writes: readonly string[]): readonly string[] {
   const category = rule.slice(1)
   const names = category === '@read' ? reads : category === '@write' ? writes : []
   return names.map((name) => `${rule[0]}${name.toLowerCase()}`)
 }
 
-/** The selector for keys that may only be read; none for a user without such keys or without the commands. */
+/** The selector for read-only keys; none without such keys or without the commands. */
 function vectorReader(rules: readonly string[], reads: readonly string[]): readonly string[] {
   const keys = rules.filter((rule) => rule.startsWith('%R~')).map((rule) => rule.slice(2))
   const granted = reads.map((name) => `+${name.toLowerCase()}`).filter((rule) => isGranted(rules, rule))
   return keys.length === 0 || granted.length === 0 ? [] : [`(${[...keys, ...granted].join(' ')})`]
 }
 
-/** Whether rules that are applied one after the other end up granting a command; `rule` is the one that names it. */
+/** Whether rules applied in order grant a command; `rule` is the rule that names it. */
 function isGranted(rules: readonly string[], rule: string): boolean {
   const last = rules.findLast((known) => known.slice(1) === '@all' || known.slice(1) === rule.slice(1))
   return last?.startsWith('+') ?? false

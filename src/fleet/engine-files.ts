@@ -1,19 +1,19 @@
-/** Writes and deletes the files of members. */
+/** Writes and deletes the files of members, and classifies the failures of engines by their output. */
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type EnginePaths, type InternalSecrets, renderConfig, renderUsers } from './engine-config.js'
 import type { Failure } from './member.js'
 import type { EngineInfo, EngineSpec, MemberSpec } from './types.js'
 
-/** A snapshot as the engine writes it by itself, and reads it at its start when it keeps no log. */
+/** The snapshot that the engine writes itself, and loads at its start if it has no log. */
 export const SNAPSHOT_FILE = 'dump.rdb'
-/** Holds the append-only log. */
+/** Directory of the append-only log. */
 export const LOG_DIRECTORY = 'appendonlydir'
 
-/** What an engine, or we for it, was writing at the moment of a kill, and nobody will read or delete. */
-const LEFT_BY_A_KILL = /^temp-|\.next$/
+/** Temporary files left by a kill, which nobody reads or deletes. */
+const TEMPORARY = /^temp-|\.next$/
 
-/** An engine would start empty, and in time overwrite, what it does not read; so it is not started. */
+/** Refuses data of the other persistence: the engine would not read it, start empty and eventually overwrite it. */
 function refuseOtherPersistence(spec: EngineSpec, names: readonly string[]): void {
   const [own, other] =
     spec.persistence === 'append-only' ? [LOG_DIRECTORY, SNAPSHOT_FILE] : [SNAPSHOT_FILE, LOG_DIRECTORY]
@@ -22,10 +22,7 @@ function refuseOtherPersistence(spec: EngineSpec, names: readonly string[]): voi
   }
 }
 
-/**
- * Writes what an engine with these commands and settings starts from. Rejects when its data on disk is of the other kind of
- * persistence.
- */
+/** Writes the files that an engine starts from. Rejects when the data on disk has the other kind of persistence. */
 export async function writeEngineFiles(
   spec: EngineSpec,
   member: MemberSpec,
@@ -37,7 +34,7 @@ export async function writeEngineFiles(
   const names = firstMade === undefined ? await readdir(paths.dir) : []
   if (member.role === 'primary') refuseOtherPersistence(spec, names)
   const unread = spec.persistence === 'append-only' ? SNAPSHOT_FILE : undefined
-  const left = names.filter((name) => LEFT_BY_A_KILL.test(name) || name === unread)
+  const left = names.filter((name) => TEMPORARY.test(name) || name === unread)
   await Promise.all([
     ...left.map((name) => rm(join(paths.dir, name), { recursive: true, force: true })),
     writeFile(paths.configFile, renderConfig(spec, member, paths, engine.settings), { mode: 0o600 }),
@@ -45,17 +42,17 @@ export async function writeEngineFiles(
   ])
 }
 
-/** Deletes a member's directory and socket; what is not there is no error. */
+/** Deletes the directory and socket of a member; missing ones are fine. */
 export async function deleteEngineFiles(paths: EnginePaths): Promise<void> {
   await rm(paths.dir, { recursive: true, force: true })
   await rm(paths.socket, { force: true })
 }
 
 /**
- * What an engine says of data that it cannot read because of what wrote it, and how Homeport words that. An engine
- * reads what older ones have written; Valkey marks its files from 9.0 on, so that no Redis takes them for its own.
+ * Messages of an engine that cannot read data because of its writer, and our wording for data and for snapshots. An
+ * engine reads what older ones wrote; Valkey marks its files since 9.0, so that no Redis mistakes them for its own.
  */
-const UNREADABLE: readonly (readonly [said: RegExp, ofData: string, ofSnapshot: string])[] = [
+const UNREADABLE: readonly (readonly [message: RegExp, ofData: string, ofSnapshot: string])[] = [
   [
     /Can't handle RDB format version/,
     'its data was written by a newer engine, or one of another kind, than is installed',
@@ -68,15 +65,15 @@ const UNREADABLE: readonly (readonly [said: RegExp, ofData: string, ofSnapshot: 
   ],
 ]
 
-/** Why a snapshot cannot be loaded, given why an engine that had it as its data did not start. */
+/** Why a snapshot cannot be loaded, from the failure of an engine that had it as its data. */
 export function unloadableReason(reason: string): string {
   return UNREADABLE.find(([, ofData]) => ofData === reason)?.[2] ?? 'the engine cannot load it'
 }
 
-const NO_ROOM = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/
+const NO_SPACE = /ENOSPC|EDQUOT|No space left on device|Disk quota exceeded/
 
-/** Words an error for callers: the kind is found in it, the reason is ours, so that no path can reach a caller. */
+/** Classifies the output of an engine for callers. Our own wording, so no path can reach them. */
 export function failureOf(detail: string, reason: string): Failure {
-  if (NO_ROOM.test(detail)) return { kind: 'disk-full', reason: 'the disk is full' }
-  return { kind: 'engine', reason: UNREADABLE.find(([said]) => said.test(detail))?.[1] ?? reason }
+  if (NO_SPACE.test(detail)) return { kind: 'disk-full', reason: 'the disk is full' }
+  return { kind: 'engine', reason: UNREADABLE.find(([message]) => message.test(detail))?.[1] ?? reason }
 }

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { processesMarked, tempDir, waitFor } from '../../test/support/index.js'
 import { clientOf, localEngine, PASSWORD, specOf, startFleet } from './testing/test-fleet.js'
 
-/** A program that is no engine: it writes a line and ends. */
+/** A program that is not an engine: it writes a line and ends. */
 async function brokenEngine(line: string) {
   const binary = join(tempDir(), 'redis-server')
   writeFileSync(binary, `#!/bin/sh\necho "${line}"\nexit 1\n`)
@@ -32,7 +32,7 @@ test.runIf(existsSync('/usr/bin/prlimit'))(
 describe('a database', async () => {
   const { fleet, dataDir } = await startFleet()
 
-  test('answers its users on its socket as soon as it is ensured', async () => {
+  test('answers its users on its socket when ensure resolves', async () => {
     await fleet.ensure(specOf('db_new'))
     const endpoints = await fleet.endpoints('db_new')
     expect(endpoints).toMatchObject([{ region: 'us-east-1', role: 'primary', generation: expect.any(Number) }])
@@ -41,7 +41,7 @@ describe('a database', async () => {
     expect(fleet.observe('db_new')).toMatchObject([{ state: 'running', failures: 0, pid: expect.any(Number) }])
   })
 
-  test('refuses what would reach the engine or the machine', async () => {
+  test('refuses commands that reach the engine or the machine', async () => {
     await fleet.ensure(specOf('db_refuse'))
     const client = clientOf((await fleet.endpoints('db_refuse'))[0])
     for (const command of [
@@ -57,7 +57,7 @@ describe('a database', async () => {
     await expect(client.call('AUTH', 'homeport-control', PASSWORD)).rejects.toThrow(/WRONGPASS/)
   })
 
-  test('listens on its socket only, and no other user of the machine can reach that', async () => {
+  test('listens only on its socket, which other users cannot reach', async () => {
     await fleet.ensure(specOf('db_private'))
     const [endpoint] = await fleet.endpoints('db_private')
     const info = await clientOf(endpoint).info('server')
@@ -77,7 +77,7 @@ describe('a database', async () => {
     expect(JSON.stringify(processesMarked(root))).not.toContain(PASSWORD)
   })
 
-  test('keeps its data when it is stopped and desired again', async () => {
+  test('keeps its data over a stop', async () => {
     await fleet.ensure(specOf('db_sleep'))
     await clientOf((await fleet.endpoints('db_sleep'))[0]).set('key', 'value')
     await fleet.ensure(specOf('db_sleep', [], { state: 'stopped' }))
@@ -96,7 +96,7 @@ describe('a database', async () => {
     expect(await clientOf((await fleet.endpoints('db_snapshot'))[0]).get('key')).toBe('value')
   })
 
-  test('takes settings while it runs and keeps them over a restart, its replicas too', async () => {
+  test('applies settings while it runs and keeps them over a restart, also on replicas', async () => {
     const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
     const settings = {
       'hash-max-listpack-entries': '7',
@@ -105,7 +105,7 @@ describe('a database', async () => {
     }
     const regions = ['eu-west-1']
     await fleet.ensure(specOf('db_settings', regions, { users }))
-    const told = async (): Promise<unknown[]> =>
+    const shownSettings = async (): Promise<unknown[]> =>
       Promise.all(
         (await fleet.endpoints('db_settings')).map((endpoint) =>
           clientOf(endpoint).call('CONFIG', 'GET', 'hash-max-listpack-entries'),
@@ -113,16 +113,16 @@ describe('a database', async () => {
       )
     await fleet.ensure(specOf('db_settings', regions, { users, settings }))
     const seven = ['hash-max-listpack-entries', '7']
-    expect(await told()).toEqual([seven, seven])
+    expect(await shownSettings()).toEqual([seven, seven])
     await fleet.ensure(specOf('db_settings', regions, { users, settings, state: 'stopped' }))
     await fleet.ensure(specOf('db_settings', regions, { users, settings }))
-    expect(await told()).toEqual([seven, seven])
+    expect(await shownSettings()).toEqual([seven, seven])
     await expect(fleet.ensure(specOf('db_settings', regions, { users, settings: { hz: '1\ndir /' } }))).rejects.toThrow(
       /setting of the engine is not allowed/,
     )
   })
 
-  test('takes new users also when its memory is full', async () => {
+  test('applies new users even when its memory is full', async () => {
     const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
     await fleet.ensure(specOf('db_bound', [], { users, settings: { maxmemory: '1' } }))
     const client = clientOf((await fleet.endpoints('db_bound'))[0])
@@ -134,7 +134,7 @@ describe('a database', async () => {
     expect(await client.set('a', 'b')).toBe('OK')
   })
 
-  test('takes new users and a new bound without losing its process', async () => {
+  test('applies new users and a new limit without a restart', async () => {
     await fleet.ensure(specOf('db_change'))
     const [before] = fleet.observe('db_change')
     const small = { maxMemoryBytes: 3 * 1024 * 1024, eviction: true }
@@ -148,7 +148,7 @@ describe('a database', async () => {
     expect(await client.dbsize()).toBeLessThan(50)
   })
 
-  test('refuses writes at its bound when it does not evict, and still reads and deletes', async () => {
+  test('refuses writes at its limit without eviction, and still reads and deletes', async () => {
     await fleet.ensure(specOf('db_full', [], { maxMemoryBytes: 3 * 1024 * 1024 }))
     const client = clientOf((await fleet.endpoints('db_full'))[0])
     const fill = async () => {
@@ -159,7 +159,7 @@ describe('a database', async () => {
     expect(await client.del('key0', 'key1')).toBe(2)
   })
 
-  test('is gone with process, files and socket when it is removed, also twice and while it starts', async () => {
+  test('leaves no process, file or socket when removed, also twice and while it starts', async () => {
     const ensured = fleet.ensure(specOf('db_gone', ['eu-west-1']))
     ensured.catch(() => {})
     await Promise.all([fleet.remove('db_gone'), fleet.remove('db_gone')])
@@ -171,7 +171,7 @@ describe('a database', async () => {
     await fleet.remove('never-there')
   })
 
-  test('that a newer desired stops lets the older caller know', async () => {
+  test('stopped by a newer desired state rejects the older call', async () => {
     const running = fleet.ensure(specOf('db_newer'))
     running.catch(() => {})
     await fleet.ensure(specOf('db_newer', [], { state: 'stopped' }))
@@ -179,16 +179,16 @@ describe('a database', async () => {
     expect(fleet.observe('db_newer')).toMatchObject([{ state: 'stopped' }])
   })
 
-  test('can be ensured by many at once', async () => {
+  test('can be ensured concurrently', async () => {
     await Promise.all(Array.from({ length: 5 }, () => fleet.ensure(specOf('db_many'))))
     expect(processesMarked(join(dataDir, 'databases', 'db_many', 'us-east-1'))).toHaveLength(1)
   })
 
-  test('that nobody has desired has no endpoints', async () => {
+  test('without a desired state has no endpoints', async () => {
     await expect(fleet.endpoints('db_unknown')).rejects.toMatchObject({ code: 'starting' })
   })
 
-  test('with a name that would leave its directory is refused before anything happens', async () => {
+  test('with a name that escapes its directory is refused', async () => {
     await expect(fleet.ensure(specOf('../escape'))).rejects.toThrow(/not allowed/)
     await expect(fleet.ensure(specOf('db_ok', ['../../etc']))).rejects.toThrow(/not allowed/)
     const users = [{ name: 'default', password: 'x', rules: '~* +@all\nuser evil on nopass' }]
@@ -206,7 +206,7 @@ describe('a database', async () => {
   })
 })
 
-test('a data directory may have a long name with blanks, quotes and other letters in it', async () => {
+test('a data directory may have a long name with blanks, quotes and non-ASCII letters', async () => {
   const dataDir = join(tempDir(), `it's "my" ünïcode\\ data`, 'x'.repeat(100))
   const { fleet } = await startFleet({ dataDir })
   await fleet.ensure(specOf('db_long', ['eu-west-1']))
@@ -220,33 +220,33 @@ test('a data directory may have a long name with blanks, quotes and other letter
 describe('a killed engine', async () => {
   const { fleet } = await startFleet()
 
-  test('comes back at once with its data and a new generation', async () => {
+  test('is restarted at once with its data and a new generation', async () => {
     await fleet.ensure(specOf('db_kill'))
     const [before] = await fleet.endpoints('db_kill')
     const client = clientOf(before)
     await client.set('key', 'value')
-    // The log is synced once a second; a kill of the process alone loses nothing that the system already holds.
+    // The log is synced once a second; a kill of the process alone loses nothing that the kernel already has.
     process.kill(fleet.observe('db_kill')[0]?.pid ?? 0, 'SIGKILL')
     await waitFor(() => fleet.observe('db_kill')[0]?.generation !== before?.generation, {
-      what: 'the end to be noticed',
+      what: 'the exit to be noticed',
     })
     const [after] = await fleet.endpoints('db_kill')
     expect(after?.generation).toBeGreaterThan(before?.generation ?? 0)
     expect(await clientOf(after).get('key')).toBe('value')
   })
 
-  test('that is a replica is linked again', async () => {
+  test('is linked again if it is a replica', async () => {
     await fleet.ensure(specOf('db_kill2', ['eu-west-1']))
     const [primary, replica] = fleet.observe('db_kill2')
     process.kill(replica?.pid ?? 0, 'SIGKILL')
-    await waitFor(() => fleet.observe('db_kill2')[1]?.pid !== replica?.pid, { what: 'the end to be noticed' })
+    await waitFor(() => fleet.observe('db_kill2')[1]?.pid !== replica?.pid, { what: 'the exit to be noticed' })
     expect(await fleet.endpoints('db_kill2')).toMatchObject([{ role: 'primary' }])
     await fleet.ensure(specOf('db_kill2', ['eu-west-1']))
     expect(await fleet.endpoints('db_kill2')).toMatchObject([{ role: 'primary' }, { role: 'replica' }])
     expect(fleet.observe('db_kill2')[0]?.pid).toBe(primary?.pid)
   })
 
-  test('that hangs is ended by remove all the same', async () => {
+  test('is removed even if it hangs', async () => {
     await fleet.ensure(specOf('db_kill3'))
     const pid = fleet.observe('db_kill3')[0]?.pid ?? 0
     process.kill(pid, 'SIGSTOP')
@@ -259,7 +259,7 @@ describe('replicas', async () => {
   const { fleet, dataDir } = await startFleet()
   const regions = ['eu-west-1', 'ap-south-1']
 
-  test('have what the primary has, get what comes later, and take no writes', async () => {
+  test('have the data of the primary, receive changes, and refuse writes', async () => {
     await fleet.ensure(specOf('db_copy'))
     const early = clientOf((await fleet.endpoints('db_copy'))[0])
     await early.set('early', '1')
@@ -276,12 +276,12 @@ describe('replicas', async () => {
     }
   })
 
-  test('follow a primary that was killed and came back', async () => {
+  test('follow a primary that was killed and restarted', async () => {
     await fleet.ensure(specOf('db_follow', regions))
     await clientOf((await fleet.endpoints('db_follow'))[0]).set('before', '1')
     const [primary] = fleet.observe('db_follow')
     process.kill(primary?.pid ?? 0, 'SIGKILL')
-    await waitFor(() => fleet.observe('db_follow')[0]?.pid !== primary?.pid, { what: 'the end to be noticed' })
+    await waitFor(() => fleet.observe('db_follow')[0]?.pid !== primary?.pid, { what: 'the exit to be noticed' })
     await fleet.ensure(specOf('db_follow', regions))
     const [again, ...replicas] = await fleet.endpoints('db_follow')
     expect(replicas).toHaveLength(2)
@@ -293,7 +293,7 @@ describe('replicas', async () => {
     }
   })
 
-  test('that are not desired any more leave nothing, and the primary closes its port', async () => {
+  test('that are no longer desired leave nothing, and the primary closes its port', async () => {
     await fleet.ensure(specOf('db_less', regions))
     await fleet.ensure(specOf('db_less'))
     expect(readdirSync(join(dataDir, 'databases', 'db_less'))).toEqual(['us-east-1'])
@@ -304,7 +304,7 @@ describe('replicas', async () => {
 })
 
 describe('an engine that does not start', () => {
-  test('is told with the reason and without a path, and leaves nothing after remove', async () => {
+  test('is reported with a reason but no path, and leaves nothing after remove', async () => {
     const { fleet, dataDir, lines } = await startFleet({ engine: await brokenEngine('cannot run in /secret/place') })
     const failure = await fleet.ensure(specOf('db_broken')).catch((error: Error) => error)
     expect(failure).toMatchObject({ code: 'engine_failed', status: 503 })
@@ -317,18 +317,18 @@ describe('an engine that does not start', () => {
     expect(readdirSync(join(dataDir, 'databases'))).toEqual([])
   })
 
-  test('because the disk is full says that', async () => {
+  test('because the disk is full reports that', async () => {
     const { fleet } = await startFleet({ engine: await brokenEngine('append only file: No space left on device') })
     await expect(fleet.ensure(specOf('db_disk'))).rejects.toMatchObject({ code: 'store_full' })
     await fleet.remove('db_disk')
   })
 
-  test('because its program has vanished is told too', async () => {
+  test('because its program was deleted is reported', async () => {
     const { fleet } = await startFleet({ engine: { ...(await localEngine()), binary: '/nowhere/redis-server' } })
     await expect(fleet.ensure(specOf('db_vanished'))).rejects.toMatchObject({ code: 'engine_failed' })
   })
 
-  test('within the deadline is told, and endpoints can be given up before', async () => {
+  test('within the deadline is reported; endpoints can be aborted before', async () => {
     const silent = join(tempDir(), 'redis-server')
     writeFileSync(silent, '#!/bin/sh\nexec sleep 60\n')
     chmodSync(silent, 0o755)

@@ -6,7 +6,7 @@ import { Problems, silentLogger } from '../telemetry/index.js'
 import { parseProcessStat } from './health-check.js'
 import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
 
-/** A clock whose timers fire four times as fast; what a real engine needs of time stays far below that. */
+/** A clock whose timers fire four times as fast; a real engine needs far less time. */
 const hurried: Clock = { now: systemClock.now, after: (ms, callback) => systemClock.after(ms / 4, callback) }
 
 it.each([
@@ -14,7 +14,7 @@ it.each([
   ['42 (a) b) T 1 42 42 0 -1 4194560 3 0 0 0 7 5 0 0 20', { state: 'stopped', ticks: 12 }],
   ['42 (x) D 1 42 42 0 -1 4194560 3 0 0 0 1 1 0 0 20', { state: 'waiting', ticks: 2 }],
   ['', undefined],
-])('reads what the system tells of a process: %j', (text, expected) => {
+])('parses the process state: %j', (text, expected) => {
   expect(parseProcessStat(text)).toEqual(expected)
 })
 
@@ -22,7 +22,7 @@ describe('an engine that hangs', async () => {
   const problems = new Problems(new ManualClock(), silentLogger)
   const { fleet, dataDir } = await startFleet({ clock: hurried, problems })
 
-  test('is ended, told, and started again with its data', async () => {
+  test('is killed, reported, and restarted with its data', async () => {
     const id = 'db_hung'
     await fleet.ensure(specOf(id))
     await clientOf((await fleet.endpoints(id))[0]).set('key', 'value')
@@ -35,19 +35,19 @@ describe('an engine that hangs', async () => {
     expect(problems.visibleTo('any')).toMatchObject([{ kind: 'engine_hung', subject: 'db_hung/us-east-1' }])
   })
 
-  test('is told from one that works: a script that takes its time goes on', async () => {
+  test('is not confused with one that works: a long script continues', async () => {
     const id = 'db_busy'
     await fleet.ensure(specOf(id, [], { users: [{ name: 'default', password: 'p', rules: '~* &* +@all' }] }))
     const client = clientOf((await fleet.endpoints(id))[0], 'p')
     const pid = fleet.observe(id)[0]?.pid
-    // Longer than the watch waits for an answer on this clock: 2 s for 8 s.
+    // Longer than the check waits for an answer on this clock: 2 s instead of 8 s.
     const busy =
       "local t = redis.call('TIME') local from = t[1] * 1000 + t[2] / 1000 repeat t = redis.call('TIME') until t[1] * 1000 + t[2] / 1000 - from > 3000 return 'done'"
     expect(await client.eval(`redis.replicate_commands() ${busy}`, 0)).toBe('done')
     expect(fleet.observe(id)[0]?.pid).toBe(pid)
   })
 
-  test('is replaced as well when its launcher hangs', async () => {
+  test('is replaced even if its launcher hangs', async () => {
     const id = 'db_launcher'
     await fleet.ensure(specOf(id))
     await clientOf((await fleet.endpoints(id))[0]).set('key', 'value')

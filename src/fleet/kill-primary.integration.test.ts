@@ -11,7 +11,7 @@ const pidOf = (fleet: Fleet, databaseId: string): number | undefined => {
   return member?.state === 'running' ? member.pid : undefined
 }
 
-it('an engine that is broken off comes back with all that was answered, and nothing of the script that held it', async () => {
+it('a killed engine comes back with every acknowledged write, and nothing of the script that blocked it', async () => {
   const { fleet } = await startFleet()
   await fleet.ensure(specOf('db_loop'))
   const client = clientOf((await fleet.endpoints('db_loop'))[0])
@@ -20,7 +20,7 @@ it('an engine that is broken off comes back with all that was answered, and noth
   const held = client.eval(ENDLESS, 0).then(String, String)
   const watcher = clientOf((await fleet.endpoints('db_loop'))[0])
   const busy = async (): Promise<boolean> => (await watcher.get('before').then(String, String)).includes('BUSY')
-  await waitFor(busy, { what: 'the script to hold the engine' })
+  await waitFor(busy, { what: 'the script to block the engine' })
   fleet.killPrimary('db_loop')
   await held
   const isBack = (): boolean => ![before, undefined].includes(pidOf(fleet, 'db_loop'))
@@ -29,7 +29,7 @@ it('an engine that is broken off comes back with all that was answered, and noth
   expect(await next.mget('before', 'script')).toEqual(['kept', null])
 })
 
-it('an engine that keeps no log is left alone', async () => {
+it('an engine without a log is not killed at the first request', async () => {
   const { fleet } = await startFleet()
   await fleet.ensure(specOf('db_snapshot', [], { persistence: 'snapshot' }))
   const client = clientOf((await fleet.endpoints('db_snapshot'))[0])
@@ -40,7 +40,7 @@ it('an engine that keeps no log is left alone', async () => {
   expect(pidOf(fleet, 'db_snapshot')).toBe(before)
 })
 
-it('an engine that keeps no log is ended once that has been asked for during half a minute', async () => {
+it('an engine without a log is killed after 30 seconds of requests', async () => {
   let aheadMs = 0
   const clock: Clock = { ...systemClock, now: () => systemClock.now() + aheadMs, after: systemClock.after }
   const { fleet } = await startFleet({ clock })
@@ -55,7 +55,7 @@ it('an engine that keeps no log is ended once that has been asked for during hal
   expect(askFor(3, 1_000)).toContain(true)
 })
 
-it('an engine that ends again and again is waited for while its next start is near', async () => {
+it('callers wait for an engine that keeps ending while its next start is near', async () => {
   const { fleet } = await startFleet()
   await fleet.ensure(specOf('db_again'))
   const ends = 4

@@ -6,7 +6,7 @@ import { memberPaths, prepareLayout, socketDirFor } from './layout.js'
 import { isEngineCommand } from './processes.js'
 
 describe('the directories of the fleet', () => {
-  test('are closed to others and have one name however the data directory is reached', async () => {
+  test('are private and have one name, whatever path leads to the data directory', async () => {
     const dataDir = tempDir()
     const link = join(tempDir(), 'link')
     symlinkSync(dataDir, link)
@@ -17,7 +17,7 @@ describe('the directories of the fleet', () => {
       expect(statSync(directory).mode & 0o777).toBe(0o700)
   })
 
-  test('keep sockets short enough however long the data directory is named', () => {
+  test('keep socket paths short however long the name of the data directory', () => {
     expect(socketDirFor('/srv/homeport', '/tmp', 7)).toBe('/srv/homeport/run')
     const long = `/srv/${'x'.repeat(80)}`
     expect(socketDirFor(long, '/tmp', 7)).toMatch(/^\/tmp\/homeport-7-[0-9a-f]{12}$/)
@@ -54,7 +54,7 @@ describe('the search for engines', () => {
     ['/usr/bin/redis-server /srv/my data2/databases/db/us-east-1/engine.conf', false],
     ['/usr/bin/redis-server /srv/my data/databases/db/us-east-1/other.conf', false],
     ['/usr/bin/redis-server *:6379', false],
-  ])('takes "%s" for one of ours: %s', (line, expected) => {
+  ])('recognizes "%s" as ours: %s', (line, expected) => {
     expect(isEngine(line)).toBe(expected)
   })
 })

@@ -4,13 +4,13 @@
  * ```
  * <dataDir>/databases/<databaseId>/<region>/engine.conf   configuration, written before every start
  *                                           engine.acl    users, likewise
- *                                           ...           what the engine itself writes
- * <dataDir>/reserve                                       room on the disk that is kept for deletions (`room.ts`)
- * <dataDir>/run/<16 hex digits>.sock                      Unix sockets, gone when the fleet stops
+ *                                           ...           files of the engine itself
+ * <dataDir>/reserve                                       disk space reserved for deletions (`disk-space.ts`)
+ * <dataDir>/run/<16 hex digits>.sock                      Unix sockets, deleted when the fleet stops
  * ```
  *
- * A Unix socket's path may have about 100 bytes. Where `<dataDir>/run` is too long for that, a directory beneath the
- * machine's temporary one takes its place, always the same one for the same data directory and user.
+ * The path of a Unix socket is limited to about 100 bytes. If `<dataDir>/run` is too long, a directory in the temporary
+ * directory of the machine replaces it, always the same for one data directory and user.
  */
 import { lstat, mkdir, realpath } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
@@ -18,24 +18,24 @@ import { join, resolve } from 'node:path'
 import { sha256Hex } from '../base/index.js'
 import type { EnginePaths } from './engine-config.js'
 
-/** The name that ends the path of every engine's configuration file. */
+/** File name of every configuration file. */
 export const CONFIG_FILE = 'engine.conf'
 
-/** The smallest limit of the systems we run on (macOS: 104 with the closing zero) with some room. */
+/** Smallest limit of the supported systems (macOS: 104 with the closing zero), with a margin. */
 const SOCKET_PATH_LIMIT_BYTES = 100
 const SOCKET_NAME_DIGITS = 16
 
-/** The fleet's directories, made and checked. */
+/** The directories of the fleet, created and checked. */
 export interface Layout {
-  /** Holds one directory for each database. */
+  /** One directory for each database. */
   readonly databasesDir: string
-  /** Holds the sockets; mode 0700 and ours. */
+  /** Sockets; mode 0700 and owned by us. */
   readonly socketDir: string
-  /** Keeps data that left a database although nobody has deleted it; made when needed. */
+  /** Quarantine, created when needed. */
   readonly quarantineDir: string
 }
 
-/** The directory for sockets that belongs to a data directory. Pure. */
+/** The socket directory of a data directory. Pure. */
 export function socketDirFor(dataDir: string, temporaryDir: string, userId: number): string {
   const near = join(dataDir, 'run')
   const longest = Buffer.byteLength(join(near, `${'0'.repeat(SOCKET_NAME_DIGITS)}.sock`))
@@ -43,7 +43,7 @@ export function socketDirFor(dataDir: string, temporaryDir: string, userId: numb
   return join(temporaryDir, `homeport-${userId}-${sha256Hex(dataDir).slice(0, 12)}`)
 }
 
-/** Makes a directory that is closed to others, or refuses one that is not: anybody may make names in `/tmp`. */
+/** Creates a private directory, or refuses one that is not ours: anybody may create names in `/tmp`. */
 async function privateDir(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
   const found = await lstat(path)
@@ -51,7 +51,7 @@ async function privateDir(path: string): Promise<void> {
   if (!isOurs) throw new Error(`${path} must be a directory of this user with mode 0700. Remove it and start again.`)
 }
 
-/** Makes the fleet's directories. Symbolic links are resolved, so that one directory has one name in every life. */
+/** Creates the directories of the fleet. Resolves symbolic links, so that one directory always has one name. */
 export async function prepareLayout(dataDir: string): Promise<Layout> {
   const databasesDir = join(resolve(dataDir), 'databases')
   await mkdir(databasesDir, { recursive: true, mode: 0o700 })

@@ -7,7 +7,7 @@ import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
 const MIB = 2 ** 20
 const GIB = 2 ** 30
 
-it('is twice the data and what may be unread, within the machine, and never below what an engine has', () => {
+it('is twice the data plus unread replies, within the machine, and never below what an engine uses', () => {
   const facts = { maxMemoryBytes: 64 * MIB, presentBytes: 50 * MIB, machineBytes: 64 * GIB }
   expect(processLimit(facts)).toBe(128 * MIB + GIB)
   expect(processLimit({ ...facts, maxMemoryBytes: 3 * GIB })).toBe(9 * GIB)
@@ -27,9 +27,9 @@ it.runIf(process.platform === 'linux')(
     const pids = fleet.observe('db_memory').map(({ pid = 0 }) => pid)
     const areLimited = async (bytes: number): Promise<boolean> =>
       (await Promise.all(pids.map(limitOf))).every((limit) => limit === bytes)
-    await waitFor(() => areLimited(256 * MIB + GIB), { what: 'the primary and the replica to be bounded' })
+    await waitFor(() => areLimited(256 * MIB + GIB), { what: 'the primary and the replica to be limited' })
     await fleet.ensure(spec)
-    await waitFor(() => areLimited(128 * MIB + GIB), { what: 'both to be bounded anew' })
+    await waitFor(() => areLimited(128 * MIB + GIB), { what: 'both to be limited anew' })
     const client = clientOf((await fleet.endpoints('db_memory'))[0])
     const growing = client.eval("local s = 'x' while true do s = s .. s end", 0)
     await expect(growing).rejects.toThrow('not enough memory')
@@ -45,7 +45,7 @@ it.runIf(process.platform === 'linux')('leaves an engine the bound that it was s
   await fleet.ensure({ ...spec, maxMemoryBytes: 32 * MIB })
   await fleet.ensure(specOf('db_other'))
   const pidOf = (databaseId: string): number => fleet.observe(databaseId)[0]?.pid ?? 0
-  await waitFor(async () => (await limitOf(pidOf('db_other'))) === 128 * MIB + GIB, { what: 'the other to be bounded' })
+  await waitFor(async () => (await limitOf(pidOf('db_other'))) === 128 * MIB + GIB, { what: 'the other to be limited' })
   expect(await limitOf(pidOf('db_bounded'))).toBe(300 * MIB)
   expect(lines.filter(({ level }) => level !== 'info')).toEqual([])
 })

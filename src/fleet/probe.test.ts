@@ -23,11 +23,11 @@ describe('probing', () => {
     await expect(probeEngine('/no/such/engine')).rejects.toMatchObject({ code: 'engine_missing' })
   })
 
-  test('refuses a program that is no engine', async () => {
+  test('refuses a program that is not an engine', async () => {
     await expect(probeEngine('/bin/echo')).rejects.toMatchObject({ code: 'engine_missing' })
   })
 
-  test('says of an engine that is too old how old it is, though it cannot be asked for its commands', async () => {
+  test('reports the version of an engine that is too old to list its commands', async () => {
     const binary = join(tempDir(), 'redis-server')
     writeFileSync(binary, '#!/bin/sh\n[ "$1" = --version ] && echo "Redis server v=6.0.16 sha=0" && exit 0\nexit 1\n')
     chmodSync(binary, 0o755)
@@ -35,7 +35,7 @@ describe('probing', () => {
     expect(problems).toEqual(['redis 6.0.16 is older than 7.0.0, the oldest that works.'])
   })
 
-  test('does not hang on an engine that states a version and does not run', async () => {
+  test('does not hang on an engine that reports a version but does not run', async () => {
     const binary = join(tempDir(), 'redis-server')
     const script = '#!/bin/sh\n[ "$1" = --version ] && echo "Redis server v=7.0.1 sha=0" && exit 0\nexit 1\n'
     writeFileSync(binary, script)
@@ -44,7 +44,7 @@ describe('probing', () => {
   })
 })
 
-describe('an engine with a known hole', () => {
+describe('an engine with a known vulnerability', () => {
   test.each([
     ['redis', '7.0.15', false],
     ['redis', '7.2.10', false],
@@ -61,7 +61,7 @@ describe('an engine with a known hole', () => {
     expect(isFixedUpstream(kind, version)).toBe(expected)
   })
 
-  test('is fit when its package carries the fix', () => {
+  test('is accepted when its package has the fix', () => {
     expect(isFixedPackage('5:7.0.15-1~deb12u5')).toBe(false)
     expect(isFixedPackage('5:7.0.15-1~deb12u6')).toBe(true)
     expect(isFixedPackage('5:7.0.15-1~deb12u10')).toBe(true)
@@ -75,7 +75,7 @@ describe('an engine with a known hole', () => {
     expect(problemsOf({ ...evidence, changeLogNamesFix: true })).toEqual([])
   })
 
-  test('or an age at which nothing works is refused, unless the operator accepts it', async () => {
+  test('or too old a version is refused, unless the operator allows it', async () => {
     const problems = problemsOf({ kind: 'redis', version: '6.2.20', changeLogNamesFix: true })
     expect(problems).toEqual([expect.stringContaining('older than 7.0.0')])
     const engine = { ...(await localEngine()), problems }

@@ -1,7 +1,7 @@
 /**
- * Finds and ends engine processes that no launcher of this life answers for: those of an earlier life, or of a
- * launcher that was killed. An engine is known by its command line, which ends with a configuration file in our
- * databases directory; so there is no pid file that could be stale, missing or forged.
+ * Finds and ends leftover engine processes: those of an earlier run of Homeport, or of a launcher that was killed. An
+ * engine is recognized by its command line, which ends with a configuration file in our databases directory; so there
+ * is no pid file that could be stale, missing or forged.
  */
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { type Clock, codeOf, pause } from '../base/index.js'
 import { CONFIG_FILE } from './layout.js'
 
-/** A process of the machine: its id, and its command line with single spaces between the words. */
+/** A process: its id, and its command line with single spaces. */
 interface FoundProcess {
   readonly pid: number
   readonly commandLine: string
@@ -18,7 +18,7 @@ interface FoundProcess {
 
 const run = promisify(execFile)
 
-const LOOK_AGAIN_MS = 10
+const POLL_MS = 10
 const PS_OUTPUT_LIMIT_BYTES = 64 * 1024 * 1024
 const ENGINE_NAME = /redis|valkey/
 
@@ -42,8 +42,8 @@ async function listFromPs(): Promise<readonly FoundProcess[]> {
 }
 
 /**
- * Whether a command line is an engine's: a program named like an engine, then one of our configuration files, then
- * nothing. An editor or a `tail` on such a file is none. Pure.
+ * Whether a command line is an engine: a program with the name of an engine, one of our configuration files, and
+ * nothing else. An editor or `tail` on such a file does not match. Pure.
  */
 export function isEngineCommand(commandLine: string, databasesDir: string, binary: string): boolean {
   const at = commandLine.indexOf(` ${databasesDir}${sep}`)
@@ -52,7 +52,7 @@ export function isEngineCommand(commandLine: string, databasesDir: string, binar
   return program.endsWith(binary) || ENGINE_NAME.test(basename(program))
 }
 
-/** The ids of all processes that run on a configuration file beneath `databasesDir`. */
+/** Ids of all processes that run with a configuration file below `databasesDir`. */
 async function findEngines(databasesDir: string, binary: string): Promise<readonly number[]> {
   const processes = process.platform === 'linux' ? await listFromProc() : await listFromPs()
   return processes.filter((found) => isEngineCommand(found.commandLine, databasesDir, binary)).map(({ pid }) => pid)
@@ -66,21 +66,20 @@ function send(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   }
 }
 
-/** What `endEngines` needs to know. */
+/** Parameters of `endEngines`. */
 export interface EngineSearch {
   readonly databasesDir: string
-  /** The program that engines are started from now; older ones are known by their name. */
+  /** The current engine program; older ones are recognized by name. */
   readonly binary: string
-  /** How long an engine may take to end cleanly before it is killed. */
+  /** Time to end cleanly before it is killed, milliseconds. */
   readonly graceMs: number
   readonly clock: Clock
 }
 
 /**
- * Ends every engine found beneath a databases directory: asks, waits, kills after the grace, and returns only when a
- * look at the machine finds none. Because it looks again each time, an id that has passed to another program
- * meanwhile is not signalled.
- * @returns how many processes were found at first.
+ * Ends every engine below a databases directory: asks it to end, waits, kills after the grace, and returns when a new
+ * search finds none. Because it searches again each time, it never signals an id that was reused by another program.
+ * @returns how many processes the first search found.
  */
 export async function endEngines(search: EngineSearch): Promise<number> {
   const { databasesDir, binary, graceMs, clock } = search
@@ -89,7 +88,7 @@ export async function endEngines(search: EngineSearch): Promise<number> {
   const killAtMs = clock.now() + graceMs
   for (let left = first; left.length > 0; left = await findEngines(databasesDir, binary)) {
     if (clock.now() >= killAtMs) for (const pid of left) send(pid, 'SIGKILL')
-    await pause(clock, LOOK_AGAIN_MS)
+    await pause(clock, POLL_MS)
   }
   return first.length
 }

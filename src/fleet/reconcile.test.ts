@@ -8,8 +8,8 @@ import { specOf } from './testing/test-fleet.js'
 const FAILURE: Failure = { kind: 'engine', reason: 'it failed' }
 const REPLICAS = ['eu-west-1', 'ap-south-1']
 
-/** A crew whose engines are only thought of: what it is told to do is pending until the test settles it. */
-class ModelCrew {
+/** An executor without engines: its actions stay pending until the test settles them. */
+class ModelExecutor {
   readonly members = new Map<string, Member>()
   desired: DesiredState = { kind: 'halt' }
   pending: Action[] = []
@@ -22,7 +22,7 @@ class ModelCrew {
     this.step()
   }
 
-  /** What the keeper does after every event; returns all actions that were decided. */
+  /** What the supervisor does after every event. @returns all actions that were decided. */
   step(): readonly Action[] {
     const all: Action[] = []
     for (let round = 0; round < 10; round++) {
@@ -48,7 +48,7 @@ class ModelCrew {
     if (action.kind !== 'cancel-restart') this.pending.push(action)
   }
 
-  /** The process of a region ends by itself, in whatever state it is. */
+  /** The process of a region ends by itself, in any state. */
   crash(region: string): void {
     const kind = this.members.get(region)?.state.kind
     if (kind !== 'starting' && kind !== 'up' && kind !== 'stopping') return
@@ -86,7 +86,7 @@ class ModelCrew {
     this.step()
   }
 
-  /** Lets everything succeed until nothing is left to do. */
+  /** Settles everything successfully until nothing is left to do. */
   calm(): void {
     for (let round = 0; round < 200; round++) {
       const action = this.pending[0]
@@ -107,58 +107,58 @@ const all: readonly DesiredState[] = [
   { kind: 'remove' },
 ]
 
-/** The desired state at an index, as often round as it takes. */
+/** The desired state at an index, modulo their number. */
 function desiredAt(index: number): DesiredState {
   return all[index % all.length] ?? { kind: 'halt' }
 }
 
-function startedWith(desired: DesiredState): ModelCrew {
-  const crew = new ModelCrew()
-  crew.setDesired(desired)
-  crew.calm()
-  return crew
+function startedWith(desired: DesiredState): ModelExecutor {
+  const executor = new ModelExecutor()
+  executor.setDesired(desired)
+  executor.calm()
+  return executor
 }
 
 describe('the reconciler', () => {
-  test('starts all members at once, lets replicas in, then links them', () => {
-    const crew = new ModelCrew()
-    crew.setDesired(desiredAt(1))
-    expect(crew.pending.map(({ kind }) => kind)).toEqual(['start', 'start', 'start'])
-    for (const action of crew.pending) crew.settle(action, true)
-    expect(crew.pending.map(({ kind }) => kind)).toEqual(['open-port'])
-    for (const action of crew.pending) crew.settle(action, true)
-    expect(crew.pending.map(({ kind }) => kind)).toEqual(['follow', 'follow'])
-    crew.calm()
-    expect(REPLICAS.every((region) => serves(crew.desired, crew.members, region))).toBe(true)
+  test('starts all members at once, opens the port, then links the replicas', () => {
+    const executor = new ModelExecutor()
+    executor.setDesired(desiredAt(1))
+    expect(executor.pending.map(({ kind }) => kind)).toEqual(['start', 'start', 'start'])
+    for (const action of executor.pending) executor.settle(action, true)
+    expect(executor.pending.map(({ kind }) => kind)).toEqual(['open-port'])
+    for (const action of executor.pending) executor.settle(action, true)
+    expect(executor.pending.map(({ kind }) => kind)).toEqual(['follow', 'follow'])
+    executor.calm()
+    expect(REPLICAS.every((region) => serves(executor.desired, executor.members, region))).toBe(true)
   })
 
-  test('restarts a member that ended at once the first time, then with growing pauses', () => {
-    const crew = startedWith(desiredAt(0))
-    crew.crash('us-east-1')
-    expect(crew.members.get('us-east-1')).toMatchObject({ state: { kind: 'starting' }, failures: 1 })
-    crew.crash('us-east-1')
-    const { actions, lookAgainAtMs } = reconcile(crew.desired, crew.members, crew.nowMs)
-    expect({ actions, lookAgainAtMs }).toEqual({ actions: [], lookAgainAtMs: crew.nowMs + 100 })
+  test('restarts a member at once the first time, then with backoff', () => {
+    const executor = startedWith(desiredAt(0))
+    executor.crash('us-east-1')
+    expect(executor.members.get('us-east-1')).toMatchObject({ state: { kind: 'starting' }, failures: 1 })
+    executor.crash('us-east-1')
+    const { actions, lookAgainAtMs } = reconcile(executor.desired, executor.members, executor.nowMs)
+    expect({ actions, lookAgainAtMs }).toEqual({ actions: [], lookAgainAtMs: executor.nowMs + 100 })
     expect([1, 2, 3, 4, 50].map(transitions.pauseAfter)).toEqual([0, 100, 200, 400, 30_000])
   })
 
-  test('links replicas anew when their primary was replaced', () => {
-    const crew = startedWith(desiredAt(1))
-    crew.crash('us-east-1')
-    expect(serves(crew.desired, crew.members, 'eu-west-1')).toBe(false)
-    crew.calm()
-    const primary = crew.members.get('us-east-1')?.state
-    const replica = crew.members.get('eu-west-1')?.state
+  test('links replicas again when their primary was replaced', () => {
+    const executor = startedWith(desiredAt(1))
+    executor.crash('us-east-1')
+    expect(serves(executor.desired, executor.members, 'eu-west-1')).toBe(false)
+    executor.calm()
+    const primary = executor.members.get('us-east-1')?.state
+    const replica = executor.members.get('eu-west-1')?.state
     expect(primary?.kind === 'up' && replica?.kind === 'up' && replica.linkedTo === linkOf(primary)).toBe(true)
   })
 
   test('changes settings without stopping anything', () => {
-    const crew = startedWith(desiredAt(1))
-    crew.setDesired({ kind: 'spec', spec: specOf('db', REPLICAS), settings: 'new' })
-    expect(crew.pending.map(({ kind }) => kind)).toEqual(['apply-settings', 'apply-settings', 'apply-settings'])
+    const executor = startedWith(desiredAt(1))
+    executor.setDesired({ kind: 'spec', spec: specOf('db', REPLICAS), settings: 'new' })
+    expect(executor.pending.map(({ kind }) => kind)).toEqual(['apply-settings', 'apply-settings', 'apply-settings'])
   })
 
-  test('ends engines cleanly when their files stay, and at once when those go', () => {
+  test('ends engines cleanly when their files stay, and kills them when the files are deleted', () => {
     const stopped = startedWith(desiredAt(1))
     stopped.setDesired(desiredAt(3))
     expect(stopped.pending).toContainEqual({ kind: 'stop', region: 'us-east-1', how: 'save' })
@@ -167,26 +167,29 @@ describe('the reconciler', () => {
     expect(removed.pending).toContainEqual({ kind: 'stop', region: 'us-east-1', how: 'discard' })
   })
 
-  test('reaches the last desired through whatever desired states, failures and crashes come before', () => {
+  test('reaches the last desired state after any sequence of desired states, failures and crashes', () => {
     const events = fc.array(fc.tuple(fc.constantFrom('desired', 'done', 'failed', 'crash', 'time'), fc.nat(11)))
     const regions = ['us-east-1', ...REPLICAS]
     fc.assert(
       fc.property(fc.nat(5), events, (first, story) => {
-        const crew = new ModelCrew()
-        crew.setDesired(desiredAt(first))
+        const executor = new ModelExecutor()
+        executor.setDesired(desiredAt(first))
         for (const [event, choice] of story) {
-          const action = crew.pending[choice % Math.max(crew.pending.length, 1)]
-          if (event === 'desired') crew.setDesired(desiredAt(choice))
-          else if (event === 'crash') crew.crash(regions[choice % 3] ?? '')
-          else if (event === 'time') crew.nowMs += choice * 1_000
-          else if (action) crew.settle(action, event === 'done')
-          crew.step()
+          const action = executor.pending[choice % Math.max(executor.pending.length, 1)]
+          if (event === 'desired') executor.setDesired(desiredAt(choice))
+          else if (event === 'crash') executor.crash(regions[choice % 3] ?? '')
+          else if (event === 'time') executor.nowMs += choice * 1_000
+          else if (action) executor.settle(action, event === 'done')
+          executor.step()
         }
-        crew.calm()
-        expect(reconcile(crew.desired, crew.members, crew.nowMs)).toMatchObject({ actions: [], matched: true })
-        const desired = desiredMembers(crew.desired)
-        expect(desired.every(({ region }) => serves(crew.desired, crew.members, region))).toBe(true)
-        if (crew.desired.kind === 'remove') expect(crew.members.size).toBe(0)
+        executor.calm()
+        expect(reconcile(executor.desired, executor.members, executor.nowMs)).toMatchObject({
+          actions: [],
+          matched: true,
+        })
+        const desired = desiredMembers(executor.desired)
+        expect(desired.every(({ region }) => serves(executor.desired, executor.members, region))).toBe(true)
+        if (executor.desired.kind === 'remove') expect(executor.members.size).toBe(0)
       }),
       { numRuns: 1_000 },
     )
@@ -201,14 +204,14 @@ describe('a member', () => {
     expect(() => transitions.start(transitions.start(member, 'primary', 1), 'primary', 2)).toThrow(/is starting/)
   })
 
-  test('that served for a while starts counting failures anew', () => {
+  test('that served for a while counts failures from one again', () => {
     const served = { ...transitions.newMember('us-east-1', 'primary'), failures: 5 }
     const up = transitions.answered(transitions.start(served, 'primary', 1), 1, 'a', 0)
     expect(transitions.ended(up, FAILURE, 9_999).failures).toBe(6)
     expect(transitions.ended(up, FAILURE, 10_000).failures).toBe(1)
   })
 
-  test('that ends again and again is soon back while it answers each time and its next start is near', () => {
+  test('that keeps ending is expected back soon if it answered each time and its next start is near', () => {
     const soon = (member: Member, nowMs: number): boolean => transitions.willAnswerSoon(member, nowMs)
     let member = transitions.newMember('us-east-1', 'primary')
     for (let failures = 1; failures <= 5; failures++) {

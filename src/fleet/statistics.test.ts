@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/index.js'
 import { askEngine } from './ask.js'
-import { distance } from './statistics.js'
+import { lagOf } from './statistics.js'
 import { clientOf, PASSWORD, specOf, startFleet } from './testing/test-fleet.js'
 
-it('tells what the engines of a database hold and did, each process for itself', async () => {
+it('samples sizes of the database and lookups of each process', async () => {
   const { fleet } = await startFleet()
   const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
   await fleet.ensure(specOf('db_sampled', ['eu-west-1'], { users }))
@@ -29,7 +29,7 @@ it('tells what the engines of a database hold and did, each process for itself',
   watcher.disconnect()
 })
 
-it('fails where the engine does not let it in, or is not there', async () => {
+it('fails when the engine refuses the login or does not exist', async () => {
   const { fleet } = await startFleet()
   await fleet.ensure(specOf('db_asked'))
   const [{ socketPath } = { socketPath: '' }] = await fleet.endpoints('db_asked')
@@ -38,7 +38,7 @@ it('fails where the engine does not let it in, or is not there', async () => {
   await expect(askEngine({ socketPath: `${socketPath}.gone`, secrets }, [['INFO']])).rejects.toThrow('ENOENT')
 })
 
-it('neither wakes nor waits for what does not run', async () => {
+it('neither starts nor waits for engines that do not run', async () => {
   const { fleet } = await startFleet()
   expect(await fleet.sample('db_unknown')).toBeUndefined()
   await fleet.ensure(specOf('db_stopped', [], { state: 'stopped' }))
@@ -49,7 +49,7 @@ it('neither wakes nor waits for what does not run', async () => {
   expect(await fleet.sample('db_coming')).toMatchObject({ keys: 0 })
 })
 
-it('tells how far each member has come, the primary first', async () => {
+it('reports the replication position of each member, primary first', async () => {
   const { fleet } = await startFleet()
   const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
   await fleet.ensure(specOf('db_followed', ['eu-west-1'], { users }))
@@ -68,10 +68,10 @@ it.each([
   ['master_repl_offset:500', 'slave_repl_offset:510\r\nmaster_last_io_seconds_ago:-1', 0, 0],
 ])('a primary with %j and a replica with %j are %i bytes apart', (ofPrimary, ofReplica, lagBytes, heardSecondsAgo) => {
   const info = (lines: string) => `# Replication\r\n${lines}\r\nrole:any\r\n`
-  expect(distance(info(ofPrimary), info(ofReplica))).toEqual({ lagBytes, heardSecondsAgo })
+  expect(lagOf(info(ofPrimary), info(ofReplica))).toEqual({ lagBytes, heardSecondsAgo })
 })
 
-it('answers nothing for what does not run, and wakes nothing', async () => {
+it('reports nothing for a database that does not run, and starts nothing', async () => {
   const { fleet } = await startFleet()
   expect(await fleet.replication('db_unknown')).toEqual([])
   await fleet.ensure(specOf('db_stopped', [], { state: 'stopped' }))

@@ -1,10 +1,13 @@
-/** Looks at an engine that runs, for the statistics of its database: one `INFO` and the sizes of its files. */
+/**
+ * Statistics of running engines: samples for usage (one `INFO` and file sizes), and how far replicas are behind.
+ * Queried only on demand.
+ */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { askEngine, type ControlAddress, numberIn, usedBytesIn } from './ask.js'
 import type { EngineSample, MemberRole, ReplicationStatus } from './types.js'
 
-/** A member that serves, with what a look at it needs. */
+/** A serving member with what sampling needs. */
 export interface SampledMember {
   readonly region: string
   readonly role: MemberRole
@@ -14,8 +17,8 @@ export interface SampledMember {
   readonly dir: string
 }
 
-/** What one engine tells. */
-interface Seen {
+/** Values of one engine. */
+interface EngineValues {
   readonly keys: number
   readonly usedBytes: number
   readonly hits: number
@@ -23,24 +26,27 @@ interface Seen {
   readonly monitors: number
 }
 
-/** Looks at the members of a database; the first is its primary. */
+/** Samples the members of a database; the first is its primary. */
 export async function sampleMembers(members: readonly SampledMember[]): Promise<EngineSample | undefined> {
   const [primary] = members
   if (!primary) return undefined
-  const [diskBytes, ...seen] = await Promise.all([bytesIn(primary.dir), ...members.map(({ address }) => look(address))])
+  const [diskBytes, ...values] = await Promise.all([
+    bytesIn(primary.dir),
+    ...members.map(({ address }) => readValues(address)),
+  ])
   return {
-    keys: seen[0]?.keys ?? 0,
-    usedBytes: seen[0]?.usedBytes ?? 0,
+    keys: values[0]?.keys ?? 0,
+    usedBytes: values[0]?.usedBytes ?? 0,
     diskBytes,
-    monitors: seen.reduce((sum, { monitors }) => sum + monitors, 0),
+    monitors: values.reduce((sum, { monitors }) => sum + monitors, 0),
     lookups: members.map(({ generation }, index) => {
-      const { hits, misses } = seen[index] ?? { hits: 0, misses: 0 }
+      const { hits, misses } = values[index] ?? { hits: 0, misses: 0 }
       return { generation, hits, misses }
     }),
   }
 }
 
-async function look(address: ControlAddress): Promise<Seen> {
+async function readValues(address: ControlAddress): Promise<EngineValues> {
   const [info = '', clients = ''] = await askEngine(address, [['INFO'], ['CLIENT', 'LIST']])
   return {
     keys: Number(/^db0:keys=(\d+)/m.exec(info)?.[1] ?? 0),
@@ -51,7 +57,7 @@ async function look(address: ControlAddress): Promise<Seen> {
   }
 }
 
-/** A file that goes while we look at it, such as an old log, counts for nothing. */
+/** A file deleted meanwhile, such as an old log, counts as 0. */
 async function bytesIn(dir: string): Promise<number> {
   const entries = await readdir(dir, { withFileTypes: true, recursive: true }).catch(() => [])
   const files = entries.filter((entry) => entry.isFile())
@@ -62,7 +68,7 @@ async function bytesIn(dir: string): Promise<number> {
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
 }
 
-/** A member that serves, with what its replication needs. */
+/** A serving member with what replication status needs. */
 interface Replicating {
   readonly region: string
   readonly role: MemberRole
@@ -70,8 +76,8 @@ interface Replicating {
 }
 
 /**
- * Reads the place of each member; the first is the primary. Replicas are asked first, so that none seems to be ahead. A
- * member that does not answer is left out.
+ * Reads the replication status of each member; the first is the primary. Replicas are queried first, so none seems
+ * ahead. Members that do not answer are left out.
  */
 export async function replicationOf(members: readonly Replicating[]): Promise<readonly ReplicationStatus[]> {
   const [primary, ...replicas] = members
@@ -81,22 +87,19 @@ export async function replicationOf(members: readonly Replicating[]): Promise<re
   if (ofPrimary === undefined) return []
   const statuses = replicas.flatMap(({ region, role }, index): ReplicationStatus[] => {
     const info = infos[index]
-    return info === undefined ? [] : [{ region, role, ...distance(ofPrimary, info) }]
+    return info === undefined ? [] : [{ region, role, ...lagOf(ofPrimary, info) }]
   })
   return [{ region: primary.region, role: primary.role, lagBytes: 0, heardSecondsAgo: 0 }, ...statuses]
 }
 
-/** How far the member with one answer to INFO is behind the primary with the other. */
-export function distance(
-  ofPrimary: string,
-  ofReplica: string,
-): Pick<ReplicationStatus, 'lagBytes' | 'heardSecondsAgo'> {
+/** How far a replica is behind its primary, from their INFO replies. */
+export function lagOf(ofPrimary: string, ofReplica: string): Pick<ReplicationStatus, 'lagBytes' | 'heardSecondsAgo'> {
   const lagBytes = numberIn(ofPrimary, 'master_repl_offset') - numberIn(ofReplica, 'slave_repl_offset')
   const heardSecondsAgo = numberIn(ofReplica, 'master_last_io_seconds_ago')
   return { lagBytes: Math.max(lagBytes, 0), heardSecondsAgo: Math.max(heardSecondsAgo, 0) }
 }
 
-/** The replication section of INFO; `undefined` from an engine that hangs or ends while it is asked. */
+/** The replication section of INFO; `undefined` if the engine hangs or ends. */
 async function replicationInfo(address: ControlAddress): Promise<string | undefined> {
   const answers = await askEngine(address, [['INFO', 'replication']]).catch(() => [])
   return answers[0]

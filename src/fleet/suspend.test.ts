@@ -7,13 +7,13 @@ import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
 
 const MIB = 2 ** 20
 
-describe('a database at rest', async () => {
+describe('a suspended database', async () => {
   const { fleet, dataDir } = await startFleet()
 
   const running = (id: string): number => processesMarked(join(dataDir, 'databases', id)).length
   const client = async (id: string) => clientOf((await fleet.endpoints(id))[0])
 
-  test('has no process and is not in memory, and comes back with its data', async () => {
+  test('has no process and no memory, and comes back with its data', async () => {
     const spec = specOf('db_rest', ['eu-west-1'])
     await fleet.ensure(spec)
     await (await client('db_rest')).set('k', 'v')
@@ -25,7 +25,7 @@ describe('a database at rest', async () => {
     expect(running('db_rest')).toBe(2)
   })
 
-  test('runs again when somebody asks for it while it is being stopped', async () => {
+  test('runs again when it is ensured while it stops', async () => {
     const spec = specOf('db_undecided')
     await fleet.ensure(spec)
     const [before] = await fleet.endpoints('db_undecided')
@@ -37,7 +37,7 @@ describe('a database at rest', async () => {
     expect(await (await client('db_undecided')).ping()).toBe('PONG')
   })
 
-  test('may be told to rest although it rests, and can be removed', async () => {
+  test('can be suspended twice, and removed', async () => {
     await fleet.suspend('db_unknown')
     await fleet.ensure(specOf('db_going'))
     await fleet.suspend('db_going')
@@ -46,7 +46,7 @@ describe('a database at rest', async () => {
     expect(readdirSync(join(dataDir, 'databases'))).not.toContain('db_going')
   })
 
-  test('says what its clients need its engine for', async () => {
+  test('before that, counts the clients that need its engine', async () => {
     await fleet.ensure(specOf('db_occupied'))
     const [blocked, subscriber, transacting] = [
       await client('db_occupied'),
@@ -61,7 +61,7 @@ describe('a database at rest', async () => {
     expect(await fleet.occupancy('db_occupied')).toEqual(expected)
   })
 
-  test('has a log that is fast to read', async () => {
+  test('had its log compacted', async () => {
     await fleet.ensure(specOf('db_log'))
     const log = join(dataDir, 'databases', 'db_log', 'us-east-1', 'appendonlydir')
     const logBytes = (): number =>
@@ -82,7 +82,7 @@ describe('a database at rest', async () => {
   })
 })
 
-test('a log is rewritten when its commands are many, and many against its base', () => {
+test('a log is rewritten when its commands are many, also relative to its base', () => {
   const isWorth = (base: number, commands: number): boolean =>
     isWorthRewriting({ baseBytes: base * MIB, commandBytes: commands * MIB })
   expect([isWorth(0, 15), isWorth(0, 16), isWorth(100, 40), isWorth(100, 50)]).toEqual([false, true, false, true])

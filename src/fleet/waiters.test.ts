@@ -3,7 +3,7 @@ import { ManualClock } from '../base/testing/manual-clock.js'
 import { Waiters } from './waiters.js'
 
 describe('waiting for a condition', () => {
-  test('ends when the condition holds at a look', async () => {
+  test('resolves when the condition holds at a check', async () => {
     const waiters = new Waiters(new ManualClock())
     let value: string | undefined
     const waiting = waiters.wait(() => value, {})
@@ -14,14 +14,14 @@ describe('waiting for a condition', () => {
     expect(await waiters.wait(() => value, {})).toBe('now')
   })
 
-  test('ends with what the condition throws', async () => {
+  test('rejects with what the condition throws', async () => {
     const waiting = new Waiters(new ManualClock()).wait(() => {
       throw new Error('never')
     }, {})
     await expect(waiting).rejects.toThrow('never')
   })
 
-  test('ends at the deadline, or when it is aborted, and leaves no timer', async () => {
+  test('rejects at the deadline or when aborted, and leaves no timer', async () => {
     const clock = new ManualClock()
     const waiters = new Waiters(clock)
     const deadline = { afterMs: 10, onTimeout: () => new Error('too late') }

@@ -19,7 +19,7 @@ import { QuarantineFiles } from './quarantine-files.js'
 
 const MUST_EXIST = { data: 'must-exist' } as const
 
-/** A fleet that remembers what it found of each database's data. */
+/** A fleet that records the reports about the data of each database. */
 async function startWatched(dataDir?: string) {
   const found: [string, DataReport][] = []
   const house = await startFleet({
@@ -55,7 +55,7 @@ describe('the data of a database', async () => {
     return clientOf((await fleet.endpoints(id))[0]).dbsize()
   }
 
-  test('that is whole is told as such, after a clean stop and after a kill', async () => {
+  test('is reported as whole after a clean stop and after a kill', async () => {
     const id = await filled('db_whole')
     expect(await keysOf(id)).toBe(300)
     const [member] = fleet.observe(id)
@@ -90,7 +90,7 @@ describe('the data of a database', async () => {
     expect(await keysOf(id)).toBe(0)
   })
 
-  test('whose directory comes back is served again', async () => {
+  test('is served again when its directory is back', async () => {
     const id = await filled('db_back')
     const away = join(tempDir(), 'away')
     renameSync(at.dirOf(id), away)
@@ -100,7 +100,7 @@ describe('the data of a database', async () => {
     expect(await keysOf(id)).toBe(300)
   })
 
-  test('whose base is that of another database is not served', async () => {
+  test('with the base of another database is not served', async () => {
     const [id, other] = [await filled('db_other_base'), await filled('db_base_of')]
     const base = (of: string) => join(at.dirOf(of), 'appendonlydir', 'appendonly.aof.1.base.rdb')
     writeFileSync(base(id), Buffer.concat([readFileSync(base(other)), Buffer.from('more')]))
@@ -110,7 +110,7 @@ describe('the data of a database', async () => {
     await fleet.suspend(id)
   })
 
-  test('whose log was cut after a clean stop is served as far as it goes, and told', async () => {
+  test('with a log cut after a clean stop is served up to the cut, and reported', async () => {
     const id = await filled('db_cut')
     const size = statSync(at.logOf(id)).size
     truncateSync(at.logOf(id), Math.floor(size * 0.16) + 3)
@@ -124,7 +124,7 @@ describe('the data of a database', async () => {
     expect(at.quarantine()).toHaveLength(before + 1)
   })
 
-  test('whose log was cut at the end of a command is told as well', async () => {
+  test('with a log cut between two commands is reported too', async () => {
     const id = await filled('db_cut_between')
     const log = readFileSync(at.logOf(id), 'latin1')
     truncateSync(at.logOf(id), log.lastIndexOf('*3\r\n'))
@@ -132,10 +132,10 @@ describe('the data of a database', async () => {
     expect(at.ofKind(id, 'cut')).toHaveLength(1)
   })
 
-  test('whose log ends in a command that nobody was answered is served without a word to the owner', async () => {
+  test('with an unacknowledged last command in its log is repaired silently', async () => {
     const id = await filled('db_tail')
     const [log, note] = [readFileSync(at.logOf(id)), readFileSync(join(at.dirOf(id), NOTE_FILE), 'utf8')]
-    // As a kill in the middle of a write leaves it: what was noted before is all there.
+    // As a kill during a write leaves it: all recorded bytes are there.
     writeFileSync(at.logOf(id), Buffer.concat([log, Buffer.from('*3\r\n$3\r\nSET\r\n$3\r\nke')]))
     const before = at.quarantine().length
     expect(await keysOf(id)).toBe(300)
@@ -151,7 +151,7 @@ describe('the data of a database', async () => {
       'the beginning of a command',
       (log: string) => log.replace('*3\r\n$3\r\nset\r\n$6\r\nkey 50', '?3\r\n$3\r\nset\r\n$6\r\nkey 50'),
     ],
-  ])('of which %s is damaged in the middle is not served until the loss is accepted', async (what, damage) => {
+  ])('with %s damaged in the middle is not served until the loss is accepted', async (what, damage) => {
     const id = await filled(`db_damaged_${what.length}`)
     const log = readFileSync(at.logOf(id), 'latin1')
     expect(damage(log)).not.toBe(log)
@@ -168,7 +168,7 @@ describe('the data of a database', async () => {
     expect(wholeLogs.map((path) => statSync(path).nlink)).toEqual([1])
   })
 
-  test('whose base is damaged is not served, and set aside when it is replaced', async () => {
+  test('with a damaged base is not served, and quarantined when replaced', async () => {
     const id = await filled('db_base')
     const base = join(at.dirOf(id), 'appendonlydir', 'appendonly.aof.1.base.rdb')
     const bytes = readFileSync(base)
@@ -183,13 +183,13 @@ describe('the data of a database', async () => {
     expect(at.quarantine()).toHaveLength(before + 1)
   })
 
-  test('in a directory that is no region of it is set aside, not deleted', async () => {
+  test('in a directory of an unknown region is quarantined, not deleted', async () => {
     const id = await filled('db_elsewhere')
     const before = at.quarantine().length
     const away = join(at.dataDir, 'databases', id, 'eu-west-1')
     renameSync(at.dirOf(id), away)
     await expect(keysOf(id)).rejects.toMatchObject({ code: 'data_missing' })
-    await waitFor(() => !existsSync(away), { what: 'the directory to go' })
+    await waitFor(() => !existsSync(away), { what: 'the directory to be deleted' })
     expect(at.quarantine()).toHaveLength(before + 1)
     const files = new QuarantineFiles(at.dataDir)
     await files.prune(0)
@@ -199,7 +199,7 @@ describe('the data of a database', async () => {
     await fleet.suspend(id)
   })
 
-  test('of a running engine is noted, so that a cut after a kill is told', async () => {
+  test('of a running engine has its sizes recorded, so that a cut after a kill is reported', async () => {
     const id = 'db_killed'
     await fleet.ensure(specOf(id))
     const client = clientOf((await fleet.endpoints(id))[0])
@@ -208,7 +208,7 @@ describe('the data of a database', async () => {
     for (let n = 0; n < 300; n++) await client.set(`key ${n}`, 'v')
     const size = statSync(at.logOf(id)).size
     await waitFor(() => readFileSync(noted, 'utf8').includes(`${size}`), { what: 'the note' })
-    // Another name of the same file survives what the next engine does.
+    // A second hard link survives what the next engine does.
     linkSync(at.logOf(id), join(at.dataDir, 'whole.aof'))
     const [member] = fleet.observe(id)
     truncateSync(at.logOf(id), 2_000)

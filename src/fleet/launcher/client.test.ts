@@ -3,7 +3,7 @@ import { systemClock } from '../../base/index.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { createLauncher } from './client.js'
 
-it('can be stopped when its process could not even be started, as when Node itself was replaced meanwhile', async () => {
+it('can be stopped when its process failed to start, as when Node itself was replaced', async () => {
   const logger = silentLogger
   const launcher = createLauncher({ dataDir: '/', clock: systemClock, logger, endLeftovers: async () => undefined })
   const node = process.execPath

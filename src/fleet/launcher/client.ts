@@ -1,9 +1,9 @@
 /**
- * The fleet's end of the launcher: one launcher process at a time, started anew when it dies.
+ * The fleet's side of the launcher: one launcher process at a time, restarted when it dies.
  *
- * When a launcher dies, the ends of its engines cannot be reported any more. So before anybody hears that those
- * engines have ended, `endLeftovers` makes it true; and only then is the next launcher started. Whoever waits for
- * `exited` may therefore rely on it: after it, nothing runs on that engine's files.
+ * When a launcher dies, it can no longer report the exits of its engines. So before their `exited` resolves,
+ * `endLeftovers` ends them, and only then the next launcher starts. After `exited`, therefore, nothing runs on the
+ * files of that engine.
  */
 import { type ChildProcess, execFile, fork } from 'node:child_process'
 import { createRequire } from 'node:module'
@@ -17,38 +17,38 @@ import type { LauncherReport, LauncherRequest } from './protocol.js'
 export interface ExitReport {
   readonly code: number | null
   readonly signal: string | null
-  /** The last lines that it wrote. */
+  /** Its last output. */
   readonly output: string
 }
 
 /** A process that the launcher has started. */
 export interface LaunchedProcess {
   readonly pid: number
-  /** Resolves once, when the process has ended and been waited for; never rejects. */
+  /** Resolves when the process has ended and was reaped; never rejects. */
   readonly exited: Promise<ExitReport>
   /** Sends a signal; does nothing after the end. */
   signal(signal: 'SIGTERM' | 'SIGKILL'): void
 }
 
-/** Starts processes without holding up this one. */
+/** Starts processes without blocking this one. */
 export interface Launcher {
-  /** Starts the launcher process; resolves when it takes requests. */
+  /** Starts the launcher process; resolves when it accepts requests. */
   start(): Promise<void>
   /** Starts a process. Rejects when it cannot be started, or when the launcher ends first. */
   spawn(command: string, args: readonly string[]): Promise<LaunchedProcess>
-  /** Lets the launcher go; it ends what it started. Resolves when it has exited. */
+  /** Disconnects the launcher, which ends its processes. Resolves when it has exited. */
   stop(): Promise<void>
-  /** The id of the launcher's process, while it runs. */
+  /** Process id of the launcher, while it runs. */
   readonly pid: number | undefined
 }
 
-/** What a launcher needs. */
+/** Collaborators and settings of a launcher. */
 export interface LauncherOptions {
-  /** Of the server that it works for; shown in the list of processes. */
+  /** Data directory of the server; shown in the process list. */
   readonly dataDir: string
   readonly clock: Clock
   readonly logger: FleetLogger
-  /** Makes sure that no engine runs which this launcher does not know; called after a launcher has died. */
+  /** Ends all engines of a dead launcher; called after it has died. */
   readonly endLeftovers: () => Promise<void>
 }
 
@@ -59,13 +59,13 @@ interface Pending {
 
 const RETRY_MS = 1_000
 const PING_EVERY_MS = 2_000
-/** A launcher that leaves so many questions in a row unanswered hangs: it has next to nothing to do. */
-const MOST_UNANSWERED = 5
-/** The launcher kills engines that do not end before it ends itself; one that takes longer hangs. */
+/** Unanswered pings in a row after which a launcher counts as hung: it has next to nothing to do. */
+const MAX_UNANSWERED = 5
+/** Time for the launcher to end; it kills slow engines within less. */
 const LAUNCHER_GRACE_MS = 15_000
 const LOST: ExitReport = { code: null, signal: null, output: 'its launcher ended' }
 
-/** The launcher's program: bundled beside this file, or the source through tsx when this is a source itself. */
+/** Path of the launcher: bundled beside this file, or the source through tsx. */
 function forkLauncher(dataDir: string): ChildProcess {
   const isSource = import.meta.url.endsWith('.ts')
   const file = fileURLToPath(new URL(isSource ? 'launcher.ts' : 'launcher.js', import.meta.url))
@@ -93,7 +93,7 @@ class LauncherClient implements Launcher {
 
   constructor(options: LauncherOptions) {
     this.#options = options
-    this.#ready.catch(() => {}) // Those who wait for it are told; nobody has to be waiting.
+    this.#ready.catch(() => {}) // Callers of spawn get the error; there may be none yet.
   }
 
   get pid(): number | undefined {
@@ -141,12 +141,12 @@ class LauncherClient implements Launcher {
       child.on('message', (report: LauncherReport) => {
         this.#unanswered = 0
         if (report.kind === 'ready') {
-          watch = this.#watch(child)
+          watch = this.#startPinging(child)
           resolve()
-        } else if (report.kind !== 'pong') this.#hear(report)
+        } else if (report.kind !== 'pong') this.#handleReport(report)
       })
       child.on('error', (error) => {
-        // What could not even be started never exits.
+        // A process that failed to start never exits.
         if (child.pid === undefined) this.#child = undefined
         reject(error)
       })
@@ -155,31 +155,31 @@ class LauncherClient implements Launcher {
   }
 
   /**
-   * Ends a launcher that hangs, as one that was stopped by a signal: it neither starts engines nor tells of their ends,
-   * and its exit settles everything. Questions are counted, so that time in which this process did not run counts for none.
+   * Kills a launcher that hangs, for example one stopped by a signal: it neither starts engines nor reports exits. Its
+   * exit triggers the recovery. Pings are counted, so time in which this process did not run does not count.
    */
-  #watch(child: ChildProcess): Timer {
+  #startPinging(child: ChildProcess): Timer {
     let timer: Timer
-    const look = (): void => {
-      if (this.#unanswered >= MOST_UNANSWERED) {
-        this.#options.logger.error({ pid: child.pid }, 'the launcher does not answer any more; it is ended')
+    const check = (): void => {
+      if (this.#unanswered >= MAX_UNANSWERED) {
+        this.#options.logger.error({ pid: child.pid }, 'the launcher does not answer; it is killed and restarted')
         child.kill('SIGKILL')
         return
       }
       this.#unanswered++
       this.#send({ kind: 'ping' })
-      timer = this.#options.clock.after(PING_EVERY_MS, look)
+      timer = this.#options.clock.after(PING_EVERY_MS, check)
     }
-    timer = this.#options.clock.after(PING_EVERY_MS, look)
+    timer = this.#options.clock.after(PING_EVERY_MS, check)
     return { cancel: () => timer.cancel() }
   }
 
   #send(request: LauncherRequest): void {
-    // A failure to send means that the launcher has gone; its exit settles everything.
+    // A failed send means that the launcher is gone; its exit triggers the recovery.
     if (this.#child?.connected) this.#child.send(request, () => {})
   }
 
-  #hear(report: Exclude<LauncherReport, { kind: 'ready' | 'pong' }>): void {
+  #handleReport(report: Exclude<LauncherReport, { kind: 'ready' | 'pong' }>): void {
     const pending = this.#pending.get(report.id)
     this.#pending.delete(report.id)
     if (report.kind === 'started') pending?.resolve(this.#launched(report.id, report.pid))
@@ -197,7 +197,7 @@ class LauncherClient implements Launcher {
     this.#running.delete(id)
   }
 
-  /** After the launcher's exit: make sure that its engines have ended, then say so, and start the next launcher. */
+  /** After the exit of a launcher: ends its engines, reports their ends, and starts the next launcher. */
   async #recover(code: number | null, signal: string | null): Promise<void> {
     this.#child = undefined
     if (!this.#isStopping) this.#options.logger.warn({ code, signal }, 'the launcher ended; its engines are restarted')
@@ -210,7 +210,7 @@ class LauncherClient implements Launcher {
     for (const id of [...this.#running.keys()]) this.#ended(id, LOST)
   }
 
-  /** A launcher that lived only a moment is likely to do so again, so the next one waits. */
+  /** A launcher that died quickly is likely to do so again, so the next one waits. */
   async #relaunch(): Promise<void> {
     const { clock } = this.#options
     if (!this.#isStopping && clock.now() - this.#launchedAtMs < RETRY_MS) await pause(this.#options.clock, RETRY_MS)
@@ -230,7 +230,7 @@ class LauncherClient implements Launcher {
   }
 }
 
-/** A launcher that is not started yet. */
+/** Creates a launcher; it does not run before `start`. */
 export function createLauncher(options: LauncherOptions): Launcher {
   return new LauncherClient(options)
 }
@@ -239,8 +239,8 @@ const run = promisify(execFile)
 const PREFIX = ['--pdeathsig', 'TERM', '--'] as const
 
 /**
- * Words to put before a command so that the kernel ends it cleanly when the process that started it dies in whatever
- * way. Empty where the system has no such tool; then leftovers are found by `endEngines` at the next start.
+ * Command prefix that makes the kernel end a process cleanly when its parent dies in any way. Empty where the system
+ * has no `setpriv`; then `endEngines` finds leftovers at the next start.
  */
 export async function findDeathSignalPrefix(): Promise<readonly string[]> {
   try {

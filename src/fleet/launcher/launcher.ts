@@ -1,11 +1,11 @@
 /**
- * The launcher: a small process between Homeport and its engines. Starting a process stops a Node program for about
- * 6 ms in which it serves nobody; here that hurts nobody.
+ * The launcher: a small process between Homeport and its engines. A spawn blocks a Node process for about 6 ms; here
+ * nobody waits for it.
  *
- * It decides nothing. It starts what it is told to start, passes signals on, reports exits, and keeps the last lines
- * that each engine wrote. It lives exactly as long as its channel: when Homeport goes, in whatever way, the launcher
- * ends every engine cleanly, kills those that take too long, and ends itself. Signals from a terminal or a service
- * manager do not touch it, because Homeport decides when engines end.
+ * It decides nothing. It starts what it is asked to start, forwards signals, reports exits, and keeps the last output
+ * of each engine. It lives exactly as long as its IPC channel: when Homeport dies in any way, the launcher ends every
+ * engine cleanly, kills those that take too long, and exits. It ignores signals of a terminal or service manager,
+ * because Homeport decides when engines end.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { setFlagsFromString } from 'node:v8'
@@ -13,21 +13,21 @@ import { IdleMemory, systemClock } from '../../base/index.js'
 import type { LauncherReport, LauncherRequest } from './protocol.js'
 
 const OUTPUT_LIMIT_CHARACTERS = 8_192
-/** How long engines may take to end after Homeport has gone. */
+/** Time for engines to end after Homeport has gone. */
 const GRACE_MS = 10_000
-/** How long an exit waits for the last lines: a child of the engine may hold its output open for much longer. */
+/** Time to wait for the last output after an exit: a child of the engine may hold the pipe open much longer. */
 const LAST_LINES_MS = 50
 
-// A program that waits for the kernel nearly all the time gains nothing by compiled code and large heaps, and would keep
-// some 7 MB for them after it has started a thousand engines.
+// This process nearly always waits for the kernel. Compiled code and a large heap gain nothing, and would keep about 7
+// MB after a thousand starts.
 setFlagsFromString('--no-opt')
 setFlagsFromString('--optimize-for-size')
 setFlagsFromString('--semi-space-growth-factor=1')
 
-// Engines ask for files that everybody may read: what they write is as private as everything else of the data directory.
+// Engines create world-readable files by default; their files are as private as the rest of the data directory.
 process.umask(0o077)
 
-// Names the data directory, so that a list of processes tells which server a launcher belongs to.
+// Shows the data directory in the process list.
 process.title = ['homeport-launcher', ...process.argv.slice(2)].join(' ')
 
 const children = new Map<number, ChildProcess>()
@@ -37,7 +37,7 @@ function report(message: LauncherReport): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
 }
 
-/** Keeps the end of what a child writes, so that a crash can be explained and nothing grows. */
+/** Keeps the last output of a child, to explain a crash in bounded memory. */
 function keepOutput(child: ChildProcess): () => string {
   let kept = ''
   const keep = (chunk: string): void => {
@@ -48,8 +48,8 @@ function keepOutput(child: ChildProcess): () => string {
 }
 
 /**
- * An engine gets its own session, so that Ctrl-C in a terminal does not reach it; an empty environment, so that it
- * inherits no secret; and the root as its working directory, so that it holds no other.
+ * Starts an engine in its own session, so Ctrl-C in a terminal does not reach it; with an empty environment, so it
+ * inherits no secret; and with the root as working directory, so it blocks no other.
  */
 function start(id: number, command: string, args: readonly string[]): void {
   const child = spawn(command, args, { detached: true, env: {}, cwd: '/', stdio: ['ignore', 'pipe', 'pipe'] })
@@ -62,14 +62,14 @@ function start(id: number, command: string, args: readonly string[]): void {
     if (!children.has(id)) report({ kind: 'failed', id, reason: error.message })
   })
   child.once('exit', (code, signal) => {
-    const tell = (): void => {
+    const reportExit = (): void => {
       if (!children.delete(id)) return
       report({ kind: 'exited', id, code, signal, output: output() })
-      leaveWhenDone()
+      exitWhenDone()
       memory.rest()
     }
-    child.once('close', tell)
-    systemClock.after(LAST_LINES_MS, tell)
+    child.once('close', reportExit)
+    systemClock.after(LAST_LINES_MS, reportExit)
   })
 }
 
@@ -77,7 +77,7 @@ function signalAll(signal: 'SIGTERM' | 'SIGKILL'): void {
   for (const child of children.values()) child.kill(signal)
 }
 
-function leaveWhenDone(): void {
+function exitWhenDone(): void {
   if (!process.connected && children.size === 0) process.exit(0)
 }
 
@@ -89,7 +89,7 @@ process.on('message', (message: LauncherRequest) => {
 process.on('disconnect', () => {
   signalAll('SIGTERM')
   systemClock.after(GRACE_MS, () => signalAll('SIGKILL'))
-  leaveWhenDone()
+  exitWhenDone()
 })
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 report({ kind: 'ready' })

@@ -1,13 +1,13 @@
-/** What the fleet and its launcher say to each other over the channel that Node gives a forked child. */
+/** Messages between the fleet and its launcher over the IPC channel of a forked child. */
 
-/** From the fleet. `id` is chosen by the fleet and names one process for good. */
+/** From the fleet. The fleet chooses `id`, which identifies one process forever. */
 export type LauncherRequest =
   | { readonly kind: 'start'; readonly id: number; readonly command: string; readonly args: readonly string[] }
-  /** Asks whether it still takes requests. */
+  /** Checks that the launcher still answers. */
   | { readonly kind: 'ping' }
   | { readonly kind: 'signal'; readonly id: number; readonly signal: 'SIGTERM' | 'SIGKILL' }
 
-/** From the launcher. After `failed` or `exited` an id is never heard of again. */
+/** From the launcher. `failed` or `exited` is the last message about an id. */
 export type LauncherReport =
   | { readonly kind: 'ready' }
   | { readonly kind: 'pong' }
@@ -18,6 +18,6 @@ export type LauncherReport =
       readonly id: number
       readonly code: number | null
       readonly signal: string | null
-      /** The last lines that the process wrote, at most 8 KiB. */
+      /** Last output of the process, at most 8 KiB. */
       readonly output: string
     }

@@ -1,6 +1,6 @@
 /**
- * Loads a snapshot in an engine of its own that exists for this only, and compares it with what is known of it. The
- * engine is an ordinary desired state of the fleet for a database that nobody has: after a crash it goes as every orphan does.
+ * Loads a snapshot in a throwaway engine, and compares it with what is known of it. The engine is an ordinary desired
+ * state for a database that does not exist: after a crash it is deleted like every orphan.
  */
 import type { Redis } from 'iovalkey'
 import { type Clock, randomSecret } from '../../base/index.js'
@@ -10,25 +10,25 @@ import { withControl } from '../control.js'
 import type { EngineSpec, SnapshotFacts } from '../types.js'
 import { differenceOf, type Evidence, evidenceOf } from './evidence.js'
 
-/** Besides its data an engine holds a command on its way in, a value that is unpacked, and what is free in between. */
+/** Memory beside the data: incoming commands, a value being unpacked, fragmentation. */
 const SPARE_BYTES = 2 * 2 ** 30
 
-/** How much memory the process of an engine may take that takes what a stranger sends, for so much data. */
+/** Memory limit of the process of an engine that loads untrusted data, bytes. */
 export function processMemoryFor(maxMemoryBytes: number): number {
   return 2 * maxMemoryBytes + SPARE_BYTES
 }
 
-/** More than any machine has: what is checked here is the file, not a plan. */
-const NO_BOUND_BYTES = 2 ** 50
+/** More than any machine has: the file is checked, not a plan. */
+const NO_LIMIT_BYTES = 2 ** 50
 
 const THROWAWAY = 'check-'
 
-/** Whether a database is the one of an engine that lives for one check. */
+/** Whether a database belongs to a throwaway engine. */
 export const isThrowaway = (databaseId: string): boolean => databaseId.startsWith(THROWAWAY)
 
-/** The desired state for an engine that lives for one check, of a file of ours unless there is a bound. */
-export function throwawaySpec(maxMemoryBytes = NO_BOUND_BYTES): EngineSpec {
-  const isForeign = maxMemoryBytes !== NO_BOUND_BYTES
+/** Desired state of a throwaway engine. With a limit, for an untrusted file. */
+export function throwawaySpec(maxMemoryBytes = NO_LIMIT_BYTES): EngineSpec {
+  const isForeign = maxMemoryBytes !== NO_LIMIT_BYTES
   return {
     ...(isForeign && { processMemoryBytes: processMemoryFor(maxMemoryBytes) }),
     databaseId: `${THROWAWAY}${randomSecret(12)}`,
@@ -41,7 +41,9 @@ export function throwawaySpec(maxMemoryBytes = NO_BOUND_BYTES): EngineSpec {
   }
 }
 
-/** Looks into an engine that has loaded a snapshot. Rejects with `snapshot_unusable` when it is not what it should be. */
+/**
+ * Inspects an engine that has loaded a snapshot. Rejects with `snapshot_unusable` when it differs from the evidence.
+ */
 export function checkLoaded(
   address: ControlAddress,
   evidence: Evidence | undefined,
@@ -54,7 +56,7 @@ export function checkLoaded(
   })
 }
 
-/** An engine that loads drops what has expired; it still counts as part of the file. */
+/** An engine drops expired keys while loading; they still count as part of the file. */
 async function factsOf(engine: Redis): Promise<SnapshotFacts> {
   const info = `${await engine.info('persistence')}\r\n${await engine.info('memory')}`
   const keys = numberIn(info, 'rdb_last_load_keys_loaded') + numberIn(info, 'rdb_last_load_keys_expired')

@@ -1,42 +1,42 @@
 /**
- * What proves that a snapshot holds the data it was taken of: the number of keys at its very moment, and digests of a
- * sample of them. The same script draws the sample from the engine that runs and digests the same keys again in the
- * engine that has loaded the snapshot.
+ * Evidence that a snapshot has the data it was taken of: the number of keys at that moment, and digests of a sample of
+ * them. One script draws the sample from the running engine, and digests the same keys in the engine that has loaded
+ * the snapshot.
  *
- * A digest of all data would hold up every command for as long as it takes to read all data, so the sample is bounded
- * in keys and in bytes. Every other byte is covered by the checksum of the file, which the engine checks as it loads.
+ * A digest of all data would block commands for as long as reading all data takes, so keys and bytes of the sample are
+ * limited. The checksum of the file, which the engine verifies while loading, covers everything else.
  */
 import type { Redis } from 'iovalkey'
 
 /** One key of the sample. */
 export interface SampledKey {
   readonly key: Uint8Array
-  /** Type, value and expiry as one digest; of a value too large for the sample only type and expiry. */
+  /** Digest of type, value and expiry; without the value if that is too large. */
   readonly digest: string
   /** Unix milliseconds; -1 for a key that does not expire. */
   readonly expiresAt: number
 }
 
-/** See the top of this file. */
+/** Evidence of a snapshot; see the top of this file. */
 export interface Evidence {
-  /** All keys at the moment of the snapshot, including those that had expired and were not deleted yet. */
+  /** Keys at the moment of the snapshot, including expired ones that were not deleted yet. */
   readonly keys: number
   readonly sample: readonly SampledKey[]
 }
 
-/** Most keys of a sample. */
+/** Maximum keys of a sample. */
 const SAMPLED_KEYS = 64
 
-/** Larger values are not read: the sample must not be felt by other clients. */
+/** Larger values are not read, so that other clients do not notice the sample. */
 const SAMPLED_VALUE_BYTES = 65_536
 
 /**
- * KEYS: the keys to digest; without any, ARGV[1] keys at most are drawn (all of them where there are no more).
- * ARGV[2]: largest value that is read and longest name, bytes: names of any length would add up in our memory.
- * Answers the number of all keys, then key, digest and expiry of each; a key that does not exist is left out.
+ * KEYS: the keys to digest; without any, at most ARGV[1] random keys (all keys if there are no more).
+ * ARGV[2]: maximum size of values to read and of names, bytes; longer names would add up in our memory.
+ * Replies with the number of all keys, then name, digest and expiry of each; missing keys are left out.
  *
- * Sets, hashes and sorted sets come in an order of the engine's own, so their elements are sorted by digest. Hashes
- * whose fields expire are not read, because fields may be gone a moment later.
+ * Sets, hashes and sorted sets have no stable order, so their elements are sorted by digest. Hashes with expiring
+ * fields are not read, because their fields may be gone a moment later.
  */
 export const SAMPLE_SCRIPT = `
 local function joined(list, width, ordered)
@@ -103,15 +103,15 @@ for _, key in ipairs(#KEYS > 0 and KEYS or drawn(total, tonumber(ARGV[1]))) do d
 return answer
 `
 
-/** The arguments of the script after its name or digest. */
+/** Arguments of the script, after its name or digest. */
 export function sampleArguments(keys: readonly Uint8Array[] = []): (string | Buffer)[] {
   const names = keys.map((key) => Buffer.from(key))
   return [`${keys.length}`, ...names, `${SAMPLED_KEYS}`, `${SAMPLED_VALUE_BYTES}`]
 }
 
-/** Reads the answer of the script. */
+/** Parses the reply of the script. */
 export function readEvidence(answer: unknown): Evidence {
-  if (!Array.isArray(answer)) throw new Error('the sample of a database is no list')
+  if (!Array.isArray(answer)) throw new Error('the sample of a database is not a list')
   const [keys, ...rest] = answer as unknown[]
   const sample: SampledKey[] = []
   for (let i = 0; i + 2 < rest.length; i += 3) {
@@ -120,22 +120,22 @@ export function readEvidence(answer: unknown): Evidence {
   return { keys: Number(keys), sample }
 }
 
-/** Digests keys of an engine again. */
+/** Digests keys of an engine. */
 export async function evidenceOf(engine: Redis, keys: readonly Uint8Array[]): Promise<Evidence> {
   return readEvidence(await engine.callBuffer('EVAL_RO', SAMPLE_SCRIPT, ...sampleArguments(keys)))
 }
 
 /**
- * How a sample differs from the same keys digested again, in words; `undefined` when it does not. Keys that have
- * expired by `nowMs` say nothing.
+ * The difference between a sample and the same keys digested again, in words; `undefined` if there is none. Keys
+ * expired by `nowMs` are ignored.
  */
-export function differenceOf(wanted: readonly SampledKey[], found: Evidence, nowMs: number): string | undefined {
+export function differenceOf(expected: readonly SampledKey[], found: Evidence, nowMs: number): string | undefined {
   const digests = new Map(found.sample.map(({ key, digest }) => [nameOf(key), digest]))
-  const lasting = wanted.filter(({ expiresAt }) => expiresAt < 0 || expiresAt > nowMs)
-  const missing = lasting.filter(({ key }) => !digests.has(nameOf(key))).length
-  const changed = lasting.filter(({ key, digest }) => (digests.get(nameOf(key)) ?? digest) !== digest).length
+  const unexpired = expected.filter(({ expiresAt }) => expiresAt < 0 || expiresAt > nowMs)
+  const missing = unexpired.filter(({ key }) => !digests.has(nameOf(key))).length
+  const changed = unexpired.filter(({ key, digest }) => (digests.get(nameOf(key)) ?? digest) !== digest).length
   if (missing + changed === 0) return undefined
-  return `of ${lasting.length} sampled keys ${missing} are missing and ${changed} differ`
+  return `of ${unexpired.length} sampled keys ${missing} are missing and ${changed} differ`
 }
 
 function nameOf(key: Uint8Array): string {
@@ -144,7 +144,7 @@ function nameOf(key: Uint8Array): string {
 
 function bytesOf(value: unknown): Uint8Array {
   if (value instanceof Uint8Array) return value
-  throw new Error('a key of a sample is no text')
+  throw new Error('a key of a sample is not a string')
 }
 
 function textOf(value: unknown): string {

@@ -1,4 +1,8 @@
-/** Files of snapshots: they are written once and never changed. */
+/**
+ * Places snapshot files, which are written once and never changed, and makes one the data of a stopped member. Adoption
+ * can be interrupted at any step and repeated as a whole: its caller repeats it until it is done, and starts no engine
+ * before.
+ */
 import { constants, copyFile, link, mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { codeOf, syncPath } from '../../base/index.js'
@@ -6,12 +10,12 @@ import { NOTE_FILE } from '../data/log-files.js'
 import { LOG_DIRECTORY, SNAPSHOT_FILE } from '../engine-files.js'
 import type { EngineSpec } from '../types.js'
 
-/** Error codes of file systems that cannot give a file a second name. */
+/** Error codes of file systems without hard links. */
 const NO_LINKS = new Set(['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP', 'ENOSYS'])
 
 /**
- * Copies a finished file; durable when it resolves. The copy has an inode of its own, so that one bad block never takes
- * a backup and the data together. File systems that share blocks until one side changes (reflinks) still do so.
+ * Copies a finished file; durable when it resolves. The copy has its own inode, so one bad block never hits backup and
+ * data together, except on file systems that share blocks (reflinks).
  */
 export async function placeCopy(from: string, to: string): Promise<void> {
   await rm(to, { force: true })
@@ -20,8 +24,8 @@ export async function placeCopy(from: string, to: string): Promise<void> {
 }
 
 /**
- * Gives a finished file a second name where the file system can, else copies it; durable when it resolves. Only for a
- * file of which one name is about to go.
+ * Hard-links a finished file where possible, otherwise copies it; durable when it resolves. Only for a file whose other
+ * name is about to be removed.
  */
 export async function placeLink(from: string, to: string): Promise<void> {
   await rm(to, { force: true })
@@ -41,12 +45,12 @@ async function makeDurable(path: string): Promise<void> {
 
 const BASE = 'appendonly.aof.1.base.rdb'
 const CHANGES = 'appendonly.aof.1.incr.aof'
-/** An append-only log is a base, which may be a snapshot, and the changes since; this file names both. */
+/** An append-only log is a base, which may be a snapshot, and the changes since; the manifest lists both. */
 const MANIFEST = `file ${BASE} seq 1 type b\nfile ${CHANGES} seq 1 type i\n`
 
 /**
- * Replaces the data in a member's directory.
- * @param file is linked where possible, which needs no room on the disk: so it must be a copy that goes afterwards.
+ * Replaces the data in the directory of a member.
+ * @param file is hard-linked where possible, which needs no disk space: it must be a copy that is removed afterwards.
  */
 export async function adoptSnapshot(dir: string, persistence: EngineSpec['persistence'], file: string): Promise<void> {
   await mkdir(dir, { recursive: true, mode: 0o700 })
@@ -68,7 +72,7 @@ async function adoptAsLog(dir: string, file: string): Promise<void> {
     await syncPath(join(next, name))
   }
   await syncPath(next)
-  // It speaks of the old log, whose files may have had the same names.
+  // The note describes the old log, whose files may have the same names.
   await rm(join(dir, NOTE_FILE), { force: true })
   await rm(log, { recursive: true, force: true })
   await rename(next, log)

@@ -14,7 +14,7 @@ describe('a snapshot', async () => {
     return { spec, client: clientOf((await fleet.endpoints(databaseId))[0]) }
   }
 
-  test('shows every kind of data as it was, and passes its check', async () => {
+  test('contains every type of data, and passes its check', async () => {
     const { spec, client } = await serving('db_kinds')
     await client.set('text', 'value', 'PX', 3_600_000)
     await client.set(Buffer.from([0, 255, 10]), Buffer.from([1, 0, 254]))
@@ -32,7 +32,7 @@ describe('a snapshot', async () => {
     expect(await fleet.checkSnapshot(file, evidence)).toMatchObject({ keys: 8 })
   })
 
-  test('draws a bounded sample of a large database', async () => {
+  test('limits the sample of a large database', async () => {
     const { spec, client } = await serving('db_many')
     await client.mset(Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`key ${i}`, `${i}`])))
     const file = fileHere()
@@ -52,7 +52,7 @@ describe('a snapshot', async () => {
     expect(await fleet.checkSnapshot(file, evidence)).toMatchObject({ keys: 2 })
   })
 
-  test('counts writes up to its moment only, while writes go on', async () => {
+  test('counts only writes before its moment, while writes continue', async () => {
     const { spec, client } = await serving('db_busy')
     let written = 0
     let stop = false
@@ -85,13 +85,13 @@ describe('a snapshot', async () => {
     await expect(fleet.checkSnapshot(damaged)).rejects.toThrow('the engine cannot load it')
   })
 
-  test('of a newer engine is refused by that name, as is the data of a database', async () => {
+  test('of a newer engine is refused with that reason, as is such data of a database', async () => {
     const { spec, client } = await serving('db_newer')
     await client.set('a', '1')
     const file = fileHere()
     await fleet.takeSnapshot(spec.databaseId, file)
     await fleet.suspend(spec.databaseId)
-    // The first bytes name the maker and the version of the format.
+    // The first bytes have the writer and the version of the format.
     const bytes = readFileSync(file, 'latin1').replace(
       /^([A-Z]+)(\d+)/,
       (_, maker, version) => maker + '9'.repeat(version.length),
@@ -114,7 +114,7 @@ describe('a snapshot', async () => {
     await expect(fleet.checkSnapshot(file)).rejects.toThrow('as no engine of its kind has written it')
   })
 
-  test('leaves nothing behind in the engine and after its check', async () => {
+  test('leaves nothing behind in the engine or after its check', async () => {
     const { spec } = await serving('db_clean')
     const file = fileHere()
     await fleet.checkSnapshot(file, await fleet.takeSnapshot(spec.databaseId, file))

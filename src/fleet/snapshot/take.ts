@@ -1,4 +1,4 @@
-/** Takes the engine's own snapshot of a primary that goes on serving: a forked child of it writes the file. */
+/** Takes a snapshot of a primary that keeps serving: a forked child of the engine writes the file. */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Redis } from 'iovalkey'
@@ -11,49 +11,49 @@ import type { EngineSpec } from '../types.js'
 import { type Evidence, readEvidence, SAMPLE_SCRIPT, sampleArguments } from './evidence.js'
 import { placeCopy, placeLink } from './files.js'
 
-/** Which engine to take the snapshot of. */
+/** The engine to snapshot. */
 export interface SnapshotSource {
   readonly address: ControlAddress
-  /** The member's directory. */
+  /** Directory of the member. */
   readonly dir: string
   readonly persistence: EngineSpec['persistence']
   readonly clock: Clock
 }
 
-const LOOK_MS = 25
+const POLL_MS = 25
 
 /**
- * Takes a snapshot and puts it at `file`, which must be on the same file system or is copied.
- * Rejects with `snapshot_failed`; then there is no file.
+ * Takes a snapshot and puts it at `file`, by link if on the same file system. Rejects with `snapshot_failed`; then
+ * there is no file.
  */
 export async function takeSnapshot(source: SnapshotSource, file: string): Promise<Evidence> {
   const saved = join(source.dir, SNAPSHOT_FILE)
   try {
     const evidence = await withControl(source.address, async (engine) => {
       const begun = await beginSave(engine, source.clock)
-      await untilSaved(engine, source.clock)
+      await waitUntilSaved(engine, source.clock)
       return begun
     })
-    // Beside a log the engine's own snapshot goes at once; without one it is the data itself, and stays.
+    // With a log, the engine's own snapshot file is removed at once; without one it is the data itself, and stays.
     await (source.persistence === 'append-only' ? placeLink(saved, file) : placeCopy(saved, file))
     return evidence
   } catch (cause) {
     if (cause instanceof HomeportError) throw cause
     throw new HomeportError('snapshot_failed', { reason: 'the engine did not write it' }, { cause })
   } finally {
-    // The engine itself would never read it: its data is in the log.
+    // The engine never reads it: its data is in the log.
     if (source.persistence === 'append-only') await rm(saved, { force: true })
   }
 }
 
 /**
- * The sample and the save travel in one write of less than the engine reads at a time, so that no command of anybody
- * comes between them. While the engine writes something else, it refuses, and is asked again.
+ * Sends the sample script and the save in one write that is smaller than the read buffer of the engine, so no other
+ * command runs in between. While the engine writes something else it refuses, and this retries.
  */
 async function beginSave(engine: Redis, clock: Clock): Promise<Evidence> {
   const script = String(await engine.call('SCRIPT', 'LOAD', SAMPLE_SCRIPT))
   for (;;) {
-    await untilIdle(engine, clock)
+    await waitUntilIdle(engine, clock)
     const both = engine.pipeline()
     both.callBuffer('EVALSHA_RO', script, ...sampleArguments())
     both.call('BGSAVE')
@@ -64,22 +64,22 @@ async function beginSave(engine: Redis, clock: Clock): Promise<Evidence> {
   }
 }
 
-/** Waits until the engine writes neither a snapshot nor a new log. */
-async function untilIdle(engine: Redis, clock: Clock): Promise<void> {
+/** Waits until the engine writes neither a snapshot nor a log. */
+async function waitUntilIdle(engine: Redis, clock: Clock): Promise<void> {
   for (;;) {
     const info = await engine.info('persistence')
     if (!/^(?:rdb_bgsave|aof_rewrite)_in_progress:1/m.test(info)) return
-    await pause(clock, LOOK_MS)
+    await pause(clock, POLL_MS)
   }
 }
 
-async function untilSaved(engine: Redis, clock: Clock): Promise<void> {
+async function waitUntilSaved(engine: Redis, clock: Clock): Promise<void> {
   for (;;) {
     const info = await engine.info('persistence')
     if (/^rdb_bgsave_in_progress:0/m.test(info)) {
       if (/^rdb_last_bgsave_status:ok/m.test(info)) return
       throw new HomeportError('snapshot_failed', { reason: 'the engine could not write it; the disk may be full' })
     }
-    await pause(clock, LOOK_MS)
+    await pause(clock, POLL_MS)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A process that hosts a fleet, for tests that kill it: `node --import tsx host.ts <dataDir>` brings one database up
- * with a replica, writes a key, prints the ids of its engines as JSON, and stays.
+ * A process with a fleet, for tests that kill it: `node --import tsx host.ts <dataDir>` starts one database with a
+ * replica, writes a key, prints the process ids of its engines as JSON, and keeps running.
  */
 import { systemClock } from '../../base/index.js'
 import { silentLogger } from '../../telemetry/index.js'

@@ -11,7 +11,7 @@ import {
   probeEngine,
 } from '../index.js'
 
-/** A line that the fleet has logged. */
+/** A line of the log of the fleet. */
 export interface LoggedLine {
   readonly level: 'info' | 'warn' | 'error'
   readonly fields: Readonly<Record<string, unknown>>
@@ -27,7 +27,7 @@ export interface TestFleet {
 
 let probed: Promise<EngineInfo> | undefined
 
-/** The engine of this machine, looked for once. */
+/** The engine of this machine, probed once. */
 export function localEngine(): Promise<EngineInfo> {
   probed ??= probeEngine()
   return probed
@@ -70,7 +70,7 @@ export function specOf(
   }
 }
 
-/** A client of an engine, logged in as `default`; it does not reconnect and goes at the end of the test file. */
+/** A client logged in as `default`. It does not reconnect, and disconnects after the test file. */
 export function clientOf(endpoint: EngineEndpoint | undefined, password = PASSWORD): Redis {
   if (!endpoint) throw new Error('there is no such endpoint')
   const client = new Redis({
