@@ -5,7 +5,7 @@
 import { type Clock, unreachable } from '../base/index.js'
 import type { Problems } from '../telemetry/index.js'
 import { waitUntilReady } from './ask.js'
-import { UnservableData } from './data/inspect.js'
+import { UnservableData } from './data/damage.js'
 import { PrimaryData } from './data/primary-data.js'
 import type { EnginePaths, InternalSecrets } from './engine-config.js'
 import { failureOf, writeEngineFiles } from './engine-files.js'

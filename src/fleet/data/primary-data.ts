@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/index.js'
 import type { ExitReport } from '../launcher/client.js'
 import type { DataReport, EngineSpec, FleetLogger } from '../types.js'
-import { diagnoseRefusal, inspectData, UnservableData } from './inspect.js'
+import { diagnoseRefusal, inspectData, UnservableData } from './damage.js'
 import { LogSizeRecorder, recordClosedLog } from './log-files.js'
 
 /** Collaborators and settings of the watch over one primary's data. */

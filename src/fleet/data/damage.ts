@@ -1,20 +1,24 @@
-/** Checks the data of a database before an engine reads it, and diagnoses why an engine refused it. */
-import { open, rm, stat } from 'node:fs/promises'
+/**
+ * Damage of the data of a database: checks its files before an engine reads them, diagnoses why an engine refused them,
+ * repairs the end of a log, and accepts a loss when the owner says so.
+ */
+import { mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, syncPath } from '../../base/index.js'
-import { failureOf } from '../engine-files.js'
+import { failureOf, LOG_DIRECTORY, SNAPSHOT_FILE } from '../engine-files.js'
 import type { DataReport, EngineSpec, UnservableReport } from '../types.js'
 import {
   type LogFiles,
   type LogNote,
   leastSize,
+  MANIFEST_FILE,
   NOTE_FILE,
   readLogFiles,
   readLogNote,
   sizesOfLog,
 } from './log-files.js'
 import { scanLog } from './log-scan.js'
-import { type QuarantineSource, quarantineTail } from './quarantine-data.js'
+import { type QuarantineSource, quarantineData, quarantineTail } from './quarantine-data.js'
 
 /** Thrown for data on which no engine is started. */
 export class UnservableData extends Error {
@@ -132,7 +136,7 @@ function unreadable(what: string, note?: LogNote): Refusal {
 }
 
 /** Truncates a log after its last whole command, and keeps the rest. @returns the quarantine entry. */
-export async function cutLog(what: Omit<QuarantineSource, 'reason'>, path: string, bytes: number): Promise<string> {
+async function cutLog(what: Omit<QuarantineSource, 'reason'>, path: string, bytes: number): Promise<string> {
   const reason = 'The end of the log of this database cannot be read as commands, and was cut off.'
   const kept = await quarantineTail({ ...what, reason }, path, bytes)
   const file = await open(path, 'r+')
@@ -143,4 +147,49 @@ export async function cutLog(what: Omit<QuarantineSource, 'reason'>, path: strin
   }
   await syncPath(path)
   return kept
+}
+
+const CHANGES = 'appendonly.aof.1.incr.aof'
+
+/**
+ * Reduces the data of a member to what is readable: all commands of the log before the damage, or nothing. Everything
+ * goes to quarantine first. The engine must not run. Idempotent after a crash.
+ */
+export async function acceptLoss(
+  what: Omit<QuarantineSource, 'reason'>,
+  persistence: EngineSpec['persistence'],
+): Promise<void> {
+  const { memberDir } = what
+  const reason = 'The owner of this database has accepted that its data is lost.'
+  // Copies, because the log is truncated and appended to.
+  await quarantineData({ ...what, reason }, 'copy')
+  if (persistence === 'append-only' && (await keepReadable(what))) return
+  await mkdir(memberDir, { recursive: true, mode: 0o700 })
+  if (persistence === 'append-only') await beginLog(memberDir)
+  else await rm(join(memberDir, SNAPSHOT_FILE), { force: true })
+  await syncPath(memberDir)
+}
+
+/** Truncates the log at the damage. False when that does not help: no log, or other files are damaged. */
+async function keepReadable(what: Omit<QuarantineSource, 'reason'>): Promise<boolean> {
+  const files = await readLogFiles(what.memberDir)
+  if (files?.last === undefined) return false
+  const path = join(files.dir, files.last)
+  const scan = await scanLog(path).catch(() => undefined)
+  if (!scan || scan.kind === 'whole') return false
+  await cutLog(what, path, scan.bytes)
+  await rm(join(what.memberDir, NOTE_FILE), { force: true })
+  return true
+}
+
+async function beginLog(memberDir: string): Promise<void> {
+  const [next, log] = [join(memberDir, `${LOG_DIRECTORY}.next`), join(memberDir, LOG_DIRECTORY)]
+  await rm(next, { recursive: true, force: true })
+  await mkdir(next, { mode: 0o700 })
+  await writeFile(join(next, CHANGES), '', { mode: 0o600, flush: true })
+  await writeFile(join(next, MANIFEST_FILE), `file ${CHANGES} seq 1 type i\n`, { mode: 0o600, flush: true })
+  await syncPath(next)
+  await rm(join(memberDir, NOTE_FILE), { force: true })
+  await rm(log, { recursive: true, force: true })
+  await rename(next, log)
 }
