@@ -37,7 +37,7 @@ export function askEngine(
     socket.setEncoding('latin1')
     socket.on('timeout', () => end(new Error('the engine does not answer')))
     socket.on('error', end)
-    socket.on('close', () => reject(new Error('the engine has hung up')))
+    socket.on('close', () => reject(new Error('the engine closed the connection')))
     socket.on('data', (part: string) => {
       received += part
       const replies = repliesIn(received)

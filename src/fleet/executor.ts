@@ -209,7 +209,7 @@ export class Executor {
     const checkStillNeeded = (): void => {
       const state = this.#members.get(primary)?.state
       const isSamePrimary = state?.kind === 'up' && linkOf(state) === link
-      if (!isSamePrimary || this.#runs.get(region) !== run) throw new Error('the primary is not the same any more')
+      if (!isSamePrimary || this.#runs.get(region) !== run) throw new Error('the primary was replaced')
     }
     const { clock } = this.#context
     await followPrimary(address, region, { address: this.address(primary), port, replicas, clock, checkStillNeeded })

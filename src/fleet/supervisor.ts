@@ -54,7 +54,7 @@ export class DatabaseSupervisor {
   /** See `Fleet.remove`. */
   async remove(): Promise<void> {
     this.#setDesired({ kind: 'remove' })
-    await this.#untilMatched()
+    await this.#waitUntilMatched()
     await rm(databaseDir(this.#context.layout, this.#databaseId), { recursive: true, force: true })
   }
 
@@ -63,7 +63,7 @@ export class DatabaseSupervisor {
    */
   async halt(): Promise<void> {
     if (this.#desired.kind !== 'remove') this.#setDesired({ kind: 'halt' })
-    await this.#untilMatched()
+    await this.#waitUntilMatched()
   }
 
   /** See `Fleet.endpoints`. */
@@ -97,8 +97,8 @@ export class DatabaseSupervisor {
   /** Without a log, a kill loses everything since the last snapshot, so it needs repeated requests. */
   #isKillDue(): boolean {
     const nowMs = this.#context.clock.now()
-    const isStillAsked = this.#killRequests !== undefined && nowMs - this.#killRequests.lastMs <= KILL_REQUEST_GAP_MS
-    const sinceMs = isStillAsked ? (this.#killRequests?.sinceMs ?? nowMs) : nowMs
+    const isContinued = this.#killRequests !== undefined && nowMs - this.#killRequests.lastMs <= KILL_REQUEST_GAP_MS
+    const sinceMs = isContinued ? (this.#killRequests?.sinceMs ?? nowMs) : nowMs
     this.#killRequests = { sinceMs, lastMs: nowMs }
     return nowMs - sinceMs >= KILL_WITHOUT_LOG_AFTER_MS
   }
@@ -153,7 +153,7 @@ export class DatabaseSupervisor {
     this.#waiters.check()
   }
 
-  #untilMatched(): Promise<true> {
+  #waitUntilMatched(): Promise<true> {
     return this.#waiters.wait(() => this.#plan.matched || undefined, {})
   }
 

@@ -55,7 +55,7 @@ const checkBody = compileChecker(startBulkAction.body.schema, 'body')
 /** @throws HomeportError when the body is not valid. */
 function checkedBody(given: unknown): StartBody {
   checkBody(given)
-  // Just checkedBody against the schema of this type.
+  // Just checked against the schema of this type.
   return given as StartBody
 }
 

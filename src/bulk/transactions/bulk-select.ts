@@ -157,7 +157,7 @@ function matching(shape: Shape): Query<MatchParams, Numbers> {
 const single = (list: readonly string[] | undefined): string | undefined => (list?.length === 1 ? list[0] : undefined)
 
 function* matchingSeqs(args: SelectPageArgs, last: number): Transaction<number[]> {
-  // Labels lie between bars in their column, so that a whole one is found by searching for it with its bars.
+  // Labels are stored between bars, `|a|b|`, so searching for `|a|` matches whole labels.
   const label = args.filter.label?.map((text) => `|${text}|`)
   const filter = { ...args.filter, label, onePrefix: single(args.filter.urlPrefix), oneLabel: single(label) }
   const given = {

@@ -62,8 +62,8 @@ export class BatchSize {
   }
 
   /** Records a batch of this many items with its request and end times, milliseconds of one clock. */
-  took(items: number, askedAt: number, endedAt: number): void {
-    this.#record(items, askedAt, endedAt)
+  took(items: number, requestedAt: number, endedAt: number): void {
+    this.#record(items, requestedAt, endedAt)
     this.#lastEndedAt = endedAt
     // A much smaller batch says little about the right size.
     const samples = this.#samples.filter((ended) => ended.items * 2 >= this.#items)
@@ -71,14 +71,14 @@ export class BatchSize {
     if (cost !== undefined) this.#approach(this.#limits.targetMs / cost)
   }
 
-  #record(items: number, askedAt: number, endedAt: number): void {
+  #record(items: number, requestedAt: number, endedAt: number): void {
     const last = this.#samples.at(-1)
     if (last && endedAt - this.#lastEndedAt < SAME_COMMIT_MS) {
       this.#samples = [...this.#samples.slice(0, -1), { ...last, items: last.items + items }]
       return
     }
     // Until then the previous commit was running.
-    const elapsedMs = endedAt - Math.max(askedAt, this.#lastEndedAt)
+    const elapsedMs = endedAt - Math.max(requestedAt, this.#lastEndedAt)
     this.#samples = [...this.#samples, { items, elapsedMs }].slice(-WINDOW_COMMITS)
   }
 

@@ -93,8 +93,8 @@ export class BulkWorker implements Service {
         await store.run(bulkDraft.dropDrafts, { before: this.#createdAt })
         return await store.run(bulkRead.running, {})
       } catch (error) {
-        const isAway = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
-        if (!isAway || clock.now() >= deadline) throw error
+        const isUnavailable = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
+        if (!isUnavailable || clock.now() >= deadline) throw error
         await pause(clock, FIRST_PAUSE_MS)
       }
     }
@@ -278,9 +278,9 @@ export class BulkWorker implements Service {
   }
 
   async #decide(job: Job, batch: Batch): Promise<BulkActionRow> {
-    const asked = performance.now()
+    const requestedAt = performance.now()
     const { action } = await KINDS[job.action.kind].decide(this.#deps, job.action, batch)
-    this.#size.took(batch.to - batch.from, asked, performance.now())
+    this.#size.took(batch.to - batch.from, requestedAt, performance.now())
     return action
   }
 

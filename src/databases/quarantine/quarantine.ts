@@ -150,7 +150,7 @@ export class Quarantine {
     const entry = await this.#files.find(id)
     if (!entry) throw new HomeportError('quarantine_not_found', { id })
     const adopted = await this.#adoptEntry(caller, entry, body)
-    await this.#files.forget(id)
+    await this.#files.delete(id)
     this.#deps.problems.resolve('quarantine', id)
     return adopted
   }
@@ -185,7 +185,7 @@ export class Quarantine {
     const isTaken = (await this.#rows()).has(entry.databaseId) || (await isThere(this.#directoryOf(entry.databaseId)))
     const databaseId = isTaken ? newIdentity().databaseId : entry.databaseId
     const path = this.#directoryOf(databaseId)
-    await this.#files.giveBack(entry.id, path)
+    await this.#files.restore(entry.id, path)
     try {
       await this.#deps.creation.adopt(caller, {
         ...found,
@@ -195,7 +195,7 @@ export class Quarantine {
         from: entry.from,
       })
     } catch (error) {
-      if (!(await this.#rows()).has(databaseId)) await this.#files.takeBack(entry.id, path)
+      if (!(await this.#rows()).has(databaseId)) await this.#files.undoRestore(entry.id, path)
       throw error
     }
     return { database_id: databaseId }
@@ -213,7 +213,7 @@ export class Quarantine {
     const backupId = await this.#freeBackupId(databaseId, entry.backupId, now)
     const backup = { database_id: databaseId, backup_id: backupId }
     const path = await this.#backups.prepare(backup)
-    await this.#files.giveBack(entry.id, path)
+    await this.#files.restore(entry.id, path)
     try {
       const facts = await this.#backups.facts(backup)
       const details = { backup_id: backupId, from: entry.from }
@@ -227,7 +227,7 @@ export class Quarantine {
     } catch (error) {
       // The commit may have taken place although it was answered with an error.
       const rows = await store.run(backupsTransactions.everyName, {})
-      if (!rows.some((row) => row.backup_id === backupId)) await this.#files.takeBack(entry.id, path)
+      if (!rows.some((row) => row.backup_id === backupId)) await this.#files.undoRestore(entry.id, path)
       throw error
     }
     return backup

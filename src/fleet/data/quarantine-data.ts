@@ -31,13 +31,13 @@ export interface QuarantineSource {
  * How to keep files. `link`: a hard link, which needs no space, for files that will be removed. `copy`: a copy, for
  * files that will be written to.
  */
-export type Keeping = 'link' | 'copy'
+export type CopyMode = 'link' | 'copy'
 
 /**
  * Keeps all data of a member whose engine does not run. The data also stays in place.
  * @returns the quarantine entry; undefined if there was no data.
  */
-export async function quarantineData(what: QuarantineSource, keeping: Keeping = 'link'): Promise<string | undefined> {
+export async function quarantineData(what: QuarantineSource, mode: CopyMode = 'link'): Promise<string | undefined> {
   const present = new Set(await readdir(what.memberDir).catch(() => []))
   if (!present.has(LOG_DIRECTORY) && !present.has(SNAPSHOT_FILE)) return undefined
   const logFiles = await readdir(join(what.memberDir, LOG_DIRECTORY)).catch(() => [])
@@ -47,7 +47,7 @@ export async function quarantineData(what: QuarantineSource, keeping: Keeping = 
   ]
   return fillEntry(what, 'database', async (dir) => {
     if (present.has(LOG_DIRECTORY)) await mkdir(join(dir, LOG_DIRECTORY), { mode: 0o700 })
-    for (const name of names) await keepFile(join(what.memberDir, name), join(dir, name), keeping)
+    for (const name of names) await keepFile(join(what.memberDir, name), join(dir, name), mode)
     if (present.has(LOG_DIRECTORY)) await syncPath(join(dir, LOG_DIRECTORY))
   })
 }
@@ -80,8 +80,8 @@ async function fillEntry(
 }
 
 /** Copies where the file system has no hard links. */
-async function keepFile(from: string, to: string, keeping: Keeping): Promise<void> {
-  if (keeping === 'copy') await copyDurably(from, to)
+async function keepFile(from: string, to: string, mode: CopyMode): Promise<void> {
+  if (mode === 'copy') await copyDurably(from, to)
   else await link(from, to).catch(() => copyDurably(from, to))
 }
 

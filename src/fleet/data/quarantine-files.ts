@@ -107,8 +107,8 @@ export class QuarantineFiles {
     return (await this.list()).find((entry) => entry.id === id)
   }
 
-  /** Moves the data of an entry to a free path; the note stays until `forget`. */
-  async giveBack(id: string, path: string): Promise<void> {
+  /** Moves the data of an entry to a free path; the note stays until `delete`. */
+  async restore(id: string, path: string): Promise<void> {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     if (await stat(path).catch(() => undefined)) throw new Error(`${basename(path)} exists already`)
     await rename(this.dataOf(id), path)
@@ -116,14 +116,14 @@ export class QuarantineFiles {
     await syncPath(join(this.#root, id))
   }
 
-  /** Undoes `giveBack`. */
-  async takeBack(id: string, path: string): Promise<void> {
+  /** Undoes `restore`. */
+  async undoRestore(id: string, path: string): Promise<void> {
     await rename(path, this.dataOf(id))
     await syncPath(join(this.#root, id))
   }
 
   /** Deletes an entry with its data. */
-  async forget(id: string): Promise<void> {
+  async delete(id: string): Promise<void> {
     await rm(join(this.#root, id), { recursive: true, force: true })
   }
 
@@ -135,8 +135,8 @@ export class QuarantineFiles {
     const withData = new Set(entries.map(({ id }) => id))
     const old = entries.filter(({ movedAt }) => movedAt < movedBefore).map(({ id }) => id)
     const empty = (await namesIn(this.#root)).filter((name) => ENTRY_ID.test(name) && !withData.has(name))
-    for (const id of old) await this.forget(id)
-    for (const id of empty) await this.#forgetNote(id)
+    for (const id of old) await this.delete(id)
+    for (const id of empty) await this.#deleteNote(id)
     return old
   }
 
@@ -144,10 +144,10 @@ export class QuarantineFiles {
    * Deletes an entry that has only a note, and perhaps a copy that a crash interrupted. Other files were put there by a
    * person, and stay.
    */
-  async #forgetNote(id: string): Promise<void> {
+  async #deleteNote(id: string): Promise<void> {
     const dir = join(this.#root, id)
     const isNoteAlone = (await namesIn(dir)).every((name) => name === NOTE || name === `${DATA}.part`)
-    if (isNoteAlone) await this.forget(id)
+    if (isNoteAlone) await this.delete(id)
   }
 }
 
