@@ -8,7 +8,7 @@ import { askEngine, type ControlAddress, numberIn, usedBytesIn } from './ask.js'
 import type { EngineSample, MemberRole, ReplicationStatus } from './types.js'
 
 /** A serving member with what sampling needs. */
-export interface SampledMember {
+export interface ServingMember {
   readonly region: string
   readonly role: MemberRole
   readonly generation: number
@@ -27,7 +27,7 @@ interface EngineValues {
 }
 
 /** Samples the members of a database; the first is its primary. */
-export async function sampleMembers(members: readonly SampledMember[]): Promise<EngineSample | undefined> {
+export async function sampleMembers(members: readonly ServingMember[]): Promise<EngineSample | undefined> {
   const [primary] = members
   if (!primary) return undefined
   const [diskBytes, ...values] = await Promise.all([

@@ -12,7 +12,7 @@ import { type Member, willAnswerSoon } from './member.js'
 import { type DesiredState, desiredMembers, type Plan, reconcile, serves } from './reconcile.js'
 import type { SnapshotSource } from './snapshot/take.js'
 import { settingsOf } from './spec.js'
-import type { SampledMember } from './statistics.js'
+import type { ServingMember } from './statistics.js'
 import type { EngineEndpoint, EngineSpec, MemberSpec, MemberStatus, Patience } from './types.js'
 import { Waiters, type WaitLimit } from './waiters.js'
 
@@ -109,7 +109,7 @@ export class DatabaseSupervisor {
   }
 
   /** The serving members, primary first; empty while the primary does not serve. */
-  serving(): readonly SampledMember[] {
+  serving(): readonly ServingMember[] {
     const serving = desiredMembers(this.#desired).filter(({ region }) =>
       serves(this.#desired, this.#executor.members, region),
     )

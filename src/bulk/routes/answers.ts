@@ -26,7 +26,7 @@ const MAX_IDS_SHOWN = 100
 /** Counts by outcome; they add up to the number of decided items. */
 function outcomeCounts(row: BulkActionRow): BulkAction['outcomes'] {
   return {
-    [KINDS[row.kind].done]: row.succeeded,
+    [KINDS[row.kind].successOutcome]: row.succeeded,
     alreadyFinished: row.already_finished + row.already_cancelled,
     notFound: row.not_found,
     failed: row.failed,
@@ -72,7 +72,7 @@ export async function pageOf(
   wanted: Pick<bulkRead.ItemPageArgs, 'from' | 'limit' | 'outcomes'>,
 ): Promise<bulkRead.ItemPage> {
   const undecided = row.state === 'aborted' ? ('skipped' as const) : ('pending' as const)
-  const args = { ...wanted, actionSeq: row.seq, of: KINDS[row.kind].of, undecided }
+  const args = { ...wanted, actionSeq: row.seq, itemType: KINDS[row.kind].itemType, undecided }
   const items: ItemRow[] = []
   let next: bulkRead.ItemPlace | undefined = args.from
   while (next !== undefined && items.length < args.limit) {
@@ -114,7 +114,7 @@ export function bulkAction(row: BulkActionRow): BulkAction {
     createdBy: row.actor,
     matched: row.matched,
     done: bulkActionTransactions.decidedItems(row),
-    ...(KINDS[row.kind].done === 'cancelled' && { cancelled: row.succeeded }),
+    ...(KINDS[row.kind].successOutcome === 'cancelled' && { cancelled: row.succeeded }),
     failed: bulkActionTransactions.missedItems(row),
     outcomes: outcomeCounts(row),
     createdAt: row.created_at,
@@ -136,18 +136,18 @@ export function outcomeEntry(row: BulkActionRow, item: ItemRow): OutcomeEntry {
 /** An id that matches nothing is shown as the id type that was asked for. */
 function idMember(row: BulkActionRow, { state }: ItemRow): 'workflowRunId' | 'messageId' | 'dlqId' {
   if (state === undefined && isOfDeadLetters(row)) return 'dlqId'
-  return KINDS[row.kind].of === 'runs' ? 'workflowRunId' : 'messageId'
+  return KINDS[row.kind].itemType === 'runs' ? 'workflowRunId' : 'messageId'
 }
 
 /** Whether the items are dead letters. */
-const isOfDeadLetters = ({ kind }: BulkActionRow): boolean => KINDS[kind].done !== 'cancelled'
+const isOfDeadLetters = ({ kind }: BulkActionRow): boolean => KINDS[kind].successOutcome !== 'cancelled'
 
 type WireOutcome = OutcomeEntry['outcome']
 
 function onWire(row: BulkActionRow, outcome: ItemRow['outcome']): WireOutcome {
   switch (outcome) {
     case 'succeeded':
-      return KINDS[row.kind].done
+      return KINDS[row.kind].successOutcome
     case 'alreadyCancelled':
       return 'alreadyFinished'
     case 'fenced':
@@ -188,13 +188,13 @@ function errorOf(row: BulkActionRow, item: ItemRow): string | undefined {
     case 'fenced':
       return 'The fence of a bulk cancel blocks this run from starting again.'
     case 'failed':
-      return `The ${itemNoun(row)} could not be ${KINDS[row.kind].done} because of a fault on our side. Repeat the request; the server's log has the details.`
+      return `The ${itemNoun(row)} could not be ${KINDS[row.kind].successOutcome} because of a fault on our side. Repeat the request; the server's log has the details.`
     default:
       return unreachable(item.outcome)
   }
 }
 
-const itemNoun = ({ kind }: BulkActionRow): string => (KINDS[kind].of === 'runs' ? 'run' : 'message')
+const itemNoun = ({ kind }: BulkActionRow): string => (KINDS[kind].itemType === 'runs' ? 'run' : 'message')
 
 function finishedError(row: BulkActionRow, { state, dlqId, failureState }: ItemRow): string {
   if (row.kind === 'retryFailureCallbacks' && dlqId !== undefined) {
@@ -217,15 +217,15 @@ export async function previewAnswer(
   kind: BulkKindName,
   { matched, first }: FixedSet,
 ): Promise<PreviewAnswer> {
-  const { of } = KINDS[kind]
-  const rows = await store.run(bulkRead.preview, { of, seqs: first })
-  return { matched, sample: rows.map(({ id }) => id), preview: rows.map((row) => previewOf(of, row)) }
+  const { itemType } = KINDS[kind]
+  const rows = await store.run(bulkRead.preview, { itemType, seqs: first })
+  return { matched, sample: rows.map(({ id }) => id), preview: rows.map((row) => previewOf(itemType, row)) }
 }
 
-function previewOf(of: 'runs' | 'messages', row: PreviewRow): PreviewAnswer['preview'][number] {
+function previewOf(itemType: 'runs' | 'messages', row: PreviewRow): PreviewAnswer['preview'][number] {
   const labels = row.labels.split('|').filter((label) => label !== '')
   return {
-    ...(of === 'runs' ? { workflowRunId: row.id } : { messageId: row.id }),
+    ...(itemType === 'runs' ? { workflowRunId: row.id } : { messageId: row.id }),
     ...(row.dlq_id !== null && { dlqId: row.dlq_id }),
     url: row.url,
     ...(labels.length > 0 && { labels }),

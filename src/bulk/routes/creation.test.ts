@@ -92,7 +92,7 @@ async function itemsOf(store: Store, actionSeq: number): Promise<bulkRead.ItemRo
   const outcomes = ['pending', 'notFound'] as const
   let from: bulkRead.ItemPlace | undefined = { chunk: 0, position: 0 }
   while (from) {
-    const args = { actionSeq, from, limit: 10_000, outcomes, of: 'runs', undecided: 'pending' } as const
+    const args = { actionSeq, from, limit: 10_000, outcomes, itemType: 'runs', undecided: 'pending' } as const
     const page: bulkRead.ItemPage = await store.run(bulkRead.items, args)
     items.push(...page.items)
     from = page.next

@@ -20,7 +20,7 @@ export interface BatchArgs {
 }
 
 /** Final outcome of an item. */
-export type Decided = Exclude<ItemOutcome, 'pending' | 'skipped'>
+export type FinalOutcome = Exclude<ItemOutcome, 'pending' | 'skipped'>
 
 /** The result of a batch, with the row of the action after it. */
 export interface DecidedBatch {
@@ -35,15 +35,15 @@ export interface DecidedBatch {
 }
 
 /** What a kind did to the items of a batch. */
-export interface Done {
+export interface KindResult {
   readonly succeeded: readonly number[]
   readonly offers: readonly PendingRow[]
   /** Outcome of an item that is not in `succeeded`. */
-  readonly otherwise: (seq: number) => Decided
+  readonly outcomeOf: (seq: number) => FinalOutcome
 }
 
 /** Applies a kind of action to items. */
-export type Act<Args> = (seqs: readonly number[], action: BulkActionRow, batch: Args) => Transaction<Done>
+export type ApplyKind<Args> = (seqs: readonly number[], action: BulkActionRow, batch: Args) => Transaction<KindResult>
 
 const chunkForUpdate = query<
   { actionSeq: number; chunk: number },
@@ -105,7 +105,7 @@ const NONE: Counters = {
 }
 
 /** Writes the outcomes of open items into the bytes of the chunk, and counts them. */
-function countOutcomes({ outcomes, seqs, positions }: OpenBatch, { succeeded, otherwise }: Done): Counters {
+function countOutcomes({ outcomes, seqs, positions }: OpenBatch, { succeeded, outcomeOf }: KindResult): Counters {
   // Usually all items succeed.
   if (succeeded.length === seqs.length) {
     for (const position of positions) outcomes[position] = SUCCEEDED
@@ -114,7 +114,7 @@ function countOutcomes({ outcomes, seqs, positions }: OpenBatch, { succeeded, ot
   const counters = { ...NONE }
   const done = new Set(succeeded)
   for (const [index, seq] of seqs.entries()) {
-    const outcome = done.has(seq) ? 'succeeded' : otherwise(seq)
+    const outcome = done.has(seq) ? 'succeeded' : outcomeOf(seq)
     outcomes[positions[index] ?? 0] = outcomeByte(outcome)
     counters[outcome === 'fenced' ? 'failed' : outcome]++
   }
@@ -122,7 +122,7 @@ function countOutcomes({ outcomes, seqs, positions }: OpenBatch, { succeeded, ot
 }
 
 /** Stores the outcomes and counters of a batch; its last item ends the action. */
-function* decide({ actionSeq, chunk, at }: BatchArgs, open: OpenBatch, done: Done): Transaction<BulkActionRow> {
+function* decide({ actionSeq, chunk, at }: BatchArgs, open: OpenBatch, done: KindResult): Transaction<BulkActionRow> {
   const counters = countOutcomes(open, done)
   yield* change(setOutcomes, { actionSeq, chunk, outcomes: open.outcomes, decided: open.seqs.length })
   return yield* count(actionSeq, counters, at)
@@ -132,7 +132,7 @@ function* decide({ actionSeq, chunk, at }: BatchArgs, open: OpenBatch, done: Don
  * Applies a kind to the items of a batch in one transaction: effects, outcomes, counters and, with the last item, the
  * end of the action. Does nothing unless the action is running.
  */
-function* decideBatch<Args extends BatchArgs>(batch: Args, act: Act<Args>): Transaction<DecidedBatch> {
+function* decideBatch<Args extends BatchArgs>(batch: Args, act: ApplyKind<Args>): Transaction<DecidedBatch> {
   const action = yield* lockAction(batch.actionSeq)
   if (action.state !== 'running') return { succeeded: [], offers: [], action }
   const open = yield* openItems(batch)
@@ -143,11 +143,17 @@ function* decideBatch<Args extends BatchArgs>(batch: Args, act: Act<Args>): Tran
 }
 
 /** Declares the transaction of a kind. It runs in the background: the writes of others go first. */
-export function decides<Args extends BatchArgs>(name: string, act: Act<Args>): Operation<Args, DecidedBatch> {
+export function batchOperation<Args extends BatchArgs>(
+  name: string,
+  act: ApplyKind<Args>,
+): Operation<Args, DecidedBatch> {
   return write(name, (batch: Args) => decideBatch(batch, act), { turn: 'background' })
 }
 
 /** Marks the undecided items of a batch as failed. For items whose processing throws. */
-export const failBatch = decides('bulk.failBatch', function* (_seqs, _action, _batch: BatchArgs): Transaction<Done> {
-  return { succeeded: [], offers: [], otherwise: () => 'failed' }
-})
+export const failBatch = batchOperation(
+  'bulk.failBatch',
+  function* (_seqs, _action, _batch: BatchArgs): Transaction<KindResult> {
+    return { succeeded: [], offers: [], outcomeOf: () => 'failed' }
+  },
+)

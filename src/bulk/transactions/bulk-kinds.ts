@@ -9,7 +9,7 @@ import { cancelRunsFor } from '../../workflow/transactions/runs-cancel.js'
 import { deadAmong, removeDeadLetters } from '../../workflow/transactions/runs-dead.js'
 import { dropRemains } from '../../workflow/transactions/runs-remains.js'
 import { type DeadRun, type Revival, revivableAmong, reviving } from '../../workflow/transactions/runs-revive.js'
-import { type BatchArgs, type Decided, type Done, decides } from './bulk-batch.js'
+import { type BatchArgs, batchOperation, type FinalOutcome, type KindResult } from './bulk-batch.js'
 import { batchSeqs } from './bulk-read.js'
 
 /**
@@ -29,12 +29,12 @@ const messageStates = query<Seqs, { seq: number; state: MessageState }>(({ db, p
 )
 
 /** Looks up the outcomes of items that were not changed; most batches have none. */
-function* otherwise<State extends RunState | MessageState>(
+function* otherOutcomes<State extends RunState | MessageState>(
   items: readonly number[],
   succeeded: readonly number[],
   states: (seqs: readonly number[]) => Transaction<{ seq: number; state: State }[]>,
-  meaning: (state: State) => Decided,
-): Transaction<Done['otherwise']> {
+  meaning: (state: State) => FinalOutcome,
+): Transaction<KindResult['outcomeOf']> {
   if (succeeded.length === items.length) return () => 'notFound'
   const done = new Set(succeeded)
   const found = yield* states(items.filter((seq) => !done.has(seq)))
@@ -42,7 +42,7 @@ function* otherwise<State extends RunState | MessageState>(
   return (seq) => outcomes.get(seq) ?? 'notFound'
 }
 
-function afterRun(state: RunState): Decided {
+function afterRun(state: RunState): FinalOutcome {
   switch (state) {
     case 'RUN_CANCELED':
       return 'alreadyCancelled'
@@ -54,7 +54,7 @@ function afterRun(state: RunState): Decided {
   }
 }
 
-function afterMessage(state: MessageState): Decided {
+function afterMessage(state: MessageState): FinalOutcome {
   switch (state) {
     case 'canceled':
       return 'alreadyCancelled'
@@ -70,51 +70,57 @@ function afterMessage(state: MessageState): Decided {
 const readRunStates = (seqs: readonly number[]) => all(runStates, { seqs })
 const readMessageStates = (seqs: readonly number[]) => all(messageStates, { seqs })
 /** In any state: it is no longer a dead letter. */
-const noLongerDead = (): Decided => 'alreadyFinished'
+const noLongerDead = (): FinalOutcome => 'alreadyFinished'
 
 /**
  * Cancels the runs of a batch. A run that ended before counts as `alreadyFinished` or `alreadyCancelled`, so if two
  * actions hold the same run, only one counts it as cancelled.
  */
-export const cancelRunsBatch = decides(
+export const cancelRunsBatch = batchOperation(
   'bulk.cancelBatch',
-  function* (seqs, action, batch: BatchArgs): Transaction<Done> {
+  function* (seqs, action, batch: BatchArgs): Transaction<KindResult> {
     const { cancelled: succeeded, offers } = yield* cancelRunsFor(action.seq, { seqs, at: batch.at })
-    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, afterRun) }
+    return { succeeded, offers, outcomeOf: yield* otherOutcomes(seqs, succeeded, readRunStates, afterRun) }
   },
 )
 
 /** Cancels messages. */
-export const cancelMessagesBatch = decides(
+export const cancelMessagesBatch = batchOperation(
   'bulk.cancelMessagesBatch',
-  function* (seqs, _, batch: BatchArgs): Transaction<Done> {
+  function* (seqs, _, batch: BatchArgs): Transaction<KindResult> {
     const { seqs: succeeded, offers } = yield* cancelMessages.body({ seqs, at: batch.at })
-    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readMessageStates, afterMessage) }
+    return { succeeded, offers, outcomeOf: yield* otherOutcomes(seqs, succeeded, readMessageStates, afterMessage) }
   },
 )
 
 /** Deletes dead runs; they stay in the logs as failed. */
-export const deleteDeadRunsBatch = decides('bulk.deleteDeadRunsBatch', function* (seqs, action): Transaction<Done> {
-  const succeeded = yield* deadAmong(seqs, action.account_id)
-  yield* removeDeadLetters(succeeded)
-  yield* dropRemains(succeeded)
-  return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readRunStates, noLongerDead) }
-})
+export const deleteDeadRunsBatch = batchOperation(
+  'bulk.deleteDeadRunsBatch',
+  function* (seqs, action): Transaction<KindResult> {
+    const succeeded = yield* deadAmong(seqs, action.account_id)
+    yield* buryRuns(succeeded)
+    yield* dropRemains(succeeded)
+    return { succeeded, offers: [], outcomeOf: yield* otherOutcomes(seqs, succeeded, readRunStates, noLongerDead) }
+  },
+)
 
 /** Calls the failure functions of dead runs again, where they have failed. */
-export const retryCallbacksBatch = decides(
+export const retryCallbacksBatch = batchOperation(
   'bulk.retryCallbacksBatch',
-  function* (seqs, action, batch: BatchArgs): Transaction<Done> {
+  function* (seqs, action, batch: BatchArgs): Transaction<KindResult> {
     const { seqs: succeeded, offers } = yield* retryCallbacks(seqs, { accountId: action.account_id, at: batch.at })
-    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readRunStates, noLongerDead) }
+    return { succeeded, offers, outcomeOf: yield* otherOutcomes(seqs, succeeded, readRunStates, noLongerDead) }
   },
 )
 
 /** Deletes dead letters; the messages stay in the logs as failed. */
-export const deleteDeadLettersBatch = decides('bulk.deleteDeadLettersBatch', function* (seqs): Transaction<Done> {
-  const succeeded = yield* deleteLetters(seqs)
-  return { succeeded, offers: [], otherwise: yield* otherwise(seqs, succeeded, readMessageStates, noLongerDead) }
-})
+export const deleteDeadLettersBatch = batchOperation(
+  'bulk.deleteDeadLettersBatch',
+  function* (seqs): Transaction<KindResult> {
+    const succeeded = yield* deleteLetters(seqs)
+    return { succeeded, offers: [], outcomeOf: yield* otherOutcomes(seqs, succeeded, readMessageStates, noLongerDead) }
+  },
+)
 
 /** A batch of dead letters to resend. */
 export interface RetryBatch extends BatchArgs {
@@ -124,11 +130,11 @@ export interface RetryBatch extends BatchArgs {
 }
 
 /** Resends dead letters as new messages. */
-export const retryDeadLettersBatch = decides(
+export const retryDeadLettersBatch = batchOperation(
   'bulk.retryDeadLettersBatch',
-  function* (seqs, _, batch: RetryBatch): Transaction<Done> {
+  function* (seqs, _, batch: RetryBatch): Transaction<KindResult> {
     const { seqs: succeeded, offers } = yield* retryLetters(seqs, batch)
-    return { succeeded, offers, otherwise: yield* otherwise(seqs, succeeded, readMessageStates, noLongerDead) }
+    return { succeeded, offers, outcomeOf: yield* otherOutcomes(seqs, succeeded, readMessageStates, noLongerDead) }
   },
 )
 
@@ -151,16 +157,16 @@ export interface ReviveBatch extends BatchArgs {
 }
 
 /** Resumes or restarts dead runs as new runs. */
-export const reviveRunsBatch = decides(
+export const reviveRunsBatch = batchOperation(
   'bulk.reviveRunsBatch',
-  function* (seqs, action, batch: ReviveBatch): Transaction<Done> {
+  function* (seqs, action, batch: ReviveBatch): Transaction<KindResult> {
     const open = new Set(seqs)
     const revivals = batch.revivals.filter((revival) => open.has(revival.seq))
     const { dueAt, at } = batch
     const { revived, offers } = yield* reviving({ accountId: action.account_id, revivals, dueAt, at })
     const succeeded = revived.map((run) => run.seq)
     const fenced = new Set(batch.fenced)
-    const others = yield* otherwise(seqs, succeeded, readRunStates, noLongerDead)
-    return { succeeded, offers, otherwise: (seq) => (fenced.has(seq) ? 'fenced' : others(seq)) }
+    const others = yield* otherOutcomes(seqs, succeeded, readRunStates, noLongerDead)
+    return { succeeded, offers, outcomeOf: (seq) => (fenced.has(seq) ? 'fenced' : others(seq)) }
   },
 )

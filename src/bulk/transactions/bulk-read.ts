@@ -165,7 +165,11 @@ interface Shown {
   readonly outcome: ItemOutcome
 }
 
-function* describeItems(row: ChunkRow, shown: readonly Shown[], of: ItemPageArgs['of']): Transaction<ItemRow[]> {
+function* describeItems(
+  row: ChunkRow,
+  shown: readonly Shown[],
+  itemType: ItemPageArgs['itemType'],
+): Transaction<ItemRow[]> {
   if (shown.length === 0) return []
   if (row.absent !== null) {
     const ids: string[] = JSON.parse(row.absent)
@@ -173,7 +177,7 @@ function* describeItems(row: ChunkRow, shown: readonly Shown[], of: ItemPageArgs
   }
   const seqs = unpackSeqs(row.seqs ?? new Uint8Array())
   const shownSeqs = shown.map(({ position }) => seqs[position] ?? 0)
-  const rows = yield* all(of === 'runs' ? runsOf : messagesOf, { seqs: shownSeqs })
+  const rows = yield* all(itemType === 'runs' ? runsOf : messagesOf, { seqs: shownSeqs })
   const found = new Map(rows.map((item) => [item.seq, item]))
   return shown.map(({ outcome }, index) => {
     const item = found.get(shownSeqs[index] ?? 0)
@@ -190,7 +194,7 @@ export interface ItemPageArgs {
   /** Only items with one of these outcomes. */
   readonly outcomes: readonly ItemOutcome[]
   /** Type of the items. */
-  readonly of: 'runs' | 'messages'
+  readonly itemType: 'runs' | 'messages'
   /** Reported outcome of an undecided item: `skipped` in an aborted action. */
   readonly undecided: 'pending' | 'skipped'
 }
@@ -211,7 +215,7 @@ export const items = read('bulk.items', function* (args: ItemPageArgs): Transact
     if (args.outcomes.includes(outcome)) shown.push({ position, outcome })
   }
   const next = position < row.items ? { chunk: row.chunk, position } : { chunk: row.chunk + 1, position: 0 }
-  return { items: yield* describeItems(row, shown, args.of), next }
+  return { items: yield* describeItems(row, shown, args.itemType), next }
 })
 
 /** An item that a dry run shows. */
@@ -229,7 +233,7 @@ export interface PreviewRow {
 
 /** Arguments to describe a few items. */
 export interface PreviewArgs {
-  readonly of: 'runs' | 'messages'
+  readonly itemType: 'runs' | 'messages'
   readonly seqs: readonly number[]
 }
 
@@ -249,7 +253,7 @@ const messages = query<PreviewArgs, PreviewRow>(({ db, p, d }) =>
 /** Describes a few items, in the order of `seqs`. */
 export const preview = read('bulk.preview', function* (args: PreviewArgs): Transaction<PreviewRow[]> {
   if (args.seqs.length === 0) return []
-  const rows = yield* all(args.of === 'runs' ? runs : messages, args)
+  const rows = yield* all(args.itemType === 'runs' ? runs : messages, args)
   const bySeq = new Map(rows.map((row) => [row.seq, row]))
   return args.seqs.flatMap((seq) => bySeq.get(seq) ?? [])
 })

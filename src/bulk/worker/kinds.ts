@@ -21,9 +21,9 @@ export interface KindDeps {
 /** A kind of action. */
 export interface BulkKind {
   /** Type of its items. */
-  readonly of: 'runs' | 'messages'
+  readonly itemType: 'runs' | 'messages'
   /** Wire name of the successful outcome. */
-  readonly done: 'cancelled' | 'resumed' | 'restarted' | 'deleted' | 'retried'
+  readonly successOutcome: 'cancelled' | 'resumed' | 'restarted' | 'deleted' | 'retried'
   /** Decides a batch in one transaction, and updates the queue in memory with the result. */
   decide(deps: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): Promise<bulkBatch.DecidedBatch>
 }
@@ -31,8 +31,8 @@ export interface BulkKind {
 /** All kinds of actions by name. */
 export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
   cancelRuns: {
-    of: 'runs',
-    done: 'cancelled',
+    itemType: 'runs',
+    successOutcome: 'cancelled',
     decide: async (deps, action, batch) => {
       const decided = await deps.store.run(bulkKinds.cancelRunsBatch, argsOf(deps, action, batch))
       deps.queue.drop({ groupKeys: decided.succeeded })
@@ -40,33 +40,33 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     },
   },
   cancelMessages: {
-    of: 'messages',
-    done: 'cancelled',
+    itemType: 'messages',
+    successOutcome: 'cancelled',
     decide: async (deps, action, batch) => {
       const decided = await deps.store.run(bulkKinds.cancelMessagesBatch, argsOf(deps, action, batch))
       deps.queue.drop({ seqs: decided.succeeded })
       return offerToQueue(deps, decided)
     },
   },
-  resumeRuns: { of: 'runs', done: 'resumed', decide: reviving('resume') },
-  restartRuns: { of: 'runs', done: 'restarted', decide: reviving('restart') },
+  resumeRuns: { itemType: 'runs', successOutcome: 'resumed', decide: reviving('resume') },
+  restartRuns: { itemType: 'runs', successOutcome: 'restarted', decide: reviving('restart') },
   retryFailureCallbacks: {
-    of: 'runs',
-    done: 'retried',
+    itemType: 'runs',
+    successOutcome: 'retried',
     decide: async (deps, action, batch) =>
       offerToQueue(deps, await deps.store.run(bulkKinds.retryCallbacksBatch, argsOf(deps, action, batch))),
   },
   deleteDeadRuns: {
-    of: 'runs',
-    done: 'deleted',
+    itemType: 'runs',
+    successOutcome: 'deleted',
     decide: (deps, action, batch) => deps.store.run(bulkKinds.deleteDeadRunsBatch, argsOf(deps, action, batch)),
   },
   deleteDeadLetters: {
-    of: 'messages',
-    done: 'deleted',
+    itemType: 'messages',
+    successOutcome: 'deleted',
     decide: (deps, action, batch) => deps.store.run(bulkKinds.deleteDeadLettersBatch, argsOf(deps, action, batch)),
   },
-  retryDeadLetters: { of: 'messages', done: 'retried', decide: retry },
+  retryDeadLetters: { itemType: 'messages', successOutcome: 'retried', decide: retry },
 }
 
 function argsOf({ clock }: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): bulkBatch.BatchArgs {
