@@ -56,12 +56,12 @@ function cancelCounts(row: BulkActionRow): CancelAnswer['outcomes'] {
 }
 
 async function firstErrors(store: Store, row: BulkActionRow): Promise<NonNullable<CancelAnswer['errors']>> {
-  const wanted = {
+  const pageArgs = {
     from: { chunk: 0, position: 0 },
     limit: MAX_ERRORS,
     outcomes: ['alreadyFinished', 'failed', 'fenced'] as const,
   }
-  const { items } = await pageOf(store, row, wanted)
+  const { items } = await pageOf(store, row, pageArgs)
   return items.map((item) => ({ workflowRunId: item.id ?? '', error: errorOf(row, item) ?? '' }))
 }
 
@@ -69,10 +69,10 @@ async function firstErrors(store: Store, row: BulkActionRow): Promise<NonNullabl
 export async function pageOf(
   store: Store,
   row: BulkActionRow,
-  wanted: Pick<bulkRead.ItemPageArgs, 'from' | 'limit' | 'outcomes'>,
+  pageArgs: Pick<bulkRead.ItemPageArgs, 'from' | 'limit' | 'outcomes'>,
 ): Promise<bulkRead.ItemPage> {
   const undecided = row.state === 'aborted' ? ('skipped' as const) : ('pending' as const)
-  const args = { ...wanted, actionSeq: row.seq, itemType: KINDS[row.kind].itemType, undecided }
+  const args = { ...pageArgs, actionSeq: row.seq, itemType: KINDS[row.kind].itemType, undecided }
   const items: ItemRow[] = []
   let next: bulkRead.ItemPlace | undefined = args.from
   while (next !== undefined && items.length < args.limit) {

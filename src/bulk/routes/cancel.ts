@@ -104,8 +104,8 @@ export async function cancelManyMessages(
   const bounds = { accountId: caller.accountId, most, at: deps.clock.now() }
   const set = await selectMessages(deps.store, bounds, filter)
   if (set.matched <= PAGE_ITEMS) return undefined
-  const wanted = { kind: 'cancelMessages' as const, selector: JSON.stringify(nonEmpty(filter)) }
-  const stored = await createAction(deps, caller, wanted, async () => set)
+  const request = { kind: 'cancelMessages' as const, selector: JSON.stringify(nonEmpty(filter)) }
+  const stored = await createAction(deps, caller, request, async () => set)
   const ended = await deps.worker.finish(stored)
   if (ended.state !== 'paused') return ended.succeeded
   throw new HomeportError('bulk_action_interrupted', { actionId: ended.action_id, reason: 'It was paused.' })

@@ -20,9 +20,9 @@ function settled(itemMs: number, commitMs: number, limits = LIMITS.sqlite): numb
 
 it('fits the size to the target duration, within bounds', () => {
   const { targetMs, smallest, largest } = LIMITS.sqlite
-  const wanted = (targetMs - 1) / 0.005
-  expect(settled(0.005, 1)).toBeGreaterThan(wanted - 50)
-  expect(settled(0.005, 1)).toBeLessThan(wanted + 50)
+  const expected = (targetMs - 1) / 0.005
+  expect(settled(0.005, 1)).toBeGreaterThan(expected - 50)
+  expect(settled(0.005, 1)).toBeLessThan(expected + 50)
   expect(settled(0.0001, 0.1)).toBe(largest)
   expect(settled(0.5, 20)).toBe(smallest)
 })

@@ -134,7 +134,7 @@ describe('a snapshot', async () => {
       const file = fileHere()
       await fleet.takeSnapshot(spec.databaseId, file)
       await before.mset('kept', 'new', 'other', 'x')
-      await expect(fleet.adoptSnapshot(spec, file)).rejects.toThrow('runs')
+      await expect(fleet.adoptSnapshot(spec, file)).rejects.toThrow('running database')
       await fleet.ensure({ ...spec, state: 'stopped' })
       await fleet.adoptSnapshot(spec, file)
       await fleet.adoptSnapshot(spec, file)
