@@ -94,9 +94,9 @@ async function overview(parts: ConsoleDeps, accountId: string): Promise<Overview
     memory: { resident_bytes: process.memoryUsage.rss() },
     problems: parts.problems.visibleTo(accountId).map(renderProblem),
     databases: parts.databases.tally(accountId),
-    messages: { waiting: counts.waitingMessages, dead: counts.deadMessages },
-    runs: { unfinished: counts.unfinishedRuns, dead: counts.deadRuns },
-    bulk_actions: { unfinished: counts.unfinishedActions },
+    messages: { waiting: counts.pendingMessages, dead: counts.deadMessages },
+    runs: { unfinished: counts.activeRuns, dead: counts.deadRuns },
+    bulk_actions: { unfinished: counts.activeActions },
   }
 }
 

@@ -138,9 +138,9 @@ function spawnBare(binary: string, socketPath: string): ChildProcess {
 
 async function askAbilities(socketPath: string, child: ChildProcess): Promise<Abilities> {
   const retryUntilMs = systemClock.now() + DEADLINE_MS
-  const mayCome = (): boolean =>
+  const mayStillStart = (): boolean =>
     child.exitCode === null && child.signalCode === null && systemClock.now() < retryUntilMs
-  const retryStrategy = (): number | null => (mayCome() ? RETRY_MS : null)
+  const retryStrategy = (): number | null => (mayStillStart() ? RETRY_MS : null)
   const engine = new Redis({ path: socketPath, retryStrategy, maxRetriesPerRequest: null, enableReadyCheck: false })
   engine.on('error', () => {})
   try {

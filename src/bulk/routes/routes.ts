@@ -144,7 +144,7 @@ async function applyControl(
   }
 }
 
-/** Cursors of pages. They are opaque to callers; anything we did not issue is refused. */
+// Cursors of pages are opaque to callers; anything we did not issue is refused.
 
 /** The cursor after an action. */
 function actionsCursor(seq: number): string {

@@ -103,7 +103,7 @@ class FoundRuns {
     const first: number[] = []
     let matched = 0
     for (const seqs of inBatches(runs, PAGE_RUNS)) {
-      const unfinished = await this.#store.run(bulkSelect.selectUnfinished, { seqs })
+      const unfinished = await this.#store.run(bulkSelect.selectActive, { seqs })
       const left = new Set(unfinished.slice(most - matched))
       const taken = unfinished.slice(0, most - matched)
       packing.add(seqs.filter((seq) => !left.has(seq)))

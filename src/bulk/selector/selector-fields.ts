@@ -73,9 +73,9 @@ export type Values = { readonly [Name in FieldName]?: ValueOf<(typeof FIELDS)[Na
 /** A value, or the problem with it. */
 export type Read = { readonly value: unknown } | { readonly problem: string }
 
-const LONGEST_FOUND = 60
+const MAX_SHOWN_LENGTH = 60
 /** Maximum length of a reason, characters: it is written into every log. */
-const LONGEST_REASON = 500
+const MAX_REASON_LENGTH = 500
 /** Latest time of a JavaScript date. */
 const LATEST_MS = 8.64e15
 
@@ -187,8 +187,8 @@ function readCount(name: FieldName, least: number, value: unknown, found: unknow
 
 function readWords(name: FieldName, value: unknown): Read {
   const isText = typeof value === 'string' && value.trim() !== '' && !value.includes('\0')
-  if (!isText || value.length > LONGEST_REASON)
-    return mustBe(name, `a string of 1 to ${LONGEST_REASON} characters`, value)
+  if (!isText || value.length > MAX_REASON_LENGTH)
+    return mustBe(name, `a string of 1 to ${MAX_REASON_LENGTH} characters`, value)
   return { value }
 }
 
@@ -198,9 +198,9 @@ function mustBe(name: FieldName, what: string, found: unknown): Read {
 
 function show(value: unknown): string {
   // Only the beginning of a long string is serialized.
-  const beginning = typeof value === 'string' ? value.slice(0, LONGEST_FOUND + 1) : value
+  const beginning = typeof value === 'string' ? value.slice(0, MAX_SHOWN_LENGTH + 1) : value
   const text = typeof value === 'number' ? String(value) : JSON.stringify(beginning)
-  return text.length > LONGEST_FOUND ? `${text.slice(0, LONGEST_FOUND)}…` : text
+  return text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text
 }
 
 /** Hints for names that callers use by mistake, such as those of client libraries. */

@@ -41,7 +41,7 @@ export interface Selector {
 /** A selector, or all its problems in words. */
 export type Parsed = { readonly selector: Selector } | { readonly problem: string }
 
-const MOST_PROBLEMS = 5
+const MAX_PROBLEMS = 5
 /** Query parameters that do not belong to the selector. */
 const FOREIGN_PARAMETERS = new Set(['qstash_token'])
 
@@ -75,7 +75,7 @@ class Problems {
   }
 
   get isFull(): boolean {
-    return this.#messages.size >= MOST_PROBLEMS
+    return this.#messages.size >= MAX_PROBLEMS
   }
 
   /** All problems as one text; `undefined` when there is none. */

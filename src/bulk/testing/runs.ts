@@ -83,7 +83,7 @@ export async function statesOf(
 export async function countEnded(store: Store, accountId: string, ids: readonly string[]): Promise<number> {
   const args = { accountId, ids, bound: Number.MAX_SAFE_INTEGER }
   const { found } = await store.run(bulkSelect.selectNamed, args)
-  const unfinished = await store.run(bulkSelect.selectUnfinished, { seqs: Array.from(found) })
+  const unfinished = await store.run(bulkSelect.selectActive, { seqs: Array.from(found) })
   return found.length - unfinished.length
 }
 

@@ -32,11 +32,11 @@ export function outcomeOf(byte: number | undefined): ItemOutcome {
 }
 
 /** Longest encoding of a delta below 2^53, bytes. */
-const LONGEST_BYTES = 8
+const MAX_ENCODED_BYTES = 8
 
 /** Packs ascending whole numbers below 2^53. */
 export function packSeqs(seqs: readonly number[]): Uint8Array {
-  const bytes = new Uint8Array(seqs.length * LONGEST_BYTES)
+  const bytes = new Uint8Array(seqs.length * MAX_ENCODED_BYTES)
   let length = 0
   let previous = 0
   for (const seq of seqs) {

@@ -286,8 +286,8 @@ const activeAmong = query<{ seqs: readonly number[] }, Numbers>(({ db, p, d }) =
 )
 
 /** Which of these runs are active, ascending. */
-export const selectUnfinished = read(
-  'bulk.selectUnfinished',
+export const selectActive = read(
+  'bulk.selectActive',
   function* (args: { seqs: readonly number[] }): Transaction<number[]> {
     return ascending(yield* numbersOf(activeAmong, args))
   },

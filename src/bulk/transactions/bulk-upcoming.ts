@@ -9,7 +9,7 @@ import { outcomeOf, unpackSeqs } from './bulk-pack.js'
 type OpenCancel = Omit<UpcomingCancel, 'run_seq' | 'place'> & { readonly seq: number }
 
 /** Maximum number of running actions to search. */
-const MOST_ACTIONS = 50
+const MAX_ACTIONS = 50
 
 const openCancels = query<{ accountId: string }, OpenCancel>(({ db, p }) =>
   db
@@ -19,7 +19,7 @@ const openCancels = query<{ accountId: string }, OpenCancel>(({ db, p }) =>
     .where('finished_at', 'is', null)
     .where('kind', '=', 'cancelRuns')
     .orderBy('seq')
-    .limit(sql.lit(MOST_ACTIONS)),
+    .limit(sql.lit(MAX_ACTIONS)),
 )
 
 /** A chunk with undecided items, and the first bytes of its numbers, enough for the first number. */

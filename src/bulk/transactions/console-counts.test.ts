@@ -15,14 +15,14 @@ describeOnEveryStore('the counts of an account', (openStore) => {
   it('stop at a maximum, and exclude other accounts', async () => {
     const store = await openStore()
     const count = (accountId: string, most: number) => store.run(consoleCounts.ofAccount, { accountId, most })
-    const none = { waitingMessages: 0, deadMessages: 0, unfinishedRuns: 0, deadRuns: 0, unfinishedActions: 0 }
+    const none = { pendingMessages: 0, deadMessages: 0, activeRuns: 0, deadRuns: 0, activeActions: 0 }
     expect(await count('acc', 10)).toEqual(none)
     const own = ['1', '2', '3'].map((id) => message(id))
     // Deliveries of runs count as runs.
     const others = [message('4', { kind: 'workflow' }), message('5', { account_id: 'other' })]
     await store.run(messages.insert, [...own, ...others])
-    expect(await count('acc', 10)).toEqual({ ...none, waitingMessages: 3 })
-    expect(await count('acc', 2)).toEqual({ ...none, waitingMessages: 2 })
-    expect(await count('other', 10)).toEqual({ ...none, waitingMessages: 1 })
+    expect(await count('acc', 10)).toEqual({ ...none, pendingMessages: 3 })
+    expect(await count('acc', 2)).toEqual({ ...none, pendingMessages: 2 })
+    expect(await count('other', 10)).toEqual({ ...none, pendingMessages: 1 })
   })
 })

@@ -8,7 +8,7 @@ type CountParams = { accountId: string; most: number }
 // States are literals in the SQL text, because a partial index is used only when the text names its condition. Pending
 // messages are read in the order of the index that holds nothing else.
 
-const waitingMessages = query<CountParams, Count>(({ db, p }) =>
+const pendingMessages = query<CountParams, Count>(({ db, p }) =>
   db
     .selectFrom(
       db
@@ -37,7 +37,7 @@ const deadMessages = query<CountParams, Count>(({ db, p }) =>
     )
     .select(({ fn }) => fn.countAll<number>().as('count')),
 )
-const unfinishedRuns = query<CountParams, Count>(({ db, p }) =>
+const activeRuns = query<CountParams, Count>(({ db, p }) =>
   db
     .selectFrom(
       db
@@ -63,7 +63,7 @@ const deadRuns = query<CountParams, Count>(({ db, p }) =>
     )
     .select(({ fn }) => fn.countAll<number>().as('count')),
 )
-const unfinishedActions = query<{ accountId: string }, Count>(({ db, p }) =>
+const activeActions = query<{ accountId: string }, Count>(({ db, p }) =>
   db
     .selectFrom('bulk_actions')
     .select(({ fn }) => fn.countAll<number>().as('count'))
@@ -72,11 +72,11 @@ const unfinishedActions = query<{ accountId: string }, Count>(({ db, p }) =>
 )
 /** Counts of an account, for Home. */
 export interface Counts {
-  readonly waitingMessages: number
+  readonly pendingMessages: number
   readonly deadMessages: number
-  readonly unfinishedRuns: number
+  readonly activeRuns: number
   readonly deadRuns: number
-  readonly unfinishedActions: number
+  readonly activeActions: number
 }
 
 /**
@@ -86,10 +86,10 @@ export interface Counts {
 export const ofAccount = read('consoleCounts.ofAccount', function* (args: CountParams): Transaction<Counts> {
   const { accountId } = args
   return {
-    waitingMessages: (yield* only(waitingMessages, args)).count,
+    pendingMessages: (yield* only(pendingMessages, args)).count,
     deadMessages: (yield* only(deadMessages, args)).count,
-    unfinishedRuns: (yield* only(unfinishedRuns, args)).count,
+    activeRuns: (yield* only(activeRuns, args)).count,
     deadRuns: (yield* only(deadRuns, args)).count,
-    unfinishedActions: (yield* only(unfinishedActions, { accountId })).count,
+    activeActions: (yield* only(activeActions, { accountId })).count,
   }
 })

@@ -5,9 +5,9 @@ import type { Target } from '../selector/selector.js'
 import * as bulkControl from '../transactions/bulk-control.js'
 
 /** Maximum number of fences of an account: every trigger is compared with each. */
-const MOST_FENCES = 100
+const MAX_FENCES = 100
 /** Approximate memory limit for the ids and filters of the fences of an account. */
-const MOST_BYTES = 2 * 2 ** 20
+const MAX_BYTES = 2 * 2 ** 20
 
 /** A fence: blocks new runs that match a cancel until a time. */
 export interface Fence {
@@ -59,9 +59,9 @@ export class Fences implements TriggerGate {
    */
   raise(fence: Fence, at: number): void {
     const others = [...(this.#byAccount.get(fence.accountId)?.values() ?? [])].filter(({ until }) => until > at)
-    if (others.length >= MOST_FENCES) throw tooMany(others.length)
+    if (others.length >= MAX_FENCES) throw tooMany(others.length)
     const bytes = others.reduce((sum, other) => sum + other.bytes, bytesOf(fence.target))
-    if (bytes > MOST_BYTES) throw tooLong(bytes)
+    if (bytes > MAX_BYTES) throw tooLong(bytes)
     this.#raise(fence)
   }
 
@@ -126,7 +126,7 @@ function tooMany(found: number): HomeportError {
 
 function tooLong(bytes: number): HomeportError {
   const found = `${Math.ceil(bytes / 1_024)} KiB`
-  const problem = `The ids and filters of this account's fences may take ${MOST_BYTES / 1_024} KiB together; with this one they would take ${found}. Fence by \`label\` or \`workflowUrl\`, or leave \`fenceUntil\` out. Nothing was cancelled.`
+  const problem = `The ids and filters of this account's fences may take ${MAX_BYTES / 1_024} KiB together; with this one they would take ${found}. Fence by \`label\` or \`workflowUrl\`, or leave \`fenceUntil\` out. Nothing was cancelled.`
   return new HomeportError('invalid_request', { problem })
 }
 

@@ -41,7 +41,7 @@ type State =
   | { readonly kind: 'backingOff' | 'throttled'; readonly timer: Timer }
 
 const FIRST_PAUSE_MS = 500
-const LONGEST_PAUSE_MS = 30_000
+const MAX_PAUSE_MS = 30_000
 /** A start fails if the store stays unavailable for longer. */
 const START_TIMEOUT_MS = 30_000
 
@@ -309,7 +309,7 @@ export class BulkWorker implements Service {
     // Another batch in flight may have failed first, or the worker may have stopped.
     if (this.#state.kind !== 'working') return
     const timer = clock.after(this.#pauseMs, () => this.#resume())
-    this.#pauseMs = Math.min(this.#pauseMs * 2, LONGEST_PAUSE_MS)
+    this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_PAUSE_MS)
     this.#state = { kind: 'backingOff', timer }
   }
 

@@ -10,8 +10,8 @@ import type { DataReport, EngineSpec, UnservableReport } from '../types.js'
 import {
   type LogFiles,
   type LogNote,
-  leastSize,
   MANIFEST_FILE,
+  minSize,
   NOTE_FILE,
   readLogFiles,
   readLogNote,
@@ -62,7 +62,7 @@ async function inspectSizes(files: LogFiles, note: LogNote | undefined): Promise
   const present = await sizesOfLog(files)
   const noted = note ? { lastWholeAtMs: note.atMs } : {}
   for (const name of files.names) {
-    const [least, found] = [await leastSize(note, name), present[name]]
+    const [least, found] = [await minSize(note, name), present[name]]
     if (found === undefined) {
       throw new UnservableData({ kind: 'missing', what: `the file ${name} of its log is missing`, ...noted })
     }
@@ -118,7 +118,7 @@ export async function diagnoseRefusal(
   if (!scan || scan.kind === 'whole') return unreadable('the engine cannot read its data')
   const location = `its log cannot be read from byte ${scan.bytes} of ${scan.size} on`
   const note = await readLogNote(what.memberDir)
-  const least = await leastSize(note, files.last)
+  const least = await minSize(note, files.last)
   const isCutOnly = scan.kind === 'cut' && CUT.test(output) && (scan.bytes >= least || scan.size < least)
   if (!isCutOnly) return unreadable(location, note)
   const keptIn = await cutLog(what, path, scan.bytes)

@@ -88,7 +88,7 @@ export async function readLogNote(memberDir: string): Promise<LogNote | undefine
 }
 
 /** Minimum size a file of a log must have, bytes; 0 if none is recorded. */
-export async function leastSize(note: LogNote | undefined, name: string): Promise<number> {
+export async function minSize(note: LogNote | undefined, name: string): Promise<number> {
   if (!note) return 0
   const isSameBoot = note.boot !== '' && note.boot === (await thisBoot())
   return (isSameBoot ? note.seen : note.durable)[name] ?? 0
