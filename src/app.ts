@@ -291,8 +291,8 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
         logger.warn({ databaseId }, 'a script that cannot be ended held a database: its engine is started again')
       return isEnded
     },
-    hasRoom: () => fleet.hasSpace,
-    onLackOfRoom: () => fleet.reportNoSpace(),
+    hasSpace: () => fleet.hasSpace,
+    onLackOfSpace: () => fleet.reportNoSpace(),
     ...{ clock, logger, version: VERSION, memory: held },
   })
   return {

@@ -8,7 +8,7 @@ import { retryCallbacks } from '../../workflow/transactions/runs-callbacks.js'
 import { cancelRunsFor } from '../../workflow/transactions/runs-cancel.js'
 import { deadAmong, removeDeadLetters } from '../../workflow/transactions/runs-dead.js'
 import { dropRemains } from '../../workflow/transactions/runs-remains.js'
-import { type DeadRun, type Revival, revivableAmong, reviving } from '../../workflow/transactions/runs-revive.js'
+import { type DeadRun, type Revival, revivableAmong, reviveRuns } from '../../workflow/transactions/runs-revive.js'
 import { type BatchArgs, batchOperation, type FinalOutcome, type KindResult } from './bulk-batch.js'
 import { batchSeqs } from './bulk-read.js'
 
@@ -98,7 +98,7 @@ export const deleteDeadRunsBatch = batchOperation(
   'bulk.deleteDeadRunsBatch',
   function* (seqs, action): Transaction<KindResult> {
     const succeeded = yield* deadAmong(seqs, action.account_id)
-    yield* buryRuns(succeeded)
+    yield* removeDeadLetters(succeeded)
     yield* dropRemains(succeeded)
     return { succeeded, offers: [], outcomeOf: yield* otherOutcomes(seqs, succeeded, readRunStates, noLongerDead) }
   },
@@ -163,7 +163,7 @@ export const reviveRunsBatch = batchOperation(
     const open = new Set(seqs)
     const revivals = batch.revivals.filter((revival) => open.has(revival.seq))
     const { dueAt, at } = batch
-    const { revived, offers } = yield* reviving({ accountId: action.account_id, revivals, dueAt, at })
+    const { revived, offers } = yield* reviveRuns({ accountId: action.account_id, revivals, dueAt, at })
     const succeeded = revived.map((run) => run.seq)
     const fenced = new Set(batch.fenced)
     const others = yield* otherOutcomes(seqs, succeeded, readRunStates, noLongerDead)

@@ -105,8 +105,8 @@ export class CrowdBulk {
   }
 
   async #decide(action: Action, chunk: number, to: number): Promise<string> {
-    const part = { actionSeq: action.seq, chunk, from: 0, to, at: this.#deps.now() }
-    const { succeeded, offers, action: row } = await this.#run(action, part)
+    const batch = { actionSeq: action.seq, chunk, from: 0, to, at: this.#deps.now() }
+    const { succeeded, offers, action: row } = await this.#run(action, batch)
     const fresh = succeeded.filter((seq) => !action.done.has(seq))
     for (const seq of fresh) action.done.add(seq)
     this.#report(action.kind, fresh)
@@ -114,25 +114,25 @@ export class CrowdBulk {
     return row.state
   }
 
-  #doIt(action: Action, part: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
+  #run(action: Action, batch: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
     const { store } = this.#deps
     switch (action.kind) {
       case 'cancelRuns':
-        return store.run(bulkKinds.cancelRunsBatch, part)
+        return store.run(bulkKinds.cancelRunsBatch, batch)
       case 'deleteDeadRuns':
-        return store.run(bulkKinds.deleteDeadRunsBatch, part)
+        return store.run(bulkKinds.deleteDeadRunsBatch, batch)
       case 'retryFailureCallbacks':
-        return store.run(bulkKinds.retryCallbacksBatch, part)
+        return store.run(bulkKinds.retryCallbacksBatch, batch)
       case 'resumeRuns':
-        return this.#revive('resume', part)
+        return this.#revive('resume', batch)
       case 'restartRuns':
-        return this.#revive('restart', part)
+        return this.#revive('restart', batch)
       case 'cancelMessages':
-        return store.run(bulkKinds.cancelMessagesBatch, part)
+        return store.run(bulkKinds.cancelMessagesBatch, batch)
       case 'deleteDeadLetters':
-        return store.run(bulkKinds.deleteDeadLettersBatch, part)
+        return store.run(bulkKinds.deleteDeadLettersBatch, batch)
       case 'retryDeadLetters':
-        return this.#retry(part)
+        return this.#retry(batch)
     }
   }
 
@@ -149,12 +149,12 @@ export class CrowdBulk {
     listeners[kind]?.(seqs)
   }
 
-  async #revive(kind: RevivalKind, part: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
+  async #revive(kind: RevivalKind, batch: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
     const { store, accountId, revived } = this.#deps
-    const dead = await store.run(bulkKinds.revivableBatch, { ...part, accountId })
-    const overrides = { revision: { config: {}, headers: {} }, dueAt: part.at }
-    const revivals = dead.map((run) => revivalOf(kind, run, overrides, part.at))
-    const decided = await store.run(bulkKinds.reviveRunsBatch, { ...part, revivals, dueAt: part.at })
+    const dead = await store.run(bulkKinds.revivableBatch, { ...batch, accountId })
+    const overrides = { revision: { config: {}, headers: {} }, dueAt: batch.at }
+    const revivals = dead.map((run) => revivalOf(kind, run, overrides, batch.at))
+    const decided = await store.run(bulkKinds.reviveRunsBatch, { ...batch, revivals, dueAt: batch.at })
     const lives = new Set((await runsOf(store, accountId)).map(({ run_id }) => run_id))
     for (const revival of revivals) {
       const before = dead.find(({ seq }) => seq === revival.seq)
@@ -165,10 +165,10 @@ export class CrowdBulk {
     return decided
   }
 
-  #retry(part: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
-    const ids = Array.from({ length: part.to }, () => newId('msg_', part.at))
-    const revision = { nextAt: part.at, maxRetries: undefined, config: '{}', flowKey: undefined, labels: undefined }
-    return this.#deps.store.run(bulkKinds.retryDeadLettersBatch, { ...part, ids, revision })
+  #retry(batch: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
+    const ids = Array.from({ length: batch.to }, () => newId('msg_', batch.at))
+    const revision = { nextAt: batch.at, maxRetries: undefined, config: '{}', flowKey: undefined, labels: undefined }
+    return this.#deps.store.run(bulkKinds.retryDeadLettersBatch, { ...batch, ids, revision })
   }
 
   /** After a restart the server continues the running actions, chunk by chunk. */

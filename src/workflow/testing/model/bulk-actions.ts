@@ -201,9 +201,9 @@ export class BulkActions {
     }
   }
 
-  #run(action: Action, part: Part): Promise<bulkBatch.DecidedBatch> {
-    const { store } = this.#world
-    const args = { actionSeq: action.seq, ...part, at: this.#world.now() }
+  #run(action: Action, batch: Batch): Promise<bulkBatch.DecidedBatch> {
+    const { store } = this.#deps
+    const args = { actionSeq: action.seq, ...batch, at: this.#deps.now() }
     switch (action.kind) {
       case 'cancelRuns':
         return store.run(bulkKinds.cancelRunsBatch, args)
@@ -219,7 +219,7 @@ export class BulkActions {
   }
 
   async #revive(kind: RevivalKind, args: bulkBatch.BatchArgs): Promise<bulkBatch.DecidedBatch> {
-    const { store, accountId } = this.#world
+    const { store, accountId } = this.#deps
     const dead = await store.run(bulkKinds.revivableBatch, { ...args, accountId })
     const overrides = { revision: { config: {}, headers: {} }, dueAt: args.at }
     const revivals = dead.filter((run) => !isBehindFence(run)).map((run) => revivalOf(kind, run, overrides, args.at))
