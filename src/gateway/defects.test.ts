@@ -3,7 +3,7 @@ import { afterEach, beforeAll, expect, it } from 'vitest'
 import { atCleanup, freePort, waitFor } from '../../test/support/index.js'
 import { ClientMemoryBudget, type Holder, systemClock } from '../base/index.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
-import { awaitOpening } from './tls/await-opening.js'
+import { awaitOpening } from './tls/opening.js'
 
 /** An error thrown while the bytes of a client are handled. If nothing catches it, the vitest run fails. */
 class FaultyMemory extends ClientMemoryBudget {

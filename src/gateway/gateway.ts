@@ -20,7 +20,8 @@ import { Guards } from './limits/guards.js'
 import { LoginWatch } from './limits/login-watch.js'
 import { PortFailures } from './port-failures.js'
 import { RestListener } from './rest/rest-listener.js'
-import { ServerNames } from './tls/server-names.js'
+import { ShutPorts } from './shut-ports.js'
+import { ServerNames } from './tls/opening.js'
 
 /** The settings and collaborators of a gateway. */
 export interface GatewayOptions {

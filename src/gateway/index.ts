@@ -65,7 +65,7 @@ export type {
   UsageSource,
 } from './deps.js'
 export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
-export type { CertificateSource } from './tls/certificate-source.js'
+export type { CertificateSource } from './tls/certificates.js'
 export { authorityCertificatePath, serverCertificatePath } from './tls/local-authority.js'
 export {
   type CertificateFiles,

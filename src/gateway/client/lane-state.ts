@@ -1,7 +1,7 @@
 import type { EngineLink } from '../engine/engine-link.js'
 import type { LaneKey } from '../engine/lanes.js'
 import type { PinnedStream } from '../engine/pinned-stream.js'
-import type { NearbyReads } from '../replicas/nearby-reads.js'
+import type { NearbyReads } from '../replicas/replica-reads.js'
 
 /**
  * The connection to an engine that carries the commands of one client.

@@ -1,7 +1,6 @@
 import { type AllowedCommand, COMMANDS, type Command, enginesWith } from '../../contract/databases/commands.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { type CommandEffect, effectOf } from '../limits/command-effect.js'
-import { rowMayWrite } from '../limits/may-write.js'
+import { type CommandEffect, effectOf, rowMayWrite } from '../limits/command-effect.js'
 
 const SLOTS = 4096
 const SLOT_MASK = SLOTS - 1

@@ -10,14 +10,14 @@ import {
   type GatewaySettings,
   OBSERVER,
 } from '../deps.js'
-import type { NearbyLane } from '../replicas/nearby-lane.js'
 import { Regions } from '../replicas/regions.js'
+import type { NearbyLane } from '../replicas/replica-lane.js'
 import { encodeTextCommand } from '../resp/encode.js'
-import { CollectedReplies } from './collect-reply.js'
 import { EngineLink, type LinkOptions } from './engine-link.js'
 import { greetingCommand, type LinkIdentity } from './greeting.js'
 import type { ReplyLimits } from './reply-gate.js'
 import type { ReplySink } from './reply-sink.js'
+import { CollectedReplies } from './reply-sink.js'
 
 /** Which connections are alike: those of one database, one user and one version of the protocol. */
 export interface LaneKey {

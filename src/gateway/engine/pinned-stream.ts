@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { encodeTextCommand } from '../resp/encode.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
+import type { EngineLink } from './engine-link.js'
 import { ExecWatch, type FillReply } from './exec-watch.js'
-import { type Greeting, readGreeting } from './greeting.js'
+import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from './greeting.js'
 import { ReplyGate, type ReplyLimits } from './reply-gate.js'
+import { CollectedReplies } from './reply-sink.js'
 
 /** A command that no engine knows. Its reply is an error with our nonce in it, in every state of a connection. */
 const MARK = 'HOMEPORT.MARK'
@@ -334,4 +336,27 @@ export class PinnedStream {
 
 function isUnasked(frame: Buffer, protocol: 2 | 3): boolean {
   return protocol === 3 ? frame[0] === PUSH : MESSAGE.test(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
+}
+
+/**
+ * Tells an engine whom a connection speaks for from now on, and in which version of the protocol. What it watches, has
+ * subscribed to or tracks stays. Only where everything sent has been answered.
+ * @returns the engine's answer; undefined when it refuses, or is lost.
+ */
+export function introduce(
+  link: EngineLink,
+  stream: PinnedStream | undefined,
+  identity: LinkIdentity,
+): Promise<Greeting | undefined> {
+  const command = greetingCommand(identity)
+  if (stream) {
+    const greeted = stream.greeted(identity.protocol)
+    const bytes = Buffer.from(command)
+    link.sendStreamed(bytes, 0, bytes.length)
+    return greeted
+  }
+  return new Promise((resolve) => {
+    const answered = (reply: Buffer): void => resolve(readGreeting(reply))
+    link.sendText(new CollectedReplies(1, answered, () => resolve(undefined)), command, 1)
+  })
 }

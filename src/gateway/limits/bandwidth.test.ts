@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
-import { Bandwidth, SLOW_BYTES_PER_SECOND } from './bandwidth.js'
+import { Bandwidth, SLOW_BYTES_PER_SECOND } from './rates.js'
 
 it('lets everything go below the limit, and beyond it a little at a time', async () => {
   const clock = new ManualClock()

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { findRow } from '../commands/command-table.js'
+import { readingFunctions } from './command-effect.js'
 import { CommandPause } from './command-pause.js'
-import { readingFunctions } from './may-write.js'
 
 function newPause(listFunctions = () => Promise.reject(new Error('lost'))): {
   pause: CommandPause

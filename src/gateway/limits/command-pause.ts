@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../base/index.js'
 import { inTurn } from '../../base/index.js'
 import type { ServedCommand } from '../commands/command-table.js'
 import type { Argument } from '../resp/encode.js'
-import { mayWrite, readingFunctions } from './may-write.js'
+import { mayWrite, readingFunctions } from './command-effect.js'
 
 /** What a pause holds: commands that may write, or all. */
 export type PauseMode = 'write' | 'all'

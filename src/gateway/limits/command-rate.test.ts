@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { CommandRate } from './command-rate.js'
+import { CommandRate } from './rates.js'
 
 const takeAll = (rate: CommandRate): number => {
   let taken = 0

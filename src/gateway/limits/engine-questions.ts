@@ -1,6 +1,6 @@
 import type { HomeportError } from '../../contract/errors/errors.js'
-import { CollectedReplies } from '../engine/collect-reply.js'
 import type { EngineLink } from '../engine/engine-link.js'
+import { CollectedReplies } from '../engine/reply-sink.js'
 
 /** Sends a command of ours to the engine; answers with the bytes of its reply. Rejects when the engine is lost. */
 export type AskEngine = (command: Buffer) => Promise<Buffer>

@@ -4,9 +4,8 @@ import { type DataEndpoint, type DataUser, type EndpointSource, OBSERVER } from 
 import type { EngineLink } from '../engine/engine-link.js'
 import { askOver, textReply } from '../limits/engine-questions.js'
 import { encodeCommand } from '../resp/encode.js'
-import { NearbyLane, type Sight } from './nearby-lane.js'
-import { primaryPosition, replicaPosition } from './position.js'
-import { ReplicaWatch } from './replica-watch.js'
+import { NearbyLane, type Sight } from './replica-lane.js'
+import { primaryPosition, ReplicaWatch, replicaPosition } from './replica-watch.js'
 
 /** Whose connections to the replica are meant. */
 export interface NearbyKey {

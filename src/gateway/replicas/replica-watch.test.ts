@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import type { Position } from './position.js'
+import type { Position } from './replica-watch.js'
 import { PATIENCE_MS, ReplicaWatch } from './replica-watch.js'
 
 /** Engines that are where the test says. */

@@ -1,6 +1,6 @@
 import type { KnownCommand } from '../commands/command-table.js'
-import type { NearbyLane } from './nearby-lane.js'
-import { isReadable } from './readable.js'
+import type { NearbyLane } from './replica-lane.js'
+import { isReadable } from './replica-reads.js'
 
 /** What steering needs of a client's connection. */
 export interface SteeredSession {

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
+import { frameArguments } from './arguments.js'
 import { LIMITS_BEFORE_LOGIN, limitsAfterLogin } from './command-limits.js'
 import { CommandParser } from './command-parser.js'
 import { encodeCommand } from './encode.js'
-import { frameArguments } from './frame-arguments.js'
 
 const LIMITS = limitsAfterLogin(1_000)
 

@@ -1,11 +1,9 @@
-import { ChunkQueue } from './chunk-queue.js'
+import { HeaderReader, INCOMPLETE, INVALID, PlainCommand, printable } from './command-headers.js'
+import type { ParseOutcome } from './command-limits.js'
 import { type CommandLimits, LIMITS_BEFORE_LOGIN } from './command-limits.js'
 import { encodeLatin1Command } from './encode.js'
-import { HeaderReader, INCOMPLETE, INVALID, printable } from './header-reader.js'
 import { behindEmptyLines, splitInline } from './inline.js'
-import { copied, isLent } from './lent-memory.js'
-import type { ParseOutcome } from './parse-outcome.js'
-import { PlainCommand } from './plain-command.js'
+import { ChunkQueue, copied, isLent } from './lent-memory.js'
 
 /** What becomes of the bytes of the command in work. */
 type Fate = 'gathered' | 'skipped' | 'streamed'

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import type { HomeportError } from '../../contract/errors/errors.js'
 import { findCommandByName, type ServedCommand } from '../commands/command-table.js'
-import { CollectedReplies } from '../engine/collect-reply.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { LaneKey, Lanes } from '../engine/lanes.js'
-import { isUploadable } from '../limits/upload.js'
+import { CollectedReplies } from '../engine/reply-sink.js'
+import { isUploadable } from '../limits/inspect.js'
 import { type Argument, encodeBulk } from '../resp/encode.js'
-import { pathCommand, type Target } from './path-command.js'
+import { pathCommand, type Target } from './parse-commands.js'
 
 /** From this length on a body is passed on as it comes, bytes. */
 const LARGE_BODY_BYTES = 1024 * 1024

@@ -3,26 +3,35 @@ import { administer } from '../commands/administer.js'
 import { selectReply } from '../commands/session-commands.js'
 import { copied, kept } from '../resp/lent-memory.js'
 import { type BodyCommand, BodyUpload } from './body-upload.js'
-import { inDialect } from './dialect.js'
-import type { Entrance } from './entrances.js'
 import type { Exchange } from './exchange.js'
+import type { ReplyForm } from './http-answers.js'
 import { replyJson } from './http-answers.js'
-import { PatientReader, READ_AT_ONCE_BYTES } from './in-turns.js'
-import { parseCommand, parsePipeline } from './json-commands.js'
-import { LARGE_JSON_BYTES, readLargeCommand, readLargePipeline } from './large-body.js'
-import { pathCommand, type Target } from './path-command.js'
-import { measure, permitAll, permitEach, permitInTurns, turnOf } from './permit.js'
-import { type PreparedCommand, prepareCommand } from './prepare.js'
-import { readReplies, replyBytes, replyBytesInTurns } from './read-replies.js'
-import type { ReplyForm } from './reply-form.js'
-import { ReplyReader, type RestReply } from './reply-reader.js'
+import { LARGE_JSON_BYTES, readLargeCommand, readLargePipeline } from './large-json.js'
+import { parseCommand, parsePipeline, pathCommand, type Target } from './parse-commands.js'
+import { measure, permitAll, permitEach, permitInTurns, turnOf, whenResumed } from './permit.js'
+import {
+  PatientReader,
+  READ_AT_ONCE_BYTES,
+  ReplyReader,
+  type RestReply,
+  readReplies,
+  replyBytes,
+  replyBytesInTurns,
+} from './reply-reader.js'
 import type { RestListenerOptions } from './rest-listener.js'
-import { whenResumed } from './resumed.js'
-import { type RequestEnds, RequestLane, runSlots } from './run-slots.js'
-import { runTransaction, type TransactionOutcome } from './run-transaction.js'
+import { type RequestEnds, RequestLane, runSlots, runTransaction, type TransactionOutcome } from './run-commands.js'
 import type { LargeSink, RepliesReader } from './send-commands.js'
-import { checkArities, isPrepared, prepareSlots, type Slot } from './slots.js'
-import type { StreamedPipeline } from './streamed-pipeline.js'
+import {
+  checkArities,
+  inDialect,
+  isPrepared,
+  type PreparedCommand,
+  prepareCommand,
+  prepareSlots,
+  type Slot,
+} from './slots.js'
+import type { StreamedPipeline } from './streamed-answer.js'
+import type { Entrance } from './token-access.js'
 
 /** What the commands of a request are to each other. */
 type Kind = 'single' | 'pipeline'

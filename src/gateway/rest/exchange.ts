@@ -13,12 +13,10 @@ import type { ClientAddresses } from '../../http/index.js'
 import type { GatewayLogger } from '../deps.js'
 import { errorText } from '../error-text.js'
 import type { SyncTokens } from '../replicas/sync-token.js'
+import type { ReplyForm } from './http-answers.js'
 import { type HttpAnswers, SYNC_TOKEN_HEADER } from './http-answers.js'
-import { type AnswerBody, LargeReply } from './large-reply.js'
-import { discardBehindAnswer } from './refused-body.js'
-import type { ReplyForm } from './reply-form.js'
 import type { Slot } from './slots.js'
-import { StreamedPipeline } from './streamed-pipeline.js'
+import { type AnswerBody, LargeReply, StreamedPipeline } from './streamed-answer.js'
 
 /** What exchanges need of the listener. */
 export interface ExchangeDeps {
@@ -227,4 +225,23 @@ function tooLongAnswer(error: unknown): HomeportError | undefined {
   const isTooLong =
     codeOf(error) === 'ERR_STRING_TOO_LONG' || (error instanceof RangeError && TOO_LONG.test(error.message))
   return isTooLong ? new HomeportError('answer_too_long', { limitBytes: constants.MAX_STRING_LENGTH }) : undefined
+}
+
+/** So much of a body is read and thrown away behind the answer; whoever sends more is disconnected. */
+const MOST_BYTES = 2 ** 30
+
+/**
+ * For a request that is answered before it has come whole: most clients read an answer only once they have sent
+ * everything, and a connection that is closed while bytes arrive is reset, which takes the answer with it. So what
+ * still comes is thrown away, within the time that every request has, and the next request on the connection is served.
+ */
+function discardBehindAnswer(request: IncomingMessage, response: ServerResponse): void {
+  // Node lets the body go when it has sent the answer, and takes away whoever listened before.
+  response.on('finish', () => {
+    let left = MOST_BYTES
+    request.on('data', (piece: Buffer) => {
+      left -= piece.length
+      if (left < 0) request.socket.destroy()
+    })
+  })
 }

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { pick, type Random, randomOf } from '../testing/random-commands.js'
-import { parseCommand, parsePipeline } from './json-commands.js'
-import { readLargeCommand, readLargePipeline } from './large-body.js'
+import { readLargeCommand, readLargePipeline } from './large-json.js'
+import { parseCommand, parsePipeline } from './parse-commands.js'
 import { prepareSlots } from './slots.js'
 
 const FIRST_SEED = 20_261_122

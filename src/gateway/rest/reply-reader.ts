@@ -1,5 +1,9 @@
+import { nextTurn } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
+import { encodeError } from '../resp/encode.js'
+import { ReplyFramer } from '../resp/reply-framer.js'
+import { isPrepared, type Slot } from './slots.js'
 
 /** How strings are written: as they are, or in base64 (reference redis 4.4). */
 export type ReplyEncoding = 'plain' | 'base64'
@@ -163,5 +167,101 @@ export class ReplyReader {
     while (this.#bytes[end] !== CR && end < this.#bytes.length) end++
     this.#at = end + 2
     return this.#bytes.toString('utf8', start, end)
+  }
+}
+
+/** Replies up to this length are read in one go, bytes. */
+export const READ_AT_ONCE_BYTES = 262_144
+/** So much is copied in one turn of the event loop, bytes; copying is much less work than reading. */
+const JOINED_A_TURN_BYTES = 4_194_304
+
+/** Joins any number of bytes in slices, between which others are served. The parts must not be lent. */
+export async function joinInTurns(parts: readonly Buffer[]): Promise<Buffer> {
+  const joined = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  let copiedBytes = 0
+  for (const part of parts) {
+    at += part.copy(joined, at)
+    copiedBytes += part.length
+    if (copiedBytes < JOINED_A_TURN_BYTES) continue
+    copiedBytes = 0
+    await nextTurn()
+  }
+  return joined
+}
+
+/** Reads any number of replies in slices, between which others are served. */
+export class PatientReader {
+  readonly #reader: ReplyReader
+  /** Up to here the present turn of the event loop may read. */
+  #until: number
+
+  constructor(reader: ReplyReader) {
+    this.#reader = reader
+    this.#until = reader.position + READ_AT_ONCE_BYTES
+  }
+
+  /** Reads one reply. */
+  async next(): Promise<RestReply> {
+    for (;;) {
+      if (this.#reader.position >= this.#until) await this.#nextTurn()
+      const reply = this.#reader.some(this.#until - this.#reader.position)
+      if (reply) return reply
+    }
+  }
+
+  async #nextTurn(): Promise<void> {
+    await nextTurn()
+    this.#until = this.#reader.position + READ_AT_ONCE_BYTES
+  }
+}
+
+/** Reads the replies of a pipeline, each into its slot. */
+export function readReplies(slots: readonly Slot[], replies: Buffer, encoding: ReplyEncoding): readonly RestReply[] {
+  const reader = new ReplyReader(replies, encoding)
+  return slots.map((slot) => (isPrepared(slot) ? reader.next() : { error: errorText(slot) }))
+}
+
+/** The same of any number of replies, which are not lent, in slices between which others are served. */
+export async function* readRepliesInTurns(
+  slots: readonly Slot[],
+  replies: Buffer,
+  encoding: ReplyEncoding,
+): AsyncGenerator<RestReply> {
+  const reader = new PatientReader(new ReplyReader(replies, encoding))
+  for (const slot of slots) yield isPrepared(slot) ? await reader.next() : { error: errorText(slot) }
+}
+
+/** The bytes of the replies of a pipeline, one for each slot. */
+export function replyBytes(slots: readonly Slot[], replies: Buffer): Buffer {
+  return slots.every(isPrepared) ? replies : Buffer.concat([...replyParts(slots, replies)])
+}
+
+/** The same of any number of replies, which are not lent, in slices between which others are served. */
+export async function replyBytesInTurns(slots: readonly Slot[], replies: Buffer): Promise<Buffer> {
+  if (slots.every(isPrepared)) return replies
+  const parts: Buffer[] = []
+  let readBytes = 0
+  for (const part of replyParts(slots, replies)) {
+    parts.push(part)
+    readBytes += part.length
+    if (readBytes < READ_AT_ONCE_BYTES) continue
+    readBytes = 0
+    await nextTurn()
+  }
+  return joinInTurns(parts)
+}
+
+function* replyParts(slots: readonly Slot[], replies: Buffer): Generator<Buffer> {
+  const framer = new ReplyFramer()
+  let at = 0
+  for (const slot of slots) {
+    if (slot instanceof HomeportError) {
+      yield encodeError(errorText(slot))
+      continue
+    }
+    const end = framer.scan(replies, at, 1)
+    yield replies.subarray(at, end)
+    at = end
   }
 }

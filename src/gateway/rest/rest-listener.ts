@@ -9,11 +9,11 @@ import type { Lanes } from '../engine/lanes.js'
 import type { Guards } from '../limits/guards.js'
 import { LoginWatch } from '../limits/login-watch.js'
 import { SyncTokens } from '../replicas/sync-token.js'
-import { Entrances } from './entrances.js'
 import type { EventStream } from './event-stream.js'
 import { Exchange, type ExchangeDeps } from './exchange.js'
 import { answerHealth, answerPreflight, HttpAnswers } from './http-answers.js'
 import { handleRequest, type RestDeps } from './rest-request.js'
+import { Entrances } from './token-access.js'
 
 /** What the REST listener is made of. */
 export interface RestListenerOptions {

@@ -4,13 +4,13 @@ import { findCommandByName } from '../commands/command-table.js'
 import type { LoginWatch } from '../limits/login-watch.js'
 import { bodyCommandOf } from './body-upload.js'
 import { CommandRequest } from './command-request.js'
-import type { Entrance, Entrances } from './entrances.js'
 import { EventStream, eventCommand } from './event-stream.js'
 import type { Exchange } from './exchange.js'
-import { queryValue, splitTarget, type Target } from './path-command.js'
-import { type ReplyForm, replyFormOf } from './reply-form.js'
+import { type ReplyForm, replyFormOf } from './http-answers.js'
+import { queryValue, splitTarget, type Target } from './parse-commands.js'
 import { type BodyReader, readBody } from './request-body.js'
 import type { RestListenerOptions } from './rest-listener.js'
+import type { Entrance, Entrances } from './token-access.js'
 
 /** What the requests of a listener share. */
 export interface RestDeps {

@@ -1,8 +1,69 @@
 import type { CommandState } from '../../contract/databases/commands.js'
 import { HomeportError, refusal } from '../../contract/errors/errors.js'
-import { arityProblem } from '../commands/refusals.js'
-import type { ParsedCommand } from './json-commands.js'
-import { type PreparedCommand, prepareCommand } from './prepare.js'
+import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } from '../commands/command-table.js'
+import { arityProblem } from '../commands/own-arity.js'
+import { forEngine } from '../commands/script-flags.js'
+import { refusalOf, subcommandRefusal } from '../commands/unknown-command.js'
+import { type Argument, encodeCommand, encodeTextCommand } from '../resp/encode.js'
+import type { CommandArguments, ParsedCommand } from './parse-commands.js'
+
+/** A command that may be sent to the engine. */
+export interface PreparedCommand {
+  readonly wire: string | Buffer
+  readonly command: ServedCommand
+  readonly args: CommandArguments
+}
+
+/** No error repeats more of a command. */
+const MOST_SHOWN_WORDS = 48
+
+/**
+ * Holds a command against the command table and encodes it.
+ * @throws HomeportError `command_unknown`, `subcommand_unknown`, `command_not_available`, `command_not_for_rest`
+ */
+export function prepareCommand(args: CommandArguments): PreparedCommand {
+  const name = textOf(args[0])
+  const command = findCommandByName(name)
+  if (!command?.allowed) throw refusalOf(command, args.slice(0, MOST_SHOWN_WORDS).map(textOf))
+  const row = command.state === 'container' ? rowWithin(command, args) : command
+  if (!row.rest || (row.state === 'blocking-option' && asksToBlock(args))) {
+    throw refusal('command_not_for_rest', { name: name.toUpperCase() })
+  }
+  return { wire: encode(forEngine(row.name, args) ?? args), command: row, args }
+}
+
+function rowWithin(container: ServedCommand, args: CommandArguments): ServedCommand {
+  return args.length > 1 ? subcommandOf(container, textOf(args[1])) : (bareContainer(container) ?? container)
+}
+
+function subcommandOf(container: ServedCommand, subcommand: string): ServedCommand {
+  const row = findSubcommand(container.name, subcommand)
+  // Of a container that is closed to REST, no subcommand needs to be known.
+  if (!container.rest) return container
+  if (!row?.allowed) throw subcommandRefusal(row, container.name, subcommand)
+  return row
+}
+
+function asksToBlock(args: CommandArguments): boolean {
+  for (const arg of args) {
+    const word = arg.length < 8 ? textOf(arg).toUpperCase() : ''
+    if (word === 'BLOCK') return true
+    if (word === 'STREAMS') return false
+  }
+  return false
+}
+
+function textOf(arg: string | Buffer | undefined): string {
+  return typeof arg === 'string' ? arg : (arg ?? '').toString()
+}
+
+function encode(args: CommandArguments): string | Buffer {
+  return args.every(isText) ? encodeTextCommand(args) : encodeCommand(args)
+}
+
+function isText(arg: string | Buffer): arg is string {
+  return typeof arg === 'string'
+}
 
 /** A command of a pipeline that is ready to be carried out, or the error that stands in its slot. */
 export type Slot = PreparedCommand | HomeportError
@@ -55,4 +116,77 @@ export function isForEngine(slot: Slot): slot is PreparedCommand {
 /** Whether a slot holds a command that counts, and that the limits of the database hold for. */
 export function isLimited(slot: Slot): slot is PreparedCommand {
   return isPrepared(slot) && slot.command.state !== 'managed' && slot.command.state !== 'session'
+}
+
+/**
+ * What clients of the REST API may ask for and engines do not have, in words that engines understand. Only for the owner
+ * of a database: another user may not be allowed what this takes.
+ */
+const REWRITES: Readonly<Record<string, (args: readonly Argument[]) => readonly Argument[] | undefined>> = {
+  SCAN: scanWithTypes,
+  XREADGROUP: readWithoutConsumer,
+  XTRIM: trimExactly,
+}
+
+const SCAN_TYPES = `local found=redis.call('SCAN',unpack(ARGV)) local both={}
+for _,key in ipairs(found[2]) do both[#both+1]=key both[#both+1]=redis.call('TYPE',key).ok end
+return {found[1],both}`
+/** COUNT is a hint, and this much is looked at in a few milliseconds. */
+const MOST_COUNT = 10_000
+
+/** Engines create a consumer that reads without acknowledging; here it leaves nothing behind unless it was there. */
+const READ_NOACK = `local known={}
+for i,key in ipairs(KEYS) do
+  local all=redis.pcall('XINFO','CONSUMERS',key,ARGV[1])
+  if not all.err then for _,one in ipairs(all) do if one[2]==ARGV[2] then known[i]=true end end end
+end
+local read=redis.pcall('XREADGROUP',unpack(ARGV,3))
+for i,key in ipairs(KEYS) do if not known[i] then redis.pcall('XGROUP','DELCONSUMER',key,ARGV[1],ARGV[2]) end end
+return read`
+/** A script cannot pass any number of arguments on. */
+const MOST_PASSED = 1_000
+
+/** The same slots with what the engine is sent in place of such commands. */
+export function inDialect(slots: readonly Slot[]): readonly Slot[] {
+  return slots.some((slot) => isPrepared(slot) && slot.command.name in REWRITES) ? slots.map(rewritten) : slots
+}
+
+function rewritten(slot: Slot): Slot {
+  const words = isPrepared(slot) ? REWRITES[slot.command.name]?.(slot.args) : undefined
+  return words && isPrepared(slot) ? ({ ...slot, wire: encodeCommand(words) } satisfies PreparedCommand) : slot
+}
+
+/** `SCAN cursor [MATCH pattern] [COUNT n] [TYPE type] WITHTYPE`: keys and their types in turns. */
+function scanWithTypes(args: readonly Argument[]): readonly Argument[] | undefined {
+  const kept: Argument[] = []
+  let withTypes = false
+  for (let at = 2; at < args.length; at++) {
+    const [option = '', value = ''] = [args[at], args[at + 1]]
+    const word = wordOf(option)
+    if (word === 'WITHTYPE') {
+      withTypes = true
+      continue
+    }
+    at++
+    kept.push(option, word === 'COUNT' && Number(value) > MOST_COUNT ? String(MOST_COUNT) : value)
+  }
+  return withTypes ? ['EVAL_RO', SCAN_TYPES, '0', args[1] ?? '', ...kept] : undefined
+}
+
+/** Without LIMIT, `~` keeps no more than it says: clients count on the bound, not on whole nodes of the stream. */
+function trimExactly(args: readonly Argument[]): readonly Argument[] | undefined {
+  const isRough = args.length === 5 && args[3]?.toString() === '~'
+  return isRough ? args.map((arg, at) => (at === 3 ? '=' : arg)) : undefined
+}
+
+function readWithoutConsumer(args: readonly Argument[]): readonly Argument[] | undefined {
+  const streams = args.findIndex((arg) => wordOf(arg) === 'STREAMS')
+  const isNoAck = args.slice(4, Math.max(4, streams)).some((arg) => wordOf(arg) === 'NOACK')
+  if (!isNoAck || args.length > MOST_PASSED || wordOf(args[1] ?? '') !== 'GROUP') return undefined
+  const keys = args.slice(streams + 1, streams + 1 + (args.length - streams - 1) / 2)
+  return ['EVAL', READ_NOACK, String(keys.length), ...keys, args[2] ?? '', args[3] ?? '', ...args.slice(1)]
+}
+
+function wordOf(arg: Argument): string {
+  return arg.length < 10 ? arg.toString().toUpperCase() : ''
 }

@@ -13,7 +13,7 @@ import type {
   UsageSource,
 } from '../deps.js'
 import { createGateway, type Gateway, type GatewayOptions } from '../gateway.js'
-import type { CertificateSource } from '../tls/certificate-source.js'
+import type { CertificateSource } from '../tls/certificates.js'
 import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './engine.js'
 
 /** What clients of the test database log in with. */

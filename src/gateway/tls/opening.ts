@@ -1,3 +1,8 @@
+import type { Socket } from 'node:net'
+import type { Clock } from '../../base/index.js'
+import { guarded } from '../client/guarded.js'
+import type { GatewayLogger } from '../deps.js'
+
 /**
  * What a connection begins with.
  *
@@ -21,7 +26,7 @@ export function beginsTls(firstByte: number | undefined): boolean {
 }
 
 /** Reads how a connection begins; undefined while more bytes are needed. */
-export function readOpening(bytes: Buffer): Opening | undefined {
+function readOpening(bytes: Buffer): Opening | undefined {
   if (bytes.length === 0) return undefined
   if (!beginsTls(bytes[0])) return { kind: 'clear' }
   if (bytes.length < RECORD_HEADER_BYTES) return undefined
@@ -61,4 +66,72 @@ function nameAmong(extensions: Buffer): string | undefined {
     at += 4 + body.length
   }
   return undefined
+}
+
+/** A connection that does not say in this time what it wants is closed. */
+const OPENING_TIMEOUT_MS = 10_000
+/** The longest record of TLS, with room for its header. */
+const LONGEST_OPENING_BYTES = 18_432
+const EMPTY = Buffer.alloc(0)
+
+/** What waits for the opening of a connection. */
+export interface OpeningOptions {
+  readonly clock: Clock
+  /** Told when `decide` throws, which ends the connection and nothing else. */
+  readonly logger: Pick<GatewayLogger, 'error'>
+}
+
+/** Reads how a connection begins, puts back what was read, and calls `decide` with it. */
+export function awaitOpening(
+  connection: Socket,
+  { clock, logger }: OpeningOptions,
+  decide: (opening: Opening) => void,
+): void {
+  let bytes: Buffer = EMPTY
+  const end = (): void => void connection.destroy()
+  const fault = (error: unknown): void => {
+    logger.error({ error }, 'a connection was closed: its opening has met a fault')
+    end()
+  }
+  const timer = clock.after(OPENING_TIMEOUT_MS, end)
+  const onData = guarded({ fault }, (chunk: Buffer): void => {
+    bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
+    const opening = openingOf(bytes)
+    if (!opening) return
+    timer.cancel()
+    connection.off('data', onData).off('end', end)
+    connection.pause()
+    connection.unshift(bytes)
+    decide(opening)
+  })
+  connection.on('data', onData).on('end', end)
+  connection.on('error', () => {})
+  connection.on('close', () => timer.cancel())
+}
+
+function openingOf(bytes: Buffer): Opening | undefined {
+  const isTooLong = bytes.length > LONGEST_OPENING_BYTES
+  return readOpening(bytes) ?? (isTooLong ? { kind: 'tls', serverName: undefined } : undefined)
+}
+
+/** Which database each server name means: clients of the shared port name the one they want. */
+export class ServerNames {
+  readonly #databases = new Map<string, string>()
+  readonly #names = new Map<string, string>()
+
+  /** A database goes by this name from now on, or by none. */
+  put(databaseId: string, name: string | undefined): void {
+    const before = this.#names.get(databaseId)
+    if (before === name) return
+    // Another database may go by that name already.
+    if (before !== undefined && this.#databases.get(before) === databaseId) this.#databases.delete(before)
+    if (name === undefined) this.#names.delete(databaseId)
+    else this.#names.set(databaseId, name)
+    if (name !== undefined) this.#databases.set(name, databaseId)
+  }
+
+  /** The id of the database that goes by a name. */
+  databaseOf(name: string): string | undefined {
+    return this.#databases.get(name)
+  }
 }

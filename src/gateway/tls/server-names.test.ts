@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { ServerNames } from './server-names.js'
+import { ServerNames } from './opening.js'
 
 it('two databases may exchange their names', () => {
   const names = new ServerNames()

@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import { encodeCommand } from '../resp/encode.js'
-import type { NearbyLane } from './nearby-lane.js'
-import { NearbyReads, type PendingRead } from './nearby-reads.js'
+import type { NearbyLane } from './replica-lane.js'
+import { NearbyReads, type PendingRead } from './replica-reads.js'
 
 let delivered: string
 let home: readonly PendingRead[]

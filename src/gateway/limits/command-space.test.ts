@@ -5,7 +5,7 @@ import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
 import { COMMANDS } from '../../contract/databases/commands.js'
 import { ENGINE_PASSWORDS, startEngine } from '../testing/engine.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
-import { needsRoom } from './command-room.js'
+import { needsRoom } from './command-effect.js'
 
 const FULL =
   'ERR The disk of the server is nearly full, so databases take no more data for now. Reads and deletions go on: ' +
