@@ -110,11 +110,11 @@ class DataPlane implements Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options
-    this.#portFailures = new PortFailures(options.logger)
+    this.#shutPorts = new ShutPorts(options.logger)
     this.#guards = new Guards({
       ...options,
-      hasRoom: options.hasSpace,
-      onLackOfRoom: options.onLackOfSpace,
+      hasSpace: options.hasRoom,
+      onLackOfSpace: options.onLackOfRoom,
       lanes: () => this.#lanes,
     })
     this.#lanes = new Lanes({ ...options, replyLimits: (databaseId) => this.#guards.replyLimits(databaseId) })

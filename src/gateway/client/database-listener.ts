@@ -166,7 +166,7 @@ export class DatabaseListener {
   #admits(socket: Socket): boolean {
     try {
       checkAddress(this.database, socket.remoteAddress)
-      this.#options.guard.checkRoom()
+      this.#options.guard.checkSpace()
       return true
     } catch (error) {
       turnAway(socket, error)

@@ -98,7 +98,7 @@ export class Flow {
     if (pendingReplies >= this.#window) this.#wait = 'window'
     else if (state.link.isCongested) {
       this.#wait = 'engine'
-      state.link.onceRoomy(() => this.#proceedSoon('engine'))
+      state.link.onceWritable(() => this.#proceedSoon('engine'))
     }
   }
 

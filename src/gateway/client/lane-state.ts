@@ -1,7 +1,7 @@
+import type { DedicatedStream } from '../engine/dedicated-stream.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { LaneKey } from '../engine/lanes.js'
-import type { PinnedStream } from '../engine/pinned-stream.js'
-import type { NearbyReads } from '../replicas/replica-reads.js'
+import type { ReplicaReads } from '../replicas/replica-reads.js'
 
 /**
  * The connection to an engine that carries the commands of one client.
@@ -29,7 +29,7 @@ export type LaneState =
       readonly kind: 'shared'
       readonly key: LaneKey
       readonly link: EngineLink
-      readonly reads: NearbyReads | undefined
+      readonly reads: ReplicaReads | undefined
     }
   | { readonly kind: 'dedicated'; readonly key: LaneKey; readonly link: EngineLink; readonly transaction: Transaction }
   | {
@@ -37,7 +37,7 @@ export type LaneState =
       readonly key: LaneKey
       readonly link: EngineLink
       readonly transaction: Transaction
-      readonly stream: PinnedStream
+      readonly stream: DedicatedStream
     }
 
 /** A lane of one client alone, with counted replies. */

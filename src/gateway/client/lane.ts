@@ -1,12 +1,12 @@
 import { unreachable } from '../../base/index.js'
 import type { HomeportError } from '../../contract/errors/errors.js'
+import { DedicatedStream, type FrameFilter, introduce, POISON } from '../engine/dedicated-stream.js'
 import type { LaneKey, Lanes } from '../engine/lanes.js'
-import { type FrameFilter, introduce, PinnedStream, POISON } from '../engine/pinned-stream.js'
 import type { Awaited, ReplySink } from '../engine/reply-sink.js'
 import { WatchedReply } from '../engine/reply-sink.js'
 import { errorText } from '../error-text.js'
-import type { NearbyLane } from '../replicas/replica-lane.js'
-import { NearbyReads, type PendingRead } from '../replicas/replica-reads.js'
+import type { ReplicaLane } from '../replicas/replica-lane.js'
+import { type PendingRead, ReplicaReads } from '../replicas/replica-reads.js'
 import { encodeError } from '../resp/encode.js'
 import { copied } from '../resp/lent-memory.js'
 import { type DedicatedLane, isOpen, type LaneState, type PinnedLane, type Transaction } from './lane-state.js'
@@ -29,10 +29,10 @@ export class ClientLane implements ReplySink {
   readonly #owner: LaneOwner
   readonly #holds: { holds: number }
   #state: LaneState = { kind: 'none' }
-  #replica: NearbyLane | undefined
-  /** Called when the commands sent on a pinned lane were answered, or never will be. */
-  readonly #awaitingReplies = new Set<() => void>()
-  /** Called when the lane is no longer pinned. */
+  #replica: ReplicaLane | undefined
+  /** Called when what was sent on a pinned lane has been answered, or never will be. */
+  readonly #unsettled = new Set<() => void>()
+  /** Called when a pinned lane is pinned no longer. */
   #onUnpinned = (): void => {}
   #pendingReplies = 0
   #answered = 0
@@ -58,8 +58,8 @@ export class ClientLane implements ReplySink {
     return this.#answered
   }
 
-  /** The replica of this node's region; undefined where the node serves no region, and before login. */
-  get replica(): NearbyLane | undefined {
+  /** The way to the replica; undefined where this node serves no region, and before login. */
+  get replica(): ReplicaLane | undefined {
     return this.#replica
   }
 
@@ -73,7 +73,7 @@ export class ClientLane implements ReplySink {
     return this.#state.kind === 'pinned'
   }
 
-  /** Whether commands go to the replica now. */
+  /** Whether commands go to the replica at the moment. */
   get isOnReplica(): boolean {
     return this.#state.kind === 'shared' && this.#state.reads !== undefined
   }
@@ -86,7 +86,7 @@ export class ClientLane implements ReplySink {
   /** Moves to the shared lane of `key` and drops the state of the former lane. Only while no reply is pending. */
   login(key: LaneKey): void {
     this.leave()
-    this.#replica = this.#lanes.nearby(key)
+    this.#replica = this.#lanes.replica(key)
     this.#toShared(key)
   }
 
@@ -119,7 +119,7 @@ export class ClientLane implements ReplySink {
     const state = this.#state
     if (state.kind !== 'dedicated' && state.kind !== 'pinned') return
     this.#lanes.regroup(state.link, state.key, key)
-    this.#replica = this.#lanes.nearby(key)
+    this.#replica = this.#lanes.replica(key)
     if (state.kind === 'pinned') state.stream.speak(key.protocol)
     this.#state = { ...state, key }
   }
@@ -136,11 +136,11 @@ export class ClientLane implements ReplySink {
     this.#owner.hangUp()
   }
 
-  /** Sends reads to the replica from now on; nothing else may be sent. Only on a shared lane without pending replies. */
+  /** From now on reads go to the replica, and nothing else may be sent. Only on a shared lane that owes nothing. */
   useReplica(): void {
     const state = this.#state
     if (state.kind !== 'shared' || !this.#replica) return
-    const reads = new NearbyReads(this.#replica, this)
+    const reads = new ReplicaReads(this.#replica, this)
     this.#state = { kind: 'shared', key: state.key, link: reads.link, reads }
   }
 
@@ -297,7 +297,7 @@ export class ClientLane implements ReplySink {
       },
       toEngine: (bytes: Buffer) => state.link.sendStreamed(bytes, 0, bytes.length),
     }
-    const stream = new PinnedStream(ends, state.key.protocol)
+    const stream = new DedicatedStream(ends, state.key.protocol)
     const gate = stream.behind(state.link.replyLimits)
     state.link.streamTo((chunk) => gate.push(chunk))
     this.#holds.holds++
@@ -363,7 +363,7 @@ export class ClientLane implements ReplySink {
 
   fail(count: number, error: HomeportError, partial: boolean): void {
     this.#replica?.sawPrimary()
-    this.#pendingReplies -= count
+    this.#owed -= count
     this.#answered += count
     if (partial) {
       this.#owner.cut()

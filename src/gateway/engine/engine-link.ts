@@ -67,7 +67,7 @@ const MOST_DIALS = 40
  * than it saves time.
  */
 const EARLY_FLUSH_BYTES = 64 * 1024
-/** Above this much unsent data, senders should wait for `onceRoomy`. */
+/** Above this much unsent data, senders should wait for `onceWritable`. */
 const CONGESTED_BYTES = 4 * 1024 * 1024
 
 /** A connection to an engine that many senders may share. */
@@ -101,7 +101,7 @@ export class EngineLink {
   #stream: StreamReader | undefined
   #greetingBytes: Buffer[] = []
   #awaitingGreeting: ((outcome: Greeting | HomeportError) => void)[] = []
-  #awaitingRoom: (() => void)[] = []
+  #awaitingDrain: (() => void)[] = []
 
   constructor(options: LinkOptions) {
     this.#options = options
@@ -192,8 +192,8 @@ export class EngineLink {
   }
 
   /** Calls back once the link is no longer congested, or broken. */
-  onceRoomy(callback: () => void): void {
-    this.#awaitingRoom.push(callback)
+  onceWritable(callback: () => void): void {
+    this.#awaitingDrain.push(callback)
   }
 
   /** Stops reading from the engine, so that a reader who is slow does not fill our memory. */
@@ -207,7 +207,7 @@ export class EngineLink {
   }
 
   /** Whether nobody would notice if the connection were closed and made again. */
-  get isAtRest(): boolean {
+  get isUnused(): boolean {
     const { kind } = this.#state
     if (kind !== 'ready') return kind === 'idle' || kind === 'closed'
     return this.isQuiet && !this.hasState && this.#stream === undefined
@@ -215,7 +215,7 @@ export class EngineLink {
 
   /** Closes the connection of a link that is at rest; the next command makes a new one. */
   hangUp(): void {
-    if (this.isAtRest && this.#state.kind === 'ready')
+    if (this.isUnused && this.#state.kind === 'ready')
       this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}))
   }
 
@@ -287,7 +287,7 @@ export class EngineLink {
     this.#gate = new ReplyGate(this.#pending, this.replyLimits)
     this.#greetingBytes = []
     socket.write(greetingCommand(this.identity))
-    socket.on('drain', () => this.#tellRoom())
+    socket.on('drain', () => this.#notifyWritable())
     socket.on('error', (error) => this.#onEnd(socket, error))
     // Waiting for the close would leave time to write to an engine that has gone.
     socket.on('end', () => this.#onEnd(socket, undefined))
@@ -389,10 +389,10 @@ export class EngineLink {
     }
     this.#pending.fail(error, partial, kept)
     for (const tell of this.#awaitingGreeting.splice(0)) tell(error)
-    this.#tellRoom()
+    this.#notifyWritable()
   }
 
-  #tellRoom(): void {
-    for (const callback of this.#awaitingRoom.splice(0)) callback()
+  #notifyWritable(): void {
+    for (const callback of this.#awaitingDrain.splice(0)) callback()
   }
 }

@@ -11,7 +11,7 @@ import {
   OBSERVER,
 } from '../deps.js'
 import { Regions } from '../replicas/regions.js'
-import type { NearbyLane } from '../replicas/replica-lane.js'
+import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import { EngineLink, type LinkOptions } from './engine-link.js'
 import { greetingCommand, type LinkIdentity } from './greeting.js'
@@ -56,7 +56,7 @@ const MOST_IDLE_LINKS = 8
 const SPARE_LINKS = 2
 /** A replica that refuses is not waited for: the primary answers as well. */
 const REPLICA_DIALS = 1
-const NEARBY = '/nearby'
+const REPLICA_SUFFIX = '/replica'
 const SCRUB_REPLIES = 2
 const NOTHING = Buffer.alloc(0)
 
@@ -86,7 +86,7 @@ export class Lanes {
   }
 
   /** The way to the replica in this node's region; undefined where the node serves none. */
-  nearby(key: LaneKey): NearbyLane | undefined {
+  replica(key: LaneKey): ReplicaLane | undefined {
     return this.#regions?.lane(key)
   }
 
@@ -96,12 +96,12 @@ export class Lanes {
     for (;;) {
       const idle = group.idle.pop()
       if (idle?.isClosed) continue
-      if (group.shared.isConnected) setImmediate(() => this.#haveSpares(key))
+      if (group.shared.isConnected) setImmediate(() => this.#fillIdle(key))
       return idle ?? this.#newLink(key, group)
     }
   }
 
-  #haveSpares(key: LaneKey): void {
+  #fillIdle(key: LaneKey): void {
     const group = this.#groups.get(nameOf(key))
     if (!group?.shared.isConnected) return
     const { idle } = group
@@ -176,7 +176,7 @@ export class Lanes {
     const groups = [...this.#groups].filter(([name]) => name.startsWith(`${databaseId}/`)).map(([, group]) => group)
     if (manner === 'and-send-away') for (const group of groups) sendAway(group)
     const links = groups.flatMap((group) => [...group.all])
-    if (!links.every((link) => link.isAtRest)) return false
+    if (!links.every((link) => link.isUnused)) return false
     for (const link of links) link.hangUp()
     this.#regions?.lost(databaseId)
     return true
@@ -204,7 +204,7 @@ export class Lanes {
   holdOf(databaseId: string): 'surely' | 'perhaps' | 'no' {
     const owed = new Set<EngineLink['awaited']>()
     for (const [name, { all }] of this.#groups) {
-      if (!name.startsWith(`${databaseId}/`) || name.endsWith(NEARBY)) continue
+      if (!name.startsWith(`${databaseId}/`) || name.endsWith(REPLICA_SUFFIX)) continue
       for (const { awaited } of all) owed.add(awaited)
     }
     if (owed.has('script')) return owed.has('reply') ? 'perhaps' : 'surely'
@@ -225,13 +225,13 @@ export class Lanes {
       fleet,
       clock,
       primary: (key) => this.shared(key),
-      nearby: (key) => this.#nearbyGroup(key).shared,
-      drop: (databaseId) => this.#dropNearby(databaseId),
+      replica: (key) => this.#replicaGroup(key).shared,
+      drop: (databaseId) => this.#dropReplica(databaseId),
     })
   }
 
-  #nearbyGroup(key: LaneKey): Group {
-    const name = nameOf(key) + NEARBY
+  #replicaGroup(key: LaneKey): Group {
+    const name = nameOf(key) + REPLICA_SUFFIX
     const known = this.#groups.get(name)
     if (known) return known
     const pick: PickEndpoint = (endpoints) => this.#regions?.pick(endpoints) ?? primaryOf(endpoints)
@@ -242,9 +242,9 @@ export class Lanes {
     return group
   }
 
-  #dropNearby(databaseId: string): void {
+  #dropReplica(databaseId: string): void {
     for (const [name, group] of this.#groups) {
-      if (!name.startsWith(`${databaseId}/`) || !name.endsWith(NEARBY)) continue
+      if (!name.startsWith(`${databaseId}/`) || !name.endsWith(REPLICA_SUFFIX)) continue
       this.#groups.delete(name)
       group.shared.destroy()
     }
@@ -265,7 +265,7 @@ export class Lanes {
     all.add(shared)
     const group = { shared, idle: [], all }
     this.#groups.set(name, group)
-    if (key.user !== OBSERVER) shared.onConnected = () => this.#haveSpares(key)
+    if (key.user !== OBSERVER) shared.onConnected = () => this.#fillIdle(key)
     return group
   }
 
@@ -298,7 +298,7 @@ function primaryOf(endpoints: readonly DataEndpoint[]): DataEndpoint {
 /** Ends every connection that one client has to itself and needs. */
 function sendAway({ shared, all }: Group): void {
   for (const link of [...all]) {
-    if (link === shared || link.isAtRest) continue
+    if (link === shared || link.isUnused) continue
     all.delete(link)
     link.destroy()
     link.onLost()

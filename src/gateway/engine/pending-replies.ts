@@ -21,7 +21,7 @@ export class PendingReplies {
   #head = 0
   #length = 0
   /** Replies of the engine that are owed in all. */
-  #owed = 0
+  #pendingCount = 0
   readonly #logger: Pick<GatewayLogger, 'error'>
 
   /** @param logger told of a sink that does not take its failure; the others get theirs all the same. */
@@ -48,7 +48,7 @@ export class PendingReplies {
     const tail = this.#slot(this.#length - 1)
     if (this.#length > 0 && this.#sinks[tail] === sink && this.#ours[tail] === undefined) {
       this.#counts[tail] = (this.#counts[tail] ?? 0) + count
-      this.#owed += count
+      this.#pendingCount += count
     } else {
       this.#push(sink, count, undefined)
     }
@@ -82,7 +82,7 @@ export class PendingReplies {
   fail(error: HomeportError, partial: boolean, kept = 0): void {
     let first = partial
     this.#deliverNotes()
-    for (let lost = this.#owed - kept; lost > 0 && this.#length > 0; first = false) {
+    for (let lost = this.#pendingCount - kept; lost > 0 && this.#length > 0; first = false) {
       const sink = this.#sinks[this.#head]
       const count = Math.min(this.headCount, lost)
       const substituted = this.#ours[this.#head] !== undefined
@@ -101,7 +101,7 @@ export class PendingReplies {
   #settle(count: number): number {
     const left = this.headCount - count
     this.#counts[this.#head] = left
-    this.#owed -= count
+    this.#pendingCount -= count
     if (left === 0) this.#shift()
     return left
   }
@@ -118,7 +118,7 @@ export class PendingReplies {
   #push(sink: ReplySink, count: number, ours: Buffer | undefined): void {
     if (this.#length === this.#sinks.length) this.#grow()
     const slot = this.#slot(this.#length++)
-    this.#owed += count
+    this.#pendingCount += count
     this.#sinks[slot] = sink
     this.#counts[slot] = count
     this.#ours[slot] = ours

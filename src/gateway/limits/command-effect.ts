@@ -142,6 +142,6 @@ const SPARING: ReadonlySet<string> = new Set(
 )
 
 /** Whether a command may need more room than there was before. */
-export function needsRoom({ access, name }: Pick<AllowedCommand, 'access' | 'name'>): boolean {
+export function needsSpace({ access, name }: Pick<AllowedCommand, 'access' | 'name'>): boolean {
   return access === 'write' && !SPARING.has(name)
 }

@@ -5,7 +5,7 @@ import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
 import { COMMANDS } from '../../contract/databases/commands.js'
 import { ENGINE_PASSWORDS, startEngine } from '../testing/engine.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
-import { needsRoom } from './command-effect.js'
+import { needsSpace } from './command-effect.js'
 
 const FULL =
   'ERR The disk of the server is nearly full, so databases take no more data for now. Reads and deletions go on: ' +
@@ -15,11 +15,11 @@ const FULL =
 const JUDGED_BY_US = ['EVAL', 'EVALSHA', 'FCALL', 'FUNCTION', 'XGROUP']
 
 describe('without room on the disk', () => {
-  let hasRoom = true
+  let hasSpace = true
   let rig: Rig
 
   beforeAll(async () => {
-    rig = await startRig({}, undefined, undefined, [], { hasSpace: () => hasRoom })
+    rig = await startRig({}, undefined, undefined, [], { hasRoom: () => hasSpace })
   })
 
   const rest = async (path: string, body: unknown): Promise<{ status: number; body: unknown }> => {
@@ -29,27 +29,27 @@ describe('without room on the disk', () => {
   }
 
   it('data is refused with the reason, and reads, deletions and scripts go on', async () => {
-    hasRoom = true
+    hasSpace = true
     const raw = await new RawClient(rig.port).login()
     await raw.send('MSET a 1 b 2 c 3\r\nHSET h f v\r\n').expect('+OK\r\n:1\r\n')
-    hasRoom = false
+    hasSpace = false
     await raw.send('SET d 4\r\nHSET h g w\r\nINCR a\r\n').expect(`-${FULL}\r\n`.repeat(3))
     await raw
       .send('GET a\r\nDEL a\r\nUNLINK b\r\nHDEL h f\r\nEXPIRE c 0\r\n')
       .expect('$1\r\n1\r\n:1\r\n:1\r\n:1\r\n:1\r\n')
     await raw.send("EVAL \"return redis.call('DEL','c')\" 0\r\nFLUSHALL\r\nPING\r\n").expect(':0\r\n+OK\r\n+PONG\r\n')
-    hasRoom = true
+    hasSpace = true
     await raw.send('SET d 4\r\n').expect('+OK\r\n')
   })
 
   it('a transaction that adds data is discarded', async () => {
-    hasRoom = false
+    hasSpace = false
     const raw = await new RawClient(rig.port).login()
     await raw.send('MULTI\r\nDEL a\r\nSET a 1\r\nEXEC\r\n').expect(`+OK\r\n+QUEUED\r\n-${FULL}\r\n-EXECABORT`)
   })
 
   it('REST answers 503 for a command, and in its slot of a pipeline', async () => {
-    hasRoom = false
+    hasSpace = false
     expect(await rest('/', ['SET', 'k', 'v'])).toEqual({ status: 503, body: { error: FULL } })
     const commands = [['DEL', 'k'], ['SET', 'k', 'v'], ['DBSIZE']]
     const replies = [{ result: 0 }, { error: FULL }, { result: expect.any(Number) }]
@@ -57,7 +57,7 @@ describe('without room on the disk', () => {
   })
 
   it('a large value is refused by its head', async () => {
-    hasRoom = false
+    hasSpace = false
     const raw = await new RawClient(rig.port).login()
     raw.send(`*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$3000000\r\n${'x'.repeat(3_000_000)}\r\nPING\r\n`)
     await raw.expect(`-${FULL}\r\n+PONG\r\n`)
@@ -92,7 +92,7 @@ it('says of every command of the engine that writes what the engine says', async
   const differing = COMMANDS.filter((command) => {
     const marks = flags.get(command.name)
     if (!marks || !command.allowed || command.access !== 'write' || JUDGED_BY_US.includes(command.name)) return false
-    return marks.includes('denyoom') !== needsRoom(command)
+    return marks.includes('denyoom') !== needsSpace(command)
   })
   expect(differing.map(({ name }) => name)).toEqual([])
 })

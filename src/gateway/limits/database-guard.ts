@@ -13,7 +13,7 @@ import type { ReplyLimits } from '../engine/reply-gate.js'
 import { errorText } from '../error-text.js'
 import { Monitors } from '../monitor/monitors.js'
 import { type Argument, encodeArray, encodeBulk, encodeCommand, encodeError, encodeInteger } from '../resp/encode.js'
-import { needsRoom } from './command-effect.js'
+import { needsSpace } from './command-effect.js'
 import { CommandPause } from './command-pause.js'
 import { type AskEngine, textReply } from './engine-questions.js'
 import { EntryWatch, type Growth } from './entry-watch.js'
@@ -36,9 +36,9 @@ export interface GuardOptions {
   /** See `ScriptWatchOptions`. */
   readonly hold: () => 'surely' | 'perhaps' | 'no'
   /** Whether the disk of the engines has room for more data. */
-  readonly hasRoom: () => boolean
+  readonly hasSpace: () => boolean
   /** The engine has said that it cannot write for lack of room. */
-  readonly onLackOfRoom: () => void
+  readonly onLackOfSpace: () => void
 }
 
 const LONGEST_UNKNOWN_MS = 1_000
@@ -163,7 +163,7 @@ export class DatabaseGuard {
   }
 
   /** Refuses a client that is one too many, with `too_many_clients`. */
-  checkRoom(): void {
+  checkSpace(): void {
     if (this.meter.connections >= (this.#database.maxClients ?? DEFAULT_MAX_CLIENTS))
       throw new HomeportError('too_many_clients', {})
   }
@@ -171,7 +171,7 @@ export class DatabaseGuard {
   /** Whether any command may be sent, as far as it keeps the limits of what it is itself. */
   get isOpen(): boolean {
     const { admission, meter } = this.usage
-    return admission.kind === 'open' && meter.month.requests < this.#maxRequestsPerMonth && this.#options.hasRoom()
+    return admission.kind === 'open' && meter.month.requests < this.#maxRequestsPerMonth && this.#options.hasSpace()
   }
 
   /** Counts a command that is sent; with -1 for `times`, one that was counted and is not sent after all. */
@@ -221,7 +221,7 @@ export class DatabaseGuard {
     if (error.startsWith(NO_SCRIPT)) return NO_MATCHING_SCRIPT
     if (error.startsWith(NOT_READ_ONLY)) return NO_WRITES_FLAG
     if (error.startsWith(UNKNOWN_TYPE)) return NO_KEYS
-    if (LOG_FULL.test(error)) this.#options.onLackOfRoom()
+    if (LOG_FULL.test(error)) this.#options.onLackOfSpace()
     const ours = error.includes(OUT_OF_MEMORY) ? this.#dataTooLarge() : missingCommand(error)
     return ours && encodeError(errorText(ours))
   }
@@ -232,7 +232,7 @@ export class DatabaseGuard {
     if (meter.month.requests >= this.#maxRequestsPerMonth) {
       return refusal('request_limit', { limit: this.#maxRequestsPerMonth, usage: meter.month.requests })
     }
-    if (!this.#options.hasRoom() && needsRoom(command)) return refusal('disk_nearly_full', {})
+    if (!this.#options.hasSpace() && needsSpace(command)) return refusal('disk_nearly_full', {})
     if (command.effect !== 'script' || !this.scripts.isSpent) return undefined
     return refusal('script_credits', {
       limitMs: this.scripts.limits.msPerMinute,

@@ -18,9 +18,9 @@ export interface GuardsOptions {
   /** See `GatewayOptions.breakOff`. */
   readonly breakOff?: ((databaseId: string) => boolean) | undefined
   /** See `GatewayOptions.hasRoom`. */
-  readonly hasRoom?: (() => boolean) | undefined
-  /** See `GatewayOptions.onLackOfRoom`. */
-  readonly onLackOfRoom?: (() => void) | undefined
+  readonly hasSpace?: (() => boolean) | undefined
+  /** See `GatewayOptions.onLackOfSpace`. */
+  readonly onLackOfSpace?: (() => void) | undefined
 }
 
 /** The guards of all databases. */
@@ -61,7 +61,7 @@ export class Guards {
   }
 
   #newGuard(database: ServedDatabase): DatabaseGuard {
-    const { usage, clock, lanes, breakOff, hasRoom = () => true, onLackOfRoom = () => {} } = this.#options
+    const { usage, clock, lanes, breakOff, hasSpace = () => true, onLackOfSpace = () => {} } = this.#options
     const { databaseId } = database
     const key: LaneKey = { databaseId, user: 'default', protocol: 2 }
     const observer: LaneKey = { ...key, user: OBSERVER }
@@ -72,8 +72,8 @@ export class Guards {
       interrupt: async (commands, count) => (await lanes().interrupt(key, commands, count)).toString('latin1'),
       breakOff: () => breakOff?.(databaseId) ?? false,
       hold: () => lanes().holdOf(databaseId),
-      hasRoom,
-      onLackOfRoom,
+      hasSpace,
+      onLackOfSpace,
     })
   }
 }

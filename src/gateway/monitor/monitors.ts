@@ -1,6 +1,6 @@
 import type { ServedCommand } from '../commands/command-table.js'
 import { forEngine } from '../commands/script-flags.js'
-import type { FrameFilter } from '../engine/pinned-stream.js'
+import type { FrameFilter } from '../engine/dedicated-stream.js'
 import type { Argument } from '../resp/encode.js'
 import { commandText } from './command-text.js'
 

@@ -4,11 +4,11 @@ import { type DataEndpoint, type DataUser, type EndpointSource, OBSERVER } from 
 import type { EngineLink } from '../engine/engine-link.js'
 import { askOver, textReply } from '../limits/engine-questions.js'
 import { encodeCommand } from '../resp/encode.js'
-import { NearbyLane, type Sight } from './replica-lane.js'
+import { ReplicaLane, type Sight } from './replica-lane.js'
 import { primaryPosition, ReplicaWatch, replicaPosition } from './replica-watch.js'
 
 /** Whose connections to the replica are meant. */
-export interface NearbyKey {
+export interface ReplicaKey {
   readonly databaseId: string
   readonly user: DataUser
   readonly protocol: 2 | 3
@@ -20,9 +20,9 @@ export interface RegionsOptions {
   readonly region: string
   readonly fleet: EndpointSource
   /** The shared connection to the primary. */
-  readonly primary: (key: NearbyKey) => EngineLink
+  readonly primary: (key: ReplicaKey) => EngineLink
   /** The shared connection to the replica. */
-  readonly nearby: (key: NearbyKey) => EngineLink
+  readonly replica: (key: ReplicaKey) => EngineLink
   /** Closes the connections to the replica of a database. */
   readonly drop: (databaseId: string) => void
   readonly clock: Clock
@@ -45,13 +45,13 @@ export class Regions {
   }
 
   /** The way of a user to the replica. Whether there is one shows when it is asked. */
-  lane(key: NearbyKey): NearbyLane {
+  lane(key: ReplicaKey): ReplicaLane {
     const { watch, sights } = this.#of(key.databaseId)
     const known = sights.get(key.user)
     // Of a user who was not seen before nobody knows what it has seen, so it may have seen everything.
     const sight = known ?? { moment: watch.now }
     if (!known) sights.set(key.user, sight)
-    return new NearbyLane(watch, sight, () => this.#options.nearby(key))
+    return new ReplicaLane(watch, sight, () => this.#options.replica(key))
   }
 
   /** A connection to the replica of a database is lost. */
@@ -81,15 +81,15 @@ export class Regions {
   }
 
   #newWatch(databaseId: string): ReplicaWatch {
-    const { fleet, primary, nearby, drop, clock } = this.#options
-    const key: NearbyKey = { databaseId, user: OBSERVER, protocol: 2 }
+    const { fleet, primary, replica, drop, clock } = this.#options
+    const key: ReplicaKey = { databaseId, user: OBSERVER, protocol: 2 }
     return new ReplicaWatch({
       clock,
       drop: () => drop(databaseId),
       askPrimary: async () => primaryPosition(await infoOf(primary(key))),
       // Looks before it dials: most databases may have no replica here, and a failed dial is logged.
       askReplica: async () => {
-        const link = nearby(key)
+        const link = replica(key)
         if (!link.isConnected) this.pick(await fleet.endpoints(databaseId))
         return replicaPosition(await infoOf(link))
       },

@@ -13,7 +13,7 @@ export interface Sight {
  * Whatever the user gets from the primary, a write's reply or a read's, it knows from then on, and no read of it may
  * answer with less: it sees its own writes, and never goes back in time.
  */
-export class NearbyLane {
+export class ReplicaLane {
   readonly watch: ReplicaWatch
   readonly #sight: Sight
   readonly #link: () => EngineLink

@@ -2,21 +2,24 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import { encodeCommand } from '../resp/encode.js'
-import type { NearbyLane } from './replica-lane.js'
-import { NearbyReads, type PendingRead } from './replica-reads.js'
+import type { ReplicaLane } from './replica-lane.js'
+import { type PendingRead, ReplicaReads } from './replica-reads.js'
 
 let delivered: string
 let home: readonly PendingRead[]
 let failures: number
-let reads: NearbyReads
+let reads: ReplicaReads
 
 beforeEach(() => {
   delivered = ''
   home = []
   failures = 0
   // What is sent goes nowhere: the tests answer themselves.
-  const lane = { link: { send: () => {} } as unknown as EngineLink, watch: { sent: () => {} } } as unknown as NearbyLane
-  reads = new NearbyReads(lane, {
+  const lane = {
+    link: { send: () => {} } as unknown as EngineLink,
+    watch: { sent: () => {} },
+  } as unknown as ReplicaLane
+  reads = new ReplicaReads(lane, {
     deliverReply: (chunk, start, end) => (delivered += chunk.toString('latin1', start, end)),
     retryOnPrimary: (pending) => (home = pending),
     fail: () => failures++,

@@ -6,7 +6,7 @@ import type { ReplySink } from '../engine/reply-sink.js'
 import { effectOf } from '../limits/command-effect.js'
 import { limitsAfterLogin } from '../resp/command-limits.js'
 import { CommandParser } from '../resp/command-parser.js'
-import type { NearbyLane } from './replica-lane.js'
+import type { ReplicaLane } from './replica-lane.js'
 
 /**
  * Reads that only the primary answers:
@@ -57,7 +57,7 @@ export type PendingRead =
   | { readonly kind: 'note'; readonly bytes: Buffer }
 
 /** Whose reads they are. */
-export interface NearbyReader {
+export interface ReplicaReader {
   /** Replies of the replica, or a note where `completed` is 1. */
   deliverReply(chunk: Buffer, start: number, end: number, completed: number): void
   /** The replica cannot answer these; the primary has to, in this order. */
@@ -71,16 +71,16 @@ export interface NearbyReader {
  * or begins to load, what is open goes to the primary, in order, and the client notices nothing. Reading twice harms
  * nobody. An object of this class serves until that happens once.
  */
-export class NearbyReads implements ReplySink {
+export class ReplicaReads implements ReplySink {
   readonly link: EngineLink
-  readonly #lane: NearbyLane
-  readonly #reader: NearbyReader
+  readonly #lane: ReplicaLane
+  readonly #reader: ReplicaReader
   readonly #pending: PendingRead[] = []
   /** Replies of the first pending reads that have come. */
   #answered = 0
   #isOver = false
 
-  constructor(lane: NearbyLane, reader: NearbyReader) {
+  constructor(lane: ReplicaLane, reader: ReplicaReader) {
     this.#lane = lane
     this.#reader = reader
     this.link = lane.link

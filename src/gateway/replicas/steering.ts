@@ -1,12 +1,12 @@
 import type { KnownCommand } from '../commands/command-table.js'
-import type { NearbyLane } from './replica-lane.js'
+import type { ReplicaLane } from './replica-lane.js'
 import { isReadable } from './replica-reads.js'
 
 /** What steering needs of a client's connection. */
 export interface SteeredSession {
   readonly lane: {
     /** The way to the replica; undefined where this node serves no region, and before login. */
-    readonly replica: NearbyLane | undefined
+    readonly replica: ReplicaLane | undefined
     readonly isShared: boolean
     /** Whether commands go to the replica at the moment. */
     readonly isOnReplica: boolean
@@ -48,22 +48,22 @@ export class Steering {
     return !lane.isShared || this.#toReplica(lane.replica)
   }
 
-  #toReplica(nearby: NearbyLane): boolean {
+  #toReplica(replica: ReplicaLane): boolean {
     const { lane } = this.#session
     const outcome = this.#outcome
     this.#outcome = 'none'
     if (!lane.isOnReplica && !this.#session.isIdle) return true
-    if (outcome === 'reached' || nearby.isOpen) {
+    if (outcome === 'reached' || replica.isOpen) {
       if (!lane.isOnReplica) lane.useReplica()
       return true
     }
-    if (outcome === 'none' && nearby.watch.mayWait()) return this.#wait(nearby)
+    if (outcome === 'none' && replica.watch.mayWait()) return this.#wait(replica)
     return this.#toPrimary()
   }
 
-  #wait(nearby: NearbyLane): false {
-    if (!this.#session.flush()) return false
-    const waited = nearby.until().then((reached) => {
+  #wait(replica: ReplicaLane): false {
+    if (!this.#session.sendRun()) return false
+    const waited = replica.until().then((reached) => {
       this.#outcome = reached ? 'reached' : 'missed'
     })
     this.#session.retryWhen(waited)
@@ -73,7 +73,7 @@ export class Steering {
   #toPrimary(): boolean {
     const { lane } = this.#session
     if (!lane.isOnReplica) return true
-    if (!this.#session.flush() || !this.#session.quietOrRetry()) return false
+    if (!this.#session.sendRun() || !this.#session.quietOrLater()) return false
     lane.usePrimary()
     return true
   }

@@ -101,7 +101,7 @@ export class BodyUpload {
     this.#leftBytes -= piece.length
     this.#link.sendStreamed(piece, 0, piece.length)
     if (this.#leftBytes === 0) this.#sendRest()
-    else if (this.#link.isCongested) this.#waitForRoom()
+    else if (this.#link.isCongested) this.#waitForDrain()
   }
 
   #sendRest(): void {
@@ -109,9 +109,9 @@ export class BodyUpload {
     this.#link.sendStreamed(rest, 0, rest.length)
   }
 
-  #waitForRoom(): void {
+  #waitForDrain(): void {
     this.#request.pause()
-    this.#link.onceRoomy(() => this.#request.resume())
+    this.#link.onceWritable(() => this.#request.resume())
   }
 
   /** The reply has come, or never will, or the client has gone. @returns false when that is so already. */

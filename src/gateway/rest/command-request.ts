@@ -31,7 +31,7 @@ import {
   type Slot,
 } from './slots.js'
 import type { StreamedPipeline } from './streamed-answer.js'
-import type { Entrance } from './token-access.js'
+import type { TokenGrant } from './token-grants.js'
 
 /** What the commands of a request are to each other. */
 type Kind = 'single' | 'pipeline'
@@ -40,7 +40,7 @@ type Kind = 'single' | 'pipeline'
 export class CommandRequest implements RepliesReader, RequestEnds {
   readonly #exchange: Exchange
   readonly #options: RestListenerOptions
-  readonly #entrance: Entrance
+  readonly #grant: TokenGrant
   readonly #form: ReplyForm
   readonly #lane: RequestLane
   #kind: Kind = 'single'
@@ -48,14 +48,14 @@ export class CommandRequest implements RepliesReader, RequestEnds {
   #streamed: StreamedPipeline | undefined
   #slots: readonly Slot[] = []
 
-  constructor(exchange: Exchange, options: RestListenerOptions, entrance: Entrance, form: ReplyForm) {
+  constructor(exchange: Exchange, options: RestListenerOptions, grant: TokenGrant, form: ReplyForm) {
     this.#exchange = exchange
     this.#options = options
-    this.#entrance = entrance
+    this.#grant = grant
     this.#form = form
-    const nearby = options.lanes.nearby(entrance.key)
-    const moment = nearby ? exchange.moment : 0
-    this.#lane = new RequestLane(entrance, nearby, moment, this)
+    const replica = options.lanes.replica(grant.key)
+    const moment = replica ? exchange.moment : 0
+    this.#lane = new RequestLane(grant, replica, moment, this)
   }
 
   /** Carries the commands out and answers. @throws HomeportError what is wrong with the request as a whole */
@@ -131,17 +131,17 @@ export class CommandRequest implements RepliesReader, RequestEnds {
 
   #sendBody(body: BodyCommand, settled: () => void): void {
     const { request } = this.#exchange
-    const { nearby } = this.#lane
+    const { replica } = this.#lane
     this.#lane.guard.meter.bytesIn += body.bodyBytes + (request.url?.length ?? 0)
-    new BodyUpload(this.#options.lanes, this.#entrance.key, request, body).start({
+    new BodyUpload(this.#options.lanes, this.#grant.key, request, body).start({
       onReply: (reply) => {
         settled()
-        nearby?.sawPrimary()
+        replica?.sawPrimary()
         this.onReplies(reply)
       },
       onLost: (error) => {
         settled()
-        nearby?.sawPrimary()
+        replica?.sawPrimary()
         this.onLost(error)
       },
     })
@@ -210,7 +210,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
 
   #answer(replies: Buffer): void {
     const { format, encoding } = this.#form
-    const moment = this.#lane.nearby?.moment
+    const moment = this.#lane.replica?.moment
     if (format === 'resp2') {
       this.#exchange.answerBytes(copied(replyBytes(this.#slots, replies)), moment)
       return
@@ -223,7 +223,7 @@ export class CommandRequest implements RepliesReader, RequestEnds {
 
   async #answerInTurns(replies: Buffer): Promise<void> {
     const { format, encoding } = this.#form
-    const moment = this.#lane.nearby?.moment
+    const moment = this.#lane.replica?.moment
     if (!this.#streamed && this.#exchange.isAnswered) return
     if (this.#streamed) await this.#streamed.endInTurns(replies)
     else if (format === 'resp2') this.#exchange.answerBytes(await replyBytesInTurns(this.#slots, replies), moment)
@@ -237,11 +237,11 @@ export class CommandRequest implements RepliesReader, RequestEnds {
 
   #answerOne(reply: RestReply): void {
     if ('error' in reply) this.#exchange.answerError(400, reply.error)
-    else this.#exchange.answer(replyJson(reply), this.#lane.nearby?.moment)
+    else this.#exchange.answer(replyJson(reply), this.#lane.replica?.moment)
   }
 
   #inDialect(slots: readonly Slot[]): readonly Slot[] {
-    return this.#entrance.access.user === 'default' ? inDialect(slots) : slots
+    return this.#grant.access.user === 'default' ? inDialect(slots) : slots
   }
 
   /** Tells those who monitor the database what is sent. */
@@ -261,12 +261,12 @@ export class CommandRequest implements RepliesReader, RequestEnds {
     }
     const json = `[${outcome.map(replyJson).join(',')}]`
     this.#lane.guard.meter.bytesOut += json.length
-    this.#exchange.answer(json, this.#lane.nearby?.moment)
+    this.#exchange.answer(json, this.#lane.replica?.moment)
   }
 
   administer({ command, args }: PreparedCommand): Promise<Buffer> {
     if (command.name === 'SELECT') return Promise.resolve(selectReply(args.slice(1).map(String)))
-    const { database, user } = this.#entrance.access
+    const { database, user } = this.#grant.access
     const { databaseId } = database
     const address = this.#exchange.address ?? ''
     return administer(

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { isAllowed } from '../allow-list.js'
+import { DedicatedStream } from '../engine/dedicated-stream.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { LaneKey, Lanes } from '../engine/lanes.js'
-import { PinnedStream } from '../engine/pinned-stream.js'
 import { errorText } from '../error-text.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { MonitorView } from '../monitor/monitors.js'
@@ -72,7 +72,7 @@ export class EventStream {
   open(command: readonly string[]): void {
     const { response } = this.#exchange
     const toEngine = (bytes: Buffer): void => this.#link.sendStreamed(bytes, 0, bytes.length)
-    const stream = new PinnedStream({ toClient: (frame) => this.#onFrame(frame), toEngine }, 2)
+    const stream = new DedicatedStream({ toClient: (frame) => this.#onFrame(frame), toEngine }, 2)
     if (command[0]?.toUpperCase() === 'MONITOR') this.#watch(stream)
     this.#link.streamTo((chunk) => stream.push(chunk))
     this.#link.onLost = () => this.#onLost()
@@ -83,7 +83,7 @@ export class EventStream {
     this.#link.sendStreamed(bytes, 0, bytes.length)
   }
 
-  #watch(stream: PinnedStream): void {
+  #watch(stream: DedicatedStream): void {
     const { guard, clock } = this.#exchange
     this.#view = guard.monitors.watch({ now: () => clock.now(), tell: (line) => stream.insert(line) })
     stream.filterWith(this.#view.filter)

@@ -13,7 +13,7 @@ import type { EventStream } from './event-stream.js'
 import { Exchange, type ExchangeDeps } from './exchange.js'
 import { answerHealth, answerPreflight, HttpAnswers } from './http-answers.js'
 import { handleRequest, type RestDeps } from './rest-request.js'
-import { Entrances } from './token-access.js'
+import { TokenGrants } from './token-grants.js'
 
 /** What the REST listener is made of. */
 export interface RestListenerOptions {
@@ -41,7 +41,7 @@ const REQUEST_TIMEOUT_MS = 300_000
 export class RestListener {
   readonly #options: RestListenerOptions
   readonly #server: Server
-  readonly #entrances: Entrances
+  readonly #grants: TokenGrants
   readonly #streams = new Set<EventStream>()
   readonly #exchanges: ExchangeDeps
   readonly #shared: RestDeps
@@ -53,10 +53,10 @@ export class RestListener {
     const tokens = new SyncTokens(clock.now())
     const addresses = new ClientAddresses(settings.trustedProxies ?? [])
     this.#exchanges = { answers: new HttpAnswers(tokens), tokens, addresses, clock, logger, memory: options.memory }
-    this.#entrances = new Entrances(options)
+    this.#grants = new TokenGrants(options)
     this.#shared = {
       options,
-      entrances: this.#entrances,
+      grants: this.#grants,
       streams: this.#streams,
       logins: new LoginWatch(clock),
     }
@@ -85,7 +85,7 @@ export class RestListener {
   /** Resolves when requests are served; rejects with `port_taken`. */
   listen(): Promise<void> {
     const { host, restPort: port } = this.#options.settings
-    this.#entrances.open()
+    this.#grants.open()
     return new Promise((resolve, reject) => {
       this.#server.once('error', (cause) => reject(new HomeportError('port_taken', { port }, { cause })))
       this.#server.listen({ host, port }, () => {
@@ -104,7 +104,7 @@ export class RestListener {
     this.#server.closeIdleConnections()
     const timer = this.#options.clock.after(graceMs, () => this.#server.closeAllConnections())
     await closed
-    this.#entrances.close()
+    this.#grants.close()
     timer.cancel()
   }
 

@@ -10,12 +10,12 @@ import { type ReplyForm, replyFormOf } from './http-answers.js'
 import { queryValue, splitTarget, type Target } from './parse-commands.js'
 import { type BodyReader, readBody } from './request-body.js'
 import type { RestListenerOptions } from './rest-listener.js'
-import type { Entrance, Entrances } from './token-access.js'
+import type { TokenGrant, TokenGrants } from './token-grants.js'
 
 /** What the requests of a listener share. */
 export interface RestDeps {
   readonly options: RestListenerOptions
-  readonly entrances: Entrances
+  readonly grants: TokenGrants
   readonly streams: Set<EventStream>
   /** Slows down those who guess tokens. */
   readonly logins: LoginWatch
@@ -34,32 +34,32 @@ export function handleRequest(exchange: Exchange, shared: RestDeps): void {
 
 function admit(exchange: Exchange, shared: RestDeps): void {
   const target = splitTarget(exchange.request.url ?? '/')
-  const entrance = authenticate(exchange, shared, target)
-  if (!entrance) {
+  const grant = authenticate(exchange, shared, target)
+  if (!grant) {
     refuseToken(exchange, shared).catch((error: unknown) => exchange.fail(error))
     return
   }
   const form = replyFormOf(exchange.request.headers)
-  const { guard } = entrance
+  const { guard } = grant
   guard.touch()
-  exchange.owner = entrance.key.databaseId
+  exchange.owner = grant.key.databaseId
   exchange.maxReplyBytes = guard.maxRequestBytes
   const body = bodyCommandOf(target, exchange.request, guard.maxRequestBytes)
   if (body) {
-    new CommandRequest(exchange, shared.options, entrance, form).upload(body)
+    new CommandRequest(exchange, shared.options, grant, form).upload(body)
     return
   }
-  const reader = new AdmittedRequest(exchange, shared, { entrance, target, form })
+  const reader = new AdmittedRequest(exchange, shared, { grant, target, form })
   readBody(exchange.request, guard.maxRequestBytes, reader)
   exchange.welcomeBody()
 }
 
-function authenticate({ request, address }: Exchange, { entrances }: RestDeps, target: Target): Entrance | undefined {
+function authenticate({ request, address }: Exchange, { grants }: RestDeps, target: Target): TokenGrant | undefined {
   const { authorization } = request.headers
   const token = authorization === undefined ? queryValue(target.query, '_token') : BEARER.exec(authorization)?.[1]
-  const entrance = token === undefined ? undefined : entrances.find(token)
-  entrance?.checkAddress(address)
-  return entrance
+  const grant = token === undefined ? undefined : grants.find(token)
+  grant?.checkAddress(address)
+  return grant
 }
 
 /** A right token is never kept waiting: it cannot be guessed, and others may share the address. */
@@ -73,7 +73,7 @@ async function refuseToken({ address = '' }: Exchange, { logins }: RestDeps): Pr
 
 /** What is known of a request before its body. */
 interface Head {
-  readonly entrance: Entrance
+  readonly grant: TokenGrant
   readonly target: Target
   readonly form: ReplyForm
 }
@@ -112,21 +112,21 @@ class AdmittedRequest implements BodyReader {
   }
 
   #take(body: Buffer): void {
-    const { entrance, target, form } = this.#head
-    entrance.guard.meter.bytesIn += body.length + (this.#exchange.request.url?.length ?? 0)
+    const { grant, target, form } = this.#head
+    grant.guard.meter.bytesIn += body.length + (this.#exchange.request.url?.length ?? 0)
     // What the body of such a request holds and which encoding the client wants does not matter (reference redis 4.5).
     const events = eventCommand(target)
     if (events) this.#stream(events).catch((error: unknown) => this.#exchange.fail(error))
-    else new CommandRequest(this.#exchange, this.#shared.options, entrance, form).run(target, body)
+    else new CommandRequest(this.#exchange, this.#shared.options, grant, form).run(target, body)
   }
 
   async #stream(command: readonly string[]): Promise<void> {
-    const { guard, ask, key } = this.#head.entrance
+    const { guard, ask, key } = this.#head.grant
     const row = findCommandByName(command[0] ?? '')
     if (!row?.allowed) throw new Error(`no row of the command table for the event path ${command[0]}`)
     const verdict = await guard.inspect(row, command, 0, ask)
     if (verdict) throw verdict
-    guard.checkRoom()
+    guard.checkSpace()
     guard.count(row, 1)
     const { request, response, parts, address } = this.#exchange
     const { streams, options } = this.#shared

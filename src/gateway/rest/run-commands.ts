@@ -5,14 +5,14 @@ import { errorText } from '../error-text.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { AskEngine } from '../limits/engine-questions.js'
 import type { ReadBatch } from '../limits/pending-watch.js'
-import type { NearbyLane } from '../replicas/replica-lane.js'
+import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { isReadable, mayHoldRefusal } from '../replicas/replica-reads.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import { awaitedOf, type Limiter, measure, turnOf } from './permit.js'
 import { PatientReader, type ReplyEncoding, ReplyReader, type RestReply } from './reply-reader.js'
 import { type LargeSink, type RepliesReader, sendCommands, sentCommands } from './send-commands.js'
 import { isForEngine, isManaged, type PreparedCommand, type Slot } from './slots.js'
-import type { Entrance } from './token-access.js'
+import type { TokenGrant } from './token-grants.js'
 
 /** Whose request it is. */
 export interface RequestEnds {
@@ -25,26 +25,26 @@ export interface RequestEnds {
 /** What the commands of a request travel on, and what limits them. */
 export class RequestLane implements Limiter {
   /** The way to the replica; undefined where this node serves no region. */
-  readonly nearby: NearbyLane | undefined
+  readonly replica: ReplicaLane | undefined
   /** What the client says that it has seen, as a moment of the database. */
   readonly moment: number
   readonly ends: RequestEnds
-  readonly #entrance: Entrance
+  readonly #grant: TokenGrant
   #batch: ReadBatch | undefined
 
-  constructor(entrance: Entrance, nearby: NearbyLane | undefined, moment: number, ends: RequestEnds) {
-    this.#entrance = entrance
-    this.nearby = nearby
+  constructor(grant: TokenGrant, replica: ReplicaLane | undefined, moment: number, ends: RequestEnds) {
+    this.#grant = grant
+    this.replica = replica
     this.moment = moment
     this.ends = ends
   }
 
   get guard(): DatabaseGuard {
-    return this.#entrance.guard
+    return this.#grant.guard
   }
 
   get ask(): AskEngine {
-    return this.#entrance.ask
+    return this.#grant.ask
   }
 
   get batch(): ReadBatch {
@@ -54,7 +54,7 @@ export class RequestLane implements Limiter {
 
   /** The shared connection to the primary. */
   get link(): EngineLink {
-    return this.#entrance.link
+    return this.#grant.link
   }
 }
 
@@ -79,7 +79,7 @@ function carryOut(
   reader: RepliesReader,
 ): void {
   const measured = new MeasuredReplies(lane.guard, commands, reader)
-  if (lane.nearby || slots.some(isManaged)) {
+  if (lane.replica || slots.some(isManaged)) {
     sendInParts(lane, slots).then(
       (replies) => measured.onReplies(replies),
       (error: HomeportError) => measured.onLost(error),
@@ -120,10 +120,10 @@ class MeasuredReplies implements RepliesReader {
 }
 
 function send(lane: RequestLane, commands: readonly PreparedCommand[]): Promise<Buffer> {
-  const { link, nearby, moment } = lane
+  const { link, replica, moment } = lane
   const ends = endsOf(lane, commands)
-  if (!nearby || commands.length === 0) return sentCommands(link, commands, ends)
-  return sendToNearest({ link, nearby, moment }, commands, (way) => sentCommands(way, commands, ends))
+  if (!replica || commands.length === 0) return sentCommands(link, commands, ends)
+  return sendToReplicaOrPrimary({ link, replica, moment }, commands, (way) => sentCommands(way, commands, ends))
 }
 
 /** Who waits for the replies to commands of a request. */
@@ -148,8 +148,8 @@ async function sendInParts(lane: RequestLane, slots: readonly Slot[]): Promise<B
 }
 
 /** Sends what only the primary may answer, and notes that the client has seen it. */
-export function askPrimary<Result>({ nearby }: RequestLane, ask: () => Promise<Result>): Promise<Result> {
-  return nearby ? seeing(nearby, ask) : ask()
+export function askPrimary<Result>({ replica }: RequestLane, ask: () => Promise<Result>): Promise<Result> {
+  return replica ? seeing(replica, ask) : ask()
 }
 
 /** The ways of a request to the engines of its database, in a node that serves a region. */
@@ -157,7 +157,7 @@ interface Ways {
   /** The shared connection to the primary. */
   readonly link: EngineLink
   /** The way to the replica. */
-  readonly nearby: NearbyLane
+  readonly replica: ReplicaLane
   /** What the client says that it has seen, as a moment of the database. */
   readonly moment: number
 }
@@ -166,30 +166,30 @@ interface Ways {
  * Sends commands with `send`: to the replica when all of them only read and it has what the client has seen, or else to
  * the primary, also when the replica fails: reading twice harms nobody.
  */
-async function sendToNearest(
-  { nearby, moment, link }: Ways,
+async function sendToReplicaOrPrimary(
+  { replica, moment, link }: Ways,
   commands: readonly PreparedCommand[],
   send: (link: EngineLink) => Promise<Buffer>,
 ): Promise<Buffer> {
-  if (commands.every(({ command }) => isReadable(command)) && (await nearby.until(moment))) {
-    const replies = await readNearby(nearby, send)
+  if (commands.every(({ command }) => isReadable(command)) && (await replica.until(moment))) {
+    const replies = await readFromReplica(replica, send)
     if (replies) return replies
   }
-  return seeing(nearby, () => send(link))
+  return seeing(replica, () => send(link))
 }
 
 /** Does what asks the primary, and notes that the client has seen it, also what failed: it may have been applied. */
-async function seeing<Result>(nearby: NearbyLane | undefined, ask: () => Promise<Result>): Promise<Result> {
+async function seeing<Result>(replica: ReplicaLane | undefined, ask: () => Promise<Result>): Promise<Result> {
   try {
     return await ask()
   } finally {
-    nearby?.sawPrimary()
+    replica?.sawPrimary()
   }
 }
 
 /** Undefined when the replica cannot answer. */
-async function readNearby(
-  { watch, link }: NearbyLane,
+async function readFromReplica(
+  { watch, link }: ReplicaLane,
   send: (link: EngineLink) => Promise<Buffer>,
 ): Promise<Buffer | undefined> {
   watch.sent()

@@ -7,7 +7,7 @@ import { type AskEngine, askOver } from '../limits/engine-questions.js'
 import type { Guards } from '../limits/guards.js'
 
 /** What a token opens, with all that its requests need. */
-export class Entrance {
+export class TokenGrant {
   readonly access: DataAccess
   readonly key: LaneKey
   readonly guard: DatabaseGuard
@@ -43,7 +43,7 @@ export class Entrance {
 }
 
 /** What the tokens are found with. */
-export interface EntranceDeps {
+export interface TokenGrantsDeps {
   readonly directory: Pick<DatabaseDirectory, 'byRestToken' | 'onChange'>
   readonly guards: Guards
   readonly lanes: Lanes
@@ -54,12 +54,12 @@ export interface EntranceDeps {
  * of asking the directory, which has to make a digest. A map finds a text by its seeded hash, so the time of a lookup
  * tells as little about a token as there.
  */
-export class Entrances {
-  readonly #parts: EntranceDeps
-  readonly #known = new Map<string, Entrance>()
+export class TokenGrants {
+  readonly #parts: TokenGrantsDeps
+  readonly #known = new Map<string, TokenGrant>()
   #unsubscribe: (() => void) | undefined
 
-  constructor(parts: EntranceDeps) {
+  constructor(parts: TokenGrantsDeps) {
     this.#parts = parts
   }
 
@@ -76,7 +76,7 @@ export class Entrances {
   }
 
   /** Finds what a token opens. */
-  find(token: string): Entrance | undefined {
+  find(token: string): TokenGrant | undefined {
     return this.#known.get(token) ?? this.#ask(token)
   }
 
@@ -84,12 +84,12 @@ export class Entrances {
     for (const [token, { key }] of this.#known) if (key.databaseId === databaseId) this.#known.delete(token)
   }
 
-  #ask(token: string): Entrance | undefined {
+  #ask(token: string): TokenGrant | undefined {
     const { directory, guards, lanes } = this.#parts
     const access = directory.byRestToken(token)
     if (!access) return undefined
-    const entrance = new Entrance(access, guards.of(access.database), lanes)
-    if (this.#unsubscribe) this.#known.set(token, entrance)
-    return entrance
+    const grant = new TokenGrant(access, guards.of(access.database), lanes)
+    if (this.#unsubscribe) this.#known.set(token, grant)
+    return grant
   }
 }

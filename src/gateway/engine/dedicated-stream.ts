@@ -28,7 +28,7 @@ const MONITOR_LINE = /^\+\d+\.\d+ \[/
 export type FrameFilter = (frame: Buffer) => Buffer
 
 /** Where the frames go and where marks are sent. */
-export interface PinnedEnds {
+export interface StreamEnds {
   readonly toClient: (bytes: Buffer) => void
   readonly toEngine: (bytes: Buffer) => void
 }
@@ -82,9 +82,9 @@ type ReplyKind = keyof typeof REPLY_TYPES
  *
  * Frames are only gathered whole while a mark is awaited or a filter is set; otherwise bytes pass as they come.
  */
-export class PinnedStream {
+export class DedicatedStream {
   #filter: FrameFilter | undefined
-  readonly #ends: PinnedEnds
+  readonly #ends: StreamEnds
   readonly #framer = new ReplyFramer()
   #marks: Mark[] = []
   /** What the next reply goes through that is an error or of this kind. */
@@ -108,7 +108,7 @@ export class PinnedStream {
   #passing = false
 
   /** The client speaks `protocol`. */
-  constructor(ends: PinnedEnds, protocol: 2 | 3) {
+  constructor(ends: StreamEnds, protocol: 2 | 3) {
     this.#ends = ends
     this.#protocol = protocol
   }
@@ -345,7 +345,7 @@ function isUnasked(frame: Buffer, protocol: 2 | 3): boolean {
  */
 export function introduce(
   link: EngineLink,
-  stream: PinnedStream | undefined,
+  stream: DedicatedStream | undefined,
   identity: LinkIdentity,
 ): Promise<Greeting | undefined> {
   const command = greetingCommand(identity)
