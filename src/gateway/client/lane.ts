@@ -8,8 +8,8 @@ import { errorText } from '../error-text.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { type PendingRead, ReplicaReads } from '../replicas/replica-reads.js'
 import { encodeError } from '../resp/encode.js'
-import { copied } from '../resp/lent-memory.js'
-import { type DedicatedLane, isOpen, type LaneState, type PinnedLane, type Transaction } from './lane-state.js'
+import { keep } from '../resp/lent-memory.js'
+import { isOpen, type LaneState, type OwnLane, type PinnedLane, type Transaction } from './lane-state.js'
 
 /** The client's connection, as its lane needs it. */
 export interface LaneOwner {
@@ -106,8 +106,8 @@ export class ClientLane implements ReplySink {
   /** The engine's client id of a dedicated lane, which is not reused for other clients then. Undefined for other lanes. */
   async engineClientId(): Promise<number | undefined> {
     const state = this.#state
-    if (state.kind !== 'dedicated' && state.kind !== 'pinned') return undefined
-    state.link.isNumbered = true
+    if (state.kind !== 'own' && state.kind !== 'pinned') return undefined
+    state.link.isIdKnown = true
     return state.link.greeting().then(
       ({ id }) => id,
       () => undefined,
@@ -171,8 +171,8 @@ export class ClientLane implements ReplySink {
     const state = this.#state
     switch (state.kind) {
       case 'shared':
-        this.#pendingReplies += count
-        if (state.reads) state.reads.send(copied(bytes.subarray(start, end)), 0, end - start, count)
+        this.#owed += count
+        if (state.reads) state.reads.send(keep(bytes.subarray(start, end)), 0, end - start, count)
         else state.link.send(this, bytes, start, end, count)
         return
       case 'dedicated':

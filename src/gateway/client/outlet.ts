@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 import type { DatabaseMeter } from '../../telemetry/index.js'
-import { keep, kept } from '../resp/lent-memory.js'
+import { keep, keepInPlace } from '../resp/lent-memory.js'
+import { DirectWriter } from './direct-writer.js'
 import type { Inlet } from './inlet.js'
 import { DirectWriter } from './node-internals.js'
 
@@ -80,14 +81,14 @@ export class Outlet {
   }
 
   #queue(bytes: Buffer): void {
-    this.#socket.write(kept(bytes))
+    this.#socket.write(keep(bytes))
     this.#grew(bytes.length)
   }
 
   /** The system may not take all bytes. The socket then queues the given buffer, so it must not be lent any more. */
   #writeFirst(bytes: Buffer): void {
     this.#socket.write(bytes)
-    if (this.#socket.writableLength > 0) keep(bytes)
+    if (this.#socket.writableLength > 0) keepInPlace(bytes)
   }
 
   #settled(status: number): void {

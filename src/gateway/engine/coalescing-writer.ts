@@ -1,23 +1,23 @@
 import type { Socket } from 'node:net'
-import { isLent } from '../resp/lent-memory.js'
+import { isKept, type KeptBytes, type LentBytes } from '../resp/lent-memory.js'
 
 const BLOCK_BYTES = 65_536
-/** Blocks that are kept for the next writer that needs one; memory that has just been used is in the processor's cache. */
+/** Blocks that are kept for reuse: recently used memory is still in the processor's cache. */
 const MOST_SPARE_BLOCKS = 64
-/** From this size on, passing a view on costs less than copying. */
+/** From this size on, passing on a view costs less than copying. */
 const COPY_LIMIT_BYTES = 16_384
 
 /**
- * Gathers what many senders write in one turn of the event loop into few system calls: small pieces are copied into
- * one block, large ones go by as views.
+ * Combines the writes of many senders in one turn of the event loop into few system calls. It copies short ones into a
+ * block and passes long ones on as views.
  */
 export class CoalescingWriter {
   #block: Buffer = EMPTY
-  /** First byte of the block that is not yet among `#parts`. */
+  /** First byte of the block that is not yet in `#queue`. */
   #from = 0
   #to = 0
-  #parts: Buffer[] = []
-  /** Blocks without room whose last part is among `#parts`. */
+  #queue: KeptBytes[] = []
+  /** Full blocks whose last bytes are in `#queue`. */
   #full: Buffer[] = []
   #bytes = 0
 
@@ -26,13 +26,13 @@ export class CoalescingWriter {
     return this.#bytes
   }
 
-  /** Adds the bytes [start, end); unless they are lent, they must not change until they are sent. */
-  append(bytes: Buffer, start: number, end: number): void {
+  /** Adds the bytes [start, end). Bytes that are not lent must not change until they are sent. */
+  append(bytes: LentBytes, start: number, end: number): void {
     const length = end - start
     this.#bytes += length
-    if (length >= COPY_LIMIT_BYTES && !isLent(bytes)) {
-      this.#closePart()
-      this.#parts.push(bytes.subarray(start, end))
+    if (length >= COPY_LIMIT_BYTES && isKept(bytes)) {
+      this.#endView()
+      this.#queue.push(bytes.subarray(start, end))
       return
     }
     for (let at = start; at < end; ) at = this.#copy(bytes, at, end)
@@ -52,33 +52,33 @@ export class CoalescingWriter {
     this.#bytes += length
   }
 
-  /** Hands everything to the socket. */
+  /** Writes everything to the socket. */
   flush(socket: Socket): void {
-    this.#closePart()
-    const parts = this.#parts
-    const last = parts.pop()
+    this.#endView()
+    const queue = this.#queue
+    const last = queue.pop()
     if (!last) return
     const full = this.#full
-    this.#parts = []
+    this.#queue = []
     this.#full = []
     this.#bytes = 0
-    if (parts.length > 0) socket.cork()
-    for (const part of parts) socket.write(part)
+    if (queue.length > 0) socket.cork()
+    for (const bytes of queue) socket.write(bytes)
     socket.write(last, full.length > 0 ? (error) => error || spare(full) : undefined)
-    if (parts.length > 0) socket.uncork()
+    if (queue.length > 0) socket.uncork()
     if (socket.writableLength === 0) this.#reuseBlock()
   }
 
-  /** Forgets everything that was not flushed. */
+  /** Drops everything that was not flushed. */
   clear(): void {
-    this.#parts = []
+    this.#queue = []
     this.#full = []
     this.#from = this.#to
     this.#bytes = 0
   }
 
-  /** @returns how far the block had room. */
-  #copy(bytes: Buffer, from: number, end: number): number {
+  /** Copies what fits into the block. @returns where the rest begins */
+  #copy(bytes: LentBytes, from: number, end: number): number {
     if (this.#to === this.#block.length) this.#reserve(1)
     const to = Math.min(end, from + this.#block.length - this.#to)
     bytes.copy(this.#block, this.#to, from, to)
@@ -88,19 +88,19 @@ export class CoalescingWriter {
 
   #reserve(length: number): void {
     if (this.#block.length - this.#to >= length) return
-    this.#closePart()
+    this.#endView()
     if (this.#block.length > 0) this.#full.push(this.#block)
     this.#block = spareBlocks.pop() ?? Buffer.allocUnsafeSlow(BLOCK_BYTES)
     this.#from = 0
     this.#to = 0
   }
 
-  #closePart(): void {
-    if (this.#to > this.#from) this.#parts.push(this.#block.subarray(this.#from, this.#to))
+  #endView(): void {
+    if (this.#to > this.#from) this.#queue.push(this.#block.subarray(this.#from, this.#to))
     this.#from = this.#to
   }
 
-  /** The operating system has taken a copy of all of it. */
+  /** The operating system has copied all of the block. */
   #reuseBlock(): void {
     this.#from = 0
     this.#to = 0
@@ -110,7 +110,7 @@ export class CoalescingWriter {
 const EMPTY = Buffer.alloc(0)
 const spareBlocks: Buffer[] = []
 
-/** The operating system has taken a copy of everything in these blocks. */
+/** The operating system has copied all of these blocks. */
 function spare(blocks: readonly Buffer[]): void {
   for (const block of blocks) if (spareBlocks.length < MOST_SPARE_BLOCKS) spareBlocks.push(block)
 }

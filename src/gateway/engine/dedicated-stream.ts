@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { encodeTextCommand } from '../resp/encode.js'
+import type { LentBytes } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
 import type { EngineLink } from './engine-link.js'
 import { ExecWatch, type FillReply } from './exec-watch.js'
@@ -13,27 +14,27 @@ const MARK = 'HOMEPORT.MARK'
 const unknownMark = (nonce: string): readonly string[] => [MARK, nonce]
 
 /**
- * The same by a subcommand of CLIENT: what CLIENT CACHING has said of the next command outlives those, but no unknown
- * command. Every user may send it, also where it may not list clients otherwise: the gateway answers that itself.
+ * The same as a subcommand of CLIENT: an unknown command would consume what CLIENT CACHING said about the next command, a
+ * subcommand of CLIENT does not. Every engine user may send it, because the gateway answers CLIENT LIST itself.
  */
 const markOfClient = (nonce: string): readonly string[] => ['CLIENT', 'LIST', 'TYPE', nonce]
 
-/** Makes an engine answer with an error, and an open transaction of its connection fail as a whole. */
+/** Makes the engine answer with an error, and an open transaction on its connection fail as a whole. */
 export const POISON = encodeTextCommand([MARK])
 
-/** What a line of MONITOR begins with; no other simple string of an engine does. */
+/** The beginning of a line of MONITOR; no other simple string of an engine begins like this. */
 const MONITOR_LINE = /^\+\d+\.\d+ \[/
 
-/** What may be done to whole frames on their way to the client. One that becomes empty is left out. */
+/** Changes a whole frame on its way to the client. An empty result is dropped. */
 export type FrameFilter = (frame: Buffer) => Buffer
 
-/** Where the frames go and where marks are sent. */
+/** The two directions of a stream. */
 export interface StreamEnds {
   readonly toClient: (bytes: Buffer) => void
   readonly toEngine: (bytes: Buffer) => void
 }
 
-/** How much a client has subscribed to. */
+/** Number of a client's subscriptions, by kind. */
 export interface Subscribed {
   readonly channels: number
   readonly patterns: number
@@ -42,114 +43,114 @@ export interface Subscribed {
 
 interface Mark {
   readonly nonce: string
-  /** Called in place of the mark's error. */
+  /** Called when the error of the mark arrives. */
   readonly arrive: () => void
 }
 
-/** A greeting that was sent and is not yet answered. */
+/** A HELLO that was sent and is not yet answered. */
 interface AwaitedGreeting {
-  /** Version of the protocol from the answer on. */
+  /** Protocol version after the reply. */
   readonly protocol: 2 | 3
   readonly arrive: (greeting: Greeting | undefined) => void
 }
 
-/** The beginning of a confirmation that something was subscribed or left, in both versions of the protocol. */
+/** The beginning of a confirmation of SUBSCRIBE, UNSUBSCRIBE and their kin, in both protocol versions. */
 const CONFIRMATION = /^[*>]3\r\n\$\d+\r\n(s|p)?(?:un)?subscribe\r\n/
 const LONGEST_CONFIRMATION_HEAD_BYTES = 32
-/** The end of it: what is still subscribed. */
+/** The end of a confirmation: the number of subscriptions left. */
 const REMAINING = /:(\d+)\r\n$/
 const LONGEST_REMAINING_BYTES = 24
 
 const PUSH = 0x3e
 const MINUS = 0x2d
-/** What an engine sends on its own accord, or in confirmation, to a client that speaks RESP2. */
+/** A message or a confirmation in RESP2. */
 const MESSAGE = /^\*[34]\r\n\$\d+\r\n[ps]?(?:message|(?:un)?subscribe)\r\n/
 
 /**
- * What replies of a kind begin with, and nothing that may come between does. For `facts` that is so as long as nothing is
- * subscribed in RESP2, where no such reply is asked for.
+ * First bytes of the replies of a kind. Messages never begin with those of `number`. In RESP2 they may begin with those of
+ * `facts`, but no command asks for facts there while something is subscribed.
  */
 const REPLY_TYPES = { number: ':-', facts: '*%-' } as const
 
 type ReplyKind = keyof typeof REPLY_TYPES
 
 /**
- * Everything that an engine sends on a connection where it speaks on its own accord. Messages and replies cannot be
- * told apart by counting there, so our own replies keep their place by a mark: a command that no engine knows, sent in
- * the client's place, whose error is replaced by our reply when it comes back.
+ * Everything that an engine sends on a dedicated lane that may get messages. Messages and replies cannot be told apart by
+ * counting there. So replies of the gateway keep their place by a *mark*: a command that no engine knows, sent in the
+ * client's place, whose error is replaced by the gateway's reply when it comes back.
  *
- * A mark also tells when everything sent before it has been answered.
+ * A mark also shows that everything sent before it has been answered.
  *
- * Frames are only gathered whole while a mark is awaited or a filter is set; otherwise bytes pass as they come.
+ * Frames are gathered whole only while a mark is pending or a filter is set; otherwise bytes pass as they arrive.
  */
 export class DedicatedStream {
   #filter: FrameFilter | undefined
   readonly #ends: StreamEnds
   readonly #framer = new ReplyFramer()
   #marks: Mark[] = []
-  /** What the next reply goes through that is an error or of this kind. */
+  /** The filter for the next reply that is an error or of this kind. */
   #next: { readonly kind: ReplyKind; readonly filter: FrameFilter } | undefined
-  /** What the engine says on its own accord goes through, in RESP3. */
+  /** The filter for push messages, in RESP3. */
   #pushFilter: FrameFilter | undefined
   #protocol: 2 | 3
   #greeting: AwaitedGreeting | undefined
-  /** Whether the client wants no replies, or not the next one. */
+  /** Which replies the client wants: all, none, or all but the next one. */
   #replies: 'on' | 'off' | 'skip' = 'on'
   readonly #exec = new ExecWatch()
-  /** Frames behind a reply that is being filled. */
+  /** Frames that wait for the reply to EXEC to be completed. */
   #late: Buffer[] | undefined
-  /** Channels and patterns, as the last confirmation told; shard channels are counted by themselves. */
+  /** Channels and patterns, by the last confirmation; shard channels are counted apart. */
   #channels = 0
-  /** Of those, patterns. */
+  /** How many of those are patterns. */
   #patterns = 0
   #shardChannels = 0
   #held: Buffer[] = []
-  /** The beginning of the present frame has been passed on already, so its rest is too. */
+  /** Whether the beginning of the current frame was passed on, so its rest has to be, too. */
   #passing = false
 
-  /** The client speaks `protocol`. */
+  /** `protocol` is the client's protocol version. */
   constructor(ends: StreamEnds, protocol: 2 | 3) {
     this.#ends = ends
     this.#protocol = protocol
   }
 
-  /** Whether something was subscribed when `subscriptions` last resolved. */
+  /** Whether there were subscriptions when `subscriptions` last resolved. */
   get isSubscribed(): boolean {
     return this.#channels + this.#shardChannels > 0
   }
 
-  /** How much was subscribed of each kind when `subscriptions` last resolved. */
+  /** The subscriptions when `subscriptions` last resolved. */
   get subscribed(): Subscribed {
     const patterns = Math.min(this.#patterns, this.#channels)
     return { channels: this.#channels - patterns, patterns, shardChannels: this.#shardChannels }
   }
 
-  /** From the next frame on, every frame goes through `filter`. */
+  /** Passes every frame through `filter` from now on. */
   filterWith(filter: FrameFilter): void {
     this.#filter = filter
   }
 
-  /** From the next frame on, only what is no reply is passed on, or everything. */
+  /** Drops replies from now on, or no longer. */
   muteReplies(muted: boolean): void {
     this.#replies = muted ? 'off' : 'on'
   }
 
-  /** The next reply is left out, unless all are. `false`: it is not, after all. */
+  /** Drops the next reply, or no longer. */
   skipReply(skipped: boolean): void {
     if (this.#replies !== 'off') this.#replies = skipped ? 'skip' : 'on'
   }
 
-  /** The command that is sent next is MULTI. The reply to its EXEC goes through `fill`, and what follows waits for it. */
+  /** Call before MULTI is sent. The reply to its EXEC goes through `fill`; frames behind it wait. */
   openTransaction(fill: FillReply): void {
     this.#mark(() => this.#exec.begin(fill))
   }
 
-  /** The same for a transaction that is open already, while nothing is owed. */
+  /** The same for a transaction that is already open, while nothing is pending. */
   resumeTransaction(fill: FillReply): void {
     this.#exec.resume(fill)
   }
 
-  /** Resolves when the reply to EXEC, which was the last command, has been filled and passed on. */
+  /** Resolves when the reply to EXEC, the last command, has been completed and passed on. */
   executed(): Promise<void> {
     return new Promise((resolve) =>
       this.#mark(() => {
@@ -159,27 +160,27 @@ export class DedicatedStream {
     )
   }
 
-  /** Puts a reply of ours behind the replies of everything sent so far. Discards an open transaction. */
+  /** Inserts a reply of the gateway behind the replies to everything sent so far. Discards an open transaction. */
   insert(reply: Buffer): void {
     this.#mark(() => this.#pass(reply))
   }
 
-  /** Calls back once everything sent so far has been answered. Discards an open transaction. */
+  /** Calls back when everything sent so far has been answered. Discards an open transaction. */
   whenAnswered(answered: () => void): void {
     this.#mark(answered)
   }
 
   /**
-   * Resolves to how much is subscribed once everything sent so far has been answered. Of what was sent since the last
-   * call, only the last command may have subscribed or left something. Discards an open transaction.
+   * Resolves to the number of subscriptions once everything sent so far has been answered. Only the last command since the
+   * previous call may have changed them. Discards an open transaction.
    */
   subscriptions(): Promise<number> {
     return new Promise((resolve) => this.#mark(() => resolve(this.#channels + this.#shardChannels)))
   }
 
   /**
-   * The command that is sent next greets the engine, which speaks `protocol` from its answer on. Resolves to that, which
-   * does not go to the client; undefined when it is an error. Only while everything sent has been answered.
+   * Call before HELLO is sent, while nothing is pending. Resolves to its reply, which does not go to the client; undefined
+   * when it is an error. The engine speaks `protocol` after a successful reply.
    */
   greeted(protocol: 2 | 3): Promise<Greeting | undefined> {
     return new Promise((arrive) => {
@@ -187,22 +188,19 @@ export class DedicatedStream {
     })
   }
 
-  /** The engine has begun to speak another version of the protocol. */
+  /** The engine now speaks another protocol version. */
   speak(protocol: 2 | 3): void {
     this.#protocol = protocol
   }
 
-  /**
-   * The command that is sent next is a subcommand of CLIENT, answered with an error or a reply of this kind, which goes
-   * through `filter`.
-   */
+  /** Call before a subcommand of CLIENT is sent. Its reply, an error or one of this kind, goes through `filter`. */
   filterNext(kind: ReplyKind, filter: FrameFilter): void {
     this.#mark(() => {
       this.#next = { kind, filter }
     }, markOfClient)
   }
 
-  /** From the next frame on, everything that is no reply goes through `filter` in RESP3. */
+  /** Passes every push message through `filter` from now on, in RESP3. */
   filterPushes(filter: FrameFilter): void {
     this.#pushFilter = filter
   }
@@ -213,13 +211,13 @@ export class DedicatedStream {
     this.#ends.toEngine(Buffer.from(encodeTextCommand(commandOf(nonce))))
   }
 
-  /** What holds replies against `limits` before they come here. A subscriber that speaks RESP2 gets nothing but messages. */
+  /** A gate in front of this stream. Its limits do not apply to a RESP2 subscriber, who gets only messages. */
   behind(limits: ReplyLimits): ReplyGate {
     const getsReplies = (): boolean => this.#protocol === 3 || !this.isSubscribed
     const taker = {
       isEmpty: false,
       headCount: Number.POSITIVE_INFINITY,
-      deliver: (chunk: Buffer, start: number, end: number) => this.push(chunk.subarray(start, end)),
+      deliver: (chunk: LentBytes, start: number, end: number) => this.push(chunk.subarray(start, end)),
     }
     return new ReplyGate(taker, {
       reword: limits.reword,
@@ -229,8 +227,8 @@ export class DedicatedStream {
     })
   }
 
-  /** Takes what the engine sent. @throws ReplyFormatError */
-  push(chunk: Buffer): void {
+  /** Takes the next chunk of the engine. @throws ReplyFormatError */
+  push(chunk: LentBytes): void {
     let from = 0
     while (from < chunk.length) {
       const end = this.#framer.scan(chunk, from, 1)
@@ -267,7 +265,7 @@ export class DedicatedStream {
     else this.#pass(this.#filtered(frame))
   }
 
-  /** @returns whether the frame is the answer to the greeting, and no message that came before it. */
+  /** @returns whether the frame answers HELLO; a message may arrive before it */
   #takeGreeting({ protocol, arrive }: AwaitedGreeting, frame: Buffer): boolean {
     const greeting = readGreeting(frame)
     if (!greeting && frame[0] !== MINUS) return false
@@ -277,7 +275,7 @@ export class DedicatedStream {
     return true
   }
 
-  /** What comes meanwhile has to wait. Never rejects, as `fill` does not. */
+  /** Frames that arrive meanwhile wait. Never rejects, as `fill` does not. */
   async #fill(reply: Buffer, fill: FillReply): Promise<void> {
     this.#late = []
     this.#pass(await fill(reply))
@@ -286,7 +284,7 @@ export class DedicatedStream {
     for (const frame of late) this.#emit(frame)
   }
 
-  /** Whether frames have to be whole. */
+  /** Whether frames have to be gathered whole. */
   get #inspects(): boolean {
     const filters = this.#filter !== undefined || this.#next !== undefined || this.#filtersPushes
     const awaits = this.#marks.length > 0 || this.#greeting !== undefined
@@ -300,12 +298,12 @@ export class DedicatedStream {
 
   #pass(frame: Buffer): void {
     if (frame.length === 0) return
-    if (this.#replies === 'on' || isUnasked(frame, this.#protocol)) this.#ends.toClient(frame)
+    if (this.#replies === 'on' || isMessage(frame, this.#protocol)) this.#ends.toClient(frame)
     else if (this.#replies === 'skip' && this.#mayBeReply(frame)) this.#replies = 'on'
     else if (this.#replies === 'skip') this.#ends.toClient(frame)
   }
 
-  /** Inside of a transaction in RESP2 nothing is subscribed, so there everything is a reply that is no line of MONITOR. */
+  /** In RESP2 nothing is subscribed inside a transaction, so everything but a line of MONITOR is a reply. */
   #mayBeReply(frame: Buffer): boolean {
     if (this.#protocol === 3 && frame[0] === PUSH) return false
     return !MONITOR_LINE.test(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
@@ -334,14 +332,14 @@ export class DedicatedStream {
   }
 }
 
-function isUnasked(frame: Buffer, protocol: 2 | 3): boolean {
+function isMessage(frame: Buffer, protocol: 2 | 3): boolean {
   return protocol === 3 ? frame[0] === PUSH : MESSAGE.test(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
 }
 
 /**
- * Tells an engine whom a connection speaks for from now on, and in which version of the protocol. What it watches, has
- * subscribed to or tracks stays. Only where everything sent has been answered.
- * @returns the engine's answer; undefined when it refuses, or is lost.
+ * Changes the user and protocol version of a connection with HELLO. Watched keys, subscriptions and tracking stay. Only
+ * while no reply is pending.
+ * @returns the engine's reply; undefined when it refuses or is lost
  */
 export function introduce(
   link: EngineLink,

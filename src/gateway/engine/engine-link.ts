@@ -2,7 +2,7 @@ import { createConnection, type Socket } from 'node:net'
 import { type Clock, unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { GatewayLogger } from '../deps.js'
-import { connectLent } from '../resp/lent-memory.js'
+import { connectLent, type LentBytes } from '../resp/lent-memory.js'
 import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
 import { CoalescingWriter } from './coalescing-writer.js'
 import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from './greeting.js'
@@ -19,13 +19,13 @@ import type { Awaited, ReplySink } from './reply-sink.js'
  *    └──── failed ─────┴────── failed ──────┴────────── lost ───────────┘      any ──destroy──▶ closed
  * ```
  *
- * - idle: nothing is owed, nothing is written.
- * - dialling, greeting: commands gather in the writer and wait.
- * - ready: commands go out once per turn of the event loop; replies come back in order.
- * - closed: forever; whatever is asked of it fails.
+ * - idle: no reply is pending, nothing is written.
+ * - dialling, greeting: commands wait in the writer.
+ * - ready: commands go out once per turn of the event loop; replies arrive in order.
+ * - closed: for good; every command fails.
  *
- * Promise: every reply that was expected is delivered or failed exactly once, in order. Bytes that are no reply, or a
- * reply that nobody expects, end the connection, since nothing after them can be trusted.
+ * Guarantee: every expected reply is delivered or failed exactly once, in order. Bytes that are no reply, or a reply that
+ * was not expected, end the connection, since nothing after them can be trusted.
  */
 export type LinkState =
   | { readonly kind: 'idle' }
@@ -34,57 +34,57 @@ export type LinkState =
   | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting }
   | { readonly kind: 'closed' }
 
-/** What a link needs in order to connect. */
+/** The collaborators and settings of a link. */
 export interface LinkOptions {
-  /** Path of the engine's socket; waits while the engine starts. */
+  /** Resolves to the path of the engine's socket; waits while the engine starts. */
   readonly locate: (signal: AbortSignal) => Promise<string>
   readonly identity: LinkIdentity
-  /** What replies are held against. Omitted: nothing. */
+  /** Default: no limits. */
   readonly replyLimits?: ReplyLimits
   /**
-   * Whether chunks of replies are lent to their sinks, in memory that is read into again and again, or given. For
-   * connections that many replies pass through. Default: given.
+   * Whether sinks get chunks of replies lent, in memory that is reused, or in memory of their own. Lent suits connections
+   * with many replies. Default: given.
    */
   readonly replies?: 'lent' | 'given'
-  /** How often a connection that is refused is tried before it counts as impossible. Default: for about a second. */
+  /** Number of refused dials after which the link gives up. Default: 40, about a second. */
   readonly mostDials?: number
   readonly clock: Clock
   readonly logger: GatewayLogger
 }
 
-/** Takes everything that an engine sends, without regard to replies. */
-export type StreamReader = (chunk: Buffer) => void
+/** Receives all bytes of an engine, not divided into replies. */
+export type StreamReader = (chunk: LentBytes) => void
 
 /**
- * An engine that has just ended is seen by us before the fleet knows it, and its socket refuses us meanwhile: we look
- * again a few times before we say that it cannot be reached.
+ * Pause between dials. When an engine has just ended, the link notices before the fleet does, and the old socket refuses
+ * it: it looks up the engine a few times more before it gives up.
  */
 const DIAL_PAUSE_MS = 25
 const MOST_DIALS = 40
 
 /**
- * So much is sent at once, so that the engine works on it while more is gathered. Less would wake the engine more often
- * than it saves time.
+ * Bytes that are sent before the turn of the event loop ends, so that the engine works while more is gathered. With less
+ * the engine would wake up too often.
  */
 const EARLY_FLUSH_BYTES = 64 * 1024
-/** Above this much unsent data, senders should wait for `onceWritable`. */
+/** Unsent bytes above which senders should wait for `onceWritable`. */
 const CONGESTED_BYTES = 4 * 1024 * 1024
 
 /** A connection to an engine that many senders may share. */
 export class EngineLink {
-  /** Called when the connection is lost or cannot be made, after all that it owed has failed. */
+  /** Called when the connection is lost or cannot be made, after all pending replies have failed. */
   onLost: () => void = () => {}
 
   /** Called whenever the connection has been made. */
   onConnected: () => void = () => {}
 
-  /** Whether its client has a transaction on it, or keys that it watches: closing it would lose that. */
+  /** Whether closing it would lose a transaction of its client, or keys that it watches. */
   hasState = false
 
-  /** Whether its number with the engine was told to somebody: what is done to that number is meant for its client. */
-  isNumbered = false
+  /** Whether a client knows its client id in the engine. Commands to that id are meant for that client. */
+  isIdKnown = false
 
-  /** Who it speaks for. Set, it holds from the next connection on; the present one has to be told. */
+  /** The user and protocol. A change applies from the next connection on; the current one needs a HELLO (`introduce`). */
   identity: LinkIdentity
 
   readonly #options: LinkOptions
@@ -94,9 +94,9 @@ export class EngineLink {
   #gate: ReplyGate
   #state: LinkState = { kind: 'idle' }
   #flushScheduled = false
-  /** Replies to commands that are in the writer, not yet with the socket. */
+  /** Replies to commands that are still in the writer. */
   #unsent = 0
-  /** Connections that were refused since the last greeting. */
+  /** Refused dials since the last greeting. */
   #refusals = 0
   #stream: StreamReader | undefined
   #greetingBytes: Buffer[] = []
@@ -110,7 +110,7 @@ export class EngineLink {
     this.#gate = new ReplyGate(this.#pending, this.replyLimits)
   }
 
-  /** What replies are held against, unless somebody streams. */
+  /** The limits of replies; they do not apply to a stream. */
   get replyLimits(): ReplyLimits {
     return this.#options.replyLimits ?? NO_REPLY_LIMITS
   }
@@ -124,26 +124,26 @@ export class EngineLink {
     return this.#state.kind === 'ready'
   }
 
-  /** What the engine owes next; `anything` where it speaks on its own accord. Undefined where it owes nothing. */
+  /** What the engine sends next; `anything` when it may send messages. Undefined when nothing is pending. */
   get awaited(): Awaited | 'reply' | 'anything' | undefined {
     if (this.#state.kind === 'ready' && this.#stream) return 'anything'
     if (this.#state.kind !== 'ready' || this.#pending.isEmpty) return undefined
     return this.#pending.headSink?.awaits ?? 'reply'
   }
 
-  /** Whether nothing is owed and nothing waits to be written. */
+  /** Whether no reply is pending and nothing waits to be written. */
   get isQuiet(): boolean {
     return this.#pending.isEmpty && this.#writer.pendingBytes === 0
   }
 
-  /** Whether more is waiting to be sent than the engine takes. */
+  /** Whether the engine does not keep up with what is sent. */
   get isCongested(): boolean {
     const unsent = this.#state.kind === 'ready' ? this.#state.socket.writableLength : 0
     return unsent + this.#writer.pendingBytes > CONGESTED_BYTES
   }
 
-  /** Sends the commands that stand at [start, end); `sink` gets their `count` replies. */
-  send(sink: ReplySink, bytes: Buffer, start: number, end: number, count: number): void {
+  /** Sends the commands at [start, end); `sink` gets their `count` replies. */
+  send(sink: ReplySink, bytes: LentBytes, start: number, end: number, count: number): void {
     this.#pending.expect(sink, count)
     this.#unsent += count
     this.#writer.append(bytes, start, end)
@@ -158,7 +158,7 @@ export class EngineLink {
     this.#wake()
   }
 
-  /** Sends a command whose reply `sink` gets replaced by `reply`. */
+  /** Sends a command; `sink` gets `reply` in place of its reply. */
   sendReplaced(sink: ReplySink, command: string, reply: Buffer): void {
     this.#pending.substitute(sink, reply)
     this.#unsent++
@@ -166,23 +166,23 @@ export class EngineLink {
     this.#wake()
   }
 
-  /** Sends commands whose replies come through the stream reader. */
-  sendStreamed(bytes: Buffer, start: number, end: number): void {
+  /** Sends commands whose replies go to the stream reader. */
+  sendStreamed(bytes: LentBytes, start: number, end: number): void {
     this.#writer.append(bytes, start, end)
     this.#wake()
   }
 
-  /** Delivers `bytes` to `sink` once everything that is owed now has arrived. */
+  /** Delivers `bytes` to `sink` after all replies that are pending now. */
   deliverInOrder(sink: ReplySink, bytes: Buffer): void {
     this.#pending.note(sink, bytes)
   }
 
-  /** From now on everything the engine sends goes to `reader`, or again to whom it is owed. Only for a quiet link. */
+  /** Sends everything of the engine to `reader` from now on; undefined: to the sinks again. Only for a quiet link. */
   streamTo(reader: StreamReader | undefined): void {
     this.#stream = reader
   }
 
-  /** What the engine said when it was greeted; connects first where necessary. Rejects when that fails. */
+  /** The engine's reply to HELLO. Connects first if necessary; rejects when that fails. */
   greeting(): Promise<Greeting> {
     if (this.#state.kind === 'ready') return Promise.resolve(this.#state.greeting)
     return new Promise((resolve, reject) => {
@@ -196,30 +196,30 @@ export class EngineLink {
     this.#awaitingDrain.push(callback)
   }
 
-  /** Stops reading from the engine, so that a reader who is slow does not fill our memory. */
+  /** Stops reading from the engine, so that a slow reader does not fill memory. */
   pauseReading(): void {
     if (this.#state.kind === 'ready') this.#state.socket.pause()
   }
 
-  /** Goes on reading from the engine. */
+  /** Reads from the engine again. */
   resumeReading(): void {
     if (this.#state.kind === 'ready') this.#state.socket.resume()
   }
 
-  /** Whether nobody would notice if the connection were closed and made again. */
+  /** Whether the connection can be closed and made again without anybody noticing. */
   get isUnused(): boolean {
     const { kind } = this.#state
     if (kind !== 'ready') return kind === 'idle' || kind === 'closed'
     return this.isQuiet && !this.hasState && this.#stream === undefined
   }
 
-  /** Closes the connection of a link that is at rest; the next command makes a new one. */
+  /** Closes an unused connection; the next command makes a new one. */
   hangUp(): void {
     if (this.isUnused && this.#state.kind === 'ready')
       this.#leave({ kind: 'idle' }, new HomeportError('engine_lost', {}))
   }
 
-  /** Ends the connection forever; what it still owes fails. */
+  /** Closes the connection for good; pending replies fail. */
   destroy(): void {
     this.#leave({ kind: 'closed' }, new HomeportError('engine_lost', {}))
   }
@@ -242,7 +242,7 @@ export class EngineLink {
     }
   }
 
-  /** Not at once: whoever sends does not expect an answer before it has finished sending. */
+  /** Not at once: senders do not expect an answer before the call that sends returns. */
   #failLater(): void {
     queueMicrotask(() => this.#failAll(new HomeportError('engine_lost', {}), false))
   }
@@ -289,7 +289,7 @@ export class EngineLink {
     socket.write(greetingCommand(this.identity))
     socket.on('drain', () => this.#notifyWritable())
     socket.on('error', (error) => this.#onEnd(socket, error))
-    // Waiting for the close would leave time to write to an engine that has gone.
+    // Until `close` the link would still write to an engine that is gone.
     socket.on('end', () => this.#onEnd(socket, undefined))
     socket.on('close', () => this.#onEnd(socket, undefined))
   }
@@ -300,19 +300,19 @@ export class EngineLink {
     return socket.on('data', (chunk: Buffer) => this.#onData(socket, chunk))
   }
 
-  #onData(socket: Socket, chunk: Buffer): void {
+  #onData(socket: Socket, chunk: LentBytes): void {
     try {
       if (this.#state.kind === 'ready' && this.#state.socket === socket) this.#route(chunk)
       else if (this.#state.kind === 'greeting' && this.#state.socket === socket) this.#readGreeting(socket, chunk)
     } catch (error) {
-      // A defect of whoever takes a reply costs this connection, not the process.
+      // A defect in a sink costs this connection, not the process.
       if (!(error instanceof ReplyFormatError)) this.#options.logger.error({ error }, REPLY_FAULT)
       this.#onEnd(socket, error instanceof Error ? error : undefined)
     }
   }
 
   /** The engine answers HELLO with one reply and sends nothing before the next command. */
-  #readGreeting(socket: Socket, chunk: Buffer): void {
+  #readGreeting(socket: Socket, chunk: LentBytes): void {
     this.#greetingBytes.push(Buffer.from(chunk))
     this.#greetingFramer.scan(chunk, 0, 1)
     if (this.#greetingFramer.completed === 0) return
@@ -324,12 +324,12 @@ export class EngineLink {
     }
     this.#state = { kind: 'ready', socket, greeting }
     this.#refusals = 0
-    for (const tell of this.#awaitingGreeting.splice(0)) tell(greeting)
+    for (const notify of this.#awaitingGreeting.splice(0)) notify(greeting)
     this.#scheduleFlush()
     this.onConnected()
   }
 
-  #route(chunk: Buffer): void {
+  #route(chunk: LentBytes): void {
     if (this.#stream) this.#stream(chunk)
     else this.#gate.push(chunk)
   }
@@ -349,7 +349,7 @@ export class EngineLink {
     if (kept > 0 && this.#unsent === kept) this.#wake()
   }
 
-  /** Nothing was sent yet but the greeting, so trying again repeats nothing. */
+  /** Only the greeting was sent, so another dial repeats no command. */
   #dialAgainOrGiveUp(cause: Error | undefined): void {
     if (cause instanceof ReplyFormatError || ++this.#refusals >= (this.#options.mostDials ?? MOST_DIALS)) {
       this.#refusals = 0
@@ -371,8 +371,8 @@ export class EngineLink {
   }
 
   /**
-   * The only way out of a connection, whatever its state: everything is settled but the last `kept` replies, whose
-   * commands were not sent; then the state is `next`.
+   * The only way out of a connection, in any state. Fails all pending replies but the last `kept`, whose commands were not
+   * sent, and changes to `next`.
    */
   #leave(next: LinkState, error: HomeportError, kept = 0): void {
     const last = this.#state
@@ -388,7 +388,7 @@ export class EngineLink {
       this.#unsent = 0
     }
     this.#pending.fail(error, partial, kept)
-    for (const tell of this.#awaitingGreeting.splice(0)) tell(error)
+    for (const notify of this.#awaitingGreeting.splice(0)) notify(error)
     this.#notifyWritable()
   }
 

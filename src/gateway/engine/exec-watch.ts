@@ -1,8 +1,8 @@
-/** Makes of an engine's reply to EXEC what the client gets. Must not reject. */
+/** Turns an engine's reply to EXEC into the reply for the client. Must not reject. */
 export type FillReply = (reply: Buffer) => Promise<Buffer>
 
 /**
- * What is known of the transaction on a connection where replies are not counted.
+ * The transaction on a connection whose replies are not counted.
  *
  * ```
  *   none ──MULTI is sent──▶ opening ──+OK──▶ open ──reply to EXEC, or to DISCARD──▶ none
@@ -17,37 +17,37 @@ type ExecState =
 const NONE: ExecState = { kind: 'none' }
 const OK = '+OK\r\n'
 const ABORTED = '-EXECABORT'
-/** What the reply to EXEC begins with, unless it is an error: an array, or the null of RESP3. */
+/** First byte of a reply to EXEC that is no error: an array, or the null of RESP3. */
 const EXECUTED = new Set(['*', '_'])
 
 /**
- * Finds the reply to EXEC where replies are not counted. Nothing has to be: inside of a transaction commands are answered
- * with `+QUEUED` or an error, so the first array or null after MULTI is the reply.
+ * Finds the reply to EXEC where replies are not counted. Inside a transaction commands are answered with `+QUEUED` or an
+ * error, so the first array or null after MULTI is the reply.
  */
 export class ExecWatch {
   #state: ExecState = NONE
 
-  /** Whether replies have to be shown. */
+  /** Whether `see` needs the next replies. */
   get isWatching(): boolean {
     return this.#state.kind !== 'none'
   }
 
-  /** The next reply is that to MULTI; `fill` is what becomes of the one to EXEC. */
+  /** The next reply answers MULTI; `fill` completes the reply to EXEC. */
   begin(fill: FillReply): void {
     this.#state = { kind: 'opening', fill }
   }
 
-  /** The same behind the reply to MULTI. */
+  /** The same, after the reply to MULTI. */
   resume(fill: FillReply): void {
     this.#state = { kind: 'open', fill }
   }
 
-  /** The transaction has ended, whether its end was seen or not. */
+  /** The transaction has ended, even if its last reply was not seen. */
   end(): void {
     this.#state = NONE
   }
 
-  /** Takes the next reply. @returns what becomes of it when it is the one to EXEC. */
+  /** Takes the next reply. @returns how to complete it when it answers EXEC */
   see(reply: Buffer): FillReply | undefined {
     const state = this.#state
     const text = reply.toString('latin1', 0, ABORTED.length)

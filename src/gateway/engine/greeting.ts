@@ -1,35 +1,35 @@
 import type { EngineCredentials } from '../deps.js'
 import { encodeTextCommand } from '../resp/encode.js'
 
-/** Who a connection speaks for, and how. */
+/** The user and the protocol version of a connection. */
 export interface LinkIdentity {
   readonly credentials: () => EngineCredentials
-  /** Version of the protocol that replies come in. */
+  /** Protocol version of the replies. */
   readonly protocol: 2 | 3
 }
 
-/** The command that makes a connection speak for somebody. It has one reply. */
+/** The command that logs a connection in. It has one reply. */
 export function greetingCommand({ credentials, protocol }: LinkIdentity): string {
   const { username, password } = credentials()
   return encodeTextCommand(['HELLO', String(protocol), 'AUTH', username, password])
 }
 
-/** What the gateway keeps of an engine's answer to HELLO. */
+/** What the gateway remembers of an engine's reply to HELLO. */
 export interface Greeting {
   /** Version of the engine, such as `7.0.15`. */
   readonly version: string
   /** `redis` or `valkey`. */
   readonly server: string
-  /** The number that the engine knows the connection by. */
+  /** The client id that the engine gave to the connection. */
   readonly id: number
 }
 
-/** What it begins with; no message does, whatever it says. */
+/** How the reply to HELLO begins; no message begins like this. */
 const GREETING = /^[*%]\d+\r\n\$6\r\nserver\r\n/
 const ID = /\$2\r\nid\r\n:(\d+)\r\n/
 const FIELD = /\$\d+\r\n(server|version)\r\n\$\d+\r\n([^\r\n]*)\r\n/g
 
-/** Reads a whole answer to HELLO in either protocol version; `undefined` when it is an error or something else. */
+/** Reads a whole reply to HELLO in either protocol version; undefined when it is an error or something else. */
 export function readGreeting(reply: Buffer): Greeting | undefined {
   const text = reply.toString('latin1')
   if (!GREETING.test(text)) return undefined

@@ -13,25 +13,26 @@ import {
 import { Regions } from '../replicas/regions.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { encodeTextCommand } from '../resp/encode.js'
+import type { LentBytes } from '../resp/lent-memory.js'
 import { EngineLink, type LinkOptions } from './engine-link.js'
 import { greetingCommand, type LinkIdentity } from './greeting.js'
 import type { ReplyLimits } from './reply-gate.js'
 import type { ReplySink } from './reply-sink.js'
 import { CollectedReplies } from './reply-sink.js'
 
-/** Which connections are alike: those of one database, one user and one version of the protocol. */
+/** Connections with the same key are interchangeable: one database, one user, one protocol version. */
 export interface LaneKey {
   readonly databaseId: string
   readonly user: DataUser
   readonly protocol: 2 | 3
 }
 
-/** What lanes are made of. */
+/** The collaborators of the lanes. */
 export interface LanesOptions {
   readonly directory: Pick<DatabaseDirectory, 'engineCredentials' | 'observerCredentials'>
   readonly fleet: EndpointSource
   readonly settings: Pick<GatewaySettings, 'region'>
-  /** What replies of a database are held against. */
+  /** The limits of a database's replies. */
   readonly replyLimits: (databaseId: string) => ReplyLimits
   readonly clock: Clock
   readonly logger: GatewayLogger
@@ -39,36 +40,36 @@ export interface LanesOptions {
 
 interface Group {
   readonly shared: EngineLink
-  /** Own links that nobody uses, each as good as new. */
+  /** Dedicated lanes that are free, each as good as new. */
   readonly idle: EngineLink[]
-  /** Every link of the group that is not closed. */
+  /** All links of the group that are not closed. */
   readonly all: Set<EngineLink>
 }
 
-/** Finds the engine that a connection leads to. */
+/** Chooses the engine of a connection. */
 type PickEndpoint = (endpoints: readonly DataEndpoint[]) => DataEndpoint
 
 const MOST_IDLE_LINKS = 8
 /**
- * While the shared lane of a group is connected, so many own lanes are too, before anybody asks for one: a blocking
- * command that had to wait for its connection would be overtaken by writes that come later.
+ * Free dedicated lanes that are connected as long as the shared lane is. A blocking command that had to wait for its
+ * connection would be overtaken by later writes.
  */
-const SPARE_LINKS = 2
-/** A replica that refuses is not waited for: the primary answers as well. */
+const READY_LINKS = 2
+/** A replica that refuses is dialled once: the primary can answer too. */
 const REPLICA_DIALS = 1
 const REPLICA_SUFFIX = '/replica'
 const SCRUB_REPLIES = 2
 const NOTHING = Buffer.alloc(0)
 
 /**
- * The connections to engines. For each database, user and version of the protocol there is one *shared lane*, over
- * which the stateless commands of everybody travel in one pipeline, and any number of *own lanes*, each lent to one
- * client while the state of its connection matters.
+ * The connections to engines. For each database, user and protocol version there is one *shared lane*, the pipeline of
+ * everybody's stateless commands, and any number of *dedicated lanes*. A dedicated lane is lent to one client while the
+ * state of its connection matters.
  *
- * In a node that serves a read region there is also one shared lane to the replica of that region (see `regions/`).
+ * A node that serves a read region also has one shared lane to the replica in that region (see `replicas/`).
  *
- * An own lane that comes back is scrubbed (RESET and a new login) before anybody else gets it, so that no state of
- * one client ever reaches another, whatever the client did.
+ * A dedicated lane that comes back is scrubbed (RESET and a new login) before the next client gets it, so the state of one
+ * client never reaches another, whatever the client did.
  */
 export class Lanes {
   readonly #options: LanesOptions
@@ -85,44 +86,44 @@ export class Lanes {
     return this.#group(key).shared
   }
 
-  /** The way to the replica in this node's region; undefined where the node serves none. */
+  /** The lane to the replica in this node's region; undefined when the node serves none. */
   replica(key: LaneKey): ReplicaLane | undefined {
     return this.#regions?.lane(key)
   }
 
-  /** Lends an own lane. Give it back with `giveBack`, or `destroy` it. */
+  /** Lends a dedicated lane. Return it with `giveBack` or `discard`. */
   lend(key: LaneKey): EngineLink {
     const group = this.#group(key)
     for (;;) {
       const idle = group.idle.pop()
       if (idle?.isClosed) continue
-      if (group.shared.isConnected) setImmediate(() => this.#fillIdle(key))
+      if (group.shared.isConnected) setImmediate(() => this.#connectReady(key))
       return idle ?? this.#newLink(key, group)
     }
   }
 
-  #fillIdle(key: LaneKey): void {
+  #connectReady(key: LaneKey): void {
     const group = this.#groups.get(nameOf(key))
     if (!group?.shared.isConnected) return
     const { idle } = group
     idle.splice(0, idle.length, ...idle.filter((link) => !link.isClosed))
-    while (idle.length < SPARE_LINKS) {
+    while (idle.length < READY_LINKS) {
       const link = this.#newLink(key, group)
       link.onLost = () => this.discard(key, link)
       idle.unshift(link)
     }
-    // They are lent from the end.
-    for (const link of idle.slice(-SPARE_LINKS)) link.greeting().catch(() => {})
+    // `lend` takes links from the end.
+    for (const link of idle.slice(-READY_LINKS)) link.greeting().catch(() => {})
   }
 
-  /** A lent lane goes on as one of another user or version of the protocol. Its engine has been told so. */
+  /** Moves a lent lane to another user or protocol version, after `introduce`. */
   regroup(link: EngineLink, from: LaneKey, to: LaneKey): void {
     this.#groups.get(nameOf(from))?.all.delete(link)
     this.#group(to).all.add(link)
     link.identity = this.identityOf(to)
   }
 
-  /** What the connections of a group are greeted with. */
+  /** The identity of the connections with this key. */
   identityOf({ databaseId, user, protocol }: LaneKey): LinkIdentity {
     const { directory } = this.#options
     const credentials = (): EngineCredentials =>
@@ -130,10 +131,10 @@ export class Lanes {
     return { protocol, credentials }
   }
 
-  /** Takes an own lane back, in whatever state it is. Nothing may be owed on it. */
+  /** Takes a dedicated lane back, in any state. No reply may be pending on it. */
   giveBack(key: LaneKey, link: EngineLink): void {
     const group = this.#groups.get(nameOf(key))
-    if (!group || group.idle.length >= MOST_IDLE_LINKS || link.isClosed || link.isNumbered) {
+    if (!group || group.idle.length >= MOST_IDLE_LINKS || link.isClosed || link.isIdKnown) {
       this.discard(key, link)
       return
     }
@@ -142,7 +143,7 @@ export class Lanes {
     link.sendText(new ScrubCheck((clean) => this.#keepIfClean(key, link, clean)), scrub, SCRUB_REPLIES)
   }
 
-  /** Closes an own lane for good. */
+  /** Closes a dedicated lane for good. */
   discard(key: LaneKey, link: EngineLink): void {
     const group = this.#groups.get(nameOf(key))
     group?.all.delete(link)
@@ -168,13 +169,13 @@ export class Lanes {
   }
 
   /**
-   * Closes every connection to a database's engines, so that they may be stopped; the next command connects again.
-   * Clients that have state on a connection of their own are sent away first with `and-send-away`.
-   * @returns false, with all that is left as it was, when a client still uses one or has state on it.
+   * Closes every connection to a database's engines, so that they may be stopped; the next command connects again. With
+   * `and-send-away`, clients with state on a dedicated lane are disconnected first.
+   * @returns false, with nothing closed, when a client still uses a connection or has state on it
    */
   release(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean {
     const groups = [...this.#groups].filter(([name]) => name.startsWith(`${databaseId}/`)).map(([, group]) => group)
-    if (manner === 'and-send-away') for (const group of groups) sendAway(group)
+    if (manner === 'and-send-away') for (const group of groups) disconnectClients(group)
     const links = groups.flatMap((group) => [...group.all])
     if (!links.every((link) => link.isUnused)) return false
     for (const link of links) link.hangUp()
@@ -182,7 +183,7 @@ export class Lanes {
     return true
   }
 
-  /** Sends commands on a connection of its own, and closes that. Resolves to their replies, nothing where it is lost. */
+  /** Sends commands on a new connection and closes it. Resolves to their replies, empty when it is lost. */
   interrupt(key: LaneKey, commands: string, count: number): Promise<Buffer> {
     const link = this.lend(key)
     return new Promise((resolve) => {
@@ -197,19 +198,18 @@ export class Lanes {
   }
 
   /**
-   * Whether the engine of a database is in a script, as far as that can be told from what it owes: `surely` where every
-   * connection that waits for something waits for a script, `perhaps` where others wait as well, of which one may be what
-   * the engine is at.
+   * Whether the engine of a database runs a script, judged by what is pending: `surely` when every connection with a
+   * pending reply waits for a script, `perhaps` when others wait for ordinary replies, which the engine may be working on.
    */
   holdOf(databaseId: string): 'surely' | 'perhaps' | 'no' {
-    const owed = new Set<EngineLink['awaited']>()
+    const pending = new Set<EngineLink['awaited']>()
     for (const [name, { all }] of this.#groups) {
       if (!name.startsWith(`${databaseId}/`) || name.endsWith(REPLICA_SUFFIX)) continue
-      for (const { awaited } of all) owed.add(awaited)
+      for (const { awaited } of all) pending.add(awaited)
     }
-    if (owed.has('script')) return owed.has('reply') ? 'perhaps' : 'surely'
-    // Where the engine speaks on its own accord nobody knows what it owes.
-    return owed.has('anything') && !owed.has('reply') ? 'perhaps' : 'no'
+    if (pending.has('script')) return pending.has('reply') ? 'perhaps' : 'surely'
+    // On a connection that gets messages, nobody knows what is pending.
+    return pending.has('anything') && !pending.has('reply') ? 'perhaps' : 'no'
   }
 
   /** Closes everything. */
@@ -265,7 +265,7 @@ export class Lanes {
     all.add(shared)
     const group = { shared, idle: [], all }
     this.#groups.set(name, group)
-    if (key.user !== OBSERVER) shared.onConnected = () => this.#fillIdle(key)
+    if (key.user !== OBSERVER) shared.onConnected = () => this.#connectReady(key)
     return group
   }
 
@@ -295,8 +295,8 @@ function primaryOf(endpoints: readonly DataEndpoint[]): DataEndpoint {
   return primary
 }
 
-/** Ends every connection that one client has to itself and needs. */
-function sendAway({ shared, all }: Group): void {
+/** Closes every dedicated lane that is in use; its client is disconnected. */
+function disconnectClients({ shared, all }: Group): void {
   for (const link of [...all]) {
     if (link === shared || link.isUnused) continue
     all.delete(link)
@@ -309,7 +309,7 @@ function nameOf({ databaseId, user, protocol }: LaneKey): string {
   return `${databaseId}/${user}/${protocol}`
 }
 
-/** Sees whether both replies of a scrub are what they have to be: `+RESET`, then no error. */
+/** Checks both replies of a scrub: `+RESET`, then no error. */
 class ScrubCheck implements ReplySink {
   readonly #done: (clean: boolean) => void
   #text = ''
@@ -319,7 +319,7 @@ class ScrubCheck implements ReplySink {
     this.#done = done
   }
 
-  deliver(chunk: Buffer, start: number, end: number, completed: number): void {
+  deliver(chunk: LentBytes, start: number, end: number, completed: number): void {
     this.#text += chunk.toString('latin1', start, end)
     this.#left -= completed
     if (this.#left === 0) this.#done(/^\+RESET\r\n[*%]/.test(this.#text))

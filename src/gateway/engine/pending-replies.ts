@@ -1,18 +1,19 @@
 import type { HomeportError } from '../../contract/errors/errors.js'
 import type { GatewayLogger } from '../deps.js'
+import type { LentBytes } from '../resp/lent-memory.js'
 import type { ReplySink } from './reply-sink.js'
 
 const FIRST_CAPACITY = 64
 
-/** What the log says when whoever takes the reply of an engine has a defect. */
+/** The log message for a defect in the code that takes a reply. */
 export const REPLY_FAULT = 'the reply of an engine has met a fault'
 
 /**
- * The replies that an engine connection owes, in order, as a ring of (sink, count). Neighbours of one sink are one
- * entry. Besides replies of the engine the order holds two kinds of our own bytes:
+ * The pending replies of an engine connection, in order, as a ring of (sink, count). Consecutive replies of one sink share
+ * an entry. Besides replies of the engine the order contains two kinds of bytes of the gateway:
  *
- * - a *note* (count 0): bytes that go to the sink when everything before them has arrived;
- * - a *substitute* (count 1): bytes that the sink gets in place of the engine's reply.
+ * - a *note* (count 0): goes to the sink when everything before it has arrived;
+ * - a *substitute* (count 1): goes to the sink in place of the engine's reply.
  */
 export class PendingReplies {
   #sinks: (ReplySink | undefined)[] = new Array(FIRST_CAPACITY).fill(undefined)
@@ -20,11 +21,11 @@ export class PendingReplies {
   #ours: (Buffer | undefined)[] = new Array(FIRST_CAPACITY).fill(undefined)
   #head = 0
   #length = 0
-  /** Replies of the engine that are owed in all. */
+  /** Pending replies of the engine in all entries. */
   #pendingCount = 0
   readonly #logger: Pick<GatewayLogger, 'error'>
 
-  /** @param logger told of a sink that does not take its failure; the others get theirs all the same. */
+  /** `logger` reports a sink that throws when it is failed; the others are failed all the same. */
   constructor(logger: Pick<GatewayLogger, 'error'>) {
     this.#logger = logger
   }
@@ -33,12 +34,12 @@ export class PendingReplies {
     return this.#length === 0
   }
 
-  /** Whose replies come next; undefined where none are owed. */
+  /** The sink of the next reply; undefined when none is pending. */
   get headSink(): ReplySink | undefined {
     return this.#sinks[this.#head]
   }
 
-  /** Engine replies that the head entry still lacks. */
+  /** Pending replies of the head entry. */
   get headCount(): number {
     return this.#counts[this.#head] ?? 0
   }
@@ -65,8 +66,8 @@ export class PendingReplies {
     this.#push(sink, 1, bytes)
   }
 
-  /** Gives the head entry bytes of the engine in which `completed` of its replies ended. */
-  deliver(chunk: Buffer, start: number, end: number, completed: number): void {
+  /** Delivers bytes of the engine to the head entry. `completed` of its replies end in them. */
+  deliver(chunk: LentBytes, start: number, end: number, completed: number): void {
     const sink = this.#sinks[this.#head]
     const substitute = this.#ours[this.#head]
     const left = this.#settle(completed)
@@ -76,8 +77,8 @@ export class PendingReplies {
   }
 
   /**
-   * Fails the replies that are owed, all but the last `kept`; notes before those are still delivered. `partial`: the
-   * first had begun.
+   * Fails all pending replies but the last `kept`. Notes before those are still delivered. `partial`: the beginning of the
+   * first was delivered.
    */
   fail(error: HomeportError, partial: boolean, kept = 0): void {
     let first = partial
@@ -97,7 +98,7 @@ export class PendingReplies {
     }
   }
 
-  /** Notes that `count` replies of the head entry are settled. @returns how many it still lacks. */
+  /** Settles `count` replies of the head entry. @returns how many are left */
   #settle(count: number): number {
     const left = this.headCount - count
     this.#counts[this.#head] = left
@@ -142,7 +143,7 @@ export class PendingReplies {
     this.#head = 0
   }
 
-  /** The ring's items from the head on, followed by as many empty places. */
+  /** The items of the ring from the head on, followed by as many empty places. */
   #unrolled<Item>(ring: Item[], empty: Item): Item[] {
     const inOrder = [...ring.slice(this.#head), ...ring.slice(0, this.#head)]
     return [...inOrder, ...new Array<Item>(ring.length).fill(empty)]

@@ -1,30 +1,30 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
-import { kept } from '../resp/lent-memory.js'
+import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
 import type { PendingReplies } from './pending-replies.js'
 
-/** What replies are held against. */
+/** Limits of the replies on a connection, and their wording. */
 export interface ReplyLimits {
-  /** Longest reply, bytes; a longer one is replaced by an error. */
+  /** Longest reply, bytes. A longer one is replaced by an error. */
   readonly maxReplyBytes: number
-  /** The reply that the client gets in place of an error of the engine; undefined leaves the engine's own words. */
+  /** Replaces an error of the engine; undefined leaves it as it is. */
   readonly reword: (error: string) => Buffer | undefined
-  /** What those are told whose replies were lost with the engine, where it is known why. */
+  /** The error for replies that were lost with the engine, when the reason is known. */
   readonly whyLost?: () => HomeportError | undefined
 }
 
-/** No limits: for connections that no client is behind. */
+/** No limits: for connections that serve no client. */
 export const NO_REPLY_LIMITS: ReplyLimits = {
   maxReplyBytes: Number.POSITIVE_INFINITY,
   reword: () => undefined,
 }
 
-/** Who gets the replies of an engine. */
-export type ReplyTaker = Pick<PendingReplies, 'isEmpty' | 'headCount' | 'deliver'>
+/** Distributes the replies of an engine. */
+export type ReplyReceiver = Pick<PendingReplies, 'isEmpty' | 'headCount' | 'deliver'>
 
-/** Where the engine's wording stands in an error that names a script before it. A longer one has no other wording here. */
+/** Length of an error up to which its wording may be replaced, bytes. An error in a script names the script first. */
 const LONGEST_ERROR_BYTES = 512
 const MINUS = 0x2d
 const PUSH = 0x3e
@@ -32,90 +32,90 @@ const LF = 10
 const EMPTY = Buffer.alloc(0)
 
 /**
- * Stands between the bytes of an engine and those who wait for replies, and gives each its own.
+ * Checks the replies of an engine on their way to their sinks.
  *
- * Whole replies go by as views of the chunk they came in. Only two kinds are looked at:
- * - errors, because some have another wording here;
- * - replies that a chunk ends in the middle of, because they may be too long. A bulk string tells its length at once,
- *   so it streams on or is dropped. Of an array nobody knows the length before its end: it is held back until then,
- *   or until it is too long, so at most one limit's worth of bytes waits on a connection.
+ * Whole replies pass as views of the chunk they arrived in. Only two kinds are inspected:
+ * - errors, because some get another wording;
+ * - replies that are cut by the end of a chunk, because they may be too long. A bulk string declares its length, so it is
+ *   streamed or dropped at once. The length of an array is only known at its end: it is held until then, or until it is
+ *   too long, so at most one limit's worth of bytes waits on a connection.
  */
 export class ReplyGate {
-  readonly #pending: ReplyTaker
+  readonly #receiver: ReplyReceiver
   readonly #limits: ReplyLimits
   readonly #framer = new ReplyFramer()
   /** An error whose line has not ended. */
-  #tail: Buffer = EMPTY
-  #held: Buffer[] = []
-  /** What becomes of the reply that the last chunk ended in the middle of. */
+  #tail: KeptBytes = EMPTY
+  #held: KeptBytes[] = []
+  /** How the reply is treated that the end of the last chunk has cut. */
   #middle: 'none' | 'streaming' | 'holding' | 'dropping' = 'none'
-  /** Bytes so far of a reply that is held or dropped. */
+  /** Length so far of a reply that is held or dropped. */
   #bytes = 0
 
-  constructor(pending: ReplyTaker, limits: ReplyLimits) {
-    this.#pending = pending
+  constructor(receiver: ReplyReceiver, limits: ReplyLimits) {
+    this.#receiver = receiver
     this.#limits = limits
   }
 
-  /** Whether a sink has the beginning of a reply whose rest has not come. */
+  /** Whether a sink has the beginning of a reply whose rest has not arrived. */
   get midReply(): boolean {
     return this.#middle === 'streaming'
   }
 
-  /** Takes what the engine sent, which may be lent. @throws ReplyFormatError */
-  push(received: Buffer): void {
+  /** Takes the next chunk of the engine. @throws ReplyFormatError */
+  push(received: LentBytes): void {
     const chunk = this.#tail.length === 0 ? received : Buffer.concat([this.#tail, received])
     this.#tail = EMPTY
     let start = 0
     while (start < chunk.length) {
-      if (this.#pending.isEmpty) throw new ReplyFormatError('nobody expects it')
+      if (this.#receiver.isEmpty) throw new ReplyFormatError('nobody expects it')
       start = this.#take(chunk, start)
     }
   }
 
-  /** @returns where the next piece begins. */
-  #take(chunk: Buffer, start: number): number {
+  /** @returns where the next piece begins */
+  #take(chunk: LentBytes, start: number): number {
     if (this.#middle === 'holding' || this.#middle === 'dropping') return this.#withhold(chunk, start)
     if (this.#middle === 'none' && chunk[start] === MINUS) return this.#error(chunk, start)
     return this.#pass(chunk, start)
   }
 
-  #error(chunk: Buffer, start: number): number {
+  #error(chunk: LentBytes, start: number): number {
     const lineEnd = chunk.indexOf(LF, start)
-    // A script can fail with a text of any length; gathered piece by piece it would be copied once for each.
+    // A script can fail with a text of any length. Gathered chunk by chunk it would be copied once for each.
     if (lineEnd < 0 && chunk.length - start >= LONGEST_ERROR_BYTES) return this.#pass(chunk, start)
     if (lineEnd < 0) {
-      this.#tail = kept(chunk.subarray(start))
+      this.#tail = keep(chunk.subarray(start))
       return chunk.length
     }
     const end = lineEnd + 1
     const text = chunk.toString('latin1', start, Math.min(end, start + LONGEST_ERROR_BYTES))
     const reworded = this.#limits.reword(text)
     if (reworded) this.#substitute(reworded)
-    else this.#pending.deliver(chunk, start, end, 1)
+    else this.#receiver.deliver(chunk, start, end, 1)
     return end
   }
 
   /**
-   * At the beginning of a reply, or in the middle of one that streams. Whoever is next gets all that the chunk has for
-   * it in one piece, the beginning of a further reply included: a piece costs a system call.
+   * Called at the beginning of a reply, or in the middle of one that is streamed. The next sink gets all that the chunk
+   * has for it at once, including the beginning of a further reply: every delivery costs a system call.
    */
-  #pass(chunk: Buffer, start: number): number {
+  #pass(chunk: LentBytes, start: number): number {
     const { maxReplyBytes } = this.#limits
     const mayBeTooLong = chunk.length - start > maxReplyBytes && chunk[start] !== PUSH
-    const end = this.#framer.scan(chunk, start, mayBeTooLong ? 1 : this.#pending.headCount)
+    const end = this.#framer.scan(chunk, start, mayBeTooLong ? 1 : this.#receiver.headCount)
     const { completed, midReply, replyStart } = this.#framer
     const isTooLong = mayBeTooLong && completed === 1 && end - start > maxReplyBytes && this.#middle === 'none'
     if (completed > 0) this.#middle = 'none'
     if (midReply && this.#middle === 'none') this.#middle = this.#fateOfBegun(chunk[replyStart])
     const passedEnd = this.#middle === 'holding' || this.#middle === 'dropping' ? replyStart : end
     if (isTooLong) this.#refuse(end - start)
-    else if (start < passedEnd) this.#pending.deliver(chunk, start, passedEnd, completed)
+    else if (start < passedEnd) this.#receiver.deliver(chunk, start, passedEnd, completed)
     if (passedEnd < end) this.#gather(chunk, passedEnd, end)
     return end
   }
 
-  /** What the engine says on its own accord is no reply and may be as long as it is. */
+  /** A push message is no reply, so its length is not limited. */
   #fateOfBegun(type: number | undefined): 'streaming' | 'holding' | 'dropping' {
     const { maxReplyBytes } = this.#limits
     const { bulkBytes } = this.#framer
@@ -124,17 +124,17 @@ export class ReplyGate {
     return bulkBytes > 0 || maxReplyBytes === Number.POSITIVE_INFINITY ? 'streaming' : 'holding'
   }
 
-  /** In the middle of a reply that is held or dropped. */
-  #withhold(chunk: Buffer, start: number): number {
+  /** Called in the middle of a reply that is held or dropped. */
+  #withhold(chunk: LentBytes, start: number): number {
     const end = this.#framer.scan(chunk, start, 1)
     if (this.#framer.completed === 0) this.#gather(chunk, start, end)
     else this.#finish(chunk, start, end)
     return end
   }
 
-  #gather(chunk: Buffer, start: number, end: number): void {
+  #gather(chunk: LentBytes, start: number, end: number): void {
     this.#count(end - start)
-    if (this.#middle === 'holding') this.#held.push(kept(chunk.subarray(start, end)))
+    if (this.#middle === 'holding') this.#held.push(keep(chunk.subarray(start, end)))
   }
 
   #count(bytes: number): void {
@@ -144,7 +144,7 @@ export class ReplyGate {
     this.#held = []
   }
 
-  #finish(chunk: Buffer, start: number, end: number): void {
+  #finish(chunk: LentBytes, start: number, end: number): void {
     this.#count(end - start)
     const held = this.#held
     const actualBytes = this.#bytes
@@ -156,8 +156,8 @@ export class ReplyGate {
       this.#refuse(actualBytes)
       return
     }
-    for (const piece of held) this.#pending.deliver(piece, 0, piece.length, 0)
-    this.#pending.deliver(chunk, start, end, 1)
+    for (const piece of held) this.#receiver.deliver(piece, 0, piece.length, 0)
+    this.#receiver.deliver(chunk, start, end, 1)
   }
 
   #refuse(actualBytes: number): void {
@@ -166,6 +166,6 @@ export class ReplyGate {
   }
 
   #substitute(bytes: Buffer): void {
-    this.#pending.deliver(bytes, 0, bytes.length, 1)
+    this.#receiver.deliver(bytes, 0, bytes.length, 1)
   }
 }

@@ -1,37 +1,36 @@
 import type { HomeportError } from '../../contract/errors/errors.js'
-import { kept } from '../resp/lent-memory.js'
+import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 
-/** What an engine may be doing for long that owes a reply: running a script, or waiting for something to happen. */
+/** Why a reply may take long: the engine runs a script, or waits for an event. */
 export type Awaited = 'script' | 'event'
 
-/** Who waits for replies of an engine. */
+/** Receives replies of an engine. */
 export interface ReplySink {
-  /** What the replies are awaited from, where that is no ordinary command. */
+  /** Why the replies may take long; undefined for ordinary commands. */
   readonly awaits?: Awaited | undefined
   /**
-   * The bytes [start, end) of `chunk` are this sink's, in order; `completed` replies ended in them, and the last bytes
-   * may be the beginning of one more. The chunk may be lent: who needs its bytes after the call takes them with `kept`
-   * or `copied` (`lent-memory.ts`).
+   * The bytes [start, end) of `chunk` belong to this sink. `completed` replies end in them, and the last bytes may begin
+   * one more.
    */
-  deliver(chunk: Buffer, start: number, end: number, completed: number): void
-  /** `count` replies will never come; of the first of them the beginning was delivered when `partial`. */
+  deliver(chunk: LentBytes, start: number, end: number, completed: number): void
+  /** `count` replies will never arrive. `partial`: the beginning of the first of them was delivered. */
   fail(count: number, error: HomeportError, partial: boolean): void
 }
 
-/** For commands whose replies interest nobody. */
+/** Ignores replies. */
 export const DISCARD: ReplySink = { deliver: () => {}, fail: () => {} }
 
-/** Gathers the bytes of `count` replies and hands them over whole, or the error that took their place. */
+/** Gathers the bytes of `count` replies and passes them on together, or the error that replaced them. */
 export class CollectedReplies implements ReplySink {
   readonly awaits: Awaited | undefined
-  readonly #done: (replies: Buffer) => void
+  readonly #done: (replies: KeptBytes) => void
   readonly #failed: (error: HomeportError) => void
-  #parts: Buffer[] = []
+  #chunks: KeptBytes[] = []
   #left: number
 
   constructor(
     count: number,
-    done: (replies: Buffer) => void,
+    done: (replies: KeptBytes) => void,
     failed: (error: HomeportError) => void,
     awaits?: Awaited,
   ) {
@@ -41,21 +40,21 @@ export class CollectedReplies implements ReplySink {
     this.#failed = failed
   }
 
-  deliver(chunk: Buffer, start: number, end: number, completed: number): void {
-    this.#parts.push(kept(chunk.subarray(start, end)))
+  deliver(chunk: LentBytes, start: number, end: number, completed: number): void {
+    this.#chunks.push(keep(chunk.subarray(start, end)))
     this.#left -= completed
     if (this.#left > 0) return
-    const [only] = this.#parts
-    this.#done(this.#parts.length === 1 && only ? only : Buffer.concat(this.#parts))
+    const [only] = this.#chunks
+    this.#done(this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks))
   }
 
   fail(_count: number, error: HomeportError): void {
-    this.#parts = []
+    this.#chunks = []
     this.#failed(error)
   }
 }
 
-/** Passes one reply on to another sink and tells when it has come, or never will. */
+/** Passes one reply on to another sink, and calls back when it has arrived or is lost. */
 export class WatchedReply implements ReplySink {
   readonly awaits: Awaited | undefined
   readonly #sink: ReplySink
@@ -67,7 +66,7 @@ export class WatchedReply implements ReplySink {
     this.#settled = settled
   }
 
-  deliver(chunk: Buffer, start: number, end: number, completed: number): void {
+  deliver(chunk: LentBytes, start: number, end: number, completed: number): void {
     if (completed > 0) this.#settled()
     this.#sink.deliver(chunk, start, end, completed)
   }

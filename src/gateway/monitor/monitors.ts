@@ -18,7 +18,7 @@ export interface SentCommand {
 /** What a client that monitors is sent its lines through. */
 export interface MonitorEnds {
   /** Puts a line of ours behind everything that the engine has said so far. */
-  readonly tell: (line: Buffer) => void
+  readonly show: (line: Buffer) => void
   /** The present, Unix milliseconds. */
   readonly now: () => number
 }
@@ -126,7 +126,7 @@ export class MonitorView {
   show(address: string, text: string): void {
     const nowMs = this.#ends.now()
     const seconds = `${Math.floor(nowMs / 1000)}.${String(Math.floor((nowMs % 1000) * 1000)).padStart(6, '0')}`
-    this.#ends.tell(Buffer.from(`+${seconds} [0 ${address}] ${text}\r\n`, 'latin1'))
+    this.#ends.show(Buffer.from(`+${seconds} [0 ${address}] ${text}\r\n`, 'latin1'))
   }
 
   #shown(frame: Buffer): Buffer {

@@ -10,7 +10,7 @@ export function frameArguments(frame: Buffer, start: number, count: number): rea
   return args
 }
 
-/** Length of the longest argument of a whole frame, bytes; without making anything of the others. */
+/** Length of the longest argument of a whole frame, bytes. Allocates nothing. */
 export function longestArgumentBytes(frame: Buffer, start: number, count: number): number {
   let longest = 0
   eachArgument(frame, start, count, (from, to) => {
@@ -19,14 +19,14 @@ export function longestArgumentBytes(frame: Buffer, start: number, count: number
   return longest
 }
 
-/** Tells where each argument stands. A frame may have a million of them, so nothing is made of their headers. */
-function eachArgument(frame: Buffer, start: number, count: number, tell: (from: number, to: number) => void): void {
+/** Visits the position of each argument. Allocates nothing for them: a frame may have a million. */
+function eachArgument(frame: Buffer, start: number, count: number, visit: (from: number, to: number) => void): void {
   let at = frame.indexOf(LF, start) + 1
   for (let i = 0; i < count; i++) {
     let length = 0
     for (at++; frame[at] !== CR; at++) length = 10 * length + (frame[at] ?? ZERO) - ZERO
     const from = at + LINE_END_BYTES
-    tell(from, from + length)
+    visit(from, from + length)
     at = from + length + LINE_END_BYTES
   }
 }

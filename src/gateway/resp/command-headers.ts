@@ -1,6 +1,6 @@
 import type { CommandLimits } from './command-limits.js'
 
-/** The header has not come to its end. */
+/** The rest of the header is missing. */
 export const INCOMPLETE = -1
 /** The bytes are no header. */
 export const INVALID = -2
@@ -19,12 +19,12 @@ const ZERO = 48
 const NINE = 57
 const LINE_END_BYTES = 2
 
-/** Reads the headers of commands: `*12\r\n` says how many arguments follow, `$12\r\n` how long the next one is. */
+/** Reads the headers of a command: `*12\r\n` is the number of arguments, `$12\r\n` the length of the next one. */
 export class HeaderReader {
-  /** Behind the last header. */
+  /** End of the last header. */
   end = 0
 
-  /** Reads the header at `at`, of which nothing is known behind `limit`. @returns its number, `INCOMPLETE` or `INVALID`. */
+  /** Reads the header at `at`, in the bytes up to `limit`. @returns its number, `INCOMPLETE` or `INVALID` */
   read(buffer: Buffer, at: number, limit: number): number {
     let value = 0
     let behind = at + 1
@@ -40,7 +40,7 @@ export class HeaderReader {
     return value
   }
 
-  /** A negative count of arguments is an empty command to the engine; a negative length is an error. */
+  /** To the engine a negative number of arguments is an empty command, a negative length an error. */
   #readNegative(buffer: Buffer, at: number, limit: number): number {
     let behind = at + 1
     for (; behind < limit && behind - at <= LONGEST_HEADER_BYTES; behind++) if (buffer[behind] === CR) break
@@ -52,7 +52,7 @@ export class HeaderReader {
   }
 }
 
-/** Whether a number of at most nine digits stands at [start, end), with a minus sign and no leading zero. */
+/** Whether [start, end) is a minus sign and a number of at most nine digits without a leading zero. */
 function isNegative(buffer: Buffer, start: number, end: number): boolean {
   const digits = end - start - 1
   if (digits < 1 || digits > MOST_NEGATIVE_DIGITS || buffer[start] !== MINUS || buffer[start + 1] === ZERO) return false
@@ -68,28 +68,28 @@ function isCanonical(buffer: Buffer, start: number, end: number): boolean {
   return end > start && end - start <= MOST_DIGITS && (buffer[start] !== ZERO || end - start === 1)
 }
 
-/** A byte as it is shown in an error about a header. */
+/** A byte as an error about a header shows it. */
 export function printable(byte: number): string {
   return byte >= 32 && byte < 127 ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`
 }
 
-/** How many low bits of a header tell its length, the others its number. */
+/** A header is packed into one number: its length in the low bits, its value in the others. */
 const LENGTH_BITS = 4
 const LENGTH_MASK = 2 ** LENGTH_BITS - 1
 const SPECIAL = -1
 
 /**
- * Recognizes a command that lies whole in a buffer and about which nothing is special, as nearly all do, in a third of
- * the time that the step-by-step parser needs.
+ * Recognizes a command that lies whole in a buffer and needs no special treatment, as nearly all do, in a third of the
+ * time that the step-by-step parser needs.
  */
 export class PlainCommand {
-  /** Where the command that was recognized last ends. */
+  /** End of the last recognized command. */
   end = 0
   argumentCount = 0
   nameStart = 0
   nameEnd = 0
 
-  /** Whether such a command begins at `begin`, of which nothing is known behind `limit`. */
+  /** Whether such a command stands at `begin`, in the bytes up to `limit`. */
   isAt(buffer: Buffer, begin: number, limit: number, limits: CommandLimits): boolean {
     if (begin >= limit || buffer[begin] !== STAR) return false
     const first = readHeader(buffer, begin, limit)
@@ -117,7 +117,7 @@ export class PlainCommand {
   }
 }
 
-/** @returns the number of the header at `at` and its length in the low bits; `SPECIAL` where that is not so simple. */
+/** @returns the packed header at `at`, or `SPECIAL` for one that the step-by-step parser has to read */
 function readHeader(buffer: Buffer, at: number, limit: number): number {
   let value = (buffer[at + 1] ?? 0) - ZERO
   if (value < 0 || value > 9) return SPECIAL

@@ -1,20 +1,20 @@
-/** Bounds of what a client may send; the engine has the first two, with these numbers, before and after login. */
+/** Limits of the commands of a client. The first two are the engine's own, before and after login. */
 export interface CommandLimits {
   /** Most arguments of one command. */
   readonly maxArguments: number
   /** Longest single argument, bytes. */
   readonly maxArgumentBytes: number
-  /** Longest command typed by hand, a line without lengths, bytes. */
+  /** Longest inline command, bytes. */
   readonly maxInlineBytes: number
-  /** Longest whole command, bytes. A longer one is skipped and told as `oversize`; the connection goes on. */
+  /** Longest whole command, bytes. A longer one is skipped and reported as `oversize`; the connection stays open. */
   readonly maxRequestBytes: number
-  /** From this length on an argument may be passed on as it comes (`large`), bytes. */
+  /** An argument of this length or more may be streamed (`large`), bytes. */
   readonly largeArgumentBytes: number
-  /** How a count or length above the first two is called in the error. */
+  /** The word for a count or length above the first two limits in the error. */
   readonly excessWord: 'unauthenticated' | 'invalid'
 }
 
-/** What a client may send before it has logged in: enough for HELLO with AUTH and SETNAME. */
+/** Limits before login: enough for HELLO with AUTH and SETNAME. */
 export const LIMITS_BEFORE_LOGIN: CommandLimits = {
   maxArguments: 10,
   maxArgumentBytes: 16_384,
@@ -24,7 +24,7 @@ export const LIMITS_BEFORE_LOGIN: CommandLimits = {
   excessWord: 'unauthenticated',
 }
 
-/** What a client may send after login. */
+/** Limits after login. */
 export function limitsAfterLogin(maxRequestBytes: number): CommandLimits {
   return {
     maxArguments: 2 ** 31 - 1,
@@ -37,16 +37,16 @@ export function limitsAfterLogin(maxRequestBytes: number): CommandLimits {
 }
 
 /**
- * What a parser of commands finds.
+ * What the command parser has found.
  *
- * - `frame`: one whole command; see `frameBuffer` and its neighbours.
+ * - `frame`: one whole command; see `frameBuffer` and the fields after it.
  * - `more`: the next chunk is needed.
- * - `oversize`: a command longer than the limit went by; `actualBytes` is its length.
- * - `broken`: the bytes are no command; `problem` is the engine's wording. Nothing after them can be understood.
- * - `large`: a command is coming of which an argument, not its name or the one behind that, is so long that it may be
- *   passed on as it comes. The frame is what stands before that argument, `actualBytes` is the length of the command as
- *   far as it is known. Unless `stream` is called now, the command is gathered and answered as a frame in the end.
- * - `empty`: many commands of nothing went by, and there may be more.
- * - `part`, `last`: the next piece of a command that is streamed stands in the frame; with `last` it is complete.
+ * - `oversize`: a command longer than the limit was skipped; `actualBytes` is its length.
+ * - `broken`: the bytes are no command; `problem` is the engine's wording. Nothing after them can be parsed.
+ * - `large`: an argument of a command, not its name or the first argument, is so long that it may be streamed. The frame is
+ *   what stands before that argument, `actualBytes` is the length of the command as far as it is known. Unless `stream` is
+ *   called now, the command is gathered and returned as a `frame`.
+ * - `empty`: many empty commands were skipped, and there may be more.
+ * - `part`, `last`: the frame is the next piece of a streamed command; after `last` it is complete.
  */
 export type ParseOutcome = 'frame' | 'more' | 'empty' | 'oversize' | 'broken' | 'large' | 'part' | 'last'

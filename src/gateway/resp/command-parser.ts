@@ -3,18 +3,18 @@ import type { ParseOutcome } from './command-limits.js'
 import { type CommandLimits, LIMITS_BEFORE_LOGIN } from './command-limits.js'
 import { encodeLatin1Command } from './encode.js'
 import { behindEmptyLines, splitInline } from './inline.js'
-import { ChunkQueue, copied, isLent } from './lent-memory.js'
+import { ChunkQueue, isLent, keep, type LentBytes } from './lent-memory.js'
 
-/** What becomes of the bytes of the command in work. */
+/** How the bytes of the current command are treated. */
 type Fate = 'gathered' | 'skipped' | 'streamed'
 
-/** The name and the argument behind it, mostly a key, are never passed on in pieces. */
+/** The name and the first argument, usually a key, are never streamed. */
 const WHOLE_ARGUMENTS = 2
 
-/** How much of a chunk is taken at a time where nobody knows yet how much is needed. */
+/** Bytes that are taken from a chunk at a time while the length of the command is not known. */
 const HEADER_STEP_BYTES = 64
 const INLINE_STEP_BYTES = 4096
-/** A client may send a hundred thousand commands of nothing at once; so many are passed over at a stretch. */
+/** Empty commands that are skipped in one call: a client may send a hundred thousand at once. */
 const MOST_EMPTY_COMMANDS = 1_000
 const LF = 10
 const DOLLAR = 36
@@ -23,19 +23,18 @@ const BETWEEN_COMMANDS = -1
 const AT_HEADER = 0
 
 /**
- * Frames the commands of one client: finds where each begins, ends and has its name, without copying what lies whole
- * in one chunk. Of a command that is spread over chunks only its own bytes are gathered, in a buffer that doubles as it
- * grows, and the bytes already understood are not read again, so the work is linear in what arrives whatever the chunks
- * are.
+ * Frames the commands of one client: finds where each begins and ends and where its name is, without copying a command
+ * that lies whole in one chunk. A command that is spread over chunks is gathered in a buffer that doubles as it grows.
+ * Bytes that were parsed are not read again, so the work is linear in what arrives, whatever the chunks are.
  *
- * Bytes that were handed out are never overwritten.
+ * Bytes of a frame that was handed out are never overwritten.
  *
- * It is at least as strict as the engine: what it lets through, the engine frames in the same way.
+ * It is at least as strict as the engine: every command that it accepts, the engine frames in the same way.
  */
 export class CommandParser {
   limits: CommandLimits = LIMITS_BEFORE_LOGIN
-  /** The buffer of the last frame, which stands at [frameStart, frameEnd) in it, with its name at [nameStart, nameEnd). */
-  frameBuffer: Buffer = EMPTY
+  /** Contains the last frame at [frameStart, frameEnd), with its name at [nameStart, nameEnd). */
+  frameBuffer: LentBytes = EMPTY
   frameStart = 0
   frameEnd = 0
   nameStart = 0
@@ -43,39 +42,39 @@ export class CommandParser {
   argumentCount = 0
   /** Length of the last `oversize` or `large` command. */
   actualBytes = 0
-  /** Which argument the last `large` command was announced for; its name is number 0. */
+  /** Index of the large argument of the last `large` command; its name has index 0. */
   largeIndex = 0
   /** Why the last outcome was `broken`. */
   problem = ''
 
-  #buffer: Buffer = EMPTY
+  #buffer: LentBytes = EMPTY
   #end = 0
-  /** Up to here `#buffer` may be written to. */
-  #room = 0
-  /** What came behind `#buffer`. */
+  /** End of the part of `#buffer` that may be written to. */
+  #capacity = 0
+  /** The chunks behind `#buffer`. */
   readonly #chunks = new ChunkQueue()
-  /** First byte of the command in work; what lies before it is forgotten. */
+  /** First byte of the current command; nothing before it is needed. */
   #begin = 0
-  /** Next byte to understand. */
+  /** Next byte to parse. */
   #at = 0
   #argumentsLeft = BETWEEN_COMMANDS
-  /** Bytes of the argument in work that must still come, with its line end; `AT_HEADER` before its length is known. */
+  /** Bytes of the current argument that are missing, with its line end; `AT_HEADER` before its length is known. */
   #payloadLeft = AT_HEADER
   #commandBytes = 0
   #fate: Fate = 'gathered'
   #nameFrom = 0
   #nameTo = 0
   #repeat = false
-  /** What `next` answered last. */
+  /** The last result of `next`. */
   #outcome: ParseOutcome = 'more'
 
-  /** Bytes that wait for the rest of their command or for `next` to be called. */
+  /** Bytes that wait for the rest of their command, or for a call of `next`. */
   get heldBytes(): number {
     return this.#end - this.#begin + this.#chunks.bytes
   }
 
-  /** Takes the next `length` bytes; they must not change before `release` is called, nor afterwards unless lent. */
-  push(memory: Buffer, length = memory.length): void {
+  /** Takes the next `length` bytes. They must not change before `release` is called, nor afterwards unless they are lent. */
+  push(memory: LentBytes, length = memory.length): void {
     if (this.#begin === this.#end && this.#chunks.bytes === 0) this.#replace(memory, length)
     else this.#chunks.push(memory.subarray(0, length))
   }
@@ -106,49 +105,49 @@ export class CommandParser {
     return this.#endCommand()
   }
 
-  /** Whether `next` is going to give the same answer once more. */
+  /** Whether `next` will return the same outcome once more. */
   get repeats(): boolean {
     return this.#repeat
   }
 
-  /** Makes `next` give the same answer once more: `frame` or `large`. */
+  /** Makes `next` return the same outcome once more: `frame` or `large`. */
   repeat(): void {
     this.#repeat = true
   }
 
-  /** From now on the command that was answered as `large` comes in pieces; the frame of that answer is its first. */
+  /** Streams the `large` command: the frame of that outcome was its first piece. */
   stream(): void {
     this.#fate = 'streamed'
     this.#begin = this.#at
   }
 
   /**
-   * Lets go of the chunk that was pushed last: what is still needed of it is copied, if it was lent. Frames handed out are
-   * void, unless it is one that is going to be answered once more.
+   * Releases the chunk that was pushed last: keeps what is still needed of it. Frames that were handed out become invalid,
+   * unless `repeat` was called.
    */
   release(): void {
     if (this.#begin < this.#end || this.#chunks.bytes > 0 || this.#repeat) {
-      this.#own()
+      this.#keepRest()
       return
     }
     this.frameBuffer = EMPTY
     this.#replace(EMPTY, 0)
   }
 
-  #own(): void {
-    this.#chunks.own()
+  #keepRest(): void {
+    this.#chunks.keepLast()
     if (!isLent(this.#buffer)) return
-    if (this.#repeat && this.frameBuffer === this.#buffer) this.#ownFrame()
+    if (this.#repeat && this.frameBuffer === this.#buffer) this.#keepFrame()
     else if (this.#begin === this.#end) this.#replace(EMPTY, 0)
     else this.#grow(0)
   }
 
-  /** The frame that is going to be answered once more, and what lies behind it. */
-  #ownFrame(): void {
+  /** Keeps the frame that is repeated, and the bytes behind it. */
+  #keepFrame(): void {
     const shift = this.frameStart
-    this.#buffer = copied(this.#buffer.subarray(shift, this.#end))
+    this.#buffer = keep(this.#buffer.subarray(shift, this.#end))
     this.#end -= shift
-    this.#room = this.#end
+    this.#capacity = this.#end
     this.#moveBack(shift)
     this.frameBuffer = this.#buffer
     this.frameStart = 0
@@ -157,15 +156,15 @@ export class CommandParser {
     this.nameEnd -= shift
   }
 
-  #replace(memory: Buffer, length: number): void {
+  #replace(memory: LentBytes, length: number): void {
     const shift = this.#begin
     this.#buffer = memory
-    this.#room = length
+    this.#capacity = length
     this.#end = length
     this.#moveBack(shift)
   }
 
-  /** Goes on to the next chunk, or takes as much of it as the command in work is known to need. */
+  /** Continues with the next chunk, or takes as much of it as the current command is known to need. */
   #takeChunk(): void {
     const chunk = this.#chunks.first
     const taken = this.#begin === this.#end ? chunk.length : Math.min(chunk.length, this.#neededBytes())
@@ -174,19 +173,19 @@ export class CommandParser {
     this.#chunks.take(taken)
   }
 
-  /** How many more bytes the command in work needs at least; of a header or an inline command, a guess. */
+  /** How many more bytes the current command needs at least; a guess for a header or an inline command. */
   #neededBytes(): number {
     if (this.#argumentsLeft > 0 && this.#payloadLeft !== AT_HEADER) return this.#at + this.#payloadLeft - this.#end
     return this.#argumentsLeft > 0 || this.#buffer[this.#at] === STAR ? HEADER_STEP_BYTES : INLINE_STEP_BYTES
   }
 
-  #gather(chunk: Buffer, bytes: number): void {
-    if (this.#end + bytes > this.#room) this.#grow(bytes)
+  #gather(chunk: LentBytes, bytes: number): void {
+    if (this.#end + bytes > this.#capacity) this.#grow(bytes)
     chunk.copy(this.#buffer, this.#end, 0, bytes)
     this.#end += bytes
   }
 
-  /** Doubles, but not beyond what the command is known to need where its last argument is in work. */
+  /** Doubles the buffer. In the last argument of a command, not beyond what the command needs. */
   #grow(bytes: number): void {
     const held = this.#end - this.#begin
     const doubled = 2 * (held + bytes) + HEADER_STEP_BYTES
@@ -195,7 +194,7 @@ export class CommandParser {
     const grown = Buffer.allocUnsafeSlow(inLastArgument ? Math.min(known, doubled) : doubled)
     this.#buffer.copy(grown, 0, this.#begin, this.#end)
     this.#buffer = grown
-    this.#room = grown.length
+    this.#capacity = grown.length
     this.#end -= this.#begin
     this.#moveBack(this.#begin)
   }
@@ -276,15 +275,15 @@ export class CommandParser {
     this.#payloadLeft = length + 2
     this.#commandBytes += this.#at - before + length + 2
     if (this.#commandBytes > this.limits.maxRequestBytes) this.#fate = 'skipped'
-    return this.#mayStream(length) ? this.#announce() : 'read'
+    return this.#isStreamable(length) ? this.#announce() : 'read'
   }
 
-  /** What a streamed command has had so far goes on its way; the beginning of a header waits for its rest. */
+  /** Passes on what has arrived of a streamed command; the beginning of a header waits for its rest. */
   #awaitHeader(): 'more' | 'part' {
     return this.#fate === 'streamed' ? this.#pass() : 'more'
   }
 
-  #mayStream(length: number): boolean {
+  #isStreamable(length: number): boolean {
     const isWhole = this.argumentCount - this.#argumentsLeft < WHOLE_ARGUMENTS
     return length >= this.limits.largeArgumentBytes && !isWhole && this.#fate === 'gathered'
   }
@@ -296,7 +295,7 @@ export class CommandParser {
     return 'large'
   }
 
-  /** Of a command that is skipped or streamed, not a byte is kept. */
+  /** Of a command that is skipped or streamed, no byte is held. */
   #awaitPayload(): 'more' | 'part' {
     if (this.#fate === 'gathered') return 'more'
     this.#payloadLeft -= this.#end - this.#at
@@ -304,7 +303,7 @@ export class CommandParser {
     return this.#pass()
   }
 
-  /** Lets go of what has been understood of a command that is skipped or streamed. */
+  /** Releases what has been parsed of a command that is skipped or streamed. */
   #pass(): 'more' | 'part' {
     const isPart = this.#fate === 'streamed' && this.#begin < this.#at
     if (isPart) this.#handOut()
@@ -312,7 +311,7 @@ export class CommandParser {
     return isPart ? 'part' : 'more'
   }
 
-  /** What lies between the beginning of the command and `#at` is the present frame. */
+  /** Makes the bytes from the beginning of the command to `#at` the current frame. */
   #handOut(): void {
     this.frameBuffer = this.#buffer
     this.frameStart = this.#begin
@@ -338,7 +337,7 @@ export class CommandParser {
     return this.#fate === 'streamed' ? 'last' : 'frame'
   }
 
-  /** Reads the header at `#at` and moves behind it, or leaves `#at` where it is. */
+  /** Reads the header at `#at` and moves behind it if it is complete. */
   #readHeader(): number {
     const value = header.read(this.#buffer, this.#at, this.#end)
     if (value >= 0) this.#at = header.end
@@ -384,6 +383,6 @@ export class CommandParser {
 }
 
 const EMPTY = Buffer.alloc(0)
-/** What they know is used at once, so all parsers have the same, which stay in the processor's cache. */
+/** Their results are used at once, so all parsers share them: they stay in the processor's cache. */
 const plain = new PlainCommand()
 const header = new HeaderReader()

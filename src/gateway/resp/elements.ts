@@ -3,7 +3,7 @@ import { ReplyFramer } from './reply-framer.js'
 const STAR = 0x2a
 const CR = 13
 
-/** The elements of an array, each as the bytes of its reply; undefined when the reply is no array. */
+/** The elements of an array, each as an encoded reply; undefined when the reply is no array. */
 export function elementsOf(reply: Buffer): readonly Buffer[] | undefined {
   const headEnd = reply.indexOf(CR)
   const count = Number(reply.toString('latin1', 1, headEnd))

@@ -1,4 +1,4 @@
-/** Bytes of a command's argument: text is sent as UTF-8. */
+/** An argument of a command; text is sent as UTF-8. */
 export type Argument = string | Buffer
 
 /** A command as the engine reads it: an array of bulk strings. */
@@ -11,26 +11,26 @@ export function encodeCommand(args: readonly Argument[]): Buffer {
   return Buffer.concat(parts)
 }
 
-/** A command of text arguments only, as text whose UTF-8 form is the command. */
+/** A command with text arguments only, as text that has to be sent as UTF-8. */
 export function encodeTextCommand(args: readonly string[]): string {
   let text = `*${args.length}\r\n`
   for (const arg of args) text += `$${Buffer.byteLength(arg)}\r\n${arg}\r\n`
   return text
 }
 
-/** A command whose arguments are bytes that travel as latin1 characters. */
+/** A command whose arguments are bytes, given as latin1 characters. */
 export function encodeLatin1Command(args: readonly string[]): Buffer {
   let text = `*${args.length}\r\n`
   for (const arg of args) text += `$${arg.length}\r\n${arg}\r\n`
   return Buffer.from(text, 'latin1')
 }
 
-/** `+text`. The text is ours and has no line breaks. */
+/** `+text`. The text must not contain line breaks. */
 export function encodeSimple(text: string): Buffer {
   return Buffer.from(`+${text}\r\n`)
 }
 
-/** `-text`, on one line whatever the text holds. */
+/** `-text`, with spaces in place of line breaks. */
 export function encodeError(text: string): Buffer {
   return Buffer.from(`-${text.replace(/[\r\n]+/g, ' ')}\r\n`)
 }
@@ -46,7 +46,7 @@ export function encodeBulk(value: Argument): Buffer {
   return Buffer.concat([Buffer.from(`$${bytes.length}\r\n`), bytes, CRLF])
 }
 
-/** Text for people to read: a verbatim string, which RESP2 does not have. */
+/** Text for people: a verbatim string in RESP3, a bulk string in RESP2. */
 export function encodeVerbatim(protocol: 2 | 3, text: string): Buffer {
   if (protocol === 2) return encodeBulk(text)
   return Buffer.from(`=${Buffer.byteLength(text) + 4}\r\ntxt:${text}\r\n`)

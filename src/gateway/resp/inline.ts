@@ -11,10 +11,10 @@ const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b
 const HEX_ESCAPE = /x([0-9a-fA-F]{2})/y
 
 /**
- * Splits a line typed by hand into words, as the engine does: double quotes know `\n`, `\xff` and so on, single
- * quotes only `\'`, and quotes may begin within a word. Bytes travel as latin1 characters so that none is changed. The
- * line is read once from left to right, since anybody may send one before login.
- * @returns `undefined` when the quotes do not balance.
+ * Splits an inline command into words, as the engine does: double quotes know `\n`, `\xff` and so on, single quotes only
+ * `\'`, and quotes may begin within a word. Bytes are latin1 characters, so that none is changed. Reads the line once from
+ * left to right, since anybody may send one before login.
+ * @returns undefined when the quotes do not balance
  */
 export function splitInline(line: string): readonly string[] | undefined {
   const words: string[] = []
@@ -28,8 +28,8 @@ export function splitInline(line: string): readonly string[] | undefined {
 }
 
 /**
- * Where the empty lines at `at` end, of which nothing is known behind `end`. They are commands of nothing, and a client may
- * send a hundred thousand of them at once.
+ * The end of the empty lines at `at`, in the bytes up to `end`. They are empty commands, and a client may send a hundred
+ * thousand of them at once.
  */
 export function behindEmptyLines(bytes: Buffer, at: number, end: number): number {
   let behind = at
@@ -48,13 +48,13 @@ class WordReader {
     this.#line = line
   }
 
-  /** Goes to the beginning of the next word. @returns whether there is one. */
+  /** Skips blanks. @returns whether another word follows */
   hasMore(): boolean {
     while (isBlank(this.#line.charCodeAt(this.#at))) this.#at++
     return this.#at < this.#line.length
   }
 
-  /** The word that begins here. A quote ends its word, so what follows it has to be blank. */
+  /** Reads the word that begins here. A closing quote ends the word, so a blank has to follow it. */
   next(): string | undefined {
     const bare = this.#bare()
     if (this.#isOver) return bare
@@ -96,7 +96,7 @@ class WordReader {
     return undefined
   }
 
-  /** What stands at a backslash and behind it; the position is that of its last character then. */
+  /** Reads an escape and stops at its last character. */
   #escaped(): string {
     HEX_ESCAPE.lastIndex = ++this.#at
     const hex = HEX_ESCAPE.exec(this.#line)?.[1]
@@ -114,7 +114,7 @@ class WordReader {
   }
 }
 
-/** What the engine takes for a blank; none of a character that is not there. */
+/** Whether the engine treats a character as a blank; false for NaN, behind the end. */
 function isBlank(letter: number): boolean {
   return letter === SPACE || (letter >= TAB && letter <= CR)
 }

@@ -1,27 +1,43 @@
 import { createConnection, type Socket } from 'node:net'
 
+declare const LENT: unique symbol
+
 /**
- * Memory that connections read into, over and over. Views of it are *lent*: valid until the call returns that they were
- * passed to. Whoever needs the bytes for longer takes them with `copied` or `kept`.
+ * Bytes that may be *lent*: valid only until the call returns that they were passed to, because their memory is read into
+ * again afterwards. Whoever needs them for longer takes them with `keep`. A view of lent bytes is lent too, so the
+ * compiler refuses to store either as `KeptBytes`.
+ */
+export interface LentBytes extends Buffer {
+  readonly [LENT]?: true
+  subarray(start?: number, end?: number): LentBytes
+}
+
+/** Bytes that stay as they are: memory of their own, or a lent block that `keep` took over. */
+export interface KeptBytes extends Buffer {
+  readonly [LENT]?: never
+  subarray(start?: number, end?: number): KeptBytes
+}
+
+/**
+ * Which blocks are lent. Nearly all bytes that come from one socket are written to another one before the call returns,
+ * so a block that stays in the processor's cache serves for good, where a block for every read would have to be
+ * allocated, touched and collected.
  *
- * Nearly all bytes that come from one socket are with another one before the call returns, so a block that stays in the
- * processor's cache serves for good, where one made for every read would have to be allocated, touched and collected.
- *
- * - `common`: one block for all clients, who are many and of whom most are silent.
- * - `replaceable`: one block for each connection to an engine. When bytes of it are kept, the connection takes another.
+ * - `common`: one block for all clients, who are many and mostly silent.
+ * - `replaceable`: one block for each connection to an engine. When its bytes are kept, the connection takes another.
  */
 type Loan = 'common' | 'replaceable'
 
-/** A pipeline of large values is mostly read at once, so that few of its commands are spread over two reads. */
+/** Large enough that a pipeline of large values mostly arrives in one read: few commands are spread over two. */
 const COMMON_BLOCK_BYTES = 262_144
 /** As much as an engine writes at a time. */
 const REPLACEABLE_BLOCK_BYTES = 65_536
-/** From this size on, giving replaceable memory away costs less than copying out of it. */
+/** From this size on, replacing a block costs less than copying out of it. */
 const COPY_LIMIT_BYTES = 16_384
 
 const loans = new WeakMap<ArrayBufferLike, Loan>()
 
-/** What every client's bytes are read into. */
+/** The block that the bytes of every client are read into. */
 export const COMMON_BLOCK = newBlock('common', COMMON_BLOCK_BYTES)
 
 /** The memory that one connection to an engine reads into. */
@@ -34,14 +50,14 @@ export class ReadMemory {
     return this.#block
   }
 
-  /** What the last read brought, lent. */
-  view(bytes: number): Buffer {
+  /** The bytes of the last read. */
+  view(bytes: number): LentBytes {
     return this.#block.subarray(0, bytes)
   }
 }
 
-/** Connects to a socket whose bytes are lent to `take` for the time of the call. */
-export function connectLent(path: string, take: (socket: Socket, chunk: Buffer) => void): Socket {
+/** Connects to a socket and passes every chunk to `take`, lent. */
+export function connectLent(path: string, take: (socket: Socket, chunk: LentBytes) => void): Socket {
   const memory = new ReadMemory()
   const callback = (bytes: number): boolean => {
     take(socket, memory.view(bytes))
@@ -51,28 +67,33 @@ export function connectLent(path: string, take: (socket: Socket, chunk: Buffer) 
   return socket
 }
 
-/** Whether the bytes are going to be written to. */
-export function isLent(view: Buffer): boolean {
-  return loans.has(view.buffer)
+/** Whether the memory of these bytes will be read into again. */
+export function isLent(bytes: LentBytes): boolean {
+  return loans.has(bytes.buffer)
 }
 
-/** The bytes of `view` in memory that stays as it is: a copy, if they are lent. */
-export function copied(view: Buffer): Buffer {
-  return loans.has(view.buffer) ? Buffer.from(view) : view
+/** Whether these bytes stay as they are. */
+export function isKept(bytes: LentBytes): bytes is KeptBytes {
+  return !loans.has(bytes.buffer)
 }
 
-/** The same, but a large view of replaceable memory is kept as it is. */
-export function kept(view: Buffer): Buffer {
-  if (view.length < COPY_LIMIT_BYTES || loans.get(view.buffer) !== 'replaceable') return copied(view)
-  loans.delete(view.buffer)
-  return view
+/**
+ * The same bytes in memory that stays as it is. Copies bytes that are lent; of a large view of replaceable memory it takes
+ * over the block instead.
+ */
+export function keep(bytes: LentBytes): KeptBytes {
+  if (bytes.length >= COPY_LIMIT_BYTES && loans.get(bytes.buffer) === 'replaceable') loans.delete(bytes.buffer)
+  return isKept(bytes) ? bytes : Buffer.from(bytes)
 }
 
-/** Keeps a view of replaceable memory that somebody holds who cannot be given another. */
-export function keep(view: Buffer): void {
-  const loan = loans.get(view.buffer)
+/**
+ * Keeps bytes whose holder, such as a system call that is running, cannot be given a copy. @throws Error for bytes of a
+ * client, whose block is common to all
+ */
+export function keepInPlace(bytes: LentBytes): void {
+  const loan = loans.get(bytes.buffer)
   if (loan === 'common') throw new Error('bytes of a client can only be copied')
-  if (loan === 'replaceable') loans.delete(view.buffer)
+  if (loan === 'replaceable') loans.delete(bytes.buffer)
 }
 
 function newBlock(loan: Loan, bytes: number): Buffer {
@@ -81,32 +102,32 @@ function newBlock(loan: Loan, bytes: number): Buffer {
   return block
 }
 
-const EMPTY = Buffer.alloc(0)
+const EMPTY: KeptBytes = Buffer.alloc(0)
 
-/** Bytes of a client in the pieces that they came in, which wait for those before them. */
+/** The chunks of a client that wait for those before them. */
 export class ChunkQueue {
-  #chunks: Buffer[] = []
-  /** Those before it are used up. */
+  #chunks: LentBytes[] = []
+  /** Index of the first chunk that is not used up. */
   #first = 0
   #bytes = 0
 
-  /** Bytes of all chunks. */
+  /** Length of all chunks together. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** The chunk that is next. */
-  get first(): Buffer {
+  /** The next chunk; empty when there is none. */
+  get first(): LentBytes {
     return this.#chunks[this.#first] ?? EMPTY
   }
 
-  /** Adds a chunk behind the others; only the last one may be lent. */
-  push(chunk: Buffer): void {
+  /** Appends a chunk. Only the last one may be lent. */
+  push(chunk: LentBytes): void {
     this.#chunks.push(chunk)
     this.#bytes += chunk.length
   }
 
-  /** Removes so many bytes of the first chunk, at most all of it. */
+  /** Removes `bytes` bytes of the first chunk, at most all of it. */
   take(bytes: number): void {
     const { first } = this
     this.#bytes -= bytes
@@ -114,13 +135,13 @@ export class ChunkQueue {
     else this.#dropFirst()
   }
 
-  /** Copies what is lent. */
-  own(): void {
+  /** Keeps the last chunk, the only one that may be lent. */
+  keepLast(): void {
     const last = this.#chunks.length - 1
-    if (last >= 0) this.#chunks[last] = copied(this.#chunks[last] ?? EMPTY)
+    if (last >= 0) this.#chunks[last] = keep(this.#chunks[last] ?? EMPTY)
   }
 
-  /** Forgets everything. */
+  /** Drops all chunks. */
   clear(): void {
     this.#chunks = []
     this.#first = 0

@@ -1,4 +1,6 @@
-/** Thrown when bytes of the engine are no reply: the connection they came from cannot be trusted any more. */
+import type { LentBytes } from './lent-memory.js'
+
+/** Thrown when bytes of the engine are no reply: their connection cannot be trusted any more. */
 export class ReplyFormatError extends Error {
   constructor(problem: string) {
     super(`the engine sent bytes that are not a reply: ${problem}`)
@@ -6,7 +8,7 @@ export class ReplyFormatError extends Error {
   }
 }
 
-/** What the next byte belongs to. */
+/** The part of a reply that the next byte belongs to. */
 const AT_TYPE = 0
 const IN_NUMBER = 1
 const IN_TEXT = 2
@@ -20,21 +22,20 @@ const NINE = 57
 const LARGEST_NUMBER = 2 ** 32
 
 /**
- * Finds where replies end, in RESP2 and RESP3, without decoding or copying them. It may stop at every byte and goes
- * on with the next chunk.
+ * Finds the ends of replies in RESP2 and RESP3, without decoding or copying them. A chunk may end at any byte of a reply.
  *
- * Nesting needs no stack: an aggregate of n elements only adds n to the elements that the reply still lacks.
+ * Nested replies need no stack: an aggregate of n elements only adds n to the number of missing elements.
  */
 export class ReplyFramer {
-  /** How many replies ended in the last `scan`. */
+  /** Number of replies that ended in the last `scan`. */
   completed = 0
-  /** Where the reply began that the last `scan` ended in the middle of, if it began there. */
+  /** Beginning of the reply that the end of the last `scan` has cut, if it began in that chunk. */
   replyStart = 0
-  /** Length of the present reply as far as its first bytes tell it: that of a bulk string, otherwise 0. */
+  /** Declared length of the current reply if it is a bulk string, otherwise 0. */
   bulkBytes = 0
   #state = AT_TYPE
   #elementsLeft = 0
-  /** The present element is not inside another one. */
+  /** Whether the current element is the reply itself, not an element inside it. */
   #isFirst = false
   #payloadLeft = 0
   #type = 0
@@ -42,17 +43,17 @@ export class ReplyFramer {
   #digits = 0
   #negative = false
 
-  /** Whether the last byte seen was in the middle of a reply. */
+  /** Whether the last byte was in the middle of a reply. */
   get midReply(): boolean {
     return this.#elementsLeft > 0
   }
 
   /**
-   * Reads from `from` until `limit` replies have ended, or the chunk does, or an error follows a whole reply.
-   * @returns the position after the last byte read; `completed` tells how many replies ended.
+   * Reads from `from` until `limit` replies have ended, the chunk ends, or an error follows a whole reply.
+   * @returns the position after the last byte read; `completed` is the number of replies that ended
    * @throws ReplyFormatError
    */
-  scan(chunk: Buffer, from: number, limit: number): number {
+  scan(chunk: LentBytes, from: number, limit: number): number {
     let position = from
     this.completed = 0
     if (this.#elementsLeft === 0) this.replyStart = from
@@ -66,7 +67,7 @@ export class ReplyFramer {
     return position
   }
 
-  #step(chunk: Buffer, position: number): number {
+  #step(chunk: LentBytes, position: number): number {
     switch (this.#state) {
       case AT_TYPE:
         this.#beginElement(chunk[position] ?? 0)
@@ -90,7 +91,7 @@ export class ReplyFramer {
     this.#state = stateAfter(type)
   }
 
-  #readNumber(chunk: Buffer, from: number): number {
+  #readNumber(chunk: LentBytes, from: number): number {
     for (let at = from; at < chunk.length; at++) {
       const byte = chunk[at] ?? 0
       if (byte === LF) {
@@ -126,7 +127,7 @@ export class ReplyFramer {
     }
   }
 
-  #skipText(chunk: Buffer, from: number): number {
+  #skipText(chunk: LentBytes, from: number): number {
     let at = from
     while (at < chunk.length && chunk[at] !== LF) at++
     if (at === chunk.length) return at
@@ -135,7 +136,7 @@ export class ReplyFramer {
     return at + 1
   }
 
-  #skipPayload(chunk: Buffer, from: number): number {
+  #skipPayload(chunk: LentBytes, from: number): number {
     const available = chunk.length - from
     if (available < this.#payloadLeft) {
       this.#payloadLeft -= available
@@ -176,7 +177,7 @@ function isAggregate(type: number): boolean {
   return type === 0x2a || type === 0x25 || type === 0x7e || type === 0x3e || type === 0x7c
 }
 
-/** The change of missing elements: an aggregate is itself one of them, an attribute only precedes one. */
+/** By how much the missing elements change: an aggregate is one itself, an attribute only precedes one. */
 function addedElements(type: number, count: number): number {
   if (type === 0x25) return 2 * count - 1
   if (type === 0x7c) return 2 * count

@@ -8,25 +8,25 @@ import { isUploadable } from '../limits/inspect.js'
 import { type Argument, encodeBulk } from '../resp/encode.js'
 import { pathCommand, type Target } from './parse-commands.js'
 
-/** From this length on a body is passed on as it comes, bytes. */
+/** A body of this length or more is passed on while it arrives, bytes. */
 const LARGE_BODY_BYTES = 1024 * 1024
-/** What stands in the place of the body while the path and the query are read. */
+/** Stands for the body while the path and the query are parsed. */
 const BODY = Buffer.from('body')
 const LINE_END = Buffer.from('\r\n')
 
 /** A command whose last path argument is a large body (reference redis 4.1). */
 export interface BodyCommand {
   readonly command: ServedCommand
-  /** What stands before the body, the command's name first. */
+  /** The arguments before the body, the command's name first. */
   readonly before: readonly [name: Argument, key: Argument, ...rest: Argument[]]
   readonly bodyBytes: number
-  /** What stands behind it. */
+  /** The arguments after it. */
   readonly behind: readonly Argument[]
 }
 
 /**
- * Reads a request as a command that can be carried out while its body comes: every limit can be judged without it. Of
- * bodies that do not tell their length, and of every other request, undefined.
+ * Reads a request as a command that can run while its body arrives, because every limit can be checked without it.
+ * Undefined for a body without a declared length, and for every other request.
  */
 export function bodyCommandOf(
   target: Target,
@@ -44,16 +44,16 @@ export function bodyCommandOf(
   return { command, before: [name, key, ...rest], bodyBytes, behind: args.slice(at + 1) }
 }
 
-/** Who waits for what becomes of a body; exactly one of the two is called, unless the client goes before. */
+/** Receives the outcome of an upload: exactly one call, unless the client leaves before. */
 export interface UploadReader {
   onReply(reply: Buffer): void
   onLost(error: HomeportError): void
 }
 
 /**
- * Sends a command to the engine while its body comes, on a connection of its own: a shared one would be held up for
- * everybody by a client that sends slowly, and lost by one that goes away halfway. No more of the body is held than the
- * engine is behind.
+ * Sends a command to the engine while its body arrives, on a dedicated lane: on a shared one a client that sends slowly
+ * would hold up all others, and one that leaves halfway would break the connection. It holds no more of the body than the
+ * engine lags behind.
  */
 export class BodyUpload {
   readonly #lanes: Lanes
@@ -84,22 +84,22 @@ export class BodyUpload {
     const sink = new CollectedReplies(
       1,
       (reply) => {
-        if (this.#end(this.#leftBytes === 0 ? 'clean' : 'spoilt')) reader.onReply(reply)
+        if (this.#end(this.#leftBytes === 0 ? 'reusable' : 'broken')) reader.onReply(reply)
       },
       (error) => {
-        if (this.#end('spoilt')) reader.onLost(error)
+        if (this.#end('broken')) reader.onLost(error)
       },
     )
     this.#link.send(sink, head, 0, head.length, 1)
     this.#request.on('data', this.#onData)
-    // This also comes behind a whole body.
-    this.#request.on('close', () => this.#leftBytes > 0 && this.#end('spoilt'))
+    // Node also emits it after a whole body.
+    this.#request.on('close', () => this.#leftBytes > 0 && this.#end('broken'))
   }
 
-  readonly #onData = (piece: Buffer): void => {
+  readonly #onData = (chunk: Buffer): void => {
     if (this.#isOver) return
-    this.#leftBytes -= piece.length
-    this.#link.sendStreamed(piece, 0, piece.length)
+    this.#leftBytes -= chunk.length
+    this.#link.sendStreamed(chunk, 0, chunk.length)
     if (this.#leftBytes === 0) this.#sendRest()
     else if (this.#link.isCongested) this.#waitForDrain()
   }
@@ -114,12 +114,12 @@ export class BodyUpload {
     this.#link.onceWritable(() => this.#request.resume())
   }
 
-  /** The reply has come, or never will, or the client has gone. @returns false when that is so already. */
-  #end(link: 'clean' | 'spoilt'): boolean {
+  /** The reply has arrived or is lost, or the client has left. @returns false when the upload has ended before */
+  #end(link: 'reusable' | 'broken'): boolean {
     if (this.#isOver) return false
     this.#isOver = true
     this.#request.off('data', this.#onData)
-    if (link === 'clean') this.#lanes.giveBack(this.#key, this.#link)
+    if (link === 'reusable') this.#lanes.giveBack(this.#key, this.#link)
     else this.#lanes.discard(this.#key, this.#link)
     return true
   }

@@ -9,16 +9,18 @@ import { errorText } from '../error-text.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { MonitorView } from '../monitor/monitors.js'
 import { encodeTextCommand } from '../resp/encode.js'
+import type { Exchange } from './exchange.js'
 import type { HttpAnswers } from './http-answers.js'
 import { pathCommand, type Target } from './parse-commands.js'
+import type { TokenGrant } from './token-grants.js'
 
 const EVENT_PATH = /^\/(?:p?subscribe|(monitor))(?:\/|$)/i
-/** Events that a client may leave unread before the engine has to wait. */
+/** Unread events from which on the gateway stops reading from the engine, bytes. */
 const SLOW_READER_BYTES = 1024 * 1024
 const NO_BODY = Buffer.alloc(0)
 /**
- * A silent stream gets a comment this often: proxies do not take it for dead, and a client that is gone without a word
- * is found out.
+ * Interval of the comments in a silent stream. They keep proxies from closing it, and detect a client that is gone
+ * without closing its connection.
  */
 const HEARTBEAT_MS = 30_000
 const HEARTBEAT = ':\n\n'
@@ -33,22 +35,30 @@ export function eventCommand(target: Target): readonly string[] | undefined {
 }
 
 /** The HTTP exchange that events are sent on. */
-export interface EventExchange {
+interface EventExchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly answers: HttpAnswers
   /** Where the stream and its bytes are counted. */
   readonly guard: DatabaseGuard
-  /** Where the client is. */
+  /** The client's address. */
   readonly address: string | undefined
   readonly clock: Clock
-  /** Told of bytes that the client may not read. */
+  /** Called with the number of bytes that were written, which the client may leave unread. */
   readonly written: (bytes: number) => void
 }
 
+/** Opens an event stream on an exchange. */
+export function openEvents(exchange: Exchange, { key, guard }: TokenGrant, lanes: Lanes): EventStream {
+  const { request, response, address } = exchange
+  const { answers, clock } = exchange.deps
+  const written = (bytes: number): void => exchange.noteUnread(bytes)
+  return new EventStream(lanes, key, { request, response, answers, guard, clock, address, written })
+}
+
 /**
- * Messages of the engine as server-sent events (reference redis 4.5), on a lane of their own, until the client or the
- * engine goes. A refusal by the engine is answered as an ordinary error.
+ * Messages of the engine as server-sent events (reference redis 4.5), on a dedicated lane, until the client or the engine
+ * leaves. When the engine refuses the command, the answer is an ordinary error.
  */
 export class EventStream {
   readonly #lanes: Lanes
@@ -68,7 +78,7 @@ export class EventStream {
     exchange.guard.countConnection(1)
   }
 
-  /** Subscribes and passes on what comes, until `close`. */
+  /** Sends the command and passes on what the engine sends, until `close`. */
   open(command: readonly string[]): void {
     const { response } = this.#exchange
     const toEngine = (bytes: Buffer): void => this.#link.sendStreamed(bytes, 0, bytes.length)
@@ -77,7 +87,7 @@ export class EventStream {
     this.#link.streamTo((chunk) => stream.push(chunk))
     this.#link.onLost = () => this.#onLost()
     response.on('drain', () => this.#link.resumeReading())
-    // Writing behind the end is an event of its own, which would end the process.
+    // Node emits `error` for a write after the end; without a listener that would end the process.
     response.on('error', () => this.close())
     const bytes = Buffer.from(encodeTextCommand(command))
     this.#link.sendStreamed(bytes, 0, bytes.length)
@@ -85,11 +95,11 @@ export class EventStream {
 
   #watch(stream: DedicatedStream): void {
     const { guard, clock } = this.#exchange
-    this.#view = guard.monitors.watch({ now: () => clock.now(), tell: (line) => stream.insert(line) })
+    this.#view = guard.monitors.watch({ now: () => clock.now(), show: (line) => stream.insert(line) })
     stream.filterWith(this.#view.filter)
   }
 
-  /** The database has changed: ends the stream of a client whose address is no longer allowed. */
+  /** Closes the stream if the client's address is no longer allowed: the database has changed. */
   recheck(): void {
     const { guard, address } = this.#exchange
     if (!isAllowed(guard.database, address)) this.close()
@@ -139,7 +149,7 @@ export class EventStream {
   }
 }
 
-/** What a frame of a stream is to its client: the text of an event, or of the error that ends it. */
+/** The text of an event, or of the error that ends the stream. */
 interface EventText {
   readonly kind: 'event' | 'error'
   readonly text: string
@@ -152,8 +162,9 @@ const DOLLAR = 0x24
 const STAR = 0x2a
 
 /**
- * Reads a frame of a subscription or of MONITOR. The fields of a list are joined by commas; what is not a list is a line
- * of MONITOR. An event has no place for line breaks. Payloads are taken as they are: a message may have many megabytes.
+ * Reads a frame of a subscription or of MONITOR. The fields of a list are joined by commas, and their line breaks become
+ * spaces, which an event cannot contain. Any other frame is a line of MONITOR. Payloads are read by length, without a
+ * search: a message may have many megabytes.
  */
 function eventText(frame: Buffer): EventText {
   const lineEnd = frame.indexOf(LF)
@@ -175,7 +186,7 @@ function eventText(frame: Buffer): EventText {
   }
 }
 
-/** The fields of a list, of which none is a list itself. */
+/** The fields of a flat list. */
 function fieldsOf(frame: Buffer, start: number, count: number): readonly string[] {
   const fields: string[] = []
   for (let at = start; fields.length < count && at < frame.length; ) {

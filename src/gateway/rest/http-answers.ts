@@ -4,7 +4,7 @@ import { DATA_HEADERS, sendWhole } from '../../http/index.js'
 import type { SyncTokens } from '../replicas/sync-token.js'
 import type { ReplyEncoding, RestReply } from './reply-reader.js'
 
-/** How a client wants to be answered (reference redis 4.2). */
+/** The form of the answer that a client asks for (reference redis 4.2). */
 export interface ReplyForm {
   readonly format: 'json' | 'resp2'
   readonly encoding: ReplyEncoding
@@ -30,7 +30,7 @@ function malformed(problem: string): HomeportError {
 
 const JSON_TYPE = 'application/json'
 const BYTES_TYPE = 'application/octet-stream'
-// nginx would hold the events back until there are some kilobytes of them.
+// Without the last header nginx would buffer some kilobytes of events before it sends any.
 const EVENT_STREAM = ['Content-Type', 'text/event-stream', 'Cache-Control', 'no-cache', 'X-Accel-Buffering', 'no']
 const RETRY_AFTER_SECONDS = '1'
 const ALLOWED_HEADERS =
@@ -49,21 +49,21 @@ export class HttpAnswers {
     this.#tokens = tokens
   }
 
-  /** 200 with a JSON text and a new sync token for one who has seen `moment` (reference redis 4.2). */
+  /** 200 with a JSON text and a sync token for a client that has seen `moment` (reference redis 4.2). */
   ok(request: IncomingMessage, response: ServerResponse, json: string, moment = 0): void {
     const bytes = Buffer.byteLength(json)
     response.writeHead(200, this.#headers(request, JSON_TYPE, bytes, moment))
-    // Text of ASCII alone, which most is, is written faster where that is known.
+    // Node writes ASCII, which most answers are, faster as latin1.
     sendWhole(request, response, json, bytes === json.length ? 'latin1' : 'utf8')
   }
 
-  /** The bytes of replies as they are. */
+  /** 200 with the bytes of replies as they are. */
   bytes(request: IncomingMessage, response: ServerResponse, body: Buffer, moment = 0): void {
     response.writeHead(200, this.#headers(request, BYTES_TYPE, body.length, moment))
     response.end(body)
   }
 
-  /** The head of an answer whose body is written piece by piece; `bytes` is its length, where that is known. */
+  /** The head of an answer whose body follows piece by piece; `bytes` is its length, when known. */
   begin(
     request: IncomingMessage,
     response: ServerResponse,
@@ -81,7 +81,7 @@ export class HttpAnswers {
     return headers
   }
 
-  /** 200 and the beginning of a stream of events. */
+  /** The head of an event stream. */
   beginEvents(request: IncomingMessage, response: ServerResponse): void {
     response.writeHead(200, [...EVENT_STREAM, ...corsHeaders(request)])
   }
@@ -110,7 +110,7 @@ export function replyJson(reply: RestReply): string {
   return 'json' in reply ? `{"result":${reply.json}}` : `{"error":${JSON.stringify(reply.error)}}`
 }
 
-/** Browsers get to see the answer: the read-only token is made for them. */
+/** Lets browsers read the answer: the read-only token is made for them. */
 function corsHeaders(request: IncomingMessage): readonly string[] {
   if (request.headers.origin === undefined) return NO_HEADERS
   return ['Access-Control-Allow-Origin', '*', 'Access-Control-Expose-Headers', SYNC_TOKEN_HEADER]
@@ -118,7 +118,7 @@ function corsHeaders(request: IncomingMessage): readonly string[] {
 
 const NO_HEADERS: readonly string[] = []
 
-/** Answers what a browser asks before it sends the request. */
+/** Answers the preflight request of a browser. */
 export function answerPreflight(request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(204, [
     ...corsHeaders(request),
@@ -132,7 +132,7 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
   response.end()
 }
 
-/** Answers whether this listener serves. */
+/** Answers `/health`: whether this listener serves requests. */
 export function answerHealth(response: ServerResponse, version: string, stopping: boolean): void {
   const body = JSON.stringify({ status: stopping ? 'stopping' : 'ok', service: 'rest', version })
   response.writeHead(stopping ? 503 : 200, [

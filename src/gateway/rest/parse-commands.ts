@@ -8,7 +8,7 @@ export interface Target {
   readonly query: string
 }
 
-/** How a target begins that a proxy would be sent, and that every server has to take. */
+/** The beginning of an absolute target, as clients send it to proxies; every server has to accept it. */
 const ORIGIN = /^https?:\/\/[^/?]*/i
 
 /** Splits a request's target at its first `?`. */
@@ -26,8 +26,8 @@ export function queryValue(query: string, name: string): string | undefined {
 }
 
 /**
- * Reads a command from its path form: segments are arguments, then comes the body, then the query as names and values
- * (reference redis 4.1). A parameter without `=` is one argument.
+ * Reads a command from its path form: the segments are arguments, then follows the body, then the names and values of the
+ * query (reference redis 4.1). A parameter without `=` is one argument.
  */
 export function pathCommand({ path, query }: Target, body: Buffer): CommandArguments {
   const args: (string | Buffer)[] = path.split('/').slice(1).map(decodeSegment)
@@ -53,7 +53,7 @@ function queryPairs(query: string): (readonly [string, string | undefined])[] {
     })
 }
 
-/** Percent-decoding into bytes where these are no UTF-8, since values are binary. */
+/** Percent-decodes a segment; into bytes when it is not UTF-8, since values are binary. */
 function decodeSegment(segment: string): string | Buffer {
   if (!segment.includes('%')) return segment
   try {
@@ -75,13 +75,13 @@ function decodeBytes(segment: string): Buffer {
   return Buffer.from(latin1, 'latin1')
 }
 
-/** Arguments of a command, name first. Text is sent as UTF-8. */
+/** Arguments of a command, its name first. Text is sent as UTF-8. */
 export type CommandArguments = readonly (string | Buffer)[]
 
-/** A command of a pipeline, or why it cannot be one. */
+/** A command of a pipeline, or the error that answers it. */
 export type ParsedCommand = CommandArguments | HomeportError
 
-/** Between the strings of a JSON text nothing but numbers begins with a digit or minus sign. */
+/** A number outside the strings of a JSON text: nothing else there begins with a digit or minus sign. */
 const NUMBER = /-?\d[\d.eE+-]*/g
 
 /** Reads the body of `POST /`: one command as a JSON array. @throws HomeportError */
@@ -94,8 +94,8 @@ export function parseCommand(body: string): CommandArguments {
 }
 
 /**
- * Reads the body of `/pipeline` or `/multi-exec`: a JSON array of commands. A command that cannot be one is an error
- * in its place. @throws HomeportError when the whole cannot be read.
+ * Reads the body of `/pipeline` or `/multi-exec`: a JSON array of commands. A malformed command becomes an error in its
+ * place. @throws HomeportError when the body as a whole cannot be read
  */
 export function parsePipeline(body: string): readonly ParsedCommand[] {
   const parsed = parseJson(body, 'pipeline')
@@ -132,8 +132,8 @@ function toCommand(values: readonly unknown[]): ParsedCommand {
 }
 
 /**
- * The same values with every number as the digits that stand in the body: a double would round 19 digits and write
- * large ones with an exponent. `body` is known to be valid JSON.
+ * The same values with every number as the digits in the body: a double would round 19 digits and write large numbers
+ * with an exponent. `body` is valid JSON.
  */
 function exactNumbers(values: readonly unknown[], body: string): readonly unknown[] {
   if (!holdsNumber(values)) return values
@@ -141,7 +141,7 @@ function exactNumbers(values: readonly unknown[], body: string): readonly unknow
   return Array.isArray(exact) ? exact : values
 }
 
-/** Looks into the commands of a pipeline and no deeper: arguments are no lists. */
+/** Looks into the commands of a pipeline and no deeper: arguments are never arrays. */
 function holdsNumber(values: readonly unknown[]): boolean {
   return values.some((value) => isNumber(value) || (Array.isArray(value) && value.some(isNumber)))
 }
@@ -162,7 +162,7 @@ function quoteNumbers(body: string): string {
   return parts.join('')
 }
 
-/** The position behind the string that begins at `opening`: its closing quote has an even number of backslashes before it. */
+/** The position after the string that begins at `opening`: before its closing quote stands an even number of backslashes. */
 function endOfString(body: string, opening: number): number {
   let closing = body.indexOf('"', opening + 1)
   while (precedingBackslashes(body, closing) % 2 === 1) closing = body.indexOf('"', closing + 1)
@@ -175,7 +175,7 @@ function precedingBackslashes(body: string, at: number): number {
   return count
 }
 
-/** The engine reads no exponents in integers, so `1e3` is sent as 1000. */
+/** Engines accept no exponents in integers, so `1e3` is sent as 1000. */
 function plainDigits(token: string): string {
   return /[eE]/.test(token) ? String(Number(token)) : token
 }

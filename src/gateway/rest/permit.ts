@@ -1,31 +1,38 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { nextTurn, onceOver } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { findCommandByName } from '../commands/command-table.js'
 import { DEFAULT_MAX_CLIENTS } from '../deps.js'
 import type { DatabaseGuard, Verdict } from '../limits/database-guard.js'
 import type { AskEngine } from '../limits/engine-questions.js'
 import { MAX_KEY_BYTES } from '../limits/inspect.js'
 import type { ReadBatch } from '../limits/pending-watch.js'
+import type { BodyCommand } from './body-upload.js'
 import { isLimited, isPrepared, type PreparedCommand, type Slot } from './slots.js'
 
-/** No character of a text is longer in UTF-8. */
+/** The longest character of JavaScript in UTF-8, bytes. */
 const MOST_BYTES_PER_CHARACTER = 3
 
-const PERMITTED_A_TURN = 1_000
+/** Commands that are checked before others get a turn of the event loop. */
+const SLICE_COMMANDS = 1_000
 const NONE: readonly (() => void)[] = []
 const NOTHING_TO_SETTLE = (): void => {}
 
-/** What commands are held against. */
-export interface Limiter {
+/** Where the limits of a request come from. */
+interface Limits {
   readonly guard: DatabaseGuard
   readonly ask: AskEngine
-  /** What the commands of the request are going to do that have passed. */
+}
+
+/** The limits that the commands of a request are checked against. */
+export interface Limiter extends Limits {
+  /** What the commands of the request that have passed will add to consumers. */
   readonly batch: ReadBatch
 }
 
 /**
- * Holds the commands of a request against the limits and counts those that pass; what is refused is an error in its
- * slot. A promise only where the engine has to be asked first.
+ * Checks the commands of a request against the limits and counts those that pass. A refused command becomes an error in
+ * its slot. Returns a promise only when the engine has to be asked first.
  */
 export function permitEach(limiter: Limiter, slots: readonly Slot[]): readonly Slot[] | Promise<readonly Slot[]> {
   const permitted: Slot[] = []
@@ -57,20 +64,20 @@ function conclude({ guard }: Limiter, slot: Slot, verdict: Verdict): Slot {
   return slot
 }
 
-/** The same for any number of commands, in slices between which others are served. */
-export async function permitInTurns(limiter: Limiter, slots: readonly Slot[]): Promise<readonly Slot[]> {
-  if (slots.length <= PERMITTED_A_TURN) return permitEach(limiter, slots)
+/** The same for any number of commands, in slices between which other requests run. */
+export async function permitInSlices(limiter: Limiter, slots: readonly Slot[]): Promise<readonly Slot[]> {
+  if (slots.length <= SLICE_COMMANDS) return permitEach(limiter, slots)
   const permitted: Slot[] = []
-  for (let at = 0; at < slots.length; at += PERMITTED_A_TURN) {
-    for (const slot of await permitEach(limiter, slots.slice(at, at + PERMITTED_A_TURN))) permitted.push(slot)
+  for (let at = 0; at < slots.length; at += SLICE_COMMANDS) {
+    for (const slot of await permitEach(limiter, slots.slice(at, at + SLICE_COMMANDS))) permitted.push(slot)
     await nextTurn()
   }
   return permitted
 }
 
-/** The same for commands that stand or fall together: where one is refused, none is counted. */
+/** The same for a transaction: when one command is refused, none is counted. */
 export async function permitAll(limiter: Limiter, slots: readonly Slot[]): Promise<readonly Slot[]> {
-  const permitted = await permitInTurns(limiter, slots)
+  const permitted = await permitInSlices(limiter, slots)
   if (permitted.every(isPrepared)) return permitted
   for (const slot of permitted) if (isLimited(slot)) limiter.guard.count(slot.command, -1)
   return permitted
@@ -84,19 +91,38 @@ function inspect(limiter: Limiter, { command, args, wire }: PreparedCommand): Ve
   return guard.inspect(command, args, Buffer.byteLength(wire), limiter.ask, limiter.batch)
 }
 
-/** When commands may be sent that are within the limits; undefined when that is now. */
+/** Checks a command whose body is uploaded, counts it and waits for its turn. @throws HomeportError why it is refused */
+export async function permitUpload({ guard, ask }: Limits, { command, before, bodyBytes }: BodyCommand): Promise<void> {
+  const bytes = bodyBytes + before.reduce((sum, arg) => sum + Buffer.byteLength(arg), 0)
+  const verdict = await guard.inspectUpload(command, before, { bytes, valueBytes: bodyBytes }, ask)
+  if (verdict) throw verdict
+  await turnOf(guard, 1)
+  guard.count(command, 1)
+}
+
+/** Checks and counts the command of an event stream. @throws HomeportError why it is refused */
+export async function permitEvents({ guard, ask }: Limits, args: readonly string[]): Promise<void> {
+  const command = findCommandByName(args[0] ?? '')
+  if (!command?.allowed) throw new Error(`no row of the command table for the event path ${args[0]}`)
+  const verdict = await guard.inspect(command, args, 0, ask)
+  if (verdict) throw verdict
+  guard.checkSpace()
+  guard.count(command, 1)
+}
+
+/** Waits until commands within the limits may be sent; undefined when that is now. */
 export function turnOf(guard: DatabaseGuard, commands: number): Promise<void> | undefined {
   if (commands === 0) return undefined
   const slow = guard.bandwidth.turn()
   return slow ? slow.then(() => guard.rate.acquire(commands)) : guard.rate.acquire(commands)
 }
 
-/** What the replies to commands are awaited from, where that is no ordinary command. */
+/** Tells the engine connection when a script is among the commands. */
 export function awaitedOf(commands: readonly PreparedCommand[]): 'script' | undefined {
   return commands.some(({ command }) => command.effect === 'script') ? 'script' : undefined
 }
 
-/** Notes that commands are sent now. @returns what has to be called once they are answered, or are not going to be. */
+/** Starts to measure commands that are sent now. @returns what to call once their replies have arrived or are lost */
 export function measure({ meter, scripts }: DatabaseGuard, commands: readonly PreparedCommand[]): () => void {
   const last = commands.at(-1)
   if (!last) return NOTHING_TO_SETTLE
@@ -111,16 +137,16 @@ export function measure({ meter, scripts }: DatabaseGuard, commands: readonly Pr
   }
 }
 
-/** Whose commands they are. */
+/** The client that waits. */
 interface Waiting {
   readonly request: IncomingMessage
   readonly response: ServerResponse
 }
 
 /**
- * Resolves once the database is not paused for any of these commands: at once, as a rule. Never where the client goes
- * before, or has been answered; then nothing is carried out.
- * @throws HomeportError `too_many_clients` where as many commands are held as the database may have clients
+ * Resolves once the database is not paused for any of these commands: usually at once. Never resolves when the client
+ * leaves, or is answered, before that: then the commands do not run.
+ * @throws HomeportError `too_many_clients` when as many commands wait as the database may have clients
  */
 export async function whenResumed(guard: DatabaseGuard, slots: readonly Slot[], client: Waiting): Promise<void> {
   const { pause, database } = guard

@@ -2,16 +2,17 @@ import { nextTurn } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
+import type { KeptBytes, LentBytes } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
 import { isPrepared, type Slot } from './slots.js'
 
-/** How strings are written: as they are, or in base64 (reference redis 4.4). */
+/** The encoding of strings in an answer (reference redis 4.4). */
 export type ReplyEncoding = 'plain' | 'base64'
 
-/** A reply as the REST API tells it: JSON text of its value, or the text of an error. */
+/** A reply in an answer: JSON text of its value, or the text of an error. */
 export type RestReply = { readonly json: string } | { readonly error: string }
 
-/** Programs that read JSON by calling themselves run out of stack at a few thousand levels, some at a thousand. */
+/** Recursive JSON parsers run out of stack at a few thousand levels, some at a thousand. */
 const MOST_LEVELS = 1_000
 
 const CR = 13
@@ -22,16 +23,16 @@ const DOLLAR = 0x24
 const STAR = 0x2a
 
 /**
- * Turns whole RESP2 replies into JSON, digit by digit, without going through numbers of JavaScript. It may stop between
- * any two elements of an array, and needs no stack for those within each other.
+ * Converts whole RESP2 replies to JSON. Numbers are copied digit by digit, so none is rounded. It may pause between any
+ * two elements of an array, and needs no stack for nested arrays.
  */
 export class ReplyReader {
   readonly #bytes: Buffer
   readonly #encoding: ReplyEncoding
   #at = 0
-  /** How many elements the arrays still lack that the present element is in; the innermost is the last. */
+  /** Elements that each enclosing array still lacks, the innermost last. */
   readonly #open: number[] = []
-  /** What was made of the present reply in this call, if it is an array, and in the calls before. */
+  /** JSON of the current array: the pieces of this call, and one text for each call before. */
   #parts: string[] = []
   #slices: string[] = []
   #isFirst = true
@@ -52,7 +53,7 @@ export class ReplyReader {
     return this.some(Number.POSITIVE_INFINITY) ?? this.#end()
   }
 
-  /** Reads on for about so many bytes. @returns the reply, if that was the rest of it. */
+  /** Reads on for about `bytes` bytes. @returns the reply, if that was the rest of it */
   some(bytes: number): RestReply | undefined {
     if (this.#open.length === 0) {
       const type = this.#bytes[this.#at]
@@ -69,13 +70,13 @@ export class ReplyReader {
     return this.#end()
   }
 
-  /** Reads the head of an array: how many replies follow, or `undefined` when the next reply is no array. */
+  /** Reads the head of an array. @returns how many replies follow, or undefined when the next reply is no array */
   arrayLength(): number | undefined {
     if (this.#bytes[this.#at] !== STAR) return undefined
     return Number(this.#line())
   }
 
-  /** The plain OK is exempt from the encoding, but only here: inside of an array clients decode it. */
+  /** A plain OK is not encoded, but only here: inside an array clients decode it. */
   #status(): RestReply {
     const text = this.#line()
     return { json: text === 'OK' ? '"OK"' : this.#text(text) }
@@ -92,7 +93,7 @@ export class ReplyReader {
     return isTooDeep ? { error: errorText(new HomeportError('reply_too_deep', { limit: MOST_LEVELS })) } : { json }
   }
 
-  /** Joins what was made so far, so that the end of a long reply is no more work than the rest of it. */
+  /** Joins the pieces so far, so that the end of a long reply is no more work than the rest of it. */
   #pause(): undefined {
     this.#slices.push(this.#parts.join(''))
     this.#parts = []
@@ -160,7 +161,7 @@ export class ReplyReader {
     return JSON.stringify(this.#encoding === 'base64' ? Buffer.from(text).toString('base64') : text)
   }
 
-  /** What follows the type byte on this line. */
+  /** The text behind the type byte, up to the end of the line. */
   #line(): string {
     const start = this.#at + 1
     let end = start
@@ -170,30 +171,30 @@ export class ReplyReader {
   }
 }
 
-/** Replies up to this length are read in one go, bytes. */
+/** Replies up to this length are read at once, bytes. */
 export const READ_AT_ONCE_BYTES = 262_144
-/** So much is copied in one turn of the event loop, bytes; copying is much less work than reading. */
-const JOINED_A_TURN_BYTES = 4_194_304
+/** Bytes that are copied in one turn of the event loop; copying is much faster than reading. */
+const JOINED_AT_ONCE_BYTES = 4_194_304
 
-/** Joins any number of bytes in slices, between which others are served. The parts must not be lent. */
-export async function joinInTurns(parts: readonly Buffer[]): Promise<Buffer> {
+/** Joins any number of bytes in slices, between which other requests run. */
+export async function joinInSlices(parts: readonly KeptBytes[]): Promise<Buffer> {
   const joined = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0))
   let at = 0
   let copiedBytes = 0
   for (const part of parts) {
     at += part.copy(joined, at)
     copiedBytes += part.length
-    if (copiedBytes < JOINED_A_TURN_BYTES) continue
+    if (copiedBytes < JOINED_AT_ONCE_BYTES) continue
     copiedBytes = 0
     await nextTurn()
   }
   return joined
 }
 
-/** Reads any number of replies in slices, between which others are served. */
-export class PatientReader {
+/** Reads any number of replies in slices, between which other requests run. */
+export class SlicedReader {
   readonly #reader: ReplyReader
-  /** Up to here the present turn of the event loop may read. */
+  /** The position that this turn of the event loop may read up to. */
   #until: number
 
   constructor(reader: ReplyReader) {
@@ -217,30 +218,30 @@ export class PatientReader {
 }
 
 /** Reads the replies of a pipeline, each into its slot. */
-export function readReplies(slots: readonly Slot[], replies: Buffer, encoding: ReplyEncoding): readonly RestReply[] {
+export function readReplies(slots: readonly Slot[], replies: LentBytes, encoding: ReplyEncoding): readonly RestReply[] {
   const reader = new ReplyReader(replies, encoding)
   return slots.map((slot) => (isPrepared(slot) ? reader.next() : { error: errorText(slot) }))
 }
 
-/** The same of any number of replies, which are not lent, in slices between which others are served. */
-export async function* readRepliesInTurns(
+/** The same for any number of replies, in slices between which other requests run. */
+export async function* readRepliesInSlices(
   slots: readonly Slot[],
-  replies: Buffer,
+  replies: KeptBytes,
   encoding: ReplyEncoding,
 ): AsyncGenerator<RestReply> {
-  const reader = new PatientReader(new ReplyReader(replies, encoding))
+  const reader = new SlicedReader(new ReplyReader(replies, encoding))
   for (const slot of slots) yield isPrepared(slot) ? await reader.next() : { error: errorText(slot) }
 }
 
 /** The bytes of the replies of a pipeline, one for each slot. */
-export function replyBytes(slots: readonly Slot[], replies: Buffer): Buffer {
+export function replyBytes(slots: readonly Slot[], replies: LentBytes): LentBytes {
   return slots.every(isPrepared) ? replies : Buffer.concat([...replyParts(slots, replies)])
 }
 
-/** The same of any number of replies, which are not lent, in slices between which others are served. */
-export async function replyBytesInTurns(slots: readonly Slot[], replies: Buffer): Promise<Buffer> {
+/** The same for any number of replies, in slices between which other requests run. */
+export async function replyBytesInSlices(slots: readonly Slot[], replies: KeptBytes): Promise<Buffer> {
   if (slots.every(isPrepared)) return replies
-  const parts: Buffer[] = []
+  const parts: KeptBytes[] = []
   let readBytes = 0
   for (const part of replyParts(slots, replies)) {
     parts.push(part)
@@ -249,7 +250,7 @@ export async function replyBytesInTurns(slots: readonly Slot[], replies: Buffer)
     readBytes = 0
     await nextTurn()
   }
-  return joinInTurns(parts)
+  return joinInSlices(parts)
 }
 
 function* replyParts(slots: readonly Slot[], replies: Buffer): Generator<Buffer> {

@@ -3,17 +3,17 @@ import { HomeportError } from '../../contract/errors/errors.js'
 
 const EMPTY = Buffer.alloc(0)
 
-/** Who waits for a body; the first or the second is called, once, unless the client goes before its end. */
+/** Receives a body: one of the first two is called, once, unless the client leaves before. */
 export interface BodyReader {
-  /** The body, whole. */
+  /** The whole body. */
   onBody(body: Buffer): void
   /** The body is too large (`request_too_large`); the client may still be sending it. */
-  onRefused(error: HomeportError): void
-  /** So much more of the body is held until all of it has come. @returns whether the rest is still wanted */
-  onHeld(bytes: number): boolean
+  onBodyRefused(error: HomeportError): void
+  /** `bytes` more bytes are held until all of the body has arrived. @returns whether the rest is wanted */
+  onBodyHeld(bytes: number): boolean
 }
 
-/** Reads the body of a request, up to `limitBytes`; at once where there is none. */
+/** Reads the body of a request, up to `limitBytes`. Calls `onBody` at once when there is none. */
 export function readBody(request: IncomingMessage, limitBytes: number, reader: BodyReader): void {
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
   const declaredBytes = Number(length)
@@ -24,8 +24,8 @@ export function readBody(request: IncomingMessage, limitBytes: number, reader: B
 }
 
 /**
- * A short body nearly always comes together with its head and has been parsed once the call has returned that told of
- * the head. Then it is there for the taking, without the events of a stream.
+ * Takes a short body without the events of a stream. It nearly always arrives together with its head, and Node has parsed
+ * it once the call returns that reported the head.
  */
 function takeWhole(request: IncomingMessage, limitBytes: number, declaredBytes: number, reader: BodyReader): void {
   const body: unknown = request.read()
@@ -37,14 +37,14 @@ function takeWhole(request: IncomingMessage, limitBytes: number, declaredBytes: 
   new BodyGathering(request, limitBytes, declaredBytes, reader).start()
 }
 
-/** A body that comes in pieces. */
+/** Gathers a body that arrives in several chunks. */
 class BodyGathering {
   readonly #request: IncomingMessage
   readonly #limitBytes: number
-  /** Undefined where the body tells its end by itself. */
+  /** Undefined for a chunked body. */
   readonly #declaredBytes: number | undefined
   readonly #reader: BodyReader
-  #pieces: Buffer[] = []
+  #chunks: Buffer[] = []
   #bytes = 0
 
   constructor(request: IncomingMessage, limitBytes: number, declaredBytes: number | undefined, reader: BodyReader) {
@@ -59,19 +59,19 @@ class BodyGathering {
     if (this.#declaredBytes === undefined) this.#request.on('end', this.#onEnd)
   }
 
-  readonly #onData = (piece: Buffer): void => {
-    this.#bytes += piece.length
-    this.#pieces.push(piece)
-    if (!this.#reader.onHeld(piece.length)) this.#stop()
+  readonly #onData = (chunk: Buffer): void => {
+    this.#bytes += chunk.length
+    this.#chunks.push(chunk)
+    if (!this.#reader.onBodyHeld(chunk.length)) this.#stop()
     else if (this.#bytes === this.#declaredBytes) this.#onEnd()
     else if (this.#bytes > this.#limitBytes) this.#refuse()
   }
 
-  readonly #onEnd = (): void => this.#reader.onBody(Buffer.concat(this.#pieces))
+  readonly #onEnd = (): void => this.#reader.onBody(Buffer.concat(this.#chunks))
 
   #stop(): void {
     this.#request.off('data', this.#onData).off('end', this.#onEnd)
-    this.#pieces = []
+    this.#chunks = []
   }
 
   #refuse(): void {
@@ -81,5 +81,5 @@ class BodyGathering {
 }
 
 function refuse(limitBytes: number, actualBytes: number, reader: BodyReader): void {
-  reader.onRefused(new HomeportError('request_too_large', { limitBytes, actualBytes }))
+  reader.onBodyRefused(new HomeportError('request_too_large', { limitBytes, actualBytes }))
 }

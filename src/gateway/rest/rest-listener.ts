@@ -12,20 +12,21 @@ import { SyncTokens } from '../replicas/sync-token.js'
 import type { EventStream } from './event-stream.js'
 import { Exchange, type ExchangeDeps } from './exchange.js'
 import { answerHealth, answerPreflight, HttpAnswers } from './http-answers.js'
-import { handleRequest, type RestDeps } from './rest-request.js'
+import { splitTarget } from './parse-commands.js'
+import { RestRequest, type RestRequestDeps } from './rest-request.js'
 import { TokenGrants } from './token-grants.js'
 
-/** What the REST listener is made of. */
+/** The collaborators and settings of the REST listener. */
 export interface RestListenerOptions {
   readonly settings: Pick<GatewaySettings, 'host' | 'restPort' | 'trustedProxies' | 'hosts'>
   readonly directory: Pick<DatabaseDirectory, 'byRestToken' | 'onChange'>
   readonly administration: Administration
-  /** How long a client may take for the head of a request. */
+  /** Time that a client has for the head of a request. */
   readonly headTimeoutMs: number
   readonly lanes: Lanes
   readonly guards: Guards
   readonly doorway: Doorway
-  /** What all clients together may make the process hold. */
+  /** The memory that all clients together may use. */
   readonly memory: ClientMemoryBudget
   readonly clock: Clock
   readonly logger: GatewayLogger
@@ -34,17 +35,17 @@ export interface RestListenerOptions {
 
 const METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'POST', 'PUT'])
 const KEEP_ALIVE_TIMEOUT_MS = 75_000
-/** A client has this long for its whole request, however slowly it sends. */
+/** Time that a client has for its whole request. */
 const REQUEST_TIMEOUT_MS = 300_000
 
-/** The HTTP listener of the REST data plane; one for all databases, which are told apart by their tokens. */
+/** The HTTP listener of the REST data plane. It serves all databases; the token of a request names the database. */
 export class RestListener {
   readonly #options: RestListenerOptions
   readonly #server: Server
   readonly #grants: TokenGrants
   readonly #streams = new Set<EventStream>()
-  readonly #exchanges: ExchangeDeps
-  readonly #shared: RestDeps
+  readonly #exchangeDeps: ExchangeDeps
+  readonly #requestDeps: RestRequestDeps
   #stopping = false
 
   constructor(options: RestListenerOptions) {
@@ -52,14 +53,9 @@ export class RestListener {
     const { clock, logger, settings } = options
     const tokens = new SyncTokens(clock.now())
     const addresses = new ClientAddresses(settings.trustedProxies ?? [])
-    this.#exchanges = { answers: new HttpAnswers(tokens), tokens, addresses, clock, logger, memory: options.memory }
-    this.#grants = new TokenGrants(options)
-    this.#shared = {
-      options,
-      grants: this.#grants,
-      streams: this.#streams,
-      logins: new LoginWatch(clock),
-    }
+    this.#exchangeDeps = { answers: new HttpAnswers(tokens), tokens, addresses, clock, logger, memory: options.memory }
+    this.#grants = new TokenGrants({ ...options, logins: new LoginWatch(clock) })
+    this.#requestDeps = { lanes: options.lanes, administration: options, streams: this.#streams }
     this.#server = createServer(
       {
         keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
@@ -71,7 +67,7 @@ export class RestListener {
       },
       (request, response) => this.#onRequest(request, response),
     )
-    // Whoever asks before sending a body is told by the answer where its token is wrong.
+    // A client that waits for `100 Continue` gets a refusal, such as a wrong token, before it sends its body.
     this.#server.on('checkContinue', (request, response) => this.#onRequest(request, response))
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseSocket(socket, error.code))
   }
@@ -82,7 +78,7 @@ export class RestListener {
     return typeof address === 'object' && address !== null ? address.port : this.#options.settings.restPort
   }
 
-  /** Resolves when requests are served; rejects with `port_taken`. */
+  /** Resolves when requests are served. Rejects with `port_taken`. */
   listen(): Promise<void> {
     const { host, restPort: port } = this.#options.settings
     this.#grants.open()
@@ -95,7 +91,7 @@ export class RestListener {
     })
   }
 
-  /** Answers what has been asked, for `graceMs`, and closes. May be called before `listen` and repeatedly. */
+  /** Finishes active requests for up to `graceMs`, then closes. May be called before `listen`, and repeatedly. */
   async close(graceMs: number): Promise<void> {
     this.#stopping = true
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
@@ -108,7 +104,7 @@ export class RestListener {
     timer.cancel()
   }
 
-  /** The databases have changed: ends streams whose clients may not stay. */
+  /** Closes the streams of clients whose address is no longer allowed: databases have changed. */
   recheck(): void {
     for (const stream of this.#streams) stream.recheck()
   }
@@ -118,7 +114,7 @@ export class RestListener {
     if (this.#stopping) response.shouldKeepAlive = false
     const foreign = this.#options.settings.hosts?.refusal(request.headers.host)
     if (foreign) {
-      new Exchange(request, response, this.#exchanges).answerError(foreign.status, `ERR ${foreign.message}`)
+      new Exchange(request, response, this.#exchangeDeps).answerError(foreign.status, `ERR ${foreign.message}`)
       return
     }
     if (url === '/health') {
@@ -129,8 +125,19 @@ export class RestListener {
       answerPreflight(request, response)
       return
     }
-    const exchange = new Exchange(request, response, this.#exchanges)
-    if (METHODS.has(method)) handleRequest(exchange, this.#shared)
+    const exchange = new Exchange(request, response, this.#exchangeDeps)
+    if (METHODS.has(method)) this.#answer(exchange)
     else exchange.answerError(405, `ERR method ${method} is not allowed. Use GET, HEAD, POST or PUT.`)
+  }
+
+  #answer(exchange: Exchange): void {
+    try {
+      const target = splitTarget(exchange.request.url ?? '/')
+      const grant = this.#grants.authenticate(exchange, target)
+      if (grant) new RestRequest(exchange, this.#requestDeps, grant, target).receive()
+      else this.#grants.refuse(exchange).catch((error: unknown) => exchange.fail(error))
+    } catch (error) {
+      exchange.fail(error)
+    }
   }
 }

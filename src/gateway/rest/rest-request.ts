@@ -1,150 +1,390 @@
-import { onceOver } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
-import { findCommandByName } from '../commands/command-table.js'
-import type { LoginWatch } from '../limits/login-watch.js'
-import { bodyCommandOf } from './body-upload.js'
-import { CommandRequest } from './command-request.js'
-import { EventStream, eventCommand } from './event-stream.js'
+import { onceOver, unreachable } from '../../base/index.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
+import { type AdministrationServices, administer } from '../commands/administer.js'
+import { selectReply } from '../commands/select-database.js'
+import type { Lanes } from '../engine/lanes.js'
+import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
+import { readSlots, type Shape, shapeOf } from './body-commands.js'
+import { type BodyCommand, BodyUpload, bodyCommandOf } from './body-upload.js'
+import { type EventStream, eventCommand, openEvents } from './event-stream.js'
 import type { Exchange } from './exchange.js'
-import { type ReplyForm, replyFormOf } from './http-answers.js'
-import { queryValue, splitTarget, type Target } from './parse-commands.js'
+import { type ReplyForm, replyFormOf, replyJson } from './http-answers.js'
+import type { Target } from './parse-commands.js'
+import { permitAll, permitEach, permitEvents, permitInSlices, permitUpload, whenResumed } from './permit.js'
+import {
+  READ_AT_ONCE_BYTES,
+  ReplyReader,
+  type RestReply,
+  readReplies,
+  replyBytes,
+  replyBytesInSlices,
+  SlicedReader,
+} from './reply-reader.js'
 import { type BodyReader, readBody } from './request-body.js'
-import type { RestListenerOptions } from './rest-listener.js'
-import type { TokenGrant, TokenGrants } from './token-grants.js'
+import {
+  type CommandRequest,
+  RequestLane,
+  runSlots,
+  runTransaction,
+  runUpload,
+  showToMonitors,
+} from './run-commands.js'
+import type { LargeReplySink, RepliesReader } from './send-commands.js'
+import { checkArities, isPrepared, type PreparedCommand, type Slot, translated } from './slots.js'
+import type { StreamedPipeline } from './streamed-answer.js'
+import type { TokenGrant } from './token-grants.js'
 
 /** What the requests of a listener share. */
-export interface RestDeps {
-  readonly options: RestListenerOptions
-  readonly grants: TokenGrants
+export interface RestRequestDeps {
+  readonly lanes: Lanes
+  readonly administration: AdministrationServices
+  /** The open event streams. */
   readonly streams: Set<EventStream>
-  /** Slows down those who guess tokens. */
-  readonly logins: LoginWatch
 }
 
-const BEARER = /^bearer +(\S+) *$/i
+/**
+ * The states of a request.
+ *
+ * ```
+ *   receiving ──body──▶ checking ──permitted──▶ running ──replies──────────────────────▶ answered
+ *       │                   │                      └──a large reply──▶ streaming ──end──▶    ▲
+ *       │                   └── refused ─────────────────────────────────────────────────────┤
+ *       └──/subscribe, /psubscribe, /monitor──▶ subscribed              any ── error ─────────┘
+ * ```
+ *
+ * - receiving: the body is being read.
+ * - checking: the commands are held against the command table and the limits. It may take a while: a pause has to end,
+ *   the engine has to be asked, or a large body is read in slices. A command whose body is uploaded starts here.
+ * - running: the commands are with the engine, or wait for their turn.
+ * - streaming: a pipeline has a large reply, or many; its answer is written while they arrive.
+ * - subscribed: an event stream has taken over the exchange.
+ * - answered: the answer is written, or whoever passes on a large reply writes the rest of it.
+ *
+ * When memory is short, the exchange answers or breaks off by itself. The request learns of it from
+ * `exchange.isAnswered`, when the next replies arrive.
+ */
+type RequestState =
+  | { readonly kind: 'receiving' }
+  | Checking
+  | Running
+  | { readonly kind: 'streaming'; readonly answer: StreamedPipeline }
+  | { readonly kind: 'subscribed' }
+  | { readonly kind: 'answered' }
 
-/** Answers one HTTP request of the REST data plane. */
-export function handleRequest(exchange: Exchange, shared: RestDeps): void {
-  try {
-    admit(exchange, shared)
-  } catch (error) {
-    exchange.fail(error)
-  }
+interface Checking {
+  readonly kind: 'checking'
+  readonly shape: Shape
+  readonly lane: RequestLane
 }
 
-function admit(exchange: Exchange, shared: RestDeps): void {
-  const target = splitTarget(exchange.request.url ?? '/')
-  const grant = authenticate(exchange, shared, target)
-  if (!grant) {
-    refuseToken(exchange, shared).catch((error: unknown) => exchange.fail(error))
-    return
-  }
-  const form = replyFormOf(exchange.request.headers)
-  const { guard } = grant
-  guard.touch()
-  exchange.owner = grant.key.databaseId
-  exchange.maxReplyBytes = guard.maxRequestBytes
-  const body = bodyCommandOf(target, exchange.request, guard.maxRequestBytes)
-  if (body) {
-    new CommandRequest(exchange, shared.options, grant, form).upload(body)
-    return
-  }
-  const reader = new AdmittedRequest(exchange, shared, { grant, target, form })
-  readBody(exchange.request, guard.maxRequestBytes, reader)
-  exchange.welcomeBody()
+interface Running {
+  readonly kind: 'running'
+  readonly shape: Shape
+  readonly lane: RequestLane
+  readonly slots: readonly Slot[]
 }
 
-function authenticate({ request, address }: Exchange, { grants }: RestDeps, target: Target): TokenGrant | undefined {
-  const { authorization } = request.headers
-  const token = authorization === undefined ? queryValue(target.query, '_token') : BEARER.exec(authorization)?.[1]
-  const grant = token === undefined ? undefined : grants.find(token)
-  grant?.checkAddress(address)
-  return grant
-}
+const RECEIVING: RequestState = { kind: 'receiving' }
+const SUBSCRIBED: RequestState = { kind: 'subscribed' }
+const ANSWERED: RequestState = { kind: 'answered' }
 
-/** A right token is never kept waiting: it cannot be guessed, and others may share the address. */
-async function refuseToken({ address = '' }: Exchange, { logins }: RestDeps): Promise<never> {
-  logins.failed(address)
-  const given = logins.turn(address)
-  if (given.kind === 'refused') throw new HomeportError('logins_slowed', given)
-  if (given.kind === 'later') await given.turn
-  throw new HomeportError('data_unauthorized', {})
-}
-
-/** What is known of a request before its body. */
-interface Head {
-  readonly grant: TokenGrant
-  readonly target: Target
-  readonly form: ReplyForm
-}
-
-/** A request with a right token, whose body decides what becomes of it. */
-class AdmittedRequest implements BodyReader {
+/** A request with a valid token, from its body to its answer. */
+export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
   readonly #exchange: Exchange
-  readonly #shared: RestDeps
-  readonly #head: Head
+  readonly #deps: RestRequestDeps
+  readonly #grant: TokenGrant
+  readonly #target: Target
+  readonly #form: ReplyForm
+  #state: RequestState = RECEIVING
 
-  constructor(exchange: Exchange, shared: RestDeps, head: Head) {
+  /** @throws HomeportError when the headers ask for an unknown form of the answer */
+  constructor(exchange: Exchange, deps: RestRequestDeps, grant: TokenGrant, target: Target) {
     this.#exchange = exchange
-    this.#shared = shared
-    this.#head = head
+    this.#deps = deps
+    this.#grant = grant
+    this.#target = target
+    this.#form = replyFormOf(exchange.request.headers)
+  }
+
+  /** Starts to read the body, or to pass it on. */
+  receive(): void {
+    const { guard, key } = this.#grant
+    guard.touch()
+    this.#exchange.owner = key.databaseId
+    this.#exchange.maxReplyBytes = guard.maxRequestBytes
+    const { request } = this.#exchange
+    const uploaded = bodyCommandOf(this.#target, request, guard.maxRequestBytes)
+    if (uploaded) {
+      this.#upload(uploaded)
+      return
+    }
+    readBody(request, guard.maxRequestBytes, this)
+    this.#exchange.sendContinue()
   }
 
   onBody(body: Buffer): void {
     try {
-      this.#take(body)
+      this.#countBytesIn(body.length)
+      // The body and the encoding that the client asks for do not matter to an event stream (reference redis 4.5).
+      const events = eventCommand(this.#target)
+      if (events) this.#inBackground(this.#subscribe(events))
+      else this.#read(body)
     } catch (error) {
-      this.#exchange.fail(error)
+      this.onLost(error)
     }
   }
 
-  onRefused(error: HomeportError): void {
-    this.#exchange.fail(error)
+  onBodyRefused(error: HomeportError): void {
+    this.onLost(error)
   }
 
-  onHeld(bytes: number): boolean {
+  onBodyHeld(bytes: number): boolean {
     try {
-      return this.#exchange.hold(bytes)
+      return this.#exchange.holdBody(bytes)
     } catch (error) {
-      this.#exchange.fail(error)
+      this.onLost(error)
       return false
     }
   }
 
-  #take(body: Buffer): void {
-    const { grant, target, form } = this.#head
-    grant.guard.meter.bytesIn += body.length + (this.#exchange.request.url?.length ?? 0)
-    // What the body of such a request holds and which encoding the client wants does not matter (reference redis 4.5).
-    const events = eventCommand(target)
-    if (events) this.#stream(events).catch((error: unknown) => this.#exchange.fail(error))
-    else new CommandRequest(this.#exchange, this.#shared.options, grant, form).run(target, body)
+  /** receiving → checking, of commands that have arrived whole. @throws HomeportError what is wrong with the whole body */
+  #read(body: Buffer): void {
+    const checking = this.#startChecking(shapeOf(this.#target))
+    const slots = readSlots(this.#target, body, this.#grant.guard.maxRequestCommands)
+    if (checking.shape === 'transaction') this.#inBackground(this.#runTransaction(checking, slots))
+    else if (slots instanceof Promise) this.#inBackground(this.#checkLarge(checking, slots))
+    else this.#check(checking, slots)
   }
 
-  async #stream(command: readonly string[]): Promise<void> {
-    const { guard, ask, key } = this.#head.grant
-    const row = findCommandByName(command[0] ?? '')
-    if (!row?.allowed) throw new Error(`no row of the command table for the event path ${command[0]}`)
-    const verdict = await guard.inspect(row, command, 0, ask)
-    if (verdict) throw verdict
-    guard.checkSpace()
-    guard.count(row, 1)
-    const { request, response, parts, address } = this.#exchange
-    const { streams, options } = this.#shared
-    const { answers, clock } = parts
-    const stream = new EventStream(options.lanes, key, {
-      request,
-      response,
-      answers,
-      guard,
-      clock,
-      address,
-      written: (bytes) => this.#exchange.noteUnread(bytes),
-    })
+  #startChecking(shape: Shape): Checking {
+    const replica = this.#deps.lanes.replica(this.#grant.key)
+    const moment = replica ? this.#exchange.moment : 0
+    const lane = new RequestLane(this.#grant, replica, moment, this)
+    const checking: Checking = { kind: 'checking', shape, lane }
+    this.#state = checking
+    return checking
+  }
+
+  async #checkLarge(checking: Checking, read: Promise<readonly Slot[]>): Promise<void> {
+    const slots = await read
+    await this.#whenResumed(slots)
+    this.#run(checking, await permitInSlices(checking.lane, slots))
+  }
+
+  /** Checks the limits at once, unless the database is paused. */
+  #check(checking: Checking, slots: readonly Slot[]): void {
+    if (this.#grant.guard.pause.mode === undefined) this.#permit(checking, slots)
+    else this.#inBackground(this.#whenResumed(slots).then(() => this.#permit(checking, slots)))
+  }
+
+  #whenResumed(slots: readonly Slot[]): Promise<void> {
+    return whenResumed(this.#grant.guard, slots, this.#exchange)
+  }
+
+  /** Runs the commands at once, unless the engine has to be asked about a limit. */
+  #permit(checking: Checking, slots: readonly Slot[]): void {
+    const permitted = permitEach(checking.lane, slots)
+    if (permitted instanceof Promise) this.#inBackground(permitted.then((ruled) => this.#run(checking, ruled)))
+    else this.#run(checking, permitted)
+  }
+
+  /** checking → running. @throws HomeportError when the only command of the request is refused */
+  #run({ lane, shape }: Checking, slots: readonly Slot[]): void {
+    const [first] = slots
+    if (shape === 'single' && first && !isPrepared(first)) throw first
+    this.#state = { kind: 'running', shape, lane, slots }
+    showToMonitors(this.#grant.guard, slots, this.#exchange)
+    runSlots(lane, this.#translated(slots), this)
+  }
+
+  /** checking → running → answered, of a transaction. Its answer is JSON whatever the response format (reference redis 4.2). */
+  async #runTransaction({ lane, shape }: Checking, read: readonly Slot[] | Promise<readonly Slot[]>): Promise<void> {
+    const slots = checkArities(await read)
+    await this.#whenResumed(slots)
+    const permitted = await permitAll(lane, slots)
+    this.#state = { kind: 'running', shape, lane, slots: permitted }
+    showToMonitors(lane.guard, permitted, this.#exchange)
+    const outcome = await runTransaction(lane, this.#translated(permitted), this.#form.encoding)
+    this.#state = ANSWERED
+    if ('error' in outcome) {
+      this.#exchange.answerError(400, outcome.error)
+      return
+    }
+    const json = `[${outcome.map(replyJson).join(',')}]`
+    lane.guard.meter.bytesOut += json.length
+    this.#exchange.answer(json, lane.replica?.moment)
+  }
+
+  /** receiving → checking → running, of a command whose large body is passed on to the engine while it arrives. */
+  #upload(body: BodyCommand): void {
+    const { command, before, behind } = body
+    const checking = this.#startChecking('single')
+    // Nobody reads the value here, only how many arguments there are.
+    const prepared: PreparedCommand = { wire: '', command, args: [...before, '', ...behind] }
+    this.#inBackground(
+      this.#permitUpload(body, prepared).then(() => {
+        this.#state = { ...checking, kind: 'running', slots: [prepared] }
+        this.#countBytesIn(body.bodyBytes)
+        const upload = new BodyUpload(this.#deps.lanes, this.#grant.key, this.#exchange.request, body)
+        runUpload(checking.lane, upload, prepared, this)
+        this.#exchange.sendContinue()
+      }),
+    )
+  }
+
+  async #permitUpload(body: BodyCommand, prepared: PreparedCommand): Promise<void> {
+    await this.#whenResumed([prepared])
+    await permitUpload(this.#grant, body)
+  }
+
+  /** receiving → subscribed. */
+  async #subscribe(command: readonly string[]): Promise<void> {
+    await permitEvents(this.#grant, command)
+    const { streams, lanes } = this.#deps
+    const stream = openEvents(this.#exchange, this.#grant, lanes)
+    this.#state = SUBSCRIBED
     streams.add(stream)
-    onceOver(request, response, () => {
+    onceOver(this.#exchange.request, this.#exchange.response, () => {
       streams.delete(stream)
       stream.close()
     })
     stream.open(command)
   }
+
+  /** The replies have arrived, or those behind the last large one. */
+  onReplies(replies: LentBytes): void {
+    const state = this.#state
+    this.#grant.guard.meter.bytesOut += replies.length
+    try {
+      switch (state.kind) {
+        case 'running':
+          this.#answer(state, replies)
+          return
+        case 'streaming':
+          if (replies.length > READ_AT_ONCE_BYTES) this.#inBackground(this.#endStream(state.answer, keep(replies)))
+          else {
+            state.answer.end(replies)
+            this.#state = ANSWERED
+          }
+          return
+        case 'answered':
+          return
+        case 'receiving':
+        case 'checking':
+        case 'subscribed':
+          throw new Error(`replies have arrived for a request that is ${state.kind}`)
+        default:
+          unreachable(state)
+      }
+    } catch (error) {
+      this.onLost(error)
+    }
+  }
+
+  /** A large bulk string has begun. running → streaming, or → answered by the sink that is returned. */
+  onLarge(before: () => Buffer, count: number, bytes: number): LargeReplySink | undefined {
+    const state = this.#state
+    const isWanted = state.kind === 'streaming' || (state.kind === 'running' && !this.#exchange.isAnswered)
+    if (!isWanted) return UNWANTED
+    const replies = before()
+    this.#grant.guard.meter.bytesOut += replies.length + bytes
+    if (state.kind === 'running' && state.shape === 'single') {
+      this.#state = ANSWERED
+      return this.#exchange.beginLarge(this.#form, bytes)
+    }
+    const answer = state.kind === 'running' ? this.#beginStream(state) : state.answer
+    try {
+      return answer.large(replies, count, bytes)
+    } catch (error) {
+      this.onLost(error)
+      return UNWANTED
+    }
+  }
+
+  onRepliesHeld(bytes: number): HomeportError | undefined {
+    return this.#exchange.holdReplies(bytes)
+  }
+
+  /** any → answered, with what went wrong. An answer that has begun is broken off. */
+  onLost(error: unknown): void {
+    const state = this.#state
+    this.#state = ANSWERED
+    if (state.kind === 'streaming') state.answer.breakOff()
+    else this.#exchange.fail(error)
+  }
+
+  /** Work in slices, which lets other requests run, fails like any other. */
+  #inBackground(work: Promise<void>): void {
+    work.catch((error: unknown) => this.onLost(error))
+  }
+
+  #beginStream({ slots }: Running, moment?: number): StreamedPipeline {
+    const answer = this.#exchange.beginPipeline(this.#form, slots, moment)
+    this.#state = { kind: 'streaming', answer }
+    return answer
+  }
+
+  /** streaming → answered. */
+  async #endStream(answer: StreamedPipeline, replies: KeptBytes): Promise<void> {
+    await answer.endInSlices(replies)
+    this.#state = ANSWERED
+  }
+
+  /** running → answered, by way of streaming where the replies are many. */
+  #answer(running: Running, replies: LentBytes): void {
+    if (this.#exchange.isAnswered) return
+    if (replies.length > READ_AT_ONCE_BYTES) {
+      this.#inBackground(this.#answerInSlices(running, keep(replies)))
+      return
+    }
+    const { lane, slots, shape } = running
+    const { format, encoding } = this.#form
+    const moment = lane.replica?.moment
+    this.#state = ANSWERED
+    if (format === 'resp2') {
+      this.#exchange.answerBytes(keep(replyBytes(slots, replies)), moment)
+      return
+    }
+    const read = readReplies(slots, replies, encoding)
+    const [first] = read
+    if (shape === 'pipeline') this.#exchange.answer(`[${read.map(replyJson).join(',')}]`, moment)
+    else if (first) this.#answerOne(first, moment)
+  }
+
+  async #answerInSlices(running: Running, replies: KeptBytes): Promise<void> {
+    const { lane, slots, shape } = running
+    const { format, encoding } = this.#form
+    const moment = lane.replica?.moment
+    if (format === 'resp2') this.#exchange.answerBytes(await replyBytesInSlices(slots, replies), moment)
+    else if (shape === 'single')
+      this.#answerOne(await new SlicedReader(new ReplyReader(replies, encoding)).next(), moment)
+    else await this.#endStream(this.#beginStream(running, moment), replies)
+  }
+
+  #answerOne(reply: RestReply, moment: number | undefined): void {
+    if ('error' in reply) this.#exchange.answerError(400, reply.error)
+    else this.#exchange.answer(replyJson(reply), moment)
+  }
+
+  #translated(slots: readonly Slot[]): readonly Slot[] {
+    return this.#grant.access.user === 'default' ? translated(slots) : slots
+  }
+
+  #countBytesIn(bodyBytes: number): void {
+    this.#grant.guard.meter.bytesIn += bodyBytes + (this.#exchange.request.url?.length ?? 0)
+  }
+
+  administer({ command, args }: PreparedCommand): Promise<Buffer> {
+    const { name } = command
+    if (name === 'SELECT') return Promise.resolve(selectReply(args.slice(1).map(String)))
+    const { database, user } = this.#grant.access
+    const { databaseId } = database
+    const address = this.#exchange.address ?? ''
+    const words = args.slice(name.includes('|') ? 2 : 1).map(String)
+    const request = { databaseId, user, address, name, args: words }
+    return administer(this.#deps.administration, request, 2, this.#grant.guard.clientCounts)
+  }
 }
+
+/** Takes the rest of a large reply whose request is answered already. */
+const UNWANTED: LargeReplySink = { take: () => {}, end: () => {}, breakOff: () => {} }

@@ -8,35 +8,38 @@ import type { ReadBatch } from '../limits/pending-watch.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { isReadable, mayHoldRefusal } from '../replicas/replica-reads.js'
 import { encodeTextCommand } from '../resp/encode.js'
+import type { KeptBytes, LentBytes } from '../resp/lent-memory.js'
+import type { BodyUpload } from './body-upload.js'
+import type { Exchange } from './exchange.js'
 import { awaitedOf, type Limiter, measure, turnOf } from './permit.js'
-import { PatientReader, type ReplyEncoding, ReplyReader, type RestReply } from './reply-reader.js'
-import { type LargeSink, type RepliesReader, sendCommands, sentCommands } from './send-commands.js'
-import { isForEngine, isManaged, type PreparedCommand, type Slot } from './slots.js'
+import { type ReplyEncoding, ReplyReader, type RestReply, SlicedReader } from './reply-reader.js'
+import { type LargeReplySink, type RepliesReader, sendCommands, sentCommands } from './send-commands.js'
+import { isForEngine, isManaged, isPrepared, type PreparedCommand, type Slot } from './slots.js'
 import type { TokenGrant } from './token-grants.js'
 
-/** Whose request it is. */
-export interface RequestEnds {
+/** The request that commands belong to. */
+export interface CommandRequest {
   /** Answers a command about the database itself. Never rejects. */
   administer(command: PreparedCommand): Promise<Buffer>
-  /** What is asked before so much more of the replies is held. @returns why it must not be, if so */
-  onHeld(bytes: number): HomeportError | undefined
+  /** Asked before `bytes` more bytes of the replies are held. @returns why they must not be, if so */
+  onRepliesHeld(bytes: number): HomeportError | undefined
 }
 
-/** What the commands of a request travel on, and what limits them. */
+/** The connections that the commands of one request travel on, and their limits. */
 export class RequestLane implements Limiter {
-  /** The way to the replica; undefined where this node serves no region. */
+  /** The lane to the replica; undefined where this node serves no region. */
   readonly replica: ReplicaLane | undefined
-  /** What the client says that it has seen, as a moment of the database. */
+  /** What the client says it has seen, as a moment of the database. */
   readonly moment: number
-  readonly ends: RequestEnds
+  readonly request: CommandRequest
   readonly #grant: TokenGrant
   #batch: ReadBatch | undefined
 
-  constructor(grant: TokenGrant, replica: ReplicaLane | undefined, moment: number, ends: RequestEnds) {
+  constructor(grant: TokenGrant, replica: ReplicaLane | undefined, moment: number, request: CommandRequest) {
     this.#grant = grant
     this.replica = replica
     this.moment = moment
-    this.ends = ends
+    this.request = request
   }
 
   get guard(): DatabaseGuard {
@@ -52,7 +55,7 @@ export class RequestLane implements Limiter {
     return this.#batch
   }
 
-  /** The shared connection to the primary. */
+  /** The shared lane to the primary. */
   get link(): EngineLink {
     return this.#grant.link
   }
@@ -61,18 +64,18 @@ export class RequestLane implements Limiter {
 const NOTHING = Buffer.alloc(0)
 
 /**
- * Carries out the commands in `slots` in their order, not atomically, as soon as the database's limits allow.
- * `reader` gets the bytes of all replies, one after the other; a slot with an error has none.
+ * Runs the commands in `slots` in order, not atomically, as soon as the limits of the database allow. `reader` gets the
+ * bytes of all replies, one after the other. A slot that holds an error has no reply.
  */
 export function runSlots(lane: RequestLane, slots: readonly Slot[], reader: RepliesReader): void {
   const commands = slots.filter(isForEngine)
   const turn = turnOf(lane.guard, commands.length)
-  if (turn) turn.then(() => carryOut(lane, slots, commands, reader)).catch((error: unknown) => reader.onLost(error))
-  else carryOut(lane, slots, commands, reader)
+  if (turn) turn.then(() => runNow(lane, slots, commands, reader)).catch((error: unknown) => reader.onLost(error))
+  else runNow(lane, slots, commands, reader)
 }
 
-/** Promises cost more than most of what a request needs, so the common one gets along without. */
-function carryOut(
+/** The common request gets by without promises: they cost more than most of what it needs. */
+function runNow(
   lane: RequestLane,
   slots: readonly Slot[],
   commands: readonly PreparedCommand[],
@@ -80,15 +83,35 @@ function carryOut(
 ): void {
   const measured = new MeasuredReplies(lane.guard, commands, reader)
   if (lane.replica || slots.some(isManaged)) {
-    sendInParts(lane, slots).then(
+    sendInBatches(lane, slots).then(
       (replies) => measured.onReplies(replies),
-      (error: HomeportError) => measured.onLost(error),
+      (error: unknown) => measured.onLost(error),
     )
   } else if (commands.length > 0) sendCommands(lane.link, commands, measured)
   else reader.onReplies(NOTHING)
 }
 
-/** Passes replies on and notes how long they took. */
+/** Runs a command whose body is uploaded. The client has seen its outcome, whatever that is. */
+export function runUpload(
+  lane: RequestLane,
+  upload: BodyUpload,
+  command: PreparedCommand,
+  reader: RepliesReader,
+): void {
+  const measured = new MeasuredReplies(lane.guard, [command], reader)
+  upload.start({
+    onReply: (reply) => {
+      lane.replica?.sawPrimary()
+      measured.onReplies(reply)
+    },
+    onLost: (error) => {
+      lane.replica?.sawPrimary()
+      measured.onLost(error)
+    },
+  })
+}
+
+/** Passes replies on and records how long they took. */
 class MeasuredReplies implements RepliesReader {
   readonly awaits: 'script' | undefined
   readonly #settled: () => void
@@ -100,86 +123,72 @@ class MeasuredReplies implements RepliesReader {
     this.#reader = reader
   }
 
-  onReplies(replies: Buffer): void {
+  onReplies(replies: LentBytes): void {
     this.#settled()
     this.#reader.onReplies(replies)
   }
 
-  onLarge(before: () => Buffer, count: number, bytes: number): LargeSink | undefined {
+  onLarge(before: () => Buffer, count: number, bytes: number): LargeReplySink | undefined {
     return this.#reader.onLarge?.(before, count, bytes)
   }
 
-  onHeld(bytes: number): HomeportError | undefined {
-    return this.#reader.onHeld?.(bytes)
+  onRepliesHeld(bytes: number): HomeportError | undefined {
+    return this.#reader.onRepliesHeld?.(bytes)
   }
 
-  onLost(error: HomeportError): void {
+  onLost(error: unknown): void {
     this.#settled()
     this.#reader.onLost(error)
   }
 }
 
-function send(lane: RequestLane, commands: readonly PreparedCommand[]): Promise<Buffer> {
-  const { link, replica, moment } = lane
-  const ends = endsOf(lane, commands)
-  if (!replica || commands.length === 0) return sentCommands(link, commands, ends)
-  return sendToReplicaOrPrimary({ link, replica, moment }, commands, (way) => sentCommands(way, commands, ends))
-}
-
-/** Who waits for the replies to commands of a request. */
-export function endsOf(
-  { ends }: RequestLane,
-  commands: readonly PreparedCommand[],
-): Pick<RepliesReader, 'onHeld' | 'awaits'> {
-  return { awaits: awaitedOf(commands), onHeld: (bytes) => ends.onHeld(bytes) }
-}
-
-/** Commands about the database itself have effect before what follows them is sent. */
-async function sendInParts(lane: RequestLane, slots: readonly Slot[]): Promise<Buffer> {
-  const parts: Buffer[] = []
-  let waiting: PreparedCommand[] = []
+/** Waits for each command about the database itself before it sends the commands behind it. */
+async function sendInBatches(lane: RequestLane, slots: readonly Slot[]): Promise<Buffer> {
+  const replies: Buffer[] = []
+  let batch: PreparedCommand[] = []
   for (const slot of slots) {
-    if (isForEngine(slot)) waiting.push(slot)
+    if (isForEngine(slot)) batch.push(slot)
     if (!isManaged(slot)) continue
-    parts.push(await send(lane, waiting), await lane.ends.administer(slot))
-    waiting = []
+    replies.push(await sendBatch(lane, batch), await lane.request.administer(slot))
+    batch = []
   }
-  return Buffer.concat([...parts, await send(lane, waiting)])
-}
-
-/** Sends what only the primary may answer, and notes that the client has seen it. */
-export function askPrimary<Result>({ replica }: RequestLane, ask: () => Promise<Result>): Promise<Result> {
-  return replica ? seeing(replica, ask) : ask()
-}
-
-/** The ways of a request to the engines of its database, in a node that serves a region. */
-interface Ways {
-  /** The shared connection to the primary. */
-  readonly link: EngineLink
-  /** The way to the replica. */
-  readonly replica: ReplicaLane
-  /** What the client says that it has seen, as a moment of the database. */
-  readonly moment: number
+  return Buffer.concat([...replies, await sendBatch(lane, batch)])
 }
 
 /**
- * Sends commands with `send`: to the replica when all of them only read and it has what the client has seen, or else to
- * the primary, also when the replica fails: reading twice harms nobody.
+ * Sends commands to the replica when all of them only read and it has what the client has seen. Otherwise, and when the
+ * replica fails, to the primary: reading twice does no harm.
  */
-async function sendToReplicaOrPrimary(
-  { replica, moment, link }: Ways,
-  commands: readonly PreparedCommand[],
-  send: (link: EngineLink) => Promise<Buffer>,
-): Promise<Buffer> {
+async function sendBatch(lane: RequestLane, commands: readonly PreparedCommand[]): Promise<KeptBytes> {
+  const { link, replica, moment } = lane
+  const send = (to: EngineLink): Promise<KeptBytes> => sentCommands(to, commands, readerOf(lane, commands))
+  if (!replica || commands.length === 0) return send(link)
   if (commands.every(({ command }) => isReadable(command)) && (await replica.until(moment))) {
     const replies = await readFromReplica(replica, send)
     if (replies) return replies
   }
-  return seeing(replica, () => send(link))
+  return askPrimary(lane, () => send(link))
 }
 
-/** Does what asks the primary, and notes that the client has seen it, also what failed: it may have been applied. */
-async function seeing<Result>(replica: ReplicaLane | undefined, ask: () => Promise<Result>): Promise<Result> {
+/** Undefined when the replica cannot answer. */
+async function readFromReplica(
+  { watch, link }: ReplicaLane,
+  send: (link: EngineLink) => Promise<KeptBytes>,
+): Promise<KeptBytes | undefined> {
+  watch.sent()
+  try {
+    const replies = await send(link)
+    return mayHoldRefusal(replies) ? undefined : replies
+  } catch (error) {
+    // The primary's replies would be as large.
+    if (isError(error, 'replies_too_large')) throw error
+    if (error instanceof HomeportError) return undefined
+    throw error
+  }
+}
+
+/** Asks the primary and notes that the client has seen it, also when that fails: a command may have been applied. */
+async function askPrimary<Result>({ replica }: RequestLane, ask: () => Promise<Result>): Promise<Result> {
   try {
     return await ask()
   } finally {
@@ -187,24 +196,23 @@ async function seeing<Result>(replica: ReplicaLane | undefined, ask: () => Promi
   }
 }
 
-/** Undefined when the replica cannot answer. */
-async function readFromReplica(
-  { watch, link }: ReplicaLane,
-  send: (link: EngineLink) => Promise<Buffer>,
-): Promise<Buffer | undefined> {
-  watch.sent()
-  try {
-    const replies = await send(link)
-    return mayHoldRefusal(replies) ? undefined : replies
-  } catch (error) {
-    // Asked again, it would be no less.
-    if (isError(error, 'replies_too_large')) throw error
-    if (error instanceof HomeportError) return undefined
-    throw error
+function readerOf(
+  { request }: RequestLane,
+  commands: readonly PreparedCommand[],
+): Pick<RepliesReader, 'onRepliesHeld' | 'awaits'> {
+  return { awaits: awaitedOf(commands), onRepliesHeld: (bytes) => request.onRepliesHeld(bytes) }
+}
+
+/** Shows commands that are about to be sent to the clients that run MONITOR. */
+export function showToMonitors({ monitors }: DatabaseGuard, slots: readonly Slot[], exchange: Exchange): void {
+  if (!monitors.isWatched) return
+  const address = `${exchange.address ?? ''}:${exchange.request.socket.remotePort ?? 0}`
+  for (const { command: row, args: words } of slots.filter(isPrepared)) {
+    monitors.note({ row, words, address, isWhole: true })
   }
 }
 
-/** What became of a transaction: one reply for each command, or the one error that discarded them all. */
+/** The outcome of a transaction: one reply for each command, or the one error that discarded all of them. */
 export type TransactionOutcome = readonly RestReply[] | { readonly error: string }
 
 const MULTI = encodeTextCommand(['MULTI'])
@@ -212,8 +220,8 @@ const EXEC = encodeTextCommand(['EXEC'])
 const DISCARDED = 'EXECABORT Transaction discarded because of: '
 
 /**
- * Runs commands as one transaction. All of it, MULTI to EXEC, goes out as one uninterrupted piece of the shared lane,
- * so nothing of anybody else can come between. What no engine answers is done behind it, in order.
+ * Runs commands as one transaction. MULTI to EXEC is sent at once on the shared lane, so no command of another client can
+ * come between. Commands that no engine answers run after EXEC, in order.
  */
 export async function runTransaction(
   lane: RequestLane,
@@ -227,7 +235,7 @@ export async function runTransaction(
   const settled = measure(lane.guard, commands)
   try {
     const bracketed = [{ wire: MULTI }, ...commands, { wire: EXEC }]
-    const replies = await askPrimary(lane, () => sentCommands(lane.link, bracketed, endsOf(lane, commands)))
+    const replies = await askPrimary(lane, () => sentCommands(lane.link, bracketed, readerOf(lane, commands)))
     return await readTransaction(lane, slots, replies, encoding)
   } finally {
     settled()
@@ -237,21 +245,21 @@ export async function runTransaction(
 async function readTransaction(
   lane: RequestLane,
   slots: readonly Slot[],
-  replies: Buffer,
+  replies: KeptBytes,
   encoding: ReplyEncoding,
 ): Promise<TransactionOutcome> {
   const reader = new ReplyReader(replies, encoding)
   const queueing = [reader.next(), ...slots.filter(isForEngine).map(() => reader.next())]
   const executed = new ReplyReader(await filled(lane, slots, replies.subarray(reader.position)), encoding)
-  if (executed.arrayLength() === slots.length) return readEach(slots.length, new PatientReader(executed))
+  if (executed.arrayLength() === slots.length) return readEach(slots.length, new SlicedReader(executed))
   const cause = queueing.find(isRefusal)
   if (cause) return { error: DISCARDED + cause.error }
-  // What the engine queued it has carried out, unless it says itself that it has not.
+  // The engine has run what it queued, unless it says itself that it has not.
   const outcome = executed.next()
   return isRefusal(outcome) ? outcome : { error: `${DISCARDED}the engine did not run it` }
 }
 
-async function readEach(count: number, reader: PatientReader): Promise<readonly RestReply[]> {
+async function readEach(count: number, reader: SlicedReader): Promise<readonly RestReply[]> {
   const read: RestReply[] = []
   while (read.length < count) read.push(await reader.next())
   return read
@@ -266,7 +274,7 @@ function filled(lane: RequestLane, slots: readonly Slot[], reply: Buffer): Buffe
   const places: Place[] = []
   let at = 0
   for (const slot of slots) {
-    if (isManaged(slot)) places.push({ kind: 'own', at, answer: () => lane.ends.administer(slot) })
+    if (isManaged(slot)) places.push({ kind: 'own', at, answer: () => lane.request.administer(slot) })
     if (isForEngine(slot)) at++
   }
   return places.length === 0 ? reply : fillTransactionReply(reply, places)

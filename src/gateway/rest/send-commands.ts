@@ -1,45 +1,45 @@
 import type { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { Awaited, ReplySink } from '../engine/reply-sink.js'
-import { kept } from '../resp/lent-memory.js'
+import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
-import { joinInTurns } from './reply-reader.js'
+import { joinInSlices } from './reply-reader.js'
 
-/** A command as it is sent. */
-export interface Wire {
+/** An encoded command. */
+export interface EncodedCommand {
   readonly wire: string | Buffer
 }
 
-/** Who takes a large bulk string while it comes. */
-export interface LargeSink {
-  /** The next bytes, which may be lent. */
-  take(bytes: Buffer): void
-  /** It has come whole. */
+/** Receives a large bulk string while it arrives. */
+export interface LargeReplySink {
+  /** The next bytes. */
+  take(bytes: LentBytes): void
+  /** All of it has arrived. */
   end(): void
-  /** The rest will never come. */
+  /** The rest will never arrive. */
   breakOff(): void
 }
 
-/** Who waits for the replies of a request. */
+/** Receives the replies to the commands of a request. */
 export interface RepliesReader {
-  /** What they are awaited from, where that is no ordinary command. */
+  /** What the engine may be busy with for long before it replies. */
   readonly awaits?: Awaited | undefined
   /**
-   * A large bulk string has begun, of so many bytes, behind `count` replies that stand in what `before` puts together. Who
-   * takes it; of what was said so far nothing is said again. Undefined: it is gathered like any other, and so are those
-   * before it.
+   * A large bulk string has begun: it has `bytes` bytes and stands behind `count` replies, which `before` puts together.
+   * Returns its sink; the reader gets none of these replies again. Undefined: it is gathered like any other reply, and so
+   * are those before it.
    */
-  onLarge?(before: () => Buffer, count: number, bytes: number): LargeSink | undefined
-  /** The bytes of all replies, or of those behind the last large one. They may be lent: what is needed later is copied. */
-  onReplies(replies: Buffer): void
-  /** So much more has to be held until all replies have come. @returns why not, which `onLost` is told then */
-  onHeld?(bytes: number): HomeportError | undefined
-  /** The replies will never come: the engine is lost, or a fault of ours stands in the way. */
+  onLarge?(before: () => Buffer, count: number, bytes: number): LargeReplySink | undefined
+  /** The bytes of all replies, or of those behind the last large one. */
+  onReplies(replies: LentBytes): void
+  /** `bytes` more bytes have to be held until all replies have arrived. @returns why they must not; `onLost` gets it too */
+  onRepliesHeld?(bytes: number): HomeportError | undefined
+  /** The replies will never arrive: the engine is lost, or the gateway has a defect. */
   onLost(error: unknown): void
 }
 
-/** Sends commands; `reader` gets their replies together. There has to be at least one. */
-export function sendCommands(link: EngineLink, commands: readonly Wire[], reader: RepliesReader): void {
+/** Sends commands, at least one. `reader` gets their replies together. */
+export function sendCommands(link: EngineLink, commands: readonly EncodedCommand[], reader: RepliesReader): void {
   const sink = new WholeReplies(commands.length, reader)
   if (commands.every(hasText)) {
     link.sendText(sink, commands.map(({ wire }) => wire).join(''), commands.length)
@@ -51,28 +51,28 @@ export function sendCommands(link: EngineLink, commands: readonly Wire[], reader
   link.send(sink, bytes, 0, bytes.length, commands.length)
 }
 
-/** The same as a promise, of bytes that stay. */
+/** The same as a promise. */
 export function sentCommands(
   link: EngineLink,
-  commands: readonly Wire[],
-  ends: Pick<RepliesReader, 'onHeld' | 'awaits'>,
-): Promise<Buffer> {
+  commands: readonly EncodedCommand[],
+  reader: Pick<RepliesReader, 'onRepliesHeld' | 'awaits'>,
+): Promise<KeptBytes> {
   if (commands.length === 0) return Promise.resolve(Buffer.alloc(0))
   return new Promise((resolve, reject) => {
     sendCommands(link, commands, {
-      onReplies: (replies) => resolve(kept(replies)),
-      awaits: ends.awaits,
-      onHeld: (bytes) => ends.onHeld?.(bytes),
+      onReplies: (replies) => resolve(keep(replies)),
+      awaits: reader.awaits,
+      onRepliesHeld: (bytes) => reader.onRepliesHeld?.(bytes),
       onLost: reject,
     })
   })
 }
 
-function hasText(command: Wire): command is { readonly wire: string } {
+function hasText(command: EncodedCommand): command is { readonly wire: string } {
   return typeof command.wire === 'string'
 }
 
-/** Replies nearly always come in one piece, which is passed on as it is. */
+/** Replies nearly always arrive in one chunk, which is passed on as it is. */
 class WholeReplies implements ReplySink {
   readonly awaits: Awaited | undefined
   readonly #reader: RepliesReader
@@ -85,15 +85,15 @@ class WholeReplies implements ReplySink {
     this.#reader = reader
   }
 
-  deliver(chunk: Buffer, start: number, end: number, completed: number): void {
-    const part = chunk.subarray(start, end)
+  deliver(chunk: LentBytes, start: number, end: number, completed: number): void {
+    const replies = chunk.subarray(start, end)
     this.#left -= completed
     if (this.#left === 0 && this.#gathering === undefined) {
-      this.#reader.onReplies(part)
+      this.#reader.onReplies(replies)
       return
     }
     this.#gathering ??= new GatheredReplies(this.#reader)
-    this.#gathering.take(part)
+    this.#gathering.take(replies)
     if (this.#left === 0) this.#gathering.end()
   }
 
@@ -103,124 +103,124 @@ class WholeReplies implements ReplySink {
   }
 }
 
-/** From this length on a bulk string is answered while it comes, bytes. */
+/** A bulk string of this length or more is passed on while it arrives, bytes. */
 const LARGE_REPLY_BYTES = 1024 * 1024
-/** Where more than this stands before a large one, bytes, it is gathered too: all of that would have to be read at once. */
+/** With more replies than this before it, bytes, a large one is gathered too: they would have to be read at once. */
 const MOST_BEFORE_BYTES = 1024 * 1024
-/** More than this is put together in slices, bytes. */
+/** More bytes than this are joined in slices. */
 const JOINED_AT_ONCE_BYTES = 4 * 1024 * 1024
 const LF = 10
 const LINE_END_BYTES = 2
 
-/** A large bulk string on its way to who takes it. */
+/** A large bulk string that is being passed on. */
 interface Large {
-  readonly sink: LargeSink
-  /** Bytes of it that have not come. */
+  readonly sink: LargeReplySink
+  /** Bytes that have not arrived. */
   leftBytes: number
 }
 
-/** Replies of a request that come in several pieces: gathered, but for bulk strings so large that they should not be held. */
+/** Gathers the replies of a request that arrive in several chunks. Passes large bulk strings on instead of holding them. */
 class GatheredReplies {
   readonly #reader: RepliesReader
   #framer = new ReplyFramer()
-  #parts: Buffer[] = []
-  /** Of all parts. */
+  #chunks: KeptBytes[] = []
+  /** Length of all chunks. */
   #bytes = 0
-  /** Replies that stand whole in `#parts`. */
+  /** Whole replies in `#chunks`. */
   #count = 0
   #large: Large | undefined
-  /** Bytes of the line end behind a large one that have not come. */
+  /** Bytes of the line end behind a large reply that have not arrived. */
   #skippedBytes = 0
-  /** Nobody wants what still comes. */
+  /** Whatever still arrives is dropped. */
   #isGivenUp = false
 
   constructor(reader: RepliesReader) {
     this.#reader = reader
   }
 
-  /** Takes the next bytes, which may be lent. */
-  take(part: Buffer): void {
-    const behind = this.#skip(this.#passOn(part))
+  /** Takes the next bytes. */
+  take(chunk: LentBytes): void {
+    const behind = this.#skip(this.#passOn(chunk))
     if (behind.length === 0 || this.#isGivenUp || this.#beginsLarge(behind)) return
-    const refusal = this.#reader.onHeld?.(behind.length)
+    const refusal = this.#reader.onRepliesHeld?.(behind.length)
     if (refusal) this.#giveUp(refusal)
-    else this.#gather(kept(behind))
+    else this.#gather(keep(behind))
   }
 
-  /** Everything has come. */
+  /** All replies have arrived. */
   end(): void {
     if (this.#isGivenUp) return
-    const parts = this.#parts.splice(0)
-    const [only] = parts
-    if (only && parts.length === 1) this.#reader.onReplies(only)
-    else if (this.#bytes <= JOINED_AT_ONCE_BYTES) this.#reader.onReplies(Buffer.concat(parts))
+    const chunks = this.#chunks.splice(0)
+    const [only] = chunks
+    if (only && chunks.length === 1) this.#reader.onReplies(only)
+    else if (this.#bytes <= JOINED_AT_ONCE_BYTES) this.#reader.onReplies(Buffer.concat(chunks))
     else {
-      joinInTurns(parts)
+      joinInSlices(chunks)
         .then((replies) => this.#reader.onReplies(replies))
         .catch((error: unknown) => this.#reader.onLost(error))
     }
   }
 
-  #gather(part: Buffer): void {
-    this.#parts.push(part)
-    this.#bytes += part.length
+  #gather(chunk: KeptBytes): void {
+    this.#chunks.push(chunk)
+    this.#bytes += chunk.length
   }
 
-  /** The rest will never come. */
+  /** The rest will never arrive. */
   fail(error: HomeportError): void {
     if (this.#isGivenUp) return
     if (this.#large) {
-      this.#parts = []
+      this.#chunks = []
       this.#large.sink.breakOff()
     } else this.#giveUp(error)
   }
 
   #giveUp(error: HomeportError): void {
     this.#isGivenUp = true
-    this.#parts = []
+    this.#chunks = []
     this.#reader.onLost(error)
   }
 
-  /** @returns what is behind the large one. */
-  #passOn(part: Buffer): Buffer {
+  /** @returns what stands behind the large reply */
+  #passOn(chunk: LentBytes): LentBytes {
     const large = this.#large
-    if (!large) return part
-    const taken = Math.min(part.length, large.leftBytes)
+    if (!large) return chunk
+    const taken = Math.min(chunk.length, large.leftBytes)
     large.leftBytes -= taken
-    large.sink.take(part.subarray(0, taken))
-    if (large.leftBytes > 0) return part.subarray(taken)
+    large.sink.take(chunk.subarray(0, taken))
+    if (large.leftBytes > 0) return chunk.subarray(taken)
     large.sink.end()
     this.#large = undefined
     this.#skippedBytes = LINE_END_BYTES
-    return part.subarray(taken)
+    return chunk.subarray(taken)
   }
 
-  #skip(part: Buffer): Buffer {
-    const skipped = Math.min(part.length, this.#skippedBytes)
+  #skip(chunk: LentBytes): LentBytes {
+    const skipped = Math.min(chunk.length, this.#skippedBytes)
     this.#skippedBytes -= skipped
-    return part.subarray(skipped)
+    return chunk.subarray(skipped)
   }
 
-  /** Whether `part` ends in a large one that somebody takes. One whose head is spread over two pieces is gathered. */
-  #beginsLarge(part: Buffer): boolean {
+  /** Whether `chunk` ends in a large reply that is passed on. One whose head is spread over two chunks is gathered. */
+  #beginsLarge(chunk: LentBytes): boolean {
     const framer = this.#framer
     let isBegun = !framer.midReply
-    for (let at = 0; at < part.length; ) {
-      at = framer.scan(part, at, Number.POSITIVE_INFINITY)
+    for (let at = 0; at < chunk.length; ) {
+      at = framer.scan(chunk, at, Number.POSITIVE_INFINITY)
       this.#count += framer.completed
       if (framer.completed > 0) isBegun = true
     }
     const { bulkBytes, midReply, replyStart } = framer
     if (!isBegun || !midReply || bulkBytes < LARGE_REPLY_BYTES || this.#bytes > MOST_BEFORE_BYTES) return false
-    const before = (): Buffer => Buffer.concat([...this.#parts, part.subarray(0, replyStart)])
+    const before = (): Buffer => Buffer.concat([...this.#chunks, chunk.subarray(0, replyStart)])
     const sink = this.#reader.onLarge?.(before, this.#count, bulkBytes)
     if (!sink) return false
-    this.#parts = []
+    this.#chunks = []
     this.#bytes = 0
     this.#count = 0
     this.#framer = new ReplyFramer()
     this.#large = { sink, leftBytes: bulkBytes }
-    this.take(part.subarray(part.indexOf(LF, replyStart) + 1))
+    this.take(chunk.subarray(chunk.indexOf(LF, replyStart) + 1))
     return true
   }
 }

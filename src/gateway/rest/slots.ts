@@ -14,11 +14,11 @@ export interface PreparedCommand {
   readonly args: CommandArguments
 }
 
-/** No error repeats more of a command. */
+/** Most words of a command that an error repeats. */
 const MOST_SHOWN_WORDS = 48
 
 /**
- * Holds a command against the command table and encodes it.
+ * Checks a command against the command table and encodes it.
  * @throws HomeportError `command_unknown`, `subcommand_unknown`, `command_not_available`, `command_not_for_rest`
  */
 export function prepareCommand(args: CommandArguments): PreparedCommand {
@@ -38,7 +38,7 @@ function rowWithin(container: ServedCommand, args: CommandArguments): ServedComm
 
 function subcommandOf(container: ServedCommand, subcommand: string): ServedCommand {
   const row = findSubcommand(container.name, subcommand)
-  // Of a container that is closed to REST, no subcommand needs to be known.
+  // A container that REST does not serve is refused as a whole.
   if (!container.rest) return container
   if (!row?.allowed) throw subcommandRefusal(row, container.name, subcommand)
   return row
@@ -65,10 +65,10 @@ function isText(arg: string | Buffer): arg is string {
   return typeof arg === 'string'
 }
 
-/** A command of a pipeline that is ready to be carried out, or the error that stands in its slot. */
+/** A command that is ready to run, or the error that answers it. The slots of a request are in its order. */
 export type Slot = PreparedCommand | HomeportError
 
-/** Prepares the commands of a pipeline; what cannot be carried out is an error in its slot. */
+/** Prepares the commands of a pipeline. A command that cannot run becomes an error in its slot. */
 export function prepareSlots(commands: readonly ParsedCommand[]): readonly Slot[] {
   return commands.map(prepareSlot)
 }
@@ -84,8 +84,8 @@ function prepareSlot(command: ParsedCommand): Slot {
 }
 
 /**
- * The same commands, where those that no engine answers are errors if they have a wrong number of arguments: an engine
- * would say so when it queues them, and discard the transaction.
+ * Checks the number of arguments of the commands that no engine answers. In a transaction an engine checks it when it
+ * queues a command, and a wrong one discards the transaction.
  */
 export function checkArities(slots: readonly Slot[]): readonly Slot[] {
   return slots.map((slot) => {
@@ -100,29 +100,29 @@ export function isPrepared(slot: Slot): slot is PreparedCommand {
   return !(slot instanceof HomeportError)
 }
 
-/** Commands about the database itself, its engine, or (SELECT) the connection. */
+/** Commands about the database itself, its engine or (SELECT) the connection: the gateway answers them. */
 const MANAGED_STATES: ReadonlySet<CommandState> = new Set(['managed', 'observed', 'session'])
 
-/** Whether a slot holds a command that is not passed on as it is. */
+/** Whether a slot holds a command that the gateway answers. */
 export function isManaged(slot: Slot): slot is PreparedCommand {
   return isPrepared(slot) && MANAGED_STATES.has(slot.command.state)
 }
 
-/** Whether a slot holds a command that is sent to the engine as it is. */
+/** Whether a slot holds a command that the engine answers. */
 export function isForEngine(slot: Slot): slot is PreparedCommand {
   return isPrepared(slot) && !isManaged(slot)
 }
 
-/** Whether a slot holds a command that counts, and that the limits of the database hold for. */
+/** Whether a slot holds a command that is counted and that the limits of the database apply to. */
 export function isLimited(slot: Slot): slot is PreparedCommand {
   return isPrepared(slot) && slot.command.state !== 'managed' && slot.command.state !== 'session'
 }
 
 /**
- * What clients of the REST API may ask for and engines do not have, in words that engines understand. Only for the owner
- * of a database: another user may not be allowed what this takes.
+ * Translations of options that the REST API has and engines have not. Only for the owner of a database: another user may
+ * not be allowed the commands that a translation uses.
  */
-const REWRITES: Readonly<Record<string, (args: readonly Argument[]) => readonly Argument[] | undefined>> = {
+const TRANSLATIONS: Readonly<Record<string, (args: readonly Argument[]) => readonly Argument[] | undefined>> = {
   SCAN: scanWithTypes,
   XREADGROUP: readWithoutConsumer,
   XTRIM: trimExactly,
@@ -131,10 +131,10 @@ const REWRITES: Readonly<Record<string, (args: readonly Argument[]) => readonly 
 const SCAN_TYPES = `local found=redis.call('SCAN',unpack(ARGV)) local both={}
 for _,key in ipairs(found[2]) do both[#both+1]=key both[#both+1]=redis.call('TYPE',key).ok end
 return {found[1],both}`
-/** COUNT is a hint, and this much is looked at in a few milliseconds. */
+/** COUNT is a hint; an engine looks at this many keys in a few milliseconds. */
 const MOST_COUNT = 10_000
 
-/** Engines create a consumer that reads without acknowledging; here it leaves nothing behind unless it was there. */
+/** Engines create a consumer for a read with NOACK; this script deletes it again unless it was there before. */
 const READ_NOACK = `local known={}
 for i,key in ipairs(KEYS) do
   local all=redis.pcall('XINFO','CONSUMERS',key,ARGV[1])
@@ -143,20 +143,20 @@ end
 local read=redis.pcall('XREADGROUP',unpack(ARGV,3))
 for i,key in ipairs(KEYS) do if not known[i] then redis.pcall('XGROUP','DELCONSUMER',key,ARGV[1],ARGV[2]) end end
 return read`
-/** A script cannot pass any number of arguments on. */
-const MOST_PASSED = 1_000
+/** Most arguments that a script passes on: the stack of Lua is limited. */
+const MOST_SCRIPT_ARGUMENTS = 1_000
 
-/** The same slots with what the engine is sent in place of such commands. */
-export function inDialect(slots: readonly Slot[]): readonly Slot[] {
-  return slots.some((slot) => isPrepared(slot) && slot.command.name in REWRITES) ? slots.map(rewritten) : slots
+/** The same slots, with the translation as the bytes to send where a command has one. */
+export function translated(slots: readonly Slot[]): readonly Slot[] {
+  return slots.some((slot) => isPrepared(slot) && slot.command.name in TRANSLATIONS) ? slots.map(translate) : slots
 }
 
-function rewritten(slot: Slot): Slot {
-  const words = isPrepared(slot) ? REWRITES[slot.command.name]?.(slot.args) : undefined
+function translate(slot: Slot): Slot {
+  const words = isPrepared(slot) ? TRANSLATIONS[slot.command.name]?.(slot.args) : undefined
   return words && isPrepared(slot) ? ({ ...slot, wire: encodeCommand(words) } satisfies PreparedCommand) : slot
 }
 
-/** `SCAN cursor [MATCH pattern] [COUNT n] [TYPE type] WITHTYPE`: keys and their types in turns. */
+/** `SCAN cursor [MATCH pattern] [COUNT n] [TYPE type] WITHTYPE`: replies with keys and their types in turn. */
 function scanWithTypes(args: readonly Argument[]): readonly Argument[] | undefined {
   const kept: Argument[] = []
   let withTypes = false
@@ -173,7 +173,7 @@ function scanWithTypes(args: readonly Argument[]): readonly Argument[] | undefin
   return withTypes ? ['EVAL_RO', SCAN_TYPES, '0', args[1] ?? '', ...kept] : undefined
 }
 
-/** Without LIMIT, `~` keeps no more than it says: clients count on the bound, not on whole nodes of the stream. */
+/** Without LIMIT, `~` trims exactly: clients rely on the bound, engines only trim whole nodes of the stream. */
 function trimExactly(args: readonly Argument[]): readonly Argument[] | undefined {
   const isRough = args.length === 5 && args[3]?.toString() === '~'
   return isRough ? args.map((arg, at) => (at === 3 ? '=' : arg)) : undefined
@@ -182,7 +182,7 @@ function trimExactly(args: readonly Argument[]): readonly Argument[] | undefined
 function readWithoutConsumer(args: readonly Argument[]): readonly Argument[] | undefined {
   const streams = args.findIndex((arg) => wordOf(arg) === 'STREAMS')
   const isNoAck = args.slice(4, Math.max(4, streams)).some((arg) => wordOf(arg) === 'NOACK')
-  if (!isNoAck || args.length > MOST_PASSED || wordOf(args[1] ?? '') !== 'GROUP') return undefined
+  if (!isNoAck || args.length > MOST_SCRIPT_ARGUMENTS || wordOf(args[1] ?? '') !== 'GROUP') return undefined
   const keys = args.slice(streams + 1, streams + 1 + (args.length - streams - 1) / 2)
   return ['EVAL', READ_NOACK, String(keys.length), ...keys, args[2] ?? '', args[3] ?? '', ...args.slice(1)]
 }

@@ -1,18 +1,18 @@
 import { StringDecoder } from 'node:string_decoder'
-import { kept } from '../resp/lent-memory.js'
+import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { type ReplyForm, replyJson } from './http-answers.js'
-import { READ_AT_ONCE_BYTES, readReplies, readRepliesInTurns, replyBytes, replyBytesInTurns } from './reply-reader.js'
-import type { LargeSink } from './send-commands.js'
+import { READ_AT_ONCE_BYTES, readReplies, readRepliesInSlices, replyBytes, replyBytesInSlices } from './reply-reader.js'
+import type { LargeReplySink } from './send-commands.js'
 import { isPrepared, type Slot } from './slots.js'
 
-/** Where the body of an answer is written piece by piece. */
+/** The body of an answer that is written piece by piece. */
 export interface AnswerBody {
   write(piece: string | Buffer): void
-  /** Resolves when more may be written: the client has read what was, or is gone. */
+  /** Resolves when more may be written: the client has read enough, or is gone. */
   whenRead(): Promise<void>
-  /** Nothing follows. */
+  /** Ends the answer. */
   end(): void
-  /** The rest will never come. The client has to notice it, and cannot be told. */
+  /** The rest will never arrive. Closes the connection: the head is sent, so nothing else can report the error. */
   breakOff(): void
 }
 
@@ -20,13 +20,13 @@ const JSON_BEGIN = '{"result":"'
 const JSON_END = '"}'
 const BASE64_GROUP_BYTES = 3
 
-/** Writes a large bulk string into the form that the client asked for, piece by piece. */
+/** Encodes a large bulk string piece by piece, in the form that the client asked for. */
 interface PieceWriter {
-  /** Length of the whole body, bytes; undefined where it depends on what comes. */
+  /** Length of the whole body, bytes; undefined when it depends on the content. */
   readonly bodyBytes: number | undefined
   readonly begin: string
   readonly end: string
-  piece(bytes: Buffer): string | Buffer
+  piece(bytes: LentBytes): string | Buffer
   rest(): string
 }
 
@@ -46,8 +46,8 @@ class RawPieces implements PieceWriter {
     this.bodyBytes = this.begin.length + bytes + this.end.length
   }
 
-  piece(bytes: Buffer): Buffer {
-    return kept(bytes)
+  piece(bytes: LentBytes): KeptBytes {
+    return keep(bytes)
   }
 
   rest(): string {
@@ -55,7 +55,7 @@ class RawPieces implements PieceWriter {
   }
 }
 
-/** Base64 in JSON: three bytes are four characters, whatever the pieces are. */
+/** Base64 in JSON: three bytes become four characters, so up to two bytes wait for the next piece. */
 class Base64Pieces implements PieceWriter {
   readonly bodyBytes: number
   readonly begin = JSON_BEGIN
@@ -66,7 +66,7 @@ class Base64Pieces implements PieceWriter {
     this.bodyBytes = JSON_BEGIN.length + 4 * Math.ceil(bytes / BASE64_GROUP_BYTES) + JSON_END.length
   }
 
-  piece(bytes: Buffer): string {
+  piece(bytes: LentBytes): string {
     const all = this.#left.length === 0 ? bytes : Buffer.concat([this.#left, bytes])
     const whole = all.length - (all.length % BASE64_GROUP_BYTES)
     this.#left = Buffer.from(all.subarray(whole))
@@ -85,7 +85,7 @@ class TextPieces implements PieceWriter {
   readonly end = JSON_END
   readonly #decoder = new StringDecoder('utf8')
 
-  piece(bytes: Buffer): string {
+  piece(bytes: LentBytes): string {
     return escaped(this.#decoder.write(bytes))
   }
 
@@ -97,10 +97,9 @@ class TextPieces implements PieceWriter {
 const escaped = (text: string): string => JSON.stringify(text).slice(1, -1)
 
 /**
- * Writes a large bulk string into an answer while it comes from the engine, so that it is never held as a whole, let alone
- * twice.
+ * Writes a large bulk string into an answer while it arrives from the engine, so that it is never held as a whole.
  */
-export class LargeReply implements LargeSink {
+export class LargeReply implements LargeReplySink {
   readonly #body: AnswerBody
   readonly #writer: PieceWriter
   readonly #ended: () => void
@@ -112,18 +111,18 @@ export class LargeReply implements LargeSink {
     this.#ended = ended
   }
 
-  /** Length of what is written, bytes; undefined where it is not known beforehand. */
+  /** Length of the whole body, bytes; undefined when it is not known beforehand. */
   get writtenBytes(): number | undefined {
     return this.#writer.bodyBytes
   }
 
-  /** What stands before it has been written. */
+  /** Writes what stands before the string. */
   begin(): this {
     this.#body.write(this.#writer.begin)
     return this
   }
 
-  take(bytes: Buffer): void {
+  take(bytes: LentBytes): void {
     if (bytes.length > 0) this.#body.write(this.#writer.piece(bytes))
   }
 
@@ -137,53 +136,53 @@ export class LargeReply implements LargeSink {
   }
 }
 
-/** Characters of the answer that are gathered before they are written. */
+/** Characters of an answer that are gathered before they are written. */
 const WRITTEN_AT_ONCE = 65_536
 
-/** The answer to a pipeline among whose replies there are large ones, which is written while they come. */
+/** The answer to a pipeline with large replies, or many, which is written while they arrive or are read. */
 export class StreamedPipeline {
   readonly #body: AnswerBody
   readonly #form: ReplyForm
   /** Slots that are not yet answered. */
   #slots: readonly Slot[]
-  /** What stands before the next reply in JSON. */
+  /** The JSON punctuation before the next reply. */
   #separator = '['
 
-  /** The head of the answer has been written. */
+  /** `body` is an answer whose head has been written. */
   constructor(body: AnswerBody, form: ReplyForm, slots: readonly Slot[]) {
     this.#body = body
     this.#form = form
     this.#slots = slots
   }
 
-  /** Writes the `count` replies that stand in `replies`, and begins a large one behind them. */
-  large(replies: Buffer, count: number, bytes: number): LargeSink {
+  /** Writes the `count` replies in `replies`, and begins a large one of `bytes` bytes behind them. */
+  large(replies: LentBytes, count: number, bytes: number): LargeReplySink {
     this.#write(this.#take(count), replies)
     this.#separate()
     this.#slots = this.#slots.slice(1)
     return new LargeReply(this.#body, this.#form, bytes, () => {}).begin()
   }
 
-  /** Writes the replies to all that is left. */
-  end(replies: Buffer): void {
+  /** Writes the replies to the commands that are left, and ends the answer. */
+  end(replies: LentBytes): void {
     this.#write(this.#slots, replies)
     if (this.#form.format === 'json') this.#body.write(']')
     this.#body.end()
   }
 
-  /** The same of any number of replies, which are not lent; others, and a client that reads slowly, are waited for. */
-  async endInTurns(replies: Buffer): Promise<void> {
+  /** The same for any number of replies: lets other requests run, and waits for a client that reads slowly. */
+  async endInSlices(replies: KeptBytes): Promise<void> {
     if (replies.length <= READ_AT_ONCE_BYTES) {
       this.end(replies)
       return
     }
     if (this.#form.format === 'resp2') {
-      this.#body.write(await replyBytesInTurns(this.#slots, replies))
+      this.#body.write(await replyBytesInSlices(this.#slots, replies))
       this.#body.end()
       return
     }
     let text = ''
-    for await (const reply of readRepliesInTurns(this.#slots, replies, this.#form.encoding)) {
+    for await (const reply of readRepliesInSlices(this.#slots, replies, this.#form.encoding)) {
       text += this.#separator + replyJson(reply)
       this.#separator = ','
       if (text.length < WRITTEN_AT_ONCE) continue
@@ -208,7 +207,7 @@ export class StreamedPipeline {
     return taken
   }
 
-  #write(slots: readonly Slot[], replies: Buffer): void {
+  #write(slots: readonly Slot[], replies: LentBytes): void {
     if (this.#form.format === 'resp2') {
       this.#body.write(replyBytes(slots, replies))
       return

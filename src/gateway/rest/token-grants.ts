@@ -1,3 +1,4 @@
+import { HomeportError } from '../../contract/errors/errors.js'
 import { checkAddress } from '../allow-list.js'
 import type { DataAccess, DatabaseDirectory } from '../deps.js'
 import type { EngineLink } from '../engine/engine-link.js'
@@ -5,8 +6,11 @@ import type { LaneKey, Lanes } from '../engine/lanes.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import { type AskEngine, askOver } from '../limits/engine-questions.js'
 import type { Guards } from '../limits/guards.js'
+import type { LoginWatch } from '../limits/login-watch.js'
+import type { Exchange } from './exchange.js'
+import { queryValue, type Target } from './parse-commands.js'
 
-/** What a token opens, with all that its requests need. */
+/** What a token gives access to, with all that its requests need. */
 export class TokenGrant {
   readonly access: DataAccess
   readonly key: LaneKey
@@ -14,7 +18,7 @@ export class TokenGrant {
   readonly #lanes: Lanes
   #link: EngineLink | undefined
   /** The address that was last found in the allow list. */
-  #knownAddress: string | undefined
+  #allowedAddress: string | undefined
 
   constructor(access: DataAccess, guard: DatabaseGuard, lanes: Lanes) {
     this.access = access
@@ -23,73 +27,106 @@ export class TokenGrant {
     this.#lanes = lanes
   }
 
-  /** Refuses a client whose address the database's allow list does not hold, with `address_not_allowed`. */
+  /** @throws HomeportError `address_not_allowed` for an address that the database's allow list does not contain */
   checkAddress(address: string | undefined): void {
-    if (address !== undefined && address === this.#knownAddress) return
+    if (address !== undefined && address === this.#allowedAddress) return
     checkAddress(this.access.database, address)
-    this.#knownAddress = address
+    this.#allowedAddress = address
   }
 
-  /** The shared connection to the primary. */
+  /** The shared lane to the primary. */
   get link(): EngineLink {
     if (this.#link === undefined || this.#link.isClosed) this.#link = this.#lanes.shared(this.key)
     return this.#link
   }
 
-  /** Asks the engine behind what was sent on `link`, as far as the user is the owner: others may not be allowed to ask. */
+  /**
+   * Asks the engine. For the owner the question follows what was sent on `link`. For other users the owner's lane asks:
+   * they may not be allowed to.
+   */
   get ask(): AskEngine {
     return askOver(this.key.user === 'default' ? this.link : this.#lanes.shared({ ...this.key, user: 'default' }))
   }
 }
 
-/** What the tokens are found with. */
+/** What token grants are looked up with. */
 export interface TokenGrantsDeps {
   readonly directory: Pick<DatabaseDirectory, 'byRestToken' | 'onChange'>
   readonly guards: Guards
   readonly lanes: Lanes
+  /** Slows down clients that guess tokens. */
+  readonly logins: LoginWatch
 }
 
+const BEARER = /^bearer +(\S+) *$/i
+
 /**
- * The tokens that were used since their database last changed, with what they open. Looking one up here costs a fraction
- * of asking the directory, which has to make a digest. A map finds a text by its seeded hash, so the time of a lookup
- * tells as little about a token as there.
+ * A cache of the tokens in use and what they give access to. A token is forgotten when its database changes.
+ *
+ * A lookup here costs a fraction of one in the directory, which has to compute a digest. A map finds a text by its seeded
+ * hash, so the time of a lookup reveals as little about a token as the directory does.
  */
 export class TokenGrants {
-  readonly #parts: TokenGrantsDeps
+  readonly #deps: TokenGrantsDeps
   readonly #known = new Map<string, TokenGrant>()
   #unsubscribe: (() => void) | undefined
 
-  constructor(parts: TokenGrantsDeps) {
-    this.#parts = parts
+  constructor(deps: TokenGrantsDeps) {
+    this.#deps = deps
   }
 
-  /** From now on what is remembered of a database is forgotten when that changes. */
+  /** Starts caching, and forgetting the tokens of databases that change. */
   open(): void {
-    this.#unsubscribe = this.#parts.directory.onChange((databaseId) => this.#forget(databaseId))
+    this.#unsubscribe = this.#deps.directory.onChange((databaseId) => this.#forget(databaseId))
   }
 
-  /** Remembers nothing any more. */
+  /** Forgets all tokens and stops caching. */
   close(): void {
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
     this.#known.clear()
   }
 
-  /** Finds what a token opens. */
-  find(token: string): TokenGrant | undefined {
-    return this.#known.get(token) ?? this.#ask(token)
+  /**
+   * What the token of a request gives access to; undefined when it is missing or wrong.
+   * @throws HomeportError `address_not_allowed`
+   */
+  authenticate({ request, address }: Exchange, target: Target): TokenGrant | undefined {
+    const { authorization } = request.headers
+    const token = authorization === undefined ? queryValue(target.query, '_token') : BEARER.exec(authorization)?.[1]
+    const grant = token === undefined ? undefined : this.#find(token)
+    grant?.checkAddress(address)
+    return grant
   }
 
-  #forget(databaseId: string): void {
-    for (const [token, { key }] of this.#known) if (key.databaseId === databaseId) this.#known.delete(token)
+  /**
+   * Counts a wrong token and refuses it, later and later. A valid token never waits: it cannot be guessed, and others may
+   * share the address.
+   * @throws HomeportError `data_unauthorized`, `logins_slowed`
+   */
+  async refuse({ address = '' }: Exchange): Promise<never> {
+    const { logins } = this.#deps
+    logins.failed(address)
+    const given = logins.turn(address)
+    if (given.kind === 'refused') throw new HomeportError('logins_slowed', given)
+    if (given.kind === 'later') await given.turn
+    throw new HomeportError('data_unauthorized', {})
   }
 
-  #ask(token: string): TokenGrant | undefined {
-    const { directory, guards, lanes } = this.#parts
+  #find(token: string): TokenGrant | undefined {
+    return this.#known.get(token) ?? this.#lookUp(token)
+  }
+
+  #lookUp(token: string): TokenGrant | undefined {
+    const { directory, guards, lanes } = this.#deps
     const access = directory.byRestToken(token)
     if (!access) return undefined
     const grant = new TokenGrant(access, guards.of(access.database), lanes)
     if (this.#unsubscribe) this.#known.set(token, grant)
     return grant
+  }
+
+  #forget(databaseId: string): void {
+    for (const [token, { key }] of this.#known) if (key.databaseId === databaseId) this.#known.delete(token)
   }
 }

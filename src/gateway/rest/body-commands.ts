@@ -1,9 +1,16 @@
 import { nextTurn } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { type CommandArguments, type ParsedCommand, parseCommand, parsePipeline } from './parse-commands.js'
-import { prepareSlots, type Slot } from './slots.js'
+import {
+  type CommandArguments,
+  type ParsedCommand,
+  parseCommand,
+  parsePipeline,
+  pathCommand,
+  type Target,
+} from './parse-commands.js'
+import { prepareCommand, prepareSlots, type Slot } from './slots.js'
 
-/** What a body may hold, counted before anything is made of it. */
+/** Limits of a body, checked before it is parsed. */
 export interface BodyLimits {
   /** Most commands of a pipeline or transaction. */
   readonly commands: number
@@ -11,16 +18,16 @@ export interface BodyLimits {
 
 /** Most arguments of one command that comes as JSON. */
 const MOST_ARGUMENTS = 262_144
-/** Most values of a body altogether, commands and arguments. */
+/** Most values of a body, commands and arguments together. */
 const MOST_VALUES = 524_288
-/** Most characters of a number; a longer one has to be sent as text. */
+/** Most characters of a number; longer ones have to be sent as text. */
 const LONGEST_NUMBER = 1_024
-/** Commands hold arguments and these hold nothing, so every deeper level is a mistake. */
-const DEEPEST = 16
+/** Most levels of arrays and objects. Commands need two; a mistake deeper than this is refused before parsing. */
+const MOST_LEVELS = 16
 
-/** A piece of a body ends at the next boundary behind so many bytes, or so many values. */
-const PIECE_BYTES = 65_536
-const PIECE_VALUES = 4_096
+/** A slice of a body ends at the first comma behind this many bytes or values. */
+const SLICE_BYTES = 65_536
+const SLICE_VALUES = 4_096
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -32,15 +39,15 @@ const CLOSE_OBJECT = 0x7d
 const COLON = 0x3a
 const LAST_BLANK = 0x20
 
-/** How the list in a body is built: of arguments, or of lists of arguments. */
+/** What the array in a body holds: arguments, or arrays of arguments. */
 export type BodyKind = 'command' | 'pipeline'
 
 /**
- * Counts what a JSON text holds, without making anything of it, and finds where its list can be cut into pieces. What is
- * no JSON is found out later, by whoever parses the pieces.
+ * Counts the values of a JSON text without parsing it, and finds where its array can be cut into slices. Text that is no
+ * JSON passes: parsing the slices finds that out.
  */
 export class JsonScan {
-  /** Where the list may be cut: positions of commas between its elements. */
+  /** Where the array may be cut: positions of commas between its elements. */
   readonly cuts: number[] = []
   readonly #body: Buffer
   readonly #kind: BodyKind
@@ -49,7 +56,7 @@ export class JsonScan {
   #isInString = false
   #depth = 0
   #commands = 0
-  /** Of the present command. */
+  /** Arguments of the current command. */
   #arguments = 0
   #values = 0
   #bareBytes = 0
@@ -62,7 +69,7 @@ export class JsonScan {
     this.#limits = limits
   }
 
-  /** Looks at so many more bytes. @returns whether there are any left. @throws HomeportError */
+  /** Scans `bytes` more bytes. @returns whether any are left. @throws HomeportError */
   scan(bytes: number): boolean {
     const end = Math.min(this.#body.length, this.#at + bytes)
     while (this.#at < end) {
@@ -100,7 +107,8 @@ export class JsonScan {
   }
 
   #open(): void {
-    if (++this.#depth > DEEPEST) throw malformed('objects and arrays are not supported as arguments, send them as text')
+    if (++this.#depth > MOST_LEVELS)
+      throw malformed('objects and arrays are not supported as arguments, send them as text')
     this.#countValue()
     if (this.#kind === 'pipeline' && this.#depth === 2) this.#beginCommand()
   }
@@ -128,7 +136,7 @@ export class JsonScan {
 
   #cut(): void {
     const at = this.#at - 1
-    if (at - this.#lastCut < PIECE_BYTES && this.#values - this.#valuesAtCut < PIECE_VALUES) return
+    if (at - this.#lastCut < SLICE_BYTES && this.#values - this.#valuesAtCut < SLICE_VALUES) return
     this.cuts.push(at)
     this.#lastCut = at
     this.#valuesAtCut = this.#values
@@ -154,21 +162,57 @@ function malformed(problem: string): HomeportError {
   return new HomeportError('command_malformed', { problem })
 }
 
-/** A body up to this length is read in one go, bytes: it cannot hold so much that anybody would have to wait. */
-export const LARGE_JSON_BYTES = 16_384
+/** A body up to this length is parsed at once, bytes: it is too short to make other requests wait. */
+const LARGE_JSON_BYTES = 16_384
 
-/** So much is looked at in one turn of the event loop, bytes. */
+/** How the commands of a request belong together: one, several, or several that take effect together or not at all. */
+export type Shape = 'single' | 'pipeline' | 'transaction'
+
+/** The shape of a request, by its path (reference redis 4.2). */
+export function shapeOf({ path }: Target): Shape {
+  switch (path) {
+    case '/pipeline':
+    case '/pipeline/':
+      return 'pipeline'
+    case '/multi-exec':
+    case '/multi-exec/':
+      return 'transaction'
+    default:
+      return 'single'
+  }
+}
+
+/**
+ * Reads the commands of a request that has arrived whole. A large JSON body is read in slices, as a promise.
+ * @throws HomeportError what is wrong with the body as a whole
+ */
+export function readSlots(
+  target: Target,
+  body: Buffer,
+  mostCommands: number,
+): readonly Slot[] | Promise<readonly Slot[]> {
+  const isLarge = body.length > LARGE_JSON_BYTES
+  if (shapeOf(target) !== 'single') {
+    return isLarge ? readLargePipeline(body, { commands: mostCommands }) : prepareSlots(parsePipeline(body.toString()))
+  }
+  if (target.path !== '/') return [prepareCommand(pathCommand(target, body))]
+  return isLarge
+    ? readLargeCommand(body).then((args) => [prepareCommand(args)])
+    : [prepareCommand(parseCommand(body.toString()))]
+}
+
+/** Bytes that are scanned in one turn of the event loop. */
 const SCAN_BYTES = 1_048_576
 
 /**
- * Reads a large body of `POST /` in slices, between which others are served: what it holds is counted first, then its list
- * is parsed piece by piece. @throws HomeportError as `parseCommand` does, `too_many_arguments`
+ * Reads a large body of `POST /` in slices, between which other requests run. Counts what it holds, then parses its array
+ * slice by slice. @throws HomeportError as `parseCommand` does, `too_many_arguments`
  */
 export async function readLargeCommand(body: Buffer): Promise<CommandArguments> {
   const cuts = await cutsOf(body, 'command', { commands: 1 })
   const args: (string | Buffer)[] = []
-  for (const piece of pieces(body, cuts)) {
-    for (const arg of parseCommand(piece)) args.push(arg)
+  for (const slice of slicesOf(body, cuts)) {
+    for (const arg of parseCommand(slice)) args.push(arg)
     await nextTurn()
   }
   return args
@@ -178,20 +222,21 @@ export async function readLargeCommand(body: Buffer): Promise<CommandArguments> 
 export async function readLargePipeline(body: Buffer, limits: BodyLimits): Promise<readonly Slot[]> {
   const cuts = await cutsOf(body, 'pipeline', limits)
   const parsed: ParsedCommand[] = []
-  // What cannot be read is an error of the whole, so all of it is parsed before anything else is done.
-  for (const piece of pieces(body, cuts)) {
-    for (const command of parsePipeline(piece)) parsed.push(command)
+  // A syntax error anywhere refuses the whole body, so all of it is parsed before any command is prepared.
+  for (const slice of slicesOf(body, cuts)) {
+    for (const command of parsePipeline(slice)) parsed.push(command)
     await nextTurn()
   }
-  return prepareInTurns(parsed)
+  return prepareInSlices(parsed)
 }
 
-const PREPARED_A_TURN = 1_000
+/** Commands that are prepared in one turn of the event loop. */
+const PREPARED_COMMANDS = 1_000
 
-async function prepareInTurns(parsed: readonly ParsedCommand[]): Promise<readonly Slot[]> {
+async function prepareInSlices(parsed: readonly ParsedCommand[]): Promise<readonly Slot[]> {
   const slots: Slot[] = []
-  for (let at = 0; at < parsed.length; at += PREPARED_A_TURN) {
-    for (const slot of prepareSlots(parsed.slice(at, at + PREPARED_A_TURN))) slots.push(slot)
+  for (let at = 0; at < parsed.length; at += PREPARED_COMMANDS) {
+    for (const slot of prepareSlots(parsed.slice(at, at + PREPARED_COMMANDS))) slots.push(slot)
     await nextTurn()
   }
   return slots
@@ -203,17 +248,17 @@ async function cutsOf(body: Buffer, kind: 'command' | 'pipeline', limits: BodyLi
   return scan.cuts
 }
 
-/** The list in a body as several lists, each with a part of its elements. */
-function* pieces(body: Buffer, cuts: readonly number[]): Generator<string> {
+/** The array in a body as several arrays, each with some of its elements. */
+function* slicesOf(body: Buffer, cuts: readonly number[]): Generator<string> {
   let from = 0
   for (const to of [...cuts, body.length]) {
-    yield pieceOf(body, from, to)
+    yield sliceOf(body, from, to)
     from = to
   }
 }
 
-/** A comma before the piece becomes the bracket that opens it, and a comma behind it the one that closes it. */
-function pieceOf(body: Buffer, from: number, to: number): string {
+/** The comma before a slice becomes its opening bracket, the comma behind it the closing one. */
+function sliceOf(body: Buffer, from: number, to: number): string {
   const opening = body[from] === COMMA ? '[' : ''
   const text = body.toString('utf8', opening === '' ? from : from + 1, to)
   return `${opening}${text}${to < body.length ? ']' : ''}`

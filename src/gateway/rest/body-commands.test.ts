@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { pick, type Random, randomOf } from '../testing/random-commands.js'
-import { readLargeCommand, readLargePipeline } from './large-json.js'
+import { readLargeCommand, readLargePipeline } from './body-commands.js'
 import { parseCommand, parsePipeline } from './parse-commands.js'
 import { prepareSlots } from './slots.js'
 
