@@ -166,7 +166,7 @@ export class DatabaseListener {
   #admits(socket: Socket): boolean {
     try {
       checkAddress(this.database, socket.remoteAddress)
-      this.#options.guard.checkSpace()
+      this.#options.guard.checkClientLimit()
       return true
     } catch (error) {
       turnAway(socket, error)

@@ -4,12 +4,12 @@ import { elementsOf } from '../resp/elements.js'
 import type { Argument } from '../resp/encode.js'
 
 /**
- * What a command may do to the size of an entry, or to the time of the engine.
+ * The effect of a command on the size of an entry, or on the time of the engine.
  *
- * - `none`: nothing that a limit has to look at before it is sent.
- * - `grows`: adds its own bytes to the entry that its first argument names.
- * - `extends`: makes the entry that its first argument names as long as an offset says.
- * - `gathers`: adds to the entry that its second argument names what stood in another one.
+ * - `none`: nothing that a limit has to check before it is sent.
+ * - `grows`: adds its own bytes to the entry of its first argument.
+ * - `extends`: makes the entry of its first argument as long as an offset says.
+ * - `gathers`: adds content of another entry to the entry of its second argument.
  * - `delivers`: gives entries of a stream to a consumer of a group.
  * - `script`: anything.
  */
@@ -38,11 +38,11 @@ export function effectOf(name: string): CommandEffect {
   return EFFECTS.get(name) ?? 'none'
 }
 
-/** Engines treat these as writes while they are paused: they reach replicas. */
+/** A paused engine treats these as writes, because they reach replicas. */
 const ALSO_REPLICATED: ReadonlySet<string> = new Set(['PFCOUNT', 'PUBLISH', 'SPUBLISH'])
 const READING_FUNCTION_CALLS: ReadonlySet<string> = new Set(['DUMP', 'HELP', 'KILL', 'LIST', 'STATS'])
 
-/** Names by how many arguments they take at least, their name counted in. An engine refuses fewer at once. */
+/** Commands by their least number of arguments, name included. An engine refuses fewer at once. */
 const LEAST_ARGUMENTS: readonly (readonly [least: number, names: string])[] = [
   [
     2,
@@ -70,15 +70,15 @@ const LEAST: ReadonlyMap<string, number> = new Map(
   LEAST_ARGUMENTS.flatMap(([least, names]) => names.split(' ').map((name): [string, number] => [name, least])),
 )
 
-/** Whether a row of the command table stands for commands that may change what replicas have. */
+/** Whether a command may change what replicas have, as far as its row in the command table says. */
 export function rowMayWrite({ access, name }: Pick<AllowedCommand, 'access' | 'name'>): boolean {
   return access === 'write' || ALSO_REPLICATED.has(name)
 }
 
 /**
- * Whether a command whose row may write does so; `args` are its first arguments, name first, of `count` in all,
- * `functions` the functions of the database that only read. Engines refuse a write in a script or function that has said
- * that it only reads, so its word can be taken. `unknown`: the engine has to be asked for the functions first.
+ * Whether a command whose row may write actually writes. `args` are its first arguments, name first, of `count` in all.
+ * `functions` are the functions of the database that only read. Engines refuse writes in a script or function that is
+ * flagged as read-only, so the flag can be trusted. `unknown`: the engine has to be asked for the functions first.
  */
 export function mayWrite(
   name: string,
@@ -114,7 +114,7 @@ export function readingFunctions(reply: Buffer): ReadonlySet<string> {
 
 const NOTHING = Buffer.from('*0\r\n')
 
-/** In RESP2 the fields of a map stand behind their names. */
+/** In RESP2 a map is an array of names and values in turn. */
 function fieldOf(map: Buffer, field: string): Buffer {
   const items = elementsOf(map) ?? []
   const at = items.findIndex((item, index) => index % 2 === 0 && textOf(item) === field)
@@ -128,10 +128,10 @@ function textOf(reply: Buffer): string {
 }
 
 /**
- * Commands that write but let no data set grow, so that they go on where there is no room: what engines do not mark as
- * `denyoom`, and the containers and scripts that may as well delete.
+ * Commands that write but never grow the data, so they pass when the disk is full: those that engines do not flag as
+ * `denyoom`, and containers and scripts, which may as well delete.
  */
-const SPARING: ReadonlySet<string> = new Set(
+const NEVER_GROWING: ReadonlySet<string> = new Set(
   (
     'BLMPOP BLPOP BRPOP BZMPOP BZPOPMAX BZPOPMIN DEL DELEX DELIFEQ EVAL EVALSHA EXPIRE EXPIREAT FCALL FLUSHALL FLUSHDB ' +
     'FUNCTION GETDEL GETEX HDEL HGETDEL HGETEX HPERSIST JSON.ARRPOP JSON.ARRTRIM JSON.CLEAR JSON.DEL JSON.FORGET ' +
@@ -141,7 +141,7 @@ const SPARING: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-/** Whether a command may need more room than there was before. */
+/** Whether a command may need more disk space. */
 export function needsSpace({ access, name }: Pick<AllowedCommand, 'access' | 'name'>): boolean {
-  return access === 'write' && !SPARING.has(name)
+  return access === 'write' && !NEVER_GROWING.has(name)
 }

@@ -1,7 +1,7 @@
 import type { Argument } from '../resp/encode.js'
 
 /**
- * Where the keys of a command stand. Commands that are not listed have one key, their first argument, or none.
+ * The positions of a command's keys. A command that is not listed has one key, its first argument, or none.
  *
  * - `all`: every argument. `pairs`: every other one. `two`: the first two. `from-second`: all but the first.
  * - `second`: the second argument. `but-last`: all but the last.
@@ -31,7 +31,7 @@ const PLACES: ReadonlyMap<string, KeyPlaces> = new Map(
   Object.entries(NAMES).flatMap(([places, names]) => names.split(' ').map((name) => [name, places as KeyPlaces])),
 )
 
-/** The keys of a command. `name` is its row of the command table, `args` are its arguments, its name first. */
+/** The keys of a command. `name` is its name in the command table, `args` are its arguments, name first. */
 export function keysOf(name: string, args: readonly Argument[]): readonly Argument[] {
   const places = PLACES.get(name)
   switch (places) {
@@ -64,7 +64,7 @@ export function keysOf(name: string, args: readonly Argument[]): readonly Argume
   }
 }
 
-/** Whether a command, given its name in upper case, has no key but its first argument. */
+/** Whether a command, by its name in upper case, has no key but its first argument. */
 export function hasOneKey(name: string): boolean {
   return !PLACES.has(name)
 }
@@ -73,7 +73,7 @@ function counted(args: readonly Argument[], at: number): readonly Argument[] {
   return args.slice(at + 1, at + 1 + countAt(args, at))
 }
 
-/** How many keys an argument says that there are; 0 when it says nothing that can be. */
+/** The number of keys that an argument states; 0 when it is no valid number. */
 function countAt(args: readonly Argument[], at: number): number {
   const count = Number(args[at]?.toString() ?? 0)
   return Number.isInteger(count) && count > 0 ? count : 0

@@ -4,32 +4,32 @@ import type { ServedCommand } from '../commands/command-table.js'
 import type { Argument } from '../resp/encode.js'
 import { mayWrite, readingFunctions } from './command-effect.js'
 
-/** What a pause holds: commands that may write, or all. */
+/** The commands that a pause holds: those that may write, or all. */
 export type PauseMode = 'write' | 'all'
 
-/** The longest pause that can be asked for, so that commands are not held forever. */
+/** The longest pause that a client can ask for. */
 export const LONGEST_PAUSE_MS = 2 * 3600 * 1000
 
-/** What the bytes of a command say that matters: its first arguments, name first, of `count` in all. */
+/** The first arguments of a command, name first, of `count` in all. */
 export interface CommandWords {
   readonly args: readonly Argument[]
   readonly count: number
 }
 
-/** They end a pause, or change nothing but the client's own connection. */
+/** These only change the client's own connection. */
 const NEVER_HELD: ReadonlySet<string> = new Set(['AUTH', 'HELLO', 'QUIT', 'RESET'])
 const ENDS_PAUSE = /^(un)?pause$/i
 
 /**
- * CLIENT PAUSE of one database. The commands are held here, before they reach an engine, so what Homeport asks engines
- * for itself goes on. The pause is in memory only: it ends with the process.
+ * CLIENT PAUSE of one database. The gateway holds the commands before they reach an engine, so Homeport's own questions to
+ * engines are not held. The pause is in memory only: it ends with the process.
  */
 export class CommandPause {
   readonly #clock: Clock
   readonly #listFunctions: () => Promise<Buffer>
-  /** What is held now; undefined while nothing is paused. */
+  /** The commands that are held now; undefined without a pause. */
   mode: PauseMode | undefined
-  /** The functions that only read, as they are during this pause: changes of them are held. */
+  /** The functions that only read. They cannot change during the pause: it holds FUNCTION LOAD and its kin. */
   #functions: ReadonlySet<string> | undefined
   #endsAtMs = 0
   #timer: Timer | undefined
@@ -41,12 +41,12 @@ export class CommandPause {
     this.#listFunctions = listFunctions
   }
 
-  /** How many commands are held. */
+  /** Number of held commands. */
   get heldCount(): number {
     return this.#held.size
   }
 
-  /** Pauses for so many milliseconds from now. A pause that is there already is only ever extended or widened. */
+  /** Pauses for `ms` milliseconds from now. It only extends or widens a pause that is active. */
   begin(mode: PauseMode, ms: number): void {
     const endsAtMs = this.#clock.now() + ms
     if (this.mode !== undefined) {
@@ -59,7 +59,7 @@ export class CommandPause {
     this.#timer = this.#clock.after(ms, () => this.end())
   }
 
-  /** Ends the pause. The held commands are taken in the order in which they came, each in a turn of its own. */
+  /** Ends the pause. Releases the held commands in order, each in a turn of the event loop of its own. */
   end(): void {
     this.mode = undefined
     this.#functions = undefined
@@ -68,7 +68,7 @@ export class CommandPause {
     for (const release of [...this.#held]) inTurn(() => this.#held.delete(release) && release())
   }
 
-  /** Calls `release` once the pause has ended, unless the returned function is called before. */
+  /** Calls `release` when the pause has ended, unless the returned function was called before. */
   hold(release: () => void): () => void {
     const held = (): void => release()
     this.#held.add(held)
@@ -76,8 +76,8 @@ export class CommandPause {
   }
 
   /**
-   * Whether a command is held; `words` are asked for only where its row does not tell. A promise where the engine has
-   * to be asked first: then the question is put again behind it.
+   * Whether a command is held. Calls `words` only when its row in the command table does not decide. Returns a promise when
+   * the engine has to be asked first: ask again once it has resolved.
    */
   holds(command: ServedCommand, words: () => CommandWords): boolean | Promise<void> {
     if (this.mode === undefined) return false
@@ -88,7 +88,7 @@ export class CommandPause {
     return writes === 'unknown' ? this.#learnFunctions() : writes
   }
 
-  /** Whether a command that is queued in a transaction may write when that is carried out. */
+  /** Whether a command that is queued in a transaction may write when the transaction runs. */
   writesLater(command: ServedCommand, { args, count }: CommandWords): boolean {
     return command.mayWrite && mayWrite(command.name, args, count, this.#functions) !== false
   }
@@ -98,7 +98,7 @@ export class CommandPause {
     return state === 'container' && name === 'CLIENT' && ENDS_PAUSE.test(String(words().args[1] ?? ''))
   }
 
-  /** Where the engine cannot tell, every function may write. */
+  /** When the engine does not answer, every function counts as a write. */
   async #learnFunctions(): Promise<void> {
     const found = await this.#listFunctions().then(readingFunctions, () => new Set<string>())
     if (this.mode !== undefined) this.#functions ??= found

@@ -22,22 +22,22 @@ import { PendingWatch, type ReadBatch } from './pending-watch.js'
 import { Bandwidth, CommandRate } from './rates.js'
 import { ScriptWatch } from './script-watch.js'
 
-/** What a guard asks of its surroundings. */
+/** The collaborators of a guard. */
 export interface GuardOptions {
   readonly clock: Clock
-  /** Asks the engine of this database on its shared lane. */
+  /** Asks the engine of this database on a shared lane. */
   readonly ask: AskEngine
   /** Asks the engine for FUNCTION LIST in RESP2. */
   readonly listFunctions: () => Promise<Buffer>
-  /** Sends commands to the engine on a connection of their own. */
+  /** Sends commands to the engine on a new connection. */
   readonly interrupt: (commands: string, count: number) => Promise<string>
   /** See `ScriptWatchOptions`. */
   readonly breakOff: () => boolean
   /** See `ScriptWatchOptions`. */
   readonly hold: () => 'surely' | 'perhaps' | 'no'
-  /** Whether the disk of the engines has room for more data. */
+  /** Whether the engines' disk has space for more data. */
   readonly hasSpace: () => boolean
-  /** The engine has said that it cannot write for lack of room. */
+  /** Called when an engine reports that it cannot write because the disk is full. */
   readonly onLackOfSpace: () => void
 }
 
@@ -46,17 +46,17 @@ const LEAST_REQUEST_COMMANDS = 10_000
 const MOST_REQUEST_COMMANDS = 100_000
 const MEMORY_STATS = encodeCommand(['INFO', 'memory'])
 
-/** How an engine says that its data set is full, also in an error of a script. */
+/** The engine's error when its data set is full, also within an error of a script. */
 const OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'"
 
-/** How an engine says, of a write that it refuses, that there was no room for an earlier one. */
+/** The engine's error for a write when the disk was full at an earlier one. */
 const LOG_FULL = /^-MISCONF Errors writing to the AOF file: (?:No space left on device|Disk quota exceeded)/
 
-/** Of the commands that are served only COPY answers so; here it copies nothing and that is no error (redis 3.6). */
+/** The engine's error for COPY onto the same key, which here copies nothing and is no error (redis 3.6). */
 const COPY_ONTO_ITSELF = '-ERR source and destination objects are the same'
 const NOTHING_COPIED = encodeInteger(0)
 
-/** Engines say it with and without the second sentence, and clients compare all of it. */
+/** Engines write it with or without the second sentence; clients compare the whole text. */
 const NO_SCRIPT = '-NOSCRIPT No matching script'
 const NO_MATCHING_SCRIPT = encodeError('NOSCRIPT No matching script. Please use EVAL.')
 
@@ -64,14 +64,14 @@ const NO_MATCHING_SCRIPT = encodeError('NOSCRIPT No matching script. Please use 
 const NOT_READ_ONLY = '-ERR Can not execute a script with write flag using *_ro command.'
 const NO_WRITES_FLAG = encodeError(`${NOT_READ_ONLY.slice(1)} Write commands are not allowed from read-only scripts.`)
 
-/** Newer engines refuse to scan for a type that they do not know; of such a type there are no keys. */
+/** The error of newer engines for SCAN with an unknown type; there are no keys of such a type. */
 const UNKNOWN_TYPE = '-ERR unknown type name'
 const NO_KEYS = encodeArray([encodeBulk('0'), encodeArray([])])
 
 /** Why a command is not sent; undefined when it may be. */
 export type Verdict = HomeportError | undefined
 
-/** Everything that limits and counts the commands of one database, whichever protocol they come by. */
+/** Limits and counts the commands of one database, on both protocols. */
 export class DatabaseGuard {
   readonly usage: DatabaseUsage
   readonly meter: DatabaseMeter
@@ -79,9 +79,9 @@ export class DatabaseGuard {
   readonly bandwidth: Bandwidth
   readonly entries: EntryWatch
   readonly scripts: ScriptWatch
-  /** Who is shown the commands of the database. */
+  /** The clients that run MONITOR. */
   readonly monitors = new Monitors()
-  /** What CLIENT PAUSE holds. */
+  /** CLIENT PAUSE. */
   readonly pause: CommandPause
   readonly #pending = new PendingWatch()
   readonly #options: GuardOptions
@@ -106,7 +106,7 @@ export class DatabaseGuard {
     this.touch()
   }
 
-  /** The database as it is served now. */
+  /** The database with its present limits. */
   get database(): ServedDatabase {
     return this.#database
   }
@@ -125,13 +125,13 @@ export class DatabaseGuard {
     return this.#database.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES
   }
 
-  /** Most commands of one REST request: as many as the plan lets through in a second, between two bounds. */
+  /** Most commands of one REST request: the plan's commands per second, between two bounds. */
   get maxRequestCommands(): number {
     const perSecond = this.#database.maxCommandsPerSecond ?? MOST_REQUEST_COMMANDS
     return Math.min(Math.max(perSecond, LEAST_REQUEST_COMMANDS), MOST_REQUEST_COMMANDS)
   }
 
-  /** What replies of the engine are held against. */
+  /** The limits and wording of the engine's replies. */
   get replyLimits(): ReplyLimits {
     const maxReplyBytes = (): number => this.maxRequestBytes
     return {
@@ -143,7 +143,7 @@ export class DatabaseGuard {
     }
   }
 
-  /** Notes that the database is used. @returns the present, Unix milliseconds. */
+  /** Records that the database is used. @returns the present, Unix milliseconds */
   touch(): number {
     const nowMs = this.#options.clock.now()
     this.meter.lastActivityAtMs = nowMs
@@ -151,30 +151,30 @@ export class DatabaseGuard {
     return nowMs
   }
 
-  /** Counts a client that connects or goes: a connection of the Redis protocol, or a stream of events. */
+  /** Counts a client that connects or leaves: a connection of the Redis protocol, or an event stream. */
   countConnection(change: 1 | -1): void {
     this.meter.connections += change
     if (change > 0) this.meter.connectionsTotal++
   }
 
-  /** What INFO tells of clients and engines do not know. */
+  /** The counts of clients in INFO; the engine only knows the gateway's connections. */
   get clientCounts(): ClientCounts {
     return { connected: this.meter.connections, held: this.pause.heldCount }
   }
 
-  /** Refuses a client that is one too many, with `too_many_clients`. */
-  checkSpace(): void {
+  /** @throws HomeportError `too_many_clients` when the database has as many clients as it may have */
+  checkClientLimit(): void {
     if (this.meter.connections >= (this.#database.maxClients ?? DEFAULT_MAX_CLIENTS))
       throw new HomeportError('too_many_clients', {})
   }
 
-  /** Whether any command may be sent, as far as it keeps the limits of what it is itself. */
+  /** Whether the database accepts commands, whatever they are; limits of single commands are apart. */
   get isOpen(): boolean {
     const { admission, meter } = this.usage
     return admission.kind === 'open' && meter.month.requests < this.#maxRequestsPerMonth && this.#options.hasSpace()
   }
 
-  /** Counts a command that is sent; with -1 for `times`, one that was counted and is not sent after all. */
+  /** Counts a command that is sent, or with -1 uncounts one that is not sent after all. */
   count(command: ServedCommand, times: 1 | -1): void {
     const { meter } = this
     meter.countCommand(command.index, times)
@@ -182,9 +182,9 @@ export class DatabaseGuard {
   }
 
   /**
-   * Holds a command against every limit but the rate. `args` are its arguments, name first, `bytes` is its length;
-   * the engine is asked by `ask`, behind what the same client has sent. `batch` belongs to what it is sent with.
-   * @returns the verdict, as a promise where the engine has to be asked first.
+   * Checks a command against every limit but the rate. `args` are its arguments, name first, `bytes` is its length. `ask`
+   * asks the engine, after what the same client has sent. `batch` contains the commands that are sent together with it.
+   * @returns the verdict, as a promise when the engine has to be asked first
    */
   inspect(
     command: ServedCommand,
@@ -200,8 +200,8 @@ export class DatabaseGuard {
   }
 
   /**
-   * The same for a command that is passed on as it comes (`isUploadable`). `before` are the arguments in front of its
-   * large one; of its length and that of this argument is told what is known.
+   * The same for a command that is streamed (`isUploadable`). `before` are the arguments before the large one. `bytes` and
+   * `valueBytes` are the lengths of the command and of that argument, as far as they are known.
    */
   inspectUpload(
     command: ServedCommand,
@@ -260,7 +260,7 @@ export class DatabaseGuard {
     )
   }
 
-  /** The engine is asked for the size now and then, so the first error may tell the threshold itself as the usage. */
+  /** The size is only asked for now and then, so the first error may show the threshold as the usage. */
   #dataTooLarge(): HomeportError | undefined {
     const thresholdBytes = this.#database.maxDataBytes
     if (thresholdBytes === undefined) return undefined

@@ -2,10 +2,10 @@ import type { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import { CollectedReplies } from '../engine/reply-sink.js'
 
-/** Sends a command of ours to the engine; answers with the bytes of its reply. Rejects when the engine is lost. */
+/** Sends a command of the gateway to the engine. Resolves to the bytes of the reply, rejects when the engine is lost. */
 export type AskEngine = (command: Buffer) => Promise<Buffer>
 
-/** Asks over a link, behind everything that was sent on it. */
+/** Asks over a link, after everything that was sent on it. */
 export function askOver(link: EngineLink): AskEngine {
   return (command) =>
     new Promise((resolve, reject: (error: HomeportError) => void) => {

@@ -9,17 +9,17 @@ import { askOver } from './engine-questions.js'
 
 const FUNCTION_LIST = encodeCommand(['FUNCTION', 'LIST'])
 
-/** What guards are made of. */
+/** The collaborators of the guards. */
 export interface GuardsOptions {
-  /** Who keeps the usage. Omitted: it is counted as long as the gateway lives, and every database is open. */
+  /** Stores the usage. Omitted: usage is counted while the gateway runs, and every database is open. */
   readonly usage?: UsageSource | undefined
   readonly clock: Clock
   readonly lanes: () => Lanes
   /** See `GatewayOptions.breakOff`. */
   readonly breakOff?: ((databaseId: string) => boolean) | undefined
-  /** See `GatewayOptions.hasRoom`. */
+  /** See `GuardOptions.hasSpace`. */
   readonly hasSpace?: (() => boolean) | undefined
-  /** See `GatewayOptions.onLackOfSpace`. */
+  /** See `GuardOptions.onLackOfSpace`. */
   readonly onLackOfSpace?: (() => void) | undefined
 }
 
@@ -32,7 +32,7 @@ export class Guards {
     this.#options = options
   }
 
-  /** The guard of a database, which from now on holds it as it is described here. */
+  /** The guard of a database, with the limits that `database` has now. */
   of(database: ServedDatabase): DatabaseGuard {
     const known = this.#guards.get(database.databaseId)
     if (known) {
@@ -44,17 +44,17 @@ export class Guards {
     return guard
   }
 
-  /** What replies of a database are held against. */
+  /** The limits of a database's replies. */
   replyLimits(databaseId: string): ReplyLimits {
     return this.#guards.get(databaseId)?.replyLimits ?? NO_REPLY_LIMITS
   }
 
-  /** The engines of the database are about to rest: what only matters while they run is given back. */
+  /** The database falls asleep: frees the memory that is only needed while its engines run. */
   rest(databaseId: string): void {
     this.#guards.get(databaseId)?.entries.rest()
   }
 
-  /** The database is served no more. */
+  /** The database is no longer served. */
   forget(databaseId: string): void {
     this.#guards.get(databaseId)?.pause.end()
     this.#guards.delete(databaseId)

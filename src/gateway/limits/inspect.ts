@@ -8,7 +8,7 @@ import type { Growth } from './entry-watch.js'
 /** Longest key, bytes, on every plan (reference redis 2.2). A command that is not longer cannot hold a longer key. */
 export const MAX_KEY_BYTES = 32 * 1024
 
-/** A command that adds to entries what stood elsewhere, or a script, is taken to add so much to each; bytes. */
+/** Assumed growth of an entry by a script, or by a command that moves content from another entry, bytes. */
 export const UNSEEN_BYTES = 16 * 1024
 
 /** `u63`, `i64`. */
@@ -33,7 +33,7 @@ export function inspectKeys(
   return refusal('key_too_large', { limitBytes: MAX_KEY_BYTES, actualBytes })
 }
 
-/** What a write does to the size of entries, as far as that can be told from the command. `bytes` is its length. */
+/** How a write changes the size of entries, as far as the command shows it. `bytes` is its length. */
 export function growthOf(command: ServedCommand, args: readonly Argument[], bytes: number): readonly Growth[] {
   const [, first = '', second = ''] = args
   switch (command.effect) {
@@ -58,7 +58,7 @@ function replacement(key: Argument, args: readonly Argument[]): readonly Growth[
   return bytes > UNSEEN_BYTES ? [{ key: bufferOf(key), bytes, how: 'makes' }] : []
 }
 
-/** How far the offsets of SETRANGE, SETBIT or BITFIELD reach, bytes. */
+/** The highest offset of SETRANGE, SETBIT or BITFIELD, bytes. */
 function reach(args: readonly Argument[]): number {
   const name = args[0]?.toString().toUpperCase()
   if (name === 'SETRANGE') return wholeNumber(args[2]) + Buffer.byteLength(args[3] ?? '')
@@ -66,9 +66,9 @@ function reach(args: readonly Argument[]): number {
   return largest(args.slice(2), (arg, index) => bitfieldReach(args[index + 1], arg))
 }
 
-/** `u8 #3`: the type stands before the offset; with `#` the offset counts in its width. */
+/** `u8 #3`: the type precedes the offset; with `#` the offset is in units of its width. */
 function bitfieldReach(type: Argument | undefined, offset: Argument): number {
-  // Three of four arguments are no type, and there may be a million of them.
+  // Cheap checks first: three of four arguments are no type, and there may be a million of them.
   if (type === undefined || type.length > LONGEST_BITFIELD_TYPE || !beginsType(type)) return 0
   const bits = Number(BITFIELD_TYPE.exec(type.toString())?.[1] ?? 0)
   if (bits === 0 || offset.length > LONGEST_BITFIELD_OFFSET) return 0
@@ -88,9 +88,7 @@ function wholeNumber(arg: Argument | undefined): number {
   return Number.isSafeInteger(number) && number > 0 ? number : 0
 }
 
-/**
- * The largest of what is measured, 0 of nothing. A command may have more arguments than a call of `Math.max` can take.
- */
+/** The largest measure, 0 of nothing. `Math.max` cannot take as many arguments as a command may have. */
 function largest(args: readonly Argument[], measure: (arg: Argument, index: number) => number): number {
   return args.reduce((most, arg, index) => Math.max(most, measure(arg, index)), 0)
 }
@@ -109,8 +107,8 @@ const MESSAGES: ReadonlySet<string> = new Set(['PUBLISH', 'SPUBLISH'])
 const PAIRS: ReadonlySet<string> = new Set(['MSET', 'MSETNX'])
 
 /**
- * Whether every limit of a command can be judged before its large argument comes. `before` are the arguments in front of
- * that one, name first, and `isLast` tells that none follows it.
+ * Whether every limit of a command can be checked before its large argument arrives. `before` are the arguments before
+ * that one, name first; `isLast`: none follows it.
  */
 export function isUploadable(command: ServedCommand, before: readonly Argument[], isLast: boolean): boolean {
   if (command.state !== 'stateless' || before.length < NAME_AND_KEY) return false
@@ -130,13 +128,13 @@ export function isUploadable(command: ServedCommand, before: readonly Argument[]
   }
 }
 
-/** Whether as many keys have come as the script says. */
+/** Whether all keys of a script command have arrived. */
 function hasKeys(before: readonly Argument[]): boolean {
   const count = Number(before[2]?.toString())
   return Number.isInteger(count) && count >= 0 && before.length >= BEFORE_KEYS + count
 }
 
-/** What such a command is going to do to entries, of which `bytes` are known so far, `valueBytes` of them to come. */
+/** How an uploaded command changes entries. `bytes` is its length as far as known, `valueBytes` that of the large argument. */
 export function uploadGrowth(
   command: ServedCommand,
   before: readonly Argument[],
@@ -144,11 +142,11 @@ export function uploadGrowth(
   valueBytes: number,
 ): readonly Growth[] {
   const key = before[PAIRS.has(command.name) ? before.length - 1 : 1] ?? ''
-  const made: Growth = { key: Buffer.from(key), bytes: valueBytes, how: 'makes' }
+  const replaced: Growth = { key: Buffer.from(key), bytes: valueBytes, how: 'makes' }
   if (command.access !== 'write') return []
-  if (command.effect === 'extends') return [{ ...made, bytes: valueBytes + offsetOf(before[2]) }]
+  if (command.effect === 'extends') return [{ ...replaced, bytes: valueBytes + offsetOf(before[2]) }]
   const known = growthOf(command, before, bytes)
-  return command.effect === 'none' ? [...known, made] : known
+  return command.effect === 'none' ? [...known, replaced] : known
 }
 
 function offsetOf(arg: Argument | undefined): number {

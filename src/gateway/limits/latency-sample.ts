@@ -3,12 +3,12 @@ import type { DatabaseMeter } from '../../telemetry/index.js'
 const NOTHING = -1
 
 /**
- * Measures the commands of one client from their departure to their reply: one at a time, the last of those that left
- * together. So every command of a client that waits for each reply is measured, and of a pipeline one.
+ * Measures the latency of one client's commands, one at a time: the last of those that are sent together. So it measures
+ * every command of a client that waits for each reply, and one command of a pipeline.
  */
 export class LatencySample {
   readonly #meter: Pick<DatabaseMeter, 'readLatency' | 'writeLatency'>
-  /** The command is answered when so many replies have come. */
+  /** Number of replies after which the command is answered. */
   #mark = NOTHING
   #sentAt = 0
   #writes = false
@@ -17,7 +17,7 @@ export class LatencySample {
     this.#meter = meter
   }
 
-  /** A command left whose reply will be number `mark` of the client; `writes` tells which histogram it goes to. */
+  /** A command was sent whose reply will be the client's number `mark`; `writes` chooses the histogram. */
   begin(mark: number, writes: boolean): void {
     if (this.#mark !== NOTHING) return
     this.#mark = mark
@@ -25,7 +25,7 @@ export class LatencySample {
     this.#sentAt = performance.now()
   }
 
-  /** So many replies have come. */
+  /** `count` replies have arrived since the client connected. */
   answered(count: number): void {
     if (this.#mark === NOTHING || count < this.#mark) return
     this.#mark = NOTHING

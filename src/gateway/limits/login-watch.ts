@@ -1,16 +1,16 @@
 import type { Clock } from '../../base/index.js'
 
-/** Whoever mistypes a password a few times is not kept waiting. */
+/** Failures without a delay, for people who mistype a password. */
 const FREE_FAILURES = 5
 const FIRST_DELAY_MS = 100
 const LONGEST_DELAY_MS = 5_000
-/** Whoever would have to wait for longer is sent away. */
+/** Longest wait; an attempt that would have to wait longer is refused. */
 const LONGEST_WAIT_MS = 10_000
-/** Without a failure for so long, those of the past are forgotten. */
+/** Failures are forgotten after this time without another. */
 const FORGET_AFTER_MS = 15 * 60_000
 const MOST_ENTRIES = 10_000
 
-/** When an attempt may be made: now, when `turn` resolves, or not before `afterSeconds`. */
+/** When an attempt may be made: now, when `turn` resolves, or only after `afterSeconds`. */
 export type LoginTurn =
   | { readonly kind: 'now' }
   | { readonly kind: 'later'; readonly turn: Promise<void> }
@@ -26,11 +26,11 @@ interface Entry {
 }
 
 /**
- * Slows down those who guess passwords. After a few failures in a row every attempt of the same origin (an address at a
- * database) has to wait for its turn, and the turns lie apart for twice as long with every further failure, up to a
- * bound: many connections at once guess no faster than one. A success forgets all failures.
+ * Slows down clients that guess passwords. After a few consecutive failures every attempt of the same origin (an address at
+ * a database) waits for its turn. The time between turns doubles with every further failure, up to a limit, so many
+ * connections guess no faster than one. A success forgets all failures.
  *
- * Memory is bounded: of the origins that fail, the last few thousand are remembered.
+ * Memory is bounded: only the last few thousand origins with failures are remembered.
  */
 export class LoginWatch {
   readonly #clock: Clock
@@ -41,12 +41,12 @@ export class LoginWatch {
     this.#clock = clock
   }
 
-  /** How many origins are remembered. */
+  /** Number of remembered origins. */
   get size(): number {
     return this.#entries.size
   }
 
-  /** Gives an attempt of this origin its turn. */
+  /** Assigns a turn to an attempt of this origin. */
   turn(origin: string): LoginTurn {
     const entry = this.#recent(origin)
     if (!entry) return NOW
@@ -58,7 +58,7 @@ export class LoginWatch {
     return { kind: 'later', turn: new Promise((resolve) => void this.#clock.after(waitMs, resolve)) }
   }
 
-  /** An attempt of this origin was wrong. */
+  /** An attempt of this origin has failed. */
   failed(origin: string): void {
     const nowMs = this.#clock.now()
     const { failures = 0, freeAtMs = nowMs } = this.#recent(origin) ?? {}
@@ -71,7 +71,7 @@ export class LoginWatch {
     if (this.#entries.size > MOST_ENTRIES) this.#forgetOldest()
   }
 
-  /** An attempt of this origin was right. */
+  /** An attempt of this origin has succeeded. */
   succeeded(origin: string): void {
     this.#entries.delete(origin)
   }

@@ -2,16 +2,16 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { type Argument, encodeBulk, encodeCommand } from '../resp/encode.js'
 import type { AskEngine } from './engine-questions.js'
 
-/** How many entries XAUTOCLAIM claims unless told otherwise. */
+/** Entries that XAUTOCLAIM claims without COUNT. */
 const DEFAULT_COUNT = 100
-/** Of more ids it is not asked one by one who has them. */
+/** Most ids of an XCLAIM whose holders are asked one by one. */
 const MOST_ASKED = 1_000
-/** So many entries tell whether a claim is too large: of those that its consumer has, there are not more than a third. */
+/** Entries of XPENDING that show whether a claim is too large: at most a third of them belong to its own consumer. */
 const MOST_SHOWN = 3 * MOST_ASKED
 const ENTRY_ID = /^(?:\d+(?:-\d+)?|-|\+)$/
 const WHOLE = /^\d{1,15}$/
 
-/** XCLAIM or XAUTOCLAIM: entries that become pending for this consumer, some of which may be so already. */
+/** XCLAIM or XAUTOCLAIM: entries become pending for this consumer; some of them may be already. */
 interface GroupClaim {
   readonly name: 'XCLAIM' | 'XAUTOCLAIM'
   readonly key: Argument
@@ -20,13 +20,13 @@ interface GroupClaim {
   readonly minIdleMs: Argument
   /** Most entries that it claims. */
   readonly count: number
-  /** What is claimed: these entries, or those from the first of them on. */
+  /** The claimed entries; for XAUTOCLAIM the first one. */
   readonly ids: readonly Argument[]
-  /** Entries become pending that were not so for anybody. */
+  /** FORCE: entries become pending that were not pending for anybody. */
   readonly forces: boolean
 }
 
-/** Reads XCLAIM or XAUTOCLAIM, `args` begin with its name; undefined where it is not understood. */
+/** Reads XCLAIM or XAUTOCLAIM from `args`, name first; undefined when it is malformed. */
 function groupClaimOf(args: readonly Argument[]): GroupClaim | undefined {
   const [name, key, group, consumer, minIdleMs, ...rest] = args
   if (key === undefined || group === undefined || consumer === undefined || minIdleMs === undefined) return undefined
@@ -43,11 +43,11 @@ function groupClaimOf(args: readonly Argument[]): GroupClaim | undefined {
 }
 
 /**
- * How many entries a claim adds to what its consumer has pending, at most: those of the claimed ones that others have.
- * Entries that were deleted from the stream are counted though they are not claimed.
+ * The number of entries that a claim adds to its consumer, at most: the claimed ones that others have. Entries that were
+ * deleted from the stream are counted though they are not claimed.
  */
 async function addedBy(claim: GroupClaim, ask: AskEngine): Promise<number> {
-  // What is no number is refused by the engine, and claims nothing.
+  // The engine refuses a time that is no number, so nothing is claimed.
   if (!WHOLE.test(claim.minIdleMs.toString())) return 0
   if (claim.name === 'XAUTOCLAIM')
     return foreignIn(await ask(holders(claim, claim.ids[0] ?? '-', '+', Math.min(claim.count, MOST_SHOWN))), claim)
@@ -60,7 +60,7 @@ function holders({ key, group, minIdleMs }: GroupClaim, first: Argument, last: A
   return encodeCommand(['XPENDING', key, group, 'IDLE', minIdleMs, first, last, String(count)])
 }
 
-/** Of the entries in a reply to XPENDING, those that somebody else has. */
+/** The number of entries in a reply to XPENDING that other consumers have. */
 function foreignIn(reply: Buffer, { consumer, forces }: GroupClaim): number {
   const text = reply.toString('latin1')
   const entries = Number(/^\*(\d+)\r\n/.exec(text)?.[1] ?? 0)
@@ -69,12 +69,12 @@ function foreignIn(reply: Buffer, { consumer, forces }: GroupClaim): number {
   return entries - (text.split(own).length - 1)
 }
 
-/** Most entries that one consumer of a group may have been given and not acknowledged, on every plan (reference redis 2.2). */
+/** Most pending entries of one consumer of a group, on every plan (reference redis 2.2). */
 const MAX_PENDING_ENTRIES = 1_000
 
-/** Consumers of which a bound is remembered at a time; of any other the engine is asked. */
+/** Most consumers whose bound is remembered; for others the engine is asked. */
 const MOST_KNOWN = 4_096
-/** What of a name is shown in an error. */
+/** Most characters of a name in an error. */
 const SHOWN_CHARACTERS = 128
 
 /** A consumer of a group of one stream. */
@@ -85,12 +85,12 @@ interface Consumer {
 }
 
 /**
- * What commands that are sent together, or wait in one transaction, are going to add to consumers: the engine does not
- * know of it yet when it is asked about the next one.
+ * The entries that commands of one request or transaction add to consumers, by consumer. The engine does not know them yet
+ * when it is asked about the next command.
  */
 export type ReadBatch = Map<string, number>
 
-/** New entries that a consumer asks for. */
+/** A read of new entries by a consumer. */
 interface GroupRead extends Consumer {
   /** Infinite without COUNT. */
   readonly count: number
@@ -98,21 +98,21 @@ interface GroupRead extends Consumer {
 }
 
 /**
- * Keeps what a consumer has pending within `MAX_PENDING_ENTRIES`, without asking the engine for every XREADGROUP.
+ * Keeps the pending entries of a consumer within `MAX_PENDING_ENTRIES`, without asking the engine for every XREADGROUP.
  *
- * A read or a claim cannot add more than it asks for. So of each consumer an upper bound is remembered, and only what might
- * take it over the limit waits until the engine has been asked what is pending in truth, and how much there is to read, or
- * how many of the claimed entries others have.
+ * A read or a claim cannot add more than it asks for. So an upper bound is remembered for each consumer. Only a command
+ * that might exceed the limit waits until the engine has answered how many entries are really pending, and how many there
+ * are to read, or how many of the claimed entries others have.
  *
- * What stays possible: a consumer may pass the limit by one script.
+ * A consumer may still pass the limit by one script.
  */
 export class PendingWatch {
   readonly #bounds = new Map<string, number>()
 
   /**
-   * Holds XREADGROUP, XCLAIM or XAUTOCLAIM against the limit; `args` begin with the command's name. `batch` is what the
-   * command is sent with, if it is not sent alone.
-   * @returns the error of the first stream that cannot be read; as a promise where the engine has to be asked.
+   * Checks XREADGROUP, XCLAIM or XAUTOCLAIM against the limit; `args` begin with the command's name. `batch` contains the
+   * commands that are sent together with it.
+   * @returns the error of the first stream that cannot be read; a promise when the engine has to be asked
    */
   inspect(
     args: readonly Argument[],
@@ -150,12 +150,12 @@ export class PendingWatch {
   async #decideClaim(claim: GroupClaim, ask: AskEngine, batch: ReadBatch): Promise<HomeportError | undefined> {
     const { key, group, consumer, count } = claim
     const name = nameOf(claim)
-    const promised = batch.get(name) ?? 0
-    const pending = pendingOf(await ask(encodeCommand(['XINFO', 'CONSUMERS', key, group])), consumer) + promised
+    const batched = batch.get(name) ?? 0
+    const pending = pendingOf(await ask(encodeCommand(['XINFO', 'CONSUMERS', key, group])), consumer) + batched
     const added = pending + count <= MAX_PENDING_ENTRIES ? count : await addedBy(claim, ask)
     if (pending + added > MAX_PENDING_ENTRIES) return tooMany(claim, pending, added)
     this.#remember(name, pending + added)
-    batch.set(name, promised + added)
+    batch.set(name, batched + added)
     return undefined
   }
 
@@ -167,15 +167,15 @@ export class PendingWatch {
       ask(encodeCommand(['XLEN', key])),
     ])
     const name = nameOf(read)
-    const promised = batch.get(name) ?? 0
-    const pending = pendingOf(consumers, consumer) + promised
+    const batched = batch.get(name) ?? 0
+    const pending = pendingOf(consumers, consumer) + batched
     const lag = lagOf(groups, group) ?? Number(/^:(\d+)/.exec(length.toString('latin1'))?.[1] ?? 0)
-    const unread = Math.max(0, lag - promised)
-    // Whoever blocks gets what is added next, though there is nothing yet.
+    const unread = Math.max(0, lag - batched)
+    // A read that blocks gets the next entry, though there is none yet.
     const added = Math.min(read.count, Math.max(unread, read.blocks ? 1 : 0))
     if (pending + added > MAX_PENDING_ENTRIES) return tooMany(read, pending, added)
     this.#remember(name, pending + added)
-    batch.set(name, promised + added)
+    batch.set(name, batched + added)
     return undefined
   }
 
@@ -195,12 +195,12 @@ function lostOrThrow(error: unknown): HomeportError {
   throw error
 }
 
-/** The commands as their refusal writes them. */
-const CANCELLED = { XREADGROUP: 'XReadGroup', XCLAIM: 'XClaim', XAUTOCLAIM: 'XAutoClaim' } as const
+/** The names of the commands in the error. */
+const SHOWN_NAMES = { XREADGROUP: 'XReadGroup', XCLAIM: 'XClaim', XAUTOCLAIM: 'XAutoClaim' } as const
 
 function tooMany(read: GroupRead | GroupClaim, pendingEntries: number, added: number): HomeportError {
   return new HomeportError('pending_entries', {
-    command: CANCELLED['name' in read ? read.name : 'XREADGROUP'],
+    command: SHOWN_NAMES['name' in read ? read.name : 'XREADGROUP'],
     limit: MAX_PENDING_ENTRIES,
     pendingEntries,
     requested: Number.isFinite(read.count) ? read.count : added,
@@ -216,7 +216,7 @@ function nameOf({ key, group, consumer }: Consumer): string {
   return [key, group, consumer].map((part) => encodeBulk(part).toString('latin1')).join()
 }
 
-/** The streams of an XREADGROUP whose new entries are asked for; none where the command is not understood. */
+/** The streams that an XREADGROUP reads new entries of; none when the command is malformed. */
 function groupReadsOf(args: readonly Argument[]): readonly GroupRead[] {
   let group: Argument = ''
   let consumer: Argument = ''
@@ -244,13 +244,13 @@ function groupReadsOf(args: readonly Argument[]): readonly GroupRead[] {
   return []
 }
 
-/** Of `key… id…` the keys whose id is `>`. */
+/** The keys among `key… id…` whose id is `>`. */
 function newEntriesOf(args: readonly Argument[]): readonly Argument[] {
   const half = args.length / 2
   return Number.isInteger(half) ? args.slice(0, half).filter((_, index) => args[half + index]?.toString() === '>') : []
 }
 
-/** A count of 0 and less is none to the engine. */
+/** To the engine a count of 0 or less means no limit. */
 function countOf(arg: Argument | undefined): number {
   const count = Number(arg?.toString())
   return Number.isSafeInteger(count) && count > 0 ? count : Number.POSITIVE_INFINITY
@@ -258,11 +258,11 @@ function countOf(arg: Argument | undefined): number {
 
 const NAME = encodeBulk('name')
 const PENDING = encodeBulk('pending')
-/** What stands behind the name of a group in XINFO GROUPS, in both versions of the protocol. */
+/** The fields after the name of a group in XINFO GROUPS, in both protocol versions. */
 const LAG =
   /^\$9\r\nconsumers\r\n:\d+\r\n\$7\r\npending\r\n:\d+\r\n\$17\r\nlast-delivered-id\r\n\$\d+\r\n[\d-]+\r\n\$12\r\nentries-read\r\n(?::\d+|_|\$-1)\r\n\$3\r\nlag\r\n:(\d+)/
 
-/** Entries that a consumer has pending, from XINFO CONSUMERS; 0 where it is not known, or there is no such group. */
+/** A consumer's pending entries, from XINFO CONSUMERS; 0 when the consumer or the group does not exist. */
 function pendingOf(reply: Buffer, consumer: Argument): number {
   const facts = Buffer.concat([NAME, encodeBulk(consumer), PENDING])
   const at = reply.indexOf(facts)
@@ -271,7 +271,7 @@ function pendingOf(reply: Buffer, consumer: Argument): number {
   return Number(/^:(\d+)/.exec(reply.toString('latin1', from, from + 24))?.[1] ?? 0)
 }
 
-/** How many entries a group has still to read, from XINFO GROUPS; undefined where the engine does not know. */
+/** The entries that a group has still to read, from XINFO GROUPS; undefined when the engine does not know. */
 function lagOf(reply: Buffer, group: Argument): number | undefined {
   const facts = Buffer.concat([NAME, encodeBulk(group)])
   const at = reply.indexOf(facts)

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/index.js'
 import type { DatabaseMeter } from '../../telemetry/index.js'
 
-/** What may be spent at once after a pause, as a share of a second. */
+/** Burst after a pause, in seconds' worth of commands. */
 const BURST_SECONDS = 0.1
 const SHORTEST_PAUSE_MS = 2
 
@@ -11,12 +11,11 @@ interface Waiter {
 }
 
 /**
- * The rate of commands that one database takes, as a bucket of tokens. Commands beyond it wait; they are never
- * refused. Who waits is served in order, one command of a connection at a time, so a connection with a deep pipeline
- * gets no more than one without.
+ * The command rate of one database, as a token bucket. Commands beyond it wait; none is refused. Waiting commands are
+ * served in order, one of a connection at a time, so a connection with a deep pipeline gets no more than one without.
  *
- * A group of commands that has to stay together takes all its tokens when there is one; what it overdraws, those
- * behind it wait for.
+ * A group of commands that has to stay together takes all its tokens when there is one. The commands behind it wait until
+ * the overdraft is repaid.
  */
 export class CommandRate {
   readonly #clock: Clock
@@ -24,7 +23,7 @@ export class CommandRate {
   #tokens: number
   #filledAtMs: number
   #waiters: Waiter[] = []
-  /** First of `#waiters` that still waits. */
+  /** Index of the first waiter that is not served. */
   #head = 0
   #timerIsSet = false
 
@@ -36,7 +35,7 @@ export class CommandRate {
     this.#filledAtMs = clock.now()
   }
 
-  /** Changes the rate; who waits now waits on under the new one. */
+  /** Changes the rate, also for commands that wait. */
   set perSecond(perSecond: number) {
     if (perSecond === this.#perSecond) return
     this.#perSecond = perSecond
@@ -44,7 +43,7 @@ export class CommandRate {
     if (this.#waiting > 0) this.#serve()
   }
 
-  /** Takes a token if one is there and nobody waits for it. */
+  /** Takes a token if there is one and nobody waits. */
   take(): boolean {
     if (this.#waiting > 0) return false
     if (this.#tokens < 1) this.#fill()
@@ -53,13 +52,13 @@ export class CommandRate {
     return true
   }
 
-  /** Calls `granted` once `count` tokens are taken for it, never before this call has returned. */
+  /** Calls `granted` once `count` tokens are taken, never before this call returns. */
   wait(count: number, granted: () => void): void {
     this.#waiters.push({ count, granted })
     this.#setTimer()
   }
 
-  /** Resolves when `count` tokens are taken. */
+  /** Resolves when `count` tokens are taken; undefined when they are taken at once. */
   acquire(count: number): Promise<void> | undefined {
     if (this.take()) {
       this.#tokens -= count - 1
@@ -96,7 +95,7 @@ export class CommandRate {
 
   #serve(): void {
     this.#fill()
-    // Whoever is served may wait for its next command at once, at the end of the line.
+    // A waiter that is served may queue its next command at once, at the end.
     while (this.#waiting > 0 && this.#tokens >= 1) this.#serveNext()
     if (this.#waiting > 0) this.#setTimer()
   }
@@ -116,14 +115,14 @@ export class CommandRate {
   }
 }
 
-/** What a database gets that has used up the bytes of its month. */
+/** Rate of a database that has used up the bytes of its month. */
 export const SLOW_BYTES_PER_SECOND = 128 * 1024
-/** Limits may change and months turn, so nobody waits for longer without another look. */
+/** Waiting commands check again after this time: the limit may change, and the month end. */
 const LONGEST_WAIT_MS = 1_000
 
 /**
- * The bytes that clients of one database send and are sent in a calendar month. Beyond the limit nothing fails: commands
- * wait until what was transferred before them has been paid for, at a low rate. The meter counts every byte anyway, so
+ * The bytes that the clients of one database send and receive in a calendar month. Beyond the limit nothing fails:
+ * commands wait until what was transferred before them is paid off at a low rate. The meter counts every byte anyway, so
  * below the limit this costs one comparison for all commands that arrive together.
  */
 export class Bandwidth {
@@ -131,7 +130,7 @@ export class Bandwidth {
   limitBytes: number
   readonly #meter: DatabaseMeter
   readonly #clock: Clock
-  /** Bytes that may go at once; negative while they are owed. */
+  /** Bytes that may be transferred at once; negative after an overdraft. */
   #allowance = SLOW_BYTES_PER_SECOND
   #seenBytes = 0
   #seenAtMs = 0
@@ -142,7 +141,7 @@ export class Bandwidth {
     this.#clock = clock
   }
 
-  /** How long the next command has to wait before it asks again, milliseconds; 0 when it may go. */
+  /** Time before the next command may ask again, milliseconds; 0 when it may be sent. */
   get waitMs(): number {
     if (this.#meter.monthBytes < this.limitBytes) return 0
     this.#settle()
@@ -150,7 +149,7 @@ export class Bandwidth {
     return Math.min(LONGEST_WAIT_MS, Math.ceil((-1000 * this.#allowance) / SLOW_BYTES_PER_SECOND))
   }
 
-  /** Resolves when a command may go; undefined when that is now. */
+  /** Resolves when a command may be sent; undefined when that is now. */
   turn(): Promise<void> | undefined {
     const { waitMs } = this
     if (waitMs === 0) return undefined
@@ -160,7 +159,7 @@ export class Bandwidth {
   #settle(): void {
     const nowMs = this.#clock.now()
     const bytes = this.#meter.bytesIn + this.#meter.bytesOut
-    // What went before the limit was reached, or long ago, is not owed.
+    // Bytes before the limit was reached, or long ago, are free.
     const isFirst = this.#seenAtMs === 0
     const earned = isFirst ? SLOW_BYTES_PER_SECOND : ((nowMs - this.#seenAtMs) * SLOW_BYTES_PER_SECOND) / 1000
     const spent = isFirst ? 0 : bytes - this.#seenBytes

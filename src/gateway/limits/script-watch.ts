@@ -3,31 +3,29 @@ import type { HomeportError } from '../../contract/errors/errors.js'
 import { encodeCommand, encodeTextCommand } from '../resp/encode.js'
 import { type AskEngine, textReply } from './engine-questions.js'
 
-/** Bounds of what scripts may take; each may be infinite. */
+/** Limits of scripts; each may be infinite. */
 export interface ScriptLimits {
   /** Longest run of one script. */
   readonly timeoutMs: number
   /** Time of all scripts together in a minute (UTC). */
   readonly msPerMinute: number
-  /** Size of the data set, with what scripts keep for themselves. */
+  /** Size of the data set and of the script interpreter together. */
   readonly maxDataBytes: number
 }
 
-/** What a watch asks of its surroundings. */
+/** The collaborators of a watch. */
 export interface ScriptWatchOptions {
   readonly clock: Clock
   /** Asks on a shared lane. */
   readonly ask: AskEngine
   /**
-   * Sends commands on a connection of its own, which a running script does not hold up. Resolves to the text of the
-   * replies, which is empty where there are none.
+   * Sends commands on a new connection, which a running script does not block. Resolves to the text of the replies, empty
+   * when there are none.
    */
   readonly interrupt: (commands: string, count: number) => Promise<string>
-  /** Whether the engine is in a script, as far as that can be told from what it owes. */
+  /** Whether the engine runs a script, judged by its pending replies. */
   readonly hold: () => 'surely' | 'perhaps' | 'no'
-  /**
-   * Ends the engine, which is started again without what the running script has written. @returns whether it was ended
-   */
+  /** Ends the engine, which starts again without what the running script has written. @returns whether it was ended */
   readonly breakOff: () => boolean
 }
 
@@ -41,44 +39,44 @@ const SCRIPT_TIME = /^cmdstat_(?:eval|evalsha|eval_ro|evalsha_ro|fcall|fcall_ro)
 const DATA_BYTES = /^used_memory:(\d+)/m
 const INTERPRETER_BYTES = /^used_memory_vm_eval:(\d+)/m
 
-/** A script that goes on for so long after it was told to end holds the engine for good. */
+/** A script that is still running this long after the engine was asked to end it blocks the engine for good. */
 const LONGEST_UNENDED_MS = 750
-/** The same where the engine says nothing, and may be at something else than a script. */
+/** The same when the engine does not answer and may be busy with something else. */
 const LONGEST_DOUBTFUL_MS = 5_000
-/** However many scripts wait behind each other, an engine may be silent for so long. */
+/** Longest silence of an engine, however many scripts are queued. */
 const LONGEST_SILENCE_MS = 10_000
-/** Those whose replies are lost with an engine that was ended learn of it within this time. */
-const TOLD_WITHIN_MS = 5_000
-/** Less than this is not worth making every client send its scripts again, bytes. */
+/** Replies that are lost within this time after an engine was ended are lost because of the script. */
+const BLAMED_MS = 5_000
+/** Least memory of the interpreter that is worth a flush, bytes: after one, every client has to send its scripts again. */
 const LEAST_FLUSHED_BYTES = 2 ** 25
 
 /**
- * Since when the engine does not come back from a script.
+ * A script that blocks the engine.
  *
- * - `unended`: it was told to end the script, and says so or that it cannot, but no script has been answered since.
- * - `silent`: it does not even take that command. A script may be in a call that takes forever, such as a search for a
- *   pattern, where the engine looks at nothing else.
+ * - `unended`: the engine was asked to end the script and answered, but no script has been answered since.
+ * - `silent`: it does not even answer that. A script may be in a call that does not return, such as a search for a
+ *   pattern, during which the engine serves nothing else.
  */
 interface Hold {
   readonly kind: 'unended' | 'silent'
   readonly sinceMs: number
-  /** How long it may last. */
+  /** Longest time until the engine is ended. */
   readonly mostMs: number
 }
 
 /**
- * What scripts take of the engine of one database: time and memory.
+ * Limits the time and memory of scripts in the engine of one database.
  *
- * A script that is not answered in time is ended by SCRIPT KILL. The engine hears that only when the script that runs
- * has taken its `lua-time-limit`, which the fleet sets to the limit of the plans: so the engine is the judge of the time,
- * and one script never pays for another that ran before it. Three kinds of scripts cannot be ended so: one that has
- * written, one that catches the error, and one that is in a call that does not return. They get the better part of a
- * second; then their engine is ended. That loses what the script has written and nothing else, because a script is logged
- * when it has ended, and everything else before it was answered.
+ * A script that is not answered in time is ended by SCRIPT KILL. The engine only reads that command once the running script
+ * has used its `lua-time-limit`, which the fleet sets to the limit of the plan. So the engine measures the time, and no
+ * script pays for another that ran before it. SCRIPT KILL cannot end three kinds of scripts: one that has written, one that
+ * catches the error, and one in a call that does not return. They get most of a second; then their engine is ended. That
+ * loses what the script has written and nothing else: a script is logged when it has ended, and everything else was
+ * answered before.
  *
- * The time of all scripts is the engine's own count (INFO commandstats), asked for behind a script's reply, at most ten
- * times a second. Above the credits of a minute scripts are refused until the next one. What they leave in the memory of
- * the interpreter counts with the data; where that is too much together, the interpreter is made anew.
+ * The time of all scripts is the engine's own count (INFO commandstats), asked for after a script's reply, at most ten times
+ * a second. Above the credits of a minute scripts are refused until the next minute. The interpreter's memory counts with
+ * the data; when both together are too large, the interpreter is reset.
  */
 export class ScriptWatch {
   limits: ScriptLimits
@@ -87,12 +85,12 @@ export class ScriptWatch {
   readonly #inFlight = new Set<{ readonly sentAtMs: number }>()
   #timerIsSet = false
   #hold: Hold | undefined
-  /** Since when the engine has been asked to end a script and has not answered. */
+  /** When the engine was asked to end a script, until it answers. */
   #interruptedAtMs: number | undefined
   #endedEngineAtMs = Number.NEGATIVE_INFINITY
   #askedAtMs = 0
   #asking = false
-  /** The engine's count, microseconds; undefined before it was asked. */
+  /** The engine's count, microseconds; undefined before the first answer. */
   #engineUs: number | undefined
   #minute = 0
   #usedUs = 0
@@ -113,12 +111,12 @@ export class ScriptWatch {
     return this.limits.msPerMinute < Number.POSITIVE_INFINITY && this.usedMs >= this.limits.msPerMinute
   }
 
-  /** Whether the engine was ended a moment ago because of a script. */
+  /** Whether the engine was just ended because of a script. */
   get hasJustEndedEngine(): boolean {
-    return this.#options.clock.now() - this.#endedEngineAtMs < TOLD_WITHIN_MS
+    return this.#options.clock.now() - this.#endedEngineAtMs < BLAMED_MS
   }
 
-  /** A script is being sent. Call what is returned when it is answered. */
+  /** A script is being sent. @returns what to call when it is answered */
   begin(): () => void {
     const script = { sentAtMs: this.#options.clock.now() }
     this.#inFlight.add(script)
@@ -137,7 +135,7 @@ export class ScriptWatch {
     this.#timerIsSet = true
     const { clock } = this.#options
     const leftMs = oldest.sentAtMs + this.limits.timeoutMs - clock.now()
-    // At least a part of the limit, also for a script that cannot be ended and is tried again.
+    // At least a quarter of the limit, also between attempts to end a script.
     clock.after(Math.max(leftMs, this.limits.timeoutMs / 4), () => this.#onTimer())
   }
 
@@ -155,7 +153,7 @@ export class ScriptWatch {
     if (this.#hold && nowMs - this.#hold.sinceMs >= this.#hold.mostMs) this.#breakOff(nowMs - oldest.sentAtMs)
   }
 
-  /** The engine cannot be reached; while the script runs, the next turn tries again. */
+  /** The engine cannot be reached; the next timer tries again while the script runs. */
   #onUnreachable(): void {
     this.#interruptedAtMs = undefined
   }
@@ -173,8 +171,8 @@ export class ScriptWatch {
   }
 
   /**
-   * The engine does not take a command. Scripts of one connection run one after the other without a look at anything
-   * else, so with many of them in flight that may last longer, and an engine that does not run yet says nothing either.
+   * The engine does not answer. Scripts of one connection run one after the other, and the engine serves nothing else in
+   * between, so many scripts in flight may keep it silent for longer. An engine that is still starting is silent, too.
    */
   #noteSilence(sinceMs: number): void {
     const hold = this.#options.hold()
@@ -186,7 +184,7 @@ export class ScriptWatch {
     this.#hold = { kind: 'silent', sinceMs, mostMs }
   }
 
-  /** An engine that is started again counts from 0, so what the script has taken is counted here. */
+  /** A restarted engine counts from 0, so the time of the script is counted here. */
   #breakOff(tookMs: number): void {
     const nowMs = this.#options.clock.now()
     this.#hold = undefined
@@ -221,7 +219,7 @@ export class ScriptWatch {
     const last = this.#engineUs ?? engineUs
     this.#engineUs = engineUs
     this.#turn()
-    // An engine that was started again counts from 0.
+    // A restarted engine counts from 0.
     this.#usedUs += engineUs >= last ? engineUs - last : engineUs
     const ofScripts = Number(INTERPRETER_BYTES.exec(memory)?.[1] ?? 0)
     const isTooMuch = Number(DATA_BYTES.exec(memory)?.[1] ?? 0) + ofScripts > this.limits.maxDataBytes

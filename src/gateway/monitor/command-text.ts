@@ -10,7 +10,7 @@ const NAMED: ReadonlyMap<number, string> = new Map([
   [0x5c, '\\\\'],
 ])
 
-/** The words of a command as the lines of MONITOR write them, up to about so many characters. */
+/** The words of a command as in a line of MONITOR, up to about `mostCharacters`. */
 export function commandText(words: Iterable<Argument>, mostCharacters: number): string {
   let text = ''
   for (const word of words) {

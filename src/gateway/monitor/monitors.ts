@@ -7,17 +7,17 @@ import { commandText } from './command-text.js'
 /** A command that a client has sent. */
 export interface SentCommand {
   readonly row: ServedCommand
-  /** The words, the name first; of a command that is still coming, those that have come. */
+  /** The words, name first; of a command that is still arriving, those that have arrived. */
   readonly words: readonly Argument[]
-  /** Where the client connects from. */
+  /** The client's address. */
   readonly address: string
-  /** Whether all words are there. */
+  /** Whether all words have arrived. */
   readonly isWhole: boolean
 }
 
-/** What a client that monitors is sent its lines through. */
+/** The collaborators of a monitoring client. */
 export interface MonitorEnds {
-  /** Puts a line of ours behind everything that the engine has said so far. */
+  /** Inserts a line of the gateway after everything that the engine has sent so far. */
   readonly show: (line: Buffer) => void
   /** The present, Unix milliseconds. */
   readonly now: () => number
@@ -25,28 +25,28 @@ export interface MonitorEnds {
 
 interface Note {
   readonly address: string
-  /** What is shown in place of the engine's words, where it was sent others than the client's. */
+  /** The client's words, when the engine was sent others. */
   readonly text?: string
 }
 
-/** Commands are told apart by so many characters of their text. */
+/** Characters of a command's text that identify it. */
 const KEY_CHARACTERS = 512
-/** Of a command that the gateway answers itself, so much is shown. */
+/** Most characters of a command that the gateway answers itself. */
 const TEXT_CHARACTERS = 4_096
-/** Commands that were sent and whose line has not come: refused ones never have any. */
+/** Most commands without a line so far: a command that the engine refuses never gets one. */
 const MOST_NOTES = 4_096
 const MOST_BEGINNINGS = 64
 const UNKNOWN_ADDRESS = '0.0.0.0:0'
 const NOTHING = Buffer.alloc(0)
 const LINE = /^\+\d+\.\d+ \[\d+ (unix:)?/
 const SOURCE_END = '] "'
-/** What Homeport sends to engines for itself. */
+/** Commands that Homeport sends to engines for itself. */
 const OURS =
   /^"(?:acl|auth|client|command|config|dbsize|debug|function|hello|info|latency|memory|ping|psync|replconf|replicaof|reset|role|script|slowlog|xinfo|xlen)"/i
-/** What no engine shows either: commands that administer. */
+/** Administrative commands, which engines do not show either. */
 const NEVER_SHOWN = /^(?:ACL\|(?!WHOAMI)|CONFIG\||CLIENT\|(?:LIST|KILL|NO-EVICT)|MONITOR)/
 
-/** The clients that monitor one database, and what is sent to its engine while they do. */
+/** The clients that run MONITOR on one database. */
 export class Monitors {
   readonly #views = new Set<MonitorView>()
 
@@ -55,14 +55,14 @@ export class Monitors {
     return this.#views.size > 0
   }
 
-  /** Somebody monitors from now on, until `end` is called of what is returned. */
+  /** Adds a monitoring client, until `end` of the view is called. */
   watch(ends: MonitorEnds): MonitorView {
     const view = new MonitorView(ends, () => this.#views.delete(view))
     this.#views.add(view)
     return view
   }
 
-  /** A command of a client has been sent to the engine, or was answered without it. */
+  /** A client's command was sent to the engine, or answered without it. */
   note(sent: SentCommand): void {
     const { row } = sent
     if (NEVER_SHOWN.test(row.name)) return
@@ -80,12 +80,12 @@ export class Monitors {
 }
 
 /**
- * What one client that monitors is shown: the lines of the engine, which knows what was carried out and when, with the
- * addresses of those who sent the commands, which only the gateway knows; of what the gateway answers, lines of its own;
- * nothing of what Homeport asks the engine for itself.
+ * The lines that one monitoring client sees. The engine's lines say which commands ran and when; the gateway puts in the
+ * address of the client, which only it knows. Commands that the gateway answers get lines of its own. Homeport's own
+ * questions to the engine are hidden.
  */
 export class MonitorView {
-  /** What the frames of the engine go through. */
+  /** The filter for the frames of the engine. */
   readonly filter: FrameFilter = (frame) => this.#shown(frame)
   readonly #ends: MonitorEnds
   readonly #onEnd: () => void
@@ -98,12 +98,12 @@ export class MonitorView {
     this.#onEnd = onEnd
   }
 
-  /** The client monitors no longer. */
+  /** Removes the client. */
   end(): void {
     this.#onEnd()
   }
 
-  /** The engine is going to show a command with this key. */
+  /** The engine will show a command with this key. */
   expect(key: string, note: Note): void {
     const known = this.#notes.get(key)
     if (known) known.push(note)
@@ -116,13 +116,13 @@ export class MonitorView {
     this.#notes.delete(oldest[0])
   }
 
-  /** The engine is going to show a command whose text begins so. */
+  /** The engine will show a command whose text begins with this key. */
   expectBeginning(key: string, note: Note): void {
     this.#beginnings.push({ key, note })
     if (this.#beginnings.length > MOST_BEGINNINGS) this.#beginnings.shift()
   }
 
-  /** Shows a command that no engine is sent. */
+  /** Shows a command that is not sent to an engine. */
   show(address: string, text: string): void {
     const nowMs = this.#ends.now()
     const seconds = `${Math.floor(nowMs / 1000)}.${String(Math.floor((nowMs % 1000) * 1000)).padStart(6, '0')}`
@@ -132,7 +132,7 @@ export class MonitorView {
   #shown(frame: Buffer): Buffer {
     const head = LINE.exec(frame.toString('latin1', 0, 64))
     const sourceEnd = head ? frame.indexOf(SOURCE_END) : -1
-    // Lines of scripts have no source that anybody would have to hide.
+    // Lines of scripts have no address to replace.
     if (!head || sourceEnd < 0 || head[1] === undefined) return frame
     const textStart = sourceEnd + SOURCE_END.length - 1
     const begin = frame.toString('latin1', textStart, textStart + KEY_CHARACTERS + 2)
@@ -162,13 +162,13 @@ function keyOf(text: string): string {
   return text.slice(0, KEY_CHARACTERS).toLowerCase()
 }
 
-/** What the engine gets in place of the client's words, where it gets others. */
+/** The words that the engine gets, which may differ from the client's. */
 function wordsForEngine({ row, words, isWhole }: SentCommand): readonly Argument[] {
   if (row.state === 'observed') return [...row.name.split('|'), ...words.slice(row.name.includes('|') ? 2 : 1)]
   return (isWhole ? forEngine(row.name, words) : undefined) ?? words
 }
 
-/** Passwords are shown to nobody. */
+/** Hides passwords. */
 function redacted(name: string, words: readonly Argument[]): readonly Argument[] {
   if (name === 'AUTH') return words.map((word, at) => (at === 0 ? word : '(redacted)'))
   if (name !== 'HELLO') return words

@@ -7,21 +7,21 @@ import { encodeCommand } from '../resp/encode.js'
 import { ReplicaLane, type Sight } from './replica-lane.js'
 import { primaryPosition, ReplicaWatch, replicaPosition } from './replica-watch.js'
 
-/** Whose connections to the replica are meant. */
+/** The connections to a replica with the same key are interchangeable. */
 export interface ReplicaKey {
   readonly databaseId: string
   readonly user: DataUser
   readonly protocol: 2 | 3
 }
 
-/** What the regions of a node are made of. */
+/** The collaborators of the regions of a node. */
 export interface RegionsOptions {
   /** The region that this node serves. */
   readonly region: string
   readonly fleet: EndpointSource
-  /** The shared connection to the primary. */
+  /** The shared lane to the primary. */
   readonly primary: (key: ReplicaKey) => EngineLink
-  /** The shared connection to the replica. */
+  /** The shared lane to the replica. */
   readonly replica: (key: ReplicaKey) => EngineLink
   /** Closes the connections to the replica of a database. */
   readonly drop: (databaseId: string) => void
@@ -35,7 +35,7 @@ interface Known {
 
 const POSITION = encodeCommand(['INFO', 'replication'])
 
-/** The replicas in this node's region, and what every user of every database has seen. */
+/** The replicas in this node's region, and what each user of each database has seen. */
 export class Regions {
   readonly #options: RegionsOptions
   readonly #known = new Map<string, Known>()
@@ -44,11 +44,11 @@ export class Regions {
     this.#options = options
   }
 
-  /** The way of a user to the replica. Whether there is one shows when it is asked. */
+  /** A user's lane to the replica. Whether there is a replica only shows when it is asked. */
   lane(key: ReplicaKey): ReplicaLane {
     const { watch, sights } = this.#of(key.databaseId)
     const known = sights.get(key.user)
-    // Of a user who was not seen before nobody knows what it has seen, so it may have seen everything.
+    // A user that was not seen before may have seen everything.
     const sight = known ?? { moment: watch.now }
     if (!known) sights.set(key.user, sight)
     return new ReplicaLane(watch, sight, () => this.#options.replica(key))
@@ -59,7 +59,7 @@ export class Regions {
     this.#known.get(databaseId)?.watch.lost()
   }
 
-  /** Forgets a database: its credentials have changed, or it is served no more. */
+  /** Forgets a database whose credentials have changed or that is no longer served. */
   forget(databaseId: string): void {
     this.lost(databaseId)
     this.#known.delete(databaseId)
@@ -87,7 +87,7 @@ export class Regions {
       clock,
       drop: () => drop(databaseId),
       askPrimary: async () => primaryPosition(await infoOf(primary(key))),
-      // Looks before it dials: most databases may have no replica here, and a failed dial is logged.
+      // Checks before it dials: most databases may have no replica here, and a failed dial is logged.
       askReplica: async () => {
         const link = replica(key)
         if (!link.isConnected) this.pick(await fleet.endpoints(databaseId))

@@ -3,15 +3,15 @@ import type { ReplicaWatch } from './replica-watch.js'
 
 /** What one user of a database has seen; shared by all connections and requests of that user. */
 export interface Sight {
-  /** The latest moment of the primary of which the user may know anything. */
+  /** The latest moment of the primary that the user may have seen. */
   moment: number
 }
 
 /**
- * The way of one user of a database to the replica in this node's region.
+ * One user's lane to the replica in this node's region.
  *
- * Whatever the user gets from the primary, a write's reply or a read's, it knows from then on, and no read of it may
- * answer with less: it sees its own writes, and never goes back in time.
+ * A user has seen whatever the primary answered, to a write or a read, and none of its reads may return an older state: it
+ * reads its own writes, and never goes back in time.
  */
 export class ReplicaLane {
   readonly watch: ReplicaWatch
@@ -24,12 +24,12 @@ export class ReplicaLane {
     this.#link = link
   }
 
-  /** The connection to the replica; it must only carry what `isReadable`. */
+  /** The connection to the replica. It must only carry commands that are `isReadable`. */
   get link(): EngineLink {
     return this.#link()
   }
 
-  /** What the user has seen, as a moment of the watch. */
+  /** The latest moment that the user has seen. */
   get moment(): number {
     return this.#sight.moment
   }
@@ -39,14 +39,14 @@ export class ReplicaLane {
     return this.watch.has(this.#sight.moment)
   }
 
-  /** The user has just been answered by the primary. */
+  /** The primary has just answered the user. */
   sawPrimary(): void {
     this.#sight.moment = this.watch.now
   }
 
   /**
-   * Waits a little until the replica has what the user has seen, and what there was at `moment`; answers whether it has.
-   * A moment that is yet to come stands for the present one.
+   * Waits briefly until the replica has what the user has seen, and what there was at `moment`. A moment in the future
+   * means the present one. Resolves to whether the replica has it.
    */
   until(moment = 0): Promise<boolean> {
     return this.watch.until(Math.max(this.#sight.moment, Math.min(moment, this.watch.now)))

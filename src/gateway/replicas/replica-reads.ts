@@ -6,22 +6,23 @@ import type { ReplySink } from '../engine/reply-sink.js'
 import { effectOf } from '../limits/command-effect.js'
 import { limitsAfterLogin } from '../resp/command-limits.js'
 import { CommandParser } from '../resp/command-parser.js'
+import type { KeptBytes, LentBytes } from '../resp/lent-memory.js'
 import type { ReplicaLane } from './replica-lane.js'
 
 /**
  * Reads that only the primary answers:
- * - a cursor of the SCAN family means something to the engine alone that gave it;
- * - TOUCH and OBJECT are about when a key was last used, which decides what the primary evicts.
+ * - a cursor of the SCAN family is only valid in the engine that returned it;
+ * - TOUCH and OBJECT concern the last access of a key, which decides what the primary evicts.
  */
 const PRIMARY_ONLY: ReadonlySet<string> = new Set(['SCAN', 'HSCAN', 'SSCAN', 'ZSCAN', 'TOUCH', 'OBJECT'])
 
-/** By the position of a command in the command table. */
+/** Whether a command is readable, by its index in the command table. */
 const READABLE: readonly boolean[] = COMMANDS.map(
   (row) =>
     row.allowed &&
     row.access === 'read' &&
     row.state === 'stateless' &&
-    // A script may be known to the primary only, because no engine replicates scripts that were loaded.
+    // The replica may not know a script: engines do not replicate SCRIPT LOAD.
     effectOf(row.name) !== 'script' &&
     !PRIMARY_ONLY.has(row.name),
 )
@@ -33,50 +34,50 @@ export function isReadable(command: KnownCommand | undefined): boolean {
 
 const REFUSALS = ['-LOADING', '-MASTERDOWN']
 
-/** Whether among these replies may be one of a replica that cannot answer now. A value that looks like it counts too. */
+/** Whether a replica that cannot answer now may have sent one of these replies. A value that looks like it counts too. */
 export function mayHoldRefusal(replies: Buffer): boolean {
   return REFUSALS.some((word) => replies.includes(word))
 }
 
-/** Whether the reply at [start, end) is that of a replica that cannot answer now. */
+/** Whether the reply at [start, end) comes from a replica that cannot answer now. */
 export function isRefusal(chunk: Buffer, start: number, end: number): boolean {
   if (chunk[start] !== REFUSALS[0]?.charCodeAt(0)) return false
   const text = chunk.toString('latin1', start, Math.min(end, start + 16))
   return REFUSALS.some((word) => text.startsWith(word))
 }
 
-/** Reads that stand one after the other, or bytes of ours that have their place among the replies. */
+/** Consecutive reads, or bytes of the gateway that have their place among the replies. */
 export type PendingRead =
   | {
       readonly kind: 'reads'
-      readonly bytes: Buffer
+      readonly bytes: KeptBytes
       readonly start: number
       readonly end: number
       readonly count: number
     }
   | { readonly kind: 'note'; readonly bytes: Buffer }
 
-/** Whose reads they are. */
+/** The client of the reads. */
 export interface ReplicaReader {
-  /** Replies of the replica, or a note where `completed` is 1. */
-  deliverReply(chunk: Buffer, start: number, end: number, completed: number): void
-  /** The replica cannot answer these; the primary has to, in this order. */
+  /** Replies of the replica, or a note as one reply. */
+  deliverReply(chunk: LentBytes, start: number, end: number, completed: number): void
+  /** The replica cannot answer these: send them to the primary, in this order. */
   retryOnPrimary(pending: readonly PendingRead[]): void
-  /** Part of a reply was delivered, the rest will never come. */
+  /** Part of a reply was delivered; the rest will never arrive. */
   fail(count: number, error: HomeportError, partial: boolean): void
 }
 
 /**
- * The reads of one client that are with the replica. They are kept until they are answered: when the replica goes away
- * or begins to load, what is open goes to the primary, in order, and the client notices nothing. Reading twice harms
- * nobody. An object of this class serves until that happens once.
+ * The reads of one client that are pending on the replica. They are kept until they are answered. When the replica goes
+ * away or starts to load, the pending ones go to the primary, in order, and the client notices nothing: reading twice does
+ * no harm. After that the object is used up.
  */
 export class ReplicaReads implements ReplySink {
   readonly link: EngineLink
   readonly #lane: ReplicaLane
   readonly #reader: ReplicaReader
   readonly #pending: PendingRead[] = []
-  /** Replies of the first pending reads that have come. */
+  /** Replies that have arrived for the first pending entry. */
   #answered = 0
   #isOver = false
 
@@ -86,20 +87,20 @@ export class ReplicaReads implements ReplySink {
     this.link = lane.link
   }
 
-  /** Sends the `count` commands that stand at [start, end); they must not change until they are answered. */
-  send(bytes: Buffer, start: number, end: number, count: number): void {
+  /** Sends the `count` commands at [start, end). */
+  send(bytes: KeptBytes, start: number, end: number, count: number): void {
     this.#pending.push({ kind: 'reads', bytes, start, end, count })
     this.#lane.watch.sent()
     this.link.send(this, bytes, start, end, count)
   }
 
-  /** Delivers bytes of ours behind what is pending. */
+  /** Delivers bytes of the gateway after everything that is pending. */
   note(bytes: Buffer): void {
     this.#pending.push({ kind: 'note', bytes })
     this.#deliverNotes()
   }
 
-  deliver(chunk: Buffer, start: number, end: number, completed: number): void {
+  deliver(chunk: LentBytes, start: number, end: number, completed: number): void {
     if (this.#isOver) return
     if (isRefusal(chunk, start, end)) {
       this.#giveUp()
@@ -143,7 +144,7 @@ export class ReplicaReads implements ReplySink {
   }
 }
 
-/** The reads of which the first `count` have been answered, without these. */
+/** The reads without the first `count`, which have been answered. */
 function without(pending: PendingRead, count: number): PendingRead {
   if (pending.kind === 'note' || count === 0) return pending
   const { bytes, start, end } = pending

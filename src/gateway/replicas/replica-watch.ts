@@ -1,19 +1,19 @@
 import { type Clock, type Timer, unreachable } from '../../base/index.js'
 
-/** Where an engine stands in the history of a database's changes. */
+/** The replication position of an engine. */
 export interface Position {
-  /** Names the history; every life of a primary begins a new one. */
+  /** Replication id; every start of a primary begins a new history. */
   readonly history: string
-  /** How far the engine has come in it, bytes. */
+  /** Replication offset in that history, bytes. */
   readonly offset: number
 }
 
-/** Reads the position of a primary from the replication section of its INFO; undefined when it is none. */
+/** Reads a primary's position from the replication section of INFO; undefined when the engine is no primary. */
 export function primaryPosition(info: string): Position | undefined {
   return fieldOf(info, 'role') === 'master' ? positionOf(info, 'master_repl_offset') : undefined
 }
 
-/** Reads what a replica has applied from the same section; undefined while it does not follow its primary. */
+/** Reads what a replica has applied from the same section; undefined while it is not linked to its primary. */
 export function replicaPosition(info: string): Position | undefined {
   const follows = fieldOf(info, 'role') === 'slave' && fieldOf(info, 'master_link_status') === 'up'
   return follows ? positionOf(info, 'slave_repl_offset') : undefined
@@ -34,17 +34,17 @@ function fieldOf(info: string, field: string): string | undefined {
   return new RegExp(`^${field}:([^\r\n]*)`, 'm').exec(info)?.[1]
 }
 
-/** What a watch asks and does. Each question rejects when the engine cannot be asked. */
+/** The collaborators of a watch. Each question rejects when the engine cannot be asked. */
 export interface WatchOptions {
   readonly askPrimary: () => Promise<Position | undefined>
   readonly askReplica: () => Promise<Position | undefined>
-  /** Closes the connections to the replica; whoever waits for a reply there asks the primary. */
+  /** Closes the connections to the replica; its pending reads go to the primary. */
   readonly drop: () => void
   readonly clock: Clock
 }
 
 /**
- * What is known of the replica.
+ * The state of the replica.
  *
  * ```
  *   unknown ──a round ends──▶ following ◀──the round ends── behind
@@ -53,10 +53,10 @@ export interface WatchOptions {
  *    away ◀──── cannot be asked, does not answer, connection lost ──── any
  * ```
  *
- * - unknown: nothing; it has to show that it follows the primary.
- * - following: it answers and keeps up; whoever needs a little more than it has waits.
- * - behind: it answers but lags; nobody waits for it, though what it has may be read.
- * - away: it cannot be asked; it is left alone for a while.
+ * - unknown: it has to show first that it follows the primary.
+ * - following: it answers and keeps up; a read that needs a little more than it has waits.
+ * - behind: it answers but lags; no read waits for it, though what it has may be read.
+ * - away: it cannot be asked, and is not asked until `untilMs`.
  */
 export type WatchState =
   | { readonly kind: 'unknown' }
@@ -64,18 +64,18 @@ export type WatchState =
   | { readonly kind: 'behind' }
   | { readonly kind: 'away'; readonly untilMs: number }
 
-/** How long a read waits for the replica before the primary is asked instead. */
+/** Time that a read waits for the replica before it goes to the primary. */
 export const PATIENCE_MS = 50
-/** A replica that leaves a question unanswered for so long is taken to hang. */
+/** A replica that does not answer a question in this time hangs. */
 const STALL_MS = 500
-/** Reads that are with the replica are backed by a question of ours so often. */
-const BEAT_MS = 250
-/** A replica that could not be asked is left alone for so long. */
+/** Interval of the questions that check the replica while it has reads. */
+const CHECK_MS = 250
+/** Time before a replica that could not be asked is asked again. */
 const AWAY_MS = 500
-/** Between two looks at a replica that lags: the first pause, and the longest. */
-const FIRST_LOOK_MS = 1
-const LONGEST_LOOK_MS = 25
-/** A replica that lags is looked at for so long after somebody was interested. */
+/** Pauses between two questions to a replica that lags: the first, and the longest. */
+const FIRST_PAUSE_MS = 1
+const LONGEST_PAUSE_MS = 25
+/** Longest round: a replica that lags further is asked again for the next read. */
 const ROUND_LIMIT_MS = 2_000
 
 interface Waiter {
@@ -85,21 +85,21 @@ interface Waiter {
 }
 
 /**
- * Knows how far the replica of one database has come, in *moments*: whole numbers that grow with every look at the
- * primary. What the primary had done when the moment was m is at the replica once moment m is reached.
+ * Tracks how far the replica of one database has come, in *moments*: whole numbers that grow with every question to the
+ * primary. Once moment m is reached, the replica has everything that the primary had done when m was the present.
  *
- * A look is a *round*: ask the primary where it stands, then the replica until it stands there too. Rounds run only
- * while somebody asks, and one serves all who asked before it began, so writing costs nothing and reading little.
+ * A *round* asks the primary for its position, then the replica until it is there too. Rounds run only while a read waits,
+ * and one round serves all that waited before it began, so writes cost nothing and reads little.
  */
 export class ReplicaWatch {
   readonly #options: WatchOptions
   #state: WatchState = { kind: 'unknown' }
   #now = 1
   #reached = 0
-  /** Grows whenever what is under way has lost its meaning. */
-  #life = 0
-  #isLooking = false
-  #beat: Timer | undefined
+  /** Changes whenever pending questions become void. */
+  #epoch = 0
+  #isInRound = false
+  #check: Timer | undefined
   readonly #waiters = new Set<Waiter>()
 
   constructor(options: WatchOptions) {
@@ -111,20 +111,20 @@ export class ReplicaWatch {
     return this.#now
   }
 
-  /** Whether the replica has everything of `moment` and may be asked. */
+  /** Whether the replica has everything up to `moment` and can be asked. */
   has(moment: number): boolean {
     const { kind } = this.#state
     return moment <= this.#reached && (kind === 'following' || kind === 'behind')
   }
 
-  /** Whether a read may wait for the replica. One that lags is looked at meanwhile, one that was away is asked again. */
+  /** Whether a read may wait for the replica. Starts a round for one that lags; asks one again that was away. */
   mayWait(): boolean {
     switch (this.#state.kind) {
       case 'unknown':
       case 'following':
         return true
       case 'behind':
-        this.#look()
+        this.#startRound()
         return false
       case 'away':
         if (this.#options.clock.now() < this.#state.untilMs) return false
@@ -135,7 +135,7 @@ export class ReplicaWatch {
     }
   }
 
-  /** Waits a little until the replica has everything of `moment`; answers whether it has. */
+  /** Waits briefly until the replica has everything up to `moment`. Resolves to whether it has. */
   until(moment: number): Promise<boolean> {
     if (this.has(moment)) return Promise.resolve(true)
     if (!this.mayWait()) return Promise.resolve(false)
@@ -148,19 +148,19 @@ export class ReplicaWatch {
       const timer = this.#options.clock.after(PATIENCE_MS, () => this.#fallBehind(settle))
       const waiter = { moment, timer, settle }
       this.#waiters.add(waiter)
-      this.#look()
+      this.#startRound()
     })
   }
 
-  /** Reads were sent to the replica: should it hang, they must not hang with it. */
+  /** Reads were sent to the replica: checks that it answers, so that they do not hang with it. */
   sent(): void {
-    this.#beat ??= this.#options.clock.after(BEAT_MS, () => void this.#checkAlive())
+    this.#check ??= this.#options.clock.after(CHECK_MS, () => void this.#checkAlive())
   }
 
   /** The connection to the replica is lost. */
   lost(): void {
-    this.#life++
-    this.#isLooking = false
+    this.#epoch++
+    this.#isInRound = false
     this.#state = { kind: 'away', untilMs: this.#options.clock.now() + AWAY_MS }
     for (const { settle } of [...this.#waiters]) settle(false)
   }
@@ -170,39 +170,39 @@ export class ReplicaWatch {
     settle(false)
   }
 
-  #look(): void {
-    if (this.#isLooking) return
-    this.#isLooking = true
-    const life = this.#life
-    this.#round(life).catch(() => this.#giveUp(life))
+  #startRound(): void {
+    if (this.#isInRound) return
+    this.#isInRound = true
+    const epoch = this.#epoch
+    this.#round(epoch).catch(() => this.#giveUp(epoch))
   }
 
-  async #round(life: number): Promise<void> {
+  async #round(epoch: number): Promise<void> {
     const moment = this.#now++
-    const reached = await this.#follows(life, this.#options.clock.now() + ROUND_LIMIT_MS)
-    if (life !== this.#life) return
-    this.#isLooking = false
+    const reached = await this.#follows(epoch, this.#options.clock.now() + ROUND_LIMIT_MS)
+    if (epoch !== this.#epoch) return
+    this.#isInRound = false
     if (!reached) return
     this.#reached = moment
     this.#state = { kind: 'following' }
-    for (const { moment: wanted, settle } of [...this.#waiters]) if (wanted <= moment) settle(true)
-    if (this.#waiters.size > 0) this.#look()
+    for (const { moment: needed, settle } of [...this.#waiters]) if (needed <= moment) settle(true)
+    if (this.#waiters.size > 0) this.#startRound()
   }
 
-  /** Whether the replica gets to where the primary stands now, before `deadlineMs`. */
-  async #follows(life: number, deadlineMs: number): Promise<boolean> {
-    // While the primary cannot be asked, what the replica has is as good as before.
+  /** Whether the replica reaches the primary's present position before `deadlineMs`. */
+  async #follows(epoch: number, deadlineMs: number): Promise<boolean> {
+    // While the primary cannot be asked, the replica is no further behind than before.
     const goal = await this.#answerOf(this.#options.askPrimary()).catch(() => undefined)
-    let pauseMs = FIRST_LOOK_MS
-    while (goal && life === this.#life && this.#options.clock.now() < deadlineMs) {
+    let pauseMs = FIRST_PAUSE_MS
+    while (goal && epoch === this.#epoch && this.#options.clock.now() < deadlineMs) {
       if (hasReached(await this.#answerOf(this.#options.askReplica()), goal)) return true
       await this.#pause(pauseMs)
-      pauseMs = Math.min(2 * pauseMs, LONGEST_LOOK_MS)
+      pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)
     }
     return false
   }
 
-  /** Rejects when the answer does not come in time. */
+  /** Rejects when the answer does not arrive in time. */
   #answerOf(answer: Promise<Position | undefined>): Promise<Position | undefined> {
     return new Promise((resolve, reject) => {
       const timer = this.#options.clock.after(STALL_MS, () => reject(new Error('the engine does not answer')))
@@ -210,17 +210,17 @@ export class ReplicaWatch {
     })
   }
 
-  #giveUp(life: number): void {
-    if (life !== this.#life) return
+  #giveUp(epoch: number): void {
+    if (epoch !== this.#epoch) return
     this.lost()
     this.#options.drop()
   }
 
   /** Never rejects. */
   async #checkAlive(): Promise<void> {
-    const life = this.#life
-    await this.#answerOf(this.#options.askReplica()).catch(() => this.#giveUp(life))
-    this.#beat = undefined
+    const epoch = this.#epoch
+    await this.#answerOf(this.#options.askReplica()).catch(() => this.#giveUp(epoch))
+    this.#check = undefined
   }
 
   #pause(pauseMs: number): Promise<void> {

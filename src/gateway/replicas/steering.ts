@@ -2,45 +2,49 @@ import type { KnownCommand } from '../commands/command-table.js'
 import type { ReplicaLane } from './replica-lane.js'
 import { isReadable } from './replica-reads.js'
 
-/** What steering needs of a client's connection. */
+/** The client connection that is steered. */
 export interface SteeredSession {
   readonly lane: {
-    /** The way to the replica; undefined where this node serves no region, and before login. */
+    /** The lane to the replica; undefined when this node serves no region, and before login. */
     readonly replica: ReplicaLane | undefined
     readonly isShared: boolean
-    /** Whether commands go to the replica at the moment. */
+    /** Whether commands go to the replica now. */
     readonly isOnReplica: boolean
     useReplica(): void
     usePrimary(): void
   }
-  /** Whether nothing was taken that is not yet answered. */
+  /** Whether all commands so far have been answered. */
   readonly isIdle: boolean
-  /** Sends what was taken before the present command. Answers false when that one has to be taken again first. */
-  flush(): boolean
-  /** Whether every reply has arrived. If not, the present command is taken again once that is so. */
-  quietOrRetry(): boolean
-  /** Takes the present command again once `promise` is fulfilled. */
-  retryWhen(promise: Promise<void>): void
+  /** Sends the commands before the current one. Returns false when the current one has to be repeated first. */
+  sendRun(): boolean
+  /** Whether all replies have arrived. If not, the current command is repeated once they have. */
+  quietOrLater(): boolean
+  readonly parser: {
+    /** Repeats the current command. */
+    repeat(): void
+  }
+  /** Stops taking commands until `promise` is settled. */
+  waitFor(promise: Promise<void>): void
 }
 
 /**
  * Decides for every command of a client whether the replica or the primary answers it.
  *
- * - What is no plain read goes to the primary, once the replies of the replica have arrived.
- * - A read behind commands that are still with the primary goes along with them: order costs no waiting.
- * - Any other read goes to the replica when that has what the user has seen, waits a little for that, or else goes to
- *   the primary.
+ * - A command that is not a plain read goes to the primary, once the replies of the replica have arrived.
+ * - A read behind commands that are pending on the primary goes there too: keeping the order costs no waiting.
+ * - Any other read goes to the replica if that has what the user has seen. If not, it waits briefly for the replica, or
+ *   goes to the primary.
  */
 export class Steering {
   readonly #session: SteeredSession
-  /** How the wait for the replica ended that the present command stands for. */
+  /** The outcome of the current command's wait for the replica. */
   #outcome: 'none' | 'reached' | 'missed' = 'none'
 
   constructor(session: SteeredSession) {
     this.#session = session
   }
 
-  /** Whether the present command may go on, on the lane that the client is on now. If not, it is taken again. */
+  /** Whether the current command may be sent on the client's current lane. If not, it is repeated. */
   passes(command: KnownCommand | undefined): boolean {
     const { lane } = this.#session
     if (!lane.replica) return true

@@ -106,7 +106,7 @@ export async function permitEvents({ guard, ask }: Limits, args: readonly string
   if (!command?.allowed) throw new Error(`no row of the command table for the event path ${args[0]}`)
   const verdict = await guard.inspect(command, args, 0, ask)
   if (verdict) throw verdict
-  guard.checkSpace()
+  guard.checkClientLimit()
   guard.count(command, 1)
 }
 

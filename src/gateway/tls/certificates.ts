@@ -11,15 +11,15 @@ export interface KeyPair {
 /** ECDSA on P-256: small, fast, and known to every client. */
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 const DAY_MS = 86_400_000
-/** Clocks of clients may run behind. */
+/** Certificates are valid from a day ago: clocks of clients may run behind. */
 const BACKDATE_MS = DAY_MS
 const AUTHORITY_DAYS = 3_650
-/** The longest that clients of today accept of a server. */
+/** The longest validity of a server certificate that clients accept today. */
 const SERVER_DAYS = 397
 
 x509.cryptoProvider.set(webcrypto as never)
 
-/** Makes a certificate authority of its own, valid for ten years. */
+/** Creates a self-signed certificate authority, valid for ten years. */
 export async function makeAuthority(nowMs: number): Promise<KeyPair> {
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
@@ -37,7 +37,7 @@ export async function makeAuthority(nowMs: number): Promise<KeyPair> {
   return { certificate: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
 }
 
-/** Makes a server certificate for these host names and addresses, signed by the authority. */
+/** Creates a server certificate for these host names and addresses, signed by the authority. */
 export async function makeServerCertificate(
   authority: KeyPair,
   names: readonly string[],
@@ -64,7 +64,7 @@ export async function makeServerCertificate(
   return { certificate: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
 }
 
-/** Whether a certificate is for exactly these names and good for at least `forMs` more. */
+/** Whether a certificate is for exactly these names and valid for at least `forMs` more. */
 export function isGoodFor(certificate: string, names: readonly string[], nowMs: number, forMs: number): boolean {
   const parsed = new x509.X509Certificate(certificate)
   const held = parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items.map((item) => item.value) ?? []
@@ -91,11 +91,11 @@ async function importKey(pem: string): Promise<webcrypto.CryptoKey> {
   return webcrypto.subtle.importKey('pkcs8', x509.PemConverter.decodeFirst(pem), ALGORITHM, false, ['sign'])
 }
 
-/** Where the certificate of this server comes from. It may change while the server runs. */
+/** The certificate of this server. It may change while the server runs. */
 export interface CertificateSource {
-  /** The pair that new connections are served with. */
+  /** The certificate and key for new connections. */
   readonly current: KeyPair
-  /** Calls `listener` whenever it has changed. Returns what ends that. */
+  /** Calls `listener` after every change. @returns a function that unsubscribes */
   onChange(listener: () => void): () => void
 }
 
@@ -104,7 +104,7 @@ export function fixedCertificate(current: KeyPair): CertificateSource {
   return { current, onChange: () => () => {} }
 }
 
-/** A certificate that changes; whoever makes it says when. */
+/** A certificate that its owner can change. */
 export class ChangingCertificate implements CertificateSource {
   #current: KeyPair
   readonly #listeners = new Set<() => void>()
@@ -122,7 +122,7 @@ export class ChangingCertificate implements CertificateSource {
     return () => void this.#listeners.delete(listener)
   }
 
-  /** Serves with another pair from now on. Answers whether it is another one. */
+  /** Changes the certificate. @returns false when it is the same as before */
   change(pair: KeyPair): boolean {
     if (pair.certificate === this.#current.certificate && pair.key === this.#current.key) return false
     this.#current = pair

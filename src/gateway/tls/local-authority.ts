@@ -5,26 +5,26 @@ import { codeOf, readFileIfThere, replaceFile } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from './certificates.js'
 
-/** A certificate that would expire sooner than this is renewed. */
+/** A certificate is renewed when it expires within this time. */
 const RENEW_BEFORE_MS = 30 * 86_400_000
 const ALWAYS_NAMED = ['localhost', '127.0.0.1', '::1']
 
-/** What the certificate of this server is made from. */
+/** The settings of the local certificate. */
 export interface LocalAuthorityOptions {
-  /** Root of Homeport's durable files; the files lie in `tls/` below it. */
+  /** Homeport's data directory; the files are in its `tls/`. */
   readonly dataDir: string
-  /** Names and addresses under which clients reach the databases, besides those of this machine itself. */
+  /** Names and addresses at which clients reach the databases, besides those of this machine itself. */
   readonly hostNames: readonly string[]
   /** Unix milliseconds. */
   readonly nowMs: number
-  /** Told of an authority that cannot be used, while the certificate is still good. */
+  /** Called when the authority cannot be used but the certificate is still valid. */
   readonly onProblem?: ((problem: HomeportError) => void) | undefined
 }
 
 /**
- * The certificate for databases with TLS, signed by an authority of this data directory's own. Both are made on first
- * use and kept, so that a client that trusts `tls/ca.crt` once trusts every later certificate too. An authority that was
- * lost is therefore never replaced: a certificate that is still good goes on, and only what needs the authority fails.
+ * The certificate for databases with TLS, signed by the data directory's own authority. Both are created on first use and
+ * kept, so a client that trusts `tls/ca.crt` once trusts every later certificate. So a lost authority is never replaced: a
+ * certificate that is still valid stays in use, and only what needs the authority fails.
  * @throws HomeportError `tls_authority_unusable`
  */
 export async function localCertificate(options: LocalAuthorityOptions): Promise<KeyPair> {
@@ -39,21 +39,21 @@ export async function localCertificate(options: LocalAuthorityOptions): Promise<
     onProblem?.(error)
   })
   if (isGood) return kept
-  if (!authority) throw new Error('an authority that is not there has not been refused')
+  if (!authority) throw new Error('the authority is missing, and its absence was not reported')
   return writePair(directory, 'server', await makeServerCertificate(authority, names, nowMs))
 }
 
-/** Where the certificate of the authority lies, for clients that are to trust it. */
+/** Path of the authority's certificate, for clients that should trust it. */
 export function authorityCertificatePath(dataDir: string): string {
   return join(dataDir, 'tls', 'ca.crt')
 }
 
-/** Where the certificate lies that this server shows as long as the operator brings none. */
+/** Path of the server certificate that is used when the operator provides none. */
 export function serverCertificatePath(dataDir: string): string {
   return join(dataDir, 'tls', 'server.crt')
 }
 
-/** The server's own pair can be made again at any time, so one that cannot be read counts as none. */
+/** The server certificate can be created again at any time, so an unreadable one counts as missing. */
 function keptServer(directory: string): Promise<KeyPair | undefined> {
   return readPair(directory, 'server').catch(() => undefined)
 }
@@ -61,7 +61,7 @@ function keptServer(directory: string): Promise<KeyPair | undefined> {
 /** @throws HomeportError `tls_authority_unusable` */
 async function authorityOf(directory: string, nowMs: number): Promise<KeyPair> {
   const has = async (name: string): Promise<boolean> => (await textOf(join(directory, name))) !== undefined
-  // The certificate comes last: where neither was ever made, nobody can trust it.
+  // Certificates are written after their keys: without either, no client can trust this authority yet.
   const isNew = !(await has('ca.crt')) && !(await has('server.crt'))
   if (isNew) return writePair(directory, 'ca', await makeAuthority(nowMs))
   const pair = await readPair(directory, 'ca')
@@ -70,7 +70,7 @@ async function authorityOf(directory: string, nowMs: number): Promise<KeyPair> {
 }
 
 async function writePair(directory: string, name: string, made: KeyPair): Promise<KeyPair> {
-  // A crash in between leaves two files that do not belong together, which `readPair` does not take for a pair.
+  // A crash in between leaves two files that do not belong together; `readPair` rejects them.
   await replaceFile(join(directory, `${name}.key`), made.key)
   await replaceFile(join(directory, `${name}.crt`), made.certificate)
   return made
@@ -81,13 +81,13 @@ async function writePair(directory: string, name: string, made: KeyPair): Promis
  * @throws HomeportError `tls_authority_unusable` with the file that is missing or cannot be read.
  */
 async function readPair(directory: string, name: string): Promise<KeyPair | undefined> {
-  const certificate = await readPart(directory, `${name}.crt`, (text) => new X509Certificate(text))
-  const key = await readPart(directory, `${name}.key`, (text) => createPrivateKey(text))
+  const certificate = await readPemFile(directory, `${name}.crt`, (text) => new X509Certificate(text))
+  const key = await readPemFile(directory, `${name}.key`, (text) => createPrivateKey(text))
   const belong = certificate.parsed.checkPrivateKey(key.parsed)
   return belong ? { certificate: certificate.text, key: key.text } : undefined
 }
 
-async function readPart<Parsed>(
+async function readPemFile<Parsed>(
   directory: string,
   file: string,
   parse: (text: string) => Parsed,

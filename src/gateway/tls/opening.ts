@@ -4,9 +4,9 @@ import { guarded } from '../client/guarded.js'
 import type { GatewayLogger } from '../deps.js'
 
 /**
- * What a connection begins with.
+ * The first bytes of a connection.
  *
- * - `tls`: a greeting of TLS, to the server of this name if the client named one.
+ * - `tls`: a TLS ClientHello, with the server name if the client sent one.
  * - `clear`: anything else.
  */
 export type Opening = { readonly kind: 'tls'; readonly serverName: string | undefined } | { readonly kind: 'clear' }
@@ -20,12 +20,12 @@ const SERVER_NAME_EXTENSION = 0
 /** List length, type and length of the only name. */
 const NAME_HEADER_BYTES = 5
 
-/** Whether a connection that begins with this byte speaks TLS. No Redis command begins so. */
+/** Whether a connection that begins with this byte uses TLS. No Redis command begins with it. */
 export function beginsTls(firstByte: number | undefined): boolean {
   return firstByte === HANDSHAKE_RECORD
 }
 
-/** Reads how a connection begins; undefined while more bytes are needed. */
+/** Reads the opening of a connection; undefined while more bytes are needed. */
 function readOpening(bytes: Buffer): Opening | undefined {
   if (bytes.length === 0) return undefined
   if (!beginsTls(bytes[0])) return { kind: 'clear' }
@@ -35,7 +35,7 @@ function readOpening(bytes: Buffer): Opening | undefined {
   return { kind: 'tls', serverName: serverNameOf(bytes.subarray(RECORD_HEADER_BYTES, end))?.toLowerCase() }
 }
 
-/** Undefined as well when the bytes are not what they should be: the handshake then says what is wrong with them. */
+/** Undefined also for malformed bytes: the handshake reports what is wrong with them. */
 function serverNameOf(hello: Buffer): string | undefined {
   if (hello[0] !== CLIENT_HELLO) return undefined
   try {
@@ -68,20 +68,20 @@ function nameAmong(extensions: Buffer): string | undefined {
   return undefined
 }
 
-/** A connection that does not say in this time what it wants is closed. */
+/** Time that a connection has for its opening before it is closed. */
 const OPENING_TIMEOUT_MS = 10_000
-/** The longest record of TLS, with room for its header. */
+/** The longest TLS record with its header, bytes. */
 const LONGEST_OPENING_BYTES = 18_432
 const EMPTY = Buffer.alloc(0)
 
-/** What waits for the opening of a connection. */
+/** The collaborators of `awaitOpening`. */
 export interface OpeningOptions {
   readonly clock: Clock
-  /** Told when `decide` throws, which ends the connection and nothing else. */
+  /** Logs an error that `decide` throws; it ends the connection and nothing else. */
   readonly logger: Pick<GatewayLogger, 'error'>
 }
 
-/** Reads how a connection begins, puts back what was read, and calls `decide` with it. */
+/** Reads the opening of a connection, puts the bytes back, and calls `decide`. */
 export function awaitOpening(
   connection: Socket,
   { clock, logger }: OpeningOptions,
@@ -114,23 +114,23 @@ function openingOf(bytes: Buffer): Opening | undefined {
   return readOpening(bytes) ?? (isTooLong ? { kind: 'tls', serverName: undefined } : undefined)
 }
 
-/** Which database each server name means: clients of the shared port name the one they want. */
+/** The databases by server name. Clients of the shared port choose a database by its server name. */
 export class ServerNames {
   readonly #databases = new Map<string, string>()
   readonly #names = new Map<string, string>()
 
-  /** A database goes by this name from now on, or by none. */
+  /** Sets or removes the name of a database. */
   put(databaseId: string, name: string | undefined): void {
     const before = this.#names.get(databaseId)
     if (before === name) return
-    // Another database may go by that name already.
+    // The old name may belong to another database by now.
     if (before !== undefined && this.#databases.get(before) === databaseId) this.#databases.delete(before)
     if (name === undefined) this.#names.delete(databaseId)
     else this.#names.set(databaseId, name)
     if (name !== undefined) this.#databases.set(name, databaseId)
   }
 
-  /** The id of the database that goes by a name. */
+  /** The id of the database with this name. */
   databaseOf(name: string): string | undefined {
     return this.#databases.get(name)
   }

@@ -10,7 +10,7 @@ import type { KeyPair } from './certificates.js'
 import { type CertificateSource, ChangingCertificate } from './certificates.js'
 import { localCertificate } from './local-authority.js'
 
-/** Which certificate the databases with TLS are served with. */
+/** The settings and collaborators of the server certificate. */
 export interface ServerCertificateOptions {
   readonly dataDir: string
   /** Names and addresses that the certificate of the local authority is for; a name may begin with `*.`. */
@@ -19,27 +19,27 @@ export interface ServerCertificateOptions {
   readonly files?: CertificateFiles | undefined
   readonly clock: Clock
   readonly logger: GatewayLogger
-  /** Told of a local authority that cannot be used, while its last certificate is still good. */
+  /** Called when the local authority cannot be used but its last certificate is still valid. */
   readonly onProblem?: (problem: HomeportError) => void
 }
 
-/** Where a certificate of the operator's lies. */
+/** Paths of a certificate that the operator provides. */
 export interface CertificateFiles {
   readonly certificate: string
   readonly key: string
 }
 
-/** The certificate of this server, kept fresh from `start` to `stop`. */
+/** The certificate of this server, reloaded or renewed from `start` to `stop`. */
 export interface ServerCertificate extends Service, CertificateSource {}
 
-/** Files are also looked at so often, for file systems that tell nobody of changes. */
-const LOOK_AT_FILES_MS = 60_000
-/** Certificate and key are replaced one after the other. */
+/** Interval of checks of the files, for file systems that do not report changes. */
+const CHECK_FILES_MS = 60_000
+/** Pause after a change: certificate and key are replaced one after the other. */
 const SETTLE_MS = 200
-const LOOK_AT_LOCAL_MS = 12 * 3_600_000
+const CHECK_LOCAL_MS = 12 * 3_600_000
 
 /**
- * Reads or makes the certificate.
+ * Reads or creates the certificate.
  * @throws HomeportError `tls_files_unusable`, `tls_authority_unusable`
  */
 export async function openServerCertificate(options: ServerCertificateOptions): Promise<ServerCertificate> {
@@ -52,7 +52,7 @@ async function pairOf({ dataDir, hostNames, files, clock, onProblem }: ServerCer
 }
 
 /**
- * Reads a certificate and its key, and makes sure that TLS can be served with them.
+ * Reads a certificate and its key, and checks that TLS can use them.
  * @throws HomeportError `tls_files_unusable`
  */
 export async function readCertificateFiles(files: CertificateFiles): Promise<KeyPair> {
@@ -91,8 +91,8 @@ class KeptCertificate extends ChangingCertificate implements ServerCertificate {
   #watchers: FSWatcher[] = []
   #timer: Timer | undefined
   #phase: 'new' | 'kept' | 'stopped' = 'new'
-  /** What was wrong at the last look, so that it is said once. */
-  #complaint: string | undefined
+  /** The error of the last check, so that it is logged once. */
+  #lastError: string | undefined
 
   constructor(options: ServerCertificateOptions, pair: KeyPair) {
     super(pair)
@@ -103,7 +103,7 @@ class KeptCertificate extends ChangingCertificate implements ServerCertificate {
     if (this.#phase !== 'new') return
     this.#phase = 'kept'
     this.#watch()
-    this.#lookLater(this.#intervalMs)
+    this.#checkLater(this.#intervalMs)
   }
 
   async stop(): Promise<void> {
@@ -113,42 +113,42 @@ class KeptCertificate extends ChangingCertificate implements ServerCertificate {
   }
 
   get #intervalMs(): number {
-    return this.#options.files ? LOOK_AT_FILES_MS : LOOK_AT_LOCAL_MS
+    return this.#options.files ? CHECK_FILES_MS : CHECK_LOCAL_MS
   }
 
-  /** Directories are watched, since a file that is replaced by renaming is another file. */
+  /** Watches the directories: a file that is replaced by renaming is another file. */
   #watch(): void {
     const { files, logger } = this.#options
     for (const directory of new Set(files && [dirname(files.certificate), dirname(files.key)])) {
-      const watcher = watch(directory, { persistent: false }, () => this.#lookLater(SETTLE_MS))
+      const watcher = watch(directory, { persistent: false }, () => this.#checkLater(SETTLE_MS))
       watcher.on('error', (error) => logger.warn({ error }, 'the directory of the certificate cannot be watched'))
       this.#watchers.push(watcher)
     }
   }
 
-  #lookLater(delayMs: number): void {
+  #checkLater(delayMs: number): void {
     if (this.#phase !== 'kept') return
     this.#timer?.cancel()
-    this.#timer = this.#options.clock.after(delayMs, () => void this.#look())
+    this.#timer = this.#options.clock.after(delayMs, () => void this.#check())
   }
 
   /** Never rejects. */
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { logger } = this.#options
     try {
       if (this.change(await pairOf(this.#options)))
         logger.info({}, 'new connections are served with another certificate')
-      this.#complaint = undefined
+      this.#lastError = undefined
     } catch (error) {
-      this.#complain(error)
+      this.#logOnce(error)
     }
-    this.#lookLater(this.#intervalMs)
+    this.#checkLater(this.#intervalMs)
   }
 
-  #complain(error: unknown): void {
-    const complaint = String(error)
-    if (complaint === this.#complaint) return
-    this.#complaint = complaint
+  #logOnce(error: unknown): void {
+    const text = String(error)
+    if (text === this.#lastError) return
+    this.#lastError = text
     this.#options.logger.error({ error }, 'the new certificate is not usable, the old one stays')
   }
 }

@@ -3,21 +3,21 @@ import { createServer, type Server, type TLSSocket } from 'node:tls'
 import type { GatewayLogger } from '../deps.js'
 import type { CertificateSource } from './certificates.js'
 
-/** What a front is made of. */
+/** The collaborators of a front. */
 export interface TlsFrontOptions {
   readonly certificates: Pick<CertificateSource, 'current' | 'onChange'>
   readonly logger: GatewayLogger
-  /** Gets every client whose handshake is done. */
+  /** Called for every client after its handshake. */
   readonly onClient: (socket: TLSSocket) => void
 }
 
 const HANDSHAKE_TIMEOUT_MS = 10_000
 
 /**
- * Makes TLS connections of plain ones. What TLS needs in memory is made for the first client, since most databases have
- * none at most times.
+ * Turns plain connections into TLS connections. The memory that TLS needs is allocated for the first client, since most
+ * databases have no TLS clients most of the time.
  *
- * A new certificate, and a new authority of the clients, hold for handshakes from then on; connections stay.
+ * A new certificate, and a new authority of the clients, apply to later handshakes; existing connections stay.
  */
 export class TlsFront {
   readonly #options: TlsFrontOptions
@@ -30,20 +30,20 @@ export class TlsFront {
     this.#unsubscribe = options.certificates.onChange(() => this.#server?.setSecureContext(this.#context()))
   }
 
-  /** From now on clients need a certificate of this authority (PEM), or none where it is undefined. */
+  /** The authority (PEM) that must have signed the clients' certificates; undefined: clients need none. */
   set clientAuthority(authority: string | undefined) {
     if (authority === this.#clientAuthority) return
     this.#clientAuthority = authority
     this.#server = undefined
   }
 
-  /** Takes over a connection of which nothing was read, or what was read was put back. */
+  /** Takes over a connection whose first bytes are unread, or were put back. */
   accept(connection: Socket): void {
     this.#server ??= this.#newServer()
     this.#server.emit('connection', connection)
   }
 
-  /** Takes no more notice of new certificates. */
+  /** Stops following changes of the certificate. */
   close(): void {
     this.#unsubscribe()
   }
