@@ -235,7 +235,7 @@ export async function* readRepliesInSlices(
 
 /** The bytes of the replies of a pipeline, one for each slot. */
 export function replyBytes(slots: readonly Slot[], replies: LentBytes): LentBytes {
-  return slots.every(isPrepared) ? replies : Buffer.concat([...replyParts(slots, replies)])
+  return slots.every(isPrepared) ? replies : Buffer.concat([...encodedReplies(slots, replies)])
 }
 
 /** The same for any number of replies, in slices between which other requests run. */
@@ -243,7 +243,7 @@ export async function replyBytesInSlices(slots: readonly Slot[], replies: KeptBy
   if (slots.every(isPrepared)) return replies
   const parts: KeptBytes[] = []
   let readBytes = 0
-  for (const part of replyParts(slots, replies)) {
+  for (const part of encodedReplies(slots, replies)) {
     parts.push(part)
     readBytes += part.length
     if (readBytes < READ_AT_ONCE_BYTES) continue
@@ -253,7 +253,7 @@ export async function replyBytesInSlices(slots: readonly Slot[], replies: KeptBy
   return joinInSlices(parts)
 }
 
-function* replyParts(slots: readonly Slot[], replies: Buffer): Generator<Buffer> {
+function* encodedReplies(slots: readonly Slot[], replies: Buffer): Generator<Buffer> {
   const framer = new ReplyFramer()
   let at = 0
   for (const slot of slots) {

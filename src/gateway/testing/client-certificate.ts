@@ -5,7 +5,7 @@ import type { KeyPair } from '../tls/certificates.js'
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 const HOUR_MS = 3_600_000
 
-/** Makes a certificate that a client of an authority can show. */
+/** Creates a client certificate that an authority has signed. */
 export async function makeClientCertificate(authority: KeyPair, name: string): Promise<KeyPair> {
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const authorityKey = x509.PemConverter.decodeFirst(authority.key)

@@ -5,12 +5,12 @@ import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
 
-/** A real engine on a Unix socket, for the tests of the gateway. It is ended at cleanup. */
+/** A real engine on a Unix socket, for tests of the gateway. It ends at cleanup. */
 export interface TestEngine {
   readonly socketPath: string
-  /** Ends the engine as a crash would. */
+  /** Kills the engine, like a crash. */
   kill(): Promise<void>
-  /** Stops the process where it is, so that it answers nothing, or lets it go on. */
+  /** Freezes the process, so that it answers nothing, or continues it. */
   signal(name: 'SIGSTOP' | 'SIGCONT'): void
   /** Starts it again on the same socket; its data is empty. */
   start(): Promise<void>
@@ -30,7 +30,7 @@ const SETTINGS = [
   `--user observer on >${ENGINE_PASSWORDS.observer} -@all +acl +config +info +lastsave +latency +memory +role +slowlog`,
 ].flatMap((line) => line.split(' '))
 
-/** Starts an engine, with further settings if need be, and waits until it answers. */
+/** Starts an engine with additional settings, and waits until it accepts connections. */
 export async function startEngine(settings: readonly string[] = []): Promise<TestEngine> {
   const directory = tempDir('hp-engine-')
   const socketPath = join(directory, 'engine.sock')
@@ -39,7 +39,7 @@ export async function startEngine(settings: readonly string[] = []): Promise<Tes
   const start = async (): Promise<void> => {
     const args = ['--unixsocket', socketPath, '--dir', directory, '--save', '', ...SETTINGS, ...settings]
     child = spawn(engineBinary(), args, { stdio: 'ignore' })
-    await waitFor(() => canConnect(socketPath), { what: 'the engine to take connections' })
+    await waitFor(() => canConnect(socketPath), { what: 'the engine to accept connections' })
   }
   const kill = async (): Promise<void> => {
     if (!child || child.exitCode !== null || child.signalCode !== null) return
@@ -53,7 +53,7 @@ export async function startEngine(settings: readonly string[] = []): Promise<Tes
   return { socketPath, kill, start, signal }
 }
 
-/** The program of the engine's maker beside the engine, such as its `cli`; by name where none lies there. */
+/** Path of a tool of the engine, such as its `cli`; the name of Redis' tool when there is none beside the engine. */
 export function engineTool(tool: 'cli' | 'benchmark'): string {
   const beside = engineBinary().replace(/server$/, tool)
   return existsSync(beside) ? beside : `redis-${tool}`

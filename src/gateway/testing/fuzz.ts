@@ -12,8 +12,8 @@ const LIMITS = { ...limitsAfterLogin(2_000), largeArgumentBytes: 40 }
 const DAMAGE = [...Buffer.from('*$:+-_,#(=!~%>|?\r\n 0123456789-\0\xff"\'\\', 'latin1')]
 
 /**
- * Feeds the codec one input that is made from the seed alone, in both directions, and throws when a promise is broken:
- * no error but the declared ones, the same outcome wherever the bytes are cut, what is whole is found whole, and no more
+ * Feeds the codec one input that is derived from the seed alone, in both directions. Throws when an invariant is broken:
+ * only declared errors, the same outcome wherever the bytes are cut, every whole command and reply found, and no more
  * memory than the input and the limit allow.
  */
 export function fuzzOnce(seed: number): void {
@@ -33,7 +33,7 @@ function fuzzCommands(random: Random): void {
   }
 }
 
-/** What a parser makes of bytes that come in pieces; it is held to its promises on the way. */
+/** Reads bytes that arrive in pieces with a parser, and checks its invariants. */
 class Reading {
   readonly parser = new CommandParser()
   readonly #seen: unknown[] = []
@@ -44,7 +44,7 @@ class Reading {
     return this.#seen
   }
 
-  /** @returns whether there may be more. */
+  /** @returns whether more commands may follow */
   takeChunk(chunk: Buffer): boolean {
     const { parser } = this
     this.push(chunk)
@@ -53,7 +53,7 @@ class Reading {
       if (outcome === 'broken') return false
     }
     parser.release()
-    // An inline command may be longer than a request, but not longer than its own bound.
+    // An inline command may be longer than a request, but not longer than its own limit.
     if (parser.heldBytes > LIMITS.maxRequestBytes + 65_536) throw new Error(`${parser.heldBytes} bytes are held back`)
     return true
   }
@@ -75,10 +75,10 @@ class Reading {
 }
 
 const END = Buffer.alloc(0)
-/** Of the memory behind a piece, which is not the parser's to write to. */
+/** Memory after a piece that the parser must not write to, bytes. */
 const BYTES_BEHIND = 4096
 
-/** The same with memory that is written to again after each piece, where commands are streamed or taken twice. */
+/** The same with memory that is overwritten after each piece, and with commands that are streamed or repeated. */
 class LentReading extends Reading {
   readonly #random: Random
   #streamed = ''
@@ -93,9 +93,9 @@ class LentReading extends Reading {
   }
 
   override takeChunk(chunk: Buffer): boolean {
-    const goesOn = chunk !== END && this.#random() < 0.2 ? this.#hold(chunk) : super.takeChunk(chunk)
+    const mayFollow = chunk !== END && this.#random() < 0.2 ? this.#hold(chunk) : super.takeChunk(chunk)
     COMMON_BLOCK.fill('*', 0, chunk.length + BYTES_BEHIND)
-    return goesOn
+    return mayFollow
   }
 
   override push(chunk: Buffer): void {
@@ -103,7 +103,7 @@ class LentReading extends Reading {
     this.parser.push(COMMON_BLOCK, chunk.length)
   }
 
-  /** As when the client has to wait. */
+  /** Like a client that has to wait. */
   #hold(chunk: Buffer): true {
     this.push(chunk)
     this.parser.release()
@@ -112,7 +112,7 @@ class LentReading extends Reading {
 
   override note(outcome: ParseOutcome): void {
     const { parser } = this
-    if (outcome === 'large' || outcome === 'frame') this.#takeTwice()
+    if (outcome === 'large' || outcome === 'frame') this.#repeat()
     const { frameBuffer, frameStart, frameEnd } = parser
     const bytes = frameBuffer.toString('latin1', frameStart, frameEnd)
     if (outcome === 'large' && this.#random() < 0.5) {
@@ -123,8 +123,8 @@ class LentReading extends Reading {
     else super.note(outcome)
   }
 
-  /** As when the command has to wait. */
-  #takeTwice(): void {
+  /** Like a command that has to wait. */
+  #repeat(): void {
     if (this.#random() < 0.8) return
     this.parser.repeat()
     this.parser.release()
@@ -133,8 +133,8 @@ class LentReading extends Reading {
 }
 
 /**
- * A frame that goes on to the engine has to be exactly the command that we take it for. The engine does not look at the
- * two bytes behind an argument, so they may be any.
+ * A frame that is sent to the engine has to be exactly the command that the gateway has parsed. The engine ignores the two
+ * bytes after an argument, so they may be any.
  */
 function checkedFrame(parser: CommandParser): string {
   const { frameBuffer, frameStart, frameEnd, argumentCount, nameStart, nameEnd } = parser
@@ -147,9 +147,9 @@ function checkedFrame(parser: CommandParser): string {
 }
 
 function withLineEnds(frame: Buffer, args: readonly Buffer[]): Buffer {
-  const mended = Buffer.from(frame)
-  for (const arg of args) mended.write('\r\n', arg.byteOffset + arg.length - frame.byteOffset, 'latin1')
-  return mended
+  const repaired = Buffer.from(frame)
+  for (const arg of args) repaired.write('\r\n', arg.byteOffset + arg.length - frame.byteOffset, 'latin1')
+  return repaired
 }
 
 function fuzzReplies(random: Random): void {
@@ -169,7 +169,7 @@ function fuzzReplies(random: Random): void {
   if (protocol === 2) readAll(whole, replies.length)
 }
 
-/** Where replies end; the last item tells that what follows is none. */
+/** The ends of replies; `broken` as the last item when bytes that are no reply follow. */
 function endsOf(chunks: readonly Buffer[]): (number | 'broken')[] {
   const framer = new ReplyFramer()
   const found: (number | 'broken')[] = []
@@ -189,13 +189,13 @@ function endsOf(chunks: readonly Buffer[]): (number | 'broken')[] {
   return found
 }
 
-function compareEnds(wanted: readonly unknown[], found: readonly unknown[]): void {
-  if (JSON.stringify(wanted) !== JSON.stringify(found)) {
-    throw new Error(`replies end at ${JSON.stringify(wanted)}, but were found at ${JSON.stringify(found)}`)
+function compareEnds(expected: readonly unknown[], found: readonly unknown[]): void {
+  if (JSON.stringify(expected) !== JSON.stringify(found)) {
+    throw new Error(`replies end at ${JSON.stringify(expected)}, but were found at ${JSON.stringify(found)}`)
   }
 }
 
-/** Whatever an engine answers is JSON that can be read. */
+/** Checks that the replies become valid JSON. */
 function readAll(bytes: Buffer, count: number): void {
   for (const encoding of ['plain', 'base64'] as const) {
     const reader = new ReplyReader(bytes, encoding)

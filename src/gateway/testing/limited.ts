@@ -2,13 +2,13 @@ import { DatabaseMeter } from '../../telemetry/index.js'
 import type { Admission, ServedDatabase } from '../deps.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './rig.js'
 
-/** Usage that a test looks into and changes. */
+/** Usage that a test reads and changes. */
 export interface Usage {
   readonly meter: DatabaseMeter
   admission: Admission
 }
 
-/** Nothing used yet, and open. */
+/** Usage of an open database that has used nothing. */
 export const newUsage = (): Usage => ({ meter: new DatabaseMeter(), admission: { kind: 'open' } })
 
 /** A rig whose database has these limits. */

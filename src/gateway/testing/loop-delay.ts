@@ -3,21 +3,21 @@ import { pause, systemClock } from '../../base/index.js'
 
 const RESOLUTION_MS = 5
 const NS_PER_MS = 1e6
-/** A machine that others use stands still now and then for reasons of its own: the best of so many tries counts. */
+/** A shared machine sometimes stalls for reasons of its own, so the best of this many tries counts. */
 const MOST_TRIES = 3
 
-/** How long others had to wait, milliseconds. */
+/** How long work has blocked the event loop. */
 export interface LoopDelay {
-  /** The longest time for which the event loop served nobody. */
+  /** The longest block of the event loop. */
   readonly longestMs: number
-  /** How long the whole of the work took. */
+  /** Duration of the work. */
   readonly tookMs: number
 }
 
-/** Measures how long the event loop of this process serves nobody while `work` goes on. */
+/** Measures the longest block of this process's event loop while `work` runs. */
 export async function loopDelayDuring(work: () => Promise<unknown>): Promise<LoopDelay> {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  // The timer of the monitor has to have run once before anything holds it up, and once behind all of it.
+  // The monitor's timer has to run once before the work and once after it.
   delay.enable()
   await pause(systemClock, 3 * RESOLUTION_MS)
   delay.reset()
@@ -29,7 +29,7 @@ export async function loopDelayDuring(work: () => Promise<unknown>): Promise<Loo
   return { longestMs: Math.max(0, delay.max / NS_PER_MS - RESOLUTION_MS), tookMs }
 }
 
-/** The same of the best of several tries, of which those after a good one are left out. */
+/** The same, as the best of several tries; stops after one of at most `goodMs`. */
 export async function leastLoopDelay(goodMs: number, work: () => Promise<unknown>): Promise<LoopDelay> {
   let best = await loopDelayDuring(work)
   for (let tries = 1; tries < MOST_TRIES && best.longestMs > goodMs; tries++) {

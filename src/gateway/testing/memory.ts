@@ -4,11 +4,11 @@ import { runInNewContext } from 'node:vm'
 setFlagsFromString('--expose-gc')
 const collectGarbage: unknown = runInNewContext('gc')
 
-/** Memory that this process has in use once garbage is collected, bytes. */
+/** Memory that this process uses after a garbage collection, bytes. */
 export function usedBytes(): number {
-  if (typeof collectGarbage !== 'function') throw new Error('this engine cannot be told to collect garbage')
+  if (typeof collectGarbage !== 'function') throw new Error('V8 does not expose its garbage collector')
   collectGarbage()
-  // Memory of buffers is given back in the background, which the next collection waits for.
+  // Memory of buffers is freed in the background; the next collection waits for that.
   collectGarbage()
   const { heapUsed, arrayBuffers } = process.memoryUsage()
   return heapUsed + arrayBuffers

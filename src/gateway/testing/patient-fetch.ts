@@ -1,10 +1,10 @@
 import { Agent, fetch } from 'undici'
 
-/** The connections of the tests of one process, which close by themselves when nobody uses them. */
+/** Shared by the tests of one process; its connections close when they are idle. */
 const dispatcher = new Agent({ connect: { timeout: 0 } })
 
 /**
- * `fetch` for very many requests at the same time. Each has a connection of its own, and a machine that is busy may take
- * longer over the last of them than the ten seconds after which `fetch` gives up.
+ * `fetch` without a connect timeout, for very many requests at once: each has its own connection, and a busy machine may
+ * take longer for the last of them than the ten seconds of `fetch`.
  */
 export const patientFetch: typeof fetch = (input, init) => fetch(input, { ...init, dispatcher })

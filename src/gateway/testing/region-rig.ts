@@ -7,7 +7,7 @@ import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './engine.js'
 import { CREDENTIALS, TestDirectory } from './rig.js'
 import { laySlowWire, type SlowWire } from './slow-wire.js'
 
-/** A gateway of a read region, in front of a primary and a replica that follows it over a wire that can be slow. */
+/** A gateway in a read region, with a primary and a replica that follows it over a link that can be slow. */
 export interface RegionRig {
   readonly gateway: Gateway
   readonly primary: TestEngine
@@ -15,7 +15,7 @@ export interface RegionRig {
   readonly wire: SlowWire
   readonly port: number
   readonly restUrl: string
-  /** How often an engine has run a command. */
+  /** Number of times that an engine has run a command. */
   callsOf(engine: TestEngine, command: string): Promise<number>
 }
 
@@ -40,7 +40,7 @@ class TwoEngines implements EndpointSource {
   }
 }
 
-/** Starts all of it and waits until the replica follows. `region` is the one that the gateway serves. */
+/** Starts a region rig and waits until the replica follows. The gateway serves `region`. */
 export async function startRegionRig(region = READ_REGION): Promise<RegionRig> {
   const primaryPort = await freePort()
   const primary = await startEngine([

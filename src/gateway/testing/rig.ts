@@ -16,7 +16,7 @@ import { createGateway, type Gateway, type GatewayOptions } from '../gateway.js'
 import type { CertificateSource } from '../tls/certificates.js'
 import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './engine.js'
 
-/** What clients of the test database log in with. */
+/** Credentials of the clients of the test database. */
 export const CREDENTIALS = {
   password: 'client-secret',
   readerPassword: 'reader-secret',
@@ -24,21 +24,21 @@ export const CREDENTIALS = {
   readerToken: 'reader-token',
 } as const
 
-/** A directory that tests fill by hand; every database in it has the `CREDENTIALS`. */
+/** A directory that tests fill; every database in it has the `CREDENTIALS`. */
 export class TestDirectory implements DatabaseDirectory {
   readonly databases = new Map<string, ServedDatabase>()
   readonly #listeners = new Set<(databaseId: string) => void>()
 
-  /** Adds or replaces a database and tells the gateway. */
+  /** Adds or replaces a database and notifies the gateway. */
   put(database: ServedDatabase): void {
     this.databases.set(database.databaseId, database)
-    this.#tell(database.databaseId)
+    this.#notify(database.databaseId)
   }
 
-  /** Removes a database and tells the gateway. */
+  /** Removes a database and notifies the gateway. */
   remove(databaseId: string): void {
     this.databases.delete(databaseId)
-    this.#tell(databaseId)
+    this.#notify(databaseId)
   }
 
   authenticate(_databaseId: string, username: string | undefined, password: string): DataUser | undefined {
@@ -74,12 +74,12 @@ export class TestDirectory implements DatabaseDirectory {
     return { username: 'observer', password: ENGINE_PASSWORDS.observer }
   }
 
-  #tell(databaseId: string): void {
+  #notify(databaseId: string): void {
     for (const listener of this.#listeners) listener(databaseId)
   }
 }
 
-/** Answers with one engine, or refuses while `available` is false. */
+/** A fleet with one engine, which refuses while `available` is false. */
 export class TestFleet implements EndpointSource {
   available = true
   readonly #engine: TestEngine
@@ -103,13 +103,13 @@ export interface Rig {
   readonly database: ServedDatabase
   readonly port: number
   readonly restUrl: string
-  /** What was logged as a warning or error. */
+  /** The messages of logged warnings and errors. */
   readonly complaints: readonly string[]
 }
 
 /**
- * Starts a gateway with one database; `database` overrides parts of its description, `tls` is its certificate, `usage`
- * is what it counts in, the engine gets `engineSettings`, and `more` is for the gateway itself.
+ * Starts a gateway with one database. `database` overrides fields of its description, `tls` is its certificate, `usage`
+ * stores its usage, `engineSettings` are for the engine and `more` is for the gateway.
  */
 export async function startRig(
   database: Partial<ServedDatabase> = {},
@@ -144,10 +144,10 @@ export async function startRig(
   return { gateway, engine, fleet, directory, database: served, port: served.port, restUrl, complaints }
 }
 
-/** A bare connection to the data plane, for what client libraries would hide. */
+/** A bare connection to the data plane, for what client libraries hide. */
 export class RawClient {
   readonly socket: Socket
-  /** Everything received and not yet taken. */
+  /** Everything received that `expect` has not consumed. */
   received = ''
   #closed = false
 
@@ -160,13 +160,13 @@ export class RawClient {
     atCleanup(() => void this.socket.destroy())
   }
 
-  /** Sends bytes; lines end in `\r\n` already. */
+  /** Sends bytes as they are. */
   send(text: string | Buffer): this {
     this.socket.write(text)
     return this
   }
 
-  /** Waits until exactly `expected` has been received, and takes it. */
+  /** Waits until exactly `expected` has been received, and consumes it. */
   async expect(expected: string): Promise<void> {
     await waitFor(() => this.received.length >= expected.length, {
       what: `the reply ${JSON.stringify(expected)}`,

@@ -1,11 +1,11 @@
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { atCleanup } from '../../../test/support/index.js'
 
-/** A wire between a replica and its primary that delivers late what the primary sends. */
+/** A link between a replica and its primary that delays what the primary sends. */
 export interface SlowWire {
   /** The replica connects here. */
   readonly port: number
-  /** From now on, what the primary sends arrives so much later; what is under way arrives no later than that. */
+  /** Delays what the primary sends by `lagMs`. Bytes in transit arrive no later than that. */
   setLag(lagMs: number): void
 }
 
@@ -14,7 +14,7 @@ interface Parcel {
   readonly sentAtMs: number
 }
 
-/** Lays a wire to the primary that listens on `primaryPort`. It is cut at cleanup. */
+/** Opens a link to the primary that listens on `primaryPort`. It is cut at cleanup. */
 export async function laySlowWire(primaryPort: number): Promise<SlowWire> {
   let lagMs = 0
   const lines = new Set<Line>()
@@ -26,8 +26,8 @@ export async function laySlowWire(primaryPort: number): Promise<SlowWire> {
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   atCleanup(() => cut(server, lines))
-  const setLag = (wanted: number): void => {
-    lagMs = wanted
+  const setLag = (ms: number): void => {
+    lagMs = ms
     for (const line of lines) line.deliver()
   }
   return { port: (server.address() as { port: number }).port, setLag }
@@ -61,7 +61,7 @@ class Line {
     }
   }
 
-  /** Delivers what is due, and comes back for the rest. */
+  /** Delivers what is due, and sets a timer for the rest. */
   deliver(): void {
     clearTimeout(this.#timer)
     for (let first = this.#parcels[0]; first; first = this.#parcels[0]) {
