@@ -8,7 +8,7 @@ import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from 
 import { ReplyGate, type ReplyLimits } from './reply-gate.js'
 import { CollectedReplies } from './reply-sink.js'
 
-/** A command that no engine knows. Its reply is an error with our nonce in it, in every state of a connection. */
+/** A command that no engine knows. In every state of a connection its reply is an error that contains the nonce. */
 const MARK = 'HOMEPORT.MARK'
 
 const unknownMark = (nonce: string): readonly string[] => [MARK, nonce]
@@ -75,8 +75,8 @@ const REPLY_TYPES = { number: ':-', facts: '*%-' } as const
 type ReplyKind = keyof typeof REPLY_TYPES
 
 /**
- * Everything that an engine sends on a dedicated lane that may get messages. Messages and replies cannot be told apart by
- * counting there. So replies of the gateway keep their place by a *mark*: a command that no engine knows, sent in the
+ * Everything that an engine sends on a dedicated lane that may get messages. Counting cannot distinguish replies from
+ * messages there. So replies of the gateway keep their place by a *mark*: a command that no engine knows, sent in the
  * client's place, whose error is replaced by the gateway's reply when it comes back.
  *
  * A mark also shows that everything sent before it has been answered.

@@ -208,7 +208,7 @@ export class Lanes {
       for (const { awaited } of all) pending.add(awaited)
     }
     if (pending.has('script')) return pending.has('reply') ? 'perhaps' : 'surely'
-    // On a connection that gets messages, nobody knows what is pending.
+    // On a connection that gets messages, replies are not counted.
     return pending.has('anything') && !pending.has('reply') ? 'perhaps' : 'no'
   }
 

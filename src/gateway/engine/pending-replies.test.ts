@@ -4,7 +4,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { PendingReplies } from './pending-replies.js'
 import type { ReplySink } from './reply-sink.js'
 
-/** Writes down what it gets: whole replies of one letter each, and `!` for each that failed. */
+/** Records what it gets: whole replies of one letter each, and `!` for each that failed. */
 class Recorder implements ReplySink {
   log = ''
 
@@ -17,7 +17,7 @@ class Recorder implements ReplySink {
   }
 }
 
-/** What may happen to the queue: client `who` expects replies, gets a note or a substitute, or the engine answers. */
+/** A step: client `who` expects replies, gets a note or a substitute, or the engine answers. */
 type Step =
   | { readonly kind: 'expect'; readonly who: number; readonly count: number }
   | { readonly kind: 'note' | 'substitute'; readonly who: number }
@@ -30,7 +30,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('answer' as const), count: fc.integer({ min: 1, max: 12 }) }),
 )
 
-/** What each client should have seen: `e` an engine's reply, `n` a note, `s` a substitute, `!` a failure. */
+/** The expected record of each client: `e` an engine's reply, `n` a note, `s` a substitute, `!` a failure. */
 class Model {
   readonly seen = ['', '', '', '']
   #queue: { who: number; letter: 'e' | 'n' | 's' }[] = []
@@ -40,7 +40,7 @@ class Model {
     this.#settleNotes()
   }
 
-  /** @returns whether an engine's reply was owed. */
+  /** @returns whether an engine's reply was pending */
   answer(): boolean {
     const next = this.#queue.shift()
     if (!next) return false
@@ -52,14 +52,14 @@ class Model {
   /** All but the last `kept` replies fail. */
   fail(kept: number): void {
     this.#settleNotes()
-    for (let lost = this.owed - kept; lost > 0; lost--) {
+    for (let lost = this.pending - kept; lost > 0; lost--) {
       const next = this.#queue.shift()
       if (next) this.seen[next.who] += '!'
       this.#settleNotes()
     }
   }
 
-  get owed(): number {
+  get pending(): number {
     return this.#queue.filter(({ letter }) => letter !== 'n').length
   }
 
@@ -87,8 +87,8 @@ function apply(pending: PendingReplies, model: Model, sinks: readonly Recorder[]
   )
 }
 
-describe('the replies that an engine owes', () => {
-  it('reach everybody once and in order, with notes and substitutes in their places, until the loss and after it', () => {
+describe('pending replies', () => {
+  it('arrive once and in order, with notes and substitutes in place, before and after the loss of the engine', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), fc.nat({ max: 20 }), (steps, kept) => {
         const pending = new PendingReplies({ error: () => undefined })
@@ -98,14 +98,14 @@ describe('the replies that an engine owes', () => {
         model.fail(kept)
         pending.fail(new HomeportError('engine_lost', {}), false, kept)
         expect(sinks.map(({ log }) => log)).toEqual(model.seen)
-        apply(pending, model, sinks, { kind: 'answer', count: model.owed })
+        apply(pending, model, sinks, { kind: 'answer', count: model.pending })
         expect(sinks.map(({ log }) => log)).toEqual(model.seen)
         expect(pending.isEmpty).toBe(true)
       }),
     )
   })
 
-  it('fail for everybody else although somebody does not take the failure', () => {
+  it('all fail even if one sink throws', () => {
     const faults: unknown[] = []
     const pending = new PendingReplies({ error: ({ error }: { error?: unknown }) => faults.push(error) })
     const defect = new Error('a defect')

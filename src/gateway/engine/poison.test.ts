@@ -12,7 +12,7 @@ import { Lanes } from './lanes.js'
 import { NO_REPLY_LIMITS } from './reply-gate.js'
 import type { ReplySink } from './reply-sink.js'
 
-/** Connections to a real engine, into each of which bytes can be slipped. */
+/** A proxy in front of a real engine that can inject bytes into each connection. */
 class Wiretap {
   readonly socketPath = join(tempDir('hp-tap-'), 'tap.sock')
   readonly clients: Socket[] = []
@@ -40,7 +40,7 @@ class Wiretap {
   }
 }
 
-/** The shared lane and the spare ones. */
+/** The shared lane and the ready dedicated ones. */
 const CONNECTIONS_OF_A_USER = 3
 
 let tap: Wiretap
@@ -66,14 +66,14 @@ const ask = async (user: DataUser, ...command: string[]): Promise<string> => {
 }
 
 it.each([
-  ['bytes that are no reply', '\u0001nonsense\r\n'],
+  ['a byte that begins no reply', '\u0001nonsense\r\n'],
   ['a length that is no number', '$12x\r\n'],
-  ['a reply that nobody asked for', '+OK\r\n'],
-])('%s end that connection alone, and the next command makes a new one', async (_what, poison) => {
+  ['an unexpected reply', '+OK\r\n'],
+])('%s closes only that connection, and the next command makes a new one', async (_what, poison) => {
   expect(await ask('default', 'SET', 'a', '1')).toBe('+OK\r\n')
   expect(await ask('default_ro', 'GET', 'a')).toBe('$1\r\n1\r\n')
   const [ofOwner] = tap.clients
-  await waitFor(() => tap.clients.length === 2 * CONNECTIONS_OF_A_USER, { what: 'the spare connections' })
+  await waitFor(() => tap.clients.length === 2 * CONNECTIONS_OF_A_USER, { what: 'the ready connections' })
   ofOwner?.write(poison)
   await waitFor(() => ofOwner?.destroyed === true, { what: 'the poisoned connection to be closed' })
   expect(tap.clients.filter(({ destroyed }) => destroyed)).toEqual([ofOwner])
@@ -82,7 +82,7 @@ it.each([
   expect(tap.clients).toHaveLength(2 * CONNECTIONS_OF_A_USER + 1)
 })
 
-it('a defect of one who takes a reply ends that connection alone, and the next command makes a new one', async () => {
+it('a sink that throws closes only its connection, and the next command makes a new one', async () => {
   const link = lanes.shared({ databaseId: 'db', user: 'default', protocol: 2 })
   const failed: string[] = []
   const broken: ReplySink = {
@@ -98,11 +98,11 @@ it('a defect of one who takes a reply ends that connection alone, and the next c
   expect(await ask('default', 'SET', 'a', '2')).toBe('+OK\r\n')
 })
 
-it('what a poisoned connection owes is answered with an error, and nothing of it reaches others', async () => {
+it('pending replies of a poisoned connection fail, and none of them reaches another client', async () => {
   await ask('default', 'SET', 'a', '1')
   tap.engine.signal('SIGSTOP')
-  const owed = [ask('default', 'GET', 'a'), ask('default', 'GET', 'b')]
-  const settled = Promise.allSettled(owed)
+  const pending = [ask('default', 'GET', 'a'), ask('default', 'GET', 'b')]
+  const settled = Promise.allSettled(pending)
   tap.clients[0]?.write('?')
   expect(await settled).toMatchObject([
     { status: 'rejected', reason: { code: 'engine_lost' } },
@@ -115,7 +115,7 @@ it('what a poisoned connection owes is answered with an error, and nothing of it
 it('a command that was not yet sent when the connection was lost is sent on the next one', async () => {
   await ask('default', 'SET', 'n', '1')
   const answer = await new Promise<string>((resolve, reject) => {
-    // What is asked in this phase of the event loop is sent in the next round, after the loss has been noticed.
+    // A command of this phase of the event loop is sent in the next turn, after the loss has been noticed.
     setImmediate(() => {
       tap.clients[0]?.destroy()
       ask('default', 'INCR', 'n').then(resolve, reject)

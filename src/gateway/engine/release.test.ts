@@ -27,7 +27,7 @@ describe('releasing the connections to an engine', () => {
     expect(rig.complaints).toEqual([])
   })
 
-  it('does not happen while a client has state on one or waits for an answer', async () => {
+  it('is refused while a client has state on one or waits for a reply', async () => {
     const raw = await client()
     await raw.send('MULTI\r\n').expect('+OK\r\n')
     expect(release()).toBe(false)
@@ -44,7 +44,7 @@ describe('releasing the connections to an engine', () => {
     expect(release()).toBe(false)
   })
 
-  it('sends such clients away when it has to, and keeps the others', async () => {
+  it('disconnects such clients on request, and keeps the others', async () => {
     const shared = await client()
     const [subscriber, transacting] = [await client(), await client()]
     await shared.send('PING\r\n').expect('+PONG\r\n')
@@ -56,7 +56,7 @@ describe('releasing the connections to an engine', () => {
     await shared.send('PING\r\n').expect('+PONG\r\n')
   })
 
-  it('is nothing to REST', async () => {
+  it('does not disturb REST', async () => {
     const ping = async (): Promise<unknown> =>
       (await fetch(`${rig.restUrl}/ping`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } })).json()
     expect(await ping()).toEqual({ result: 'PONG' })

@@ -6,7 +6,7 @@ import type { ReplySink } from './reply-sink.js'
 
 const LIMIT_BYTES = 40
 
-/** Notes what it is given. */
+/** Records what it gets. */
 class Client implements ReplySink {
   pieces: string[] = []
   completed = 0
@@ -29,7 +29,7 @@ const replyOf = fc.oneof(
   fc.integer({ min: 1, max: 12 }).map(array),
 )
 
-/** Whether a reply is longer than the limit, as its kind is measured: a bulk string in the middle by its payload. */
+/** Whether a reply is longer than the limit; a bulk string that is cut is measured by its payload. */
 function mayPass(reply: string): 'always' | 'never' | 'whole only' {
   const payloadBytes = reply.startsWith('$') ? reply.length - reply.indexOf('\n') - 3 : reply.length
   if (reply.length <= LIMIT_BYTES || reply.startsWith('-')) return 'always'
@@ -42,7 +42,7 @@ function chunksOf(text: string, cuts: readonly number[]): Buffer[] {
 }
 
 describe('replies of an engine', () => {
-  it('are not copied again and again where one is an error without end', () => {
+  it('take linear time when one is a very long error', () => {
     const pending = new PendingReplies({ error: () => undefined })
     const gate = new ReplyGate(pending, NO_REPLY_LIMITS)
     const client = new Client()
@@ -56,26 +56,26 @@ describe('replies of an engine', () => {
     expect(client.pieces.join('') === pieces.join('')).toBe(true)
   })
 
-  it('reach who they are for, however they are cut into chunks and whatever is too long', () => {
+  it('reach their sinks, wherever they are cut into chunks and whichever are too long', () => {
     const clients = fc.array(fc.array(replyOf, { minLength: 1, maxLength: 6 }), { minLength: 1, maxLength: 5 })
     fc.assert(
-      fc.property(clients, fc.array(fc.nat(), { maxLength: 12 }), (owed, cuts) => {
+      fc.property(clients, fc.array(fc.nat(), { maxLength: 12 }), (expected, cuts) => {
         const pending = new PendingReplies({ error: () => undefined })
         const gate = new ReplyGate(pending, { maxReplyBytes: LIMIT_BYTES, reword: () => undefined })
-        const sinks = owed.map((replies) => {
+        const sinks = expected.map((replies) => {
           const client = new Client()
           pending.expect(client, replies.length)
           return client
         })
-        for (const chunk of chunksOf(owed.flat().join(''), cuts)) gate.push(chunk)
+        for (const chunk of chunksOf(expected.flat().join(''), cuts)) gate.push(chunk)
         expect(pending.isEmpty).toBe(true)
-        for (const [i, client] of sinks.entries()) expectReplies(client, owed[i] ?? [])
+        for (const [i, client] of sinks.entries()) expectReplies(client, expected[i] ?? [])
       }),
       { numRuns: 2000 },
     )
   })
 
-  it('come in one piece for each client that a chunk has something for', () => {
+  it('arrive in one piece for each client that a chunk has replies for', () => {
     const pending = new PendingReplies({ error: () => undefined })
     const gate = new ReplyGate(pending, NO_REPLY_LIMITS)
     const [first, second] = [new Client(), new Client()]
@@ -91,7 +91,7 @@ describe('replies of an engine', () => {
   })
 })
 
-/** One after the other, each is there as it was sent, or the error that stands in its place. */
+/** Checks that each reply arrived in order, as it was sent or as the error that replaces it. */
 function expectReplies(client: Client, replies: readonly string[]): void {
   let rest = client.pieces.join('')
   expect(client.completed).toBe(replies.length)

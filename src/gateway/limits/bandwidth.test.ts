@@ -3,7 +3,7 @@ import { ManualClock } from '../../base/testing/manual-clock.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
 import { Bandwidth, SLOW_BYTES_PER_SECOND } from './rates.js'
 
-it('lets everything go below the limit, and beyond it a little at a time', async () => {
+it('does not delay commands below the limit, and slows them down beyond it', async () => {
   const clock = new ManualClock()
   clock.advance(1_000)
   const meter = new DatabaseMeter()
@@ -26,7 +26,7 @@ it('lets everything go below the limit, and beyond it a little at a time', async
   expect(isOver).toBe(true)
 })
 
-it('looks again before a long debt is paid, and forgives it with the month or the limit', () => {
+it('checks again before a long overdraft is paid off, and forgets it with the month or the limit', () => {
   const clock = new ManualClock()
   clock.advance(1_000)
   const meter = new DatabaseMeter()

@@ -5,9 +5,9 @@ import type { Argument } from '../resp/encode.js'
  *
  * - `all`: every argument. `pairs`: every other one. `two`: the first two. `from-second`: all but the first.
  * - `second`: the second argument. `but-last`: all but the last.
- * - `count-first`, `count-second`: as many as the first or second argument says, behind it.
- * - `pairs-by-count`: every other one behind the first argument, as many as that says.
- * - `stored`: the first, and as many as the second says.
+ * - `count-first`, `count-second`: the first or second argument is the number of keys behind it.
+ * - `pairs-by-count`: every other argument behind the first, which is their number.
+ * - `stored`: the first, and those behind the second, which is their number.
  * - `streams`: the first half of what follows STREAMS.
  */
 type KeyPlaces = keyof typeof NAMES

@@ -19,7 +19,7 @@ function newPause(listFunctions = () => Promise.reject(new Error('lost'))): {
   return { pause, clock, isHeld }
 }
 
-it('a later pause only extends and widens the one that is there', () => {
+it('a later pause only extends and widens the active one', () => {
   const { pause, clock } = newPause()
   pause.begin('write', 1_000)
   pause.begin('write', 100)
@@ -37,7 +37,7 @@ it('a later pause only extends and widens the one that is there', () => {
   expect(pause.mode).toBeUndefined()
 })
 
-it('holds a call of a function where the engine cannot tell what it does', async () => {
+it('holds a function call when the engine cannot list its functions', async () => {
   const { pause, isHeld } = newPause()
   pause.begin('write', 1_000)
   await isHeld('FCALL', 'f', '0')
@@ -46,7 +46,7 @@ it('holds a call of a function where the engine cannot tell what it does', async
   expect(isHeld('FCALL_RO', 'f', '0')).toBe(false)
 })
 
-it('reads which functions only read', () => {
+it('finds the functions that only read', () => {
   const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
   const row = (name: string, flags: readonly string[], about: string): string =>
     `*6\r\n${bulk('name')}${bulk(name)}${bulk('description')}${about}${bulk('flags')}*${flags.length}\r\n` +

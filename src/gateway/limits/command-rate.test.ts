@@ -8,8 +8,8 @@ const takeAll = (rate: CommandRate): number => {
   return taken
 }
 
-describe('a rate of commands', () => {
-  it('gives a tenth of a second at once and no more than the rate after that', () => {
+describe('a command rate', () => {
+  it('allows a burst of a tenth of a second, and then no more than the rate', () => {
     const clock = new ManualClock()
     const rate = new CommandRate(1000, clock)
     expect(takeAll(rate)).toBe(100)
@@ -19,7 +19,7 @@ describe('a rate of commands', () => {
     expect(takeAll(rate)).toBe(100)
   })
 
-  it('serves those who wait in order, and nobody before them', () => {
+  it('serves waiting commands in order, and none before them', () => {
     const clock = new ManualClock()
     const rate = new CommandRate(100, clock)
     takeAll(rate)
@@ -36,7 +36,7 @@ describe('a rate of commands', () => {
     expect(served).toEqual(['a', 'b', 'a', 'b', 'a', 'b'])
   })
 
-  it('lets a group overdraw, for which those behind it wait', () => {
+  it('lets a group overdraw, and the commands behind it wait for that', () => {
     const clock = new ManualClock()
     const rate = new CommandRate(100, clock)
     expect(rate.acquire(30)).toBeUndefined()
@@ -49,7 +49,7 @@ describe('a rate of commands', () => {
     expect(served).toBe(true)
   })
 
-  it('of infinity never makes anybody wait', () => {
+  it('of infinity never delays a command', () => {
     const rate = new CommandRate(Number.POSITIVE_INFINITY, new ManualClock())
     for (let i = 0; i < 1000; i++) expect(rate.take()).toBe(true)
     expect(rate.acquire(1_000_000)).toBeUndefined()

@@ -11,10 +11,10 @@ const FULL =
   'ERR The disk of the server is nearly full, so databases take no more data for now. Reads and deletions go on: ' +
   'delete what is not needed, or have room made on the disk of the data directory.'
 
-/** Engines have one mark for all of a container, and a script may do anything. */
-const JUDGED_BY_US = ['EVAL', 'EVALSHA', 'FCALL', 'FUNCTION', 'XGROUP']
+/** Commands for which the engine's flag does not count: it covers a whole container, and a script may do anything. */
+const NOT_BY_FLAG = ['EVAL', 'EVALSHA', 'FCALL', 'FUNCTION', 'XGROUP']
 
-describe('without room on the disk', () => {
+describe('without space on the disk', () => {
   let hasSpace = true
   let rig: Rig
 
@@ -28,7 +28,7 @@ describe('without room on the disk', () => {
     return { status: response.status, body: await response.json() }
   }
 
-  it('data is refused with the reason, and reads, deletions and scripts go on', async () => {
+  it('writes that add data are refused with the reason; reads, deletions and scripts still work', async () => {
     hasSpace = true
     const raw = await new RawClient(rig.port).login()
     await raw.send('MSET a 1 b 2 c 3\r\nHSET h f v\r\n').expect('+OK\r\n:1\r\n')
@@ -56,7 +56,7 @@ describe('without room on the disk', () => {
     expect(await rest('/pipeline', commands)).toEqual({ status: 200, body: replies })
   })
 
-  it('a large value is refused by its head', async () => {
+  it('a large value is refused before it arrives', async () => {
     hasSpace = false
     const raw = await new RawClient(rig.port).login()
     raw.send(`*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$3000000\r\n${'x'.repeat(3_000_000)}\r\nPING\r\n`)
@@ -64,34 +64,34 @@ describe('without room on the disk', () => {
   })
 })
 
-describe('an engine that has no room to write', () => {
+describe('an engine that has no space to write', () => {
   const disk = tempDir()
   const isMounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', disk]).status === 0
   if (isMounted) atCleanup(() => void spawnSync('umount', ['-l', disk]))
 
-  it.skipIf(!isMounted)('is heard when it says so', async () => {
+  it.skipIf(!isMounted)('reports it to the owner of the disk', async () => {
     let lacks = 0
     const settings = ['--appendonly', 'yes', '--dir', disk]
     const rig = await startRig({}, undefined, undefined, settings, { onLackOfSpace: () => void lacks++ })
     const raw = await new RawClient(rig.port).login()
-    const isHeard = (): boolean => {
+    const isReported = (): boolean => {
       raw.send(`*3\r\n$3\r\nSET\r\n$7\r\nfilling\r\n$200000\r\n${'x'.repeat(200_000)}\r\n`.repeat(5))
       return lacks > 0
     }
-    await waitFor(isHeard, { what: 'the engine to say so', everyMs: 100 })
+    await waitFor(isReported, { what: 'the report of the engine', everyMs: 100 })
     expect(raw.received).toContain('-MISCONF')
   })
 })
 
-it('says of every command of the engine that writes what the engine says', async () => {
+it('agrees with the flags of the engine about every command that writes', async () => {
   const { socketPath } = await startEngine()
   const engine = new Redis({ path: socketPath, username: 'default', password: ENGINE_PASSWORDS.default })
   atCleanup(() => engine.disconnect())
-  const told = (await engine.call('COMMAND')) as [name: string, arity: number, flags: string[]][]
-  const flags = new Map(told.map(([name, , marks]) => [name.toUpperCase(), marks]))
+  const listed = (await engine.call('COMMAND')) as [name: string, arity: number, flags: string[]][]
+  const flags = new Map(listed.map(([name, , marks]) => [name.toUpperCase(), marks]))
   const differing = COMMANDS.filter((command) => {
     const marks = flags.get(command.name)
-    if (!marks || !command.allowed || command.access !== 'write' || JUDGED_BY_US.includes(command.name)) return false
+    if (!marks || !command.allowed || command.access !== 'write' || NOT_BY_FLAG.includes(command.name)) return false
     return marks.includes('denyoom') !== needsSpace(command)
   })
   expect(differing.map(({ name }) => name)).toEqual([])

@@ -168,7 +168,7 @@ export class DatabaseGuard {
       throw new HomeportError('too_many_clients', {})
   }
 
-  /** Whether the database accepts commands, whatever they are; limits of single commands are apart. */
+  /** Whether the database accepts commands at all; limits of single commands are checked by `inspect`. */
   get isOpen(): boolean {
     const { admission, meter } = this.usage
     return admission.kind === 'open' && meter.month.requests < this.#maxRequestsPerMonth && this.#options.hasSpace()

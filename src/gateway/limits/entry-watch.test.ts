@@ -5,7 +5,7 @@ const LIMIT = 1_600
 /** A sixteenth of the limit. */
 const INTERVAL = 100
 
-/** A watch, and an engine that tells the size of every entry and notes when it is asked. */
+/** A watch, and an engine that knows the size of every entry and records the questions. */
 function watched(size: number) {
   const asked: string[] = []
   const ask = async (command: Buffer): Promise<Buffer> => {
@@ -21,8 +21,8 @@ function watched(size: number) {
   return { watch, asked, add, passes }
 }
 
-describe('a watch over the size of entries', () => {
-  it('loses no byte while the database sleeps: each slot wakes with as much as the fullest had', async () => {
+describe('the entry watch', () => {
+  it('loses no byte while the database is asleep: every slot restarts with the count of the fullest', async () => {
     const { watch, asked, add, passes } = watched(10)
     expect(passes('a', INTERVAL - 2)).toBe(true)
     watch.rest()
@@ -33,7 +33,7 @@ describe('a watch over the size of entries', () => {
     expect(passes('b', 1)).toBe(true)
   })
 
-  it('follows a large entry also after the database has slept', async () => {
+  it('still tracks a large entry after the database was asleep', async () => {
     const { watch, add, passes } = watched(LIMIT - 10)
     expect(add('large', INTERVAL)).toBe(0)
     await expect.poll(() => passes('large', 1)).toBe(false)

@@ -9,7 +9,7 @@ describe('the longest key', () => {
   const key = 'k'.repeat(32_769)
   const error = 'ERR max key size exceeded. Limit: 32768 bytes, Actual: 32769 bytes'
 
-  it('is 32 KB on TCP, wherever the key stands', async () => {
+  it('is 32 KB on TCP, at any position', async () => {
     const rig = await limited({})
     const client = await login(rig)
     client.send(frame('SET', key, 'x') + frame('MSET', 'a', 'b', key, 'x') + frame('EVAL', 'return 1', '1', key))
@@ -58,7 +58,7 @@ describe('the longest reply', () => {
   const error = (actual: number): string =>
     `ERR max request size exceeded. Limit: 100000 bytes, Actual: ${actual} bytes`
 
-  it('is that of a request: longer ones are errors, and what surrounds them is whole', async () => {
+  it('is that of a request: longer ones become errors, and the replies around them are intact', async () => {
     const rig = await limited({ maxRequestBytes: 100_000 })
     const client = await login(rig)
     const part = 'p'.repeat(60_000)
@@ -73,7 +73,7 @@ describe('the longest reply', () => {
     expect(await run(rig, 'MGET', 'a', 'a')).toEqual({ status: 400, body: { error: error(120_024) } })
   })
 
-  it('is held to also where it arrives in one piece', async () => {
+  it('applies also to a reply that arrives in one piece', async () => {
     const rig = await startRig({ maxRequestBytes: 1_000 })
     const client = await login(rig)
     const part = 'p'.repeat(700)
@@ -88,7 +88,7 @@ describe('the largest entry', () => {
   const LIMIT = 1_000_000
   const piece = 'p'.repeat(50_000)
 
-  it('takes no more on TCP, is still read, and takes more once it has shrunk', async () => {
+  it('refuses writes on TCP, can still be read, and accepts writes once it has shrunk', async () => {
     const rig = await limited({ maxEntryBytes: LIMIT })
     const client = await login(rig)
     const push = async (): Promise<boolean> => {
@@ -113,7 +113,7 @@ describe('the largest entry', () => {
     expect(await push()).toBe(true)
   })
 
-  it('takes no more on REST', async () => {
+  it('refuses writes on REST', async () => {
     const rig = await limited({ maxEntryBytes: LIMIT })
     let answer = await run(rig, 'APPEND', 'text', piece)
     for (let i = 0; answer.status === 200 && i < 30; i++) answer = await run(rig, 'APPEND', 'text', piece)
@@ -125,7 +125,7 @@ describe('the largest entry', () => {
     expect((body as { result: number }).result).toBeLessThanOrEqual(LIMIT)
   })
 
-  it('is not made by an offset or by a value', async () => {
+  it('cannot be exceeded with an offset or a value', async () => {
     const rig = await limited({ maxEntryBytes: LIMIT })
     for (const command of [
       ['SETRANGE', 'a', 1_000_001, 'x'],
@@ -143,7 +143,7 @@ describe('the largest entry', () => {
 })
 
 describe('the largest data set', () => {
-  it('refuses writes with both numbers on TCP and REST, and takes reads and deletes', async () => {
+  it('refuses writes with limit and usage on TCP and REST, and accepts reads and deletes', async () => {
     const rig = await startRig({ maxDataBytes: 8_000_000 }, undefined, undefined, ['--maxmemory', '8000000'])
     let answer = await run(rig, 'SET', 'part-0', 'x'.repeat(1_000_000))
     for (let i = 1; answer.status === 200; i++) answer = await run(rig, 'SET', `part-${i}`, 'x'.repeat(1_000_000))
@@ -164,7 +164,7 @@ describe('the largest data set', () => {
 })
 
 describe('the data set of a database that evicts', () => {
-  it('stays within its size while writes go on, on both protocols', async () => {
+  it('stays within its size during writes, on both protocols', async () => {
     const settings = ['--maxmemory', '8000000', '--maxmemory-policy', 'allkeys-lru']
     const rig = await startRig({ maxDataBytes: 8_000_000 }, undefined, undefined, settings)
     const client = await login(rig)
@@ -178,7 +178,7 @@ describe('the data set of a database that evicts', () => {
 })
 
 describe('a database that is refused', () => {
-  it('answers every command with the reason, on connections that stay, until it is open again', async () => {
+  it('answers every command with the reason, keeps connections, and works once it is open again', async () => {
     const usage = newUsage()
     const rig = await limited({}, usage)
     const client = await login(rig)
@@ -200,7 +200,7 @@ describe('a database that is refused', () => {
 describe('client connections', () => {
   const error = 'ERR max concurrent connections exceeded'
 
-  it('are refused above the limit on TCP, and streams of events on REST, which count as well', async () => {
+  it('are refused above the limit on TCP, and so are event streams on REST, which count too', async () => {
     const usage = newUsage()
     const rig = await limited({ maxClients: 2 }, usage)
     await login(rig)
@@ -240,11 +240,11 @@ describe('an idle connection', () => {
 
 describe('scripts', () => {
   const ENDLESS = 'while true do end'
-  // Counts, because newer engines stop the clock while a script runs.
+  // It counts instead of reading TIME: newer engines stop the clock while a script runs.
   const SPIN = 'for i = 1, 3000000 do end return 1'
   const engine = ['--lua-time-limit', '100']
 
-  it('are ended when they run for too long on a connection where the engine speaks on its own accord', async () => {
+  it('are ended when they run too long on a connection that gets messages', async () => {
     const rig = await startRig({ scriptTimeoutMs: 100 }, undefined, undefined, engine)
     const client = await login(rig)
     const killed = async (): Promise<void> => {
@@ -261,7 +261,7 @@ describe('scripts', () => {
     await client.send('ECHO x\r\n').expect('$1\r\nx\r\n')
   })
 
-  it('are ended when they run for too long, on both protocols and in transactions', async () => {
+  it('are ended when they run too long, on both protocols and in transactions', async () => {
     const rig = await startRig({ scriptTimeoutMs: 100 }, undefined, undefined, engine)
     const client = await login(rig)
     const killed = (): Promise<unknown> =>
@@ -275,7 +275,7 @@ describe('scripts', () => {
     expect((await run(rig, 'PING')).body).toEqual({ result: 'PONG' })
   })
 
-  it('are refused once those of the minute have used up their time', async () => {
+  it('are refused once the script time of the minute is used up', async () => {
     const rig = await limited({ scriptMsPerMinute: 100 })
     const client = await login(rig)
     let refused: Answer | undefined
@@ -296,7 +296,7 @@ describe('scripts', () => {
 })
 
 describe('the allow list', () => {
-  it('keeps other addresses out on both protocols, and a change of it disconnects who may not stay', async () => {
+  it('refuses other addresses on both protocols, and a change disconnects clients that are no longer allowed', async () => {
     const rig = await limited({ allowedIpRanges: ['127.0.0.0/8'] })
     const client = await login(rig)
     expect((await run(rig, 'PING')).status).toBe(200)
@@ -312,7 +312,7 @@ describe('the allow list', () => {
 })
 
 describe('a change of the database', () => {
-  it('of its credentials ends sessions at once; of its limits, none', async () => {
+  it('ends sessions at once when credentials change, and none when limits change', async () => {
     const rig = await limited({})
     const client = await login(rig)
     rig.directory.put({ ...rig.database, maxRequestBytes: 100 })

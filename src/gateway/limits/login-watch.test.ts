@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { LoginWatch } from './login-watch.js'
 
-/** How long the next attempt has to wait, milliseconds. */
+/** The wait of the next attempt, milliseconds. */
 async function waitOf(watch: LoginWatch, clock: ManualClock, origin = 'here'): Promise<number> {
   const given = watch.turn(origin)
   if (given.kind !== 'later') return given.kind === 'now' ? 0 : Number.POSITIVE_INFINITY
@@ -17,8 +17,8 @@ async function waitOf(watch: LoginWatch, clock: ManualClock, origin = 'here'): P
   }
 }
 
-describe('whoever guesses passwords', () => {
-  it('waits longer with every failure, up to a bound, and not at all for the first few', async () => {
+describe('a client that guesses passwords', () => {
+  it('waits longer with every failure, up to a limit, but not for the first few', async () => {
     const clock = new ManualClock()
     const watch = new LoginWatch(clock)
     const waits: number[] = []
@@ -45,7 +45,7 @@ describe('whoever guesses passwords', () => {
       clock.advance(1000)
       await Promise.resolve()
     }
-    // One in 800 ms; whoever would have to wait for more than 10 seconds is sent away.
+    // One in 800 ms; an attempt that would have to wait more than 10 seconds is refused.
     expect([made, sentAway]).toEqual([10, 38])
     expect(watch.turn('here')).toEqual({ kind: 'later', turn: expect.any(Promise) })
   })

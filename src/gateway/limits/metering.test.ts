@@ -17,7 +17,7 @@ const post = (rig: Rig, path: string, body: unknown): Promise<Response> =>
   })
 
 describe('the meter of a database', () => {
-  it('counts what was sent to the engine by kind and by command, not what was refused or answered here', async () => {
+  it('counts commands sent to the engine by kind and by name, not those that the gateway refused or answered', async () => {
     const { rig, meter } = await meteredRig()
     const client = await new RawClient(rig.port).login()
     client.send('SET a 1\r\nGET a\r\nGET a\r\nSELECT 0\r\nSHUTDOWN\r\nMULTI\r\nINCR a\r\nEXEC\r\nEVAL "return 1" 0\r\n')
@@ -30,7 +30,7 @@ describe('the meter of a database', () => {
     expect(meter.month.requests).toBe(10)
   })
 
-  it('counts bytes and connections, and measures reads and writes apart', async () => {
+  it('counts bytes and connections, and measures reads and writes separately', async () => {
     const { rig, meter } = await meteredRig()
     const client = await new RawClient(rig.port).login()
     const [bytesIn, bytesOut] = [meter.bytesIn, meter.bytesOut]
@@ -44,7 +44,7 @@ describe('the meter of a database', () => {
     await waitFor(() => meter.connections === 0, { what: 'the connection to be gone' })
   })
 
-  it('tells what an engine must stay awake for', async () => {
+  it('counts the clients that an engine must stay awake for', async () => {
     const { rig, meter } = await meteredRig()
     const client = await new RawClient(rig.port).login()
     const holds = (count: number): Promise<unknown> => waitFor(() => meter.holds === count, { what: `${count} holds` })
@@ -66,13 +66,13 @@ describe('the meter of a database', () => {
 })
 
 describe('a latency histogram', () => {
-  it('tells any share within 25 %', () => {
+  it('gives any percentile within 25 %', () => {
     const histogram = new LatencyHistogram()
     for (let us = 1; us <= 10_000; us++) histogram.record(us)
     for (const share of [0.01, 0.5, 0.9, 0.99, 1]) {
-      const told = histogram.percentileUs(share)
-      expect(told).toBeGreaterThanOrEqual(share * 10_000)
-      expect(told).toBeLessThanOrEqual(share * 10_000 * 1.26)
+      const found = histogram.percentileUs(share)
+      expect(found).toBeGreaterThanOrEqual(share * 10_000)
+      expect(found).toBeLessThanOrEqual(share * 10_000 * 1.26)
     }
     expect(new LatencyHistogram().percentileUs(0.5)).toBe(0)
   })

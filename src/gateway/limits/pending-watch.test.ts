@@ -43,7 +43,7 @@ const twoStreams = (client: RawClient, count: string): RawClient =>
   client.send(frame(...GROUP_READ, 'COUNT', count, 'STREAMS', 'stream', 'other', '>', '>'))
 
 describe('the pending entries of a consumer', () => {
-  it('are at most 1,000 on REST, and reading goes on once some are acknowledged', async () => {
+  it('are at most 1,000 on REST, and reads work again once some are acknowledged', async () => {
     const rig = await withStream(1_100)
     for (let i = 0; i < 4; i++) expect((await read(rig, 240)).status).toBe(200)
     expect(await read(rig, 41)).toEqual({ status: 400, body: { error: refusal(960, 41) } })
@@ -71,7 +71,7 @@ describe('the pending entries of a consumer', () => {
     expect(await pendingOf(rig)).toBe(LIMIT)
   })
 
-  it('are at most 1,000 whatever is read together: in a transaction, or a pipeline over REST', async () => {
+  it('are at most 1,000 for all reads of a transaction or a pipeline together', async () => {
     const rig = await withStream(2_000)
     const client = await login(rig)
     const part = frame(...GROUP_READ, 'COUNT', '600', 'STREAMS', 'stream', '>')
@@ -108,14 +108,14 @@ describe('the pending entries of a consumer', () => {
     expect(await pendingOf(rig)).toBe(0)
   })
 
-  it('limit what is given, not what is asked for', async () => {
+  it('limit the entries delivered, not those asked for', async () => {
     const rig = await withStream(3)
     expect((await read(rig, 5_000)).status).toBe(200)
     expect(await read(rig, 5_000)).toEqual({ status: 200, body: { result: null } })
     expect(await pendingOf(rig)).toBe(3)
   })
 
-  it('do not limit what is not kept as pending, or is read again', async () => {
+  it('do not limit reads that leave nothing pending, or read pending entries again', async () => {
     const rig = await withStream(1_020)
     expect((await read(rig, LIMIT)).status).toBe(200)
     expect((await read(rig, 10, 'NOACK')).status).toBe(200)
@@ -126,7 +126,7 @@ describe('the pending entries of a consumer', () => {
     })
   })
 
-  it('are not passed by claims either, of which only what others have counts', async () => {
+  it('limit claims too, which count only the entries that others have', async () => {
     const rig = await withStream(1_400)
     expect((await read(rig, 900)).status).toBe(200)
     const other = ['XREADGROUP', 'GROUP', 'group', 'second', 'COUNT', 500, 'STREAMS', 'stream', '>']
@@ -148,7 +148,7 @@ describe('the pending entries of a consumer', () => {
     expect((await idsOf(rig, 'worker', 2_000)).length).toBe(LIMIT)
   })
 
-  it('cost no question while a consumer stays far from the limit', async () => {
+  it('cost no question to the engine while a consumer is far from the limit', async () => {
     const usage = newUsage()
     const rig = await limited({}, usage)
     await run(rig, 'XGROUP', 'CREATE', 'stream', 'group', '0', 'MKSTREAM')
@@ -159,7 +159,7 @@ describe('the pending entries of a consumer', () => {
   })
 })
 
-/** Waits for the last of what a client gets. */
+/** Waits until what a client has received ends with `end`. */
 async function expectEnd(client: RawClient, end: string): Promise<void> {
   await expect.poll(() => client.received.endsWith(end) || client.received).toBe(true)
   client.received = ''

@@ -14,11 +14,11 @@ describe('commands per second', () => {
     const greedy = await login(rig)
     const modest = await login(rig)
     const before = usage.meter.bytesIn
-    // What may be sent at once after a pause is a tenth of a second's worth.
+    // The burst after a pause is a tenth of a second's worth.
     greedy.send('PING\r\n'.repeat(240))
     await waitFor(() => greedy.received === pongs(40), { what: 'the first replies' })
     modest.send('PING\r\n'.repeat(10))
-    await waitFor(() => usage.meter.bytesIn - before === 250 * 6, { what: 'every command to have come' })
+    await waitFor(() => usage.meter.bytesIn - before === 250 * 6, { what: 'every command to arrive' })
     for (let i = 0; i < 22; i++) clock.advance(2.5)
     await modest.expect(pongs(10))
     expect(greedy.received.length).toBeLessThanOrEqual(pongs(53).length)
@@ -56,7 +56,7 @@ describe('commands per second', () => {
 })
 
 describe('the bytes of a month', () => {
-  it('fail nothing beyond the limit, but commands wait, on both protocols', async () => {
+  it('delay commands beyond the limit on both protocols, and fail none', async () => {
     const usage = newUsage()
     const clock = new ManualClock()
     clock.advance(1_000)

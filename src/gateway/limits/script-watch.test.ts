@@ -15,7 +15,7 @@ interface Watched {
   readonly asked: string[]
 }
 
-/** A watch over an engine that answers SCRIPT KILL so. */
+/** A watch over an engine with this answer to SCRIPT KILL. */
 function watched(
   answer: string | Promise<string>,
   hold: ScriptWatchOptions['hold'] = () => 'surely',
@@ -46,7 +46,7 @@ function watched(
   return { watch, clock, ended, asked }
 }
 
-/** Lets time pass in steps, so that what was asked is answered in between. */
+/** Lets time pass in steps, so that questions are answered in between. */
 async function pass(clock: ManualClock, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 10) {
     clock.advance(10)
@@ -71,8 +71,8 @@ describe('an engine is ended within about a second', () => {
   })
 })
 
-describe('an engine is left alone', () => {
-  it('once the script has come to its end', async () => {
+describe('an engine is not ended', () => {
+  it('once the script has ended', async () => {
     const { watch, clock, ended } = watched(UNKILLABLE)
     const settled = watch.begin()
     await pass(clock, 900)
@@ -81,7 +81,7 @@ describe('an engine is left alone', () => {
     expect(ended).toEqual([])
   })
 
-  it('where each of many scripts takes long', async () => {
+  it('when each of many scripts takes long', async () => {
     const { watch, clock, ended } = watched(KILLED)
     const scripts = Array.from({ length: 10 }, () => watch.begin())
     for (const settled of scripts) {
@@ -91,7 +91,7 @@ describe('an engine is left alone', () => {
     expect(ended).toEqual([])
   })
 
-  it('for longer, where it is silent and many scripts wait behind each other', async () => {
+  it('for longer, when it is silent and many scripts are queued', async () => {
     const { watch, clock, ended } = watched(NEVER)
     for (let i = 0; i < 9; i++) watch.begin()
     await pass(clock, 250 + 750 + 7 * 250)
@@ -100,7 +100,7 @@ describe('an engine is left alone', () => {
     expect(ended).toHaveLength(1)
   })
 
-  it('for longer, where it is silent and may be at something else', async () => {
+  it('for longer, when it is silent and may be busy with something else', async () => {
     const { watch, clock, ended } = watched(NEVER, () => 'perhaps')
     watch.begin()
     await pass(clock, 5_000)
@@ -109,14 +109,14 @@ describe('an engine is left alone', () => {
     expect(ended).toHaveLength(1)
   })
 
-  it('where it is silent and in no script', async () => {
+  it('when it is silent but runs no script', async () => {
     const { watch, clock, ended } = watched(NEVER, () => 'no')
     watch.begin()
     await pass(clock, 30_000)
     expect(ended).toEqual([])
   })
 
-  it('where it runs no script when it is asked', async () => {
+  it('when it answers that it runs no script', async () => {
     const { watch, clock, ended } = watched(NOT_BUSY)
     watch.begin()
     await pass(clock, 30_000)
@@ -124,7 +124,7 @@ describe('an engine is left alone', () => {
   })
 })
 
-it('what scripts keep in memory is thrown away where it is too much together with the data', async () => {
+it('resets the interpreter when its memory and the data together are too large', async () => {
   let ofScripts = 40_000_000
   const stats = (command: string): string =>
     command.includes('memory') ? `used_memory:30000000\r\nused_memory_vm_eval:${ofScripts}\r\n` : ''

@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 const addressOf = (raw: RawClient): string => `127.0.0.1:${raw.socket.localPort}`
 
-/** A client that monitors, and a way to wait for what it is shown: the lines without their times. */
+/** A monitoring client, and the lines it has received without their times. */
 async function monitor(): Promise<{ until: (line: string) => Promise<string[]> }> {
   const raw = await new RawClient(rig.port).login()
   await raw.send('MONITOR\r\n').expect('+OK\r\n')
@@ -28,7 +28,7 @@ async function monitor(): Promise<{ until: (line: string) => Promise<string[]> }
 }
 
 describe('MONITOR shows', () => {
-  it('what clients sent and was carried out, with their addresses, and nothing of ours', async () => {
+  it('commands of clients that ran, with their addresses, and none of Homeport', async () => {
     const shown = await monitor()
     const raw = new RawClient(rig.port)
     await once(raw.socket, 'connect')
@@ -36,7 +36,7 @@ describe('MONITOR shows', () => {
       `HELLO 2 AUTH default ${CREDENTIALS.password} SETNAME me\r\nset a "b\\x00\\n\\"q"\r\nGet  a\r\nget\r\nnosuch\r\n`,
     )
     raw.send('MULTI\r\nset a 1\r\nDISCARD\r\nMULTI\r\nset a 2\r\nexec\r\n')
-    // What the gateway answers may be shown before what it is sent together with.
+    // A command that the gateway answers may be shown before those sent together with it.
     await waitFor(() => raw.received.endsWith('*1\r\n+OK\r\n'), { what: 'the transaction' })
     raw.send('client id\r\ninfo replication\r\nconfig get x\r\nacl list\r\nclient setname you\r\n')
     raw.send('eval "return redis.call(\'set\',KEYS[1],1)" 1 k\r\nBLPOP none 0.01\r\n')
@@ -63,7 +63,7 @@ describe('MONITOR shows', () => {
     ])
   })
 
-  it('the same to everybody, also what comes over REST, and values that pass while they come', async () => {
+  it('the same to all monitors, including commands over REST and streamed values', async () => {
     const views = [await monitor(), await monitor()]
     const raw = await new RawClient(rig.port).login()
     const large = 'x'.repeat(45_000)
@@ -82,7 +82,7 @@ describe('MONITOR shows', () => {
     }
   })
 
-  it('nothing any more once the client has left, and costs nothing then', async () => {
+  it('nothing once the client has left, at no cost', async () => {
     const quiet = await startRig()
     const raw = await new RawClient(quiet.port).login()
     await raw.send('MONITOR\r\n').expect('+OK\r\n')
@@ -94,7 +94,7 @@ describe('MONITOR shows', () => {
   })
 })
 
-it('writes words as an engine does, as far as they are asked for', () => {
+it('writes words like an engine, up to the asked length', () => {
   expect(commandText([Buffer.from([0xff, 0x07, 0x5c]), 'a'], 100)).toBe('"\\xff\\a\\\\" "a"')
   expect(commandText(['x'.repeat(1_000_000), 'y'], 10).length).toBeLessThan(20)
 })

@@ -25,8 +25,8 @@ async function rest(path: string, syncToken?: string, credential: string = CREDE
   return { result, token: response.headers.get('upstash-sync-token') ?? '' }
 }
 
-/** Reads until the replica answers, which it does once the first look has shown that it follows. */
-async function untilServedNearby(read: () => Promise<unknown>): Promise<void> {
+/** Reads until the replica answers: the first round has to show that it follows the primary. */
+async function untilReplicaAnswers(read: () => Promise<unknown>): Promise<void> {
   const before = await rig.callsOf(rig.replica, 'get')
   await waitFor(
     async () => {
@@ -41,7 +41,7 @@ describe('a node that serves a read region', () => {
   it('answers reads from its replica and sends everything else to the primary', async () => {
     const redis = connectTo(rig)
     await redis.set('a', '1')
-    await untilServedNearby(() => redis.get('a'))
+    await untilReplicaAnswers(() => redis.get('a'))
     const before = await rig.callsOf(rig.primary, 'get')
     for (let count = 0; count < 20; count++) expect(await redis.get('a')).toBe('1')
     expect((await rest('get/a')).result).toBe('1')
@@ -58,7 +58,7 @@ describe('a node that serves a read region', () => {
   it('keeps the order of replies when reads and writes of a pipeline go to different engines', async () => {
     const raw = await new RawClient(rig.port).login()
     await raw.send('SET a 0\r\n').expect('+OK\r\n')
-    await untilServedNearby(() => raw.send('GET a\r\n').expect('$1\r\n0\r\n'))
+    await untilReplicaAnswers(() => raw.send('GET a\r\n').expect('$1\r\n0\r\n'))
     const round = 'GET a\r\nGET a\r\nINCR a\r\nGET a\r\nSELECT 0\r\nGET a\r\nNOSUCH\r\nSTRLEN a\r\n'
     for (let count = 1; count <= 50; count++) {
       const [old, now] = [count - 1, count].map((value) => `$${`${value}`.length}\r\n${value}\r\n`)
@@ -71,7 +71,7 @@ describe('a node that serves a read region', () => {
     }
   })
 
-  it('never shows a writer less than it wrote, whatever the lag, the way and the token', async () => {
+  it('always shows writers their own writes, whatever the lag, the protocol and the token', async () => {
     const one = connectTo(rig)
     const two = connectTo(rig)
     let token = ''
@@ -98,24 +98,24 @@ describe('a node that serves a read region', () => {
       for (let count = 0; count < 3; count++) expect(Number(await pick(reads)())).toBe(value)
     }
     rig.wire.setLag(0)
-    await untilServedNearby(() => one.get('k'))
+    await untilReplicaAnswers(() => one.get('k'))
   })
 
-  it('shows what a sync token stands for to those who are given it, with another credential too', async () => {
-    await untilServedNearby(() => rest('get/k', undefined, CREDENTIALS.readerToken))
+  it('shows what a sync token has seen to any client that sends it, even with another credential', async () => {
+    await untilReplicaAnswers(() => rest('get/k', undefined, CREDENTIALS.readerToken))
     rig.wire.setLag(5_000)
     const { token } = await rest('set/k/1')
     expect((await rest('get/k', token, CREDENTIALS.readerToken)).result).toBe('1')
     expect((await rest('get/k', 'lives-of-others', CREDENTIALS.readerToken)).result).toBe('1')
   })
 
-  it('lets a credential that wrote nothing read what the replica has, however far it lags', async () => {
+  it('lets a credential without writes read from the replica, however far that lags', async () => {
     const reader = new Redis({
       ...{ port: rig.port, host: '127.0.0.1', username: 'default_ro', password: CREDENTIALS.readerPassword },
       enableReadyCheck: false,
     })
     try {
-      await untilServedNearby(() => reader.get('k'))
+      await untilReplicaAnswers(() => reader.get('k'))
       rig.wire.setLag(5_000)
       await connectTo(rig).set('k', '1')
       expect(await reader.get('k')).toBe(null)
@@ -124,14 +124,14 @@ describe('a node that serves a read region', () => {
     }
   })
 
-  it('goes on reading from the replica while the primary is gone, as far as it knows no more', async () => {
+  it('still reads from the replica while the primary is gone, unless the client has seen more', async () => {
     const reader = new Redis({
       ...{ port: rig.port, host: '127.0.0.1', username: 'default_ro', password: CREDENTIALS.readerPassword },
       enableReadyCheck: false,
     })
     try {
       await connectTo(rig).set('k', '1')
-      await untilServedNearby(() => reader.get('k'))
+      await untilReplicaAnswers(() => reader.get('k'))
       await rig.primary.kill()
       for (let count = 0; count < 20; count++) expect(await reader.get('k')).toBe('1')
     } finally {
@@ -139,10 +139,10 @@ describe('a node that serves a read region', () => {
     }
   })
 
-  it('answers from the primary what a replica owes that hangs, and what comes until it goes on', async () => {
+  it('answers the pending reads of a replica that hangs from the primary, and later ones until it continues', async () => {
     const redis = connectTo(rig)
     await redis.set('a', '1')
-    await untilServedNearby(() => redis.get('a'))
+    await untilReplicaAnswers(() => redis.get('a'))
     rig.replica.signal('SIGSTOP')
     expect(await Promise.all([redis.get('a'), redis.get('a'), rest('get/a')])).toMatchObject([
       '1',
@@ -152,20 +152,20 @@ describe('a node that serves a read region', () => {
     await redis.set('a', '2')
     expect(await redis.get('a')).toBe('2')
     rig.replica.signal('SIGCONT')
-    await untilServedNearby(() => redis.get('a'))
+    await untilReplicaAnswers(() => redis.get('a'))
   })
 
   it('answers from the primary while the replica is gone, and from the replica when it is back', async () => {
     const redis = connectTo(rig)
     await redis.set('a', '1')
-    await untilServedNearby(() => redis.get('a'))
+    await untilReplicaAnswers(() => redis.get('a'))
     const inFlight = Array.from({ length: 100 }, () => redis.get('a'))
     await rig.replica.kill()
     expect(new Set(await Promise.all(inFlight))).toEqual(new Set(['1']))
     expect(await redis.get('a')).toBe('1')
     expect((await rest('get/a')).result).toBe('1')
     await rig.replica.start()
-    await untilServedNearby(() => redis.get('a'))
+    await untilReplicaAnswers(() => redis.get('a'))
   })
 })
 
@@ -178,7 +178,7 @@ it('a node of another region sends reads to the primary', async () => {
   expect(await elsewhere.callsOf(elsewhere.primary, 'get')).toBe(10)
 })
 
-/** Numbers in [0, 1) that are the same in every run. */
+/** Numbers in [0, 1), the same in every run. */
 function seeded(seed: number): () => number {
   let state = seed
   return () => {

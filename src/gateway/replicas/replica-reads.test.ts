@@ -14,7 +14,7 @@ beforeEach(() => {
   delivered = ''
   home = []
   failures = 0
-  // What is sent goes nowhere: the tests answer themselves.
+  // Nothing is sent: the tests answer themselves.
   const lane = {
     link: { send: () => {} } as unknown as EngineLink,
     watch: { sent: () => {} },
@@ -39,8 +39,8 @@ function answer(text: string): void {
 const textOf = (item: PendingRead | undefined): string =>
   item?.kind === 'reads' ? item.bytes.toString('latin1', item.start, item.end) : `note ${item?.bytes}`
 
-describe('reads that are with the replica', () => {
-  it('are answered in order, notes in their places', () => {
+describe('reads that are pending on the replica', () => {
+  it('are answered in order, with notes in place', () => {
     send('a', 'b')
     reads.note(Buffer.from('+note\r\n'))
     send('c')
@@ -69,13 +69,13 @@ describe('reads that are with the replica', () => {
     },
   )
 
-  it('go to the primary when the connection is lost, unless part of a reply is with the client', () => {
+  it('go to the primary when the connection is lost, unless part of a reply was delivered', () => {
     send('a', 'b')
     reads.fail(2, new HomeportError('engine_lost', {}), false)
     expect([home.length, failures]).toEqual([1, 0])
   })
 
-  it('fail when part of a reply is with the client, which nothing can take back', () => {
+  it('fail when part of a reply was delivered, which cannot be undone', () => {
     send('a', 'b')
     const bytes = Buffer.from('$10\r\nab')
     reads.deliver(bytes, 0, bytes.length, 0)
@@ -83,7 +83,7 @@ describe('reads that are with the replica', () => {
     expect([home.length, failures]).toEqual([0, 1])
   })
 
-  it('may hold errors of their own', () => {
+  it('may have ordinary errors as replies', () => {
     send('a')
     answer('-WRONGTYPE Operation against a key holding the wrong kind of value\r\n')
     expect([delivered.slice(0, 10), home.length]).toEqual(['-WRONGTYPE', 0])

@@ -3,7 +3,7 @@ import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { Position } from './replica-watch.js'
 import { PATIENCE_MS, ReplicaWatch } from './replica-watch.js'
 
-/** Engines that are where the test says. */
+/** Engines at positions that the test sets. */
 let primary: Position
 let replica: Position | 'silent' | 'away'
 let clock: ManualClock
@@ -28,7 +28,7 @@ beforeEach(() => {
   })
 })
 
-/** Lets time pass in small steps, and everything happen that follows from each. */
+/** Lets time pass in small steps, with all consequences of each. */
 async function pass(ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed++) {
     clock.advance(1)
@@ -36,7 +36,7 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-/** Waits for the present moment; answers undefined while that is still open after `ms`. */
+/** Waits for the present moment. Resolves to undefined when it is still pending after `ms`. */
 async function reachedWithin(ms: number): Promise<boolean | undefined> {
   let answer: boolean | undefined
   void watch.until(watch.now).then((reached) => {
@@ -47,14 +47,14 @@ async function reachedWithin(ms: number): Promise<boolean | undefined> {
 }
 
 describe('a moment', () => {
-  it('is not reached before the replica was seen to have it', async () => {
+  it('is not reached before the replica has shown that it has it', async () => {
     expect(watch.has(watch.now)).toBe(false)
     expect(await reachedWithin(2)).toBe(true)
     expect(watch.has(1)).toBe(true)
     expect(watch.has(watch.now)).toBe(false)
   })
 
-  it('is reached as soon as the replica comes to where the primary was', async () => {
+  it('is reached as soon as the replica has the position of the primary', async () => {
     replica = at(99)
     let answer: boolean | undefined
     void watch.until(watch.now).then((reached) => {
@@ -72,7 +72,7 @@ describe('a moment', () => {
     expect(await reachedWithin(PATIENCE_MS + 1)).toBe(false)
   })
 
-  it('is shared by all who ask before the look at the primary', async () => {
+  it('is shared by all reads that wait before the primary is asked', async () => {
     const first = Promise.all([watch.until(watch.now), watch.until(watch.now)])
     const second = watch.until(watch.now)
     await pass(3)
@@ -82,7 +82,7 @@ describe('a moment', () => {
 })
 
 describe('a replica', () => {
-  it('that lags is waited for once; then nobody waits until it has caught up', async () => {
+  it('that lags delays one read; then none waits until it has caught up', async () => {
     await reachedWithin(2)
     replica = at(50)
     expect(await reachedWithin(PATIENCE_MS + 1)).toBe(false)
@@ -94,7 +94,7 @@ describe('a replica', () => {
     expect(await reachedWithin(2)).toBe(true)
   })
 
-  it('that cannot be asked is left alone for a while, and has nothing meanwhile', async () => {
+  it('that cannot be asked is not asked again for a while, and not used meanwhile', async () => {
     await reachedWithin(2)
     replica = 'away'
     expect(await reachedWithin(2)).toBe(false)
@@ -105,7 +105,7 @@ describe('a replica', () => {
     expect(await reachedWithin(2)).toBe(true)
   })
 
-  it('that hangs while reads are with it is given up within a second', async () => {
+  it('that hangs with pending reads is given up within a second', async () => {
     await reachedWithin(2)
     replica = 'silent'
     watch.sent()
@@ -113,7 +113,7 @@ describe('a replica', () => {
     expect([drops, watch.has(1)]).toEqual([1, false])
   })
 
-  it('whose connection is lost has nothing, whatever was under way', async () => {
+  it('whose connection is lost is not used, whatever was pending', async () => {
     await reachedWithin(2)
     replica = at(50)
     const waiting = watch.until(watch.now)

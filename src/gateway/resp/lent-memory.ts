@@ -4,8 +4,8 @@ declare const LENT: unique symbol
 
 /**
  * Bytes that may be *lent*: valid only until the call returns that they were passed to, because their memory is read into
- * again afterwards. Whoever needs them for longer takes them with `keep`. A view of lent bytes is lent too, so the
- * compiler refuses to store either as `KeptBytes`.
+ * again afterwards. Code that needs them for longer takes them with `keep`. A view of lent bytes is lent too; the compiler
+ * refuses to store either as `KeptBytes`.
  */
 export interface LentBytes extends Buffer {
   readonly [LENT]?: true
@@ -78,8 +78,8 @@ export function isKept(bytes: LentBytes): bytes is KeptBytes {
 }
 
 /**
- * The same bytes in memory that stays as it is. Copies bytes that are lent; of a large view of replaceable memory it takes
- * over the block instead.
+ * The same bytes in memory that stays as it is. Lent bytes are copied; for a large view of a replaceable block it takes over
+ * the block instead.
  */
 export function keep(bytes: LentBytes): KeptBytes {
   if (bytes.length >= COPY_LIMIT_BYTES && loans.get(bytes.buffer) === 'replaceable') loans.delete(bytes.buffer)
@@ -87,8 +87,8 @@ export function keep(bytes: LentBytes): KeptBytes {
 }
 
 /**
- * Keeps bytes whose holder, such as a system call that is running, cannot be given a copy. @throws Error for bytes of a
- * client, whose block is common to all
+ * Keeps bytes without a copy, for a system call that already holds them. @throws Error for bytes of a client: all clients
+ * share one block
  */
 export function keepInPlace(bytes: LentBytes): void {
   const loan = loans.get(bytes.buffer)

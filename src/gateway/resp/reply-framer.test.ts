@@ -32,7 +32,7 @@ const { reply } = fc.letrec<{ reply: string; scalar: string; aggregate: string }
   ),
 }))
 
-/** Where replies end when the bytes arrive in pieces of the given sizes. */
+/** The ends of replies when the bytes arrive in pieces of these sizes. */
 function ends(bytes: Buffer, sizes: readonly number[]): number[] {
   const framer = new ReplyFramer()
   const found: number[] = []
@@ -50,7 +50,7 @@ function ends(bytes: Buffer, sizes: readonly number[]): number[] {
 }
 
 describe('the reply framer', () => {
-  it('finds where every reply ends, wherever the bytes are cut', () => {
+  it('finds the end of every reply, wherever the bytes are cut', () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 5 })
     fc.assert(
       fc.property(fc.array(reply, { minLength: 1, maxLength: 6 }), sizes, (replies, cuts) => {
@@ -61,7 +61,7 @@ describe('the reply framer', () => {
     )
   })
 
-  it('takes as many replies as it is told to', () => {
+  it('stops after the given number of replies', () => {
     const framer = new ReplyFramer()
     const bytes = Buffer.from('+a\r\n+b\r\n+c\r\n')
     expect(framer.scan(bytes, 0, 2)).toBe(8)

@@ -7,18 +7,18 @@ import { prepareSlots } from './slots.js'
 
 const FIRST_SEED = 20_261_122
 const BODIES = 60
-/** Several pieces' worth. */
+/** Enough for several slices. */
 const BODY_BYTES = 200_000
 
 const PLAIN = [
   ...['"k"', '"a,b]["', '"\\""', '"\\\\"', '"é😀"', '"\\ud83d\\ude00"', '1', '-1.5e3', '12345678901234567890'],
   ...['true', `"${'x'.repeat(3_000)}"`, ' "spaced" ', '\n2\t'],
 ]
-/** Of these no command can be made. */
+/** Arguments that no command accepts. */
 const ODD = ['null', '[]', '[1,[2]]', '{"a":[1,2],"b":"]"}']
 const DAMAGE = [...'[]{},:"\\ 1nx']
 
-/** A list of about so many bytes, of commands or of arguments. */
+/** An array of about `BODY_BYTES` bytes, of commands or of arguments. */
 function bodyOf(random: Random, kind: 'command' | 'pipeline'): string {
   const items: string[] = []
   const choice = random() < 0.7 ? PLAIN : [...PLAIN, ...ODD]
@@ -34,7 +34,7 @@ function damaged(random: Random, body: string): string {
   return body.slice(0, at) + pick(random, DAMAGE) + body.slice(at + (random() < 0.5 ? 1 : 0))
 }
 
-/** What reading leads to, with errors as their texts. */
+/** The outcome of reading, with errors as texts. */
 async function outcomeOf(read: () => unknown): Promise<unknown> {
   try {
     return shown(await read())
@@ -49,17 +49,17 @@ function shown(value: unknown): unknown {
   return Array.isArray(value) ? value.map(shown) : value
 }
 
-it.each(['command', 'pipeline'] as const)('a %s that is read in pieces is what it is as a whole', async (kind) => {
+it.each(['command', 'pipeline'] as const)('reads a %s in slices with the same outcome as at once', async (kind) => {
   for (let seed = FIRST_SEED; seed < FIRST_SEED + BODIES; seed++) {
     const random = randomOf(seed)
     const whole = bodyOf(random, kind)
     const body = random() < 0.5 ? damaged(random, whole) : whole
     const bytes = Buffer.from(body)
-    const [inPieces, atOnce] =
+    const [inSlices, atOnce] =
       kind === 'command'
         ? [() => readLargeCommand(bytes), () => parseCommand(bytes.toString())]
         : [() => readLargePipeline(bytes, { commands: 100_000 }), () => prepareSlots(parsePipeline(bytes.toString()))]
-    const [found, wanted] = [await outcomeOf(inPieces), await outcomeOf(atOnce)]
-    if (JSON.stringify(found) !== JSON.stringify(wanted)) expect.fail(`seed ${seed}: other pieces, other commands`)
+    const [found, expected] = [await outcomeOf(inSlices), await outcomeOf(atOnce)]
+    if (JSON.stringify(found) !== JSON.stringify(expected)) expect.fail(`seed ${seed}: the slices give other commands`)
   }
 })

@@ -16,7 +16,7 @@ export interface BodyLimits {
   readonly commands: number
 }
 
-/** Most arguments of one command that comes as JSON. */
+/** Most arguments of one command in JSON. */
 const MOST_ARGUMENTS = 262_144
 /** Most values of a body, commands and arguments together. */
 const MOST_VALUES = 524_288

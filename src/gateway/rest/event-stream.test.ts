@@ -39,7 +39,7 @@ it('delivers messages by pattern, as lines of text', async () => {
   expect(stream.text).toBe('data: psubscribe,n*,1\n\ndata: pmessage,n*,news,a,b c\n\n')
 })
 
-it('ends with its connection also while it waits for the answers before it', async () => {
+it('ends with its connection even while it waits for earlier answers', async () => {
   const { port } = new URL(rig.restUrl)
   const raw = new RawClient(Number(port))
   const request = (channel: string): string =>
@@ -50,7 +50,7 @@ it('ends with its connection also while it waits for the answers before it', asy
   await waitFor(async () => !/one|two/.test(await channels()), { what: 'both subscriptions to end' })
 })
 
-it('shows what is done to MONITOR', async () => {
+it('shows commands to MONITOR', async () => {
   const stream = await open('/monitor')
   await waitFor(() => stream.text.startsWith('data: "OK"\n\n'), { what: 'the beginning' })
   await redis.set('watched', 'yes')
@@ -58,25 +58,25 @@ it('shows what is done to MONITOR', async () => {
   expect(stream.text).toMatch(/data: \d+\.\d+ \[0 127\.0\.0\.1:\d+\] "set" "watched" "yes"\n\n/)
 })
 
-it('refuses readers with an ordinary error', async () => {
+it('answers a refusal with an ordinary error', async () => {
   const headers = { authorization: `Bearer ${CREDENTIALS.readerToken}` }
   const response = await fetch(`${rig.restUrl}/subscribe/news`, { method: 'POST', headers, body: '[]' })
   expect(response.status).toBe(400)
   expect(await response.json()).toEqual({ error: expect.stringMatching(/^NOPERM/) })
 })
 
-it('says now and then that it still lives', async () => {
+it('sends a heartbeat while it is silent', async () => {
   const clock = new ManualClock()
   const quiet = await startRig({}, undefined, undefined, [], { clock })
   const stream = await open('/subscribe/quiet', quiet)
   await waitFor(() => stream.text.includes('subscribe,quiet,1'), { what: 'the confirmation' })
   clock.advance(30_000)
-  await waitFor(() => stream.text.endsWith('1\n\n:\n\n'), { what: 'a sign of life' })
+  await waitFor(() => stream.text.endsWith('1\n\n:\n\n'), { what: 'a heartbeat' })
   clock.advance(30_000)
   await waitFor(() => stream.text.endsWith('1\n\n:\n\n:\n\n'), { what: 'another one' })
 })
 
-it('ends when the engine goes', async () => {
+it('ends when the engine is lost', async () => {
   const stream = await open('/subscribe/news')
   await waitFor(() => stream.text.includes('subscribe,news,1'), { what: 'the confirmation' })
   await rig.engine.kill()

@@ -106,7 +106,7 @@ export class Exchange implements Holder, AnswerBody {
   write(piece: string | Buffer): void {
     const { response } = this
     if (response.destroyed) return
-    // Text that waits would take up to two bytes a character in the heap; a buffer is as large as it says.
+    // Waiting text would stay in the heap, where its size is not known; a buffer is as large as its length.
     response.write(typeof piece === 'string' && response.writableLength > 0 ? Buffer.from(piece) : piece)
     this.noteUnread(piece.length)
     if (response.writableLength <= this.#maxUnreadBytes) return

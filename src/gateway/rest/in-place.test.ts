@@ -5,7 +5,7 @@ import { post, run } from '../testing/limited.js'
 import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
 
 let rig: Rig
-/** What the commands about the database found in the key `seen` when it was their turn. */
+/** The values that the commands about the database found in the key `seen` when they ran. */
 let found: unknown[] = []
 
 const administration: Administration = {
@@ -34,7 +34,7 @@ async function resp2(path: string, body: unknown): Promise<string> {
 }
 
 describe('commands about the database itself', () => {
-  it('are answered in their slots of a pipeline, after what stands before them', async () => {
+  it('run in a pipeline after the commands before them and answer in their slots', async () => {
     const answer = await post(rig, '/pipeline', [
       ['SET', 'seen', 1],
       ['CONFIG', 'GET', 'notify-keyspace-events'],
@@ -61,7 +61,7 @@ describe('commands about the database itself', () => {
     expect(found).toEqual([{ result: '1' }, { result: '2' }])
   })
 
-  it('are answered in their slots of a transaction, after all of it', async () => {
+  it('run after a transaction and answer in their slots', async () => {
     const answer = await post(rig, '/multi-exec', [
       ['CONFIG', 'GET', 'a', 'b'],
       ['SET', 'seen', 1],
@@ -74,7 +74,7 @@ describe('commands about the database itself', () => {
     expect((await post(rig, '/multi-exec', [['ACL', 'GETUSER', 'only']])).body).toEqual([{ result: ['only'] }])
   })
 
-  it('are not carried out when the transaction is discarded, and discard it when they are malformed', async () => {
+  it('do not run when the transaction is discarded, and discard it when they are malformed', async () => {
     const discarded = await post(rig, '/multi-exec', [['ACL', 'GETUSER', 'x'], ['GET']])
     expect(discarded.status).toBe(400)
     const malformed = await post(rig, '/multi-exec', [
@@ -92,7 +92,7 @@ describe('INFO', () => {
   const HOST = /executable|config_file|process_id|tcp_port/
 
   it.each(['/pipeline', '/multi-exec'])(
-    'tells nothing about the host in %s, and what surrounds it is whole',
+    'hides the host in %s and leaves the replies around it intact',
     async (path) => {
       const { body } = await post(rig, path, [
         ['SET', 'a', 'b'],
@@ -106,7 +106,7 @@ describe('INFO', () => {
     },
   )
 
-  it('tells nothing about the host as RESP2', async () => {
+  it('hides the host in RESP2', async () => {
     const single = await resp2('/', ['INFO', 'server'])
     expect(single).toMatch(/^\$\d+\r\n# Server\r\nredis_version/)
     expect(single).not.toMatch(HOST)
@@ -116,7 +116,7 @@ describe('INFO', () => {
   })
 })
 
-it('a pipeline as RESP2 has a reply for every command, refused ones too', async () => {
+it('a pipeline in RESP2 has a reply for every command, including refused ones', async () => {
   const replies = await resp2('/pipeline', [
     ['SET', 'a', 1],
     ['NOSUCH'],
@@ -131,7 +131,7 @@ it('a pipeline as RESP2 has a reply for every command, refused ones too', async 
 })
 
 describe('SELECT', () => {
-  it('takes the one database that there is, as an engine does', async () => {
+  it('accepts the only database, like an engine', async () => {
     expect(await run(rig, 'SELECT', '0')).toEqual({ status: 200, body: { result: 'OK' } })
     expect(await run(rig, 'select', 0)).toEqual({ status: 200, body: { result: 'OK' } })
     expect(await run(rig, 'SELECT', 1)).toEqual({ status: 400, body: { error: 'ERR DB index is out of range' } })

@@ -17,12 +17,12 @@ beforeAll(async () => {
   engine = await new RawClient(rig.port).login()
 })
 
-/** A request whose body of so many bytes is still to be sent. */
+/** A request whose body of `bytes` bytes is still to be sent. */
 function begin(path: string, bytes: number, headers: Record<string, string> = {}): ClientRequest {
   const length = bytes > 0 ? { 'content-length': String(bytes) } : {}
   const sent = request(rig.restUrl + path, {
     method: 'POST',
-    // A connection on which a body was not sent to its end is of no use to the next request.
+    // A connection with an incomplete body cannot carry the next request.
     agent: false,
     headers: { authorization: `Bearer ${CREDENTIALS.token}`, ...length, ...headers },
   })
@@ -50,7 +50,7 @@ async function textOf(answer: IncomingMessage): Promise<string> {
 const run = async (path: string, headers = {}): Promise<string> => textOf(await answerTo(begin(path, 0, headers)))
 
 describe('a large body behind a path', () => {
-  it('goes to the engine as it comes, and is never held as a whole', { timeout: 60_000 }, async () => {
+  it('is passed to the engine while it arrives and never held as a whole', { timeout: 60_000 }, async () => {
     const bytes = 48 * MIB
     const before = usedBytes()
     const sent = begin('/set/a?EX=1000', bytes)
@@ -66,7 +66,7 @@ describe('a large body behind a path', () => {
     expect(Number(/\d+/.exec(await run('/ttl/a'))?.[0])).toBeGreaterThan(900)
   })
 
-  it('may be the last value of several, a part of one, or what a script is given', async () => {
+  it('may be the last of several values, a part of a value, or an argument of a script', async () => {
     const cases = [
       ['/mset/one/1/b', '{"result":"OK"}'],
       ['/setrange/c/5', `{"result":${2 * MIB + 5}}`],
@@ -82,7 +82,7 @@ describe('a large body behind a path', () => {
     for (const key of ['b', 'd']) expect(await run(`/strlen/${key}`)).toBe(`{"result":${2 * MIB}}`)
   })
 
-  it('is refused before it comes where it breaks a limit, and wherever its length is not told', async () => {
+  it('is refused before it arrives when it breaks a limit, and is accepted without a declared length', async () => {
     const entry = begin('/set/a', 130 * MIB)
     const refused = await answerTo(entry)
     expect(refused.statusCode).toBe(400)
@@ -93,7 +93,7 @@ describe('a large body behind a path', () => {
     expect(await textOf(await answerTo(chunked))).toBe('{"result":"OK"}')
   })
 
-  it('leaves nothing behind when its client goes halfway', async () => {
+  it('leaves nothing behind when its client disconnects halfway', async () => {
     const sent = begin('/set/half', 8 * MIB)
     await pour(sent, 4 * MIB)
     sent.destroy()
@@ -101,7 +101,7 @@ describe('a large body behind a path', () => {
     await engine.send('EXISTS half\r\n').expect(':0\r\n')
   })
 
-  it('is answered with an error when the engine goes halfway', async () => {
+  it('is answered with an error when the engine is lost halfway', async () => {
     const other = await startRig({ maxRequestBytes: LIMIT_BYTES })
     const sent = request(`${other.restUrl}/set/a`, {
       method: 'POST',
@@ -112,7 +112,7 @@ describe('a large body behind a path', () => {
     await pour(sent, 4 * MIB)
     await waitFor(() => (meter?.month.requests ?? 0) > 0, { what: 'the command to be sent' })
     await other.engine.kill()
-    // Who has an answer already is not told any more that there is room for the rest.
+    // A client that has its answer may never see that the socket is writable again, so the rest is sent without waiting.
     sent.end(Buffer.alloc(4 * MIB))
     const [answer] = await answered
     expect(answer.statusCode).toBeGreaterThanOrEqual(500)
@@ -123,7 +123,7 @@ describe('a large body behind a path', () => {
 describe('a large reply', () => {
   const text = `a "quoted" line\n${'ä€😀'.repeat(300_000)}`
 
-  it('is the same in every form as a small one', async () => {
+  it('has the same content in every form as a small one', async () => {
     await engine.send(`SETRANGE large 0 "${'x'.repeat(10)}"\r\n`).expect(':10\r\n')
     const bytes = Buffer.from(text)
     const sent = begin('/set/large', bytes.length)
@@ -136,7 +136,7 @@ describe('a large reply', () => {
     expect(resp).toBe(`$${bytes.length}\r\n${text}\r\n`)
   })
 
-  it('has its place among the replies to a pipeline', async () => {
+  it('keeps its place among the replies of a pipeline', async () => {
     const [one, two] = ['x'.repeat(1.5 * MIB), 'ä'.repeat(MIB)]
     for (const [key, value] of [
       ['one', one],
@@ -201,7 +201,7 @@ describe('a large reply', () => {
     }
   })
 
-  it('is broken off when the engine goes halfway', async () => {
+  it('is broken off when the engine is lost halfway', async () => {
     const other = await startRig({ maxRequestBytes: LIMIT_BYTES })
     const raw = await new RawClient(other.port).login()
     await raw.send(`SETRANGE long ${64 * MIB - 1} x\r\n`).expect(`:${64 * MIB}\r\n`)

@@ -18,7 +18,7 @@ const SLICE_COMMANDS = 1_000
 const NONE: readonly (() => void)[] = []
 const NOTHING_TO_SETTLE = (): void => {}
 
-/** Where the limits of a request come from. */
+/** The guard of a database, and how to ask its engine. */
 interface Limits {
   readonly guard: DatabaseGuard
   readonly ask: AskEngine
@@ -117,7 +117,7 @@ export function turnOf(guard: DatabaseGuard, commands: number): Promise<void> | 
   return slow ? slow.then(() => guard.rate.acquire(commands)) : guard.rate.acquire(commands)
 }
 
-/** Tells the engine connection when a script is among the commands. */
+/** Why the replies may take long: `script` when a script is among the commands. */
 export function awaitedOf(commands: readonly PreparedCommand[]): 'script' | undefined {
   return commands.some(({ command }) => command.effect === 'script') ? 'script' : undefined
 }

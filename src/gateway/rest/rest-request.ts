@@ -46,19 +46,19 @@ export interface RestRequestDeps {
  * The states of a request.
  *
  * ```
- *   receiving ──body──▶ checking ──permitted──▶ running ──replies──────────────────────▶ answered
- *       │                   │                      └──a large reply──▶ streaming ──end──▶    ▲
- *       │                   └── refused ─────────────────────────────────────────────────────┤
- *       └──/subscribe, /psubscribe, /monitor──▶ subscribed              any ── error ─────────┘
+ *   receiving ──body──▶ checking ──permitted──▶ running ──replies──▶ answered
+ *       │                                          └──large reply──▶ streaming ──last reply──▶ answered
+ *       └──/subscribe, /psubscribe, /monitor──▶ subscribed
+ *   any ──error──▶ answered
  * ```
  *
  * - receiving: the body is being read.
- * - checking: the commands are held against the command table and the limits. It may take a while: a pause has to end,
- *   the engine has to be asked, or a large body is read in slices. A command whose body is uploaded starts here.
+ * - checking: the commands are checked against the command table and the limits. That may take a while: a pause has to
+ *   end, the engine has to be asked, or a large body is read in slices. A command with an uploaded body starts here.
  * - running: the commands are with the engine, or wait for their turn.
  * - streaming: a pipeline has a large reply, or many; its answer is written while they arrive.
  * - subscribed: an event stream has taken over the exchange.
- * - answered: the answer is written, or whoever passes on a large reply writes the rest of it.
+ * - answered: the answer is written, or the sink of a large reply writes the rest of it.
  *
  * When memory is short, the exchange answers or breaks off by itself. The request learns of it from
  * `exchange.isAnswered`, when the next replies arrive.
@@ -219,7 +219,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
   #upload(body: BodyCommand): void {
     const { command, before, behind } = body
     const checking = this.#startChecking('single')
-    // Nobody reads the value here, only how many arguments there are.
+    // Only the number of arguments matters here, not the value.
     const prepared: PreparedCommand = { wire: '', command, args: [...before, '', ...behind] }
     this.#inBackground(
       this.#permitUpload(body, prepared).then(() => {
@@ -330,7 +330,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     this.#state = ANSWERED
   }
 
-  /** running → answered, by way of streaming where the replies are many. */
+  /** running → answered, by way of streaming when the replies are many. */
   #answer(running: Running, replies: LentBytes): void {
     if (this.#exchange.isAnswered) return
     if (replies.length > READ_AT_ONCE_BYTES) {
@@ -386,5 +386,5 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
   }
 }
 
-/** Takes the rest of a large reply whose request is answered already. */
+/** Drops the rest of a large reply whose request is already answered. */
 const UNWANTED: LargeReplySink = { take: () => {}, end: () => {}, breakOff: () => {} }

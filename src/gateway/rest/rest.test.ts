@@ -28,7 +28,7 @@ const post = (path: string, body: unknown, headers: Record<string, string> = {})
 
 const run = (...args: unknown[]): Promise<Answer> => post('/', args)
 
-/** The seconds that a key was given, told also when some of them have passed. */
+/** The lifetime that a key was given, seconds: the remaining time, rounded up to 50. */
 async function lifetimeOf(key: string): Promise<number> {
   const { body } = await run('TTL', key)
   return Math.ceil((body as { result: number }).result / 50) * 50
@@ -48,13 +48,13 @@ describe('tokens', () => {
     expect([bare.status, await bare.json()]).toEqual([wrong.status, wrong.body])
   })
 
-  it('may stand in the query', async () => {
+  it('may be in the query', async () => {
     const response = await fetch(`${rig.restUrl}/set/a/1?_token=${CREDENTIALS.token}&EX=100`)
     expect(await response.json()).toEqual({ result: 'OK' })
     expect(await lifetimeOf('a')).toBe(100)
   })
 
-  it('of readers read and nothing else', async () => {
+  it('of readers only read', async () => {
     const headers = { authorization: `Bearer ${CREDENTIALS.readerToken}` }
     expect(await call('/get/a', { headers })).toMatchObject({ status: 200, body: { result: null } })
     const refused = await call('/set/a/1', { headers })
@@ -67,7 +67,7 @@ describe('tokens', () => {
 })
 
 describe('the path form', () => {
-  it('takes GET, HEAD, POST and PUT, and refuses other methods', async () => {
+  it('accepts GET, HEAD, POST and PUT, and refuses other methods', async () => {
     expect(await call('/set/a/hello%20world')).toMatchObject({ status: 200, body: { result: 'OK' } })
     expect(await call('/GET/a', { method: 'PUT' })).toMatchObject({ body: { result: 'hello world' } })
     expect(await call('/get/a', { method: 'HEAD' })).toMatchObject({ status: 200, body: undefined })
@@ -87,7 +87,7 @@ describe('the path form', () => {
     expect(await lifetimeOf('bin')).toBe(50)
   })
 
-  it('decodes bytes that are no UTF-8', async () => {
+  it('decodes bytes that are not UTF-8', async () => {
     await call('/set/raw/%FF%00')
     expect((await call('/strlen/raw')).body).toEqual({ result: 2 })
     expect(await call('/get/100%')).toMatchObject({
@@ -125,7 +125,7 @@ describe('a command in the body', () => {
     expect(await post('/', body)).toMatchObject({ status: 400, body: { error: expect.stringMatching(error) } })
   })
 
-  it('takes a value of many bytes beside a number', async () => {
+  it('accepts a long value beside a number', async () => {
     const value = 'x\\"'.repeat(15_000)
     expect((await run('SET', 'long', value, 'EX', 100)).body).toEqual({ result: 'OK' })
     expect((await run('GET', 'long')).body).toEqual({ result: value })
@@ -138,7 +138,7 @@ describe('a command in the body', () => {
     expect((await run('PING')).body).toEqual({ result: 'PONG' })
   })
 
-  it('refuses the same over TCP, and the connection goes on', async () => {
+  it('refuses the same over TCP and keeps the connection', async () => {
     const raw = await new RawClient(rig.port).login()
     raw.send(`*3\r\n$3\r\nSET\r\n$1\r\na\r\n$200000\r\n${'x'.repeat(200_000)}\r\n*1\r\n$4\r\nPING\r\n`)
     await raw.expect('-ERR max request size exceeded. Limit: 100000 bytes, Actual: 200031 bytes\r\n+PONG\r\n')
@@ -146,7 +146,7 @@ describe('a command in the body', () => {
 })
 
 describe('answers', () => {
-  it('carry a sync token that is never the same twice', async () => {
+  it('carry a sync token that is different every time', async () => {
     const tokens = await Promise.all([run('PING'), run('PING'), post('/pipeline', [['PING']])])
     expect(new Set(tokens.map(({ headers }) => headers.get('upstash-sync-token'))).size).toBe(3)
   })
@@ -161,7 +161,7 @@ describe('answers', () => {
     expect(await encoded('GET')).toEqual({ error: "ERR wrong number of arguments for 'get' command" })
   })
 
-  it('come as RESP2 on request', async () => {
+  it('are in RESP2 on request', async () => {
     const headers = { ...AUTHORIZATION, 'upstash-response-format': 'resp2' }
     const response = await fetch(`${rig.restUrl}/pipeline`, {
       method: 'POST',
@@ -175,7 +175,7 @@ describe('answers', () => {
     expect(await call('/ping', { headers: both })).toMatchObject({ status: 400 })
   })
 
-  it('are open to browsers', async () => {
+  it('allow browsers to read them', async () => {
     const headers = { origin: 'http://app.example', 'access-control-request-method': 'POST' }
     const preflight = await fetch(rig.restUrl, { method: 'OPTIONS', headers })
     expect(preflight.status).toBe(204)
@@ -184,7 +184,7 @@ describe('answers', () => {
     expect((await call('/ping', { headers })).headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  it('of INFO tell nothing about the host', async () => {
+  it('of INFO hide the host', async () => {
     const { body } = await post('/pipeline', [['INFO'], ['PING']])
     expect(JSON.stringify(body)).toContain('redis_version')
     expect(JSON.stringify(body)).not.toMatch(/executable|config_file|tcp_port/)
@@ -192,12 +192,12 @@ describe('answers', () => {
 })
 
 describe('pipelines', () => {
-  it('may stand at a path that ends with a slash, like a command', async () => {
+  it('accept a path that ends with a slash, like a command', async () => {
     for (const path of ['/pipeline/', '/multi-exec/'])
       expect(await post(path, [['PING']])).toMatchObject({ status: 200, body: [{ result: 'PONG' }] })
   })
 
-  it('answer each command in its slot, failed ones too', async () => {
+  it('answer each command in its slot, including failed ones', async () => {
     const { status, body } = await post('/pipeline', [
       ['SET', 'a', 1],
       ['SHUTDOWN'],
@@ -255,7 +255,7 @@ describe('transactions', () => {
     expect((await run('EXISTS', 'a')).body).toEqual({ result: 0 })
   })
 
-  it('never mix, a thousand at a time, with each other or with other traffic', async () => {
+  it('never mix with each other or with other traffic, a thousand at once', async () => {
     const ask = async (path: string, body: unknown): Promise<unknown> => {
       const init = { method: 'POST', headers: AUTHORIZATION, body: JSON.stringify(body) }
       return (await patientFetch(rig.restUrl + path, init)).json()
@@ -283,7 +283,7 @@ it('answers /health without a token', async () => {
   expect([response.status, await response.json()]).toEqual([200, expect.objectContaining({ status: 'ok' })])
 })
 
-/** Sends a body without telling its length first; answers with the status. */
+/** Sends a body without a declared length. Resolves to the status. */
 function chunkedPost(body: Buffer): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const headers = { ...AUTHORIZATION, 'transfer-encoding': 'chunked' }

@@ -74,7 +74,7 @@ export function runSlots(lane: RequestLane, slots: readonly Slot[], reader: Repl
   else runNow(lane, slots, commands, reader)
 }
 
-/** The common request gets by without promises: they cost more than most of what it needs. */
+/** The common request uses no promises: they would cost more than most of its other work. */
 function runNow(
   lane: RequestLane,
   slots: readonly Slot[],
@@ -91,7 +91,7 @@ function runNow(
   else reader.onReplies(NOTHING)
 }
 
-/** Runs a command whose body is uploaded. The client has seen its outcome, whatever that is. */
+/** Runs a command whose body is uploaded, on the primary. */
 export function runUpload(
   lane: RequestLane,
   upload: BodyUpload,
@@ -254,7 +254,7 @@ async function readTransaction(
   if (executed.arrayLength() === slots.length) return readEach(slots.length, new SlicedReader(executed))
   const cause = queueing.find(isRefusal)
   if (cause) return { error: DISCARDED + cause.error }
-  // The engine has run what it queued, unless it says itself that it has not.
+  // The engine runs what it queues, unless EXEC itself returns an error.
   const outcome = executed.next()
   return isRefusal(outcome) ? outcome : { error: `${DISCARDED}the engine did not run it` }
 }

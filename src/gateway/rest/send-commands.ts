@@ -22,12 +22,11 @@ export interface LargeReplySink {
 
 /** Receives the replies to the commands of a request. */
 export interface RepliesReader {
-  /** What the engine may be busy with for long before it replies. */
+  /** Why the replies may take long; undefined for ordinary commands. */
   readonly awaits?: Awaited | undefined
   /**
-   * A large bulk string has begun: it has `bytes` bytes and stands behind `count` replies, which `before` puts together.
-   * Returns its sink; the reader gets none of these replies again. Undefined: it is gathered like any other reply, and so
-   * are those before it.
+   * A large bulk string of `bytes` bytes has begun, behind `count` replies, which `before` joins. Returns its sink, and the
+   * reader gets none of these replies again. Undefined: it is gathered like any other reply, as are those before it.
    */
   onLarge?(before: () => Buffer, count: number, bytes: number): LargeReplySink | undefined
   /** The bytes of all replies, or of those behind the last large one. */

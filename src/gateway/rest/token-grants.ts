@@ -100,8 +100,8 @@ export class TokenGrants {
   }
 
   /**
-   * Counts a wrong token and refuses it, later and later. A valid token never waits: it cannot be guessed, and others may
-   * share the address.
+   * Counts a wrong token and refuses it, with a longer delay every time. A valid token never waits: it cannot be guessed,
+   * and other clients may share the address.
    * @throws HomeportError `data_unauthorized`, `logins_slowed`
    */
   async refuse({ address = '' }: Exchange): Promise<never> {

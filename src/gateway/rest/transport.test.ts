@@ -20,7 +20,7 @@ const command = (...args: unknown[]): string => {
   return head('/', [`Content-Length: ${Buffer.byteLength(body)}`]) + body
 }
 
-/** Sends bytes as they are; answers with all that has come once it ends with `end`. */
+/** Sends bytes as they are. Resolves to everything received once it ends with `end`. */
 async function exchange(pieces: readonly (string | Buffer)[], end: string): Promise<string> {
   const socket = createConnection(rig.gateway.restPort, '127.0.0.1')
   atCleanup(() => void socket.destroy())
@@ -39,7 +39,7 @@ const bodiesOf = (received: string): readonly string[] =>
   received.split(/HTTP\/1\.1 \d+ [^\r]+\r\n(?:[^\r]+\r\n)+\r\n/).filter((body) => body !== '')
 
 describe('requests on one connection', () => {
-  it('that come together are answered in order, also the wrong ones', async () => {
+  it('that arrive together are answered in order, including wrong ones', async () => {
     const together = command('SET', 'a', 'ü') + command('GET', 'a') + command('NOSUCH') + head('/get/a', [], 'GET')
     const received = await exchange([together + command('ECHO', 'last')], '{"result":"last"}')
     expect(bodiesOf(received)).toEqual([
@@ -51,7 +51,7 @@ describe('requests on one connection', () => {
     ])
   })
 
-  it('may come byte by byte, or with their bodies in pieces', async () => {
+  it('may arrive byte by byte, or with their bodies in pieces', async () => {
     const bytes = Buffer.from(command('ECHO', 'é€x'))
     const single = await exchange(
       [...bytes].map((byte) => Buffer.from([byte])),
@@ -64,7 +64,7 @@ describe('requests on one connection', () => {
     expect(bodiesOf(await exchange(pieces, 'y"}'))).toEqual([JSON.stringify({ result: 'y'.repeat(200_000) })])
   })
 
-  it('may have bodies in chunks, and an answer to HEAD has none', async () => {
+  it('may have chunked bodies, and an answer to HEAD has no body', async () => {
     const chunked = `${head('/', ['Transfer-Encoding: chunked'])}6\r\n["ECHO\r\n8\r\n","abc"]\r\n0\r\n\r\n`
     const received = await exchange([head('/get/none', [], 'HEAD') + chunked], '{"result":"abc"}')
     expect(received).toMatch(
@@ -72,7 +72,7 @@ describe('requests on one connection', () => {
     )
   })
 
-  it('that are refused before their body has come leave the connection in step', async () => {
+  it('that are refused before their body has arrived leave the connection usable', async () => {
     const wrong = head('/').replace(CREDENTIALS.token, 'nope').replace('\r\n\r\n', '\r\nContent-Length: 14\r\n\r\n')
     const received = await exchange([wrong, '["ECHO', `,"abc"]x${command('PING')}`], '{"result":"PONG"}')
     expect(bodiesOf(received)).toEqual(['{"error":"WRONGPASS invalid or missing auth token"}', '{"result":"PONG"}'])
@@ -84,7 +84,7 @@ const HUGE = 96 * MIB
 const wrongHead = (more: readonly string[]): string => head('/set/huge', more).replace(CREDENTIALS.token, 'nope')
 const WRONG = '{"error":"WRONGPASS invalid or missing auth token"}'
 
-/** Sends a head and a body of `bytes` and reads nothing before all of it has been sent. */
+/** Sends a head and a body of `bytes`, and reads nothing until all of it is sent. */
 async function pourThenRead(first: string, bytes: number): Promise<{ socket: Socket; received: () => string }> {
   const socket = createConnection(rig.gateway.restPort, '127.0.0.1').pause()
   atCleanup(() => void socket.destroy())
@@ -100,14 +100,14 @@ async function pourThenRead(first: string, bytes: number): Promise<{ socket: Soc
 }
 
 describe('a huge body', () => {
-  it('with a wrong token is answered 401 to a client that reads only once it has sent everything', async () => {
+  it('with a wrong token is answered 401 even if the client reads only after it has sent everything', async () => {
     const { socket, received } = await pourThenRead(wrongHead([`Content-Length: ${HUGE}`]), HUGE)
     await waitFor(() => received().endsWith(WRONG), { what: 'the answer' })
     socket.write(command('ECHO', 'next'))
     await waitFor(() => received().endsWith('{"result":"next"}'), { what: 'the next answer' })
   })
 
-  it('that is longer than the limit is answered 413 in the same way, also in chunks', async () => {
+  it('that is longer than the limit is answered 413 in the same way, chunked or not', async () => {
     const plain = await pourThenRead(head('/set/huge', [`Content-Length: ${HUGE}`]), HUGE)
     await waitFor(() => plain.received().includes('max request size exceeded'), { what: 'the answer' })
     const chunked = `${head('/set/huge', ['Transfer-Encoding: chunked'])}${HUGE.toString(16)}\r\n`
@@ -116,7 +116,7 @@ describe('a huge body', () => {
     expect(received()).toMatch(/^HTTP\/1\.1 413 /)
   })
 
-  it('is not asked for where the token is wrong or it is too long, and is where it is welcome', async () => {
+  it('gets 100 Continue, unless the token is wrong or it is too long', async () => {
     const ask = (first: string): Promise<string> => exchange([first], '"}')
     const expecting = ['Expect: 100-continue', `Content-Length: ${HUGE}`]
     expect(await ask(wrongHead(expecting))).toMatch(/^HTTP\/1\.1 401 /)
@@ -127,14 +127,14 @@ describe('a huge body', () => {
 })
 
 describe('the head of a request', () => {
-  it('may hold keys as long as they may be, and is told to be too long beyond that', async () => {
+  it('may contain the longest keys, and is refused beyond that', async () => {
     const key = 'k'.repeat(32_000)
     expect(await exchange([head(`/set/${key}/v`)], '{"result":"OK"}')).toMatch(/^HTTP\/1\.1 200 /)
     const end = 'Send less in them, and more in the body."}'
     expect(await exchange([head(`/set/${'k'.repeat(70_000)}/v`)], end)).toMatch(/^HTTP\/1\.1 431 /)
   })
 
-  it('may name its target as a proxy is sent it', async () => {
+  it('may contain an absolute target, as for a proxy', async () => {
     const pair = head('http://x:1/set/absolute/http:y') + head('HTTP://x/get/absolute', ['Connection: close'], 'GET')
     expect(bodiesOf(await exchange([pair], '{"result":"http:y"}'))[0]).toBe('{"result":"OK"}')
   })
@@ -146,7 +146,7 @@ describe('a token', () => {
       ({ status }) => status,
     )
 
-  it('that was used opens nothing once its database is gone, and opens it when it is back', async () => {
+  it('that was used is refused once its database is removed, and accepted when it is back', async () => {
     expect(await ping()).toBe(200)
     rig.directory.remove(rig.database.databaseId)
     expect(await ping()).toBe(401)

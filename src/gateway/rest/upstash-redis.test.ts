@@ -55,20 +55,20 @@ describe('@upstash/redis', () => {
     expect(await redis.xrange('s', '-', '+')).toEqual({ [id]: { field: 'value' } })
   })
 
-  it('runs scripts, loading them where they are not known', async () => {
+  it('runs scripts, and loads unknown ones', async () => {
     const script = redis.createScript<string[]>('return {KEYS[1], ARGV[1]}')
     expect(await script.exec(['key'], ['arg'])).toEqual(['key', 'arg'])
     expect(await redis.eval('return ARGV[1] + 1', [], [41])).toBe(42)
   })
 
-  it('tells of errors in its own words', async () => {
+  it('reports errors in its own words', async () => {
     await redis.set('text', 'abc')
     await expect(redis.incr('text')).rejects.toThrow(errors.UpstashError)
     await expect(redis.incr('text')).rejects.toThrow(/value is not an integer/)
     await expect(redis.exec(['SHUTDOWN'])).rejects.toThrow(/Command is not available: 'SHUTDOWN'/)
   })
 
-  it('works without base64 and with a token of its own choice', async () => {
+  it('works without base64 and with a custom token', async () => {
     expect(await redis.ping()).toBe('PONG')
     redis.readYourWritesSyncToken = 'my-new-sync-token'
     expect(await redis.set('a', 'b')).toBe('OK')
@@ -99,7 +99,7 @@ describe('@upstash/redis with other options', () => {
 })
 
 describe('@upstash/redis in detail', () => {
-  it('fails one of many calls of a tick alone', async () => {
+  it('fails only one of many calls of a tick', async () => {
     await redis.set('text', 'abc')
     const outcomes = await Promise.allSettled([redis.get('text'), redis.incr('text'), redis.type('text')])
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
@@ -141,7 +141,7 @@ describe('@upstash/redis in detail', () => {
     await expect(redis.xread('s', '0', { blockMS: 10 })).rejects.toThrow(/is not allowed in REST/)
   })
 
-  it('scans with types, trims to the bound, and leaves no consumer that acknowledges nothing', async () => {
+  it('scans with types, trims exactly, and leaves no consumer after a read with NOACK', async () => {
     await redis.multi().set('string', 1).zadd('zset', { score: 1, member: 'm' }).exec()
     const found = await redis.scan(0, { withType: true, count: 1_000_000, match: '*' })
     expect(found[1].sort((a, b) => a.key.localeCompare(b.key))).toEqual([
@@ -162,7 +162,7 @@ describe('@upstash/redis in detail', () => {
     await expect(redis.xreadgroup('none', 'c', 's', '>', { NOACK: true })).rejects.toThrow(/NOGROUP No such key/)
   })
 
-  it('is told in the words that its own suite expects what scripts may not do', async () => {
+  it('refuses writes in read-only scripts with the text that its own test suite expects', async () => {
     await expect(redis.evalsha('0'.repeat(40), [], [])).rejects.toThrow(
       /NOSCRIPT No matching script\. Please use EVAL\./,
     )
@@ -171,7 +171,7 @@ describe('@upstash/redis in detail', () => {
     await expect(redis.functions.callRo('w', ['k'], [])).rejects.toThrow('commands are not allowed from read-only')
   })
 
-  it('is told which engines have what this one lacks', async () => {
+  it('names the engines that have a command that this one lacks', async () => {
     const outcome = await redis.json.set('doc', '$', { a: 1 }).catch((error: unknown) => String(error))
     if (outcome !== 'OK') expect(outcome).toMatch(/Command is not available: 'JSON\.SET'.*Redis has it with the module/)
   })
@@ -195,7 +195,7 @@ describe('@upstash/redis in detail', () => {
     await patterns(0)
   })
 
-  it('with the token of readers reads, and is told what it may not do', async () => {
+  it('reads with a reader token, and gets an error for anything else', async () => {
     await redis.set('a', 1)
     const reader = clientWith({}, CREDENTIALS.readerToken)
     expect(await reader.get('a')).toBe(1)

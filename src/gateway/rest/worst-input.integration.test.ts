@@ -3,10 +3,10 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { leastLoopDelay } from '../testing/loop-delay.js'
 import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
 
-/** Nobody else may wait for longer, on a machine that does much besides; 50 ms is what is wanted on a quiet one. */
+/** Longest block of the event loop on a busy machine; the goal on a quiet one is 50 ms. */
 const BOUND_MS = 250
 const MIB = 2 ** 20
-/** What is sent at most: the request limit of the smaller plans. */
+/** Largest body: the request limit of the smaller plans. */
 const BODY_BYTES = 9.9 * MIB
 const COMMANDS_PER_SECOND = 20_000
 
@@ -26,11 +26,11 @@ interface Sent {
 interface Got {
   readonly status: number
   readonly bytes: number
-  /** The beginning of the answer. */
+  /** Beginning of the answer. */
   readonly text: string
 }
 
-/** Sends a request and reads its answer, without keeping it. */
+/** Sends a request, reads its answer and drops it. */
 function send({ path = '/', token = CREDENTIALS.token, headers = {}, body }: Sent): Promise<Got> {
   return new Promise((resolve, reject) => {
     const sent = request(rig.restUrl + path, {
@@ -74,7 +74,7 @@ const TOO_MANY_ARGUMENTS =
 const TOO_MANY_VALUES = '{"error":"ERR max arguments of one request exceeded. Limit: 524288. Send several requests."}'
 const TOO_DEEP = '{"error":"ERR objects and arrays are not supported as arguments, send them as text"}'
 
-describe('nobody is held up by a body that is refused:', () => {
+describe('the event loop is not blocked by a refused body:', () => {
   it.each([
     ['millions of empty commands', '/pipeline', () => list('[]'), TOO_MANY_COMMANDS],
     ['millions of empty commands in a transaction', '/multi-exec', () => list('[]'), TOO_MANY_COMMANDS],
@@ -108,7 +108,7 @@ describe('nobody is held up by a body that is refused:', () => {
   })
 })
 
-describe('nobody is held up by a body that is large and allowed:', () => {
+describe('the event loop is not blocked by a large body that is allowed:', () => {
   const pipeline = (command: string): Buffer => list(command, COMMANDS_PER_SECOND * (command.length + 1))
   it.each([
     ['as many commands as there may be', '/pipeline', () => pipeline('["GET","k"]')],
@@ -136,7 +136,7 @@ describe('nobody is held up by a body that is large and allowed:', () => {
   })
 })
 
-describe('nobody is held up by a reply that is large:', () => {
+describe('the event loop is not blocked by a large reply:', () => {
   const NUMBERS = 'local t = {} for i = 1, 600000 do t[i] = 1 end return t'
   const WORDS = `local t = {} for i = 1, 600000 do t[i] = '"' end return t`
   it.each([
@@ -169,7 +169,7 @@ describe('nobody is held up by a reply that is large:', () => {
   })
 })
 
-it('a reply that is nested too deeply is an error in its place', async () => {
+it('a reply that is nested too deeply becomes an error in its slot', async () => {
   const NESTED = 'local t = {} for i = 1, 6000 do t = {t} end return t'
   const error =
     'ERR the reply is nested too deeply for JSON. Limit: 1000 levels. Its command has been carried out; ask for less, or with Upstash-Response-Format: resp2.'

@@ -13,7 +13,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(dataDir, { recursive: true }))
 
-/** Serves with the certificate and connects as a client that trusts the authority alone. */
+/** Serves with the certificate, and connects as a client that only trusts the authority. */
 async function handshake(host: string): Promise<PeerCertificate> {
   const { certificate, key } = await localCertificate({ dataDir, hostNames: ['data.example.test'], nowMs: now })
   const ca = await readFile(authorityCertificatePath(dataDir), 'utf8')
@@ -42,7 +42,7 @@ describe('the local authority', () => {
     await expect(handshake('elsewhere.test')).rejects.toThrow(/does not match/)
   })
 
-  it('keeps its files to this user and makes them once', async () => {
+  it('keeps its files private and creates them once', async () => {
     const first = await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
     expect(await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })).toEqual(first)
     for (const file of ['ca.key', 'ca.crt', 'server.key', 'server.crt']) {
@@ -50,7 +50,7 @@ describe('the local authority', () => {
     }
   })
 
-  it('renews the certificate before it expires, or when the host is another, but never the authority', async () => {
+  it('renews the certificate before it expires or when the host names change, but never the authority', async () => {
     const first = await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
     const authority = await readFile(authorityCertificatePath(dataDir), 'utf8')
     const other = await localCertificate({ dataDir, hostNames: ['b'], nowMs: now })
@@ -82,14 +82,14 @@ describe('the local authority', () => {
     },
   )
 
-  it('is made when its making was cut off before anybody could trust it', async () => {
+  it('is created again when its creation was cut off before a client could trust it', async () => {
     await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
     for (const file of ['ca.crt', 'server.key', 'server.crt']) await rm(join(dataDir, 'tls', file))
     await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
     expect((await filesNow())[1]).toContain('CERTIFICATE')
   })
 
-  it('makes the certificate of the server again when that is damaged', async () => {
+  it('creates the server certificate again when it is damaged', async () => {
     await localCertificate({ dataDir, hostNames: ['a'], nowMs: now })
     const [, authority] = await filesNow()
     await writeFile(join(dataDir, 'tls', 'server.key'), 'x')

@@ -23,7 +23,7 @@ async function newPair(): Promise<KeyPair> {
   return makeServerCertificate(await makeAuthority(Date.now()), ['own.test'], Date.now())
 }
 
-/** As careful programs write: nobody ever sees half a file. */
+/** Replaces a file atomically. */
 function replace(path: string, text: string): void {
   writeFileSync(`${path}.new`, text)
   renameSync(`${path}.new`, path)
@@ -60,7 +60,7 @@ describe('a certificate of the operator', () => {
     expect(source.current).toEqual(second)
   })
 
-  it('stays the old one, with one complaint, until certificate and key belong together again', async () => {
+  it('is kept, with one logged error, until certificate and key belong together again', async () => {
     const [first, second] = [await newPair(), await newPair()]
     replace(files.certificate, first.certificate)
     replace(files.key, first.key)
@@ -77,7 +77,7 @@ describe('a certificate of the operator', () => {
   it.each([
     ['cannot be read', () => {}, /own\.(crt|key)\): it cannot be read \(ENOENT\)/],
     ['is no certificate', () => replace(files.certificate, 'nothing'), /no certificate and private key in PEM/],
-  ])('that %s is refused at the start, without its path or content', async (_what, spoil, problem) => {
+  ])('that %s is refused at the start, in an error without path or content', async (_what, spoil, problem) => {
     if (_what !== 'cannot be read') replace(files.key, (await newPair()).key)
     spoil()
     const opened = open()

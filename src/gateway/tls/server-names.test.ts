@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { ServerNames } from './opening.js'
 
-it('two databases may exchange their names', () => {
+it('two databases may swap their names', () => {
   const names = new ServerNames()
   names.put('one', 'a')
   names.put('two', 'b')

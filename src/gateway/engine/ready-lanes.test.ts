@@ -4,10 +4,10 @@ import { atCleanup, waitFor } from '../../../test/support/index.js'
 import { ENGINE_PASSWORDS } from '../testing/engine.js'
 import { RawClient, startRig } from '../testing/rig.js'
 
-/** That of the observer who asks, the shared lane, and the spare ones. */
+/** The observer's connection, the shared lane and the ready dedicated lanes. */
 const CONNECTIONS = 4
 
-/** Waits until the clients of the database are listed with this. The engine is not asked for that. */
+/** Waits until CLIENT LIST matches `pattern`. The gateway answers it without the engine. */
 async function untilListed(watcher: RawClient, pattern: RegExp): Promise<void> {
   const isListed = async (): Promise<boolean> => {
     watcher.received = ''
@@ -28,8 +28,8 @@ it('a blocking command that begins a connection is not overtaken by a write that
   atCleanup(() => observer.disconnect())
   const connected = async (): Promise<number> =>
     Number(/connected_clients:(\d+)/.exec(await observer.info('clients'))?.[1])
-  await waitFor(async () => (await connected()) >= CONNECTIONS, { what: 'the spare connections' })
-  // The engine sees nothing until both have been sent, and then first what came first.
+  await waitFor(async () => (await connected()) >= CONNECTIONS, { what: 'the ready connections' })
+  // The engine is frozen until both have been sent, and then reads them in order.
   rig.engine.signal('SIGSTOP')
   blocker.send('BLPOP queue 0\r\n')
   await untilListed(watcher, / flags=b /)
