@@ -343,7 +343,7 @@ export class EngineLink {
     }
     if (cause) this.#options.logger.warn({ error: cause }, 'a connection to an engine was lost')
     const kept = this.#stream ? 0 : this.#unsent
-    const error = this.replyLimits.whyLost?.() ?? new HomeportError('engine_lost', {}, { cause })
+    const error = this.replyLimits.lossError?.() ?? new HomeportError('engine_lost', {}, { cause })
     this.#leave({ kind: 'idle' }, error, kept)
     this.onLost()
     if (kept > 0 && this.#unsent === kept) this.#wake()

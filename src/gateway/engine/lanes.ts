@@ -201,7 +201,7 @@ export class Lanes {
    * Whether the engine of a database runs a script, judged by what is pending: `surely` when every connection with a
    * pending reply waits for a script, `perhaps` when others wait for ordinary replies, which the engine may be working on.
    */
-  holdOf(databaseId: string): 'surely' | 'perhaps' | 'no' {
+  runsScript(databaseId: string): 'surely' | 'perhaps' | 'no' {
     const pending = new Set<EngineLink['awaited']>()
     for (const [name, { all }] of this.#groups) {
       if (!name.startsWith(`${databaseId}/`) || name.endsWith(REPLICA_SUFFIX)) continue

@@ -12,7 +12,7 @@ export interface ReplyLimits {
   /** Replaces an error of the engine; undefined leaves it as it is. */
   readonly reword: (error: string) => Buffer | undefined
   /** The error for replies that were lost with the engine, when the reason is known. */
-  readonly whyLost?: () => HomeportError | undefined
+  readonly lossError?: () => HomeportError | undefined
 }
 
 /** No limits: for connections that serve no client. */

@@ -34,7 +34,7 @@ export interface GuardOptions {
   /** See `ScriptWatchOptions`. */
   readonly breakOff: () => boolean
   /** See `ScriptWatchOptions`. */
-  readonly hold: () => 'surely' | 'perhaps' | 'no'
+  readonly runsScript: () => 'surely' | 'perhaps' | 'no'
   /** Whether the engines' disk has space for more data. */
   readonly hasSpace: () => boolean
   /** Called when an engine reports that it cannot write because the disk is full. */
@@ -139,7 +139,7 @@ export class DatabaseGuard {
         return maxReplyBytes()
       },
       reword: (error) => this.#reword(error),
-      whyLost: () => (this.scripts.hasJustEndedEngine ? new HomeportError('engine_held_by_script', {}) : undefined),
+      lossError: () => (this.scripts.hasJustEndedEngine ? new HomeportError('engine_held_by_script', {}) : undefined),
     }
   }
 

@@ -71,7 +71,7 @@ export class Guards {
       listFunctions: () => askOver(lanes().shared(key))(FUNCTION_LIST),
       interrupt: async (commands, count) => (await lanes().interrupt(key, commands, count)).toString('latin1'),
       breakOff: () => breakOff?.(databaseId) ?? false,
-      hold: () => lanes().holdOf(databaseId),
+      runsScript: () => lanes().runsScript(databaseId),
       hasSpace,
       onLackOfSpace,
     })

@@ -18,7 +18,7 @@ interface Watched {
 /** A watch over an engine with this answer to SCRIPT KILL. */
 function watched(
   answer: string | Promise<string>,
-  hold: ScriptWatchOptions['hold'] = () => 'surely',
+  runsScript: ScriptWatchOptions['runsScript'] = () => 'surely',
   stats: (command: string) => string | undefined = () => undefined,
 ): Watched {
   const clock = new ManualClock()
@@ -30,7 +30,7 @@ function watched(
     { timeoutMs: 250, msPerMinute: 10_000, maxDataBytes: none },
     {
       clock,
-      hold,
+      runsScript,
       ask: async (command) => {
         const text = stats(command.toString())
         if (text === undefined) throw new Error('the engine does not tell')

@@ -24,7 +24,7 @@ export interface ScriptWatchOptions {
    */
   readonly interrupt: (commands: string, count: number) => Promise<string>
   /** Whether the engine runs a script, judged by its pending replies. */
-  readonly hold: () => 'surely' | 'perhaps' | 'no'
+  readonly runsScript: () => 'surely' | 'perhaps' | 'no'
   /** Ends the engine, which starts again without what the running script has written. @returns whether it was ended */
   readonly breakOff: () => boolean
 }
@@ -175,11 +175,11 @@ export class ScriptWatch {
    * between, so many scripts in flight may keep it silent for longer. An engine that is still starting is silent, too.
    */
   #noteSilence(sinceMs: number): void {
-    const hold = this.#options.hold()
-    if (hold === 'no') this.#hold = undefined
-    if (hold === 'no' || this.#hold?.kind === 'silent') return
+    const runsScript = this.#options.runsScript()
+    if (runsScript === 'no') this.#hold = undefined
+    if (runsScript === 'no' || this.#hold?.kind === 'silent') return
     const othersMs = (this.#inFlight.size - 1) * this.limits.timeoutMs
-    const leastMs = hold === 'surely' ? LONGEST_UNENDED_MS : LONGEST_DOUBTFUL_MS
+    const leastMs = runsScript === 'surely' ? LONGEST_UNENDED_MS : LONGEST_DOUBTFUL_MS
     const mostMs = Math.min(Math.max(leastMs, LONGEST_UNENDED_MS + othersMs), LONGEST_SILENCE_MS)
     this.#hold = { kind: 'silent', sinceMs, mostMs }
   }

@@ -4,7 +4,7 @@ import { type DataEndpoint, type DataUser, type EndpointSource, OBSERVER } from 
 import type { EngineLink } from '../engine/engine-link.js'
 import { askOver, textReply } from '../limits/engine-questions.js'
 import { encodeCommand } from '../resp/encode.js'
-import { ReplicaLane, type Sight } from './replica-lane.js'
+import { ReplicaLane, type SeenMoment } from './replica-lane.js'
 import { primaryPosition, ReplicaWatch, replicaPosition } from './replica-watch.js'
 
 /** The connections to a replica with the same key are interchangeable. */
@@ -30,7 +30,7 @@ export interface RegionsOptions {
 
 interface Known {
   readonly watch: ReplicaWatch
-  readonly sights: Map<DataUser, Sight>
+  readonly seenBy: Map<DataUser, SeenMoment>
 }
 
 const POSITION = encodeCommand(['INFO', 'replication'])
@@ -46,12 +46,12 @@ export class Regions {
 
   /** A user's lane to the replica. Whether there is a replica only shows when it is asked. */
   lane(key: ReplicaKey): ReplicaLane {
-    const { watch, sights } = this.#of(key.databaseId)
-    const known = sights.get(key.user)
-    // A user that was not seen before may have seen everything.
-    const sight = known ?? { moment: watch.now }
-    if (!known) sights.set(key.user, sight)
-    return new ReplicaLane(watch, sight, () => this.#options.replica(key))
+    const { watch, seenBy } = this.#of(key.databaseId)
+    const known = seenBy.get(key.user)
+    // A new user may have seen everything up to now.
+    const seen = known ?? { moment: watch.now }
+    if (!known) seenBy.set(key.user, seen)
+    return new ReplicaLane(watch, seen, () => this.#options.replica(key))
   }
 
   /** A connection to the replica of a database is lost. */
@@ -75,7 +75,7 @@ export class Regions {
   #of(databaseId: string): Known {
     const known = this.#known.get(databaseId)
     if (known) return known
-    const made = { watch: this.#newWatch(databaseId), sights: new Map<DataUser, Sight>() }
+    const made = { watch: this.#newWatch(databaseId), seenBy: new Map<DataUser, SeenMoment>() }
     this.#known.set(databaseId, made)
     return made
   }

@@ -2,7 +2,7 @@ import type { EngineLink } from '../engine/engine-link.js'
 import type { ReplicaWatch } from './replica-watch.js'
 
 /** What one user of a database has seen; shared by all connections and requests of that user. */
-export interface Sight {
+export interface SeenMoment {
   /** The latest moment of the primary that the user may have seen. */
   moment: number
 }
@@ -15,12 +15,12 @@ export interface Sight {
  */
 export class ReplicaLane {
   readonly watch: ReplicaWatch
-  readonly #sight: Sight
+  readonly #seen: SeenMoment
   readonly #link: () => EngineLink
 
-  constructor(watch: ReplicaWatch, sight: Sight, link: () => EngineLink) {
+  constructor(watch: ReplicaWatch, seen: SeenMoment, link: () => EngineLink) {
     this.watch = watch
-    this.#sight = sight
+    this.#seen = seen
     this.#link = link
   }
 
@@ -31,17 +31,17 @@ export class ReplicaLane {
 
   /** The latest moment that the user has seen. */
   get moment(): number {
-    return this.#sight.moment
+    return this.#seen.moment
   }
 
   /** Whether a read of the user may go to the replica at once. */
   get isOpen(): boolean {
-    return this.watch.has(this.#sight.moment)
+    return this.watch.has(this.#seen.moment)
   }
 
   /** The primary has just answered the user. */
   sawPrimary(): void {
-    this.#sight.moment = this.watch.now
+    this.#seen.moment = this.watch.now
   }
 
   /**
@@ -49,6 +49,6 @@ export class ReplicaLane {
    * means the present one. Resolves to whether the replica has it.
    */
   until(moment = 0): Promise<boolean> {
-    return this.watch.until(Math.max(this.#sight.moment, Math.min(moment, this.watch.now)))
+    return this.watch.until(Math.max(this.#seen.moment, Math.min(moment, this.watch.now)))
   }
 }
