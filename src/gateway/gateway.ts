@@ -185,7 +185,7 @@ class DataPlane implements Gateway {
 
   releaseEngines(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean {
     const isReleased = this.#lanes.release(databaseId, manner)
-    if (isReleased) this.#guards.rest(databaseId)
+    if (isReleased) this.#guards.fallAsleep(databaseId)
     return isReleased
   }
 

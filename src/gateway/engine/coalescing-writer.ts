@@ -64,7 +64,7 @@ export class CoalescingWriter {
     this.#bytes = 0
     if (queue.length > 0) socket.cork()
     for (const bytes of queue) socket.write(bytes)
-    socket.write(last, full.length > 0 ? (error) => error || spare(full) : undefined)
+    socket.write(last, full.length > 0 ? (error) => error || keepForReuse(full) : undefined)
     if (queue.length > 0) socket.uncork()
     if (socket.writableLength === 0) this.#reuseBlock()
   }
@@ -111,6 +111,6 @@ const EMPTY = Buffer.alloc(0)
 const spareBlocks: Buffer[] = []
 
 /** The operating system has copied all of these blocks. */
-function spare(blocks: readonly Buffer[]): void {
+function keepForReuse(blocks: readonly Buffer[]): void {
   for (const block of blocks) if (spareBlocks.length < MOST_SPARE_BLOCKS) spareBlocks.push(block)
 }

@@ -75,7 +75,7 @@ export class ReplyGate {
 
   /** @returns where the next piece begins */
   #take(chunk: LentBytes, start: number): number {
-    if (this.#middle === 'holding' || this.#middle === 'dropping') return this.#withhold(chunk, start)
+    if (this.#middle === 'holding' || this.#middle === 'dropping') return this.#continueWithheld(chunk, start)
     if (this.#middle === 'none' && chunk[start] === MINUS) return this.#error(chunk, start)
     return this.#pass(chunk, start)
   }
@@ -107,7 +107,7 @@ export class ReplyGate {
     const { completed, midReply, replyStart } = this.#framer
     const isTooLong = mayBeTooLong && completed === 1 && end - start > maxReplyBytes && this.#middle === 'none'
     if (completed > 0) this.#middle = 'none'
-    if (midReply && this.#middle === 'none') this.#middle = this.#fateOfBegun(chunk[replyStart])
+    if (midReply && this.#middle === 'none') this.#middle = this.#treatmentOf(chunk[replyStart])
     const passedEnd = this.#middle === 'holding' || this.#middle === 'dropping' ? replyStart : end
     if (isTooLong) this.#refuse(end - start)
     else if (start < passedEnd) this.#receiver.deliver(chunk, start, passedEnd, completed)
@@ -116,7 +116,7 @@ export class ReplyGate {
   }
 
   /** A push message is no reply, so its length is not limited. */
-  #fateOfBegun(type: number | undefined): 'streaming' | 'holding' | 'dropping' {
+  #treatmentOf(type: number | undefined): 'streaming' | 'holding' | 'dropping' {
     const { maxReplyBytes } = this.#limits
     const { bulkBytes } = this.#framer
     if (type === PUSH) return 'streaming'
@@ -125,7 +125,7 @@ export class ReplyGate {
   }
 
   /** Called in the middle of a reply that is held or dropped. */
-  #withhold(chunk: LentBytes, start: number): number {
+  #continueWithheld(chunk: LentBytes, start: number): number {
     const end = this.#framer.scan(chunk, start, 1)
     if (this.#framer.completed === 0) this.#gather(chunk, start, end)
     else this.#finish(chunk, start, end)

@@ -97,7 +97,7 @@ export class EntryWatch {
     const unseen = (unseenBytes[slot] ?? 0) + bytes
     const isLookedAt = unseen >= this.#intervalBytes
     unseenBytes[slot] = isLookedAt ? 0 : unseen
-    if (isLookedAt) this.#lookAfter(key, ask)
+    if (isLookedAt) this.#askSizeAfter(key, ask)
     return 0
   }
 
@@ -108,7 +108,7 @@ export class EntryWatch {
   }
 
   /** Frees the slots: the database falls asleep. */
-  rest(): void {
+  freeSlots(): void {
     if (this.#slots) this.#carriedBytes = this.#slots.unseenBytes.reduce((most, bytes) => Math.max(most, bytes))
     this.#slots = undefined
   }
@@ -124,23 +124,23 @@ export class EntryWatch {
   }
 
   /** Asks the engine after the command that is about to be sent. */
-  #lookAfter(key: Buffer, ask: AskEngine): void {
+  #askSizeAfter(key: Buffer, ask: AskEngine): void {
     const copy = Buffer.from(key)
     queueMicrotask(() => {
-      this.#look(copy, ask).catch(() => {
+      this.#askSize(copy, ask).catch(() => {
         // The engine is gone; the next command reports it.
       })
     })
   }
 
   async #decide(key: Buffer, addedBytes: number, ask: AskEngine): Promise<number> {
-    const size = await this.#look(Buffer.from(key), ask)
+    const size = await this.#askSize(Buffer.from(key), ask)
     if (size + addedBytes > this.#limitBytes) return size + addedBytes
     if (this.#sizes.has(nameOf(key))) this.#sizes.set(nameOf(key), size + addedBytes)
     return 0
   }
 
-  async #look(key: Buffer, ask: AskEngine): Promise<number> {
+  async #askSize(key: Buffer, ask: AskEngine): Promise<number> {
     const size = integerReply(await ask(encodeCommand(['MEMORY', 'USAGE', key])))
     this.#track(key, size)
     return size

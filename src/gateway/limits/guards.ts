@@ -50,8 +50,8 @@ export class Guards {
   }
 
   /** The database falls asleep: frees the memory that is only needed while its engines run. */
-  rest(databaseId: string): void {
-    this.#guards.get(databaseId)?.entries.rest()
+  fallAsleep(databaseId: string): void {
+    this.#guards.get(databaseId)?.entries.freeSlots()
   }
 
   /** The database is no longer served. */

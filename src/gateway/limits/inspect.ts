@@ -40,7 +40,7 @@ export function growthOf(command: ServedCommand, args: readonly Argument[], byte
     case 'grows':
       return [{ key: bufferOf(first), bytes, how: 'adds' }]
     case 'extends':
-      return [{ key: bufferOf(first), bytes: reach(args), how: 'makes' }]
+      return [{ key: bufferOf(first), bytes: highestOffset(args), how: 'makes' }]
     case 'gathers':
       return [{ key: bufferOf(second), bytes: UNSEEN_BYTES, how: 'adds' }]
     case 'script':
@@ -59,17 +59,17 @@ function replacement(key: Argument, args: readonly Argument[]): readonly Growth[
 }
 
 /** The highest offset of SETRANGE, SETBIT or BITFIELD, bytes. */
-function reach(args: readonly Argument[]): number {
+function highestOffset(args: readonly Argument[]): number {
   const name = args[0]?.toString().toUpperCase()
   if (name === 'SETRANGE') return wholeNumber(args[2]) + Buffer.byteLength(args[3] ?? '')
   if (name === 'SETBIT') return wholeNumber(args[2]) / 8
-  return largest(args.slice(2), (arg, index) => bitfieldReach(args[index + 1], arg))
+  return largest(args.slice(2), (arg, index) => bitfieldOffset(args[index + 1], arg))
 }
 
 /** `u8 #3`: the type precedes the offset; with `#` the offset is in units of its width. */
-function bitfieldReach(type: Argument | undefined, offset: Argument): number {
+function bitfieldOffset(type: Argument | undefined, offset: Argument): number {
   // Cheap checks first: three of four arguments are no type, and there may be a million of them.
-  if (type === undefined || type.length > LONGEST_BITFIELD_TYPE || !beginsType(type)) return 0
+  if (type === undefined || type.length > LONGEST_BITFIELD_TYPE || !startsLikeType(type)) return 0
   const bits = Number(BITFIELD_TYPE.exec(type.toString())?.[1] ?? 0)
   if (bits === 0 || offset.length > LONGEST_BITFIELD_OFFSET) return 0
   const text = offset.toString()
@@ -78,7 +78,7 @@ function bitfieldReach(type: Argument | undefined, offset: Argument): number {
   return DIGITS.test(number) ? (Number(number) * (isCounted ? bits : 1) + bits) / 8 : 0
 }
 
-function beginsType(arg: Argument): boolean {
+function startsLikeType(arg: Argument): boolean {
   const letter = (typeof arg === 'string' ? arg.charCodeAt(0) : (arg[0] ?? 0)) | LOWER_CASE
   return letter === SIGNED || letter === UNSIGNED
 }

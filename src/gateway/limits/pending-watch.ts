@@ -50,18 +50,21 @@ async function addedBy(claim: GroupClaim, ask: AskEngine): Promise<number> {
   // The engine refuses a time that is no number, so nothing is claimed.
   if (!WHOLE.test(claim.minIdleMs.toString())) return 0
   if (claim.name === 'XAUTOCLAIM')
-    return foreignIn(await ask(holders(claim, claim.ids[0] ?? '-', '+', Math.min(claim.count, MOST_SHOWN))), claim)
+    return countOfOthers(
+      await ask(pendingQuery(claim, claim.ids[0] ?? '-', '+', Math.min(claim.count, MOST_SHOWN))),
+      claim,
+    )
   if (claim.ids.length > MOST_ASKED) return claim.count
-  const replies = await Promise.all(claim.ids.map((id) => ask(holders(claim, id, id, 1))))
-  return replies.reduce((sum, reply) => sum + foreignIn(reply, claim), 0)
+  const replies = await Promise.all(claim.ids.map((id) => ask(pendingQuery(claim, id, id, 1))))
+  return replies.reduce((sum, reply) => sum + countOfOthers(reply, claim), 0)
 }
 
-function holders({ key, group, minIdleMs }: GroupClaim, first: Argument, last: Argument, count: number): Buffer {
+function pendingQuery({ key, group, minIdleMs }: GroupClaim, first: Argument, last: Argument, count: number): Buffer {
   return encodeCommand(['XPENDING', key, group, 'IDLE', minIdleMs, first, last, String(count)])
 }
 
 /** The number of entries in a reply to XPENDING that other consumers have. */
-function foreignIn(reply: Buffer, { consumer, forces }: GroupClaim): number {
+function countOfOthers(reply: Buffer, { consumer, forces }: GroupClaim): number {
   const text = reply.toString('latin1')
   const entries = Number(/^\*(\d+)\r\n/.exec(text)?.[1] ?? 0)
   if (entries === 0) return forces ? 1 : 0
@@ -130,7 +133,7 @@ export class PendingWatch {
     batch: ReadBatch,
   ): undefined | Promise<HomeportError | undefined> {
     if (!claim || this.#passes(claim, batch)) return undefined
-    return this.#decideClaim(claim, ask, batch).catch(lostOrThrow)
+    return this.#decideClaim(claim, ask, batch).catch(engineErrorOrThrow)
   }
 
   #passes(read: Consumer & { readonly count: number }, batch: ReadBatch): boolean {
@@ -144,7 +147,7 @@ export class PendingWatch {
 
   #decideAll(reads: readonly GroupRead[], ask: AskEngine, batch: ReadBatch): Promise<HomeportError | undefined> {
     const verdicts = Promise.all(reads.map((read) => this.#decide(read, ask, batch)))
-    return verdicts.then((all) => all.find((verdict) => verdict !== undefined)).catch(lostOrThrow)
+    return verdicts.then((all) => all.find((verdict) => verdict !== undefined)).catch(engineErrorOrThrow)
   }
 
   async #decideClaim(claim: GroupClaim, ask: AskEngine, batch: ReadBatch): Promise<HomeportError | undefined> {
@@ -190,7 +193,7 @@ export class PendingWatch {
   }
 }
 
-function lostOrThrow(error: unknown): HomeportError {
+function engineErrorOrThrow(error: unknown): HomeportError {
   if (error instanceof HomeportError) return error
   throw error
 }

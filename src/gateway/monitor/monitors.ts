@@ -90,7 +90,7 @@ export class MonitorView {
   readonly #ends: MonitorEnds
   readonly #onEnd: () => void
   readonly #notes = new Map<string, Note[]>()
-  #noted = 0
+  #noteCount = 0
   #beginnings: { readonly key: string; readonly note: Note }[] = []
 
   constructor(ends: MonitorEnds, onEnd: () => void) {
@@ -108,11 +108,11 @@ export class MonitorView {
     const known = this.#notes.get(key)
     if (known) known.push(note)
     else this.#notes.set(key, [note])
-    this.#noted++
-    if (this.#noted <= MOST_NOTES) return
+    this.#noteCount++
+    if (this.#noteCount <= MOST_NOTES) return
     const [oldest] = this.#notes
     if (!oldest) return
-    this.#noted -= oldest[1].length
+    this.#noteCount -= oldest[1].length
     this.#notes.delete(oldest[0])
   }
 
@@ -149,7 +149,7 @@ export class MonitorView {
     const note = notes?.shift()
     if (notes && notes.length === 0) this.#notes.delete(key)
     if (note) {
-      this.#noted--
+      this.#noteCount--
       return note
     }
     const at = this.#beginnings.findIndex(({ key: beginning }) => key.startsWith(beginning))

@@ -140,12 +140,12 @@ export class ReplicaReads implements ReplySink {
   #giveUp(): void {
     this.#isOver = true
     const [first, ...others] = this.#pending
-    if (first) this.#reader.retryOnPrimary([without(first, this.#answered), ...others])
+    if (first) this.#reader.retryOnPrimary([withoutAnswered(first, this.#answered), ...others])
   }
 }
 
 /** The reads without the first `count`, which have been answered. */
-function without(pending: PendingRead, count: number): PendingRead {
+function withoutAnswered(pending: PendingRead, count: number): PendingRead {
   if (pending.kind === 'note' || count === 0) return pending
   const { bytes, start, end } = pending
   return { ...pending, start: start + lengthOf(bytes.subarray(start, end), count), count: pending.count - count }

@@ -232,7 +232,7 @@ export class CommandParser {
       const count = this.#readHeader()
       if (count === INCOMPLETE) return 'more'
       if (count === INVALID || count > this.limits.maxArguments)
-        return this.#broken(`${this.#badWord(count)} multibulk length`)
+        return this.#broken(`${this.#wordFor(count)} multibulk length`)
       if (count > 0) return this.#begun(count)
       this.#begin = this.#at
     }
@@ -271,7 +271,7 @@ export class CommandParser {
     const length = this.#readHeader()
     if (length === INCOMPLETE) return this.#awaitHeader()
     if (length === INVALID || length > this.limits.maxArgumentBytes)
-      return this.#broken(`${this.#badWord(length)} bulk length`)
+      return this.#broken(`${this.#wordFor(length)} bulk length`)
     this.#payloadLeft = length + 2
     this.#commandBytes += this.#at - before + length + 2
     if (this.#commandBytes > this.limits.maxRequestBytes) this.#fate = 'skipped'
@@ -368,7 +368,7 @@ export class CommandParser {
     return 'frame'
   }
 
-  #badWord(value: number): string {
+  #wordFor(value: number): string {
     return value === INVALID ? 'invalid' : this.limits.excessWord
   }
 

@@ -39,7 +39,7 @@ export function permitEach(limiter: Limiter, slots: readonly Slot[]): readonly S
   for (const slot of slots) {
     const verdict = isLimited(slot) ? inspect(limiter, slot) : undefined
     if (verdict instanceof Promise) return permitRest(limiter, slots, permitted, verdict)
-    permitted.push(conclude(limiter, slot, verdict))
+    permitted.push(applyVerdict(limiter, slot, verdict))
   }
   return permitted
 }
@@ -51,14 +51,14 @@ async function permitRest(
   first: Promise<Verdict>,
 ): Promise<readonly Slot[]> {
   const [asked, ...rest] = slots.slice(permitted.length)
-  if (asked) permitted.push(conclude(limiter, asked, await first))
+  if (asked) permitted.push(applyVerdict(limiter, asked, await first))
   for (const slot of rest) {
-    permitted.push(conclude(limiter, slot, isLimited(slot) ? await inspect(limiter, slot) : undefined))
+    permitted.push(applyVerdict(limiter, slot, isLimited(slot) ? await inspect(limiter, slot) : undefined))
   }
   return permitted
 }
 
-function conclude({ guard }: Limiter, slot: Slot, verdict: Verdict): Slot {
+function applyVerdict({ guard }: Limiter, slot: Slot, verdict: Verdict): Slot {
   if (verdict) return verdict
   if (isLimited(slot)) guard.count(slot.command, 1)
   return slot

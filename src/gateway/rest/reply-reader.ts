@@ -50,11 +50,11 @@ export class ReplyReader {
 
   /** Reads one reply. */
   next(): RestReply {
-    return this.some(Number.POSITIVE_INFINITY) ?? this.#end()
+    return this.readSome(Number.POSITIVE_INFINITY) ?? this.#end()
   }
 
   /** Reads on for about `bytes` bytes. @returns the reply, if that was the rest of it */
-  some(bytes: number): RestReply | undefined {
+  readSome(bytes: number): RestReply | undefined {
     if (this.#open.length === 0) {
       const type = this.#bytes[this.#at]
       if (type === MINUS) return { error: this.#line() }
@@ -206,7 +206,7 @@ export class SlicedReader {
   async next(): Promise<RestReply> {
     for (;;) {
       if (this.#reader.position >= this.#until) await this.#nextTurn()
-      const reply = this.#reader.some(this.#until - this.#reader.position)
+      const reply = this.#reader.readSome(this.#until - this.#reader.position)
       if (reply) return reply
     }
   }

@@ -250,7 +250,7 @@ async function readTransaction(
 ): Promise<TransactionOutcome> {
   const reader = new ReplyReader(replies, encoding)
   const queueing = [reader.next(), ...slots.filter(isForEngine).map(() => reader.next())]
-  const executed = new ReplyReader(await filled(lane, slots, replies.subarray(reader.position)), encoding)
+  const executed = new ReplyReader(await fillOwnReplies(lane, slots, replies.subarray(reader.position)), encoding)
   if (executed.arrayLength() === slots.length) return readEach(slots.length, new SlicedReader(executed))
   const cause = queueing.find(isRefusal)
   if (cause) return { error: DISCARDED + cause.error }
@@ -270,7 +270,7 @@ function isRefusal(reply: RestReply): reply is { readonly error: string } {
 }
 
 /** The reply to EXEC with one element for each slot. */
-function filled(lane: RequestLane, slots: readonly Slot[], reply: Buffer): Buffer | Promise<Buffer> {
+function fillOwnReplies(lane: RequestLane, slots: readonly Slot[], reply: Buffer): Buffer | Promise<Buffer> {
   const places: Place[] = []
   let at = 0
   for (const slot of slots) {

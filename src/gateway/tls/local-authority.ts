@@ -32,13 +32,13 @@ export async function localCertificate(options: LocalAuthorityOptions): Promise<
   const directory = join(dataDir, 'tls')
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const names = [...new Set([...hostNames, ...ALWAYS_NAMED])]
-  const kept = await keptServer(directory)
-  const isGood = kept !== undefined && isGoodFor(kept.certificate, names, nowMs, RENEW_BEFORE_MS)
+  const stored = await readServerPair(directory)
+  const isGood = stored !== undefined && isGoodFor(stored.certificate, names, nowMs, RENEW_BEFORE_MS)
   const authority = await authorityOf(directory, nowMs).catch((error: unknown) => {
     if (!isGood || !(error instanceof HomeportError)) throw error
     onProblem?.(error)
   })
-  if (isGood) return kept
+  if (isGood) return stored
   if (!authority) throw new Error('the authority is missing, and its absence was not reported')
   return writePair(directory, 'server', await makeServerCertificate(authority, names, nowMs))
 }
@@ -54,7 +54,7 @@ export function serverCertificatePath(dataDir: string): string {
 }
 
 /** The server certificate can be created again at any time, so an unreadable one counts as missing. */
-function keptServer(directory: string): Promise<KeyPair | undefined> {
+function readServerPair(directory: string): Promise<KeyPair | undefined> {
   return readPair(directory, 'server').catch(() => undefined)
 }
 

@@ -39,7 +39,7 @@ function readOpening(bytes: Buffer): Opening | undefined {
 function serverNameOf(hello: Buffer): string | undefined {
   if (hello[0] !== CLIENT_HELLO) return undefined
   try {
-    return nameAmong(extensionsOf(hello))
+    return serverNameIn(extensionsOf(hello))
   } catch (error) {
     if (error instanceof RangeError) return undefined
     throw error
@@ -56,7 +56,7 @@ function extensionsOf(hello: Buffer): Buffer {
 }
 
 /** @throws RangeError */
-function nameAmong(extensions: Buffer): string | undefined {
+function serverNameIn(extensions: Buffer): string | undefined {
   for (let at = 0; at < extensions.length; ) {
     const type = extensions.readUInt16BE(at)
     const body = extensions.subarray(at + 4, at + 4 + extensions.readUInt16BE(at + 2))

@@ -43,7 +43,7 @@ const CHECK_LOCAL_MS = 12 * 3_600_000
  * @throws HomeportError `tls_files_unusable`, `tls_authority_unusable`
  */
 export async function openServerCertificate(options: ServerCertificateOptions): Promise<ServerCertificate> {
-  return new KeptCertificate(options, await pairOf(options))
+  return new ReloadedCertificate(options, await pairOf(options))
 }
 
 /** @throws HomeportError `tls_files_unusable`, `tls_authority_unusable` */
@@ -85,7 +85,7 @@ function unusable(file: string, problem: string, cause?: unknown): HomeportError
   return new HomeportError('tls_files_unusable', { file, problem }, { cause })
 }
 
-class KeptCertificate extends ChangingCertificate implements ServerCertificate {
+class ReloadedCertificate extends ChangingCertificate implements ServerCertificate {
   readonly name = 'certificate'
   readonly #options: ServerCertificateOptions
   #watchers: FSWatcher[] = []
