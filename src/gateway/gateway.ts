@@ -20,7 +20,6 @@ import { Guards } from './limits/guards.js'
 import { LoginWatch } from './limits/login-watch.js'
 import { PortFailures } from './port-failures.js'
 import { RestListener } from './rest/rest-listener.js'
-import { ShutPorts } from './shut-ports.js'
 import { ServerNames } from './tls/opening.js'
 
 /** The settings and collaborators of a gateway. */
@@ -110,13 +109,8 @@ class DataPlane implements Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options
-    this.#shutPorts = new ShutPorts(options.logger)
-    this.#guards = new Guards({
-      ...options,
-      hasSpace: options.hasRoom,
-      onLackOfSpace: options.onLackOfRoom,
-      lanes: () => this.#lanes,
-    })
+    this.#portFailures = new PortFailures(options.logger)
+    this.#guards = new Guards({ ...options, lanes: () => this.#lanes })
     this.#lanes = new Lanes({ ...options, replyLimits: (databaseId) => this.#guards.replyLimits(databaseId) })
     const administration = options.administration ?? NO_ADMINISTRATION
     const headTimeoutMs = options.patienceMs ?? DEFAULT_PATIENCE_MS

@@ -9,7 +9,7 @@ import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { type PendingRead, ReplicaReads } from '../replicas/replica-reads.js'
 import { encodeError } from '../resp/encode.js'
 import { keep } from '../resp/lent-memory.js'
-import { isOpen, type LaneState, type OwnLane, type PinnedLane, type Transaction } from './lane-state.js'
+import { type DedicatedLane, isOpen, type LaneState, type PinnedLane, type Transaction } from './lane-state.js'
 
 /** The client's connection, as its lane needs it. */
 export interface LaneOwner {
@@ -30,9 +30,9 @@ export class ClientLane implements ReplySink {
   readonly #holds: { holds: number }
   #state: LaneState = { kind: 'none' }
   #replica: ReplicaLane | undefined
-  /** Called when what was sent on a pinned lane has been answered, or never will be. */
-  readonly #unsettled = new Set<() => void>()
-  /** Called when a pinned lane is pinned no longer. */
+  /** Called when the commands sent on a pinned lane were answered, or never will be. */
+  readonly #awaitingReplies = new Set<() => void>()
+  /** Called when the lane is no longer pinned. */
   #onUnpinned = (): void => {}
   #pendingReplies = 0
   #answered = 0
@@ -58,7 +58,7 @@ export class ClientLane implements ReplySink {
     return this.#answered
   }
 
-  /** The way to the replica; undefined where this node serves no region, and before login. */
+  /** The replica of this node's region; undefined where the node serves no region, and before login. */
   get replica(): ReplicaLane | undefined {
     return this.#replica
   }
@@ -73,7 +73,7 @@ export class ClientLane implements ReplySink {
     return this.#state.kind === 'pinned'
   }
 
-  /** Whether commands go to the replica at the moment. */
+  /** Whether commands go to the replica now. */
   get isOnReplica(): boolean {
     return this.#state.kind === 'shared' && this.#state.reads !== undefined
   }
@@ -106,7 +106,7 @@ export class ClientLane implements ReplySink {
   /** The engine's client id of a dedicated lane, which is not reused for other clients then. Undefined for other lanes. */
   async engineClientId(): Promise<number | undefined> {
     const state = this.#state
-    if (state.kind !== 'own' && state.kind !== 'pinned') return undefined
+    if (state.kind !== 'dedicated' && state.kind !== 'pinned') return undefined
     state.link.isIdKnown = true
     return state.link.greeting().then(
       ({ id }) => id,
@@ -136,7 +136,7 @@ export class ClientLane implements ReplySink {
     this.#owner.hangUp()
   }
 
-  /** From now on reads go to the replica, and nothing else may be sent. Only on a shared lane that owes nothing. */
+  /** Sends reads to the replica from now on; nothing else may be sent. Only on a shared lane without pending replies. */
   useReplica(): void {
     const state = this.#state
     if (state.kind !== 'shared' || !this.#replica) return
@@ -171,7 +171,7 @@ export class ClientLane implements ReplySink {
     const state = this.#state
     switch (state.kind) {
       case 'shared':
-        this.#owed += count
+        this.#pendingReplies += count
         if (state.reads) state.reads.send(keep(bytes.subarray(start, end)), 0, end - start, count)
         else state.link.send(this, bytes, start, end, count)
         return
@@ -363,7 +363,7 @@ export class ClientLane implements ReplySink {
 
   fail(count: number, error: HomeportError, partial: boolean): void {
     this.#replica?.sawPrimary()
-    this.#owed -= count
+    this.#pendingReplies -= count
     this.#answered += count
     if (partial) {
       this.#owner.cut()

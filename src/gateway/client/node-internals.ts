@@ -1,6 +1,6 @@
 import { type Server, Socket, type SocketConstructorOpts } from 'node:net'
 import { isObject } from '../../base/index.js'
-import { keep } from '../resp/lent-memory.js'
+import { keepInPlace } from '../resp/lent-memory.js'
 
 /**
  * The only file that touches members of Node which Node does not document. They make accepting, reading and writing
@@ -171,7 +171,7 @@ export class DirectWriter {
 
   #queue(taken: WriteRequest, bytes: Buffer): void {
     request = undefined
-    keep(bytes)
+    keepInPlace(bytes)
     taken.buffer = bytes
     this.#queuedBytes = bytes.length
     taken.oncomplete = (status) => {

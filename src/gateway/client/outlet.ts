@@ -2,7 +2,6 @@ import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 import type { DatabaseMeter } from '../../telemetry/index.js'
 import { keep, keepInPlace } from '../resp/lent-memory.js'
-import { DirectWriter } from './direct-writer.js'
 import type { Inlet } from './inlet.js'
 import { DirectWriter } from './node-internals.js'
 

@@ -2,7 +2,6 @@ import type { CommandContext } from '../commands/command-context.js'
 import type { KnownCommand, ServedCommand } from '../commands/command-table.js'
 import type { CommandWords } from '../limits/command-pause.js'
 import { frameArguments } from '../resp/arguments.js'
-import type { Session } from './session.js'
 
 /** Arguments, from the name on, that decide whether a pause holds a command. */
 const WORDS_READ = 2

@@ -6,6 +6,7 @@ import { MAX_KEY_BYTES, UNSEEN_BYTES } from '../limits/inspect.js'
 import type { ReadBatch } from '../limits/pending-watch.js'
 import { frameArguments, longestArgumentBytes } from '../resp/arguments.js'
 import { keep } from '../resp/lent-memory.js'
+import type { CommandContext } from './command-context.js'
 import type { KnownCommand, ServedCommand } from './command-table.js'
 
 const LINE_END_BYTES = 2
@@ -108,9 +109,8 @@ export class Permits {
   }
 
   #inspect(command: ServedCommand): Verdict | Promise<Verdict> {
-    const { parser, services } = this.#session
-    const { frameBuffer, frameStart, frameEnd, argumentCount } = parser
-    // The engine may have to be asked first, and the arguments are needed behind its answer.
+    const { frameBuffer, frameStart, frameEnd, argumentCount } = this.#context.frame
+    // The arguments are still needed after the engine has answered a question.
     const frame = keep(frameBuffer.subarray(frameStart, frameEnd))
     const needed = isListOfShort(command, frame, argumentCount) ? NAME_AND_KEY : neededArguments(command)
     if (Math.min(argumentCount, needed) > MOST_ARGUMENTS_READ) return tooManyArguments()

@@ -102,11 +102,11 @@ export class Pinning {
     this.#send()
   }
 
-  #watch(): void {
-    const { lane, services } = this.#session
-    const view = services.guard.monitors.watch({
-      now: () => services.clock.now(),
-      // A line cannot be put between the elements of a transaction.
+  #monitor(): void {
+    const { lane, deps } = this.#context
+    const view = deps.guard.monitors.watch({
+      now: () => deps.clock.now(),
+      // A line cannot stand between the elements of a transaction.
       show: (line) => {
         const { state } = lane
         if (state.kind === 'pinned' && state.transaction !== 'open') state.stream.insert(line)

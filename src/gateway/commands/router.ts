@@ -3,6 +3,7 @@ import type { PauseHold } from '../client/pause-hold.js'
 import { DISCARD } from '../engine/reply-sink.js'
 import { frameArguments } from '../resp/arguments.js'
 import { encodeCommand, encodeError, encodeSimple } from '../resp/encode.js'
+import { keep } from '../resp/lent-memory.js'
 import { administer } from './administer.js'
 import type { CommandContext } from './command-context.js'
 import { bareContainer, findSubcommand, type KnownCommand, type ServedCommand } from './command-table.js'
@@ -332,7 +333,7 @@ export function monitorCommand(context: CommandContext, command: KnownCommand | 
   const { frame, user, deps, profile } = context
   if (context.willRetry || !command?.allowed || (user === undefined && !BEFORE_LOGIN.has(command.name))) return
   const { frameBuffer, frameStart, frameEnd, argumentCount } = frame
-  const bytes = copied(frameBuffer.subarray(frameStart, frameEnd))
+  const bytes = keep(frameBuffer.subarray(frameStart, frameEnd))
   const words = frameArguments(bytes, 0, Math.min(argumentCount, MOST_MONITORED_WORDS))
   const row = command.state === 'container' ? findSubcommand(command.name, words[1]?.toString() ?? '') : command
   const sent = row === undefined && argumentCount === 1 ? command : row

@@ -1,6 +1,5 @@
-import { type ClientProfile, setInfo, setName } from '../client/profile.js'
-import type { DataUser } from '../deps.js'
-import { type CommandPause, LONGEST_PAUSE_MS } from '../limits/command-pause.js'
+import { setInfo, setName } from '../client/profile.js'
+import { LONGEST_PAUSE_MS } from '../limits/command-pause.js'
 import { wholeNumber } from '../resp/arguments.js'
 import {
   encodeArray,
@@ -12,10 +11,8 @@ import {
   encodeSimple,
   encodeVerbatim,
 } from '../resp/encode.js'
-import { type ClientFilter, killFilter, listFilter } from './client-filter.js'
-import { wrongArityText } from './own-arity.js'
-import type { Reach } from './reach.js'
-import { selectReply } from './select-database.js'
+import { type CommandContext, type ListedClient, maySee } from './command-context.js'
+import { arityProblem } from './refusals.js'
 
 /** The answer to a command about connections. `ends`: it also closes the connection of the client that sent it. */
 export interface SessionAnswer {

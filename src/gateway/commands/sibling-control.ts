@@ -1,6 +1,6 @@
 import { askOver, integerReply } from '../limits/engine-questions.js'
+import { wholeNumber } from '../resp/arguments.js'
 import { encodeCommand, encodeError } from '../resp/encode.js'
-import { wholeNumber } from '../resp/whole-number.js'
 import {
   type CommandContext,
   type ListedClient,

@@ -1,5 +1,5 @@
 import { HomeportError } from '../../contract/errors/errors.js'
-import type { Session } from '../client/session.js'
+import type { PauseHold } from '../client/pause-hold.js'
 import { CollectedReplies, WatchedReply } from '../engine/reply-sink.js'
 import { encodeError } from '../resp/encode.js'
 import type { CommandContext } from './command-context.js'

@@ -19,7 +19,7 @@ describe('without space on the disk', () => {
   let rig: Rig
 
   beforeAll(async () => {
-    rig = await startRig({}, undefined, undefined, [], { hasRoom: () => hasSpace })
+    rig = await startRig({}, undefined, undefined, [], { hasSpace: () => hasSpace })
   })
 
   const rest = async (path: string, body: unknown): Promise<{ status: number; body: unknown }> => {

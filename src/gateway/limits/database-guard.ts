@@ -2,13 +2,8 @@ import type { Clock } from '../../base/index.js'
 import { HomeportError, refusal } from '../../contract/errors/errors.js'
 import { type DatabaseMeter, monthIndex, nextMonthMs } from '../../telemetry/index.js'
 import { missingCommand, type ServedCommand } from '../commands/command-table.js'
-import {
-  type ClientCounts,
-  type DatabaseUsage,
-  DEFAULT_MAX_CLIENTS,
-  DEFAULT_MAX_REQUEST_BYTES,
-  type ServedDatabase,
-} from '../deps.js'
+import type { ClientCounts } from '../deps.js'
+import { type DatabaseUsage, DEFAULT_MAX_CLIENTS, DEFAULT_MAX_REQUEST_BYTES, type ServedDatabase } from '../deps.js'
 import type { ReplyLimits } from '../engine/reply-gate.js'
 import { errorText } from '../error-text.js'
 import { Monitors } from '../monitor/monitors.js'

@@ -5,26 +5,22 @@ import { isReadable } from './replica-reads.js'
 /** The client connection that is steered. */
 export interface SteeredSession {
   readonly lane: {
-    /** The lane to the replica; undefined when this node serves no region, and before login. */
+    /** The way to the replica; undefined where this node serves no region, and before login. */
     readonly replica: ReplicaLane | undefined
     readonly isShared: boolean
-    /** Whether commands go to the replica now. */
+    /** Whether commands go to the replica at the moment. */
     readonly isOnReplica: boolean
     useReplica(): void
     usePrimary(): void
   }
   /** Whether all commands so far have been answered. */
   readonly isIdle: boolean
-  /** Sends the commands before the current one. Returns false when the current one has to be repeated first. */
-  sendRun(): boolean
-  /** Whether all replies have arrived. If not, the current command is repeated once they have. */
-  quietOrLater(): boolean
-  readonly parser: {
-    /** Repeats the current command. */
-    repeat(): void
-  }
-  /** Stops taking commands until `promise` is settled. */
-  waitFor(promise: Promise<void>): void
+  /** Sends what was taken before the current command. Answers false when that one has to be repeated first. */
+  flush(): boolean
+  /** Whether every reply has arrived. If not, the current command is repeated once that is so. */
+  quietOrRetry(): boolean
+  /** Repeats the current command once `promise` is fulfilled. */
+  retryWhen(promise: Promise<void>): void
 }
 
 /**
@@ -66,7 +62,7 @@ export class Steering {
   }
 
   #wait(replica: ReplicaLane): false {
-    if (!this.#session.sendRun()) return false
+    if (!this.#session.flush()) return false
     const waited = replica.until().then((reached) => {
       this.#outcome = reached ? 'reached' : 'missed'
     })
@@ -77,7 +73,7 @@ export class Steering {
   #toPrimary(): boolean {
     const { lane } = this.#session
     if (!lane.isOnReplica) return true
-    if (!this.#session.sendRun() || !this.#session.quietOrLater()) return false
+    if (!this.#session.flush() || !this.#session.quietOrRetry()) return false
     lane.usePrimary()
     return true
   }

@@ -1,7 +1,7 @@
 import { onceOver, unreachable } from '../../base/index.js'
 import type { HomeportError } from '../../contract/errors/errors.js'
-import { type AdministrationServices, administer } from '../commands/administer.js'
-import { selectReply } from '../commands/select-database.js'
+import { type AdministrationDeps, administer } from '../commands/administer.js'
+import { selectReply } from '../commands/session-commands.js'
 import type { Lanes } from '../engine/lanes.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { readSlots, type Shape, shapeOf } from './body-commands.js'
@@ -37,7 +37,7 @@ import type { TokenGrant } from './token-grants.js'
 /** What the requests of a listener share. */
 export interface RestRequestDeps {
   readonly lanes: Lanes
-  readonly administration: AdministrationServices
+  readonly administration: AdministrationDeps
   /** The open event streams. */
   readonly streams: Set<EventStream>
 }

@@ -1,5 +1,5 @@
 import { HomeportError, isError } from '../../contract/errors/errors.js'
-import { fillTransactionReply, type Place } from '../commands/transaction-reply.js'
+import { fillTransactionReply, type Place } from '../commands/queued-answers.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import { errorText } from '../error-text.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
@@ -274,7 +274,7 @@ function fillOwnReplies(lane: RequestLane, slots: readonly Slot[], reply: Buffer
   const places: Place[] = []
   let at = 0
   for (const slot of slots) {
-    if (isManaged(slot)) places.push({ kind: 'own', at, answer: () => lane.request.administer(slot) })
+    if (isManaged(slot)) places.push({ kind: 'insert', at, answer: () => lane.request.administer(slot) })
     if (isForEngine(slot)) at++
   }
   return places.length === 0 ? reply : fillTransactionReply(reply, places)

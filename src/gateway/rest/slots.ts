@@ -1,9 +1,8 @@
 import type { CommandState } from '../../contract/databases/commands.js'
 import { HomeportError, refusal } from '../../contract/errors/errors.js'
 import { bareContainer, findCommandByName, findSubcommand, type ServedCommand } from '../commands/command-table.js'
-import { arityProblem } from '../commands/own-arity.js'
+import { arityProblem, refusalOf, subcommandRefusal } from '../commands/refusals.js'
 import { forEngine } from '../commands/script-flags.js'
-import { refusalOf, subcommandRefusal } from '../commands/unknown-command.js'
 import { type Argument, encodeCommand, encodeTextCommand } from '../resp/encode.js'
 import type { CommandArguments, ParsedCommand } from './parse-commands.js'
 
