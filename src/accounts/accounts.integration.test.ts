@@ -7,8 +7,7 @@ import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { createAccounts } from './accounts.js'
-import { type Credentials, credentialsPath, readCredentials, writeCredentials } from './credentials-file.js'
-import { newCredentials } from './secrets.js'
+import { type Credentials, credentialsPath, newCredentials, readCredentials, writeCredentials } from './credentials.js'
 import * as accountsTransactions from './transactions/accounts.js'
 
 const basicOf = (email: string, apiKey: string): string =>

@@ -1,9 +1,18 @@
-import { type Clock, newId, sha256Hex } from '../base/index.js'
+import { type Clock, newId, randomSecret, sha256Hex } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
-import { type Credentials, credentialsPath, writeCredentials } from './credentials-file.js'
-import { newCredentials, queueUserIdOf } from './secrets.js'
+import { auditRow } from './audit.js'
+import {
+  type Credentials,
+  credentialsPath,
+  newCredentials,
+  newQueueToken,
+  queueUserIdOf,
+  writeCredentials,
+} from './credentials.js'
+import { bindDataDir } from './installation.js'
 import * as accounts from './transactions/accounts.js'
+import * as accountsReset from './transactions/accounts-reset.js'
 
 /** What a first account is made of. */
 export interface FirstAccount {
@@ -53,5 +62,69 @@ function rowsOf(credentials: Credentials, { clock, dataDir }: FirstAccount) {
       read_only: 0 as const,
       created_at: now,
     },
+  }
+}
+
+/** What a reset works on. The data directory is locked by the caller, and no server runs on it. */
+export interface ResetOptions {
+  readonly store: Store
+  readonly dataDir: string
+  readonly clock: Clock
+  /** Ends every API key of the account, not only the one called `default`. */
+  readonly endsOtherKeys: boolean
+}
+
+/** The name of the key that `credentials.json` holds. */
+const KEY_NAME = 'default'
+
+/**
+ * Gives the first account a new API key and a new queue token; the old ones are dead. The `UserID` in the token stays,
+ * because addresses of webhooks hold it, and so do the signing keys, which receivers know.
+ *
+ * The file is written before the commit, as at the first start: after a crash in between, the file holds what the
+ * store does not know, and the reset is simply done again.
+ * @throws HomeportError `cli_failed` when there is no account yet.
+ */
+export async function resetCredentials({ store, dataDir, clock, endsOtherKeys }: ResetOptions): Promise<Credentials> {
+  await bindDataDir(store, dataDir, clock.now())
+  // Teams are accounts too, but the first of all accounts is never one: somebody has to make a team.
+  const [account] = (await store.run(accounts.load, {})).accounts
+  if (!account) {
+    const problem = 'There is no account yet. Start the server once; it makes one, with its credentials.'
+    throw new HomeportError('cli_failed', { problem })
+  }
+  const credentials = freshCredentials(account)
+  await writeCredentials(dataDir, credentials)
+  await store.run(accountsReset.resetCredentials, {
+    ...resetRowsOf(account, credentials, clock.now()),
+    endsOtherKeys,
+  })
+  return credentials
+}
+
+function freshCredentials(account: accounts.AccountRow): Credentials {
+  return {
+    email: account.email,
+    apiKey: randomSecret(32),
+    queueToken: newQueueToken(account.queue_user_id),
+    currentSigningKey: account.signing_current,
+    nextSigningKey: account.signing_next,
+  }
+}
+
+function resetRowsOf(account: accounts.AccountRow, { apiKey, queueToken }: Credentials, now: number) {
+  const { account_id, email, type: accountType } = account
+  const operator = { accountId: account_id, email, accountType, source: 'SYSTEM', access: 'write', ip: '' } as const
+  return {
+    key: {
+      key_id: newId('key_', now),
+      account_id,
+      name: KEY_NAME,
+      key_hash: sha256Hex(apiKey),
+      read_only: 0 as const,
+      created_at: now,
+    },
+    queueTokenHash: sha256Hex(queueToken),
+    audit: auditRow(operator, { action: 'Reset Credentials', entity: account_id, details: {} }, now),
   }
 }

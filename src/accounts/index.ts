@@ -30,10 +30,8 @@
  */
 export { type Accounts, type AccountsOptions, createAccounts } from './accounts.js'
 export { type AuditEvent, auditRow } from './audit.js'
-export { type Credentials, credentialsPath, readCredentials, writeCredentials } from './credentials-file.js'
+export { type Credentials, credentialsPath, newCredentials, readCredentials, writeCredentials } from './credentials.js'
 export { type Account, emailKeyOf, type SigningKeys } from './directory.js'
-export { type ResetOptions, resetCredentials } from './reset.js'
-export { accountRoutes } from './routes.js'
-export { newCredentials } from './secrets.js'
-export { type SessionRoutesOptions, sessionRoutes } from './sessions-routes.js'
+export { type ResetOptions, resetCredentials } from './first-account.js'
+export { accountRoutes, type SessionRoutesOptions, sessionRoutes } from './routes.js'
 export { StoreMark } from './store-mark.js'

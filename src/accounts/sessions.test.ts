@@ -6,7 +6,7 @@ import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { type Accounts, createAccounts } from './accounts.js'
-import { MOST_FAILED_SIGN_INS, SIGN_IN_WINDOW_MS } from './sessions-limit.js'
+import { MOST_FAILED_SIGN_INS, SIGN_IN_WINDOW_MS } from './sessions.js'
 
 const IP = '192.0.2.7'
 const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`

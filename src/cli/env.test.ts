@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { atCleanup, freePort, run, tempDir } from '../../test/support/index.js'
-import { type Credentials, writeCredentials } from '../accounts/credentials-file.js'
+import { type Credentials, writeCredentials } from '../accounts/credentials.js'
 import { loadConfig, noteAddresses } from '../config/index.js'
 import { runCli } from './index.js'
 

@@ -5,7 +5,7 @@ import { IDEMPOTENCY_KEPT_MS } from '../contract/databases/databases.js'
 import type { Platform, Region } from '../contract/databases/regions.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
-import type { ChangeDeps } from './change-deps.js'
+import type { ChangeDeps } from './deps.js'
 import { engineSpecOf } from './desired-engine.js'
 import { newIdentity } from './identity.js'
 import { begin, type DatabaseRow, serve, undo } from './life.js'
@@ -134,11 +134,6 @@ export class Creation {
     return caller.accountType === 'free' ? freeAccountDatabases : paidAccountDatabases
   }
 
-  /** Whether a database is being made just now. */
-  isUnderWay(databaseId: string): boolean {
-    return this.#underWay.has(databaseId)
-  }
-
   /** The database of an earlier request with the same key, waited for when it is still being made. */
   async #made(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const underWay = this.#underWay.get(databaseId)
@@ -150,10 +145,15 @@ export class Creation {
   }
 
   #track(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
-    const { sleep } = this.#parts
+    const { sleep, engines } = this.#parts
+    const databaseId = row.database_id
+    engines.beginCreation(databaseId)
     const make = (): Promise<DatabaseRow> => this.#makeOrUndo(row, caller)
-    const work = sleep.during(row.database_id, 'creation', make).finally(() => this.#underWay.delete(row.database_id))
-    this.#underWay.set(row.database_id, work)
+    const work = sleep.during(databaseId, 'creation', make).finally(() => {
+      this.#underWay.delete(databaseId)
+      engines.endCreation(databaseId)
+    })
+    this.#underWay.set(databaseId, work)
     return work
   }
 

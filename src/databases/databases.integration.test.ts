@@ -4,7 +4,7 @@ import * as accountsTransactions from '../accounts/transactions/accounts.js'
 import { sha256Hex } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import { DEFAULT_PLANS, NO_LIMIT } from '../contract/databases/plans.js'
-import { everyRow } from './every-row.js'
+import { everyRow } from './life.js'
 import { ask, create, enginesOf, expectNothing, least } from './testing/checks.js'
 import { type House, openHouse } from './testing/house.js'
 

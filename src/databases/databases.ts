@@ -2,19 +2,17 @@ import { type Service, TargetGate } from '../base/index.js'
 import type { DatabaseSummaries, DatabaseTally, SummariesQuery } from '../contract/console/console.js'
 import type { AwakeRecord } from '../contract/databases/awake.js'
 import type { CreateDatabaseBody, DatabaseRecord } from '../contract/databases/databases.js'
-import { NS_PER_MS } from '../contract/databases/plans.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import type { DataReport, EngineEndpoint, EngineSpec } from '../fleet/index.js'
+import type { DataReport, EngineEndpoint } from '../fleet/index.js'
 import type { Caller } from '../http/index.js'
 import { Backups } from './backups/index.js'
 import { Changes } from './changes/changes.js'
 import { Creation } from './creation.js'
 import { Deletion } from './deletion.js'
-import type { DatabasesOptions } from './deps.js'
-import { engineSpecOf, planOf, settingBoundsOf } from './desired-engine.js'
+import type { ChangeDeps, DatabasesOptions } from './deps.js'
+import { DesiredEngines, engineSpecOf, planOf, settingBoundsOf } from './desired-engine.js'
 import { ServingDirectory } from './directory.js'
-import { everyRow, PAGE_ROWS } from './every-row.js'
-import { type DatabaseRow, endDelete, fateOf, giveUpChange, undo } from './life.js'
+import { type DatabaseRow, endDelete, everyRow, fateOf, giveUpChange, PAGE_ROWS, undo } from './life.js'
 import { Losses } from './losses.js'
 import { Quarantine } from './quarantine/index.js'
 import { type RecordSettings, renderRecord, type ShownCredentials } from './record.js'
@@ -93,11 +91,10 @@ class StoredDatabases implements Databases {
   readonly #parts: DatabasesOptions
   readonly #creation: Creation
   readonly #deletion: Deletion
+  readonly #engines: DesiredEngines
   readonly #sleep: Sleep
   readonly #losses: Losses
   readonly #recordSettings: RecordSettings
-  /** Databases whose data is not in place, so that their engines must not start before the next start mends it. */
-  #broken: ReadonlySet<string> = new Set()
 
   constructor(parts: DatabasesOptions) {
     const { plans, settings } = parts
@@ -107,38 +104,37 @@ class StoredDatabases implements Databases {
       proxyTerminatesTls: settings.proxyTerminatesTls,
       domain: settings.redisDomain?.toLowerCase(),
     })
-    const sleep = new Sleep({
-      ...parts,
-      mostAwake: settings.awakeDatabases,
-      specOf: (databaseId) => this.#specOf(databaseId),
-      idleMsOf: (databaseId) => this.#idleMsOf(databaseId),
-      servesClients: (databaseId) => this.directory.rowOf(databaseId)?.state !== 'suspended',
-    })
+    const { directory } = this
+    const engines = new DesiredEngines({ plans, rowOf: (databaseId) => directory.rowOf(databaseId) })
+    const sleep = new Sleep({ ...parts, engines, mostAwake: settings.awakeDatabases })
+    const changeDeps: ChangeDeps = { ...parts, directory, sleep, engines }
+    this.#engines = engines
     this.#sleep = sleep
     this.#recordSettings = { plans, ...settings, isAwake: (databaseId) => sleep.isAwake(databaseId) }
-    this.directory.onChange(() => sleep.reconsider())
-    this.#creation = new Creation({ ...parts, directory: this.directory, sleep })
+    directory.onChange(() => sleep.reconsider())
+    this.#creation = new Creation(changeDeps)
     this.quarantine = new Quarantine({
       ...parts,
       keepMs: settings.quarantineMs,
       accept: settings.acceptUnknownData,
       creation: this.#creation,
     })
-    this.#losses = new Losses({ ...parts, directory: this.directory })
+    this.#losses = new Losses({ ...changeDeps, isAwake: (databaseId) => sleep.isAwake(databaseId) })
     const onReplaced = (databaseId: string): void => this.#losses.replaced(databaseId)
     this.backups = new Backups({ ...parts, sleep, onReplaced, targets: new TargetGate(settings.deliveryTargets) })
-    this.#deletion = new Deletion({ ...parts, directory: this.directory, sleep, backups: this.backups })
-    const settleBudget = (databaseId: string): Promise<void> => this.usage.settle(databaseId)
-    this.changes = new Changes({ ...parts, directory: this.directory, sleep, settleBudget })
+    this.#deletion = new Deletion({ ...changeDeps, backups: this.backups })
+    const changes = new Changes(changeDeps)
     this.usage = new Usage({
       ...parts,
-      directory: this.directory,
+      directory,
       flushMs: settings.usageFlushMs,
       sample: (databaseId) => parts.fleet.sample(databaseId),
-      inTurn: (databaseId, work) => this.changes.inTurn(databaseId, work),
-      show: (row) => this.changes.show(row),
-      changePlan: (caller, databaseId, plan) => this.changes.changePlan(caller, databaseId, { plan_name: plan }),
+      inTurn: (databaseId, work) => changes.inTurn(databaseId, work),
+      show: (row) => changes.show(row),
+      changePlan: (caller, databaseId, plan) => changes.changePlan(caller, databaseId, { plan_name: plan }),
     })
+    changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
+    this.changes = changes
     this.administration = this.#administer()
   }
 
@@ -163,17 +159,17 @@ class StoredDatabases implements Databases {
     const databaseIds = await this.#parts.fleet.collectOrphans(new Set(before.map((row) => row.database_id)))
     // A store that is not the right one is found out before anything is settled by what it says.
     this.quarantine.check({ databaseIds, backups: [], known: before.length })
-    this.#broken = await this.backups.recover()
+    const blocked = await this.backups.recover()
+    this.#engines.block(blocked)
     const rows = await everyRow(this.#parts.store)
     await Promise.all(rows.map((row) => this.#settleFate(row)))
     // While a restore is still to be ended, its files are needed.
-    const backups = this.#broken.size === 0 ? await this.backups.strangers() : []
+    const backups = blocked.size === 0 ? await this.backups.strangers() : []
     await this.quarantine.start({ databaseIds, backups, known: rows.length })
     const kept = rows.filter((row) => fateOf(row) === 'bring-back')
     for (const row of kept) this.directory.put(row)
     this.#losses.load(kept)
-    const specOf = (databaseId: string): EngineSpec | undefined => this.#specOf(databaseId)
-    void this.#losses.lookAt(kept, { specOf, isAwake: (databaseId) => this.isAwake(databaseId) })
+    void this.#losses.lookAt(kept)
   }
 
   async stop(): Promise<void> {
@@ -241,7 +237,7 @@ class StoredDatabases implements Databases {
 
   async endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]> {
     await this.backups.untilReplaced(databaseId, signal)
-    await this.changes.passed(databaseId)
+    await this.changes.untilReleased(databaseId)
     if (this.directory.rowOf(databaseId)?.state === 'suspended') throw new HomeportError('budget_exceeded', {})
     this.#sleep.wake(databaseId)
     return this.#parts.fleet.endpoints(databaseId, signal, 'while-loading')
@@ -252,7 +248,7 @@ class StoredDatabases implements Databases {
   }
 
   get #summarySettings(): SummarySettings {
-    const isBeingMade = (databaseId: string): boolean => this.#creation.isUnderWay(databaseId)
+    const isBeingMade = (databaseId: string): boolean => this.#engines.isBeingCreated(databaseId)
     return { ...this.#recordSettings, isBeingMade, nowMs: this.usage.nowMs }
   }
 
@@ -260,20 +256,6 @@ class StoredDatabases implements Databases {
   #known(accountId: string): Known[] {
     const known = [...this.usage.books, ...this.#deletion.leaving.map((row) => ({ row }))]
     return known.filter(({ row }) => row.account_id === accountId)
-  }
-
-  #specOf(databaseId: string): EngineSpec | undefined {
-    const row = this.directory.rowOf(databaseId)
-    if (!row || this.#broken.has(databaseId)) return undefined
-    // The row of a database that was made in this life still says that it is being made.
-    const data = this.#creation.isUnderWay(databaseId) ? 'may-begin' : 'must-exist'
-    return { ...engineSpecOf(row, this.#parts.plans), data }
-  }
-
-  /** A database that is being made stands in the directory before its row counts; one that is gone is not asked for. */
-  #idleMsOf(databaseId: string): number {
-    const row = this.directory.rowOf(databaseId)
-    return row ? planOf(row, this.#parts.plans).db_store_max_idle / NS_PER_MS : 0
   }
 
   async #settleFate(row: DatabaseRow): Promise<void> {

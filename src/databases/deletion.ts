@@ -1,7 +1,7 @@
 import { auditRow } from '../accounts/index.js'
 import type { Caller } from '../http/index.js'
 import type { Backups } from './backups/index.js'
-import type { ChangeDeps } from './change-deps.js'
+import type { ChangeDeps } from './deps.js'
 import { beginDelete, type DatabaseRow, endDelete } from './life.js'
 
 /** What deletions need of the databases around them. */

@@ -4,6 +4,9 @@ import type { PlanTable } from '../contract/databases/plans.js'
 import type { Fleet } from '../fleet/index.js'
 import type { Store } from '../store/index.js'
 import type { DatabaseMeter, Logger, Problems } from '../telemetry/index.js'
+import type { DesiredEngines } from './desired-engine.js'
+import type { ServingDirectory } from './directory.js'
+import type { Task } from './sleep/sleeper.js'
 
 /** What the databases are made of. */
 export interface DatabasesOptions {
@@ -89,3 +92,23 @@ export type DatabaseSettings = Pick<
   | 'acceptUnknownData'
   | 'quarantineMs'
 >
+
+/** What the classes that create, change and delete databases are built from. */
+export interface ChangeDeps extends DatabasesOptions {
+  readonly directory: ServingDirectory
+  readonly sleep: SleepControl
+  readonly engines: DesiredEngines
+}
+
+/** How changes wake databases and keep them awake; `Sleep` implements it. */
+export interface SleepControl {
+  isAwake(databaseId: string): boolean
+  /** Starts the engines of a database that sleeps, without waiting for them. */
+  wake(databaseId: string): void
+  /** Notes that the caller itself has started the engines. */
+  adopt(databaseId: string): void
+  /** Keeps a database from falling asleep until the work has settled. Does not wake it. */
+  during<Result>(databaseId: string, task: Task, work: () => Promise<Result>): Promise<Result>
+  /** The database is gone. */
+  forget(databaseId: string): void
+}

@@ -113,3 +113,64 @@ export function engineSpecOf(row: DatabaseRow, plans: PlanTable): EngineSpec {
     data: row.modifying_state === 'creating' ? 'may-begin' : 'must-exist',
   }
 }
+
+/** What `DesiredEngines` is built from. */
+export interface DesiredEnginesDeps {
+  readonly plans: PlanTable
+  /** The row of a served database, from memory. */
+  readonly rowOf: (databaseId: string) => DatabaseRow | undefined
+}
+
+/**
+ * The desired engines of all served databases, as waking and creation need them. Creation wakes databases through
+ * `sleep/`, and `sleep/` has to know which databases are being created: both know only this class.
+ */
+export class DesiredEngines {
+  readonly #deps: DesiredEnginesDeps
+  readonly #creating = new Set<string>()
+  #blocked: ReadonlySet<string> = new Set()
+
+  constructor(deps: DesiredEnginesDeps) {
+    this.#deps = deps
+  }
+
+  /** What the engines of a database have to run as; undefined when they must not run. */
+  specOf(databaseId: string): EngineSpec | undefined {
+    const row = this.#deps.rowOf(databaseId)
+    if (!row || this.#blocked.has(databaseId)) return undefined
+    // The row in memory says `creating` until the next change, so the set decides whether engines may start without data.
+    const data = this.#creating.has(databaseId) ? 'may-begin' : 'must-exist'
+    return { ...engineSpecOf(row, this.#deps.plans), data }
+  }
+
+  /** How long a database may be idle before it falls asleep, milliseconds; 0 for one that is not served. */
+  idleMsOf(databaseId: string): number {
+    const row = this.#deps.rowOf(databaseId)
+    return row ? planOf(row, this.#deps.plans).db_store_max_idle / NS_PER_MS : 0
+  }
+
+  /** Whether requests of clients are served; a suspended database refuses them. */
+  servesClients(databaseId: string): boolean {
+    return this.#deps.rowOf(databaseId)?.state !== 'suspended'
+  }
+
+  /** Whether this process is creating the database. */
+  isBeingCreated(databaseId: string): boolean {
+    return this.#creating.has(databaseId)
+  }
+
+  /** Lets the engines of a database start without data until `endCreation`. */
+  beginCreation(databaseId: string): void {
+    this.#creating.add(databaseId)
+  }
+
+  /** The creation has settled: from now on the data must exist. */
+  endCreation(databaseId: string): void {
+    this.#creating.delete(databaseId)
+  }
+
+  /** Keeps the engines of these databases from starting until the next start: their data is not in place. */
+  block(databaseIds: ReadonlySet<string>): void {
+    this.#blocked = databaseIds
+  }
+}

@@ -34,17 +34,26 @@
  * tell what is to be undone, ended or brought back.
  */
 
+import type { AuditEvent } from '../accounts/index.js'
 import type * as accounts from '../accounts/transactions/accounts.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import * as databases from './transactions/databases.js'
 import * as databasesChanges from './transactions/databases-changes.js'
-import * as databasesSuspension from './transactions/databases-suspension.js'
 
 /** A database as it is stored. */
 export type DatabaseRow = databases.DatabaseRow
 
 type AuditRow = accounts.NewAuditRow
+
+/** What a database is to become, and how the audit log records the change. */
+export interface DesiredChange {
+  /** Columns and their new values. */
+  readonly set: Partial<databasesChanges.Configuration>
+  /** The audit entry; its entity is the database. */
+  readonly action: AuditEvent['action']
+  readonly details: AuditEvent['details']
+}
 
 /** (nothing) → active/creating, or the reason why not. */
 export function begin(store: Store, args: databases.CreateArgs): Promise<databases.CreateOutcome> {
@@ -90,13 +99,28 @@ export async function giveUpChange(store: Store, row: DatabaseRow): Promise<void
 }
 
 /** active or passive → suspended. Answers the new row; undefined when the database is not in a state for it. */
-export function suspend(store: Store, args: databasesSuspension.SuspensionArgs): Promise<DatabaseRow | undefined> {
-  return store.run(databasesSuspension.suspend, args)
+export function suspend(store: Store, args: databasesChanges.SuspensionArgs): Promise<DatabaseRow | undefined> {
+  return store.run(databasesChanges.suspend, args)
 }
 
 /** suspended → active. Answers as `suspend` does. */
-export function resume(store: Store, args: databasesSuspension.SuspensionArgs): Promise<DatabaseRow | undefined> {
-  return store.run(databasesSuspension.resume, args)
+export function resume(store: Store, args: databasesChanges.SuspensionArgs): Promise<DatabaseRow | undefined> {
+  return store.run(databasesChanges.resume, args)
+}
+
+/** Rows read in one transaction: reading all of them at once would keep other transactions waiting. */
+export const PAGE_ROWS = 250
+
+/** Reads the rows of all databases of all accounts, ordered by id. */
+export async function everyRow(store: Pick<Store, 'run'>): Promise<readonly DatabaseRow[]> {
+  const rows: DatabaseRow[] = []
+  let after: string | undefined = ''
+  do {
+    const page: DatabaseRow[] = await store.run(databases.load, { after, limit: PAGE_ROWS })
+    rows.push(...page)
+    after = page.length < PAGE_ROWS ? undefined : page.at(-1)?.database_id
+  } while (after !== undefined)
+  return rows
 }
 
 /** What the next start has to do with a database that it finds. */

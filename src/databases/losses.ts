@@ -3,6 +3,7 @@ import type { DatabaseRecord } from '../contract/databases/databases.js'
 import type { DataLoss, DataReport, Fleet } from '../fleet/index.js'
 import type { Problems } from '../telemetry/index.js'
 import type { DatabasesOptions } from './deps.js'
+import type { DesiredEngines } from './desired-engine.js'
 import type { ServingDirectory } from './directory.js'
 import type { DatabaseRow } from './life.js'
 import * as databasesData from './transactions/databases-data.js'
@@ -23,6 +24,8 @@ export interface LossesDeps extends Pick<DatabasesOptions, 'store' | 'clock' | '
   readonly directory: Pick<ServingDirectory, 'rowOf' | 'follow'>
   readonly problems: Pick<Problems, 'report' | 'resolve'>
   readonly fleet: Pick<Fleet, 'inspectData'>
+  readonly engines: Pick<DesiredEngines, 'specOf'>
+  readonly isAwake: (databaseId: string) => boolean
 }
 
 /** Reads what a row says of a loss; undefined where its data is whole. */
@@ -114,11 +117,11 @@ export class Losses {
    * Looks at the data of databases that sleep, so that what is missing is told before somebody needs it. One after
    * another, and without an end in a hurry.
    */
-  async lookAt(rows: readonly DatabaseRow[], looks: Looks): Promise<void> {
+  async lookAt(rows: readonly DatabaseRow[]): Promise<void> {
     for (const { database_id: databaseId } of rows) {
       if (this.#isStopped) return
       try {
-        await this.#lookAtOne(databaseId, looks)
+        await this.#lookAtOne(databaseId)
       } catch (error) {
         this.#deps.logger.warn({ error, databaseId }, 'the data of a database cannot be looked at')
       }
@@ -132,8 +135,9 @@ export class Losses {
     await Promise.all(this.#writes.values())
   }
 
-  async #lookAtOne(databaseId: string, { specOf, isAwake }: Looks): Promise<void> {
-    const spec = isAwake(databaseId) ? undefined : specOf(databaseId)
+  async #lookAtOne(databaseId: string): Promise<void> {
+    const { engines, isAwake } = this.#deps
+    const spec = isAwake(databaseId) ? undefined : engines.specOf(databaseId)
     if (!spec) return
     const report = await this.#deps.fleet.inspectData(spec)
     // An engine that was started meanwhile changes its files, and its start has looked at them itself.
@@ -182,12 +186,6 @@ export class Losses {
       })
     this.#writes.set(databaseId, written)
   }
-}
-
-/** What decides which data is looked at. */
-interface Looks {
-  readonly specOf: (databaseId: string) => Parameters<Fleet['inspectData']>[0] | undefined
-  readonly isAwake: (databaseId: string) => boolean
 }
 
 const timeOf = (ms: number): string => new Date(ms).toISOString()

@@ -1,22 +1,61 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { getAwake } from '../contract/databases/awake.js'
 import {
+  acceptDataLoss,
+  createBackup,
+  deleteBackup,
+  disableDailyBackup,
+  disableDailyBackupByPost,
+  downloadBackup,
+  enableDailyBackup,
+  enableDailyBackupByPost,
+  getImport,
+  importFile,
+  importFromUrl,
+  listBackups,
+  restoreBackup,
+} from '../contract/databases/backups.js'
+import {
+  changePlan,
+  changePlanByVerb,
+  disableAutoUpgrade,
+  disableEviction,
+  disableProductionPack,
+  enableAutoUpgrade,
+  enableEviction,
+  enableProductionPack,
+  enableTls,
+  moveToTeam,
+  renameDatabase,
+  resetPassword,
+  updateAllowList,
+  updateBudget,
+  updateMutualTls,
+  updateRegions,
+} from '../contract/databases/changes.js'
+import {
   createDatabase,
+  type DatabaseRecord,
   deleteDatabase,
   getDatabase,
   LONGEST_IDEMPOTENCY_KEY,
   listDatabases,
 } from '../contract/databases/databases.js'
+import { adoptQuarantined, listQuarantine } from '../contract/databases/quarantine.js'
+import { DEFAULT_STATS_PERIOD, getDatabaseStats, getMetrics } from '../contract/databases/stats.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import { ok, type Route, route } from '../http/index.js'
-import { backupRoutes } from './backups/index.js'
-import { changeRoutes } from './changes/routes.js'
+import { type Caller, ok, type Reply, type Route, reply, route } from '../http/index.js'
+import { METRICS_CONTENT_TYPE, processMetrics, renderMetrics } from '../telemetry/index.js'
+import type { BackupDownload, Backups } from './backups/index.js'
+import type { Changes } from './changes/changes.js'
 import type { Databases } from './databases.js'
-import { quarantineRoutes } from './quarantine/index.js'
-import { usageRoutes } from './usage/index.js'
+import type { DatabaseRow } from './life.js'
+import type { Quarantine } from './quarantine/index.js'
+import { databaseMetrics, readStats, type Usage } from './usage/index.js'
 
-/** The operations of the management API on databases (reference redis 1.2). */
+/** The operations of the management API on databases (reference redis 1.2, 1.8). */
 export function databaseRoutes(databases: Databases): Route[] {
+  const render: Render = (row, caller) => databases.recordFor(row, caller)
   return [
     route(createDatabase, (call) => databases.create(call.caller, call.body, idempotencyKey(call.headers))),
     route(listDatabases, (call) => databases.list(call.caller, call.query.credentials ?? 'show')),
@@ -25,10 +64,15 @@ export function databaseRoutes(databases: Databases): Route[] {
     route(getAwake, (call) => databases.whyAwake(call.caller, call.params.id)),
     ...backupRoutes(databases.backups),
     ...quarantineRoutes(databases.quarantine),
-    ...usageRoutes({ usage: databases.usage, isAwake: (databaseId) => databases.isAwake(databaseId) }),
-    ...changeRoutes(databases.changes, (row, caller) => databases.recordFor(row, caller)),
+    ...usageRoutes(databases.usage, (databaseId) => databases.isAwake(databaseId)),
+    ...recordRoutes(databases.changes, render),
+    ...toggleRoutes(databases.changes),
+    ...valueRoutes(databases.changes),
   ]
 }
+
+/** Renders a database for a caller. */
+type Render = (row: DatabaseRow, caller: Caller) => DatabaseRecord
 
 /** The caller's key; an empty one counts as none. */
 function idempotencyKey(headers: IncomingHttpHeaders): string | undefined {
@@ -38,4 +82,96 @@ function idempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   if (key.length <= LONGEST_IDEMPOTENCY_KEY) return key
   const problem = `The header Idempotency-Key may have at most ${LONGEST_IDEMPOTENCY_KEY} characters; found ${key.length}.`
   throw new HomeportError('invalid_request', { problem })
+}
+
+/** Rows 17 to 22 of reference redis 1.2. */
+function backupRoutes(backups: Backups): Route[] {
+  return [
+    route(listBackups, (call) => backups.list(call.caller, call.params.id)),
+    route(createBackup, (call) => ok(backups.create(call.caller, call.params.id, call.body.name))),
+    route(deleteBackup, (call) => ok(backups.remove(call.caller, call.params.id, call.params.backup_id))),
+    route(restoreBackup, (call) => ok(backups.restore(call.caller, call.params.id, call.body.backup_id))),
+    route(acceptDataLoss, (call) => ok(backups.acceptLoss(call.caller, call.params.id))),
+    ...[enableDailyBackup, enableDailyBackupByPost].map((endpoint) =>
+      route(endpoint, (call) => ok(backups.setDaily(call.caller, call.params.id, 'on'))),
+    ),
+    ...[disableDailyBackup, disableDailyBackupByPost].map((endpoint) =>
+      route(endpoint, (call) => ok(backups.setDaily(call.caller, call.params.id, 'off'))),
+    ),
+    route(importFromUrl, (call) => backups.importFromUrl(call.caller, call.params.id, call.body.url)),
+    route(importFile, (call) => backups.importFile(call.caller, call.params.id, call.body)),
+    route(getImport, (call) => backups.importProgress(call.caller, call.params.id)),
+    route(downloadBackup, async (call) =>
+      fileReply(await backups.download(call.caller, call.params.id, call.params.backup_id)),
+    ),
+  ]
+}
+
+/** An RDB file as a download. Its name is reduced to ASCII, because it stands in a header. */
+function fileReply({ row, stream }: BackupDownload): Reply {
+  const name = row.name.replace(/[^A-Za-z0-9._-]+/g, '-')
+  return reply(200, stream, {
+    'content-type': 'application/octet-stream',
+    'content-length': `${row.size_bytes}`,
+    'content-disposition': `attachment; filename="${name}.rdb"`,
+    'x-content-sha256': row.sha256,
+  })
+}
+
+function quarantineRoutes(quarantine: Quarantine): Route[] {
+  return [
+    route(listQuarantine, ({ caller }) => quarantine.list(caller)),
+    route(adoptQuarantined, ({ caller, params, body }) => quarantine.adopt(caller, params.id, body)),
+  ]
+}
+
+function usageRoutes(usage: Usage, isAwake: (databaseId: string) => boolean): Route[] {
+  return [
+    route(getMetrics, async ({ caller }) => {
+      const own = usage.books.filter(({ row }) => row.account_id === caller.accountId)
+      const metered = own.map((book) => ({ book, isAwake: isAwake(book.row.database_id) }))
+      const text = await renderMetrics([...processMetrics(), ...databaseMetrics(metered, usage.nowMs)])
+      return reply(200, Buffer.from(text), { 'content-type': METRICS_CONTENT_TYPE })
+    }),
+    route(getDatabaseStats, ({ caller, params, query }) =>
+      readStats(usage, { accountId: caller.accountId, databaseId: params.id }, query.period ?? DEFAULT_STATS_PERIOD),
+    ),
+  ]
+}
+
+function recordRoutes(changes: Changes, render: Render): Route[] {
+  return [
+    route(renameDatabase, async ({ caller, params, body }) =>
+      render(await changes.rename(caller, params.id, body.name), caller),
+    ),
+    route(resetPassword, async ({ caller, params }) => render(await changes.resetPassword(caller, params.id), caller)),
+    route(updateMutualTls, async ({ caller, params, body }) =>
+      render(await changes.setClientAuthority(caller, params.id, body.client_ca), caller),
+    ),
+    route(enableTls, async ({ caller, params }) => render(await changes.enableTls(caller, params.id), caller)),
+  ]
+}
+
+function toggleRoutes(changes: Changes): Route[] {
+  return [
+    route(enableEviction, (call) => ok(changes.setEviction(call.caller, call.params.id, true))),
+    route(disableEviction, (call) => ok(changes.setEviction(call.caller, call.params.id, false))),
+    route(enableAutoUpgrade, (call) => ok(changes.setAutoUpgrade(call.caller, call.params.id, true))),
+    route(disableAutoUpgrade, (call) => ok(changes.setAutoUpgrade(call.caller, call.params.id, false))),
+    route(enableProductionPack, (call) => ok(changes.setProductionPack(call.caller, call.params.id, true))),
+    route(disableProductionPack, (call) => ok(changes.setProductionPack(call.caller, call.params.id, false))),
+  ]
+}
+
+function valueRoutes(changes: Changes): Route[] {
+  return [
+    route(changePlan, ({ caller, params, body }) => ok(changes.changePlan(caller, params.id, body))),
+    route(changePlanByVerb, ({ caller, params, body }) => ok(changes.changePlan(caller, params.id, body))),
+    route(updateBudget, ({ caller, params, body }) => ok(changes.setBudget(caller, params.id, body.budget))),
+    route(updateRegions, ({ caller, params, body }) =>
+      ok(changes.setReadRegions(caller, params.id, body.read_regions)),
+    ),
+    route(updateAllowList, ({ caller, params, body }) => ok(changes.setAllowList(caller, params.id, body.allowed_ips))),
+    route(moveToTeam, ({ caller, body }) => ok(changes.moveToTeam(caller, body.database_id, body.team_id))),
+  ]
 }

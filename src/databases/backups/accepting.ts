@@ -4,10 +4,9 @@ import type { Caller } from '../../http/index.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as databasesData from '../transactions/databases-data.js'
-import type { BackupDeps } from './deps.js'
-import { refuse } from './refuse.js'
+import { refuse } from './answers.js'
+import { type BackupDeps, untilDone } from './deps.js'
 import type { Restoring } from './restoring.js'
-import { untilDone } from './until-done.js'
 
 /**
  * Goes on without data that is missing or damaged, because the owner says so. The database is `restoring` meanwhile and

@@ -5,10 +5,8 @@ import { type Clock, systemClock, TargetGate } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { probeEngine } from '../../fleet/index.js'
 import { type BareEngine, startBareEngine } from '../testing/bare-engine.js'
-import { connectToEngine, connectToSource, copyAll, countKeys } from './copy.js'
-import { COPY_LIMITS, type CopyLimits } from './copy-limits.js'
-import type { Peer } from './peer.js'
-import { parseSource } from './source.js'
+import { connectToEngine, connectToSource, copyAll, countKeys, parseSource } from './copy.js'
+import { COPY_LIMITS, type CopyLimits, type Peer } from './peer.js'
 import { type Answer, bulk, page, startForeignServer } from './testing/foreign-server.js'
 
 const MIB = 2 ** 20

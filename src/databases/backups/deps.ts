@@ -1,6 +1,5 @@
-import type { TargetGate } from '../../base/index.js'
-import type { DatabasesOptions } from '../deps.js'
-import type { Sleep } from '../sleep/index.js'
+import { pause, type TargetGate } from '../../base/index.js'
+import type { DatabasesOptions, SleepControl } from '../deps.js'
 import type { BackupFiles } from './files.js'
 
 /** What backups are made of. */
@@ -11,7 +10,30 @@ export interface BackupDeps
   readonly onReplaced: (databaseId: string) => void
   /** Judges the servers that data is imported from. */
   readonly targets: TargetGate
-  readonly sleep: Pick<Sleep, 'wake' | 'adopt' | 'during'>
+  readonly sleep: Pick<SleepControl, 'wake' | 'adopt' | 'during'>
   /** Aborted when the server stops. */
   readonly stopping: AbortSignal
+}
+
+/** How long to wait before something that failed is tried again. */
+const AGAIN_MS = 2_000
+
+/**
+ * Does what has to be done until it is done: for steps behind which there is no way back, and for writing down what
+ * has become of something. Once the server stops nothing is tried again, because the next start settles it.
+ */
+export async function untilDone<Result>(
+  parts: Pick<BackupDeps, 'clock' | 'logger' | 'stopping'>,
+  databaseId: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (parts.stopping.aborted) throw error
+      parts.logger.error({ error, databaseId }, 'a step of a backup or restore has failed; trying again')
+      await pause(parts.clock, AGAIN_MS)
+    }
+  }
 }

@@ -12,14 +12,11 @@ import { engineSpecOf, planOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import type * as backups from '../transactions/backups.js'
 import * as imports from '../transactions/imports.js'
-import { connectToEngine, connectToSource, copyAll, countKeys } from './copy.js'
-import type { BackupDeps } from './deps.js'
+import { refuse, renderImport } from './answers.js'
+import { connectToEngine, connectToSource, copyAll, countKeys, type ImportSource, parseSource } from './copy.js'
+import { type BackupDeps, untilDone } from './deps.js'
 import { type Making, reasonOf } from './making.js'
-import { refuse } from './refuse.js'
 import type { Restoring } from './restoring.js'
-import { type ImportSource, parseSource } from './source.js'
-import { untilDone } from './until-done.js'
-import { renderImport } from './view.js'
 
 type NewBackup = backups.NewBackup
 type BackupRow = backups.BackupRow

@@ -8,8 +8,7 @@ import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
 import { type House, openHouse } from '../testing/house.js'
-import { page, startForeignServer } from './testing/foreign-server.js'
-import { type PasswordEngine, startPasswordEngine } from './testing/password-engine.js'
+import { type PasswordEngine, page, startForeignServer, startPasswordEngine } from './testing/foreign-server.js'
 
 const MIB = 2 ** 20
 const checkImport = compileChecker(ImportSchema, 'body')

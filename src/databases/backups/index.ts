@@ -23,5 +23,4 @@
  *
  * Backups belong to their database: they move with it to another owner, and go when it is deleted.
  */
-export { Backups } from './backups.js'
-export { backupRoutes } from './routes.js'
+export { type BackupDownload, Backups } from './backups.js'

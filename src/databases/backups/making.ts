@@ -1,8 +1,7 @@
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Evidence } from '../../fleet/index.js'
 import * as backups from '../transactions/backups.js'
-import type { BackupDeps } from './deps.js'
-import { untilDone } from './until-done.js'
+import { type BackupDeps, untilDone } from './deps.js'
 
 type BackupRow = backups.BackupRow
 type NewBackup = backups.NewBackup

@@ -1,12 +1,12 @@
 import { newId } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { Holds } from '../changes/turns.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as backups from '../transactions/backups.js'
 import * as restores from '../transactions/restores.js'
-import type { BackupDeps } from './deps.js'
+import { type BackupDeps, untilDone } from './deps.js'
 import type { Making } from './making.js'
-import { untilDone } from './until-done.js'
 
 type BackupRow = backups.BackupRow
 
@@ -32,7 +32,7 @@ const UNREADABLE = ['engine_failed', 'data_missing', 'data_unreadable'] as const
 export class Restoring {
   readonly #parts: BackupDeps
   readonly #making: Making
-  readonly #held = new Map<string, Promise<void>>()
+  readonly #holds = new Holds()
 
   constructor(parts: BackupDeps, making: Making) {
     this.#parts = parts
@@ -66,23 +66,12 @@ export class Restoring {
 
   /** Lets the clients of a database wait while `work` changes its files. */
   async holding(databaseId: string, work: () => Promise<void>): Promise<void> {
-    let release = (): void => {}
-    const held = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    this.#held.set(databaseId, held)
-    try {
-      await work()
-    } finally {
-      this.#held.delete(databaseId)
-      release()
-    }
+    await this.#holds.during(databaseId, work)
   }
 
   /** Resolves when the data of a database is not being replaced. */
   async untilReplaced(databaseId: string, signal?: AbortSignal): Promise<void> {
-    const held = this.#held.get(databaseId)
-    if (held) await (signal ? Promise.race([held, aborted(signal)]) : held)
+    await this.#holds.released(databaseId, signal)
   }
 
   async #prepare(database: DatabaseRow, backup: BackupRow): Promise<void> {
@@ -167,12 +156,4 @@ export class Restoring {
     if (undone) await files.unstage(databaseId)
     return undone
   }
-}
-
-/** Rejects when a signal is aborted. */
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }

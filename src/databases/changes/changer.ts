@@ -17,14 +17,14 @@
  * one after the other.
  */
 
-import { type AuditEvent, auditRow } from '../../accounts/index.js'
+import { auditRow } from '../../accounts/index.js'
 import type * as accounts from '../../accounts/transactions/accounts.js'
 import { unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
-import type { ChangeDeps } from '../change-deps.js'
+import type { ChangeDeps } from '../deps.js'
 import { engineSpecOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow, DesiredChange } from '../life.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
 import { Turns } from './turns.js'
@@ -33,17 +33,6 @@ const store = databasesChanges
 
 /** How long to wait before giving a change up is tried again. */
 const ABANDON_AGAIN_MS = 5_000
-
-/** Columns of a database and what they are to become. */
-export type NewConfiguration = Partial<databasesChanges.Configuration>
-
-/** What a database is to be, and how the audit log records it. */
-export interface DesiredChange {
-  readonly set: NewConfiguration
-  /** The audit entry; its entity is the database. */
-  readonly action: AuditEvent['action']
-  readonly details: AuditEvent['details']
-}
 
 /** A database after a change; `same` when it was as desired already and nothing was written. */
 export interface Changed {

@@ -3,17 +3,19 @@ import { isIpRange } from '../../base/index.js'
 import type { ChangePlanBody } from '../../contract/databases/changes.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
-import type { ChangeDeps } from '../change-deps.js'
-import { authorityProblem } from '../client-authority.js'
+import type { ChangeDeps } from '../deps.js'
 import { planNameOf, readRegionsOf } from '../desired-engine.js'
 import { newCredentials } from '../identity.js'
-import type { DatabaseRow } from '../life.js'
-import { nameProblems, readRegionProblems } from '../rules.js'
+import type { DatabaseRow, DesiredChange } from '../life.js'
+import { authorityProblem, nameProblems, readRegionProblems } from '../rules.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
-import { Changer, type DesiredChange, refusalOf } from './changer.js'
-import { Holds } from './holds.js'
+import { Changer, refusalOf } from './changer.js'
 import { type DesiredPlan, judgePlanChange, readDesiredPlan } from './plan-change.js'
+import { Holds } from './turns.js'
+
+/** Brings the state of a database in line with its budget. */
+export type BudgetListener = (databaseId: string) => Promise<void>
 
 /**
  * Everything that an owner can change about a database that exists (reference redis 1.2). Every method rejects with
@@ -23,12 +25,15 @@ import { type DesiredPlan, judgePlanChange, readDesiredPlan } from './plan-chang
 export class Changes {
   readonly #changer: Changer
   readonly #holds = new Holds()
-  readonly #settleBudget: (databaseId: string) => Promise<void>
+  #onBudgetChange: BudgetListener = async () => undefined
 
-  /** @param parts `settleBudget` resolves when the state of a database fits its budget. */
-  constructor(parts: ChangeDeps & { readonly settleBudget: (databaseId: string) => Promise<void> }) {
-    this.#changer = new Changer(parts)
-    this.#settleBudget = parts.settleBudget
+  constructor(deps: ChangeDeps) {
+    this.#changer = new Changer(deps)
+  }
+
+  /** Sets what is called after each change of a budget, plan or production pack. The change waits for it. */
+  onBudgetChange(listener: BudgetListener): void {
+    this.#onBudgetChange = listener
   }
 
   /** Waits for what is under way. */
@@ -47,8 +52,8 @@ export class Changes {
   }
 
   /** Resolves when the engines of a database may be logged in to. */
-  passed(databaseId: string): Promise<void> {
-    return this.#holds.passed(databaseId)
+  untilReleased(databaseId: string): Promise<void> {
+    return this.#holds.released(databaseId)
   }
 
   /** Gives a database another name. */
@@ -63,7 +68,7 @@ export class Changes {
   async setBudget(caller: Caller, databaseId: string, budget: number): Promise<void> {
     const desired: DesiredChange = { set: { budget }, action: 'Change Database Budget', details: { budget } }
     await this.#changer.configure(caller, databaseId, desired)
-    await this.#settleBudget(databaseId)
+    await this.#onBudgetChange(databaseId)
   }
 
   /** Turns auto upgrade on or off; rejects with `already_set` when it is so already. */
@@ -220,7 +225,7 @@ export class Changes {
         usedBytes: () => fleet.usedBytes(databaseId),
       }),
     )
-    await this.#settleBudget(databaseId)
+    await this.#onBudgetChange(databaseId)
   }
 
   /** The row of a database that nothing else changes at the moment. */

@@ -2,9 +2,8 @@ import type { ChangePlanBody } from '../../contract/databases/changes.js'
 import { PLAN_NAMES, type PlanName, type PlanTable } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { dataBoundOf, planNameOf, planOf, readRegionsOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow, DesiredChange } from '../life.js'
 import { readRegionProblems } from '../rules.js'
-import type { DesiredChange } from './changer.js'
 
 /** What a request for another plan says, with its spellings made one. */
 export interface DesiredPlan {

@@ -15,6 +15,4 @@
  * when: the fleet sets damaged data aside in the same place. `quarantine.ts`: what goes in at the start, what comes back,
  * what is shown.
  */
-export { refuseLostStore } from './lost-store.js'
-export { Quarantine } from './quarantine.js'
-export { quarantineRoutes } from './routes.js'
+export { Quarantine, refuseLostStore } from './quarantine.js'

@@ -9,7 +9,7 @@ import { QuarantineFiles } from '../../fleet/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { ask, create, databaseDirs } from '../testing/checks.js'
 import { type House, openHouse } from '../testing/house.js'
-import { refuseLostStore } from './lost-store.js'
+import { refuseLostStore } from './quarantine.js'
 
 const entriesIn = (dataDir: string): string[] => readdirSync(join(dataDir, 'quarantine'))
 

@@ -2,11 +2,13 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { auditRow } from '../../accounts/index.js'
 import { type Clock, newId, type Timer, unreachable } from '../../base/index.js'
+import type { Config } from '../../config/index.js'
 import type { AdoptBody, QuarantineRecord } from '../../contract/databases/quarantine.js'
 import { isPrimaryRegion, REGIONS, type Region } from '../../contract/databases/regions.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type QuarantineEntry, QuarantineFiles } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
+import { hasSqliteStore } from '../../store/index.js'
 import { BackupFiles, type BackupName } from '../backups/files.js'
 import type { Creation } from '../creation.js'
 import type { DatabasesOptions } from '../deps.js'
@@ -291,3 +293,14 @@ async function primaryIn(
 }
 
 const isThere = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined)) !== undefined
+
+/**
+ * Looks before the store is opened, which would make a new one: a data directory with databases has a store.
+ * @throws HomeportError `store_missing`, unless the operator has said that a new one is to be made.
+ */
+export async function refuseLostStore(config: Pick<Config, 'dataDir' | 'store' | 'acceptUnknownData'>): Promise<void> {
+  if (config.store.kind !== 'sqlite' || config.acceptUnknownData === 'quarantine') return
+  const databases = await readdir(join(config.dataDir, 'databases')).catch(() => [])
+  if (databases.length === 0 || (await hasSqliteStore(config.dataDir))) return
+  throw new HomeportError('store_missing', { directory: config.dataDir, databases: databases.length })
+}

@@ -25,5 +25,4 @@
  */
 export { Sleep } from './sleep.js'
 export type { Task } from './sleeper.js'
-export { renderAwake } from './view.js'
-export type { Reason, ReasonKind, WhyAwake } from './why.js'
+export { renderAwake } from './why.js'

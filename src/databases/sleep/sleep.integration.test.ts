@@ -5,7 +5,7 @@ import type { AwakeRecord } from '../../contract/databases/awake.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Traffic } from '../deps.js'
-import { everyRow } from '../every-row.js'
+import { everyRow } from '../life.js'
 import { ask, create, enginesOf } from '../testing/checks.js'
 import { type House, openHouse } from '../testing/house.js'
 

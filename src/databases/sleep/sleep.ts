@@ -1,19 +1,13 @@
 import type { Timer } from '../../base/index.js'
-import type { EngineSpec } from '../../fleet/index.js'
-import type { DatabasesOptions } from '../deps.js'
-import { bedtimeOf, type Candidate } from './bedtime.js'
-import type { Sleeper, Task } from './sleeper.js'
+import type { DatabasesOptions, SleepControl } from '../deps.js'
+import type { DesiredEngines } from '../desired-engine.js'
+import type { Candidate, Sleeper, Task } from './sleeper.js'
 import * as sleepers from './sleeper.js'
 import { explain, type WhyAwake } from './why.js'
 
 /** What sleep has to know of the databases around it. */
 export interface SleepParts extends Pick<DatabasesOptions, 'fleet' | 'clock' | 'logger' | 'traffic' | 'onAsleep'> {
-  /** What the engines of a database have to be; undefined when they must not run. */
-  readonly specOf: (databaseId: string) => EngineSpec | undefined
-  /** How long a database may be idle, milliseconds. */
-  readonly idleMsOf: (databaseId: string) => number
-  /** Whether requests of clients count; those of a suspended database are refused. */
-  readonly servesClients: (databaseId: string) => boolean
+  readonly engines: Pick<DesiredEngines, 'specOf' | 'idleMsOf' | 'servesClients'>
   /** Above so many, databases that are idle for a short time only go to sleep as well. */
   readonly mostAwake: number
 }
@@ -31,7 +25,7 @@ const AT_ONCE = 8
  * Lets the engines of databases rest that nobody uses, and wakes them. One timer serves all databases, and is only set
  * while one is awake.
  */
-export class Sleep {
+export class Sleep implements SleepControl {
   readonly #parts: SleepParts
   readonly #sleepers = new Map<string, Sleeper>()
   readonly #retiring = new Set<Promise<void>>()
@@ -64,7 +58,7 @@ export class Sleep {
       this.#put(sleepers.used(sleeper, this.#now()))
       return
     }
-    const spec = this.#stopped ? undefined : this.#parts.specOf(databaseId)
+    const spec = this.#stopped ? undefined : this.#parts.engines.specOf(databaseId)
     if (!spec) return
     this.#put(sleepers.woken(sleeper, this.#now()))
     this.#lookAt(this.#now())
@@ -102,11 +96,11 @@ export class Sleep {
 
   /** What keeps a database awake, or since when it sleeps. Wakes nothing. */
   why(databaseId: string): Promise<WhyAwake> {
-    const { fleet, traffic, idleMsOf } = this.#parts
+    const { fleet, traffic, engines } = this.#parts
     const sleeper = this.#of(databaseId)
     return explain(sleeper, {
       meter: traffic.meterOf(databaseId),
-      idleMs: idleMsOf(databaseId),
+      idleMs: engines.idleMsOf(databaseId),
       occupancy: () => fleet.occupancy(databaseId),
     })
   }
@@ -150,25 +144,31 @@ export class Sleep {
       if (candidate) candidates.push(candidate)
       else this.#onHeld(sleeper, nowMs)
     }
-    const { due, nextAtMs } = bedtimeOf(candidates, awake.length - this.#parts.mostAwake, nowMs)
+    const { due, nextAtMs } = sleepers.bedtimeOf(candidates, awake.length - this.#parts.mostAwake, nowMs)
     for (const candidate of due) this.#retire(candidate)
     if (nextAtMs !== undefined) this.#lookAt(nextAtMs)
   }
 
   /** Undefined while something holds the database awake. */
   #candidateOf(sleeper: Sleeper): Candidate | undefined {
-    const { traffic, idleMsOf, servesClients } = this.#parts
+    const { traffic, engines } = this.#parts
     const { databaseId, usedAtMs } = sleeper
     if (sleepers.isWorkedOn(sleeper)) return undefined
-    if (!servesClients(databaseId)) return { databaseId, usedAtMs, idleMs: 0 }
+    if (!engines.servesClients(databaseId)) return { databaseId, usedAtMs, idleMs: 0 }
     const meter = traffic.meterOf(databaseId)
     if (meter && meter.holds > 0) return undefined
-    return { databaseId, usedAtMs: Math.max(usedAtMs, meter?.lastActivityAtMs ?? 0), idleMs: idleMsOf(databaseId) }
+    return {
+      databaseId,
+      usedAtMs: Math.max(usedAtMs, meter?.lastActivityAtMs ?? 0),
+      idleMs: engines.idleMsOf(databaseId),
+    }
   }
 
   #onHeld(sleeper: Sleeper, nowMs: number): void {
     this.#put(sleepers.used(sleeper, nowMs))
-    this.#lookAt(nowMs + Math.min(this.#parts.idleMsOf(sleeper.databaseId) / LOOKS_PER_IDLE_TIME, LONGEST_LOOK_MS))
+    this.#lookAt(
+      nowMs + Math.min(this.#parts.engines.idleMsOf(sleeper.databaseId) / LOOKS_PER_IDLE_TIME, LONGEST_LOOK_MS),
+    )
   }
 
   #retire({ databaseId, usedAtMs }: Candidate): void {
@@ -187,8 +187,8 @@ export class Sleep {
   }
 
   async #putToSleep(databaseId: string, usedAtMs: number): Promise<void> {
-    const { fleet, traffic, servesClients, logger } = this.#parts
-    await fleet.compactLog(databaseId).catch((error: unknown) => {
+    const { fleet, traffic, engines, logger } = this.#parts
+    await fleet.tidyLog(databaseId).catch((error: unknown) => {
       if (!this.#stopped)
         logger.warn({ databaseId, error }, 'the log of a database was not rewritten before it falls asleep')
     })
@@ -196,7 +196,7 @@ export class Sleep {
     if (this.#stopped || sleeper?.state !== 'drowsy') return
     // From here to the desired state of `rest` nothing else runs: a request comes either before it or finds it falling asleep.
     const isUnused = this.#candidateOf(sleeper)?.usedAtMs === usedAtMs
-    const manner = servesClients(databaseId) ? 'when-unused' : 'and-send-away'
+    const manner = engines.servesClients(databaseId) ? 'when-unused' : 'and-send-away'
     const isReleased = isUnused && traffic.release(databaseId, manner)
     this.#put(isReleased ? sleepers.fallingAsleep(sleeper) : sleepers.used(sleeper, this.#now()))
     if (isReleased) await this.#rest(databaseId)

@@ -1,3 +1,4 @@
+import type { AwakeRecord } from '../../contract/databases/awake.js'
 import type { EngineOccupancy } from '../../fleet/index.js'
 import type { Traffic } from '../deps.js'
 import { isUp, isWorkedOn, type Sleeper, type Task } from './sleeper.js'
@@ -61,4 +62,20 @@ function clientsOf({ blocked, subscribed, monitoring, tracking, inTransaction }:
     ['transaction', inTransaction],
   ]
   return counted.filter(([, count]) => count > 0).map(([kind, count]) => ({ kind, count }))
+}
+
+const seconds = (atMs: number | undefined): number => (atMs === undefined ? 0 : Math.floor(atMs / 1000))
+
+/** What the management API answers to the question why a database is awake. */
+export function renderAwake(databaseId: string, state: AwakeRecord['state'], why: WhyAwake): AwakeRecord {
+  return {
+    database_id: databaseId,
+    state,
+    awake: why.state === 'awake',
+    since: seconds(why.sinceMs),
+    last_request: seconds(why.lastRequestAtMs),
+    sleeps_at: seconds(why.sleepsAtMs),
+    connections: why.connections,
+    reasons: [...why.reasons],
+  }
 }

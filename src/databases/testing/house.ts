@@ -1,17 +1,20 @@
+import { once } from 'node:events'
 import { mkdirSync } from 'node:fs'
+import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { atCleanup, freePortRange, tempDir } from '../../../test/support/index.js'
 import { type Accounts, accountRoutes, createAccounts, readCredentials } from '../../accounts/index.js'
 import { type Clock, systemClock, type TargetPolicy } from '../../base/index.js'
 import { DEFAULT_PLANS, type PlanTable } from '../../contract/databases/plans.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { createFleet, type EngineSpec, type Fleet, probeEngine } from '../../fleet/index.js'
 import { type Caller, HttpServer } from '../../http/index.js'
 import { openStore, type Store } from '../../store/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
 import type { DatabasesOptions } from '../deps.js'
+import type { ServingDirectory } from '../directory.js'
 import { databaseRoutes } from '../routes.js'
-import { PortGate } from './port-gate.js'
 
 const quiet = silentLogger
 
@@ -218,4 +221,48 @@ async function callApi(
   const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers, ...sent })
   const isJson = response.headers.get('content-type')?.startsWith('application/json')
   return { status: response.status, body: isJson ? await response.json() : await response.text() }
+}
+
+/**
+ * Stands in for the data plane where only its ports matter: one listener for each database of a directory, opened and
+ * closed as the directory changes.
+ */
+export class PortGate {
+  readonly #directory: ServingDirectory
+  readonly #servers = new Map<string, { readonly port: number; readonly server: Server }>()
+
+  constructor(directory: ServingDirectory) {
+    this.#directory = directory
+    directory.onChange(() => this.#closeGone())
+  }
+
+  /** Opens the port of a database; rejects with `port_taken` when another program holds it. */
+  async open(databaseId: string): Promise<void> {
+    const served = this.#directory.find(databaseId)
+    if (!served) throw new Error(`database ${databaseId} is not served`)
+    if (this.#servers.get(databaseId)?.port === served.port) return
+    const server = createServer((socket) => socket.destroy())
+    server.listen(served.port, '127.0.0.1')
+    try {
+      await once(server, 'listening')
+    } catch {
+      throw new HomeportError('port_taken', { port: served.port })
+    }
+    this.#servers.set(databaseId, { port: served.port, server })
+    this.#closeGone()
+  }
+
+  /** Closes every port. */
+  close(): void {
+    for (const { server } of this.#servers.values()) server.close()
+    this.#servers.clear()
+  }
+
+  #closeGone(): void {
+    for (const [databaseId, { port, server }] of this.#servers) {
+      if (this.#directory.find(databaseId)?.port === port) continue
+      server.close()
+      this.#servers.delete(databaseId)
+    }
+  }
 }

@@ -4,8 +4,7 @@ import type { Store } from '../../store/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
 import type { DatabasesOptions } from '../deps.js'
-import type { House } from './house.js'
-import { PortGate } from './port-gate.js'
+import { type House, PortGate } from './house.js'
 
 /** A moment between two effects of a life: what has just been done, or has just been begun (`...`). */
 export type CrashPoint = string

@@ -2,7 +2,7 @@
 import { all, first, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabaseRow } from './databases.js'
-import { ownedRow, type StandingRow, TIERS_MS, type TierMs, type UsageDayRow } from './usage.js'
+import { type StandingRow, TIERS_MS, type TierMs, type UsageDayRow } from './usage.js'
 import { rolledToOf } from './usage-rollups.js'
 import { mergeSamples, type UsageGauges, type UsageSample, unpackSample } from './usage-sample.js'
 
@@ -89,6 +89,16 @@ function* heldBefore(databaseId: string, to: number): Transaction<UsageReport['b
     if (row && row.start > (latest?.start ?? 0)) latest = row
   }
   return latest && { at: latest.start, gauges: unpackSample(latest.sample).gauges }
+}
+
+const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
+  db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
+)
+
+/** The database with this id, if the account has it. */
+function* ownedRow(accountId: string, databaseId: string): Transaction<DatabaseRow | undefined> {
+  const row = yield* first(rowOf, { databaseId })
+  return row?.account_id === accountId ? row : undefined
 }
 
 /** What a database of an account did; `undefined` when the account has no such database. */

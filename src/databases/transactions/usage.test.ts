@@ -4,7 +4,7 @@ import * as accounts from '../../accounts/transactions/accounts.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
 import * as databases from './databases.js'
-import * as suspension from './databases-suspension.js'
+import * as changes from './databases-changes.js'
 import * as usage from './usage.js'
 import * as rollups from './usage-rollups.js'
 import { mergeSamples, NO_LATENCY, type UsageSample } from './usage-sample.js'
@@ -135,11 +135,11 @@ describeOnEveryStore('the books of usage', (openStore) => {
     it('is entered and left once, with an entry in the audit log each time', async () => {
       const id = await database()
       const args = () => ({ databaseId: id, audit: auditOf(id) })
-      expect(await store.run(suspension.resume, args())).toBeUndefined()
-      expect(await store.run(suspension.suspend, args())).toMatchObject({ database_id: id, state: 'suspended' })
-      expect(await store.run(suspension.suspend, args())).toBeUndefined()
+      expect(await store.run(changes.resume, args())).toBeUndefined()
+      expect(await store.run(changes.suspend, args())).toMatchObject({ database_id: id, state: 'suspended' })
+      expect(await store.run(changes.suspend, args())).toBeUndefined()
       expect(await store.run(databases.get, { accountId, databaseId: id })).toMatchObject({ state: 'suspended' })
-      expect(await store.run(suspension.resume, args())).toMatchObject({ state: 'active' })
+      expect(await store.run(changes.resume, args())).toMatchObject({ state: 'active' })
       const log = await store.run(accounts.auditLog, { accountId, limit: 9 })
       expect(log).toHaveLength(3)
     })
@@ -150,7 +150,7 @@ describeOnEveryStore('the books of usage', (openStore) => {
         ...{ accountId, databaseId: id },
         audit: { ...auditOf(id), account_id: accountId },
       })
-      expect(await store.run(suspension.suspend, { databaseId: id, audit: auditOf(id) })).toBeUndefined()
+      expect(await store.run(changes.suspend, { databaseId: id, audit: auditOf(id) })).toBeUndefined()
     })
   })
 })

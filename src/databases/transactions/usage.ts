@@ -7,10 +7,9 @@
  * - `usage_standings`: what holds now.
  */
 import type { Selectable } from 'kysely'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { all, change, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { UsageBucketsTable, UsageDaysTable, UsageStandingsTable } from '../../store/schema/usage.js'
-import type { DatabaseRow } from './databases.js'
 import { mergeSamples, packSample, type UsageSample, unpackSample } from './usage-sample.js'
 
 /** Lengths of the tiers, milliseconds, shortest first. Each is a multiple of the one before. */
@@ -198,14 +197,4 @@ export function* forgetUsage(databaseId: string): Transaction<void> {
   yield* change(dropBuckets, { databaseId })
   yield* change(dropDays, { databaseId })
   yield* change(dropStandings, { ids: [databaseId] })
-}
-
-const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
-  db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
-)
-
-/** The database with this id, if the account has it. */
-export function* ownedRow(accountId: string, databaseId: string): Transaction<DatabaseRow | undefined> {
-  const row = yield* first(rowOf, { databaseId })
-  return row?.account_id === accountId ? row : undefined
 }

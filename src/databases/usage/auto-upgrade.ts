@@ -5,7 +5,7 @@ import type { Logger } from '../../telemetry/index.js'
 import { dataBoundOf, planNameOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import type { DatabaseBook } from './book.js'
-import { systemCaller } from './system-caller.js'
+import { systemCaller } from './suspension.js'
 
 /** A database is moved to the next plan when so much of a limit is used: before writes are refused or slowed down. */
 const OUTGROWN_SHARE = 0.9

@@ -29,5 +29,6 @@
  * This room never delays a command, and changes a database only by the two consequences.
  */
 export type { DatabaseBook } from './book.js'
-export { usageRoutes } from './routes.js'
+export { databaseMetrics } from './metrics.js'
+export { readStats } from './stats.js'
 export { Usage, type UsageDeps } from './usage.js'

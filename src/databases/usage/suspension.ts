@@ -1,10 +1,10 @@
 import { type AuditEvent, auditRow } from '../../accounts/index.js'
 import type { Clock } from '../../base/index.js'
+import type { Caller } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import { type DatabaseRow, resume, suspend } from '../life.js'
 import type { DatabaseBook } from './book.js'
-import { systemCaller } from './system-caller.js'
 
 /** What suspension needs of the rest. */
 export interface SuspensionDeps {
@@ -82,4 +82,9 @@ export class Suspension {
     const event = { action, entity: row.database_id, details: { budget: row.budget } }
     return auditRow(systemCaller(row.account_id), event, this.#parts.clock.now())
   }
+}
+
+/** The caller when Homeport itself changes a database; the audit log of its owner records it. */
+export function systemCaller(accountId: string): Caller {
+  return { accountId, email: 'homeport', accountType: 'paid', source: 'SYSTEM', access: 'write', ip: '' }
 }

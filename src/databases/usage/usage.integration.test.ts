@@ -17,7 +17,7 @@ import { type House, openHouse } from '../testing/house.js'
 import * as usage from '../transactions/usage.js'
 import * as usageSample from '../transactions/usage-sample.js'
 import * as usageStats from '../transactions/usage-stats.js'
-import { RollUps } from './roll-ups.js'
+import { RollUps } from './writer.js'
 
 const MIB = 2 ** 20
 const FLUSH_MS = 10_000

@@ -11,9 +11,8 @@ import * as usage from '../transactions/usage.js'
 import { AutoUpgrade } from './auto-upgrade.js'
 import { DatabaseBook } from './book.js'
 import { DAY_MS, dayOf, monthStartOf } from './cost.js'
-import { RollUps } from './roll-ups.js'
 import { Suspension, type SuspensionDeps } from './suspension.js'
-import { Writer } from './writer.js'
+import { RollUps, Writer } from './writer.js'
 
 /** What the usage of databases is made of. */
 export interface UsageDeps extends Pick<SuspensionDeps, 'inTurn' | 'show'> {

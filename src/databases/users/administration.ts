@@ -1,12 +1,20 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
-import type { DesiredChange } from '../changes/changer.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow, DesiredChange } from '../life.js'
 import { configGet, configSet, type SettingFacts } from './configuration.js'
 import { mayAsk } from './engine-rules.js'
 import { applyRules } from './rules.js'
-import { isStrong, makeToken, matchesPassword, restTokenOf } from './tokens.js'
-import { isBuiltIn, newUser, readUsers, type StoredUser, writeUsers } from './user.js'
+import {
+  isBuiltIn,
+  isStrong,
+  makeToken,
+  matchesPassword,
+  newUser,
+  readUsers,
+  restTokenOf,
+  type StoredUser,
+  writeUsers,
+} from './user.js'
 import { BUILT_IN_VIEWS, OK, type Reply, text, texts, type UserView, userLine, userReply, viewOf } from './views.js'
 
 /** A command about a database itself, from a client of its data plane. */

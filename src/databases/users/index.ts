@@ -30,6 +30,5 @@ export { Administration, type AdministrationDeps, type AdministrationRequest } f
 export type { SettingFacts } from './configuration.js'
 export { TAKEN_FROM_ALL } from './engine-rules.js'
 export { readSettings, type SettingBounds, settingsThatHold } from './settings.js'
-export { matchesPassword, restTokenOf } from './tokens.js'
-export { readUsers, type StoredUser } from './user.js'
+export { matchesPassword, readUsers, restTokenOf, type StoredUser } from './user.js'
 export { engineUserOf, type Reply } from './views.js'

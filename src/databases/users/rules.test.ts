@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { applyRules } from './rules.js'
-import { makeToken } from './tokens.js'
-import { newUser } from './user.js'
+import { makeToken, newUser } from './user.js'
 
 const on = { key: 'key of the database', hasNewer: () => false }
 const apply = (rules: readonly string[]) => applyRules(newUser('alice'), rules, on)

@@ -1,7 +1,6 @@
 import { COMMANDS, enginesWith } from '../../contract/databases/commands.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { openToken } from './tokens.js'
-import { POWERLESS, type StoredUser } from './user.js'
+import { openToken, POWERLESS, type StoredUser } from './user.js'
 
 /** What a rule may depend on besides the user. */
 export interface RuleContext {

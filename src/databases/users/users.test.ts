@@ -4,11 +4,21 @@ import { COMMANDS } from '../../contract/databases/commands.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { fitRules, probeEngine } from '../../fleet/index.js'
 import { type BareEngine, startBareEngine } from '../testing/bare-engine.js'
+import { canonicalEvents } from './configuration.js'
 import { engineRulesOf } from './engine-rules.js'
-import { canonicalEvents } from './keyspace-events.js'
 import { applyRules } from './rules.js'
-import { entropyBits, isStrong, makeToken, matchesPassword, openToken, restTokenOf } from './tokens.js'
-import { newUser, readUsers, type StoredUser, writeUsers } from './user.js'
+import {
+  entropyBits,
+  isStrong,
+  makeToken,
+  matchesPassword,
+  newUser,
+  openToken,
+  readUsers,
+  restTokenOf,
+  type StoredUser,
+  writeUsers,
+} from './user.js'
 
 const KEY = 'secret of the database'
 const on = { key: KEY, hasNewer: () => false }

@@ -1,6 +1,9 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { atCleanup } from '../../../../test/support/index.js'
+import { Redis } from 'iovalkey'
+import { atCleanup, freePort } from '../../../../test/support/index.js'
+import { probeEngine } from '../../../fleet/index.js'
+import { startBareEngine } from '../../testing/bare-engine.js'
 
 /** Answers a command; says nothing with `undefined`. May also write to the socket itself. */
 export type Answer = (words: readonly string[], socket: Socket) => string | Buffer | undefined
@@ -76,4 +79,27 @@ function wholeCommand(text: string): number {
 
 function wordsOf(command: string): string[] {
   return command.split('\r\n').filter((_line, index) => index > 0 && index % 2 === 0)
+}
+
+/** A server of somebody else: it listens on a loopback port and wants a password. */
+export interface PasswordEngine {
+  readonly url: string
+  readonly client: Redis
+  kill(): Promise<void>
+}
+
+/** Starts one. */
+export async function startPasswordEngine(password: string): Promise<PasswordEngine> {
+  const port = await freePort()
+  const { binary } = await probeEngine()
+  const engine = await startBareEngine(binary, ['--port', `${port}`, '--bind', '127.0.0.1', '--requirepass', password])
+  const client = new Redis({ path: engine.socketPath, password })
+  return {
+    url: `redis://default:${encodeURIComponent(password)}@127.0.0.1:${port}/0`,
+    client,
+    kill: async () => {
+      client.disconnect()
+      await engine.kill()
+    },
+  }
 }

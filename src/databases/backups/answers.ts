@@ -1,4 +1,6 @@
+import { unreachable } from '../../base/index.js'
 import type { BackupRecord, ImportRecord } from '../../contract/databases/backups.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type * as backups from '../transactions/backups.js'
 import type * as imports from '../transactions/imports.js'
 
@@ -34,5 +36,19 @@ export function renderImport(row: imports.ImportRow): ImportRecord {
     ...(keys_total === null ? {} : { keys_total }),
     ...(row.finished_at === null ? {} : { finished_at: Math.floor(row.finished_at / 1000) }),
     ...(row.failure === null ? {} : { failure: row.failure }),
+  }
+}
+
+/** Throws what a refused change is answered with. */
+export function refuse(refusal: backups.Refusal, databaseId: string): never {
+  switch (refusal.kind) {
+    case 'not_found':
+      throw new HomeportError('database_not_found', { databaseId })
+    case 'busy':
+      throw new HomeportError('database_busy', { modifyingState: refusal.modifyingState })
+    case 'plan':
+      throw new HomeportError('daily_backup_not_allowed', { plan: refusal.plan })
+    default:
+      return unreachable(refusal)
   }
 }

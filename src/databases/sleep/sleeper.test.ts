@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { bedtimeOf, type Candidate, EARLY_IDLE_MS } from './bedtime.js'
+import { bedtimeOf, type Candidate, EARLY_IDLE_MS } from './sleeper.js'
 
 const NOW = 1_000_000
 const IDLE_MS = 900_000

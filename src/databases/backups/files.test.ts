@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
 import { tempDir } from '../../../test/support/index.js'
 import { sha256Hex } from '../../base/index.js'
-import { verifiedFile } from './download.js'
+import { verifiedFile } from './files.js'
 
 const path = join(tempDir(), 'backup.rdb')
 const bytes = Buffer.alloc(300_000, 'backup ')
