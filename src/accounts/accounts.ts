@@ -76,9 +76,9 @@ class StoredAccounts implements Accounts {
 
   constructor(options: AccountsOptions) {
     this.#options = options
-    const parts = { store: options.store, clock: options.clock, reload: () => this.#reload() }
-    this.teams = new Teams(parts)
-    this.keys = new ApiKeys(parts)
+    const deps = { store: options.store, clock: options.clock, reload: () => this.#reload() }
+    this.teams = new Teams(deps)
+    this.keys = new ApiKeys(deps)
     this.sessions = new Sessions({ ...options, directory: this.#directory, installationId: () => this.#installationId })
   }
 

@@ -4,7 +4,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { emailKeyOf } from './directory.js'
-import { reaches, type TeamParts } from './teams.js'
+import { reaches, type TeamDeps } from './teams.js'
 import type * as accounts from './transactions/accounts.js'
 import * as apiKeys from './transactions/api-keys.js'
 import * as teams from './transactions/teams.js'
@@ -16,16 +16,16 @@ type ApiKeyRow = accounts.ApiKeyRow
  * is shown when it is made; only its hash is kept.
  */
 export class ApiKeys {
-  readonly #parts: TeamParts
+  readonly #deps: TeamDeps
 
-  constructor(parts: TeamParts) {
-    this.#parts = parts
+  constructor(deps: TeamDeps) {
+    this.#deps = deps
   }
 
   /** The keys of the caller's account, or of a team that the caller is a member of. */
   async list(caller: Caller, teamId: string | undefined): Promise<ApiKey[]> {
     const accountId = await this.#accountOf(caller, teamId)
-    const rows = await this.#parts.store.run(apiKeys.list, { accountId })
+    const rows = await this.#deps.store.run(apiKeys.list, { accountId })
     return rows.map(keyOf)
   }
 
@@ -37,9 +37,9 @@ export class ApiKeys {
     const details = { name: key.name, read_only: key.read_only === 1, ...(key.holder ? { holder: key.holder } : {}) }
     const audit = this.#audit(caller, { action: 'Create API Key', entity: key.key_id, details })
     const args = { key, emailKey: emailKeyOf(caller.email), limit: MOST_API_KEYS, audit }
-    const outcome = await this.#parts.store.run(apiKeys.create, args)
+    const outcome = await this.#deps.store.run(apiKeys.create, args)
     if (outcome.kind !== 'created') throw refusalOf(outcome, accountId, body)
-    await this.#parts.reload()
+    await this.#deps.reload()
     return { ...keyOf(key), api_key: secret }
   }
 
@@ -48,10 +48,10 @@ export class ApiKeys {
     const accountId = await this.#accountOf(caller, teamId)
     const audit = this.#audit(caller, { action: 'Delete API Key', entity: keyId, details: {} })
     const args = { accountId, keyId, emailKey: emailKeyOf(caller.email), audit }
-    const outcome = await this.#parts.store.run(apiKeys.remove, args)
+    const outcome = await this.#deps.store.run(apiKeys.remove, args)
     switch (outcome.kind) {
       case 'deleted':
-        await this.#parts.reload()
+        await this.#deps.reload()
         return
       case 'not_found':
         throw new HomeportError('api_key_not_found', { keyId })
@@ -68,7 +68,7 @@ export class ApiKeys {
   async #accountOf(caller: Caller, teamId: string | undefined): Promise<string> {
     if (teamId === undefined) return caller.accountId
     const args = { teamId, emailKey: emailKeyOf(caller.email) }
-    const isMember = reaches(caller, teamId) && (await this.#parts.store.run(teams.members, args))
+    const isMember = reaches(caller, teamId) && (await this.#deps.store.run(teams.members, args))
     if (!isMember) throw new HomeportError('team_not_found', { teamId })
     return teamId
   }
@@ -80,7 +80,7 @@ export class ApiKeys {
         problem: '`member_email` needs `team_id`: only teams have members.',
       })
     }
-    const now = this.#parts.clock.now()
+    const now = this.#deps.clock.now()
     return {
       key_id: newId('key_', now),
       account_id: accountId,
@@ -93,7 +93,7 @@ export class ApiKeys {
   }
 
   #audit(caller: Caller, event: AuditEvent): accounts.NewAuditRow {
-    return auditRow(caller, event, this.#parts.clock.now())
+    return auditRow(caller, event, this.#deps.clock.now())
   }
 }
 

@@ -28,10 +28,10 @@ export interface FirstAccount {
  * account whose credentials nobody has.
  * @param found what the file of this data directory holds already, if there is one.
  */
-export async function makeFirstAccount(parts: FirstAccount, found: Credentials | undefined): Promise<Credentials> {
-  const credentials = found ?? newCredentials(parts.email)
-  if (!found) await writeCredentials(parts.dataDir, credentials)
-  await parts.store.run(accounts.create, rowsOf(credentials, parts))
+export async function makeFirstAccount(deps: FirstAccount, found: Credentials | undefined): Promise<Credentials> {
+  const credentials = found ?? newCredentials(deps.email)
+  if (!found) await writeCredentials(deps.dataDir, credentials)
+  await deps.store.run(accounts.create, rowsOf(credentials, deps))
   return credentials
 }
 

@@ -40,7 +40,7 @@ export class StoreMark implements Service {
   #timer: Timer | undefined
   /** `new` also when the mark is to stay as it is. */
   #phase: 'new' | 'writing' | 'stopped' = 'new'
-  #underWay: Promise<void> = Promise.resolve()
+  #work: Promise<void> = Promise.resolve()
 
   constructor(deps: StoreMarkDeps) {
     this.#deps = deps
@@ -58,7 +58,7 @@ export class StoreMark implements Service {
     const before = this.#phase
     this.#phase = 'stopped'
     this.#timer?.cancel()
-    await this.#underWay
+    await this.#work
     if (before === 'writing') await this.#write()
   }
 
@@ -89,7 +89,7 @@ export class StoreMark implements Service {
   #plan(): void {
     if (this.#phase !== 'writing') return
     this.#timer = this.#deps.clock.after(EVERY_MS, () => {
-      this.#underWay = this.#write().finally(() => this.#plan())
+      this.#work = this.#write().finally(() => this.#plan())
     })
   }
 

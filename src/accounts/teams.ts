@@ -18,7 +18,7 @@ import type * as accounts from './transactions/accounts.js'
 import * as teams from './transactions/teams.js'
 
 /** What teams and keys are made of. */
-export interface TeamParts {
+export interface TeamDeps {
   readonly store: Store
   readonly clock: Clock
   /** Takes over from the store who may act for whom; what ended is dead when it resolves. */
@@ -32,27 +32,27 @@ type TeamRefusal = teams.TeamRefusal
  * account does. Its queue token is drawn and forgotten: nobody uses the queue in the name of a team.
  */
 export class Teams {
-  readonly #parts: TeamParts
+  readonly #deps: TeamDeps
 
-  constructor(parts: TeamParts) {
-    this.#parts = parts
+  constructor(deps: TeamDeps) {
+    this.#deps = deps
   }
 
   /** The teams that the caller is a member of; for a key of a team that team only. */
   async list(caller: Caller): Promise<Team[]> {
-    const rows = await this.#parts.store.run(teams.list, { emailKey: emailKeyOf(caller.email) })
+    const rows = await this.#deps.store.run(teams.list, { emailKey: emailKeyOf(caller.email) })
     return rows.filter((row) => reaches(caller, row.team_id)).map(teamOf)
   }
 
   /** Makes a team that the caller owns. */
   async create(caller: Caller, body: CreateTeamBody): Promise<Team> {
     if (caller.role !== undefined) throw new HomeportError('team_key_refused', {})
-    const rows = newTeam(caller, body, this.#parts.clock.now())
+    const rows = newTeam(caller, body, this.#deps.clock.now())
     const event = { action: 'Create Team', entity: rows.team.team_id, details: { team_name: rows.team.name } } as const
     const args = { ...rows, mostOwned: MOST_OWNED_TEAMS, audit: this.#audit(caller, event) }
-    const outcome = await this.#parts.store.run(teams.create, args)
+    const outcome = await this.#deps.store.run(teams.create, args)
     if (outcome === 'limit_reached') throw new HomeportError('team_limit', { limit: MOST_OWNED_TEAMS })
-    await this.#parts.reload()
+    await this.#deps.reload()
     return teamOf(rows.team)
   }
 
@@ -61,10 +61,10 @@ export class Teams {
     if (caller.role !== undefined) throw new HomeportError('team_key_refused', {})
     const audit = this.#audit(caller, { action: 'Delete Team', entity: teamId, details: {} })
     const args = { ...memberOf(caller, teamId), audit }
-    const outcome = await this.#parts.store.run(teams.remove, args)
+    const outcome = await this.#deps.store.run(teams.remove, args)
     switch (outcome.kind) {
       case 'deleted':
-        await this.#parts.reload()
+        await this.#deps.reload()
         return
       case 'not_empty':
         throw new HomeportError('team_not_empty', { databases: outcome.databases })
@@ -75,7 +75,7 @@ export class Teams {
 
   /** The members of a team of the caller. */
   async members(caller: Caller, teamId: string): Promise<TeamMember[]> {
-    const found = await this.#parts.store.run(teams.members, memberOf(caller, teamId))
+    const found = await this.#deps.store.run(teams.members, memberOf(caller, teamId))
     if (!found) throw new HomeportError('team_not_found', { teamId })
     return found.members.map((member) => teamMemberOf(found.team, member))
   }
@@ -85,13 +85,13 @@ export class Teams {
     const { team_id: teamId, member_email: email, member_role: role } = body
     const details = { member_email: email, member_role: role }
     const audit = this.#audit(caller, { action: 'Add Team Member', entity: teamId, details })
-    const created_at = this.#parts.clock.now()
+    const created_at = this.#deps.clock.now()
     const member = { team_id: teamId, email_key: emailKeyOf(email), email, role, created_at }
     const args = { ...memberOf(caller, teamId), member, audit }
-    const outcome = await this.#parts.store.run(teams.addMember, args)
+    const outcome = await this.#deps.store.run(teams.addMember, args)
     switch (outcome.kind) {
       case 'added':
-        await this.#parts.reload()
+        await this.#deps.reload()
         return teamMemberOf(outcome.team, member)
       case 'already':
         throw new HomeportError('member_exists', { email, role: outcome.role })
@@ -106,10 +106,10 @@ export class Teams {
     const event = { action: 'Remove Team Member', entity: teamId, details: { member_email: email } } as const
     const audit = this.#audit(caller, event)
     const args = { ...memberOf(caller, teamId), memberKey: emailKeyOf(email), audit }
-    const outcome = await this.#parts.store.run(teams.removeMember, args)
+    const outcome = await this.#deps.store.run(teams.removeMember, args)
     switch (outcome.kind) {
       case 'removed':
-        await this.#parts.reload()
+        await this.#deps.reload()
         return
       case 'no_such_member':
         throw new HomeportError('member_not_found', { email })
@@ -121,7 +121,7 @@ export class Teams {
   }
 
   #audit(caller: Caller, event: AuditEvent): accounts.NewAuditRow {
-    return auditRow(caller, event, this.#parts.clock.now())
+    return auditRow(caller, event, this.#deps.clock.now())
   }
 }
 

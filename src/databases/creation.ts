@@ -30,12 +30,12 @@ export interface AdoptedDatabase {
 
 /** Makes databases: wholly, or not at all. */
 export class Creation {
-  readonly #parts: ChangeDeps
-  readonly #underWay = new Map<string, Promise<DatabaseRow>>()
+  readonly #deps: ChangeDeps
+  readonly #active = new Map<string, Promise<DatabaseRow>>()
   #stopped = false
 
-  constructor(parts: ChangeDeps) {
-    this.#parts = parts
+  constructor(deps: ChangeDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -43,7 +43,7 @@ export class Creation {
    * @param key the caller's `Idempotency-Key`: the same key and desired state answer the same database.
    */
   async create(caller: Caller, desired: DesiredDatabase, key: string | undefined): Promise<DatabaseRow> {
-    const outcome = await begin(this.#parts.store, this.#argsOf(caller, desired, key))
+    const outcome = await begin(this.#deps.store, this.#argsOf(caller, desired, key))
     switch (outcome.kind) {
       case 'created':
         return this.#track(outcome.database, caller)
@@ -63,7 +63,7 @@ export class Creation {
       case 'limit_reached':
         throw new HomeportError('database_limit', { limit: this.#limitOf(caller), accountType: caller.accountType })
       case 'no_port':
-        throw new HomeportError('no_free_port', this.#parts.settings.redisPorts)
+        throw new HomeportError('no_free_port', this.#deps.settings.redisPorts)
       case 'no_slug':
         throw new Error('no slug out of several random ones was free')
       case 'repeated':
@@ -78,7 +78,7 @@ export class Creation {
    * for what fails afterwards.
    */
   async adopt(caller: Caller, { databaseId, from, ...adopted }: AdoptedDatabase): Promise<DatabaseRow> {
-    const { plans, settings, clock, store, directory } = this.#parts
+    const { plans, settings, clock, store, directory } = this.#deps
     const body = { database_name: adopted.name, primary_region: adopted.primaryRegion, platform: adopted.platform }
     const rules = { plans, accountType: caller.accountType, tlsByDefault: settings.redisTlsByDefault }
     const args = this.#argsOf(caller, judgeCreation(body, rules), undefined)
@@ -97,11 +97,11 @@ export class Creation {
   /** Waits until what is under way has ended, well or not; nothing is tried again afterwards. */
   async stop(): Promise<void> {
     this.#stopped = true
-    await Promise.allSettled(this.#underWay.values())
+    await Promise.allSettled(this.#active.values())
   }
 
   #argsOf(caller: Caller, desired: DesiredDatabase, key: string | undefined): databases.CreateArgs {
-    const now = this.#parts.clock.now()
+    const now = this.#deps.clock.now()
     const identity = newIdentity()
     return {
       database: {
@@ -121,7 +121,7 @@ export class Creation {
         read_only_rest_token: identity.readOnlyRestToken,
         created_at: now,
       },
-      ports: { ...this.#parts.settings.redisPorts, avoid: [] },
+      ports: { ...this.#deps.settings.redisPorts, avoid: [] },
       slugs: identity.slugs,
       limit: this.#limitOf(caller),
       idempotency: key === undefined ? undefined : { key, requestHash: sha256Hex(JSON.stringify(desired)) },
@@ -130,40 +130,40 @@ export class Creation {
   }
 
   #limitOf(caller: Caller): number {
-    const { freeAccountDatabases, paidAccountDatabases } = this.#parts.settings
+    const { freeAccountDatabases, paidAccountDatabases } = this.#deps.settings
     return caller.accountType === 'free' ? freeAccountDatabases : paidAccountDatabases
   }
 
   /** The database of an earlier request with the same key, waited for when it is still being made. */
   async #made(caller: Caller, databaseId: string): Promise<DatabaseRow> {
-    const underWay = this.#underWay.get(databaseId)
-    if (underWay) return underWay
+    const active = this.#active.get(databaseId)
+    if (active) return active
     const args = { accountId: caller.accountId, databaseId }
-    const row = await this.#parts.store.run(databases.get, args)
+    const row = await this.#deps.store.run(databases.get, args)
     if (!row) throw new HomeportError('idempotency_gone', {})
     return row
   }
 
   #track(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
-    const { sleep, engines } = this.#parts
+    const { sleep, engines } = this.#deps
     const databaseId = row.database_id
     engines.beginCreation(databaseId)
     const make = (): Promise<DatabaseRow> => this.#makeOrUndo(row, caller)
     const work = sleep.during(databaseId, 'creation', make).finally(() => {
-      this.#underWay.delete(databaseId)
+      this.#active.delete(databaseId)
       engines.endCreation(databaseId)
     })
-    this.#underWay.set(databaseId, work)
+    this.#active.set(databaseId, work)
     return work
   }
 
   async #makeOrUndo(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
     try {
-      if (!(await this.#parts.fleet.checkSpace())) throw new HomeportError('store_full', {})
-      this.#parts.directory.put(row)
-      this.#parts.sleep.adopt(row.database_id)
-      await Promise.all([this.#parts.fleet.ensure(engineSpecOf(row, this.#parts.plans)), this.#openPort(row)])
-      return await serve(this.#parts.store, row.database_id, this.#auditOf(row, caller))
+      if (!(await this.#deps.fleet.lookForRoom())) throw new HomeportError('store_full', {})
+      this.#deps.directory.put(row)
+      this.#deps.sleep.adopt(row.database_id)
+      await Promise.all([this.#deps.fleet.ensure(engineSpecOf(row, this.#deps.plans)), this.#openPort(row)])
+      return await serve(this.#deps.store, row.database_id, this.#auditOf(row, caller))
     } catch (error) {
       await this.#undo(row.database_id)
       if (OUT_OF_DESCRIPTORS.has(codeOf(error))) throw new HomeportError('descriptors_short', {}, { cause: error })
@@ -176,21 +176,21 @@ export class Creation {
     const taken: number[] = []
     for (let port = row.port; ; port = await this.#otherPort(row, taken)) {
       try {
-        return await this.#parts.onServing(row.database_id)
+        return await this.#deps.onServing(row.database_id)
       } catch (error) {
         if (!isError(error, 'port_taken')) throw error
-        this.#parts.logger.warn({ port }, 'a port of the range for databases is in use by another program')
+        this.#deps.logger.warn({ port }, 'a port of the range for databases is in use by another program')
         taken.push(port)
       }
     }
   }
 
   async #otherPort(row: DatabaseRow, taken: readonly number[]): Promise<number> {
-    const { store, settings } = this.#parts
+    const { store, settings } = this.#deps
     const ports = { ...settings.redisPorts, avoid: taken }
     const port = await store.run(databases.movePort, { databaseId: row.database_id, ports })
     if (port === undefined) throw new HomeportError('no_free_port', settings.redisPorts)
-    this.#parts.directory.put({ ...row, port })
+    this.#deps.directory.put({ ...row, port })
     return port
   }
 
@@ -199,16 +199,16 @@ export class Creation {
    * Never rejects.
    */
   async #undo(databaseId: string): Promise<void> {
-    const { directory, sleep } = this.#parts
+    const { directory, sleep } = this.#deps
     try {
       directory.remove(databaseId)
       sleep.forget(databaseId)
-      await this.#parts.fleet.remove(databaseId)
-      await undo(this.#parts.store, databaseId)
+      await this.#deps.fleet.remove(databaseId)
+      await undo(this.#deps.store, databaseId)
     } catch (error) {
       if (this.#stopped) return
-      this.#parts.logger.error({ databaseId, error }, 'a database that could not be made is not undone yet')
-      this.#parts.clock.after(UNDO_AGAIN_MS, () => {
+      this.#deps.logger.error({ databaseId, error }, 'a database that could not be made is not undone yet')
+      this.#deps.clock.after(UNDO_AGAIN_MS, () => {
         if (!this.#stopped) void this.#undo(databaseId)
       })
     }
@@ -218,6 +218,6 @@ export class Creation {
     const { name, plan, primary_region } = row
     const details = { name, plan, primary_region }
     const event = { action: 'Create Database', entity: row.database_id, details } as const
-    return auditRow(caller, event, this.#parts.clock.now())
+    return auditRow(caller, event, this.#deps.clock.now())
   }
 }

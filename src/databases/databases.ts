@@ -9,7 +9,7 @@ import { Backups } from './backups/index.js'
 import { Changes } from './changes/changes.js'
 import { Creation } from './creation.js'
 import { Deletion } from './deletion.js'
-import type { ChangeDeps, DatabasesOptions } from './deps.js'
+import type { ChangeDeps, DatabasesDeps } from './deps.js'
 import { DesiredEngines, engineSpecOf, planOf, settingBoundsOf } from './desired-engine.js'
 import { ServingDirectory } from './directory.js'
 import { type DatabaseRow, endDelete, everyRow, fateOf, giveUpChange, PAGE_ROWS, undo } from './life.js'
@@ -74,8 +74,8 @@ export interface Databases extends Service {
 }
 
 /** Builds the databases of a store. */
-export function createDatabases(parts: DatabasesOptions): Databases {
-  return new StoredDatabases(parts)
+export function createDatabases(deps: DatabasesDeps): Databases {
+  return new StoredDatabases(deps)
 }
 
 const NO_SETTINGS: ReadonlyMap<string, string> = new Map()
@@ -88,7 +88,7 @@ class StoredDatabases implements Databases {
   readonly administration: Administration
   readonly usage: Usage
   readonly quarantine: Quarantine
-  readonly #parts: DatabasesOptions
+  readonly #deps: DatabasesDeps
   readonly #creation: Creation
   readonly #deletion: Deletion
   readonly #engines: DesiredEngines
@@ -96,9 +96,9 @@ class StoredDatabases implements Databases {
   readonly #losses: Losses
   readonly #recordSettings: RecordSettings
 
-  constructor(parts: DatabasesOptions) {
-    const { plans, settings } = parts
-    this.#parts = parts
+  constructor(deps: DatabasesDeps) {
+    const { plans, settings } = deps
+    this.#deps = deps
     this.directory = new ServingDirectory({
       plans,
       proxyTerminatesTls: settings.proxyTerminatesTls,
@@ -106,29 +106,29 @@ class StoredDatabases implements Databases {
     })
     const { directory } = this
     const engines = new DesiredEngines({ plans, rowOf: (databaseId) => directory.rowOf(databaseId) })
-    const sleep = new Sleep({ ...parts, engines, mostAwake: settings.awakeDatabases })
-    const changeDeps: ChangeDeps = { ...parts, directory, sleep, engines }
+    const sleep = new Sleep({ ...deps, engines, mostAwake: settings.awakeDatabases })
+    const changeDeps: ChangeDeps = { ...deps, directory, sleep, engines }
     this.#engines = engines
     this.#sleep = sleep
     this.#recordSettings = { plans, ...settings, isAwake: (databaseId) => sleep.isAwake(databaseId) }
     directory.onChange(() => sleep.reconsider())
     this.#creation = new Creation(changeDeps)
     this.quarantine = new Quarantine({
-      ...parts,
+      ...deps,
       keepMs: settings.quarantineMs,
       accept: settings.acceptUnknownData,
       creation: this.#creation,
     })
     this.#losses = new Losses({ ...changeDeps, isAwake: (databaseId) => sleep.isAwake(databaseId) })
     const onReplaced = (databaseId: string): void => this.#losses.replaced(databaseId)
-    this.backups = new Backups({ ...parts, sleep, onReplaced, targets: new TargetGate(settings.deliveryTargets) })
+    this.backups = new Backups({ ...deps, sleep, onReplaced, targets: new TargetGate(settings.deliveryTargets) })
     this.#deletion = new Deletion({ ...changeDeps, backups: this.backups })
     const changes = new Changes(changeDeps)
     this.usage = new Usage({
-      ...parts,
+      ...deps,
       directory,
       flushMs: settings.usageFlushMs,
-      sample: (databaseId) => parts.fleet.sample(databaseId),
+      sample: (databaseId) => deps.fleet.sample(databaseId),
       inTurn: (databaseId, work) => changes.inTurn(databaseId, work),
       show: (row) => changes.show(row),
       changePlan: (caller, databaseId, plan) => changes.changePlan(caller, databaseId, { plan_name: plan }),
@@ -139,7 +139,7 @@ class StoredDatabases implements Databases {
   }
 
   #administer(): Administration {
-    const { plans, emailOf, hasNewer = () => false, engineSettings = NO_SETTINGS } = this.#parts
+    const { plans, emailOf, hasNewer = () => false, engineSettings = NO_SETTINGS } = this.#deps
     return new Administration({
       row: (databaseId) => this.directory.rowOf(databaseId),
       change: (caller, databaseId, judge) => this.changes.reconfigure(caller, databaseId, judge),
@@ -155,13 +155,13 @@ class StoredDatabases implements Databases {
 
   /** Ends what a crash left half done, then serves every database. Nothing is woken. */
   async start(): Promise<void> {
-    const before = await everyRow(this.#parts.store)
-    const databaseIds = await this.#parts.fleet.collectOrphans(new Set(before.map((row) => row.database_id)))
+    const before = await everyRow(this.#deps.store)
+    const databaseIds = await this.#deps.fleet.collectOrphans(new Set(before.map((row) => row.database_id)))
     // A store that is not the right one is found out before anything is settled by what it says.
     this.quarantine.check({ databaseIds, backups: [], known: before.length })
     const blocked = await this.backups.recover()
     this.#engines.block(blocked)
-    const rows = await everyRow(this.#parts.store)
+    const rows = await everyRow(this.#deps.store)
     await Promise.all(rows.map((row) => this.#settleFate(row)))
     // While a restore is still to be ended, its files are needed.
     const backups = blocked.size === 0 ? await this.backups.strangers() : []
@@ -180,7 +180,7 @@ class StoredDatabases implements Databases {
   }
 
   async create(caller: Caller, body: CreateDatabaseBody, key?: string): Promise<DatabaseRecord> {
-    const { plans, settings } = this.#parts
+    const { plans, settings } = this.#deps
     const rules = { plans, accountType: caller.accountType, tlsByDefault: settings.redisTlsByDefault }
     const row = await this.#creation.create(caller, judgeCreation(body, rules), key)
     return this.#render(row, caller, 'show')
@@ -188,7 +188,7 @@ class StoredDatabases implements Databases {
 
   async get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord> {
     const { accountId } = caller
-    const row = await this.#parts.store.run(databases.get, { accountId, databaseId })
+    const row = await this.#deps.store.run(databases.get, { accountId, databaseId })
     if (!row) throw new HomeportError('database_not_found', { databaseId })
     return this.#render(row, caller, credentials)
   }
@@ -199,7 +199,7 @@ class StoredDatabases implements Databases {
     let after: databases.ListPlace | undefined
     do {
       // A page at a time: neither the thread of the store nor this one belongs to a long list alone.
-      const rows = await this.#parts.store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
+      const rows = await this.#deps.store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
       for (const row of rows) records.push(this.#render(row, caller, credentials))
       after = rows.length < PAGE_ROWS ? undefined : placeOf(rows.at(-1))
     } while (after)
@@ -240,7 +240,7 @@ class StoredDatabases implements Databases {
     await this.changes.untilReleased(databaseId)
     if (this.directory.rowOf(databaseId)?.state === 'suspended') throw new HomeportError('budget_exceeded', {})
     this.#sleep.wake(databaseId)
-    return this.#parts.fleet.endpoints(databaseId, signal, 'while-loading')
+    return this.#deps.fleet.endpoints(databaseId, signal, 'while-loading')
   }
 
   noteData(databaseId: string, report: DataReport): void {
@@ -260,21 +260,21 @@ class StoredDatabases implements Databases {
 
   async #settleFate(row: DatabaseRow): Promise<void> {
     const fate = fateOf(row)
-    if (fate !== 'bring-back') await this.#parts.fleet.remove(row.database_id)
-    if (fate === 'undo') await undo(this.#parts.store, row.database_id)
+    if (fate !== 'bring-back') await this.#deps.fleet.remove(row.database_id)
+    if (fate === 'undo') await undo(this.#deps.store, row.database_id)
     if (fate === 'end') {
       await this.backups.removeAll(row.database_id)
-      await endDelete(this.#parts.store, row.database_id)
+      await endDelete(this.#deps.store, row.database_id)
     }
     if (fate !== 'bring-back') return
     // Before the change counts as given up, so that a start that is cut off as well does it again.
     if (row.modifying_state === 'updating_regions')
-      await this.#parts.fleet.deleteStrayMembers(engineSpecOf(row, this.#parts.plans))
-    await giveUpChange(this.#parts.store, row)
+      await this.#deps.fleet.dropStrays(engineSpecOf(row, this.#deps.plans))
+    await giveUpChange(this.#deps.store, row)
   }
 
   #render(row: DatabaseRow, caller: Caller, credentials: 'show' | 'hide'): DatabaseRecord {
-    return renderRecord(row, this.#parts.emailOf(row.account_id), this.#recordSettings, shownTo(caller, credentials))
+    return renderRecord(row, this.#deps.emailOf(row.account_id), this.#recordSettings, shownTo(caller, credentials))
   }
 }
 

@@ -11,21 +11,21 @@ interface DeletionDeps extends ChangeDeps {
 
 /** Deletes databases, down to the last file. */
 export class Deletion {
-  readonly #parts: DeletionDeps
-  readonly #underWay = new Map<string, Promise<void>>()
+  readonly #deps: DeletionDeps
+  readonly #active = new Map<string, Promise<void>>()
   readonly #leaving = new Map<string, DatabaseRow>()
 
-  constructor(parts: DeletionDeps) {
-    this.#parts = parts
+  constructor(deps: DeletionDeps) {
+    this.#deps = deps
   }
 
   /** Deletes a database of the caller's account and resolves when nothing is left of it. May be repeated. */
   async remove(caller: Caller, databaseId: string): Promise<void> {
     const event = { action: 'Delete Database', entity: databaseId, details: {} } as const
-    const audit = auditRow(caller, event, this.#parts.clock.now())
-    await beginDelete(this.#parts.store, { accountId: caller.accountId, databaseId, audit })
-    const underWay = this.#underWay.get(databaseId) ?? this.#track(databaseId)
-    await underWay
+    const audit = auditRow(caller, event, this.#deps.clock.now())
+    await beginDelete(this.#deps.store, { accountId: caller.accountId, databaseId, audit })
+    const active = this.#active.get(databaseId) ?? this.#track(databaseId)
+    await active
   }
 
   /** What is being deleted, and what could not be deleted to the end. */
@@ -35,17 +35,17 @@ export class Deletion {
 
   /** Waits until what is under way has ended, well or not. */
   async stop(): Promise<void> {
-    await Promise.allSettled(this.#underWay.values())
+    await Promise.allSettled(this.#active.values())
   }
 
   #track(databaseId: string): Promise<void> {
-    const work = this.#end(databaseId).finally(() => this.#underWay.delete(databaseId))
-    this.#underWay.set(databaseId, work)
+    const work = this.#end(databaseId).finally(() => this.#active.delete(databaseId))
+    this.#active.set(databaseId, work)
     return work
   }
 
   async #end(databaseId: string): Promise<void> {
-    const { directory, sleep, fleet, backups, store } = this.#parts
+    const { directory, sleep, fleet, backups, store } = this.#deps
     const row = directory.rowOf(databaseId)
     if (row) this.#leaving.set(databaseId, { ...row, modifying_state: 'deleting' })
     directory.remove(databaseId)

@@ -9,7 +9,7 @@ import type { ServingDirectory } from './directory.js'
 import type { Task } from './sleep/sleeper.js'
 
 /** What the databases are made of. */
-export interface DatabasesOptions {
+export interface DatabasesDeps {
   /** Root of Homeport's durable files; backups are kept in it. */
   readonly dataDir: string
   readonly store: Store
@@ -94,7 +94,7 @@ export type DatabaseSettings = Pick<
 >
 
 /** What the classes that create, change and delete databases are built from. */
-export interface ChangeDeps extends DatabasesOptions {
+export interface ChangeDeps extends DatabasesDeps {
   readonly directory: ServingDirectory
   readonly sleep: SleepControl
   readonly engines: DesiredEngines

@@ -27,7 +27,7 @@
  * reads from servers that are not ours.
  */
 export { createDatabases, type Databases } from './databases.js'
-export type { DatabaseSettings, DatabasesOptions } from './deps.js'
+export type { DatabaseSettings, DatabasesDeps } from './deps.js'
 export { type DataUser, type ServedDatabase, ServingDirectory } from './directory.js'
 export { loadPlans } from './plan-file.js'
 export { refuseLostStore } from './quarantine/index.js'

@@ -2,7 +2,7 @@ import { isObject, tryParseJson } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import type { DataLoss, DataReport, Fleet } from '../fleet/index.js'
 import type { Problems } from '../telemetry/index.js'
-import type { DatabasesOptions } from './deps.js'
+import type { DatabasesDeps } from './deps.js'
 import type { DesiredEngines } from './desired-engine.js'
 import type { ServingDirectory } from './directory.js'
 import type { DatabaseRow } from './life.js'
@@ -20,7 +20,7 @@ type LossKind = Exclude<DataReport['kind'], 'whole'>
 const KINDS: readonly LossKind[] = ['cut', 'missing', 'unreadable']
 
 /** What losses are kept with. */
-export interface LossesDeps extends Pick<DatabasesOptions, 'store' | 'clock' | 'logger'> {
+export interface LossesDeps extends Pick<DatabasesDeps, 'store' | 'clock' | 'logger'> {
   readonly directory: Pick<ServingDirectory, 'rowOf' | 'follow'>
   readonly problems: Pick<Problems, 'report' | 'resolve'>
   readonly fleet: Pick<Fleet, 'inspectData'>

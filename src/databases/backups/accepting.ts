@@ -13,17 +13,17 @@ import type { Restoring } from './restoring.js'
  * its clients wait. A crash leaves what can be accepted again.
  */
 export class Accepting {
-  readonly #parts: BackupDeps
+  readonly #deps: BackupDeps
   readonly #restoring: Restoring
 
-  constructor(parts: BackupDeps, restoring: Restoring) {
-    this.#parts = parts
+  constructor(deps: BackupDeps, restoring: Restoring) {
+    this.#deps = deps
     this.#restoring = restoring
   }
 
   /** Writes the desired state down. @returns what is to be done; undefined when nothing is missing. */
   async begin(caller: Caller, databaseId: string): Promise<(() => Promise<void>) | undefined> {
-    const { store, clock } = this.#parts
+    const { store, clock } = this.#deps
     const event = { action: 'Accept Data Loss', entity: databaseId, details: {} } as const
     const audit = auditRow(caller, event, clock.now())
     const outcome = await store.run(databasesData.beginAccept, {
@@ -46,7 +46,7 @@ export class Accepting {
   }
 
   async #carryOut(database: DatabaseRow): Promise<void> {
-    const { fleet, plans, sleep, onReplaced } = this.#parts
+    const { fleet, plans, sleep, onReplaced } = this.#deps
     const { database_id: databaseId } = database
     const spec = engineSpecOf(database, plans)
     try {
@@ -65,8 +65,8 @@ export class Accepting {
   }
 
   #end(databaseId: string, outcome: 'accepted' | 'failed'): Promise<unknown> {
-    const { store } = this.#parts
-    return untilDone(this.#parts, databaseId, () => store.run(databasesData.endAccept, { databaseId, outcome }))
+    const { store } = this.#deps
+    return untilDone(this.#deps, databaseId, () => store.run(databasesData.endAccept, { databaseId, outcome }))
   }
 }
 

@@ -33,26 +33,26 @@ const STOP_GRACE_MS = 5_000
 /** Backups of databases: see the page of this room. */
 export class Backups implements Service {
   readonly name = 'backups'
-  readonly #parts: BackupDeps
+  readonly #deps: BackupDeps
   readonly #making: Making
   readonly #restoring: Restoring
   readonly #accepting: Accepting
   readonly #daily: DailyBackups
   readonly #importing: Importing
   readonly #stop: AbortController
-  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #active = new Set<Promise<unknown>>()
   readonly #callers = new Set<(error: Error) => void>()
   #stopping: Promise<void> | undefined
 
   constructor(options: Omit<BackupDeps, 'files' | 'stopping'> & { readonly dataDir: string }) {
     const { dataDir, ...rest } = options
     this.#stop = new AbortController()
-    this.#parts = { ...rest, files: new BackupFiles(dataDir), stopping: this.#stop.signal }
-    this.#making = new Making(this.#parts)
-    this.#restoring = new Restoring(this.#parts, this.#making)
-    this.#accepting = new Accepting(this.#parts, this.#restoring)
-    this.#importing = new Importing(this.#parts, this.#making, this.#restoring)
-    this.#daily = new DailyBackups({ ...this.#parts, make: (backup) => this.#begin({ backup }) })
+    this.#deps = { ...rest, files: new BackupFiles(dataDir), stopping: this.#stop.signal }
+    this.#making = new Making(this.#deps)
+    this.#restoring = new Restoring(this.#deps, this.#making)
+    this.#accepting = new Accepting(this.#deps, this.#restoring)
+    this.#importing = new Importing(this.#deps, this.#making, this.#restoring)
+    this.#daily = new DailyBackups({ ...this.#deps, make: (backup) => this.#begin({ backup }) })
   }
 
   /**
@@ -60,7 +60,7 @@ export class Backups implements Service {
    * @returns the databases whose data is not in place, so that their engines must not start.
    */
   async recover(): Promise<ReadonlySet<string>> {
-    const { store, clock, logger } = this.#parts
+    const { store, clock, logger } = this.#deps
     const replacing = await store.run(restores.recover, { at: clock.now() })
     const ids = new Set(replacing.map((restore) => restore.database_id))
     const rows = ids.size === 0 ? [] : await everyRow(store)
@@ -77,7 +77,7 @@ export class Backups implements Service {
 
   /** The files that look like backups and that no record knows; to be called when nothing is being restored. */
   async strangers(): Promise<readonly BackupName[]> {
-    const { store, files } = this.#parts
+    const { store, files } = this.#deps
     return files.sweep(await store.run(backups.everyName, {}))
   }
 
@@ -103,9 +103,9 @@ export class Backups implements Service {
   /** The backups of a database of the account, newest first. */
   async list(caller: Caller, databaseId: string): Promise<BackupRecord[]> {
     const { accountId } = caller
-    const rows = await this.#parts.store.run(backups.list, { accountId, databaseId })
+    const rows = await this.#deps.store.run(backups.list, { accountId, databaseId })
     if (!rows) throw new HomeportError('database_not_found', { databaseId })
-    return rows.map((row) => renderBackup(row, this.#parts.emailOf(accountId)))
+    return rows.map((row) => renderBackup(row, this.#deps.emailOf(accountId)))
   }
 
   /** Makes a backup and resolves when it is completed; rejects when it has failed. */
@@ -113,7 +113,7 @@ export class Backups implements Service {
     const name = givenName.trim()
     const problems = nameProblems(name, 'name')
     if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
-    const now = this.#parts.clock.now()
+    const now = this.#deps.clock.now()
     const backup = {
       backup_id: newId('bak_', now),
       database_id: databaseId,
@@ -129,26 +129,26 @@ export class Backups implements Service {
   async remove(caller: Caller, databaseId: string, backupId: string): Promise<void> {
     const { accountId } = caller
     const audit = this.#audit(caller, 'Delete Backup', databaseId, { backup_id: backupId })
-    const outcome = await this.#parts.store.run(backups.remove, { accountId, databaseId, backupId, audit })
+    const outcome = await this.#deps.store.run(backups.remove, { accountId, databaseId, backupId, audit })
     if (outcome.kind === 'no_backup') throw new HomeportError('backup_not_found', { backupId })
     if (outcome.kind !== 'removed') refuse(outcome, databaseId)
-    await this.#parts.files.remove({ database_id: databaseId, backup_id: backupId })
+    await this.#deps.files.remove({ database_id: databaseId, backup_id: backupId })
   }
 
   /** Forgets all backups of a database that is being deleted. */
   async removeAll(databaseId: string): Promise<void> {
-    await this.#parts.store.run(backups.removeAll, { databaseId })
-    await this.#parts.files.removeAll(databaseId)
+    await this.#deps.store.run(backups.removeAll, { databaseId })
+    await this.#deps.files.removeAll(databaseId)
   }
 
   /**
    * Replaces the data of a database by that of a backup; resolves when it serves, rejects when nothing was replaced.
    */
   async restore(caller: Caller, databaseId: string, backupId: string): Promise<void> {
-    const at = this.#parts.clock.now()
+    const at = this.#deps.clock.now()
     const { accountId } = caller
     const audit = this.#audit(caller, 'Restore Backup', databaseId, { backup_id: backupId })
-    const outcome = await this.#parts.store.run(restores.begin, {
+    const outcome = await this.#deps.store.run(restores.begin, {
       accountId,
       databaseId,
       backupId,
@@ -181,7 +181,7 @@ export class Backups implements Service {
 
   /** Switches daily backups on or off. */
   async setDaily(caller: Caller, databaseId: string, wanted: 'on' | 'off'): Promise<void> {
-    const { store, clock } = this.#parts
+    const { store, clock } = this.#deps
     const action = wanted === 'on' ? 'Enable Daily Backup' : 'Disable Daily Backup'
     const outcome = await store.run(backupsDaily.set, {
       accountId: caller.accountId,
@@ -195,7 +195,7 @@ export class Backups implements Service {
 
   /** Opens the file of a completed backup, for a caller that may see data. */
   async download(caller: Caller, databaseId: string, backupId: string): Promise<BackupDownload> {
-    const { store, files } = this.#parts
+    const { store, files } = this.#deps
     // The file is the data itself, which this role has no credentials for.
     if (caller.role === 'finance') {
       throw new HomeportError('team_forbidden', { role: caller.role, allowed: 'the owner, an admin or a dev' })
@@ -228,7 +228,7 @@ export class Backups implements Service {
   }
 
   async #begin(args: backups.BeginArgs): Promise<DatabaseRow> {
-    const outcome = await this.#parts.store.run(backups.begin, args)
+    const outcome = await this.#deps.store.run(backups.begin, args)
     if (outcome.kind !== 'begun') refuse(outcome, args.backup.database_id)
     await this.#track(args.backup.database_id, 'backup', () => this.#making.make(args.backup))
     return outcome.database
@@ -238,18 +238,18 @@ export class Backups implements Service {
     this.#stop.abort()
     let timer: Timer | undefined
     const graceOver = new Promise<void>((resolve) => {
-      timer = this.#parts.clock.after(STOP_GRACE_MS, resolve)
+      timer = this.#deps.clock.after(STOP_GRACE_MS, resolve)
     })
-    await Promise.race([Promise.allSettled([this.#daily.stop(), ...this.#underWay]), graceOver])
+    await Promise.race([Promise.allSettled([this.#daily.stop(), ...this.#active]), graceOver])
     timer?.cancel()
     for (const sendAway of this.#callers) sendAway(new HomeportError('starting', {}))
   }
 
   /** What is begun goes on when the client that asked for it is gone, and its database stays awake. */
   #track<Result>(databaseId: string, task: Task, begin: () => Promise<Result>): Promise<Result> {
-    const work = this.#parts.sleep.during(databaseId, task, begin)
-    const ended = work.finally(() => this.#underWay.delete(work))
-    this.#underWay.add(work)
+    const work = this.#deps.sleep.during(databaseId, task, begin)
+    const ended = work.finally(() => this.#active.delete(work))
+    this.#active.add(work)
     return new Promise<Result>((resolve, reject) => {
       this.#callers.add(reject)
       ended.then(resolve, reject).finally(() => this.#callers.delete(reject))
@@ -257,6 +257,6 @@ export class Backups implements Service {
   }
 
   #audit(caller: Caller, action: AuditEvent['action'], entity: string, details: AuditEvent['details']) {
-    return auditRow(caller, { action, entity, details }, this.#parts.clock.now())
+    return auditRow(caller, { action, entity, details }, this.#deps.clock.now())
   }
 }

@@ -36,15 +36,15 @@ function nextDailyAfter(dueMs: number, nowMs: number): number {
 
 /** Makes the daily backups, one at a time, and deletes backups that are past their time. */
 export class DailyBackups {
-  readonly #parts: DailyDeps
+  readonly #deps: DailyDeps
   #timer: Timer | undefined
   /** The clock may have been ahead in an earlier life. */
   #lookedAtMs = Number.POSITIVE_INFINITY
   #turning: Promise<void> = Promise.resolve()
   #state: 'new' | 'running' | 'stopped' = 'new'
 
-  constructor(parts: DailyDeps) {
-    this.#parts = parts
+  constructor(deps: DailyDeps) {
+    this.#deps = deps
   }
 
   start(): void {
@@ -71,16 +71,16 @@ export class DailyBackups {
     try {
       againMs = await this.#work()
     } catch (error) {
-      this.#parts.logger.error({ error }, 'daily backups cannot be looked after; trying again')
+      this.#deps.logger.error({ error }, 'daily backups cannot be looked after; trying again')
     }
     if (this.#state !== 'running') return
     this.#timer?.cancel()
-    this.#timer = this.#parts.clock.after(againMs, () => this.look())
+    this.#timer = this.#deps.clock.after(againMs, () => this.look())
   }
 
   /** Does what is due and answers after how many milliseconds to look again. */
   async #work(): Promise<number> {
-    const { store, clock } = this.#parts
+    const { store, clock } = this.#deps
     await this.#pullBack(clock.now())
     for (const row of await store.run(backupsDaily.due, { now: clock.now() })) {
       if (this.#state !== 'running') return 0
@@ -95,12 +95,12 @@ export class DailyBackups {
 
   /** None is ever further away than a day, but for those that were planned while the clock was ahead. */
   async #pullBack(now: number): Promise<void> {
-    if (now < this.#lookedAtMs) await this.#parts.store.run(backupsDaily.pullBack, { latest: firstDailyAt(now) })
+    if (now < this.#lookedAtMs) await this.#deps.store.run(backupsDaily.pullBack, { latest: firstDailyAt(now) })
     this.#lookedAtMs = now
   }
 
   async #makeOne({ database_id, next_daily_backup_at: dueAt }: DatabaseRow): Promise<void> {
-    const { store, clock, logger, make } = this.#parts
+    const { store, clock, logger, make } = this.#deps
     const now = clock.now()
     const name = `Daily ${new Date(now).toISOString().slice(0, 16).replace('T', ' ')} UTC`
     try {
@@ -114,7 +114,7 @@ export class DailyBackups {
   }
 
   async #expire(): Promise<void> {
-    const { store, clock, files } = this.#parts
+    const { store, clock, files } = this.#deps
     const now = clock.now()
     const gone = await store.run(backupsDaily.expire, {
       daily: now - KEPT_MS,

@@ -1,10 +1,10 @@
 import { pause, type TargetGate } from '../../base/index.js'
-import type { DatabasesOptions, SleepControl } from '../deps.js'
+import type { DatabasesDeps, SleepControl } from '../deps.js'
 import type { BackupFiles } from './files.js'
 
 /** What backups are made of. */
 export interface BackupDeps
-  extends Pick<DatabasesOptions, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf'> {
+  extends Pick<DatabasesDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf'> {
   readonly files: BackupFiles
   /** Told when other data is in place, and the store knows it. */
   readonly onReplaced: (databaseId: string) => void
@@ -23,7 +23,7 @@ const AGAIN_MS = 2_000
  * has become of something. Once the server stops nothing is tried again, because the next start settles it.
  */
 export async function untilDone<Result>(
-  parts: Pick<BackupDeps, 'clock' | 'logger' | 'stopping'>,
+  deps: Pick<BackupDeps, 'clock' | 'logger' | 'stopping'>,
   databaseId: string,
   work: () => Promise<Result>,
 ): Promise<Result> {
@@ -31,9 +31,9 @@ export async function untilDone<Result>(
     try {
       return await work()
     } catch (error) {
-      if (parts.stopping.aborted) throw error
-      parts.logger.error({ error, databaseId }, 'a step of a backup or restore has failed; trying again')
-      await pause(parts.clock, AGAIN_MS)
+      if (deps.stopping.aborted) throw error
+      deps.logger.error({ error, databaseId }, 'a step of a backup or restore has failed; trying again')
+      await pause(deps.clock, AGAIN_MS)
     }
   }
 }

@@ -37,14 +37,14 @@ type Filling = (backup: NewBackup, database: DatabaseRow) => Promise<BackupRow>
  * of the database is untouched until all of it is here and known to load.
  */
 export class Importing {
-  readonly #parts: BackupDeps
+  readonly #deps: BackupDeps
   readonly #making: Making
   readonly #restoring: Restoring
   /** Imports under way, by the backup that each fills: counted here, written down at each new state only. */
   readonly #progress = new Map<string, Progress>()
 
-  constructor(parts: BackupDeps, making: Making, restoring: Restoring) {
-    this.#parts = parts
+  constructor(deps: BackupDeps, making: Making, restoring: Restoring) {
+    this.#deps = deps
     this.#making = making
     this.#restoring = restoring
   }
@@ -63,14 +63,14 @@ export class Importing {
   /** How far the last import into a database has come; rejects with `import_not_found`. */
   async progress({ accountId }: Caller, databaseId: string): Promise<ImportRecord> {
     // Noted before the row is read: what is not under way any more by then, the row tells to its end.
-    const underWay = new Map(this.#progress)
-    const row = await this.#parts.store.run(imports.get, { accountId, databaseId })
+    const active = new Map(this.#progress)
+    const row = await this.#deps.store.run(imports.get, { accountId, databaseId })
     if (!row) throw new HomeportError('import_not_found', { databaseId })
-    return renderImport({ ...row, ...(this.#progress.get(row.backup_id) ?? underWay.get(row.backup_id)) })
+    return renderImport({ ...row, ...(this.#progress.get(row.backup_id) ?? active.get(row.backup_id)) })
   }
 
   async #begin(caller: Caller, databaseId: string, source: string, fill: Filling): Promise<BegunImport> {
-    const { store, clock } = this.#parts
+    const { store, clock } = this.#deps
     const now = clock.now()
     const backup: NewBackup = {
       backup_id: newId('bak_', now),
@@ -92,7 +92,7 @@ export class Importing {
   }
 
   async #carryOut(database: DatabaseRow, backup: NewBackup, fill: Filling): Promise<void> {
-    const { clock } = this.#parts
+    const { clock } = this.#deps
     try {
       await this.#restoring.run(database, async () => {
         const row = await fill(backup, database)
@@ -111,7 +111,7 @@ export class Importing {
   /** What is kept is never the file as it came, but what an engine of ours has written after it had loaded it. */
   #receive(backup: NewBackup, database: DatabaseRow, file: Readable): Promise<BackupRow> {
     return this.#making.settle(backup, async () => {
-      const { fleet, files, plans } = this.#parts
+      const { fleet, files, plans } = this.#deps
       const upload = await files.prepareUpload(backup)
       try {
         const limitBytes = planOf(database, plans).db_disk_threshold
@@ -130,7 +130,7 @@ export class Importing {
   /** The copy goes into an engine of its own, as large as the database may be, and its snapshot is the backup. */
   #copy(backup: NewBackup, database: DatabaseRow, from: ImportSource): Promise<BackupRow> {
     return this.#making.settle(backup, async () => {
-      const { fleet, files, plans } = this.#parts
+      const { fleet, files, plans } = this.#deps
       const password = randomSecret()
       const spec = dockSpec(engineSpecOf(database, plans), password)
       try {
@@ -151,7 +151,7 @@ export class Importing {
   }
 
   async #copyInto(backup: NewBackup, dock: Dock, from: ImportSource): Promise<void> {
-    const { clock, stopping, targets } = this.#parts
+    const { clock, stopping, targets } = this.#deps
     const patience = { clock, signal: stopping }
     const source = await connectToSource(from, targets, patience)
     try {
@@ -182,8 +182,8 @@ export class Importing {
     if (!last) return
     const progress = { ...last, ...change }
     this.#progress.set(backupId, progress)
-    const { store } = this.#parts
-    await untilDone(this.#parts, databaseId, () => store.run(imports.note, { backupId, progress }))
+    const { store } = this.#deps
+    await untilDone(this.#deps, databaseId, () => store.run(imports.note, { backupId, progress }))
   }
 }
 

@@ -9,16 +9,16 @@ type Figures = Omit<Extract<backups.BackupResult, { kind: 'completed' }>, 'kind'
 
 /** Brings a pending backup to its end: completed or failed, and the row says which. */
 export class Making {
-  readonly #parts: BackupDeps
+  readonly #deps: BackupDeps
 
-  constructor(parts: BackupDeps) {
-    this.#parts = parts
+  constructor(deps: BackupDeps) {
+    this.#deps = deps
   }
 
   /** Takes a snapshot of the backup's database and checks it. Rejects when it fails; then its row says so. */
   make(backup: NewBackup): Promise<BackupRow> {
     return this.settle(backup, async () => {
-      const { fleet, files, sleep } = this.#parts
+      const { fleet, files, sleep } = this.#deps
       const file = await files.prepare(backup)
       sleep.wake(backup.database_id)
       await fleet.endpoints(backup.database_id, undefined, 'while-loading')
@@ -29,7 +29,7 @@ export class Making {
 
   /** Loads the file of a backup in an engine of its own and answers what is to be known of it. */
   async figures(backup: NewBackup, evidence?: Evidence): Promise<Figures> {
-    const { fleet, files } = this.#parts
+    const { fleet, files } = this.#deps
     const { keys: keyCount, dataBytes } = await fleet.checkSnapshot(files.path(backup), evidence)
     return { ...(await files.facts(backup)), keyCount, dataBytes }
   }
@@ -39,8 +39,8 @@ export class Making {
     try {
       return await this.#finish(backup, { kind: 'completed', ...(await work()) })
     } catch (error) {
-      this.#parts.logger.error({ error, backupId: backup.backup_id }, 'a backup has failed')
-      await this.#parts.files.remove(backup)
+      this.#deps.logger.error({ error, backupId: backup.backup_id }, 'a backup has failed')
+      await this.#deps.files.remove(backup)
       await this.#finish(backup, { kind: 'failed', failure: reasonOf(error) })
       throw error
     }
@@ -50,9 +50,9 @@ export class Making {
     { backup_id: backupId, database_id: databaseId }: NewBackup,
     result: backups.BackupResult,
   ): Promise<BackupRow> {
-    const { store, clock } = this.#parts
+    const { store, clock } = this.#deps
     const finished = { backupId, result, at: clock.now() }
-    const row = await untilDone(this.#parts, databaseId, () => store.run(backups.finish, finished))
+    const row = await untilDone(this.#deps, databaseId, () => store.run(backups.finish, finished))
     if (!row) throw new HomeportError('backup_not_found', { backupId })
     return row
   }

@@ -30,12 +30,12 @@ const UNREADABLE = ['engine_failed', 'data_missing', 'data_unreadable'] as const
  * is what there is, and no engine starts on anything between. Commands that come while data is being replaced wait.
  */
 export class Restoring {
-  readonly #parts: BackupDeps
+  readonly #deps: BackupDeps
   readonly #making: Making
   readonly #holds = new Holds()
 
-  constructor(parts: BackupDeps, making: Making) {
-    this.#parts = parts
+  constructor(deps: BackupDeps, making: Making) {
+    this.#deps = deps
     this.#making = making
   }
 
@@ -45,7 +45,7 @@ export class Restoring {
    */
   async run(database: DatabaseRow, obtain: () => Promise<BackupRow>): Promise<void> {
     const { database_id: databaseId } = database
-    const { store } = this.#parts
+    const { store } = this.#deps
     try {
       await this.#prepare(database, await obtain())
       await store.run(restores.replace, { databaseId })
@@ -57,7 +57,7 @@ export class Restoring {
 
   /** Ends a replacement that a crash has cut short. Before anything else knows the database. */
   async recover(row: DatabaseRow): Promise<void> {
-    const { store, fleet, files, plans } = this.#parts
+    const { store, fleet, files, plans } = this.#deps
     const { database_id: databaseId } = row
     await fleet.adoptSnapshot(engineSpecOf(row, plans), files.staged(databaseId))
     await store.run(restores.finish, { databaseId })
@@ -75,7 +75,7 @@ export class Restoring {
   }
 
   async #prepare(database: DatabaseRow, backup: BackupRow): Promise<void> {
-    const { files, clock, store, plans, fleet } = this.#parts
+    const { files, clock, store, plans, fleet } = this.#deps
     const { database_id } = database
     const limitBytes = engineSpecOf(database, plans).maxMemoryBytes
     const dataBytes = backup.data_bytes
@@ -106,14 +106,14 @@ export class Restoring {
     } catch (error) {
       if (!UNREADABLE.some((code) => isError(error, code))) throw error
       const { database_id: databaseId } = safety
-      this.#parts.logger.warn({ databaseId }, 'no safety backup before a restore: no engine reads the present data')
+      this.#deps.logger.warn({ databaseId }, 'no safety backup before a restore: no engine reads the present data')
       return false
     }
   }
 
   /** A file may have been damaged since it was checked. */
   async #compare(backup: BackupRow): Promise<void> {
-    const facts = await this.#parts.files.facts(backup).catch((cause: unknown) => {
+    const facts = await this.#deps.files.facts(backup).catch((cause: unknown) => {
       throw new HomeportError('snapshot_unusable', { reason: 'its file cannot be read' }, { cause })
     })
     if (facts.sha256 === backup.sha256) return
@@ -125,34 +125,34 @@ export class Restoring {
    * one writes has to show that it loads, while the old data is still there.
    */
   async #proveReadable(backup: BackupRow, safety: backups.NewBackup): Promise<void> {
-    const { files, fleet } = this.#parts
+    const { files, fleet } = this.#deps
     const [format, own] = await Promise.all([files.format(backup), files.format(safety)])
     if (format !== own) await fleet.checkSnapshot(files.path(backup))
   }
 
   /** Clients get to the engine only after the store knows that the new data is in place. */
   async #replace(database: DatabaseRow): Promise<void> {
-    const { store, fleet, files, plans, sleep } = this.#parts
+    const { store, fleet, files, plans, sleep } = this.#deps
     const { database_id: databaseId } = database
     const spec = engineSpecOf(database, plans)
-    await untilDone(this.#parts, databaseId, async () => {
-      await fleet.ensure({ ...spec, state: 'stopped' })
+    await untilDone(this.#deps, databaseId, async () => {
+      await fleet.ensure({ ...spec, wanted: 'stopped' })
       await fleet.adoptSnapshot(spec, files.staged(databaseId))
     })
     try {
       sleep.adopt(databaseId)
       await fleet.ensure(spec, 'while-loading')
     } finally {
-      await untilDone(this.#parts, databaseId, () => store.run(restores.finish, { databaseId }))
+      await untilDone(this.#deps, databaseId, () => store.run(restores.finish, { databaseId }))
       await files.unstage(databaseId)
-      this.#parts.onReplaced(databaseId)
+      this.#deps.onReplaced(databaseId)
     }
   }
 
   /** False when nothing is to be undone: the commit has taken place although it was answered with an error. */
   async #undo(databaseId: string): Promise<boolean> {
-    const { store, files } = this.#parts
-    const undone = await untilDone(this.#parts, databaseId, () => store.run(restores.undo, { databaseId }))
+    const { store, files } = this.#deps
+    const undone = await untilDone(this.#deps, databaseId, () => store.run(restores.undo, { databaseId }))
     if (undone) await files.unstage(databaseId)
     return undone
   }

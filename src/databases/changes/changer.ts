@@ -42,13 +42,13 @@ export interface Changed {
 
 /** Makes changes; see the top of this file. */
 export class Changer {
-  readonly parts: ChangeDeps
+  readonly deps: ChangeDeps
   readonly #turns = new Turns()
   readonly #transformations = new Set<Promise<unknown>>()
   #stopped = false
 
-  constructor(parts: ChangeDeps) {
-    this.parts = parts
+  constructor(deps: ChangeDeps) {
+    this.deps = deps
   }
 
   /** Work on one database in its turn. */
@@ -79,7 +79,7 @@ export class Changer {
   /** The same for a change that follows from the present row; `judge` throws to refuse. */
   reconfigureEngines(caller: Caller, databaseId: string, judge: (row: DatabaseRow) => DesiredChange): Promise<Changed> {
     return this.inTurn(databaseId, async () => {
-      const row = await this.parts.store.run(databases.get, { accountId: caller.accountId, databaseId })
+      const row = await this.deps.store.run(databases.get, { accountId: caller.accountId, databaseId })
       if (!row) throw new HomeportError('database_not_found', { databaseId })
       const changed = await this.write(caller, databaseId, judge(row))
       if (changed.kind === 'changed') await this.tellEngines(changed.row)
@@ -91,7 +91,7 @@ export class Changer {
   async write(caller: Caller, databaseId: string, desired: DesiredChange): Promise<Changed> {
     const audit = this.auditOf(caller, databaseId, desired)
     const args = { accountId: caller.accountId, databaseId, set: desired.set, audit }
-    const outcome = await this.parts.store.run(store.configure, args)
+    const outcome = await this.deps.store.run(store.configure, args)
     switch (outcome.kind) {
       case 'changed':
         await this.show(outcome.database)
@@ -108,7 +108,7 @@ export class Changer {
    * change is made already: a port that does not open again is reported, and no reason to refuse the change.
    */
   async show(row: DatabaseRow): Promise<void> {
-    const { directory, onServing, logger } = this.parts
+    const { directory, onServing, logger } = this.deps
     const databaseId = row.database_id
     if (!directory.has(databaseId)) return
     directory.put(row)
@@ -124,7 +124,7 @@ export class Changer {
    * goes on trying.
    */
   async tellEngines(row: DatabaseRow): Promise<void> {
-    const { fleet, plans, logger, sleep } = this.parts
+    const { fleet, plans, logger, sleep } = this.deps
     if (!sleep.isAwake(row.database_id)) return
     try {
       await fleet.ensure(engineSpecOf(row, plans))
@@ -144,17 +144,17 @@ export class Changer {
     judge: (row: DatabaseRow) => Promise<DesiredChange>,
   ): Promise<Changed> {
     const args = { accountId: caller.accountId, databaseId, modifyingState }
-    const begun = await this.inTurn(databaseId, () => this.parts.store.run(store.begin, args))
+    const begun = await this.inTurn(databaseId, () => this.deps.store.run(store.begin, args))
     if (begun.kind !== 'begun') throw refusalOf(begun, databaseId)
     const make = (): Promise<Changed> => this.#transform(caller, begun.database, modifyingState, judge)
-    const work = this.parts.sleep.during(databaseId, 'change', make)
+    const work = this.deps.sleep.during(databaseId, 'change', make)
     this.#transformations.add(work)
     return work.finally(() => this.#transformations.delete(work))
   }
 
   /** The audit entry of a change. */
   auditOf(caller: Caller, databaseId: string, { action, details }: DesiredChange): accounts.NewAuditRow {
-    return auditRow(caller, { action, entity: databaseId, details }, this.parts.clock.now())
+    return auditRow(caller, { action, entity: databaseId, details }, this.deps.clock.now())
   }
 
   async #transform(
@@ -164,7 +164,7 @@ export class Changer {
     judge: (row: DatabaseRow) => Promise<DesiredChange>,
   ): Promise<Changed> {
     const databaseId = before.database_id
-    const { fleet, plans, sleep } = this.parts
+    const { fleet, plans, sleep } = this.deps
     try {
       sleep.wake(databaseId)
       await fleet.endpoints(databaseId, undefined, 'while-loading')
@@ -172,7 +172,7 @@ export class Changer {
       if (store.isSame(before, desired.set)) return { kind: 'same', row: await this.#giveUp(before, modifyingState) }
       await fleet.ensure(engineSpecOf({ ...before, ...desired.set }, plans))
       const audit = this.auditOf(caller, databaseId, desired)
-      const row = await this.parts.store.run(store.finish, { databaseId, modifyingState, set: desired.set, audit })
+      const row = await this.deps.store.run(store.finish, { databaseId, modifyingState, set: desired.set, audit })
       if (!row) throw new Error(`database ${databaseId} is not ${modifyingState} any more`)
       await this.show(row)
       return { kind: 'changed', row }
@@ -188,7 +188,7 @@ export class Changer {
    * Never rejects.
    */
   async #takeBack(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<void> {
-    const { fleet, plans, logger, clock, sleep } = this.parts
+    const { fleet, plans, logger, clock, sleep } = this.deps
     const databaseId = before.database_id
     try {
       sleep.adopt(databaseId)
@@ -211,7 +211,7 @@ export class Changer {
    */
   async #catchUp(before: DatabaseRow): Promise<void> {
     const args = { accountId: before.account_id, databaseId: before.database_id }
-    const row = await this.parts.store.run(databases.get, args)
+    const row = await this.deps.store.run(databases.get, args)
     const atRest = { ...before, modifying_state: '' }
     if (row?.modifying_state !== '' || store.isSame(row, atRest)) return
     await this.show(row)
@@ -219,7 +219,7 @@ export class Changer {
   }
 
   async #giveUp(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<DatabaseRow> {
-    await this.parts.store.run(store.abandon, { databaseId: before.database_id, modifyingState })
+    await this.deps.store.run(store.abandon, { databaseId: before.database_id, modifyingState })
     return { ...before, modifying_state: '' }
   }
 }

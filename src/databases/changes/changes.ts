@@ -144,7 +144,7 @@ export class Changes {
     return this.#changer.inTurn(databaseId, async () => {
       const before = await this.#atRest(caller, databaseId)
       if (before.tls === 1) return before
-      const { directory, onServing } = this.#changer.parts
+      const { directory, onServing } = this.#changer.deps
       try {
         directory.put({ ...before, tls: 1 })
         await onServing(databaseId)
@@ -184,7 +184,7 @@ export class Changes {
 
   /** Sets the read regions of a database; resolves when exactly these replicate. */
   async setReadRegions(caller: Caller, databaseId: string, readRegions: readonly string[]): Promise<void> {
-    const { plans } = this.#changer.parts
+    const { plans } = this.#changer.deps
     await this.#changer.transform(caller, databaseId, 'updating_regions', async (row) => {
       const { platform, primary_region: primaryRegion } = row
       refuse(readRegionProblems({ readRegions, platform, primaryRegion, plan: planNameOf(row) }, plans))
@@ -203,20 +203,20 @@ export class Changes {
       throw new HomeportError('team_forbidden', { role: caller.role, allowed })
     }
     const desired: DesiredChange = { set: {}, action: 'Move Database', details: { team_id: teamId } }
-    const { parts } = this.#changer
-    const { freeAccountDatabases: free, paidAccountDatabases: paid } = parts.settings
+    const { deps } = this.#changer
+    const { freeAccountDatabases: free, paidAccountDatabases: paid } = deps.settings
     await this.#changer.inTurn(databaseId, async () => {
       const audit = this.#changer.auditOf(caller, databaseId, desired)
       const mover = { accountId: caller.accountId, emailKey: emailKeyOf(caller.email) }
       const args = { ...mover, databaseId, teamId, limits: { free, paid }, audit }
-      const outcome = await parts.store.run(databasesChanges.moveToTeam, args)
+      const outcome = await deps.store.run(databasesChanges.moveToTeam, args)
       if (outcome.kind === 'changed') await this.#changer.show(outcome.database)
       else throwRefusedMove(outcome, args)
     })
   }
 
   async #toPlan(caller: Caller, databaseId: string, desired: DesiredPlan): Promise<void> {
-    const { plans, fleet, clock } = this.#changer.parts
+    const { plans, fleet, clock } = this.#changer.deps
     await this.#changer.transform(caller, databaseId, 'changing_plan', (row) =>
       judgePlanChange(row, desired, {
         plans,
@@ -231,7 +231,7 @@ export class Changes {
   /** The row of a database that nothing else changes at the moment. */
   async #atRest(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const args = { accountId: caller.accountId, databaseId }
-    const row = await this.#changer.parts.store.run(databases.get, args)
+    const row = await this.#changer.deps.store.run(databases.get, args)
     if (!row) throw new HomeportError('database_not_found', { databaseId })
     if (row.modifying_state !== '') throw refusalOf({ kind: 'busy', modifyingState: row.modifying_state }, databaseId)
     return row

@@ -11,7 +11,7 @@ import type { Caller } from '../../http/index.js'
 import { hasSqliteStore } from '../../store/index.js'
 import { BackupFiles, type BackupName } from '../backups/files.js'
 import type { Creation } from '../creation.js'
-import type { DatabasesOptions } from '../deps.js'
+import type { DatabasesDeps } from '../deps.js'
 import { newIdentity } from '../identity.js'
 import { nameProblems } from '../rules.js'
 import * as backupsTransactions from '../transactions/backups.js'
@@ -24,7 +24,7 @@ const BACKUP_ID = /^[A-Za-z0-9_-]{1,100}$/
 
 /** What quarantine works with. */
 export interface QuarantineDeps
-  extends Pick<DatabasesOptions, 'dataDir' | 'store' | 'fleet' | 'logger' | 'problems' | 'isOperator'> {
+  extends Pick<DatabasesDeps, 'dataDir' | 'store' | 'fleet' | 'logger' | 'problems' | 'isOperator'> {
   readonly clock: Clock
   /** How long entries are kept. */
   readonly keepMs: number
@@ -47,7 +47,7 @@ export class Quarantine {
   readonly #backups: BackupFiles
   #timer: Timer | undefined
   #isStopped = false
-  #underWay: Promise<unknown> = Promise.resolve()
+  #work: Promise<unknown> = Promise.resolve()
 
   constructor(deps: QuarantineDeps) {
     this.#deps = deps
@@ -75,7 +75,7 @@ export class Quarantine {
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#timer?.cancel()
-    await this.#underWay
+    await this.#work
   }
 
   /** What lies in quarantine, the oldest first. Only for the operator: it may be anybody's. */
@@ -87,8 +87,8 @@ export class Quarantine {
   /** Makes a database or a backup of an entry again; one after the other. Answers what it is now. */
   adopt(caller: Caller, id: string, body: AdoptBody): Promise<{ database_id: string; backup_id?: string }> {
     this.#refuseOthers(caller)
-    const work = this.#underWay.then(() => this.#adopt(caller, id, body))
-    this.#underWay = work.catch(() => undefined)
+    const work = this.#work.then(() => this.#adopt(caller, id, body))
+    this.#work = work.catch(() => undefined)
     return work
   }
 
@@ -142,7 +142,7 @@ export class Quarantine {
     }
     if (this.#isStopped) return
     this.#timer = clock.after(PRUNE_EVERY_MS, () => {
-      this.#underWay = this.#underWay
+      this.#work = this.#work
         .then(() => this.#prune())
         .catch((error: unknown) => logger.warn({ error }, 'old files in quarantine cannot be deleted yet'))
     })

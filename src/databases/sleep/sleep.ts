@@ -1,12 +1,12 @@
 import type { Timer } from '../../base/index.js'
-import type { DatabasesOptions, SleepControl } from '../deps.js'
+import type { DatabasesDeps, SleepControl } from '../deps.js'
 import type { DesiredEngines } from '../desired-engine.js'
 import type { Candidate, Sleeper, Task } from './sleeper.js'
 import * as sleepers from './sleeper.js'
 import { explain, type WhyAwake } from './why.js'
 
 /** What sleep has to know of the databases around it. */
-export interface SleepParts extends Pick<DatabasesOptions, 'fleet' | 'clock' | 'logger' | 'traffic' | 'onAsleep'> {
+export interface SleepDeps extends Pick<DatabasesDeps, 'fleet' | 'clock' | 'logger' | 'traffic' | 'onAsleep'> {
   readonly engines: Pick<DesiredEngines, 'specOf' | 'idleMsOf' | 'servesClients'>
   /** Above so many, databases that are idle for a short time only go to sleep as well. */
   readonly mostAwake: number
@@ -26,16 +26,16 @@ const AT_ONCE = 8
  * while one is awake.
  */
 export class Sleep implements SleepControl {
-  readonly #parts: SleepParts
+  readonly #deps: SleepDeps
   readonly #sleepers = new Map<string, Sleeper>()
   readonly #retiring = new Set<Promise<void>>()
   readonly #startedAtMs: number
   #timer: { readonly atMs: number; readonly timer: Timer } | undefined
   #stopped = false
 
-  constructor(parts: SleepParts) {
-    this.#parts = parts
-    this.#startedAtMs = parts.clock.now()
+  constructor(deps: SleepDeps) {
+    this.#deps = deps
+    this.#startedAtMs = deps.clock.now()
   }
 
   /** Whether the engines of any database run or are about to. */
@@ -58,11 +58,11 @@ export class Sleep implements SleepControl {
       this.#put(sleepers.used(sleeper, this.#now()))
       return
     }
-    const spec = this.#stopped ? undefined : this.#parts.engines.specOf(databaseId)
+    const spec = this.#stopped ? undefined : this.#deps.engines.specOf(databaseId)
     if (!spec) return
     this.#put(sleepers.woken(sleeper, this.#now()))
     this.#lookAt(this.#now())
-    this.#parts.fleet.ensure(spec, 'while-loading').catch((error: unknown) => this.#onFailedWake(databaseId, error))
+    this.#deps.fleet.ensure(spec, 'while-loading').catch((error: unknown) => this.#onFailedWake(databaseId, error))
   }
 
   /** The engines of a database run, or are being started, by somebody else's desired state. */
@@ -96,7 +96,7 @@ export class Sleep implements SleepControl {
 
   /** What keeps a database awake, or since when it sleeps. Wakes nothing. */
   why(databaseId: string): Promise<WhyAwake> {
-    const { fleet, traffic, engines } = this.#parts
+    const { fleet, traffic, engines } = this.#deps
     const sleeper = this.#of(databaseId)
     return explain(sleeper, {
       meter: traffic.meterOf(databaseId),
@@ -113,7 +113,7 @@ export class Sleep implements SleepControl {
   }
 
   #now(): number {
-    return this.#parts.clock.now()
+    return this.#deps.clock.now()
   }
 
   /** After a start every database sleeps; only those that were awake since have an entry. */
@@ -130,7 +130,7 @@ export class Sleep implements SleepControl {
     if (this.#stopped || (this.#timer && this.#timer.atMs <= atMs)) return
     this.#timer?.timer.cancel()
     const delayMs = Math.max(atMs - this.#now(), LOOK_GAP_MS)
-    const timer = this.#parts.clock.after(delayMs, () => this.#look())
+    const timer = this.#deps.clock.after(delayMs, () => this.#look())
     this.#timer = { atMs: this.#now() + delayMs, timer }
   }
 
@@ -144,14 +144,14 @@ export class Sleep implements SleepControl {
       if (candidate) candidates.push(candidate)
       else this.#onHeld(sleeper, nowMs)
     }
-    const { due, nextAtMs } = sleepers.bedtimeOf(candidates, awake.length - this.#parts.mostAwake, nowMs)
+    const { due, nextAtMs } = sleepers.bedtimeOf(candidates, awake.length - this.#deps.mostAwake, nowMs)
     for (const candidate of due) this.#retire(candidate)
     if (nextAtMs !== undefined) this.#lookAt(nextAtMs)
   }
 
   /** Undefined while something holds the database awake. */
   #candidateOf(sleeper: Sleeper): Candidate | undefined {
-    const { traffic, engines } = this.#parts
+    const { traffic, engines } = this.#deps
     const { databaseId, usedAtMs } = sleeper
     if (sleepers.isWorkedOn(sleeper)) return undefined
     if (!engines.servesClients(databaseId)) return { databaseId, usedAtMs, idleMs: 0 }
@@ -167,7 +167,7 @@ export class Sleep implements SleepControl {
   #onHeld(sleeper: Sleeper, nowMs: number): void {
     this.#put(sleepers.used(sleeper, nowMs))
     this.#lookAt(
-      nowMs + Math.min(this.#parts.engines.idleMsOf(sleeper.databaseId) / LOOKS_PER_IDLE_TIME, LONGEST_LOOK_MS),
+      nowMs + Math.min(this.#deps.engines.idleMsOf(sleeper.databaseId) / LOOKS_PER_IDLE_TIME, LONGEST_LOOK_MS),
     )
   }
 
@@ -187,7 +187,7 @@ export class Sleep implements SleepControl {
   }
 
   async #putToSleep(databaseId: string, usedAtMs: number): Promise<void> {
-    const { fleet, traffic, engines, logger } = this.#parts
+    const { fleet, traffic, engines, logger } = this.#deps
     await fleet.tidyLog(databaseId).catch((error: unknown) => {
       if (!this.#stopped)
         logger.warn({ databaseId, error }, 'the log of a database was not rewritten before it falls asleep')
@@ -203,19 +203,19 @@ export class Sleep implements SleepControl {
   }
 
   async #rest(databaseId: string): Promise<void> {
-    await this.#parts.fleet.suspend(databaseId)
+    await this.#deps.fleet.rest(databaseId)
     const sleeper = this.#sleepers.get(databaseId)
     if (sleeper?.state !== 'falling-asleep') return
     this.#put(sleepers.asleep(sleeper, this.#now()))
-    this.#parts.logger.info({ databaseId }, 'a database sleeps')
-    this.#parts.onAsleep?.()
+    this.#deps.logger.info({ databaseId }, 'a database sleeps')
+    this.#deps.onAsleep?.()
   }
 
   /**
    * Those who waited have been told. Nothing is tried again before the next request, unless only a replica is missing.
    */
   #onFailedWake(databaseId: string, error: unknown): void {
-    const { fleet, logger } = this.#parts
+    const { fleet, logger } = this.#deps
     const sleeper = this.#sleepers.get(databaseId)
     if (this.#stopped || !sleeper || !sleepers.isUp(sleeper)) return
     const isServing = ['running', 'answering'].includes(fleet.observe(databaseId)[0]?.state ?? '')
@@ -226,6 +226,6 @@ export class Sleep implements SleepControl {
   }
 
   #onFailedRest(databaseId: string, error: unknown): void {
-    if (!this.#stopped) this.#parts.logger.error({ databaseId, error }, 'a database cannot fall asleep')
+    if (!this.#stopped) this.#deps.logger.error({ databaseId, error }, 'a database cannot fall asleep')
   }
 }

@@ -12,7 +12,7 @@ import { type Caller, HttpServer } from '../../http/index.js'
 import { openStore, type Store } from '../../store/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
-import type { DatabasesOptions } from '../deps.js'
+import type { DatabasesDeps } from '../deps.js'
 import type { ServingDirectory } from '../directory.js'
 import { databaseRoutes } from '../routes.js'
 
@@ -42,7 +42,7 @@ export interface HouseOptions {
   readonly acceptUnknownData?: 'few' | 'quarantine'
   readonly problems?: Problems
   /** What a data plane would tell. Default: nobody ever asks for anything. */
-  readonly traffic?: DatabasesOptions['traffic']
+  readonly traffic?: DatabasesDeps['traffic']
 }
 
 /** An answer of the management API; `body` is the parsed JSON, or the text where it is none. */
@@ -170,7 +170,7 @@ function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, op
   return { databases, gate }
 }
 
-function fleetOf(fleet: Fleet, options: HouseOptions): DatabasesOptions['fleet'] {
+function fleetOf(fleet: Fleet, options: HouseOptions): DatabasesDeps['fleet'] {
   return {
     ensure: (spec, patience) => options.ensure?.(fleet, spec) ?? fleet.ensure(spec, patience),
     remove: (databaseId) => options.remove?.(fleet, databaseId) ?? fleet.remove(databaseId),

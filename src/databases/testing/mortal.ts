@@ -3,7 +3,7 @@ import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import type { Store } from '../../store/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
-import type { DatabasesOptions } from '../deps.js'
+import type { DatabasesDeps } from '../deps.js'
 import { type House, PortGate } from './house.js'
 
 /** A moment between two effects of a life: what has just been done, or has just been begun (`...`). */
@@ -27,7 +27,7 @@ export class Mortal {
   readonly points: CrashPoint[] = []
   readonly #fate: Fate
   readonly #gate: PortGate
-  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #active = new Set<Promise<unknown>>()
   #isOver = false
   #announceEnd = (): void => {}
   /** Resolves when the life ends. */
@@ -62,7 +62,7 @@ export class Mortal {
   async bury(): Promise<void> {
     this.#isOver = true
     this.#gate.close()
-    await Promise.allSettled(this.#underWay)
+    await Promise.allSettled(this.#active)
   }
 
   #storeOf(store: Store): Store {
@@ -78,12 +78,12 @@ export class Mortal {
   }
 
   #noted<Result>(work: Promise<Result>): Promise<Result> {
-    this.#underWay.add(work)
-    work.catch(() => undefined).finally(() => this.#underWay.delete(work))
+    this.#active.add(work)
+    work.catch(() => undefined).finally(() => this.#active.delete(work))
     return work
   }
 
-  #fleetOf(fleet: House['fleet']): DatabasesOptions['fleet'] {
+  #fleetOf(fleet: House['fleet']): DatabasesDeps['fleet'] {
     return {
       ensure: (spec, patience) => this.#long(`engines ${spec.state}`, () => fleet.ensure(spec, patience)),
       remove: (databaseId) => this.#long('engines removed', () => this.#noted(fleet.remove(databaseId))),
@@ -113,9 +113,9 @@ export class Mortal {
   /** Work that takes long enough for a crash to fall into it. */
   #long<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
     if (this.#isOver) return never()
-    const underWay = work()
-    underWay.catch(() => undefined)
-    return this.#pass(`${name} ...`) ? this.#effect(name, () => underWay) : never()
+    const active = work()
+    active.catch(() => undefined)
+    return this.#pass(`${name} ...`) ? this.#effect(name, () => active) : never()
   }
 
   async #effect<Result>(name: string, work: () => Promise<Result>): Promise<Result> {

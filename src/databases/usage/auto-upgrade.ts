@@ -11,7 +11,7 @@ import { systemCaller } from './suspension.js'
 const OUTGROWN_SHARE = 0.9
 
 /** What auto upgrade works with. */
-export interface AutoUpgradeParts {
+export interface AutoUpgradeDeps {
   readonly plans: PlanTable
   readonly logger: Pick<Logger, 'info' | 'warn'>
   readonly changePlan: (caller: Caller, databaseId: string, plan: PlanName) => Promise<void>
@@ -19,33 +19,33 @@ export interface AutoUpgradeParts {
 
 /** Moves databases that outgrow their fixed plan to the next one. */
 export class AutoUpgrade {
-  readonly #parts: AutoUpgradeParts
-  readonly #underWay = new Map<string, Promise<void>>()
+  readonly #deps: AutoUpgradeDeps
+  readonly #active = new Map<string, Promise<void>>()
 
-  constructor(parts: AutoUpgradeParts) {
-    this.#parts = parts
+  constructor(deps: AutoUpgradeDeps) {
+    this.#deps = deps
   }
 
   /** Begins to move a database to a larger plan, if it is to be moved. */
   consider(book: DatabaseBook): void {
     const { row } = book
-    const { plans } = this.#parts
+    const { plans } = this.#deps
     const limit = outgrownLimit(book, plans[planNameOf(row)])
-    if (row.auto_upgrade === 0 || !limit || this.#underWay.has(row.database_id)) return
+    if (row.auto_upgrade === 0 || !limit || this.#active.has(row.database_id)) return
     const next = nextPlan(row, plans, limit)
     if (!next) return
-    const work = this.#upgrade(row, next).finally(() => this.#underWay.delete(row.database_id))
-    this.#underWay.set(row.database_id, work)
+    const work = this.#upgrade(row, next).finally(() => this.#active.delete(row.database_id))
+    this.#active.set(row.database_id, work)
   }
 
   /** Waits for what is under way. */
   async stop(): Promise<void> {
-    await Promise.all(this.#underWay.values())
+    await Promise.all(this.#active.values())
   }
 
   /** What fails is tried again at the next look. */
   async #upgrade(row: DatabaseRow, plan: PlanName): Promise<void> {
-    const { logger, changePlan } = this.#parts
+    const { logger, changePlan } = this.#deps
     const facts = { databaseId: row.database_id, from: row.plan, plan }
     try {
       await changePlan(systemCaller(row.account_id), row.database_id, plan)

@@ -21,11 +21,11 @@ export interface SuspensionDeps {
 
 /** Makes the state of databases what their budgets say. */
 export class Suspension {
-  readonly #parts: SuspensionDeps
-  readonly #underWay = new Map<string, Promise<void>>()
+  readonly #deps: SuspensionDeps
+  readonly #active = new Map<string, Promise<void>>()
 
-  constructor(parts: SuspensionDeps) {
-    this.#parts = parts
+  constructor(deps: SuspensionDeps) {
+    this.#deps = deps
   }
 
   /**
@@ -33,40 +33,40 @@ export class Suspension {
    * change, is settled at the next look; until then the book refuses commands by itself.
    */
   async settle(book: DatabaseBook): Promise<void> {
-    await this.#underWay.get(book.row.database_id)
+    await this.#active.get(book.row.database_id)
     await this.begin(book)
   }
 
   /** Begins to settle, unless that is under way; resolves with its end. */
   begin(book: DatabaseBook): Promise<void> {
     const databaseId = book.row.database_id
-    const underWay = this.#underWay.get(databaseId)
-    if (underWay) return underWay
+    const active = this.#active.get(databaseId)
+    if (active) return active
     if (book.isSpent === (book.row.state === 'suspended')) return Promise.resolve()
-    const work = this.#move(book).finally(() => this.#underWay.delete(databaseId))
-    this.#underWay.set(databaseId, work)
+    const work = this.#move(book).finally(() => this.#active.delete(databaseId))
+    this.#active.set(databaseId, work)
     return work
   }
 
   /** Waits for what is under way. */
   async stop(): Promise<void> {
-    await Promise.all(this.#underWay.values())
+    await Promise.all(this.#active.values())
   }
 
   async #move(book: DatabaseBook): Promise<void> {
     const databaseId = book.row.database_id
     try {
       // What has been used must not be forgotten by a crash that remembers the suspension.
-      book.collect(this.#parts.clock.now())
-      await this.#parts.write()
-      await this.#parts.inTurn(databaseId, () => this.#takeArrow(book))
+      book.collect(this.#deps.clock.now())
+      await this.#deps.write()
+      await this.#deps.inTurn(databaseId, () => this.#takeArrow(book))
     } catch (error) {
-      this.#parts.logger.warn({ databaseId, error }, 'the state of a database does not follow its budget yet')
+      this.#deps.logger.warn({ databaseId, error }, 'the state of a database does not follow its budget yet')
     }
   }
 
   async #takeArrow(book: DatabaseBook): Promise<void> {
-    const { store, logger, show } = this.#parts
+    const { store, logger, show } = this.#deps
     const { row, isSpent } = book
     if (isSpent === (row.state === 'suspended')) return
     const args = { databaseId: row.database_id, audit: this.#auditOf(row, isSpent) }
@@ -80,7 +80,7 @@ export class Suspension {
   #auditOf(row: DatabaseRow, isSpent: boolean) {
     const action: AuditEvent['action'] = isSpent ? 'Suspend Database' : 'Resume Database'
     const event = { action, entity: row.database_id, details: { budget: row.budget } }
-    return auditRow(systemCaller(row.account_id), event, this.#parts.clock.now())
+    return auditRow(systemCaller(row.account_id), event, this.#deps.clock.now())
   }
 }
 

@@ -36,7 +36,7 @@ const LONGEST_LOOK_MS = 1_000
 /** Keeps what databases use; see `index.ts`. To be started after the databases and before the gateway. */
 export class Usage implements Service {
   readonly name = 'usage'
-  readonly #parts: UsageDeps
+  readonly #deps: UsageDeps
   readonly #books = new Map<string, DatabaseBook>()
   readonly #writer: Writer
   readonly #suspension: Suspension
@@ -48,16 +48,16 @@ export class Usage implements Service {
   #state: 'new' | 'running' | 'stopped' = 'new'
   #startedAtMs = 0
 
-  constructor(parts: UsageDeps) {
-    this.#parts = parts
-    this.#writer = new Writer(parts, () => this.#books.values())
-    this.#suspension = new Suspension({ ...parts, write: () => this.#writer.write() })
-    this.#upgrades = new AutoUpgrade(parts)
-    this.#rollUps = new RollUps(parts)
+  constructor(deps: UsageDeps) {
+    this.#deps = deps
+    this.#writer = new Writer(deps, () => this.#books.values())
+    this.#suspension = new Suspension({ ...deps, write: () => this.#writer.write() })
+    this.#upgrades = new AutoUpgrade(deps)
+    this.#rollUps = new RollUps(deps)
   }
 
   async start(): Promise<void> {
-    const { store, clock, directory } = this.#parts
+    const { store, clock, directory } = this.#deps
     const now = clock.now()
     this.#startedAtMs = now
     const { standings, month } = await store.run(usage.load, { monthStart: monthStartOf(now) })
@@ -97,7 +97,7 @@ export class Usage implements Service {
 
   /** The present, Unix milliseconds. */
   get nowMs(): number {
-    return this.#parts.clock.now()
+    return this.#deps.clock.now()
   }
 
   /** When this life began, Unix milliseconds. */
@@ -107,7 +107,7 @@ export class Usage implements Service {
 
   /** Where the books are kept. */
   get store(): Store {
-    return this.#parts.store
+    return this.#deps.store
   }
 
   /** The books of all databases. */
@@ -146,7 +146,7 @@ export class Usage implements Service {
   }
 
   #put(row: DatabaseRow, known: Pick<ConstructorParameters<typeof DatabaseBook>[0], 'standing' | 'month'>): void {
-    const { plans, clock } = this.#parts
+    const { plans, clock } = this.#deps
     const present = this.#books.get(row.database_id)
     if (present) {
       present.update(row, clock.now())
@@ -160,20 +160,20 @@ export class Usage implements Service {
 
   #plan(): void {
     if (this.#state !== 'running') return
-    const { clock, flushMs } = this.#parts
+    const { clock, flushMs } = this.#deps
     const now = clock.now()
     const next = Math.min(now - (now % flushMs) + flushMs, dayOf(now) + DAY_MS)
     this.#timer = clock.after(next - now, () => {
       this.#turning = this.#turn()
-        .catch((error: unknown) => this.#parts.logger.warn({ error }, 'usage is not written down yet'))
+        .catch((error: unknown) => this.#deps.logger.warn({ error }, 'usage is not written down yet'))
         .finally(() => this.#plan())
     })
   }
 
   async #turn(): Promise<void> {
-    const now = this.#parts.clock.now()
+    const now = this.#deps.clock.now()
     const collected = await this.#collect()
-    for (const book of this.#books.values()) book.judge(this.#parts.clock.now())
+    for (const book of this.#books.values()) book.judge(this.#deps.clock.now())
     await this.#writer.write()
     for (const book of this.#books.values()) void this.#suspension.begin(book)
     for (const book of collected) this.#upgrades.consider(book)
@@ -182,7 +182,7 @@ export class Usage implements Service {
 
   /** Collects what has been counted at this very moment, then looks at the engines that had something to do. */
   async #collect(): Promise<readonly DatabaseBook[]> {
-    const now = this.#parts.clock.now()
+    const now = this.#deps.clock.now()
     this.#writer.collectedAt = now
     for (const book of this.#books.values()) book.collect(now)
     const books = [...this.#books.values()].filter((book) => book.isLookedFor)
@@ -195,7 +195,7 @@ export class Usage implements Service {
   }
 
   async #look(book: DatabaseBook): Promise<void> {
-    const { clock, sample } = this.#parts
+    const { clock, sample } = this.#deps
     book.lookBegins()
     let timer: Timer | undefined
     const tooLong = new Promise<undefined>((resolve) => {

@@ -13,7 +13,7 @@ const { TIERS_MS, FIRST_TIER_MS } = usage
 const BOOKS_AT_ONCE = 500
 
 /** What writing works with. */
-export interface WriterParts {
+export interface WriterDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Pick<Logger, 'warn'>
@@ -21,15 +21,15 @@ export interface WriterParts {
 
 /** Writes down what books have collected, one transaction after the other. */
 export class Writer {
-  readonly #parts: WriterParts
+  readonly #deps: WriterDeps
   readonly #books: () => Iterable<DatabaseBook>
   #writing: Promise<void> = Promise.resolve()
   #version = 0
   /** When the meters were last read; decides which stretch of time samples belong to. */
   collectedAt = 0
 
-  constructor(parts: WriterParts, books: () => Iterable<DatabaseBook>) {
-    this.#parts = parts
+  constructor(deps: WriterDeps, books: () => Iterable<DatabaseBook>) {
+    this.#deps = deps
     this.#books = books
   }
 
@@ -52,7 +52,7 @@ export class Writer {
 
   /** Begins to write; what fails is written with what comes next. */
   writeSoon(): void {
-    this.write().catch((error: unknown) => this.#parts.logger.warn({ error }, 'usage is not written down yet'))
+    this.write().catch((error: unknown) => this.#deps.logger.warn({ error }, 'usage is not written down yet'))
   }
 
   async #writeAll(): Promise<void> {
@@ -61,12 +61,12 @@ export class Writer {
   }
 
   async #writeSome(books: readonly DatabaseBook[]): Promise<void> {
-    const lastMoment = (this.collectedAt || this.#parts.clock.now()) - 1
+    const lastMoment = (this.collectedAt || this.#deps.clock.now()) - 1
     const taken = books.map((book) => ({ book, news: book.take() }))
     this.#version++
     try {
       const start = lastMoment - (lastMoment % FIRST_TIER_MS)
-      await this.#parts.store.run(usage.add, { start, news: taken.map(({ news }) => news) })
+      await this.#deps.store.run(usage.add, { start, news: taken.map(({ news }) => news) })
     } catch (error) {
       // What may have been written is not written again: nothing is ever charged twice.
       const mayBeWritten = isError(error, 'store_outcome_unknown')
@@ -86,22 +86,22 @@ const DAYS_KEPT_MS = 400 * DAY_MS
 const DATABASES_AT_ONCE = 100
 
 /** What roll-ups work with. */
-export interface RollUpsParts {
+export interface RollUpsDeps {
   readonly store: Store
   readonly logger: Pick<Logger, 'warn'>
 }
 
 /** Keeps the series bounded, in small steps in the background. */
 export class RollUps {
-  readonly #parts: RollUpsParts
+  readonly #deps: RollUpsDeps
   #working: Promise<void> = Promise.resolve()
   #doneTo = 0
   /** When the last stretch of the longest tier ends that something was written into. */
   #neededTo = 0
   #state: 'running' | 'stopped' = 'running'
 
-  constructor(parts: RollUpsParts) {
-    this.#parts = parts
+  constructor(deps: RollUpsDeps) {
+    this.#deps = deps
   }
 
   /** Catches up with what an earlier life has left. */
@@ -129,14 +129,14 @@ export class RollUps {
     const tiers = [nowMs - KEPT_MS[0], nowMs - KEPT_MS[1], nowMs - KEPT_MS[2]] as const
     const expiry = { tiers, days: dayOf(nowMs - DAYS_KEPT_MS) }
     while (this.#state === 'running') {
-      if ((await this.#parts.store.run(usageRollups.expire, expiry)) === 'done') return
+      if ((await this.#deps.store.run(usageRollups.expire, expiry)) === 'done') return
     }
   }
 
   async #rollUp(tier: 1 | 2, endedBefore: number): Promise<void> {
     for (let after = ''; this.#state === 'running'; ) {
       const args = { tier, endedBefore, after, limit: DATABASES_AT_ONCE }
-      const outcome = await this.#parts.store.run(usageRollups.rollUp, args)
+      const outcome = await this.#deps.store.run(usageRollups.rollUp, args)
       if (outcome.kind === 'done') return
       after = outcome.after
     }
@@ -144,6 +144,6 @@ export class RollUps {
 
   #onFailure(error: unknown): void {
     this.#doneTo = 0
-    if (this.#state === 'running') this.#parts.logger.warn({ error }, 'series of usage are not rolled up yet')
+    if (this.#state === 'running') this.#deps.logger.warn({ error }, 'series of usage are not rolled up yet')
   }
 }

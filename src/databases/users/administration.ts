@@ -55,15 +55,15 @@ const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
 
 /** Answers ACL and CONFIG for the clients of all databases; see the top of this room. */
 export class Administration {
-  readonly #parts: AdministrationDeps
+  readonly #deps: AdministrationDeps
 
-  constructor(parts: AdministrationDeps) {
-    this.#parts = parts
+  constructor(deps: AdministrationDeps) {
+    this.#deps = deps
   }
 
   /** Answers one command; rejects with the `HomeportError` that the client gets. */
   async run(request: AdministrationRequest): Promise<Reply> {
-    const row = this.#parts.row(request.databaseId)
+    const row = this.#deps.row(request.databaseId)
     const handler = this.#handlers[request.name]
     if (!row) throw new HomeportError('database_not_found', { databaseId: request.databaseId })
     if (!handler) throw new HomeportError('command_not_available', { name: request.name.replace('|', ' ') })
@@ -79,7 +79,7 @@ export class Administration {
     user,
     name,
   }: Pick<AdministrationRequest, 'databaseId' | 'user' | 'name'>): HomeportError | undefined {
-    const row = this.#parts.row(databaseId)
+    const row = this.#deps.row(databaseId)
     if (!row) return new HomeportError('database_not_found', { databaseId })
     if (user === 'default' || (user === 'default_ro' && name === 'INFO')) return undefined
     const commands = readUsers(row).find((known) => known.name === user)?.commands ?? []
@@ -103,7 +103,7 @@ export class Administration {
     // Users are stored before SETUSER is answered, and every engine has them by then.
     'ACL|LOAD': () => OK,
     'ACL|SAVE': () => OK,
-    'CONFIG|GET': ({ row, args }) => texts(configGet(row, this.#parts.factsOf(row), args)),
+    'CONFIG|GET': ({ row, args }) => texts(configGet(row, this.#deps.factsOf(row), args)),
     'CONFIG|SET': (work) => this.#setConfiguration(work),
   }
 
@@ -125,7 +125,7 @@ export class Administration {
     const users = readUsers(row)
     const present = users.find((user) => user.name === name)
     if (!present && users.length >= MOST_USERS) throw refusal(`A database has at most ${MOST_USERS} users of its own`)
-    const changed = applyRules(present ?? newUser(name), rules, { key: row.rest_token, hasNewer: this.#parts.hasNewer })
+    const changed = applyRules(present ?? newUser(name), rules, { key: row.rest_token, hasNewer: this.#deps.hasNewer })
     const next = present ? users.map((user) => (user === present ? changed : user)) : [...users, changed]
     return usersChange(next, { user: name })
   }
@@ -145,10 +145,10 @@ export class Administration {
   }
 
   async #setConfiguration(work: Work): Promise<Reply> {
-    const outcome = configSet(work.row, this.#parts.factsOf(work.row), work.args)
+    const outcome = configSet(work.row, this.#deps.factsOf(work.row), work.args)
     if (Object.keys(outcome.set).length > 0) {
       await this.#change(work, (row) => {
-        const { set, changed } = configSet(row, this.#parts.factsOf(row), work.args)
+        const { set, changed } = configSet(row, this.#deps.factsOf(row), work.args)
         return { set, action: 'Change Database Settings', details: changed }
       })
     }
@@ -157,12 +157,12 @@ export class Administration {
   }
 
   async #change({ row, request }: Work, judge: (row: DatabaseRow) => DesiredChange): Promise<void> {
-    await this.#parts.change(this.#callerOf(row, request), row.database_id, judge)
+    await this.#deps.change(this.#callerOf(row, request), row.database_id, judge)
   }
 
   /** A client logged in as `default` acts for the account that owns the database. */
   #callerOf({ account_id: accountId }: DatabaseRow, { user, address: ip }: AdministrationRequest): Caller {
-    const email = this.#parts.emailOf(accountId)
+    const email = this.#deps.emailOf(accountId)
     return { accountId, email, accountType: 'paid', source: `REDIS_USER - ${user}`, access: 'write', ip }
   }
 }
