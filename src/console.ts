@@ -118,15 +118,15 @@ const expiryOf = (certificate: string | undefined): { certificate_expires_at?: n
     : { certificate_expires_at: Math.floor(Date.parse(new X509Certificate(certificate).validTo) / 1000) }
 
 /** From memory: what is known of the present month needs no store, however many databases there are. */
-function usageOf({ books, nowMs }: ConsoleDeps['databases']['usage'], accountId: string): DatabaseUsage[] {
-  const own = books.filter(({ row }) => row.account_id === accountId)
-  const entries = own.map((book) => ({
-    database_id: book.row.database_id,
-    database_name: book.row.name,
-    requests: book.monthRequests(nowMs),
-    storage_bytes: book.usedBytes,
-    cost: book.monthCostNano(nowMs) / 1e9,
-    budget: book.row.budget,
+function usageOf({ ledgers, nowMs }: ConsoleDeps['databases']['usage'], accountId: string): DatabaseUsage[] {
+  const own = ledgers.filter(({ row }) => row.account_id === accountId)
+  const entries = own.map((ledger) => ({
+    database_id: ledger.row.database_id,
+    database_name: ledger.row.name,
+    requests: ledger.monthRequests(nowMs),
+    storage_bytes: ledger.usedBytes,
+    cost: ledger.monthCostNano(nowMs) / 1e9,
+    budget: ledger.row.budget,
   }))
   return entries.sort((one, other) => other.cost - one.cost)
 }

@@ -8,8 +8,8 @@ import type { Caller } from '../http/index.js'
 import type { ChangeDeps } from './deps.js'
 import { engineSpecOf } from './desired-engine.js'
 import { newIdentity } from './identity.js'
-import { begin, type DatabaseRow, serve, undo } from './life.js'
-import { type DesiredDatabase, judgeCreation } from './rules.js'
+import { beginCreation, type DatabaseRow, finishCreation, undoCreation } from './life.js'
+import { type DesiredDatabase, validateCreation } from './rules.js'
 import * as databases from './transactions/databases.js'
 
 /** How long to wait before an undoing that failed is tried again. */
@@ -43,12 +43,12 @@ export class Creation {
    * @param key the caller's `Idempotency-Key`: the same key and desired state answer the same database.
    */
   async create(caller: Caller, desired: DesiredDatabase, key: string | undefined): Promise<DatabaseRow> {
-    const outcome = await begin(this.#deps.store, this.#argsOf(caller, desired, key))
+    const outcome = await beginCreation(this.#deps.store, this.#argsOf(caller, desired, key))
     switch (outcome.kind) {
       case 'created':
-        return this.#track(outcome.database, caller)
+        return this.#start(outcome.database, caller)
       case 'repeated':
-        return this.#made(caller, outcome.databaseId)
+        return this.#earlier(caller, outcome.databaseId)
       default:
         return this.#refuse(outcome, caller)
     }
@@ -81,9 +81,9 @@ export class Creation {
     const { plans, settings, clock, store, directory } = this.#deps
     const body = { database_name: adopted.name, primary_region: adopted.primaryRegion, platform: adopted.platform }
     const rules = { plans, accountType: caller.accountType, tlsByDefault: settings.redisTlsByDefault }
-    const args = this.#argsOf(caller, judgeCreation(body, rules), undefined)
+    const args = this.#argsOf(caller, validateCreation(body, rules), undefined)
     const event = { action: 'Adopt Files', entity: databaseId, details: { name: adopted.name, from } } as const
-    const outcome = await begin(store, {
+    const outcome = await beginCreation(store, {
       ...args,
       database: { ...args.database, database_id: databaseId, persistence: adopted.persistence },
       adopted: { audit: auditRow(caller, event, clock.now()) },
@@ -135,7 +135,7 @@ export class Creation {
   }
 
   /** The database of an earlier request with the same key, waited for when it is still being made. */
-  async #made(caller: Caller, databaseId: string): Promise<DatabaseRow> {
+  async #earlier(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const active = this.#active.get(databaseId)
     if (active) return active
     const args = { accountId: caller.accountId, databaseId }
@@ -144,11 +144,11 @@ export class Creation {
     return row
   }
 
-  #track(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
+  #start(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
     const { sleep, engines } = this.#deps
     const databaseId = row.database_id
     engines.beginCreation(databaseId)
-    const make = (): Promise<DatabaseRow> => this.#makeOrUndo(row, caller)
+    const make = (): Promise<DatabaseRow> => this.#createOrRollBack(row, caller)
     const work = sleep.during(databaseId, 'creation', make).finally(() => {
       this.#active.delete(databaseId)
       engines.endCreation(databaseId)
@@ -157,15 +157,15 @@ export class Creation {
     return work
   }
 
-  async #makeOrUndo(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
+  async #createOrRollBack(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
     try {
       if (!(await this.#deps.fleet.lookForRoom())) throw new HomeportError('store_full', {})
       this.#deps.directory.put(row)
-      this.#deps.sleep.adopt(row.database_id)
+      this.#deps.sleep.noteStarted(row.database_id)
       await Promise.all([this.#deps.fleet.ensure(engineSpecOf(row, this.#deps.plans)), this.#openPort(row)])
-      return await serve(this.#deps.store, row.database_id, this.#auditOf(row, caller))
+      return await finishCreation(this.#deps.store, row.database_id, this.#auditOf(row, caller))
     } catch (error) {
-      await this.#undo(row.database_id)
+      await this.#rollBack(row.database_id)
       if (OUT_OF_DESCRIPTORS.has(codeOf(error))) throw new HomeportError('descriptors_short', {}, { cause: error })
       throw error
     }
@@ -198,18 +198,18 @@ export class Creation {
    * Leaves nothing of a database that could not be made. What cannot be undone now is tried again, or at next start.
    * Never rejects.
    */
-  async #undo(databaseId: string): Promise<void> {
+  async #rollBack(databaseId: string): Promise<void> {
     const { directory, sleep } = this.#deps
     try {
       directory.remove(databaseId)
       sleep.forget(databaseId)
       await this.#deps.fleet.remove(databaseId)
-      await undo(this.#deps.store, databaseId)
+      await undoCreation(this.#deps.store, databaseId)
     } catch (error) {
       if (this.#stopped) return
       this.#deps.logger.error({ databaseId, error }, 'a database that could not be made is not undone yet')
       this.#deps.clock.after(UNDO_AGAIN_MS, () => {
-        if (!this.#stopped) void this.#undo(databaseId)
+        if (!this.#stopped) void this.#rollBack(databaseId)
       })
     }
   }

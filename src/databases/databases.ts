@@ -12,13 +12,21 @@ import { Deletion } from './deletion.js'
 import type { ChangeDeps, DatabasesDeps } from './deps.js'
 import { DesiredEngines, engineSpecOf, planOf, settingBoundsOf } from './desired-engine.js'
 import { ServingDirectory } from './directory.js'
-import { type DatabaseRow, endDelete, everyRow, fateOf, giveUpChange, PAGE_ROWS, undo } from './life.js'
+import {
+  abandonChange,
+  type DatabaseRow,
+  everyRow,
+  finishDeletion,
+  PAGE_ROWS,
+  recoveryOf,
+  undoCreation,
+} from './life.js'
 import { Losses } from './losses.js'
 import { Quarantine } from './quarantine/index.js'
 import { type RecordSettings, renderRecord, type ShownCredentials } from './record.js'
-import { judgeCreation } from './rules.js'
+import { validateCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
-import { type Known, type SummarySettings, summariesOf, tallyOf } from './summaries.js'
+import { type KnownDatabase, type SummarySettings, summariesOf, tallyOf } from './summaries.js'
 import * as databases from './transactions/databases.js'
 import { Usage } from './usage/index.js'
 import { Administration } from './users/index.js'
@@ -111,7 +119,7 @@ class StoredDatabases implements Databases {
     this.#engines = engines
     this.#sleep = sleep
     this.#recordSettings = { plans, ...settings, isAwake: (databaseId) => sleep.isAwake(databaseId) }
-    directory.onChange(() => sleep.reconsider())
+    directory.onChange(() => sleep.recheck())
     this.#creation = new Creation(changeDeps)
     this.quarantine = new Quarantine({
       ...deps,
@@ -130,7 +138,7 @@ class StoredDatabases implements Databases {
       flushMs: settings.usageFlushMs,
       sample: (databaseId) => deps.fleet.sample(databaseId),
       inTurn: (databaseId, work) => changes.inTurn(databaseId, work),
-      show: (row) => changes.show(row),
+      publish: (row) => changes.publish(row),
       changePlan: (caller, databaseId, plan) => changes.changePlan(caller, databaseId, { plan_name: plan }),
     })
     changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
@@ -162,14 +170,14 @@ class StoredDatabases implements Databases {
     const blocked = await this.backups.recover()
     this.#engines.block(blocked)
     const rows = await everyRow(this.#deps.store)
-    await Promise.all(rows.map((row) => this.#settleFate(row)))
+    await Promise.all(rows.map((row) => this.#recover(row)))
     // While a restore is still to be ended, its files are needed.
-    const backups = blocked.size === 0 ? await this.backups.strangers() : []
+    const backups = blocked.size === 0 ? await this.backups.unknownFiles() : []
     await this.quarantine.start({ databaseIds, backups, known: rows.length })
-    const kept = rows.filter((row) => fateOf(row) === 'bring-back')
+    const kept = rows.filter((row) => recoveryOf(row) === 'serve')
     for (const row of kept) this.directory.put(row)
     this.#losses.load(kept)
-    void this.#losses.lookAt(kept)
+    void this.#losses.inspectAll(kept)
   }
 
   async stop(): Promise<void> {
@@ -182,7 +190,7 @@ class StoredDatabases implements Databases {
   async create(caller: Caller, body: CreateDatabaseBody, key?: string): Promise<DatabaseRecord> {
     const { plans, settings } = this.#deps
     const rules = { plans, accountType: caller.accountType, tlsByDefault: settings.redisTlsByDefault }
-    const row = await this.#creation.create(caller, judgeCreation(body, rules), key)
+    const row = await this.#creation.create(caller, validateCreation(body, rules), key)
     return this.#render(row, caller, 'show')
   }
 
@@ -248,29 +256,29 @@ class StoredDatabases implements Databases {
   }
 
   get #summarySettings(): SummarySettings {
-    const isBeingMade = (databaseId: string): boolean => this.#engines.isBeingCreated(databaseId)
-    return { ...this.#recordSettings, isBeingMade, nowMs: this.usage.nowMs }
+    const isBeingCreated = (databaseId: string): boolean => this.#engines.isBeingCreated(databaseId)
+    return { ...this.#recordSettings, isBeingCreated, nowMs: this.usage.nowMs }
   }
 
   /** What is served, and what is on its way out. */
-  #known(accountId: string): Known[] {
-    const known = [...this.usage.books, ...this.#deletion.leaving.map((row) => ({ row }))]
+  #known(accountId: string): KnownDatabase[] {
+    const known = [...this.usage.ledgers, ...this.#deletion.pending.map((row) => ({ row }))]
     return known.filter(({ row }) => row.account_id === accountId)
   }
 
-  async #settleFate(row: DatabaseRow): Promise<void> {
-    const fate = fateOf(row)
-    if (fate !== 'bring-back') await this.#deps.fleet.remove(row.database_id)
-    if (fate === 'undo') await undo(this.#deps.store, row.database_id)
-    if (fate === 'end') {
+  async #recover(row: DatabaseRow): Promise<void> {
+    const recovery = recoveryOf(row)
+    if (recovery !== 'serve') await this.#deps.fleet.remove(row.database_id)
+    if (recovery === 'undo-creation') await undoCreation(this.#deps.store, row.database_id)
+    if (recovery === 'finish-deletion') {
       await this.backups.removeAll(row.database_id)
-      await endDelete(this.#deps.store, row.database_id)
+      await finishDeletion(this.#deps.store, row.database_id)
     }
-    if (fate !== 'bring-back') return
+    if (recovery !== 'serve') return
     // Before the change counts as given up, so that a start that is cut off as well does it again.
     if (row.modifying_state === 'updating_regions')
       await this.#deps.fleet.dropStrays(engineSpecOf(row, this.#deps.plans))
-    await giveUpChange(this.#deps.store, row)
+    await abandonChange(this.#deps.store, row)
   }
 
   #render(row: DatabaseRow, caller: Caller, credentials: 'show' | 'hide'): DatabaseRecord {

@@ -106,7 +106,7 @@ export interface SleepControl {
   /** Starts the engines of a database that sleeps, without waiting for them. */
   wake(databaseId: string): void
   /** Notes that the caller itself has started the engines. */
-  adopt(databaseId: string): void
+  noteStarted(databaseId: string): void
   /** Keeps a database from falling asleep until the work has settled. Does not wake it. */
   during<Result>(databaseId: string, task: Task, work: () => Promise<Result>): Promise<Result>
   /** The database is gone. */

@@ -3,13 +3,13 @@ import { NS_PER_MS, PLAN_NAMES, type Plan, type PlanName, type PlanTable } from 
 import type { EngineSpec, MemberSpec } from '../fleet/index.js'
 import type * as databases from './transactions/databases.js'
 import {
+  effectiveSettings,
   engineUserOf,
+  FORBIDDEN_TO_ALL,
   readSettings,
   readUsers,
   type SettingBounds,
   type StoredUser,
-  settingsThatHold,
-  TAKEN_FROM_ALL,
 } from './users/index.js'
 
 type DatabaseRow = databases.DatabaseRow
@@ -20,7 +20,7 @@ type DatabaseRow = databases.DatabaseRow
  */
 const DEFAULT_RULES = [
   '~* &* +@all',
-  TAKEN_FROM_ALL,
+  FORBIDDEN_TO_ALL,
   '+flushall +flushdb +keys +monitor +restore +sort +sort_ro +client|list +client|unblock',
 ].join(' ')
 
@@ -81,7 +81,7 @@ export function settingBoundsOf(row: DatabaseRow, plans: PlanTable): SettingBoun
 
 /** The settings of a stored database's engines that clients have changed, as far as they hold. */
 export function settingsOf(row: DatabaseRow, plans: PlanTable): Readonly<Record<string, string>> {
-  return settingsThatHold(readSettings(row), settingBoundsOf(row, plans))
+  return effectiveSettings(readSettings(row), settingBoundsOf(row, plans))
 }
 
 /**

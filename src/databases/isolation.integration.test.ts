@@ -25,7 +25,7 @@ let endpoints: readonly Endpoint[]
 /** The transactions of the request that is being made. */
 let transactions: string[] = []
 /** `Authorization` by kind of credential; none of them may touch what belongs to the owner. */
-const strangers = new Map<string, string>()
+const outsiders = new Map<string, string>()
 
 const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
 
@@ -52,19 +52,19 @@ async function addStrangers(): Promise<void> {
   await at.accounts.rotateSigningKeys('s') // also takes over the new account
   const caller = at.accounts.basic(basicOf(email, 's-key'), '')
   if (!caller) throw new Error('the stranger is not recognised')
-  strangers.set('another account', basicOf(email, 's-key'))
+  outsiders.set('another account', basicOf(email, 's-key'))
   const reader = await at.accounts.keys.create(caller, { name: 'reader', read_only: true })
-  strangers.set('a read-only key', basicOf(email, reader.api_key))
+  outsiders.set('a read-only key', basicOf(email, reader.api_key))
   const revoked = await at.accounts.keys.create(caller, { name: 'revoked' })
   await at.accounts.keys.remove(caller, revoked.key_id, undefined)
-  strangers.set('a revoked key', basicOf(email, revoked.api_key))
-  strangers.set('no credentials', '')
+  outsiders.set('a revoked key', basicOf(email, revoked.api_key))
+  outsiders.set('no credentials', '')
   const { team_id } = await at.accounts.teams.create(caller, { team_name: 'theirs', copy_cc: false })
   for (const role of ['admin', 'dev', 'finance'] as const) {
     const member_email = `${role}@homeport.local`
     await at.accounts.teams.addMember(caller, { team_id, member_email, member_role: role })
     const { api_key } = await at.accounts.keys.create(caller, { name: role, team_id, member_email })
-    strangers.set(`a ${role} of another team`, basicOf(member_email, api_key))
+    outsiders.set(`a ${role} of another team`, basicOf(member_email, api_key))
   }
 }
 
@@ -84,21 +84,21 @@ const pathOf = ({ path }: Endpoint, ids: Ids): string =>
     .replace(/\{\w+\}/, ids.key)
 
 /** The simplest value that a schema takes; ids and e-mails by the name of their field. */
-function sampleOf(name: string, schema: TSchema & Record<string, unknown>, ids: Ids): unknown {
+function sampleOf(name: string, schema: TSchema & Record<string, outsiders>, ids: Ids): outsiders {
   if (name === 'database_id') return ids.database
   if (name === 'team_id') return ids.team
   if (name === 'member_email') return 'somebody@homeport.local'
   if (Array.isArray(schema.enum)) return schema.enum[0]
-  if (Array.isArray(schema.anyOf) && schema.anyOf.some((one: { type?: unknown }) => one.type === 'null')) return null
+  if (Array.isArray(schema.anyOf) && schema.anyOf.some((one: { type?: outsiders }) => one.type === 'null')) return null
   if (schema.type === 'integer' || schema.type === 'number') return schema.minimum ?? 1
   if (schema.type === 'boolean') return true
   if (schema.type === 'array') return []
   return 'redis://127.0.0.1:1'
 }
 
-function bodyOf({ body }: Endpoint, ids: Ids): unknown {
+function bodyOf({ body }: Endpoint, ids: Ids): outsiders {
   if (body.kind !== 'json') return undefined
-  const { properties = {} } = body.schema as { properties?: Record<string, TSchema & Record<string, unknown>> }
+  const { properties = {} } = body.schema as { properties?: Record<string, TSchema & Record<string, outsiders>> }
   return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, sampleOf(name, schema, ids)]))
 }
 
@@ -122,20 +122,20 @@ describe('whoever does not own a thing', () => {
   const roles = ['an admin', 'a dev', 'a finance'].map((role) => `${role} of another team`)
 
   it.each([...kinds, ...roles])('cannot tell it from one that does not exist, with %s', async (kind) => {
-    const authorization = strangers.get(kind.replace(/^an /, 'a ')) ?? ''
+    const authorization = outsiders.get(kind.replace(/^an /, 'a ')) ?? ''
     const ids: Ids = { database: foreign.database_id, team: teamId, key: keyId }
     const before = await at.databases.get(at.owner, foreign.database_id, 'show')
     for (const endpoint of endpoints.filter(namesSomething)) {
       const { status, text, transactions: asked } = await call(endpoint, ids, authorization)
-      const unknown = await call(endpoint, unknownIds, authorization)
+      const outsiders = await call(endpoint, unknownIds, authorization)
       const what = `${endpoint.id}: ${text}`
       expect([401, 403, 404], what).toContain(status)
       expect(status === 401, what).toBe(/revoked|no cred/.test(kind))
       if (/another account/.test(kind)) expect(status, what).toBe(404)
       if (/read-only|finance/.test(kind) && endpoint.access === 'write') expect(text).toContain('Readonly API key')
-      expect(withoutIds(text, ids), what).toBe(withoutIds(unknown.text, unknownIds))
+      expect(withoutIds(text, ids), what).toBe(withoutIds(outsiders.text, unknownIds))
       // The same work takes the same time: an id that exists is not told by how long the answer takes.
-      expect(asked, what).toEqual(unknown.transactions)
+      expect(asked, what).toEqual(outsiders.transactions)
       expect(text).not.toMatch(new RegExp(`${FOREIGN_NAME}|${at.owner.email}`))
     }
     expect(await at.databases.get(at.owner, foreign.database_id, 'show')).toEqual(before)
@@ -144,7 +144,7 @@ describe('whoever does not own a thing', () => {
   })
 
   it.each([...kinds, ...roles])('does not find it in a list, with %s', async (kind) => {
-    const authorization = strangers.get(kind.replace(/^an /, 'a ')) ?? ''
+    const authorization = outsiders.get(kind.replace(/^an /, 'a ')) ?? ''
     for (const endpoint of endpoints.filter((one) => !namesSomething(one) && one.access === 'read')) {
       const { text } = await call(endpoint, unknownIds, authorization)
       expect(text).not.toMatch(new RegExp([FOREIGN_NAME, at.owner.email, foreign.database_id, teamId, keyId].join('|')))

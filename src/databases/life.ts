@@ -2,7 +2,7 @@
  * The life of a database: its states, and the arrows between them. Each arrow is one function here with one
  * transaction behind it that checks the state it starts from, so that two callers cannot both take it.
  *
- *                begin                     serve                     beginDelete                endDelete
+ *                begin                     serve                     beginDeletion                finishDeletion
  *   (nothing) ──────────▶ active/creating ───────▶ active/(empty) ───────────────▶ active/deleting ──────────▶ (nothing)
  *                              │ undo
  *                              └──────▶ (nothing)            begin, finish, abandon of `changes/changer.ts`:
@@ -56,26 +56,26 @@ export interface DesiredChange {
 }
 
 /** (nothing) → active/creating, or the reason why not. */
-export function begin(store: Store, args: databases.CreateArgs): Promise<databases.CreateOutcome> {
+export function beginCreation(store: Store, args: databases.CreateArgs): Promise<databases.CreateOutcome> {
   return store.run(databases.create, args)
 }
 
 /** active/creating → active/(empty). */
-export async function serve(store: Store, databaseId: string, audit: AuditRow): Promise<DatabaseRow> {
+export async function finishCreation(store: Store, databaseId: string, audit: AuditRow): Promise<DatabaseRow> {
   const row = await store.run(databases.finishCreate, { databaseId, audit })
   if (!row) throw new Error(`database ${databaseId} is not being created`)
   return row
 }
 
 /** active/creating → (nothing). May be repeated. */
-export function undo(store: Store, databaseId: string): Promise<void> {
+export function undoCreation(store: Store, databaseId: string): Promise<void> {
   return store.run(databases.undoCreate, { databaseId })
 }
 
 /**
  * active/(empty) → active/deleting; from active/deleting it stays there, so that a deletion cut short can be repeated.
  */
-export async function beginDelete(
+export async function beginDeletion(
   store: Store,
   args: { accountId: string; databaseId: string; audit: AuditRow },
 ): Promise<void> {
@@ -85,14 +85,14 @@ export async function beginDelete(
 }
 
 /** active/deleting → (nothing). May be repeated. */
-export function endDelete(store: Store, databaseId: string): Promise<void> {
+export function finishDeletion(store: Store, databaseId: string): Promise<void> {
   return store.run(databases.finishDelete, { databaseId })
 }
 
 /**
  * active/changing_plan or active/updating_regions → active/(empty), as the row says, for a change that was cut short.
  */
-export async function giveUpChange(store: Store, row: DatabaseRow): Promise<void> {
+export async function abandonChange(store: Store, row: DatabaseRow): Promise<void> {
   const { database_id: databaseId, modifying_state: modifyingState } = row
   if (modifyingState !== 'changing_plan' && modifyingState !== 'updating_regions') return
   await store.run(databasesChanges.abandon, { databaseId, modifyingState })
@@ -124,10 +124,10 @@ export async function everyRow(store: Pick<Store, 'run'>): Promise<readonly Data
 }
 
 /** What the next start has to do with a database that it finds. */
-export type Fate = 'bring-back' | 'undo' | 'end'
+export type Recovery = 'serve' | 'undo-creation' | 'finish-deletion'
 
 /** Decides by the state alone what a restart does with a database. */
-export function fateOf(row: DatabaseRow): Fate {
-  if (row.modifying_state === 'creating') return 'undo'
-  return row.modifying_state === 'deleting' ? 'end' : 'bring-back'
+export function recoveryOf(row: DatabaseRow): Recovery {
+  if (row.modifying_state === 'creating') return 'undo-creation'
+  return row.modifying_state === 'deleting' ? 'finish-deletion' : 'serve'
 }

@@ -117,11 +117,11 @@ export class Losses {
    * Looks at the data of databases that sleep, so that what is missing is told before somebody needs it. One after
    * another, and without an end in a hurry.
    */
-  async lookAt(rows: readonly DatabaseRow[]): Promise<void> {
+  async inspectAll(rows: readonly DatabaseRow[]): Promise<void> {
     for (const { database_id: databaseId } of rows) {
       if (this.#isStopped) return
       try {
-        await this.#lookAtOne(databaseId)
+        await this.#inspect(databaseId)
       } catch (error) {
         this.#deps.logger.warn({ error, databaseId }, 'the data of a database cannot be looked at')
       }
@@ -135,7 +135,7 @@ export class Losses {
     await Promise.all(this.#writes.values())
   }
 
-  async #lookAtOne(databaseId: string): Promise<void> {
+  async #inspect(databaseId: string): Promise<void> {
     const { engines, isAwake } = this.#deps
     const spec = isAwake(databaseId) ? undefined : engines.specOf(databaseId)
     if (!spec) return

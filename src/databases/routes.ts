@@ -128,8 +128,8 @@ function quarantineRoutes(quarantine: Quarantine): Route[] {
 function usageRoutes(usage: Usage, isAwake: (databaseId: string) => boolean): Route[] {
   return [
     route(getMetrics, async ({ caller }) => {
-      const own = usage.books.filter(({ row }) => row.account_id === caller.accountId)
-      const metered = own.map((book) => ({ book, isAwake: isAwake(book.row.database_id) }))
+      const own = usage.ledgers.filter(({ row }) => row.account_id === caller.accountId)
+      const metered = own.map((ledger) => ({ ledger, isAwake: isAwake(ledger.row.database_id) }))
       const text = await renderMetrics([...processMetrics(), ...databaseMetrics(metered, usage.nowMs)])
       return reply(200, Buffer.from(text), { 'content-type': METRICS_CONTENT_TYPE })
     }),

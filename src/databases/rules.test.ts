@@ -3,7 +3,7 @@ import { type CreateDatabaseBody, CreateDatabaseSchema } from '../contract/datab
 import { DEFAULT_PLANS, PLAN_NAMES } from '../contract/databases/plans.js'
 import { PRIMARY_REGIONS, READ_REGIONS, REGIONS } from '../contract/databases/regions.js'
 import { compileChecker } from '../http/index.js'
-import { judgeCreation, type RuleSettings } from './rules.js'
+import { type RuleSettings, validateCreation } from './rules.js'
 
 const settings: RuleSettings = { accountType: 'paid', plans: DEFAULT_PLANS, tlsByDefault: false }
 const least: CreateDatabaseBody = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
@@ -12,7 +12,7 @@ const checkShape = compileChecker(CreateDatabaseSchema, 'body')
 /** What a request goes through: its schema, then the rules. */
 function judge(body: object, some: Partial<RuleSettings> = {}) {
   checkShape(body)
-  return judgeCreation(body as CreateDatabaseBody, { ...settings, ...some })
+  return validateCreation(body as CreateDatabaseBody, { ...settings, ...some })
 }
 
 describe('a creation', () => {

@@ -28,7 +28,7 @@ export interface RuleSettings {
  * Fills in the defaults of a request that has passed its schema, and checks what stands between its fields.
  * @throws HomeportError `invalid_request` with every problem at once; `plan_not_allowed`.
  */
-export function judgeCreation(body: CreateDatabaseBody, settings: RuleSettings): DesiredDatabase {
+export function validateCreation(body: CreateDatabaseBody, settings: RuleSettings): DesiredDatabase {
   const desired: DesiredDatabase = {
     name: body.database_name.trim(),
     platform: body.platform,

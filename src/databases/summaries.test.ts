@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { DEFAULT_PLANS } from '../contract/databases/plans.js'
 import type { DatabaseRow } from './life.js'
-import { type Known, summariesOf, tallyOf } from './summaries.js'
+import { type KnownDatabase, summariesOf, tallyOf } from './summaries.js'
 
 const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
   ...{ database_id: `db-${n}`, account_id: 'a', name: `Shop ${n}`, slug: 's', port: 8800, platform: 'aws' },
@@ -20,8 +20,8 @@ const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
   ...some,
 })
 
-const settings = { plans: DEFAULT_PLANS, isAwake: (id: string) => id === 'db-1', isBeingMade: () => true, nowMs: 5 }
-const shelf: Known[] = [3, 1, 2].map((n) => ({ row: rowOf(n), monthRequests: () => n, usedBytes: 10 * n }))
+const settings = { plans: DEFAULT_PLANS, isAwake: (id: string) => id === 'db-1', isBeingCreated: () => true, nowMs: 5 }
+const shelf: KnownDatabase[] = [3, 1, 2].map((n) => ({ row: rowOf(n), monthRequests: () => n, usedBytes: 10 * n }))
 
 it('what databases do is counted, and what sleeps, is suspended and is being changed told apart', () => {
   const more = [{ row: rowOf(4, { state: 'suspended' }) }, { row: rowOf(5, { modifying_state: 'deleting' }) }]

@@ -10,10 +10,10 @@ import type { PlanTable } from '../contract/databases/plans.js'
 import { planOf } from './desired-engine.js'
 import type { DatabaseRow } from './life.js'
 import { knownReadRegionsOf, paymentType, primaryRegionOf, stateOf } from './record.js'
-import type { DatabaseBook } from './usage/index.js'
+import type { UsageLedger } from './usage/index.js'
 
-/** A database as it is known in memory: its book, or only its row while it is on its way out. */
-export type Known = { readonly row: DatabaseRow } & Partial<Pick<DatabaseBook, 'monthRequests' | 'usedBytes'>>
+/** A database as it is known in memory: its ledger, or only its row while it is on its way out. */
+export type KnownDatabase = { readonly row: DatabaseRow } & Partial<Pick<UsageLedger, 'monthRequests' | 'usedBytes'>>
 
 /** What summaries tell besides what is stored. */
 export interface SummarySettings {
@@ -21,14 +21,14 @@ export interface SummarySettings {
   /** Whether the engines of a database run or are about to. */
   readonly isAwake: (databaseId: string) => boolean
   /** Whether a database is being made: what memory has of it dates from the beginning of that. */
-  readonly isBeingMade: (databaseId: string) => boolean
+  readonly isBeingCreated: (databaseId: string) => boolean
   readonly nowMs: number
 }
 
 /** Counts databases by what they do. */
 export function tallyOf(
-  known: readonly Known[],
-  settings: Pick<SummarySettings, 'isAwake' | 'isBeingMade'>,
+  known: readonly KnownDatabase[],
+  settings: Pick<SummarySettings, 'isAwake' | 'isBeingCreated'>,
 ): DatabaseTally {
   const tally = { active: 0, passive: 0, suspended: 0, modifying: 0 }
   for (const { row } of known) {
@@ -40,18 +40,18 @@ export function tallyOf(
 
 function modifyingStateOf(
   { database_id, modifying_state }: DatabaseRow,
-  { isBeingMade }: Pick<SummarySettings, 'isBeingMade'>,
+  { isBeingCreated }: Pick<SummarySettings, 'isBeingCreated'>,
 ): DatabaseRow['modifying_state'] {
-  return modifying_state === 'creating' && !isBeingMade(database_id) ? '' : modifying_state
+  return modifying_state === 'creating' && !isBeingCreated(database_id) ? '' : modifying_state
 }
 
 /** A page of databases, oldest first. */
 export function summariesOf(
-  known: readonly Known[],
+  known: readonly KnownDatabase[],
   { search = '', count = MOST_SUMMARIES, cursor }: SummariesQuery,
   settings: SummarySettings,
 ): DatabaseSummaries {
-  const found = known.filter(({ row }) => isLike(row, search.trim().toLowerCase())).sort(byAge)
+  const found = known.filter(({ row }) => isMatch(row, search.trim().toLowerCase())).sort(byAge)
   const begin = cursor === undefined ? 0 : found.findIndex(({ row }) => compare(placeOf(row), placeAt(cursor)) > 0)
   const page = begin < 0 ? [] : found.slice(begin, begin + count)
   const last = page.at(-1)
@@ -62,7 +62,7 @@ export function summariesOf(
   }
 }
 
-const isLike = ({ name, database_id }: DatabaseRow, search: string): boolean =>
+const isMatch = ({ name, database_id }: DatabaseRow, search: string): boolean =>
   name.toLowerCase().includes(search) || database_id === search
 
 /** Where a database stands in the list. */
@@ -80,9 +80,9 @@ function compare([at, id]: Place, [otherAt, otherId]: Place): number {
   return id < otherId ? -1 : Number(id > otherId)
 }
 
-const byAge = (one: Known, other: Known): number => compare(placeOf(one.row), placeOf(other.row))
+const byAge = (one: KnownDatabase, other: KnownDatabase): number => compare(placeOf(one.row), placeOf(other.row))
 
-function summaryOf(known: Known, settings: SummarySettings): DatabaseSummary {
+function summaryOf(known: KnownDatabase, settings: SummarySettings): DatabaseSummary {
   const { row } = known
   return {
     database_id: row.database_id,

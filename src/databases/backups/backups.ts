@@ -10,14 +10,14 @@ import type { Task } from '../sleep/index.js'
 import * as backups from '../transactions/backups.js'
 import * as backupsDaily from '../transactions/backups-daily.js'
 import * as restores from '../transactions/restores.js'
-import { Accepting } from './accepting.js'
 import { refuse, renderBackup } from './answers.js'
+import { BackupCreation } from './creation.js'
 import { DailyBackups, firstDailyAt } from './daily.js'
 import type { BackupDeps } from './deps.js'
 import { BackupFiles, type BackupName, verifiedFile } from './files.js'
-import { Importing } from './importing.js'
-import { Making } from './making.js'
-import { Restoring } from './restoring.js'
+import { Imports } from './imports.js'
+import { LossAcceptance } from './loss-acceptance.js'
+import { Restores } from './restores.js'
 
 type BackupRow = backups.BackupRow
 
@@ -34,11 +34,11 @@ const STOP_GRACE_MS = 5_000
 export class Backups implements Service {
   readonly name = 'backups'
   readonly #deps: BackupDeps
-  readonly #making: Making
-  readonly #restoring: Restoring
-  readonly #accepting: Accepting
+  readonly #creation: BackupCreation
+  readonly #restores: Restores
+  readonly #lossAcceptance: LossAcceptance
   readonly #daily: DailyBackups
-  readonly #importing: Importing
+  readonly #imports: Imports
   readonly #stop: AbortController
   readonly #active = new Set<Promise<unknown>>()
   readonly #callers = new Set<(error: Error) => void>()
@@ -48,10 +48,10 @@ export class Backups implements Service {
     const { dataDir, ...rest } = options
     this.#stop = new AbortController()
     this.#deps = { ...rest, files: new BackupFiles(dataDir), stopping: this.#stop.signal }
-    this.#making = new Making(this.#deps)
-    this.#restoring = new Restoring(this.#deps, this.#making)
-    this.#accepting = new Accepting(this.#deps, this.#restoring)
-    this.#importing = new Importing(this.#deps, this.#making, this.#restoring)
+    this.#creation = new BackupCreation(this.#deps)
+    this.#restores = new Restores(this.#deps, this.#creation)
+    this.#lossAcceptance = new LossAcceptance(this.#deps, this.#restores)
+    this.#imports = new Imports(this.#deps, this.#creation, this.#restores)
     this.#daily = new DailyBackups({ ...this.#deps, make: (backup) => this.#begin({ backup }) })
   }
 
@@ -66,7 +66,7 @@ export class Backups implements Service {
     const rows = ids.size === 0 ? [] : await everyRow(store)
     for (const row of rows.filter((one) => ids.has(one.database_id))) {
       try {
-        await this.#restoring.recover(row)
+        await this.#restores.recover(row)
         ids.delete(row.database_id)
       } catch (error) {
         logger.error({ error, databaseId: row.database_id }, 'a restore cannot be ended; the next start tries again')
@@ -76,7 +76,7 @@ export class Backups implements Service {
   }
 
   /** The files that look like backups and that no record knows; to be called when nothing is being restored. */
-  async strangers(): Promise<readonly BackupName[]> {
+  async unknownFiles(): Promise<readonly BackupName[]> {
     const { store, files } = this.#deps
     return files.sweep(await store.run(backups.everyName, {}))
   }
@@ -97,7 +97,7 @@ export class Backups implements Service {
 
   /** Resolves when the data of a database is not being replaced; rejects with the reason of an aborted signal. */
   untilReplaced(databaseId: string, signal?: AbortSignal): Promise<void> {
-    return this.#restoring.untilReplaced(databaseId, signal)
+    return this.#restores.untilReplaced(databaseId, signal)
   }
 
   /** The backups of a database of the account, newest first. */
@@ -158,7 +158,7 @@ export class Backups implements Service {
     switch (outcome.kind) {
       case 'begun':
         return this.#track(databaseId, 'restore', () =>
-          this.#restoring.run(outcome.database, async () => outcome.backup),
+          this.#restores.run(outcome.database, async () => outcome.backup),
         )
       case 'no_backup':
         throw new HomeportError('backup_not_found', { backupId })
@@ -175,7 +175,7 @@ export class Backups implements Service {
 
   /** Goes on without data of a database that is missing or damaged; resolves when the database serves. */
   async acceptLoss(caller: Caller, databaseId: string): Promise<void> {
-    const work = await this.#accepting.begin(caller, databaseId)
+    const work = await this.#lossAcceptance.begin(caller, databaseId)
     if (work) await this.#track(databaseId, 'restore', work)
   }
 
@@ -190,7 +190,7 @@ export class Backups implements Service {
       audit: this.#audit(caller, action, databaseId, {}),
     })
     if (outcome.kind !== 'set') refuse(outcome, databaseId)
-    this.#daily.look()
+    this.#daily.check()
   }
 
   /** Opens the file of a completed backup, for a caller that may see data. */
@@ -209,7 +209,7 @@ export class Backups implements Service {
 
   /** Begins to import all keys of another server and answers at once. */
   async importFromUrl(caller: Caller, databaseId: string, url: string): Promise<ImportRecord> {
-    const begun = await this.#importing.fromUrl(caller, databaseId, url)
+    const begun = await this.#imports.fromUrl(caller, databaseId, url)
     // Its failure stands in the record of the import.
     this.#track(databaseId, 'import', () => begun.ended).catch(() => undefined)
     return begun.record
@@ -217,20 +217,20 @@ export class Backups implements Service {
 
   /** Imports an RDB file; resolves when the database serves its data. */
   async importFile(caller: Caller, databaseId: string, file: Readable): Promise<ImportRecord> {
-    const begun = await this.#importing.fromFile(caller, databaseId, file)
+    const begun = await this.#imports.fromFile(caller, databaseId, file)
     await this.#track(databaseId, 'import', () => begun.ended)
-    return this.#importing.progress(caller, databaseId)
+    return this.#imports.progress(caller, databaseId)
   }
 
   /** How far the last import into a database has come. */
   importProgress(caller: Caller, databaseId: string): Promise<ImportRecord> {
-    return this.#importing.progress(caller, databaseId)
+    return this.#imports.progress(caller, databaseId)
   }
 
   async #begin(args: backups.BeginArgs): Promise<DatabaseRow> {
     const outcome = await this.#deps.store.run(backups.begin, args)
     if (outcome.kind !== 'begun') refuse(outcome, args.backup.database_id)
-    await this.#track(args.backup.database_id, 'backup', () => this.#making.make(args.backup))
+    await this.#track(args.backup.database_id, 'backup', () => this.#creation.make(args.backup))
     return outcome.database
   }
 

@@ -33,14 +33,14 @@ interface Attempt {
 async function copyOf(answers: Readonly<Record<string, Answer>>, attempt: Attempt = {}) {
   const { clock = systemClock, limits, maxMemoryBytes = 64 * MIB } = attempt
   const server = await startForeignServer(answers)
-  const patience = { clock, signal: stop.signal }
+  const options = { clock, signal: stop.signal }
   const opened: Peer[] = []
   const copied = { keys: 0, bytes: 0 }
   const ended = (async () => {
     try {
-      const source = await connectToSource(parseSource(server.url), new TargetGate('everything'), patience)
+      const source = await connectToSource(parseSource(server.url), new TargetGate('everything'), options)
       opened.push(source)
-      const target = await connectToEngine(engine.socketPath, 'p', patience)
+      const target = await connectToEngine(engine.socketPath, 'p', options)
       opened.push(target)
       await target.ask('FLUSHALL')
       const keysTotal = await countKeys(source)
@@ -139,7 +139,7 @@ describe('a copy', () => {
     [
       'of the same value',
       { SCAN: () => page('7', ['k']), DUMP: () => bulk(Buffer.alloc(99)) },
-      { bytesPerByte: 0, spareBytes: 1000 },
+      { byteFactor: 0, spareBytes: 1000 },
       /1\d\d\d bytes have come/,
     ],
     [
@@ -181,8 +181,8 @@ describe('a copy', () => {
   it('shows no password that a server says back', async () => {
     const server = await startForeignServer({ AUTH: ([, , password]) => `-ERR wrong password ${password}\r\n` })
     const url = server.url.replace('redis://', 'redis://me:hunter2@')
-    const patience = { clock: systemClock, signal: stop.signal }
-    const failed = connectToSource(parseSource(url), new TargetGate('everything'), patience)
+    const options = { clock: systemClock, signal: stop.signal }
+    const failed = connectToSource(parseSource(url), new TargetGate('everything'), options)
     await expect(failed).rejects.toThrow('wrong password (password)')
   })
 })

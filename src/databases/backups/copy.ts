@@ -6,7 +6,7 @@
 import { isIP } from 'node:net'
 import { type Clock, codeOf, type Reply, type TargetGate } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { argument, COPY_LIMITS, type CopyLimits, Peer, type PeerAddress, type PeerPatience } from './peer.js'
+import { argument, COPY_LIMITS, type CopyLimits, Peer, type PeerAddress, type PeerOptions } from './peer.js'
 
 const DEFAULT_PORT = 6379
 const DATABASE = /^\/?(\d{0,4})$/
@@ -75,8 +75,8 @@ export interface Copy {
 }
 
 /** Connects to an engine of ours; rejects with `import_failed`. To be closed by the caller. */
-export function connectToEngine(path: string, password: string, patience: PeerPatience): Promise<Peer> {
-  return Peer.connect({ where: { path }, password }, patience).catch(asUnreachable)
+export function connectToEngine(path: string, password: string, options: PeerOptions): Promise<Peer> {
+  return Peer.connect({ where: { path }, password }, options).catch(asUnreachable)
 }
 
 /**
@@ -86,13 +86,13 @@ export function connectToEngine(path: string, password: string, patience: PeerPa
 export async function connectToSource(
   { host, port, ...login }: ImportSource,
   targets: TargetGate,
-  patience: PeerPatience,
+  options: PeerOptions,
 ): Promise<Peer> {
   let failure: unknown
   const addresses = await targets.addressesOf(host).catch(asUnreachable)
   for (const { address } of addresses.slice(0, COPY_LIMITS.addresses)) {
     try {
-      return await Peer.connect({ ...login, where: { host: address, port } }, patience)
+      return await Peer.connect({ ...login, where: { host: address, port } }, options)
     } catch (error) {
       failure ??= error
     }
@@ -132,7 +132,7 @@ export async function copyAll(copy: Copy, limits: CopyLimits = COPY_LIMITS): Pro
 
 async function copyPages(copy: Copy, limits: CopyLimits): Promise<void> {
   const { source } = copy
-  const most = { bytes: limits.bytesPerByte * copy.maxMemoryBytes + limits.spareBytes, keys: 0 }
+  const most = { bytes: limits.byteFactor * copy.maxMemoryBytes + limits.spareBytes, keys: 0 }
   let [cursor, keysRead, emptyPages] = ['0', 0, 0]
   do {
     copy.signal.throwIfAborted()
@@ -145,7 +145,7 @@ async function copyPages(copy: Copy, limits: CopyLimits): Promise<void> {
       throw endless(`${source.readBytes} bytes have come; the plan holds ${copy.maxMemoryBytes}`)
     if (keysRead > most.keys) {
       const present = await countKeys(source)
-      most.keys = limits.keysPerKey * present + limits.spareKeys
+      most.keys = limits.keyFactor * present + limits.spareKeys
       if (keysRead > most.keys) throw endless(`it has named ${keysRead} keys and says that it has ${present}`)
     }
     if (keys.length > 0) await copyKeys(copy, keys)

@@ -3,9 +3,9 @@ import { isError } from '../../contract/errors/errors.js'
 import type { DatabaseRow } from '../life.js'
 import type * as backups from '../transactions/backups.js'
 import * as backupsDaily from '../transactions/backups-daily.js'
+import { reasonOf } from './creation.js'
 import type { BackupDeps } from './deps.js'
 import type { BackupFiles } from './files.js'
-import { reasonOf } from './making.js'
 
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
@@ -49,11 +49,11 @@ export class DailyBackups {
 
   start(): void {
     this.#state = 'running'
-    this.look()
+    this.check()
   }
 
   /** Looks at the schedule now, because it has changed. */
-  look(): void {
+  check(): void {
     if (this.#state !== 'running') return
     this.#timer?.cancel()
     this.#turning = this.#turning.then(() => this.#turn())
@@ -75,7 +75,7 @@ export class DailyBackups {
     }
     if (this.#state !== 'running') return
     this.#timer?.cancel()
-    this.#timer = this.#deps.clock.after(againMs, () => this.look())
+    this.#timer = this.#deps.clock.after(againMs, () => this.check())
   }
 
   /** Does what is due and answers after how many milliseconds to look again. */

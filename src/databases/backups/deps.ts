@@ -3,14 +3,13 @@ import type { DatabasesDeps, SleepControl } from '../deps.js'
 import type { BackupFiles } from './files.js'
 
 /** What backups are made of. */
-export interface BackupDeps
-  extends Pick<DatabasesDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf'> {
+export interface BackupDeps extends Pick<DatabasesDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf'> {
   readonly files: BackupFiles
   /** Told when other data is in place, and the store knows it. */
   readonly onReplaced: (databaseId: string) => void
   /** Judges the servers that data is imported from. */
   readonly targets: TargetGate
-  readonly sleep: Pick<SleepControl, 'wake' | 'adopt' | 'during'>
+  readonly sleep: Pick<SleepControl, 'wake' | 'noteStarted' | 'during'>
   /** Aborted when the server stops. */
   readonly stopping: AbortSignal
 }

@@ -107,7 +107,7 @@ export class BackupFiles {
   }
 
   /**
-   * Deletes what Homeport itself has left of what it was making, and answers the files that look like backups and are
+   * Deletes what Homeport itself has left of what it was creation, and answers the files that look like backups and are
    * none of the given ones: these stay as they are.
    */
   async sweep(known: readonly (BackupName & { readonly state: string })[]): Promise<readonly BackupName[]> {

@@ -30,10 +30,10 @@ export interface CopyLimits {
   /** Pages of a scan in a row that name no key. */
   readonly emptyPages: number
   /** Keys named are at most so many times what `DBSIZE` says, and `spareKeys` more: a scan may name a key twice. */
-  readonly keysPerKey: number
+  readonly keyFactor: number
   readonly spareKeys: number
   /** Bytes read are at most so many times what the database may hold, and `spareBytes` more. */
-  readonly bytesPerByte: number
+  readonly byteFactor: number
   readonly spareBytes: number
   /** Addresses of one name that are tried. */
   readonly addresses: number
@@ -47,9 +47,9 @@ export const COPY_LIMITS: CopyLimits = {
   valueMs: 15 * 60_000,
   totalMs: 24 * 3_600_000,
   emptyPages: 100_000,
-  keysPerKey: 8,
+  keyFactor: 8,
   spareKeys: 100_000,
-  bytesPerByte: 4,
+  byteFactor: 4,
   spareBytes: 64 * MIB,
   addresses: 8,
 }
@@ -64,7 +64,7 @@ export interface PeerAddress {
 }
 
 /** How a connection to a peer is bounded in time. */
-export interface PeerPatience {
+export interface PeerOptions {
   readonly clock: Clock
   /** Destroys the connection when it is aborted. */
   readonly signal: AbortSignal
@@ -84,7 +84,7 @@ export class Peer {
   readonly #password: string | undefined
   readonly #stopListening: () => void
 
-  private constructor(socket: Socket, password: string | undefined, { clock, signal }: PeerPatience) {
+  private constructor(socket: Socket, password: string | undefined, { clock, signal }: PeerOptions) {
     this.#socket = socket
     this.#password = password
     this.#clock = clock
@@ -99,10 +99,10 @@ export class Peer {
   }
 
   /** Connects and logs in; rejects with what went wrong. To be closed by the caller. */
-  static async connect(address: PeerAddress, patience: PeerPatience): Promise<Peer> {
+  static async connect(address: PeerAddress, options: PeerOptions): Promise<Peer> {
     const { where, tls } = address
     const socket = tls ? connectTls({ ...where, ...tls }) : connectPlain(where)
-    const peer = new Peer(socket, address.password, patience)
+    const peer = new Peer(socket, address.password, options)
     try {
       await peer.#opened(tls ? 'secureConnect' : 'connect')
       await peer.#logIn(address)

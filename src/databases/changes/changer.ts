@@ -71,18 +71,22 @@ export class Changer {
   configureEngines(caller: Caller, databaseId: string, desired: DesiredChange): Promise<Changed> {
     return this.inTurn(databaseId, async () => {
       const changed = await this.write(caller, databaseId, desired)
-      if (changed.kind === 'changed') await this.tellEngines(changed.row)
+      if (changed.kind === 'changed') await this.updateEngines(changed.row)
       return changed
     })
   }
 
-  /** The same for a change that follows from the present row; `judge` throws to refuse. */
-  reconfigureEngines(caller: Caller, databaseId: string, judge: (row: DatabaseRow) => DesiredChange): Promise<Changed> {
+  /** The same for a change that follows from the present row; `decide` throws to refuse. */
+  reconfigureEngines(
+    caller: Caller,
+    databaseId: string,
+    decide: (row: DatabaseRow) => DesiredChange,
+  ): Promise<Changed> {
     return this.inTurn(databaseId, async () => {
       const row = await this.deps.store.run(databases.get, { accountId: caller.accountId, databaseId })
       if (!row) throw new HomeportError('database_not_found', { databaseId })
-      const changed = await this.write(caller, databaseId, judge(row))
-      if (changed.kind === 'changed') await this.tellEngines(changed.row)
+      const changed = await this.write(caller, databaseId, decide(row))
+      if (changed.kind === 'changed') await this.updateEngines(changed.row)
       return changed
     })
   }
@@ -94,7 +98,7 @@ export class Changer {
     const outcome = await this.deps.store.run(store.configure, args)
     switch (outcome.kind) {
       case 'changed':
-        await this.show(outcome.database)
+        await this.publish(outcome.database)
         return { kind: 'changed', row: outcome.database }
       case 'same':
         return { kind: 'same', row: outcome.database }
@@ -107,7 +111,7 @@ export class Changer {
    * Serves a database as it has become, unless it is being deleted; resolves when clients can connect to it so. The
    * change is made already: a port that does not open again is reported, and no reason to refuse the change.
    */
-  async show(row: DatabaseRow): Promise<void> {
+  async publish(row: DatabaseRow): Promise<void> {
     const { directory, onServing, logger } = this.deps
     const databaseId = row.database_id
     if (!directory.has(databaseId)) return
@@ -123,7 +127,7 @@ export class Changer {
    * The change is made already: engines that sleep take it when they wake, and when they cannot take it now, the fleet
    * goes on trying.
    */
-  async tellEngines(row: DatabaseRow): Promise<void> {
+  async updateEngines(row: DatabaseRow): Promise<void> {
     const { fleet, plans, logger, sleep } = this.deps
     if (!sleep.isAwake(row.database_id)) return
     try {
@@ -135,18 +139,18 @@ export class Changer {
 
   /**
    * Makes a change in which the engines take part before it counts.
-   * @param judge decides by the present row what it is to be; throws to refuse.
+   * @param decide decides by the present row what it is to be; throws to refuse.
    */
   async transform(
     caller: Caller,
     databaseId: string,
     modifyingState: databasesChanges.ChangingState,
-    judge: (row: DatabaseRow) => Promise<DesiredChange>,
+    decide: (row: DatabaseRow) => Promise<DesiredChange>,
   ): Promise<Changed> {
     const args = { accountId: caller.accountId, databaseId, modifyingState }
     const begun = await this.inTurn(databaseId, () => this.deps.store.run(store.begin, args))
     if (begun.kind !== 'begun') throw refusalOf(begun, databaseId)
-    const make = (): Promise<Changed> => this.#transform(caller, begun.database, modifyingState, judge)
+    const make = (): Promise<Changed> => this.#transform(caller, begun.database, modifyingState, decide)
     const work = this.deps.sleep.during(databaseId, 'change', make)
     this.#transformations.add(work)
     return work.finally(() => this.#transformations.delete(work))
@@ -161,23 +165,23 @@ export class Changer {
     caller: Caller,
     before: DatabaseRow,
     modifyingState: databasesChanges.ChangingState,
-    judge: (row: DatabaseRow) => Promise<DesiredChange>,
+    decide: (row: DatabaseRow) => Promise<DesiredChange>,
   ): Promise<Changed> {
     const databaseId = before.database_id
     const { fleet, plans, sleep } = this.deps
     try {
       sleep.wake(databaseId)
       await fleet.endpoints(databaseId, undefined, 'while-loading')
-      const desired = await judge(before)
-      if (store.isSame(before, desired.set)) return { kind: 'same', row: await this.#giveUp(before, modifyingState) }
+      const desired = await decide(before)
+      if (store.isSame(before, desired.set)) return { kind: 'same', row: await this.#abandon(before, modifyingState) }
       await fleet.ensure(engineSpecOf({ ...before, ...desired.set }, plans))
       const audit = this.auditOf(caller, databaseId, desired)
       const row = await this.deps.store.run(store.finish, { databaseId, modifyingState, set: desired.set, audit })
       if (!row) throw new Error(`database ${databaseId} is not ${modifyingState} any more`)
-      await this.show(row)
+      await this.publish(row)
       return { kind: 'changed', row }
     } catch (error) {
-      await this.#takeBack(before, modifyingState)
+      await this.#revert(before, modifyingState)
       throw error
     }
   }
@@ -187,20 +191,20 @@ export class Changer {
    * next comes later; they need not have taken it yet.
    * Never rejects.
    */
-  async #takeBack(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<void> {
+  async #revert(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<void> {
     const { fleet, plans, logger, clock, sleep } = this.deps
     const databaseId = before.database_id
     try {
-      sleep.adopt(databaseId)
+      sleep.noteStarted(databaseId)
       const retaken = fleet.ensure(engineSpecOf(before, plans))
       retaken.catch((error: unknown) => logger.warn({ databaseId, error }, 'engines do not take their old shape yet'))
-      await this.#giveUp(before, modifyingState)
-      await this.inTurn(databaseId, () => this.#catchUp(before))
+      await this.#abandon(before, modifyingState)
+      await this.inTurn(databaseId, () => this.#followCommit(before))
     } catch (error) {
       if (this.#stopped) return
       logger.error({ databaseId, error }, 'a change that failed is not given up yet')
       clock.after(ABANDON_AGAIN_MS, () => {
-        if (!this.#stopped) void this.#takeBack(before, modifyingState)
+        if (!this.#stopped) void this.#revert(before, modifyingState)
       })
     }
   }
@@ -209,16 +213,16 @@ export class Changer {
    * A store that goes away in the middle of a commit may have kept it although `finish` failed. Then the change counts,
    * and the data plane and the engines follow the row.
    */
-  async #catchUp(before: DatabaseRow): Promise<void> {
+  async #followCommit(before: DatabaseRow): Promise<void> {
     const args = { accountId: before.account_id, databaseId: before.database_id }
     const row = await this.deps.store.run(databases.get, args)
-    const atRest = { ...before, modifying_state: '' }
-    if (row?.modifying_state !== '' || store.isSame(row, atRest)) return
-    await this.show(row)
-    await this.tellEngines(row)
+    const unchanged = { ...before, modifying_state: '' }
+    if (row?.modifying_state !== '' || store.isSame(row, unchanged)) return
+    await this.publish(row)
+    await this.updateEngines(row)
   }
 
-  async #giveUp(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<DatabaseRow> {
+  async #abandon(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<DatabaseRow> {
     await this.deps.store.run(store.abandon, { databaseId: before.database_id, modifyingState })
     return { ...before, modifying_state: '' }
   }

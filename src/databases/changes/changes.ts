@@ -11,7 +11,7 @@ import { authorityProblem, nameProblems, readRegionProblems } from '../rules.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
 import { Changer, refusalOf } from './changer.js'
-import { type DesiredPlan, judgePlanChange, readDesiredPlan } from './plan-change.js'
+import { type DesiredPlan, readDesiredPlan, resolvePlanChange } from './plan-change.js'
 import { Holds } from './turns.js'
 
 /** Brings the state of a database in line with its budget. */
@@ -47,8 +47,8 @@ export class Changes {
   }
 
   /** Lets the data plane follow a row that was changed in a turn. */
-  show(row: DatabaseRow): Promise<void> {
-    return this.#changer.show(row)
+  publish(row: DatabaseRow): Promise<void> {
+    return this.#changer.publish(row)
   }
 
   /** Resolves when the engines of a database may be logged in to. */
@@ -100,8 +100,8 @@ export class Changes {
   }
 
   /** Makes a change that follows from the present row; resolves when the running engines have learnt of it. */
-  async reconfigure(caller: Caller, databaseId: string, judge: (row: DatabaseRow) => DesiredChange): Promise<void> {
-    await this.#changer.reconfigureEngines(caller, databaseId, judge)
+  async reconfigure(caller: Caller, databaseId: string, decide: (row: DatabaseRow) => DesiredChange): Promise<void> {
+    await this.#changer.reconfigureEngines(caller, databaseId, decide)
   }
 
   /** Sets what happens at the size limit: evict (true) or refuse writes. */
@@ -126,10 +126,10 @@ export class Changes {
       details: {},
     }
     return this.#changer.inTurn(databaseId, async () => {
-      await this.#atRest(caller, databaseId)
+      await this.#unmodifiedRow(caller, databaseId)
       return this.#holds.during(databaseId, async () => {
         const { row } = await this.#changer.write(caller, databaseId, desired)
-        await this.#changer.tellEngines(row)
+        await this.#changer.updateEngines(row)
         return row
       })
     })
@@ -142,7 +142,7 @@ export class Changes {
   enableTls(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const desired: DesiredChange = { set: { tls: 1 }, action: 'Enable Database TLS', details: {} }
     return this.#changer.inTurn(databaseId, async () => {
-      const before = await this.#atRest(caller, databaseId)
+      const before = await this.#unmodifiedRow(caller, databaseId)
       if (before.tls === 1) return before
       const { directory, onServing } = this.#changer.deps
       try {
@@ -150,7 +150,7 @@ export class Changes {
         await onServing(databaseId)
         return (await this.#changer.write(caller, databaseId, desired)).row
       } catch (error) {
-        await this.#changer.show(before)
+        await this.#changer.publish(before)
         throw error
       }
     })
@@ -166,7 +166,7 @@ export class Changes {
       details: { client_certificates: authority !== null },
     }
     return this.#changer.inTurn(databaseId, async () => {
-      const { tls } = await this.#atRest(caller, databaseId)
+      const { tls } = await this.#unmodifiedRow(caller, databaseId)
       if (tls === 0 && authority !== null) throw new HomeportError('mutual_tls_needs_tls', {})
       return (await this.#changer.write(caller, databaseId, desired)).row
     })
@@ -210,7 +210,7 @@ export class Changes {
       const mover = { accountId: caller.accountId, emailKey: emailKeyOf(caller.email) }
       const args = { ...mover, databaseId, teamId, limits: { free, paid }, audit }
       const outcome = await deps.store.run(databasesChanges.moveToTeam, args)
-      if (outcome.kind === 'changed') await this.#changer.show(outcome.database)
+      if (outcome.kind === 'changed') await this.#changer.publish(outcome.database)
       else throwRefusedMove(outcome, args)
     })
   }
@@ -218,7 +218,7 @@ export class Changes {
   async #toPlan(caller: Caller, databaseId: string, desired: DesiredPlan): Promise<void> {
     const { plans, fleet, clock } = this.#changer.deps
     await this.#changer.transform(caller, databaseId, 'changing_plan', (row) =>
-      judgePlanChange(row, desired, {
+      resolvePlanChange(row, desired, {
         plans,
         accountType: caller.accountType,
         nowMs: clock.now(),
@@ -229,7 +229,7 @@ export class Changes {
   }
 
   /** The row of a database that nothing else changes at the moment. */
-  async #atRest(caller: Caller, databaseId: string): Promise<DatabaseRow> {
+  async #unmodifiedRow(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const args = { accountId: caller.accountId, databaseId }
     const row = await this.#changer.deps.store.run(databases.get, args)
     if (!row) throw new HomeportError('database_not_found', { databaseId })

@@ -50,10 +50,14 @@ export function readDesiredPlan(databaseId: string, body: ChangePlanBody): Desir
  * What becomes of a database that gets another plan or the production pack. Plan `free` ends the pack.
  * @throws HomeportError `plan_too_small`, `plan_not_allowed`, `production_pack_not_allowed`, `invalid_request`.
  */
-export async function judgePlanChange(row: DatabaseRow, desired: DesiredPlan, on: PlanContext): Promise<DesiredChange> {
+export async function resolvePlanChange(
+  row: DatabaseRow,
+  desired: DesiredPlan,
+  on: PlanContext,
+): Promise<DesiredChange> {
   const plan = await resolvePlan(row, desired, on)
   if (on.accountType === 'free' && plan !== 'free') throw new HomeportError('plan_not_allowed', { plan })
-  const productionPack = judgePack(row, desired, plan)
+  const productionPack = resolvePack(row, desired, plan)
   refuseRegions(row, plan, on.plans)
   await refuseTooSmall(row, plan, on)
   const isUpgrade = dataBoundOf(on.plans[plan]) > dataBoundOf(planOf(row, on.plans))
@@ -85,7 +89,7 @@ function smallestFixed(usedBytes: number, plans: PlanTable): PlanName {
   return fixed.find((plan) => dataBoundOf(plans[plan]) >= usedBytes) ?? 'fixed_500gb'
 }
 
-function judgePack(row: DatabaseRow, desired: DesiredPlan, plan: PlanName): 0 | 1 {
+function resolvePack(row: DatabaseRow, desired: DesiredPlan, plan: PlanName): 0 | 1 {
   const wanted = desired.productionPack ?? (desired.plan === 'pro' ? true : undefined)
   if (plan !== 'free') return wanted === undefined ? row.production_pack : wanted ? 1 : 0
   if (wanted) throw new HomeportError('production_pack_not_allowed', { plan })

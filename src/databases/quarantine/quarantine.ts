@@ -17,8 +17,8 @@ import { nameProblems } from '../rules.js'
 import * as backupsTransactions from '../transactions/backups.js'
 import * as databasesTransactions from '../transactions/databases.js'
 
-/** Up to so many strangers are set aside without a word; more, and the store is most likely not the right one. */
-const FEW = 3
+/** Up to so many unknown are set aside without a word; more, and the store is most likely not the right one. */
+const MOST_WITHOUT_CONSENT = 3
 const PRUNE_EVERY_MS = 60 * 60_000
 const BACKUP_ID = /^[A-Za-z0-9_-]{1,100}$/
 
@@ -33,7 +33,7 @@ export interface QuarantineDeps
 }
 
 /** What a start has found that the store does not know. */
-export interface Strangers {
+export interface UnknownData {
   readonly databaseIds: readonly string[]
   readonly backups: readonly BackupName[]
   /** How many databases the store does know. */
@@ -59,17 +59,17 @@ export class Quarantine {
    * Sets aside what a start has found, and tells of everything that lies in quarantine.
    * @throws HomeportError `unknown_data` when it is too much to be moved without being told to; nothing is moved then.
    */
-  async start(strangers: Strangers): Promise<void> {
-    this.check(strangers)
-    for (const databaseId of strangers.databaseIds) {
-      await this.#take(this.#directoryOf(databaseId), { kind: 'database', databaseId })
+  async start(unknown: UnknownData): Promise<void> {
+    this.check(unknown)
+    for (const databaseId of unknown.databaseIds) {
+      await this.#moveIn(this.#directoryOf(databaseId), { kind: 'database', databaseId })
     }
-    for (const { database_id: databaseId, backup_id: backupId } of strangers.backups) {
+    for (const { database_id: databaseId, backup_id: backupId } of unknown.backups) {
       const path = this.#backups.path({ database_id: databaseId, backup_id: backupId })
-      await this.#take(path, { kind: 'backup', databaseId, backupId })
+      await this.#moveIn(path, { kind: 'backup', databaseId, backupId })
     }
     await this.#prune()
-    for (const entry of await this.#files.list()) this.#tell(entry)
+    for (const entry of await this.#files.list()) this.#report(entry)
   }
 
   async stop(): Promise<void> {
@@ -93,10 +93,10 @@ export class Quarantine {
   }
 
   /** @throws HomeportError `unknown_data` when this is too much to be moved without being told to. */
-  check({ databaseIds, backups, known }: Strangers): void {
+  check({ databaseIds, backups, known }: UnknownData): void {
     const { accept, dataDir } = this.#deps
     const isMost = databaseIds.length > known
-    const areMany = databaseIds.length + backups.length > FEW
+    const areMany = databaseIds.length + backups.length > MOST_WITHOUT_CONSENT
     if (accept === 'quarantine' || !(isMost || areMany)) return
     throw new HomeportError('unknown_data', {
       directory: dataDir,
@@ -106,7 +106,7 @@ export class Quarantine {
     })
   }
 
-  async #take(path: string, what: Pick<QuarantineEntry, 'kind' | 'databaseId' | 'backupId'>): Promise<void> {
+  async #moveIn(path: string, what: Pick<QuarantineEntry, 'kind' | 'databaseId' | 'backupId'>): Promise<void> {
     const { clock, logger } = this.#deps
     const reason = 'The store does not know it.'
     try {
@@ -118,7 +118,7 @@ export class Quarantine {
   }
 
   /** The end of a log that a crash has left holds nothing that anybody was answered, so nobody has to look at it. */
-  #tell(entry: QuarantineEntry): void {
+  #report(entry: QuarantineEntry): void {
     if (entry.kind === 'tail') return
     const until = new Date(entry.movedAt + this.#deps.keepMs).toISOString()
     this.#deps.problems.report({
@@ -151,13 +151,13 @@ export class Quarantine {
   async #adopt(caller: Caller, id: string, body: AdoptBody): Promise<{ database_id: string; backup_id?: string }> {
     const entry = await this.#files.find(id)
     if (!entry) throw new HomeportError('quarantine_not_found', { id })
-    const adopted = await this.#adoptEntry(caller, entry, body)
-    await this.#files.delete(id)
+    const adopted = await this.#restoreEntry(caller, entry, body)
+    await this.#files.forget(id)
     this.#deps.problems.resolve('quarantine', id)
     return adopted
   }
 
-  #adoptEntry(caller: Caller, entry: QuarantineEntry, body: AdoptBody) {
+  #restoreEntry(caller: Caller, entry: QuarantineEntry, body: AdoptBody) {
     switch (entry.kind) {
       case 'database':
         return this.#adoptDatabase(caller, entry, body)
@@ -179,12 +179,12 @@ export class Quarantine {
   /** The data is in place before the row: cut off in between, the next start finds a stranger and sets it aside again. */
   async #adoptDatabase(caller: Caller, entry: QuarantineEntry, body: AdoptBody): Promise<{ database_id: string }> {
     const name = nameOf(body.name ?? `adopted ${entry.databaseId}`.slice(0, 60))
-    const found = await primaryIn(this.#files.dataOf(entry.id))
+    const found = await findPrimary(this.#files.dataOf(entry.id))
     if (!found) {
       const reason = 'none of its directories holds the data of a primary in a region that Homeport knows'
       throw new HomeportError('quarantine_unusable', { id: entry.id, reason })
     }
-    const isTaken = (await this.#rows()).has(entry.databaseId) || (await isThere(this.#directoryOf(entry.databaseId)))
+    const isTaken = (await this.#rows()).has(entry.databaseId) || (await exists(this.#directoryOf(entry.databaseId)))
     const databaseId = isTaken ? newIdentity().databaseId : entry.databaseId
     const path = this.#directoryOf(databaseId)
     await this.#files.restore(entry.id, path)
@@ -241,7 +241,7 @@ export class Quarantine {
       (row) => row.backup_id === wanted,
     )
     const path = this.#backups.path({ database_id: databaseId, backup_id: wanted })
-    return isKnown || (await isThere(path)) ? newId('bak_', now) : wanted
+    return isKnown || (await exists(path)) ? newId('bak_', now) : wanted
   }
 
   async #rows(): Promise<ReadonlySet<string>> {
@@ -276,7 +276,7 @@ function nameOf(given: string): string {
 }
 
 /** Which of the regions in the directory of a database was the primary, and how it keeps its data. */
-async function primaryIn(
+async function findPrimary(
   path: string,
 ): Promise<{ primaryRegion: Region; persistence: 'append-only' | 'snapshot' } | undefined> {
   const regions = (await readdir(path)).filter(isPrimaryRegion)
@@ -286,13 +286,13 @@ async function primaryIn(
   ] as const
   for (const [file, persistence] of kinds) {
     for (const primaryRegion of regions) {
-      if (await isThere(join(path, primaryRegion, file))) return { primaryRegion, persistence }
+      if (await exists(join(path, primaryRegion, file))) return { primaryRegion, persistence }
     }
   }
   return undefined
 }
 
-const isThere = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined)) !== undefined
+const exists = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined)) !== undefined
 
 /**
  * Looks before the store is opened, which would make a new one: a data directory with databases has a store.

@@ -1,7 +1,7 @@
 import type { Timer } from '../../base/index.js'
 import type { DatabasesDeps, SleepControl } from '../deps.js'
 import type { DesiredEngines } from '../desired-engine.js'
-import type { Candidate, Sleeper, Task } from './sleeper.js'
+import type { SleepCandidate, Sleeper, Task } from './sleeper.js'
 import * as sleepers from './sleeper.js'
 import { explain, type WhyAwake } from './why.js'
 
@@ -13,13 +13,13 @@ export interface SleepDeps extends Pick<DatabasesDeps, 'fleet' | 'clock' | 'logg
 }
 
 /** Looks follow each other at this distance at least, however many databases change. */
-const LOOK_GAP_MS = 200
+const CHECK_GAP_MS = 200
 /** A database that something holds awake is looked at again after this time at the latest. */
-const LONGEST_LOOK_MS = 60_000
+const LONGEST_CHECK_MS = 60_000
 /** A hold that ended since the last look is noticed within this share of the time a database may be idle. */
-const LOOKS_PER_IDLE_TIME = 4
+const CHECKS_PER_IDLE_TIME = 4
 /** Databases that are put to sleep side by side. */
-const AT_ONCE = 8
+const PARALLEL = 8
 
 /**
  * Lets the engines of databases rest that nobody uses, and wakes them. One timer serves all databases, and is only set
@@ -28,7 +28,7 @@ const AT_ONCE = 8
 export class Sleep implements SleepControl {
   readonly #deps: SleepDeps
   readonly #sleepers = new Map<string, Sleeper>()
-  readonly #retiring = new Set<Promise<void>>()
+  readonly #goingToSleep = new Set<Promise<void>>()
   readonly #startedAtMs: number
   #timer: { readonly atMs: number; readonly timer: Timer } | undefined
   #stopped = false
@@ -61,15 +61,15 @@ export class Sleep implements SleepControl {
     const spec = this.#stopped ? undefined : this.#deps.engines.specOf(databaseId)
     if (!spec) return
     this.#put(sleepers.woken(sleeper, this.#now()))
-    this.#lookAt(this.#now())
+    this.#scheduleCheck(this.#now())
     this.#deps.fleet.ensure(spec, 'while-loading').catch((error: unknown) => this.#onFailedWake(databaseId, error))
   }
 
   /** The engines of a database run, or are being started, by somebody else's desired state. */
-  adopt(databaseId: string): void {
+  noteStarted(databaseId: string): void {
     const sleeper = this.#of(databaseId)
     this.#put(sleepers.isUp(sleeper) ? sleepers.used(sleeper, this.#now()) : sleepers.woken(sleeper, this.#now()))
-    this.#lookAt(this.#now())
+    this.#scheduleCheck(this.#now())
   }
 
   /** Keeps a database from falling asleep until the work has ended, well or not. Does not wake it. */
@@ -80,7 +80,7 @@ export class Sleep implements SleepControl {
     } finally {
       const sleeper = this.#sleepers.get(databaseId)
       if (sleeper) this.#put(sleepers.withTask(sleeper, task, -1, this.#now()))
-      this.#lookAt(this.#now())
+      this.#scheduleCheck(this.#now())
     }
   }
 
@@ -90,8 +90,8 @@ export class Sleep implements SleepControl {
   }
 
   /** Something that decides about sleep has changed. */
-  reconsider(): void {
-    this.#lookAt(this.#now())
+  recheck(): void {
+    this.#scheduleCheck(this.#now())
   }
 
   /** What keeps a database awake, or since when it sleeps. Wakes nothing. */
@@ -126,31 +126,31 @@ export class Sleep implements SleepControl {
   }
 
   /** Looks at the given time or, if a look comes before it anyway, then. */
-  #lookAt(atMs: number): void {
+  #scheduleCheck(atMs: number): void {
     if (this.#stopped || (this.#timer && this.#timer.atMs <= atMs)) return
     this.#timer?.timer.cancel()
-    const delayMs = Math.max(atMs - this.#now(), LOOK_GAP_MS)
-    const timer = this.#deps.clock.after(delayMs, () => this.#look())
+    const delayMs = Math.max(atMs - this.#now(), CHECK_GAP_MS)
+    const timer = this.#deps.clock.after(delayMs, () => this.#check())
     this.#timer = { atMs: this.#now() + delayMs, timer }
   }
 
-  #look(): void {
+  #check(): void {
     this.#timer = undefined
     const nowMs = this.#now()
-    const candidates: Candidate[] = []
+    const candidates: SleepCandidate[] = []
     const awake = [...this.#sleepers.values()].filter((one) => one.state === 'awake')
     for (const sleeper of awake) {
       const candidate = this.#candidateOf(sleeper)
       if (candidate) candidates.push(candidate)
       else this.#onHeld(sleeper, nowMs)
     }
-    const { due, nextAtMs } = sleepers.bedtimeOf(candidates, awake.length - this.#deps.mostAwake, nowMs)
-    for (const candidate of due) this.#retire(candidate)
-    if (nextAtMs !== undefined) this.#lookAt(nextAtMs)
+    const { due, nextAtMs } = sleepers.sleepPlanOf(candidates, awake.length - this.#deps.mostAwake, nowMs)
+    for (const candidate of due) this.#beginToSleep(candidate)
+    if (nextAtMs !== undefined) this.#scheduleCheck(nextAtMs)
   }
 
   /** Undefined while something holds the database awake. */
-  #candidateOf(sleeper: Sleeper): Candidate | undefined {
+  #candidateOf(sleeper: Sleeper): SleepCandidate | undefined {
     const { traffic, engines } = this.#deps
     const { databaseId, usedAtMs } = sleeper
     if (sleepers.isWorkedOn(sleeper)) return undefined
@@ -166,24 +166,24 @@ export class Sleep implements SleepControl {
 
   #onHeld(sleeper: Sleeper, nowMs: number): void {
     this.#put(sleepers.used(sleeper, nowMs))
-    this.#lookAt(
-      nowMs + Math.min(this.#deps.engines.idleMsOf(sleeper.databaseId) / LOOKS_PER_IDLE_TIME, LONGEST_LOOK_MS),
+    this.#scheduleCheck(
+      nowMs + Math.min(this.#deps.engines.idleMsOf(sleeper.databaseId) / CHECKS_PER_IDLE_TIME, LONGEST_CHECK_MS),
     )
   }
 
-  #retire({ databaseId, usedAtMs }: Candidate): void {
-    if (this.#retiring.size >= AT_ONCE) {
-      this.#lookAt(this.#now())
+  #beginToSleep({ databaseId, usedAtMs }: SleepCandidate): void {
+    if (this.#goingToSleep.size >= PARALLEL) {
+      this.#scheduleCheck(this.#now())
       return
     }
-    this.#put(sleepers.drowsy(this.#of(databaseId)))
-    const retiring = this.#putToSleep(databaseId, usedAtMs)
+    this.#put(sleepers.compacting(this.#of(databaseId)))
+    const goingToSleep = this.#putToSleep(databaseId, usedAtMs)
       .catch((error: unknown) => this.#onFailedRest(databaseId, error))
       .finally(() => {
-        this.#retiring.delete(retiring)
-        this.#lookAt(this.#now())
+        this.#goingToSleep.delete(goingToSleep)
+        this.#scheduleCheck(this.#now())
       })
-    this.#retiring.add(retiring)
+    this.#goingToSleep.add(goingToSleep)
   }
 
   async #putToSleep(databaseId: string, usedAtMs: number): Promise<void> {
@@ -193,7 +193,7 @@ export class Sleep implements SleepControl {
         logger.warn({ databaseId, error }, 'the log of a database was not rewritten before it falls asleep')
     })
     const sleeper = this.#sleepers.get(databaseId)
-    if (this.#stopped || sleeper?.state !== 'drowsy') return
+    if (this.#stopped || sleeper?.state !== 'compacting') return
     // From here to the desired state of `rest` nothing else runs: a request comes either before it or finds it falling asleep.
     const isUnused = this.#candidateOf(sleeper)?.usedAtMs === usedAtMs
     const manner = engines.servesClients(databaseId) ? 'when-unused' : 'and-send-away'

@@ -12,7 +12,7 @@
  *
  * - `asleep`: no process, and none is desired.
  * - `awake`: engines are desired to run; they run or are on their way up.
- * - `drowsy`: as awake, and serves; its log is being rewritten before its engines are stopped.
+ * - `compacting`: as awake, and serves; its log is being rewritten before its engines are stopped.
  * - `falling-asleep`: its engines are being stopped and no client is connected to them. A request that comes now wakes
  *   it: the fleet starts them again when they have ended.
  *
@@ -23,7 +23,7 @@
 export type Task = 'creation' | 'change' | 'backup' | 'restore' | 'import'
 
 /** See the top of this file. */
-export type Wakefulness = 'asleep' | 'awake' | 'drowsy' | 'falling-asleep'
+export type Wakefulness = 'asleep' | 'awake' | 'compacting' | 'falling-asleep'
 
 /** A database and how awake it is. */
 export interface Sleeper {
@@ -48,7 +48,7 @@ function expectState(sleeper: Sleeper, ...states: readonly Wakefulness[]): void 
 
 /** Whether engines are desired to run. */
 export function isUp({ state }: Sleeper): boolean {
-  return state === 'awake' || state === 'drowsy'
+  return state === 'awake' || state === 'compacting'
 }
 
 /** `asleep` or `falling-asleep` -> `awake`. */
@@ -57,21 +57,21 @@ export function woken(sleeper: Sleeper, nowMs: number): Sleeper {
   return { ...sleeper, state: 'awake', sinceMs: nowMs, usedAtMs: nowMs }
 }
 
-/** Any state that is up: somebody needs it now. `drowsy` -> `awake`. */
+/** Any state that is up: somebody needs it now. `compacting` -> `awake`. */
 export function used(sleeper: Sleeper, nowMs: number): Sleeper {
-  expectState(sleeper, 'awake', 'drowsy')
+  expectState(sleeper, 'awake', 'compacting')
   return { ...sleeper, state: 'awake', usedAtMs: nowMs }
 }
 
-/** `awake` -> `drowsy`. */
-export function drowsy(sleeper: Sleeper): Sleeper {
+/** `awake` -> `compacting`. */
+export function compacting(sleeper: Sleeper): Sleeper {
   expectState(sleeper, 'awake')
-  return { ...sleeper, state: 'drowsy' }
+  return { ...sleeper, state: 'compacting' }
 }
 
-/** `awake` or `drowsy` -> `falling-asleep`. */
+/** `awake` or `compacting` -> `falling-asleep`. */
 export function fallingAsleep(sleeper: Sleeper): Sleeper {
-  expectState(sleeper, 'awake', 'drowsy')
+  expectState(sleeper, 'awake', 'compacting')
   return { ...sleeper, state: 'falling-asleep' }
 }
 
@@ -94,7 +94,7 @@ export function isWorkedOn({ tasks }: Sleeper): boolean {
 }
 
 /** A database that nothing holds awake at the moment. */
-export interface Candidate {
+export interface SleepCandidate {
   readonly databaseId: string
   /** When it was last used, Unix milliseconds. */
   readonly usedAtMs: number
@@ -103,9 +103,9 @@ export interface Candidate {
 }
 
 /** What is to be done. */
-export interface Bedtime {
+export interface SleepPlan {
   /** The databases whose time has come, those idle for the longest first. */
-  readonly due: readonly Candidate[]
+  readonly due: readonly SleepCandidate[]
   /** When the next one is due if nobody uses it, Unix milliseconds; undefined when there is none. */
   readonly nextAtMs: number | undefined
 }
@@ -118,12 +118,12 @@ export const EARLY_IDLE_MS = 5_000
 
 /**
  * Judges all databases that nothing holds awake.
- * @param tooMany how many more databases are awake than there should be.
+ * @param excess how many more databases are awake than there should be.
  */
-export function bedtimeOf(candidates: readonly Candidate[], tooMany: number, nowMs: number): Bedtime {
+export function sleepPlanOf(candidates: readonly SleepCandidate[], excess: number, nowMs: number): SleepPlan {
   const byUse = [...candidates].sort((one, other) => one.usedAtMs - other.usedAtMs)
   const timed = byUse.map((candidate, place) => {
-    const patienceMs = place < tooMany ? Math.min(candidate.idleMs, EARLY_IDLE_MS) : candidate.idleMs
+    const patienceMs = place < excess ? Math.min(candidate.idleMs, EARLY_IDLE_MS) : candidate.idleMs
     return { candidate, dueAtMs: candidate.usedAtMs + patienceMs }
   })
   const later = timed.filter(({ dueAtMs }) => dueAtMs > nowMs).map(({ dueAtMs }) => dueAtMs)

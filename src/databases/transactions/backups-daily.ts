@@ -1,7 +1,7 @@
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { databaseAtRest, type Refusal } from './backups.js'
+import { lockForChange, type Refusal } from './backups.js'
 import type { DatabaseRow } from './databases.js'
 
 const setNext = query<{ databaseId: string; nextAt: number | null }>(({ db, p }) =>
@@ -20,7 +20,7 @@ export const set = write(
     firstAt: number | undefined
     audit: NewAuditRow
   }): Transaction<{ kind: 'set' } | Refusal> {
-    const found = yield* databaseAtRest(args.databaseId, args.accountId)
+    const found = yield* lockForChange(args.databaseId, args.accountId)
     if (found.kind !== 'free') return found
     const { plan, next_daily_backup_at: present } = found.database
     if (args.firstAt !== undefined && plan === 'free') return { kind: 'plan', plan }

@@ -42,7 +42,7 @@ const backupOf = query<{ backupId: string }, BackupRow>(({ db, p }) =>
  * The database with this id, locked, if it can be changed now.
  * @param accountId whose it must be; undefined for changes that the server makes by itself.
  */
-export function* databaseAtRest(
+export function* lockForChange(
   databaseId: string,
   accountId: string | undefined,
 ): Transaction<{ kind: 'free'; database: DatabaseRow } | Refusal> {
@@ -85,7 +85,7 @@ export const begin = write('backups.begin', function* (args: BeginArgs): Transac
   { kind: 'begun'; database: DatabaseRow } | Refusal
 > {
   const { backup, accountId, audit } = args
-  const found = yield* databaseAtRest(backup.database_id, accountId)
+  const found = yield* lockForChange(backup.database_id, accountId)
   if (found.kind !== 'free') return found
   yield* moveModifying(backup.database_id, '', 'backing_up')
   yield* insertPending(backup)
@@ -222,7 +222,7 @@ export const remove = write(
     backupId: string
     audit: NewAuditRow
   }): Transaction<RemoveOutcome> {
-    const found = yield* databaseAtRest(args.databaseId, args.accountId)
+    const found = yield* lockForChange(args.databaseId, args.accountId)
     if (found.kind !== 'free') return found
     const backup = yield* first(backupOf, { backupId: args.backupId })
     if (backup?.database_id !== args.databaseId) return { kind: 'no_backup' }

@@ -81,15 +81,15 @@ const setModifyingState = query<{ databaseId: string; modifyingState: DatabaseRo
 )
 
 /** The row of a database that is at rest, locked, or why it cannot be changed now. */
-export function* atRest({
+export function* lockOwned({
   accountId,
   databaseId,
-}: DatabaseOfAccount): Transaction<ChangeRefusal | { readonly kind: 'at_rest'; readonly database: DatabaseRow }> {
+}: DatabaseOfAccount): Transaction<ChangeRefusal | { readonly kind: 'free'; readonly database: DatabaseRow }> {
   const row = yield* first(rowToChange, { databaseId })
   if (row?.account_id !== accountId) return { kind: 'not_found' }
   if (row.modifying_state === 'creating') return { kind: 'not_found' }
   if (row.modifying_state !== '') return { kind: 'busy', modifyingState: row.modifying_state }
-  return { kind: 'at_rest', database: row }
+  return { kind: 'free', database: row }
 }
 
 function* apply(row: DatabaseRow, set: Partial<Configuration>, audit: NewAuditRow): Transaction<DatabaseRow> {
@@ -111,8 +111,8 @@ export const configure = write(
   function* (
     args: DatabaseOfAccount & { set: Partial<Configuration>; audit: NewAuditRow },
   ): Transaction<ConfigureOutcome> {
-    const found = yield* atRest(args)
-    if (found.kind !== 'at_rest') return found
+    const found = yield* lockOwned(args)
+    if (found.kind !== 'free') return found
     if (isSame(found.database, args.set)) return { kind: 'same', database: found.database }
     return { kind: 'changed', database: yield* apply(found.database, args.set, args.audit) }
   },
@@ -131,8 +131,8 @@ export type BeginOutcome = ChangeRefusal | { readonly kind: 'begun'; readonly da
 export const begin = write(
   'databases.beginChange',
   function* (args: DatabaseOfAccount & { modifyingState: ChangingState }): Transaction<BeginOutcome> {
-    const found = yield* atRest(args)
-    if (found.kind !== 'at_rest') return found
+    const found = yield* lockOwned(args)
+    if (found.kind !== 'free') return found
     const { databaseId, modifyingState } = args
     yield* change(setModifyingState, { databaseId, modifyingState })
     return { kind: 'begun', database: { ...found.database, modifying_state: modifyingState } }
@@ -207,8 +207,8 @@ export type MoveOutcome =
 /** Gives a database to a team in which the caller may manage databases. One move at a time, for the limit's sake. */
 export const moveToTeam = write('databases.moveToTeam', function* (args: MoveArgs): Transaction<MoveOutcome> {
   yield* all(oneAtATime, {})
-  const found = yield* atRest(args)
-  if (found.kind !== 'at_rest') return found
+  const found = yield* lockOwned(args)
+  if (found.kind !== 'free') return found
   const member = yield* first(roleInTeam, { teamId: args.teamId, emailKey: args.emailKey })
   if (!member) return { kind: 'no_such_team' }
   if (member.role === 'finance') return { kind: 'role_refused', role: member.role }

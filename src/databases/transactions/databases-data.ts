@@ -1,7 +1,7 @@
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { change, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { databaseAtRest, moveModifying, type Refusal } from './backups.js'
+import { lockForChange, moveModifying, type Refusal } from './backups.js'
 import type { DatabaseRow } from './databases.js'
 
 const setProblem = query<{ databaseId: string; problem: string | null }>(({ db, p }) =>
@@ -28,7 +28,7 @@ export const beginAccept = write(
   'databasesData.beginAccept',
   function* (args: { accountId: string; databaseId: string; audit: NewAuditRow }): Transaction<BeginOutcome> {
     const { accountId, databaseId, audit } = args
-    const found = yield* databaseAtRest(databaseId, accountId)
+    const found = yield* lockForChange(databaseId, accountId)
     if (found.kind !== 'free') return found
     if (found.database.data_problem === null) return { kind: 'whole' }
     yield* moveModifying(databaseId, '', 'restoring')

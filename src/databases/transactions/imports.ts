@@ -3,7 +3,7 @@ import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accou
 import { change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { ImportsTable } from '../../store/schema/backups.js'
-import { databaseAtRest, insertPending, type NewBackup, type Refusal } from './backups.js'
+import { insertPending, lockForChange, type NewBackup, type Refusal } from './backups.js'
 import type { DatabaseRow } from './databases.js'
 import { beginRestore } from './restores.js'
 
@@ -30,7 +30,7 @@ export const begin = write('imports.begin', function* (args: BeginArgs): Transac
 > {
   const { backup, source } = args
   const { database_id, backup_id, created_at: started_at } = backup
-  const found = yield* databaseAtRest(database_id, args.accountId)
+  const found = yield* lockForChange(database_id, args.accountId)
   if (found.kind !== 'free') return found
   yield* insertPending(backup)
   yield* beginRestore(database_id, backup_id, started_at)

@@ -3,7 +3,7 @@ import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accou
 import { all, change, insertAll, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RestoresTable } from '../../store/schema/backups.js'
-import { type BackupRow, backupOfAccount, databaseAtRest, INTERRUPTED, moveModifying, type Refusal } from './backups.js'
+import { type BackupRow, backupOfAccount, INTERRUPTED, lockForChange, moveModifying, type Refusal } from './backups.js'
 import type { DatabaseRow } from './databases.js'
 
 /** A restore under way. */
@@ -34,7 +34,7 @@ export const begin = write(
     audit: NewAuditRow
   }): Transaction<BeginOutcome> {
     const { accountId, databaseId, backupId, at, audit } = args
-    const found = yield* databaseAtRest(databaseId, accountId)
+    const found = yield* lockForChange(databaseId, accountId)
     if (found.kind !== 'free') return found
     const backup = yield* backupOfAccount(accountId, backupId)
     if (!backup) return { kind: 'no_backup' }

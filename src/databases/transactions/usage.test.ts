@@ -36,7 +36,7 @@ const standingOf = (database_id: string, accounted_at = T0): usage.StandingRow =
   ...{ database_id, accounted_at, plan: 'payg', looked_at: T0, keys: 1, used_bytes: 10, disk_bytes: 20 },
 })
 
-describeOnEveryStore('the books of usage', (openStore) => {
+describeOnEveryStore('the ledgers of usage', (openStore) => {
   let store: Store
   let accountId: string
 
@@ -74,7 +74,7 @@ describeOnEveryStore('the books of usage', (openStore) => {
     return id
   }
 
-  const add = (databaseId: string, start: number, news: Partial<usage.UsageNews>) =>
+  const add = (databaseId: string, start: number, news: Partial<usage.UsageUpdate>) =>
     store.run(usage.add, { start, news: [{ standing: standingOf(databaseId), days: [], ...news }] })
   const reportOf = (databaseId: string, window: Partial<stats.SeriesWindow> = {}) =>
     store.run(stats.report, {

@@ -1,5 +1,5 @@
 /**
- * The books of what databases use. One writer keeps them and adds to them now and then, for many databases at once;
+ * The ledgers of what databases use. One writer keeps them and adds to them now and then, for many databases at once;
  * nothing is written for a database that did nothing.
  *
  * - `usage_buckets`: series, in tiers. New samples go to the shortest tier; `usage-rollups.ts` makes the others of it.
@@ -30,7 +30,7 @@ export type StandingRow = Selectable<UsageStandingsTable>
 type BucketRow = Selectable<UsageBucketsTable>
 
 /** What is new of one database. */
-export interface UsageNews {
+export interface UsageUpdate {
   readonly standing: StandingRow
   readonly days: readonly DayTotals[]
   /** What it did; absent when only time has cost something. */
@@ -110,7 +110,7 @@ export function addDays<Totals extends DayTotals>(one: Totals, other: DayTotals)
   }
 }
 
-function* writeDays(news: readonly UsageNews[]): Transaction<void> {
+function* writeDays(news: readonly UsageUpdate[]): Transaction<void> {
   const added = news.flatMap(({ standing, days }) => days.map((day) => ({ ...day, database_id: standing.database_id })))
   if (added.length === 0) return
   const where: DaysOf = {
@@ -132,12 +132,12 @@ const dropStandings = query<{ ids: readonly string[] }>(({ db, p, d }) =>
 )
 
 /**
- * Adds what is new to the books; `start` is the stretch of the first tier that the samples belong to. What belongs to a
+ * Adds what is new to the ledgers; `start` is the stretch of the first tier that the samples belong to. What belongs to a
  * database that is gone or going is left out.
  */
 export const add = write(
   'usage.add',
-  function* (args: { start: number; news: readonly UsageNews[] }): Transaction<void> {
+  function* (args: { start: number; news: readonly UsageUpdate[] }): Transaction<void> {
     const known = yield* all(existing, { ids: args.news.map(({ standing }) => standing.database_id) })
     const ids = new Set(known.map((row) => row.database_id))
     const news = args.news.filter(({ standing }) => ids.has(standing.database_id))

@@ -3,7 +3,7 @@ import { DEFAULT_PLANS, PLAN_NAMES, type PlanName } from '../../contract/databas
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { DatabaseRow } from '../life.js'
 import { AutoUpgrade, nextPlan } from './auto-upgrade.js'
-import { DatabaseBook } from './book.js'
+import { UsageLedger } from './ledger.js'
 
 const NOW = Date.UTC(2026, 5, 15)
 const GIB = 2 ** 30
@@ -14,10 +14,10 @@ const rowOf = (some: Partial<DatabaseRow>): DatabaseRow =>
     ...{ read_regions: '[]', created_at: NOW, eviction: 0, auto_upgrade: 1, ...some },
   }) as DatabaseRow
 
-const bookOf = (some: Partial<DatabaseRow>, usedBytes: number): DatabaseBook => {
-  const book = new DatabaseBook({ row: rowOf(some), plans: DEFAULT_PLANS, nowMs: NOW, onSpent: () => undefined })
-  book.look({ keys: 1, usedBytes, diskBytes: 1, monitors: 0, lookups: [] }, NOW)
-  return book
+const ledgerOf = (some: Partial<DatabaseRow>, usedBytes: number): UsageLedger => {
+  const ledger = new UsageLedger({ row: rowOf(some), plans: DEFAULT_PLANS, nowMs: NOW, onBudgetSpent: () => undefined })
+  ledger.look({ keys: 1, usedBytes, diskBytes: 1, monitors: 0, lookups: [] }, NOW)
+  return ledger
 }
 
 /** What an auto upgrade changes and complains of; every change fails with `failure`, if there is one. */
@@ -55,7 +55,7 @@ describe('auto upgrade', () => {
     ['on a plan that is not fixed', { plan: 'payg' }, 100 * GIB, []],
   ])('with %s', async (_case, some, usedBytes, expected) => {
     const { upgrade, moves } = upgrades()
-    upgrade.consider(bookOf(some, usedBytes))
+    upgrade.consider(ledgerOf(some, usedBytes))
     await upgrade.stop()
     expect(moves).toEqual(expected)
   })
@@ -72,33 +72,33 @@ describe('auto upgrade', () => {
     ['90 % of the bandwidth, and auto upgrade off', { auto_upgrade: 0 } as const, 91, []],
   ])('with %s', async (_case, some, sentGib, expected) => {
     const { upgrade, moves } = upgrades()
-    const book = bookOf(some, 0)
-    book.meter.bytesOut += sentGib * GIB
-    upgrade.consider(book)
+    const ledger = ledgerOf(some, 0)
+    ledger.meter.bytesOut += sentGib * GIB
+    upgrade.consider(ledger)
     await upgrade.stop()
     expect(moves).toEqual(expected)
   })
 
   it('comes for a value that does not fit although there is room, once for each refusal', async () => {
     const { upgrade, moves } = upgrades()
-    const book = bookOf({}, 0.8 * GIB)
-    book.meter.refusedForSpace++
-    upgrade.consider(book)
-    upgrade.consider(book)
+    const ledger = ledgerOf({}, 0.8 * GIB)
+    ledger.meter.refusedForSpace++
+    upgrade.consider(ledger)
+    upgrade.consider(ledger)
     await upgrade.stop()
-    upgrade.consider(book)
+    upgrade.consider(ledger)
     expect(moves).toEqual(['fixed_5gb'])
   })
 
   it('is not caused by what was refused on the plan before', async () => {
     const { upgrade, moves } = upgrades()
-    const book = bookOf({}, 0.95 * GIB)
-    book.meter.refusedForSpace++
-    upgrade.consider(book)
-    book.meter.refusedForSpace++
+    const ledger = ledgerOf({}, 0.95 * GIB)
+    ledger.meter.refusedForSpace++
+    upgrade.consider(ledger)
+    ledger.meter.refusedForSpace++
     await upgrade.stop()
-    book.update(rowOf({ plan: 'fixed_5gb' }), NOW)
-    upgrade.consider(book)
+    ledger.update(rowOf({ plan: 'fixed_5gb' }), NOW)
+    upgrade.consider(ledger)
     await upgrade.stop()
     expect(moves).toEqual(['fixed_5gb'])
   })
@@ -109,9 +109,9 @@ describe('auto upgrade', () => {
       [new HomeportError('database_busy', { modifyingState: 'restoring' }), 0],
     ] as const) {
       const tried = upgrades(failure)
-      const book = bookOf({}, GIB)
+      const ledger = ledgerOf({}, GIB)
       for (let look = 0; look < 2; look++) {
-        tried.upgrade.consider(book)
+        tried.upgrade.consider(ledger)
         await tried.upgrade.stop()
       }
       expect([tried.moves.length, tried.complaints.length]).toEqual([2, complaints])

@@ -4,7 +4,7 @@ import type { Caller } from '../../http/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import { dataBoundOf, planNameOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
-import type { DatabaseBook } from './book.js'
+import type { UsageLedger } from './ledger.js'
 import { systemCaller } from './suspension.js'
 
 /** A database is moved to the next plan when so much of a limit is used: before writes are refused or slowed down. */
@@ -27,10 +27,10 @@ export class AutoUpgrade {
   }
 
   /** Begins to move a database to a larger plan, if it is to be moved. */
-  consider(book: DatabaseBook): void {
-    const { row } = book
+  consider(ledger: UsageLedger): void {
+    const { row } = ledger
     const { plans } = this.#deps
-    const limit = outgrownLimit(book, plans[planNameOf(row)])
+    const limit = outgrownLimit(ledger, plans[planNameOf(row)])
     if (row.auto_upgrade === 0 || !limit || this.#active.has(row.database_id)) return
     const next = nextPlan(row, plans, limit)
     if (!next) return
@@ -63,12 +63,12 @@ type Limit = (plan: Plan) => number
 const bandwidthOf: Limit = (plan) => plan.max_bandwidth_per_month
 
 /** The limit that a database has outgrown, if there is one. With eviction a full database makes room by itself. */
-function outgrownLimit(book: DatabaseBook, plan: Plan): Limit | undefined {
+function outgrownLimit(ledger: UsageLedger, plan: Plan): Limit | undefined {
   // Asked in any case: what was refused before is not news at the next look.
-  const isRefused = book.refusedForSpace()
-  const isFull = isRefused || book.usedBytes >= OUTGROWN_SHARE * dataBoundOf(plan)
-  if (isFull && book.row.eviction === 0) return dataBoundOf
-  return book.meter.monthBytes >= OUTGROWN_SHARE * bandwidthOf(plan) ? bandwidthOf : undefined
+  const isRefused = ledger.refusedForSpace()
+  const isFull = isRefused || ledger.usedBytes >= OUTGROWN_SHARE * dataBoundOf(plan)
+  if (isFull && ledger.row.eviction === 0) return dataBoundOf
+  return ledger.meter.monthBytes >= OUTGROWN_SHARE * bandwidthOf(plan) ? bandwidthOf : undefined
 }
 
 /** The smallest fixed plan with more of a limit than the fixed plan of a database. */

@@ -55,7 +55,7 @@ export class MeterReader {
   }
 
   /** Whether anything has happened since the last look. */
-  get hasNews(): boolean {
+  get hasChanged(): boolean {
     const { bytesIn, bytesOut, connections, connectionsTotal, lastActivityAtMs } = this.#meter
     const bytesAreSame = bytesIn === this.#bytesIn && bytesOut === this.#bytesOut
     const clientsAreSame = connections === this.#open && connectionsTotal === this.#accepted

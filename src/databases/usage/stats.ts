@@ -11,8 +11,8 @@ import { percentileOfSteps } from '../../telemetry/index.js'
 import * as usageTransactions from '../transactions/usage.js'
 import * as usageSample from '../transactions/usage-sample.js'
 import * as usageStats from '../transactions/usage-stats.js'
-import type { DatabaseBook } from './book.js'
 import { DAY_MS, dayOf, monthStartOf, NANO } from './cost.js'
+import type { UsageLedger } from './ledger.js'
 import { emptyDay } from './pending.js'
 import { found, type Usage } from './usage.js'
 
@@ -61,8 +61,8 @@ export async function readStats(
   const window = windowOf(period, nowMs)
   const sinceDay = Math.min(monthStartOf(nowMs), dayOf(nowMs) - (STATS_DAYS - 1) * DAY_MS)
   const read = (): Promise<UsageReport | undefined> => store.run(usageStats.report, { ...of, window, sinceDay })
-  return usage.report(of.databaseId, read, (report, book) =>
-    statsOf(found(report, of.databaseId), book, { nowMs, startedAtMs, window }),
+  return usage.report(of.databaseId, read, (report, ledger) =>
+    statsOf(found(report, of.databaseId), ledger, { nowMs, startedAtMs, window }),
   )
 }
 
@@ -80,29 +80,29 @@ interface Present {
   readonly window: SeriesWindow
 }
 
-function statsOf(report: UsageReport, book: DatabaseBook | undefined, present: Present): DatabaseStats {
-  const intervals = intervalsOf(report, book, present)
-  const days = daysOf(report, book, present.nowMs)
+function statsOf(report: UsageReport, ledger: UsageLedger | undefined, present: Present): DatabaseStats {
+  const intervals = intervalsOf(report, ledger, present)
+  const days = daysOf(report, ledger, present.nowMs)
   return {
     ...gaugeSeries(intervals),
     ...rateSeries(intervals),
     ...latencySeries(intervals),
-    monitor_count: { x: timeText(present.nowMs), y: book?.gauges.monitors ?? 0 },
+    monitor_count: { x: timeText(present.nowMs), y: ledger?.gauges.monitors ?? 0 },
     command_counts: commandSeries(intervals),
     ...daySeries(days, present.nowMs),
-    ...totals(report, book, days, present.nowMs),
+    ...totals(report, ledger, days, present.nowMs),
     queue_optimized: false,
   }
 }
 
-function intervalsOf(report: UsageReport, book: DatabaseBook | undefined, present: Present): readonly Interval[] {
+function intervalsOf(report: UsageReport, ledger: UsageLedger | undefined, present: Present): readonly Interval[] {
   const { window, nowMs, startedAtMs } = present
   const last = window.count - 1
   let held = heldBefore(report, window.from)
   return report.steps.map((written, index) => {
     const start = window.from + index * window.stepMs
-    const sample = index === last ? withPending(written, book) : written
-    const gauges = index === last && book ? book.gauges : sample?.gauges
+    const sample = index === last ? withPending(written, ledger) : written
+    const gauges = index === last && ledger ? ledger.gauges : sample?.gauges
     if (gauges) held = { at: start, gauges }
     // Connections do not outlive the process that they were made to.
     else if (held.at < startedAtMs && start >= startedAtMs) held = { at: start, gauges: { ...held.gauges, open: 0 } }
@@ -118,8 +118,8 @@ function heldBefore({ before, standing }: UsageReport, from: number): { at: numb
   return { at: standing.looked_at, gauges: { ...NO_GAUGES, keys, usedBytes, diskBytes } }
 }
 
-function withPending(written: UsageSample | undefined, book: DatabaseBook | undefined): UsageSample | undefined {
-  const pending = book?.pending.sample
+function withPending(written: UsageSample | undefined, ledger: UsageLedger | undefined): UsageSample | undefined {
+  const pending = ledger?.pending.sample
   return written && pending ? mergeSamples(written, pending) : (pending ?? written)
 }
 
@@ -185,9 +185,9 @@ function commandSeries(intervals: readonly Interval[]): DatabaseStats['command_c
 }
 
 /** Days with what is not written down yet, by their beginning. */
-function daysOf({ days }: UsageReport, book: DatabaseBook | undefined, nowMs: number): ReadonlyMap<number, DayTotals> {
+function daysOf({ days }: UsageReport, ledger: UsageLedger | undefined, nowMs: number): ReadonlyMap<number, DayTotals> {
   const byDay = new Map<number, DayTotals>(days.map((row) => [row.day, row]))
-  for (const more of book?.unwrittenDays(nowMs) ?? []) {
+  for (const more of ledger?.unwrittenDays(nowMs) ?? []) {
     const known = byDay.get(more.day)
     byDay.set(more.day, known ? usageTransactions.addDays(known, more) : more)
   }
@@ -216,7 +216,7 @@ const dollars = (nano: number): number => Math.round(nano / (NANO / 1_000_000)) 
 
 function totals(
   { database, standing }: UsageReport,
-  book: DatabaseBook | undefined,
+  ledger: UsageLedger | undefined,
   days: ReadonlyMap<number, DayTotals>,
   nowMs: number,
 ) {
@@ -236,7 +236,7 @@ function totals(
     total_monthly_write_requests: month.writes,
     total_monthly_script_requests: month.scripts,
     total_monthly_storage: Math.round((month.held_kib_s * 1024) / heldSeconds),
-    current_storage: book?.usedBytes ?? standing?.used_bytes ?? 0,
+    current_storage: ledger?.usedBytes ?? standing?.used_bytes ?? 0,
     total_monthly_billing: dollars(month.cost_nano),
   }
 }

@@ -4,7 +4,7 @@ import type { Caller } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import { type DatabaseRow, resume, suspend } from '../life.js'
-import type { DatabaseBook } from './book.js'
+import type { UsageLedger } from './ledger.js'
 
 /** What suspension needs of the rest. */
 export interface SuspensionDeps {
@@ -16,7 +16,7 @@ export interface SuspensionDeps {
   /** Does work on a database when no other change of it is under way. */
   readonly inTurn: <Result>(databaseId: string, work: () => Promise<Result>) => Promise<Result>
   /** Lets the data plane and the engines follow a row. */
-  readonly show: (row: DatabaseRow) => Promise<void>
+  readonly publish: (row: DatabaseRow) => Promise<void>
 }
 
 /** Makes the state of databases what their budgets say. */
@@ -30,20 +30,20 @@ export class Suspension {
 
   /**
    * Resolves when the state of a database fits its budget. Never rejects: what fails, or comes in the middle of another
-   * change, is settled at the next look; until then the book refuses commands by itself.
+   * change, is settled at the next look; until then the ledger refuses commands by itself.
    */
-  async settle(book: DatabaseBook): Promise<void> {
-    await this.#active.get(book.row.database_id)
-    await this.begin(book)
+  async settle(ledger: UsageLedger): Promise<void> {
+    await this.#active.get(ledger.row.database_id)
+    await this.begin(ledger)
   }
 
   /** Begins to settle, unless that is under way; resolves with its end. */
-  begin(book: DatabaseBook): Promise<void> {
-    const databaseId = book.row.database_id
+  begin(ledger: UsageLedger): Promise<void> {
+    const databaseId = ledger.row.database_id
     const active = this.#active.get(databaseId)
     if (active) return active
-    if (book.isSpent === (book.row.state === 'suspended')) return Promise.resolve()
-    const work = this.#move(book).finally(() => this.#active.delete(databaseId))
+    if (ledger.isBudgetSpent === (ledger.row.state === 'suspended')) return Promise.resolve()
+    const work = this.#followBudget(ledger).finally(() => this.#active.delete(databaseId))
     this.#active.set(databaseId, work)
     return work
   }
@@ -53,32 +53,32 @@ export class Suspension {
     await Promise.all(this.#active.values())
   }
 
-  async #move(book: DatabaseBook): Promise<void> {
-    const databaseId = book.row.database_id
+  async #followBudget(ledger: UsageLedger): Promise<void> {
+    const databaseId = ledger.row.database_id
     try {
       // What has been used must not be forgotten by a crash that remembers the suspension.
-      book.collect(this.#deps.clock.now())
+      ledger.collect(this.#deps.clock.now())
       await this.#deps.write()
-      await this.#deps.inTurn(databaseId, () => this.#takeArrow(book))
+      await this.#deps.inTurn(databaseId, () => this.#applyTransition(ledger))
     } catch (error) {
       this.#deps.logger.warn({ databaseId, error }, 'the state of a database does not follow its budget yet')
     }
   }
 
-  async #takeArrow(book: DatabaseBook): Promise<void> {
-    const { store, logger, show } = this.#deps
-    const { row, isSpent } = book
-    if (isSpent === (row.state === 'suspended')) return
-    const args = { databaseId: row.database_id, audit: this.#auditOf(row, isSpent) }
-    const moved = await (isSpent ? suspend(store, args) : resume(store, args))
+  async #applyTransition(ledger: UsageLedger): Promise<void> {
+    const { store, logger, publish } = this.#deps
+    const { row, isBudgetSpent } = ledger
+    if (isBudgetSpent === (row.state === 'suspended')) return
+    const args = { databaseId: row.database_id, audit: this.#auditOf(row, isBudgetSpent) }
+    const moved = await (isBudgetSpent ? suspend(store, args) : resume(store, args))
     if (!moved) return
     const facts = { databaseId: row.database_id, budget: row.budget }
-    logger.info(facts, isSpent ? 'a database has reached its budget' : 'a database is within its budget again')
-    await show(moved)
+    logger.info(facts, isBudgetSpent ? 'a database has reached its budget' : 'a database is within its budget again')
+    await publish(moved)
   }
 
-  #auditOf(row: DatabaseRow, isSpent: boolean) {
-    const action: AuditEvent['action'] = isSpent ? 'Suspend Database' : 'Resume Database'
+  #auditOf(row: DatabaseRow, isBudgetSpent: boolean) {
+    const action: AuditEvent['action'] = isBudgetSpent ? 'Suspend Database' : 'Resume Database'
     const event = { action, entity: row.database_id, details: { budget: row.budget } }
     return auditRow(systemCaller(row.account_id), event, this.#deps.clock.now())
   }

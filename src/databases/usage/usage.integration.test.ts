@@ -71,16 +71,16 @@ afterEach(async () => {
 
 afterAll(() => at.close())
 
-const bookOf = ({ database_id }: DatabaseRecord) => at.databases.usage.usageOf(database_id)
+const ledgerOf = ({ database_id }: DatabaseRecord) => at.databases.usage.usageOf(database_id)
 const login = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
 
 /** Sends commands to the engine and counts them as the data plane would; those beyond the limit are not sent. */
 async function send(record: DatabaseRecord, command: string[], times = 1): Promise<number> {
-  const { meter } = bookOf(record)
+  const { meter } = ledgerOf(record)
   const index = COMMAND_INDEX.get(command[0] ?? '') ?? 0
   await ask(at, record.database_id, 'us-east-1', login(record), command)
   let sent = 0
-  for (; sent < times && bookOf(record).admission.kind === 'open'; sent++) {
+  for (; sent < times && ledgerOf(record).admission.kind === 'open'; sent++) {
     meter.countCommand(index, 1)
     meter.month.requests++
     meter.bytesIn += 10
@@ -96,8 +96,8 @@ async function flush(): Promise<void> {
   // A jump of the clock may have begun a turn that is not over.
   await at.databases.usage.turned
   clock.advance(FLUSH_MS)
-  await waitFor(() => at.databases.usage.books.every((book) => !book.hasNews && book.pending.isEmpty), {
-    what: 'the books to be written',
+  await waitFor(() => at.databases.usage.ledgers.every((ledger) => !ledger.hasChanged && ledger.pending.isEmpty), {
+    what: 'the ledgers to be written',
   })
 }
 
@@ -190,7 +190,7 @@ describe('the statistics of a database', () => {
     at = await open(at)
     expect(at.dataDir).toBe(dataDir)
     await check()
-    expect(bookOf(record).meter.month.requests).toBe(20)
+    expect(ledgerOf(record).meter.month.requests).toBe(20)
     const rolledUp = async () => {
       const window = { from: 0, stepMs: 1, count: 1, tierMs: usage.FIRST_TIER_MS } as const
       const args = { accountId: at.owner.accountId, databaseId: record.database_id, sinceDay: 0, window }
@@ -236,7 +236,7 @@ describe('metrics', () => {
       expect(seen.split('\n')).toContain(line)
     }
     expect(seen).toMatch(/^process_resident_memory_bytes \d+$/m)
-    bookOf(record).update({ ...bookOf(record).row, account_id: 'somebody else' }, clock.now())
+    ledgerOf(record).update({ ...ledgerOf(record).row, account_id: 'somebody else' }, clock.now())
     expect(await scrape()).not.toContain(record.database_id)
   })
 })
@@ -279,7 +279,7 @@ describe('a budget', () => {
     const renamed = await at.api('POST', `/v2/redis/rename/${record.database_id}`, { name: 'still mine' })
     expect(renamed.body).toMatchObject({ database_name: 'still mine', state: 'suspended' })
     await at.api('PATCH', `/v2/redis/update-budget/${record.database_id}`, { budget: 130 })
-    expect(bookOf(record).admission.kind).toBe('open')
+    expect(ledgerOf(record).admission.kind).toBe('open')
     expect(await stateOf(record)).not.toBe('suspended')
     expect(await send(record, ['GET', 'k'], 50)).toBe(3)
     await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the second suspension' })
@@ -307,10 +307,10 @@ describe('a budget', () => {
     await at.close()
     at = await open(at)
     expect(await stateOf(record)).toBe('suspended')
-    expect(bookOf(record).admission).toMatchObject({ kind: 'refused', error: { code: 'budget_exceeded' } })
+    expect(ledgerOf(record).admission).toMatchObject({ kind: 'refused', error: { code: 'budget_exceeded' } })
     const changed = await at.api('POST', `/v2/redis/change-plan/${record.database_id}`, { plan: 'fixed_1gb' })
     expect(changed).toEqual({ status: 200, body: 'OK' })
-    expect([await stateOf(record), bookOf(record).admission.kind]).toEqual(['active', 'open'])
+    expect([await stateOf(record), ledgerOf(record).admission.kind]).toEqual(['active', 'open'])
   })
 
   it('is there again when the month turns, also for a database that nobody asks for', async () => {
@@ -330,7 +330,7 @@ describe('auto upgrade', () => {
     const script = "for i = 1, 70 do redis.call('SET', 'k' .. i, string.rep('x', 65536)) end"
     const full = ask(at, record.database_id, 'us-east-1', login(record), ['EVAL', script, '0'])
     await full.catch(() => undefined)
-    bookOf(record).meter.lastActivityAtMs++
+    ledgerOf(record).meter.lastActivityAtMs++
   }
   const sizeOf = async ({ database_id }: DatabaseRecord) =>
     (await at.api('GET', `/v2/redis/database/${database_id}`)).body.db_resource_size

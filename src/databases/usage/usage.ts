@@ -9,13 +9,13 @@ import type { ServingDirectory } from '../directory.js'
 import type { DatabaseRow } from '../life.js'
 import * as usage from '../transactions/usage.js'
 import { AutoUpgrade } from './auto-upgrade.js'
-import { DatabaseBook } from './book.js'
 import { DAY_MS, dayOf, monthStartOf } from './cost.js'
+import { UsageLedger } from './ledger.js'
 import { Suspension, type SuspensionDeps } from './suspension.js'
 import { RollUps, Writer } from './writer.js'
 
 /** What the usage of databases is made of. */
-export interface UsageDeps extends Pick<SuspensionDeps, 'inTurn' | 'show'> {
+export interface UsageDeps extends Pick<SuspensionDeps, 'inTurn' | 'publish'> {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
@@ -37,7 +37,7 @@ const LONGEST_LOOK_MS = 1_000
 export class Usage implements Service {
   readonly name = 'usage'
   readonly #deps: UsageDeps
-  readonly #books = new Map<string, DatabaseBook>()
+  readonly #ledgers = new Map<string, UsageLedger>()
   readonly #writer: Writer
   readonly #suspension: Suspension
   readonly #upgrades: AutoUpgrade
@@ -50,7 +50,7 @@ export class Usage implements Service {
 
   constructor(deps: UsageDeps) {
     this.#deps = deps
-    this.#writer = new Writer(deps, () => this.#books.values())
+    this.#writer = new Writer(deps, () => this.#ledgers.values())
     this.#suspension = new Suspension({ ...deps, write: () => this.#writer.write() })
     this.#upgrades = new AutoUpgrade(deps)
     this.#rollUps = new RollUps(deps)
@@ -67,9 +67,9 @@ export class Usage implements Service {
       const { database_id: id } = row
       this.#put(row, { standing: standingOf.get(id), month: monthOf.get(id) })
     }
-    this.#unfollow = directory.follow({ put, remove: (databaseId) => void this.#books.delete(databaseId) })
+    this.#unfollow = directory.follow({ put, remove: (databaseId) => void this.#ledgers.delete(databaseId) })
     this.#state = 'running'
-    for (const book of this.#books.values()) void this.#suspension.begin(book)
+    for (const ledger of this.#ledgers.values()) void this.#suspension.begin(ledger)
     this.#rollUps.begin(now)
     this.#plan()
   }
@@ -89,10 +89,10 @@ export class Usage implements Service {
   /**
    * What the data plane counts in and learns the budget from: the same object each time. The database must be served.
    */
-  usageOf(databaseId: string): DatabaseBook {
-    const book = this.#books.get(databaseId)
-    if (!book) throw new Error(`database ${databaseId} is not served`)
-    return book
+  usageOf(databaseId: string): UsageLedger {
+    const ledger = this.#ledgers.get(databaseId)
+    if (!ledger) throw new Error(`database ${databaseId} is not served`)
+    return ledger
   }
 
   /** The present, Unix milliseconds. */
@@ -105,14 +105,14 @@ export class Usage implements Service {
     return this.#startedAtMs
   }
 
-  /** Where the books are kept. */
+  /** Where the ledgers are kept. */
   get store(): Store {
     return this.#deps.store
   }
 
-  /** The books of all databases. */
-  get books(): readonly DatabaseBook[] {
-    return [...this.#books.values()]
+  /** The ledgers of all databases. */
+  get ledgers(): readonly UsageLedger[] {
+    return [...this.#ledgers.values()]
   }
 
   /** Resolves when what the last flush interval began is done, and the next one is under way. */
@@ -122,40 +122,40 @@ export class Usage implements Service {
 
   /** Resolves when the state of a database fits its budget, after one of them has changed. */
   async settle(databaseId: string): Promise<void> {
-    const book = this.#books.get(databaseId)
-    if (book && this.#state === 'running') await this.#suspension.settle(book)
+    const ledger = this.#ledgers.get(databaseId)
+    if (ledger && this.#state === 'running') await this.#suspension.settle(ledger)
   }
 
   /**
    * Reads a report from the store and completes it by what is not written down yet, to the present command.
-   * @param complete gets the report and the book of the same moment; the book is missing for one that is not served.
+   * @param complete gets the report and the ledger of the same moment; the ledger is missing for one that is not served.
    */
   async report<Report, Complete>(
     databaseId: string,
     read: () => Promise<Report>,
-    complete: (report: Report, book: DatabaseBook | undefined) => Complete,
+    complete: (report: Report, ledger: UsageLedger | undefined) => Complete,
   ): Promise<Complete> {
     for (;;) {
       const version = await this.#writer.settled()
       const report = await read()
       if (version !== this.#writer.version) continue
-      const book = this.#books.get(databaseId)
-      book?.collect(this.nowMs)
-      return complete(report, book)
+      const ledger = this.#ledgers.get(databaseId)
+      ledger?.collect(this.nowMs)
+      return complete(report, ledger)
     }
   }
 
-  #put(row: DatabaseRow, known: Pick<ConstructorParameters<typeof DatabaseBook>[0], 'standing' | 'month'>): void {
+  #put(row: DatabaseRow, known: Pick<ConstructorParameters<typeof UsageLedger>[0], 'standing' | 'month'>): void {
     const { plans, clock } = this.#deps
-    const present = this.#books.get(row.database_id)
+    const present = this.#ledgers.get(row.database_id)
     if (present) {
       present.update(row, clock.now())
       // A plan that has changed: what it cost until now stands before the new price holds.
       if (!present.pending.isEmpty) this.#writer.writeSoon()
       return
     }
-    const onSpent = (): void => void this.#suspension.begin(this.usageOf(row.database_id))
-    this.#books.set(row.database_id, new DatabaseBook({ row, plans, nowMs: clock.now(), onSpent, ...known }))
+    const onBudgetSpent = (): void => void this.#suspension.begin(this.usageOf(row.database_id))
+    this.#ledgers.set(row.database_id, new UsageLedger({ row, plans, nowMs: clock.now(), onBudgetSpent, ...known }))
   }
 
   #plan(): void {
@@ -173,38 +173,38 @@ export class Usage implements Service {
   async #turn(): Promise<void> {
     const now = this.#deps.clock.now()
     const collected = await this.#collect()
-    for (const book of this.#books.values()) book.judge(this.#deps.clock.now())
+    for (const ledger of this.#ledgers.values()) ledger.updateRequestLimit(this.#deps.clock.now())
     await this.#writer.write()
-    for (const book of this.#books.values()) void this.#suspension.begin(book)
-    for (const book of collected) this.#upgrades.consider(book)
+    for (const ledger of this.#ledgers.values()) void this.#suspension.begin(ledger)
+    for (const ledger of collected) this.#upgrades.consider(ledger)
     this.#rollUps.look(now, collected.length > 0)
   }
 
   /** Collects what has been counted at this very moment, then looks at the engines that had something to do. */
-  async #collect(): Promise<readonly DatabaseBook[]> {
+  async #collect(): Promise<readonly UsageLedger[]> {
     const now = this.#deps.clock.now()
     this.#writer.collectedAt = now
-    for (const book of this.#books.values()) book.collect(now)
-    const books = [...this.#books.values()].filter((book) => book.isLookedFor)
-    const waiting = books.values()
+    for (const ledger of this.#ledgers.values()) ledger.collect(now)
+    const ledgers = [...this.#ledgers.values()].filter((ledger) => ledger.needsSample)
+    const waiting = ledgers.values()
     const lookers = Array.from({ length: LOOKS_AT_A_TIME }, async () => {
-      for (const book of waiting) await this.#look(book)
+      for (const ledger of waiting) await this.#look(ledger)
     })
     await Promise.all(lookers)
-    return books
+    return ledgers
   }
 
-  async #look(book: DatabaseBook): Promise<void> {
+  async #look(ledger: UsageLedger): Promise<void> {
     const { clock, sample } = this.#deps
-    book.lookBegins()
+    ledger.beginSampling()
     let timer: Timer | undefined
     const tooLong = new Promise<undefined>((resolve) => {
       timer = clock.after(LONGEST_LOOK_MS, () => resolve(undefined))
     })
     // An engine that cannot tell is looked at again when it next has something to do.
-    const seen = await Promise.race([sample(book.row.database_id).catch(() => undefined), tooLong])
+    const seen = await Promise.race([sample(ledger.row.database_id).catch(() => undefined), tooLong])
     timer?.cancel()
-    if (seen) book.look(seen, clock.now())
+    if (seen) ledger.look(seen, clock.now())
   }
 }
 

@@ -4,13 +4,13 @@ import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import * as usage from '../transactions/usage.js'
 import * as usageRollups from '../transactions/usage-rollups.js'
-import type { DatabaseBook } from './book.js'
 import { DAY_MS, dayOf } from './cost.js'
+import type { UsageLedger } from './ledger.js'
 
 const { TIERS_MS, FIRST_TIER_MS } = usage
 
 /** Databases that are written down in one transaction. */
-const BOOKS_AT_ONCE = 500
+const LEDGERS_PER_WRITE = 500
 
 /** What writing works with. */
 export interface WriterDeps {
@@ -19,21 +19,21 @@ export interface WriterDeps {
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/** Writes down what books have collected, one transaction after the other. */
+/** Writes down what ledgers have collected, one transaction after the other. */
 export class Writer {
   readonly #deps: WriterDeps
-  readonly #books: () => Iterable<DatabaseBook>
+  readonly #ledgers: () => Iterable<UsageLedger>
   #writing: Promise<void> = Promise.resolve()
   #version = 0
   /** When the meters were last read; decides which stretch of time samples belong to. */
   collectedAt = 0
 
-  constructor(deps: WriterDeps, books: () => Iterable<DatabaseBook>) {
+  constructor(deps: WriterDeps, ledgers: () => Iterable<UsageLedger>) {
     this.#deps = deps
-    this.#books = books
+    this.#ledgers = ledgers
   }
 
-  /** Grows whenever something is taken from the books to be written. */
+  /** Grows whenever something is taken from the ledgers to be written. */
   get version(): number {
     return this.#version
   }
@@ -56,13 +56,14 @@ export class Writer {
   }
 
   async #writeAll(): Promise<void> {
-    const books = [...this.#books()].filter((book) => !book.pending.isEmpty)
-    for (let at = 0; at < books.length; at += BOOKS_AT_ONCE) await this.#writeSome(books.slice(at, at + BOOKS_AT_ONCE))
+    const ledgers = [...this.#ledgers()].filter((ledger) => !ledger.pending.isEmpty)
+    for (let at = 0; at < ledgers.length; at += LEDGERS_PER_WRITE)
+      await this.#writeSome(ledgers.slice(at, at + LEDGERS_PER_WRITE))
   }
 
-  async #writeSome(books: readonly DatabaseBook[]): Promise<void> {
+  async #writeSome(ledgers: readonly UsageLedger[]): Promise<void> {
     const lastMoment = (this.collectedAt || this.#deps.clock.now()) - 1
-    const taken = books.map((book) => ({ book, news: book.take() }))
+    const taken = ledgers.map((ledger) => ({ ledger, news: ledger.take() }))
     this.#version++
     try {
       const start = lastMoment - (lastMoment % FIRST_TIER_MS)
@@ -70,7 +71,7 @@ export class Writer {
     } catch (error) {
       // What may have been written is not written again: nothing is ever charged twice.
       const mayBeWritten = isError(error, 'store_outcome_unknown')
-      if (!mayBeWritten) for (const { book, news } of taken) book.pending.giveBack(news)
+      if (!mayBeWritten) for (const { ledger, news } of taken) ledger.pending.giveBack(news)
       throw error
     }
   }

@@ -33,7 +33,7 @@ export interface AdministrationRequest {
 export interface AdministrationDeps {
   /** The database as it is served; from memory. */
   readonly row: (databaseId: string) => DatabaseRow | undefined
-  readonly change: (caller: Caller, databaseId: string, judge: (row: DatabaseRow) => DesiredChange) => Promise<unknown>
+  readonly change: (caller: Caller, databaseId: string, decide: (row: DatabaseRow) => DesiredChange) => Promise<unknown>
   readonly emailOf: (accountId: string) => string
   /** What the settings of a database depend on. */
   readonly factsOf: (row: DatabaseRow) => SettingFacts
@@ -156,8 +156,8 @@ export class Administration {
     return OK
   }
 
-  async #change({ row, request }: Work, judge: (row: DatabaseRow) => DesiredChange): Promise<void> {
-    await this.#deps.change(this.#callerOf(row, request), row.database_id, judge)
+  async #change({ row, request }: Work, decide: (row: DatabaseRow) => DesiredChange): Promise<void> {
+    await this.#deps.change(this.#callerOf(row, request), row.database_id, decide)
   }
 
   /** A client logged in as `default` acts for the account that owns the database. */

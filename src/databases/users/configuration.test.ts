@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { DatabaseRow } from '../life.js'
 import { configGet, configSet, type SettingFacts } from './configuration.js'
-import { settingsThatHold } from './settings.js'
+import { effectiveSettings } from './settings.js'
 
 const row = {
   database_id: 'd',
@@ -130,9 +130,9 @@ describe('settings of the engine', () => {
       'slowlog-max-len': '5',
       odd: '1',
     }
-    expect(settingsThatHold(stored, { ...facts, eviction: true })).toEqual({
+    expect(effectiveSettings(stored, { ...facts, eviction: true })).toEqual({
       ...{ 'maxmemory-policy': 'allkeys-lfu', 'busy-reply-threshold': '200', 'slowlog-max-len': '5' },
     })
-    expect(settingsThatHold(stored, { ...facts, scriptTimeoutMs: 100 })).toEqual({ 'slowlog-max-len': '5' })
+    expect(effectiveSettings(stored, { ...facts, scriptTimeoutMs: 100 })).toEqual({ 'slowlog-max-len': '5' })
   })
 })

@@ -1,13 +1,13 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { DatabaseRow } from '../life.js'
 import {
-  judgeValue,
+  effectiveSettings,
+  parseValue,
   readSettings,
   SETTING_NAMES,
   type SettingBounds,
   type StoredSettings,
   settingOf,
-  settingsThatHold,
   writeSettings,
 } from './settings.js'
 
@@ -91,14 +91,14 @@ function setOne(
     if (present !== undefined && sameValue(present, value)) return { settings }
     return { problem: present === undefined ? unknownSetting(given) : failed(name, "can't set protected config") }
   }
-  const judged = judgeValue(setting, value, facts)
+  const judged = parseValue(setting, value, facts)
   if ('problem' in judged) return { problem: failed(name, judged.problem) }
   return { settings: { ...settings, [setting]: judged.value } }
 }
 
 /** Every setting that clients may see, by each of its names. */
 function valuesOf(row: DatabaseRow, facts: SettingFacts): ReadonlyMap<string, string> {
-  const stored = settingsThatHold(readSettings(row), facts)
+  const stored = effectiveSettings(readSettings(row), facts)
   const policy = facts.eviction ? 'allkeys-lru' : 'noeviction'
   const own: Readonly<Record<string, string>> = { 'maxmemory-policy': policy, maxmemory: String(facts.maxMemoryBytes) }
   const defaultOf = (name: string): string | undefined => own[name] ?? facts.defaults.get(name)

@@ -28,7 +28,7 @@
 
 export { Administration, type AdministrationDeps, type AdministrationRequest } from './administration.js'
 export type { SettingFacts } from './configuration.js'
-export { TAKEN_FROM_ALL } from './engine-rules.js'
-export { readSettings, type SettingBounds, settingsThatHold } from './settings.js'
+export { FORBIDDEN_TO_ALL } from './engine-rules.js'
+export { effectiveSettings, readSettings, type SettingBounds } from './settings.js'
 export { matchesPassword, readUsers, restTokenOf, type StoredUser } from './user.js'
 export { engineUserOf, type Reply } from './views.js'

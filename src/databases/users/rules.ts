@@ -1,6 +1,6 @@
 import { COMMANDS, enginesWith } from '../../contract/databases/commands.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { openToken, POWERLESS, type StoredUser } from './user.js'
+import { NO_PERMISSIONS, openToken, type StoredUser } from './user.js'
 
 /** What a rule may depend on besides the user. */
 export interface RuleContext {
@@ -45,7 +45,7 @@ function applyRule(user: StoredUser, rule: string, on: RuleContext): StoredUser 
     case 'off':
       return { ...user, status: rule.toLowerCase() === 'on' ? 'on' : 'off' }
     case 'reset':
-      return { ...user, ...POWERLESS }
+      return { ...user, ...NO_PERMISSIONS }
     case 'resetpass':
       return { ...user, passwords: [] }
     case 'resetkeys':

@@ -118,34 +118,34 @@ export function settingOf(name: string): string | undefined {
 }
 
 /** A value as it is stored and told, or what is wrong with it in the engine's words. */
-export type JudgedValue = { readonly value: string } | { readonly problem: string }
+export type ParsedValue = { readonly value: string } | { readonly problem: string }
 
 /** Holds a value against what the setting, given by the name that it is stored by, takes. */
-export function judgeValue(setting: string, given: string, bounds: SettingBounds): JudgedValue {
+export function parseValue(setting: string, given: string, bounds: SettingBounds): ParsedValue {
   const values = SETTINGS[setting]
   switch (values?.kind) {
     case 'integer':
-      return judgeInteger(given, values.least, values.most)
+      return parseInteger(given, values.least, values.most)
     case 'script-time':
-      return judgeInteger(given, 1, Math.max(1, Math.min(bounds.scriptTimeoutMs, MOST)))
+      return parseInteger(given, 1, Math.max(1, Math.min(bounds.scriptTimeoutMs, MOST)))
     case 'memory':
-      return judgeMemory(given, values.most)
+      return parseMemory(given, values.most)
     case 'data-bound':
-      return judgeMemory(given, bounds.maxMemoryBytes)
+      return parseMemory(given, bounds.maxMemoryBytes)
     case 'yes-or-no':
       return /^(?:yes|no)$/i.test(given)
         ? { value: given.toLowerCase() }
         : { problem: "argument must be 'yes' or 'no'" }
     case 'percentiles':
-      return judgePercentiles(given)
+      return parsePercentiles(given)
     case 'policy':
-      return judgePolicy(given.toLowerCase(), bounds)
+      return parsePolicy(given.toLowerCase(), bounds)
     case undefined:
       return { problem: 'it cannot be changed' }
   }
 }
 
-function judgeInteger(given: string, least: number, most: number): JudgedValue {
+function parseInteger(given: string, least: number, most: number): ParsedValue {
   const value = Number(given)
   if (!DIGITS.test(given) || !Number.isSafeInteger(value)) {
     return { problem: "argument couldn't be parsed into an integer" }
@@ -156,7 +156,7 @@ function judgeInteger(given: string, least: number, most: number): JudgedValue {
   return { value: String(value) }
 }
 
-function judgeMemory(given: string, most: number): JudgedValue {
+function parseMemory(given: string, most: number): ParsedValue {
   const [, digits = '', unit = ''] = MEMORY.exec(given) ?? []
   const value = Number(digits) * (UNITS[unit.toLowerCase()] ?? 1)
   if (digits === '') return { problem: 'argument must be a memory value' }
@@ -164,7 +164,7 @@ function judgeMemory(given: string, most: number): JudgedValue {
   return { value: String(value) }
 }
 
-function judgePercentiles(given: string): JudgedValue {
+function parsePercentiles(given: string): ParsedValue {
   const parts = given.split(/\s+/).filter((part) => part !== '')
   if (parts.length > MOST_PERCENTILES || parts.some((part) => !PERCENTILE.test(part) || Number(part) > 100)) {
     return { problem: 'latency-tracking-info-percentiles should contain numbers between 0.0 and 100.0' }
@@ -172,7 +172,7 @@ function judgePercentiles(given: string): JudgedValue {
   return { value: parts.map(Number).join(' ') }
 }
 
-function judgePolicy(given: string, { eviction }: SettingBounds): JudgedValue {
+function parsePolicy(given: string, { eviction }: SettingBounds): ParsedValue {
   if (!POLICIES.includes(given)) return { problem: `argument(s) must be one of the following: ${POLICIES.join(', ')}` }
   if (eviction || given === 'noeviction') return { value: given }
   return { problem: 'this database does not evict: switch eviction on first' }
@@ -206,11 +206,11 @@ export function writeSettings(settings: StoredSettings): string {
  * The stored settings that hold: what the plan or the eviction of a database no longer allows is kept and has no say until
  * it is allowed again.
  */
-export function settingsThatHold(stored: StoredSettings, bounds: SettingBounds): StoredSettings {
+export function effectiveSettings(stored: StoredSettings, bounds: SettingBounds): StoredSettings {
   return Object.fromEntries(
     Object.entries(stored).filter(
       ([name, value]) =>
-        settingOf(name) === name && value !== UNBOUND[name] && 'value' in judgeValue(name, value, bounds),
+        settingOf(name) === name && value !== UNBOUND[name] && 'value' in parseValue(name, value, bounds),
     ),
   )
 }

@@ -55,11 +55,11 @@ export function writeUsers(users: readonly StoredUser[]): string {
 
 /** A user as SETUSER begins it: it may nothing and cannot log in. */
 export function newUser(name: string): StoredUser {
-  return { name, ...POWERLESS, secret: randomSecret(32) }
+  return { name, ...NO_PERMISSIONS, secret: randomSecret(32) }
 }
 
 /** What a user is after `reset`. */
-export const POWERLESS = {
+export const NO_PERMISSIONS = {
   status: 'off',
   passwords: [],
   keys: [],

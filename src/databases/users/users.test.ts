@@ -57,7 +57,7 @@ describe('tokens', () => {
     expect(isStrong(Buffer.from(one.split('.')[0] ?? '', 'base64url').toString())).toBe(true)
   })
 
-  it('judge a password by its length and variety', () => {
+  it('decide a password by its length and variety', () => {
     for (const weak of ['', 'secret', 'hunter2hunter2', 'a'.repeat(500), 'abababababababababababab']) {
       expect(isStrong(weak), weak).toBe(false)
     }

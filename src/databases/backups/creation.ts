@@ -8,7 +8,7 @@ type NewBackup = backups.NewBackup
 type Figures = Omit<Extract<backups.BackupResult, { kind: 'completed' }>, 'kind'>
 
 /** Brings a pending backup to its end: completed or failed, and the row says which. */
-export class Making {
+export class BackupCreation {
   readonly #deps: BackupDeps
 
   constructor(deps: BackupDeps) {

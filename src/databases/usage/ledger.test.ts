@@ -3,8 +3,8 @@ import { COMMANDS } from '../../contract/databases/commands.js'
 import { DEFAULT_PLANS, type PlanTable } from '../../contract/databases/plans.js'
 import { COMMAND_INDEX } from '../../telemetry/index.js'
 import type { DatabaseRow } from '../life.js'
-import { DatabaseBook, type Opening } from './book.js'
 import { DAY_MS, holdingCosts, NANO, pricesOf } from './cost.js'
+import { type Opening, UsageLedger } from './ledger.js'
 
 const HOUR_MS = DAY_MS / 24
 const GIB = 2 ** 30
@@ -21,19 +21,19 @@ const rowOf = (some: Partial<DatabaseRow> = {}): DatabaseRow =>
     ...some,
   }) as DatabaseRow
 
-function bookOf(some: Partial<DatabaseRow> = {}, opening: Partial<Opening> = {}) {
+function ledgerOf(some: Partial<DatabaseRow> = {}, opening: Partial<Opening> = {}) {
   let told = 0
-  const onSpent = (): void => void told++
-  const book = new DatabaseBook({ row: rowOf(some), plans, nowMs: NOON, onSpent, ...opening })
-  return { book, told: () => told }
+  const onBudgetSpent = (): void => void told++
+  const ledger = new UsageLedger({ row: rowOf(some), plans, nowMs: NOON, onBudgetSpent, ...opening })
+  return { ledger, told: () => told }
 }
 
 /** Counts as the gateway does. */
-function send(book: DatabaseBook, name: string, times = 1, requestsEach = 1): void {
+function send(ledger: UsageLedger, name: string, times = 1, requestsEach = 1): void {
   const index = COMMAND_INDEX.get(name) ?? 0
-  book.meter.countCommand(index, times)
-  book.meter.month.requests += times * requestsEach
-  book.meter.lastActivityAtMs++
+  ledger.meter.countCommand(index, times)
+  ledger.meter.month.requests += times * requestsEach
+  ledger.meter.lastActivityAtMs++
 }
 
 const engines = (usedBytes: number, hits = 0) => ({
@@ -70,40 +70,40 @@ describe('the cost of holding data', () => {
   })
 })
 
-describe('a book', () => {
+describe('a ledger', () => {
   it('collects only what is new, by kind, by command and as it is billed', () => {
-    const { book } = bookOf({ read_regions: '["us-west-1","eu-west-1"]' })
-    expect(book.hasNews).toBe(false)
-    send(book, 'GET', 4)
-    send(book, 'SET', 2, 3)
-    send(book, 'EVAL', 1, 3)
-    send(book, 'PING')
-    Object.assign(book.meter, { bytesIn: 100, bytesOut: 50, connections: 2, connectionsTotal: 5 })
-    book.meter.readLatency.record(100)
-    book.collect(NOON)
+    const { ledger } = ledgerOf({ read_regions: '["us-west-1","eu-west-1"]' })
+    expect(ledger.hasChanged).toBe(false)
+    send(ledger, 'GET', 4)
+    send(ledger, 'SET', 2, 3)
+    send(ledger, 'EVAL', 1, 3)
+    send(ledger, 'PING')
+    Object.assign(ledger.meter, { bytesIn: 100, bytesOut: 50, connections: 2, connectionsTotal: 5 })
+    ledger.meter.readLatency.record(100)
+    ledger.collect(NOON)
     const counters = { requests: 14, reads: 4, writes: 2, scripts: 1, others: 1, bytesIn: 100, bytesOut: 50 }
-    expect(book.pending.sample).toMatchObject({
+    expect(ledger.pending.sample).toMatchObject({
       counters: { ...counters, hits: 0, misses: 0 },
       commands: { GET: 4, SET: 2, EVAL: 1, PING: 1 },
       connections: 5,
       readLatency: { count: 1, sumUs: 100 },
     })
-    expect(book.meter.month.requests).toBe(14)
-    expect(book.hasNews).toBe(false)
-    book.take()
-    send(book, 'GET')
-    book.collect(NOON + 1)
-    expect(book.pending.sample).toMatchObject({ counters: { requests: 1, reads: 1 }, commands: { GET: 1 } })
-    expect(book.pending.sample?.readLatency.count).toBe(0)
+    expect(ledger.meter.month.requests).toBe(14)
+    expect(ledger.hasChanged).toBe(false)
+    ledger.take()
+    send(ledger, 'GET')
+    ledger.collect(NOON + 1)
+    expect(ledger.pending.sample).toMatchObject({ counters: { requests: 1, reads: 1 }, commands: { GET: 1 } })
+    expect(ledger.pending.sample?.readLatency.count).toBe(0)
   })
 
   it('counts hits and misses of each engine process from where it stood', () => {
-    const { book } = bookOf()
-    const hitsAfter = (sample: Parameters<DatabaseBook['look']>[0]): number | undefined => {
-      send(book, 'GET')
-      book.collect(NOON)
-      book.look(sample, NOON)
-      return book.take().sample?.counters.hits
+    const { ledger } = ledgerOf()
+    const hitsAfter = (sample: Parameters<UsageLedger['look']>[0]): number | undefined => {
+      send(ledger, 'GET')
+      ledger.collect(NOON)
+      ledger.look(sample, NOON)
+      return ledger.take().sample?.counters.hits
     }
     expect(hitsAfter(engines(1, 10))).toBe(10)
     expect(hitsAfter(engines(1, 14))).toBe(4)
@@ -111,13 +111,13 @@ describe('a book', () => {
   })
 
   it('writes whole numbers and loses nothing by that', () => {
-    const { book } = bookOf({ plan: 'fixed_250mb' })
-    book.look(engines(1000), NOON)
+    const { ledger } = ledgerOf({ plan: 'fixed_250mb' })
+    ledger.look(engines(1000), NOON)
     let [nano, held] = [0, 0]
     for (let second = 1; second <= 3600; second++) {
-      send(book, 'GET')
-      book.collect(NOON + second * 1000)
-      for (const day of book.take().days) {
+      send(ledger, 'GET')
+      ledger.collect(NOON + second * 1000)
+      for (const day of ledger.take().days) {
         expect(Number.isSafeInteger(day.cost_nano) && Number.isSafeInteger(day.held_kib_s)).toBe(true)
         nano += day.cost_nano
         held += day.held_kib_s
@@ -132,97 +132,97 @@ describe('a book', () => {
       ...{ database_id: 'db', accounted_at: NOON - 10 * HOUR_MS, plan: 'fixed_250mb' },
       ...{ looked_at: 1, keys: 5, used_bytes: 6, disk_bytes: 7 },
     }
-    const { book } = bookOf({}, { standing, month: { requests: 40, cost_nano: 2 * NANO } })
-    expect(book.meter.month.requests).toBe(40)
-    expect(book.gauges).toEqual({ keys: 5, usedBytes: 6, diskBytes: 7, monitors: 0, open: 0 })
-    const { days, standing: written } = book.take()
+    const { ledger } = ledgerOf({}, { standing, month: { requests: 40, cost_nano: 2 * NANO } })
+    expect(ledger.meter.month.requests).toBe(40)
+    expect(ledger.gauges).toEqual({ keys: 5, usedBytes: 6, diskBytes: 7, monitors: 0, open: 0 })
+    const { days, standing: written } = ledger.take()
     expect(days.reduce((sum, day) => sum + day.cost_nano, 0) / NANO).toBeCloseTo(10 / 30 / 2.4)
     expect(written).toMatchObject({ accounted_at: NOON, plan: 'payg' })
   })
 
   it('knows every command of the table', () => {
-    const { book } = bookOf()
-    for (const { name } of COMMANDS) send(book, name)
-    book.collect(NOON)
-    const { reads = 0, writes = 0, scripts = 0, others = 0 } = book.pending.sample?.counters ?? {}
+    const { ledger } = ledgerOf()
+    for (const { name } of COMMANDS) send(ledger, name)
+    ledger.collect(NOON)
+    const { reads = 0, writes = 0, scripts = 0, others = 0 } = ledger.pending.sample?.counters ?? {}
     expect(reads + writes + scripts + others).toBe(COMMANDS.length)
   })
 })
 
 describe('a budget', () => {
-  const spend = (book: DatabaseBook): number => {
+  const spend = (ledger: UsageLedger): number => {
     let sent = 0
-    for (; book.admission.kind === 'open' && sent < 1000; sent++) send(book, 'GET')
+    for (; ledger.admission.kind === 'open' && sent < 1000; sent++) send(ledger, 'GET')
     return sent
   }
 
   it('is spent by exactly as many requests as it pays for, whenever they are collected', () => {
     for (const collectEvery of [1, 3, 1000]) {
-      const { book, told } = bookOf({ budget: 100 })
+      const { ledger, told } = ledgerOf({ budget: 100 })
       let sent = 0
-      for (; book.admission.kind === 'open' && sent < 1000; sent++) {
-        send(book, 'GET')
+      for (; ledger.admission.kind === 'open' && sent < 1000; sent++) {
+        send(ledger, 'GET')
         if (sent % collectEvery === 0) {
-          book.collect(NOON + sent)
-          book.judge(NOON + sent)
+          ledger.collect(NOON + sent)
+          ledger.updateRequestLimit(NOON + sent)
         }
       }
-      expect([sent, book.isSpent]).toEqual([10, true])
-      expect(book.admission).toMatchObject({ kind: 'refused', error: { code: 'budget_exceeded' } })
+      expect([sent, ledger.isBudgetSpent]).toEqual([10, true])
+      expect(ledger.admission).toMatchObject({ kind: 'refused', error: { code: 'budget_exceeded' } })
       expect(told()).toBe(1)
     }
   })
 
   it('is what is left of it after a restart', () => {
-    const { book } = bookOf({ budget: 100 }, { month: { requests: 7, cost_nano: 70 * NANO } })
-    expect(spend(book)).toBe(3)
-    const { book: spent } = bookOf({ budget: 100 }, { month: { requests: 10, cost_nano: 100 * NANO } })
-    expect(spent.isSpent).toBe(true)
+    const { ledger } = ledgerOf({ budget: 100 }, { month: { requests: 7, cost_nano: 70 * NANO } })
+    expect(spend(ledger)).toBe(3)
+    const { ledger: spent } = ledgerOf({ budget: 100 }, { month: { requests: 10, cost_nano: 100 * NANO } })
+    expect(spent.isBudgetSpent).toBe(true)
     // A billionth short of it, as a sum of fractions may be, pays for nothing.
-    const { book: nearly } = bookOf({ budget: 100 }, { month: { requests: 10, cost_nano: 100 * NANO - 1 } })
-    expect(nearly.isSpent).toBe(true)
+    const { ledger: nearly } = ledgerOf({ budget: 100 }, { month: { requests: 10, cost_nano: 100 * NANO - 1 } })
+    expect(nearly.isBudgetSpent).toBe(true)
   })
 
   it('is there again when it is raised, when the month turns, and on a plan that does not charge for use', () => {
-    const spentBook = (): DatabaseBook => {
-      const { book } = bookOf({ budget: 100 })
-      spend(book)
-      book.collect(NOON)
-      book.update(rowOf({ budget: 100, state: 'suspended' }), NOON)
-      expect(book.isSpent).toBe(true)
-      return book
+    const spentBook = (): UsageLedger => {
+      const { ledger } = ledgerOf({ budget: 100 })
+      spend(ledger)
+      ledger.collect(NOON)
+      ledger.update(rowOf({ budget: 100, state: 'suspended' }), NOON)
+      expect(ledger.isBudgetSpent).toBe(true)
+      return ledger
     }
     const raised = spentBook()
     raised.update(rowOf({ budget: 120, state: 'suspended' }), NOON)
-    expect(raised.isSpent).toBe(false)
+    expect(raised.isBudgetSpent).toBe(false)
     raised.update(rowOf({ budget: 120 }), NOON)
     expect(spend(raised)).toBe(2)
     const turned = spentBook()
-    turned.judge(Date.UTC(2026, 6, 1) - 1)
-    expect(turned.isSpent).toBe(true)
-    turned.judge(Date.UTC(2026, 6, 1))
-    expect([turned.isSpent, turned.meter.month.requests]).toEqual([false, 0])
+    turned.updateRequestLimit(Date.UTC(2026, 6, 1) - 1)
+    expect(turned.isBudgetSpent).toBe(true)
+    turned.updateRequestLimit(Date.UTC(2026, 6, 1))
+    expect([turned.isBudgetSpent, turned.meter.month.requests]).toEqual([false, 0])
     const fixed = spentBook()
     fixed.update(rowOf({ budget: 100, plan: 'fixed_250mb' }), NOON)
-    expect([fixed.isSpent, spend(fixed)]).toEqual([false, 1000])
+    expect([fixed.isBudgetSpent, spend(fixed)]).toEqual([false, 1000])
   })
 
   it('is spent by data as well, of which a suspended database is charged nothing more', () => {
-    const { book } = bookOf({ budget: 1 }, { plans: DEFAULT_PLANS })
-    book.look(engines(401 * GIB), NOON)
+    const { ledger } = ledgerOf({ budget: 1 }, { plans: DEFAULT_PLANS })
+    ledger.look(engines(401 * GIB), NOON)
     const dayCosts = (400 * 0.25) / 30
     expect(dayCosts).toBeGreaterThan(1)
-    book.judge(NOON + (0.99 / dayCosts) * DAY_MS)
-    expect(book.isSpent).toBe(false)
+    ledger.updateRequestLimit(NOON + (0.99 / dayCosts) * DAY_MS)
+    expect(ledger.isBudgetSpent).toBe(false)
     const at = NOON + (1.001 / dayCosts) * DAY_MS
-    book.judge(at)
-    expect(book.isSpent).toBe(true)
-    book.update(rowOf({ budget: 1, state: 'suspended' }), at)
-    const days = book.unwrittenDays(at + 10 * DAY_MS)
+    ledger.updateRequestLimit(at)
+    expect(ledger.isBudgetSpent).toBe(true)
+    ledger.update(rowOf({ budget: 1, state: 'suspended' }), at)
+    const days = ledger.unwrittenDays(at + 10 * DAY_MS)
     expect(days.reduce((sum, day) => sum + day.cost_nano, 0) / NANO).toBeCloseTo(1, 2)
   })
 
   it('that is 0 is none', () => {
-    expect(spend(bookOf({ budget: 0 }).book)).toBe(1000)
+    expect(spend(ledgerOf({ budget: 0 }).ledger)).toBe(1000)
   })
 })

@@ -15,12 +15,12 @@ type UsageGauges = usageSample.UsageGauges
 type UsageSample = usageSample.UsageSample
 
 /** Whether commands are served; what the gateway reads (`DatabaseUsage`). */
-export type BookAdmission = { readonly kind: 'open' } | { readonly kind: 'refused'; readonly error: HomeportError }
+export type Admission = { readonly kind: 'open' } | { readonly kind: 'refused'; readonly error: HomeportError }
 
-const OPEN: BookAdmission = { kind: 'open' }
-const SPENT: BookAdmission = { kind: 'refused', error: new HomeportError('budget_exceeded', {}) }
+const OPEN: Admission = { kind: 'open' }
+const SPENT: Admission = { kind: 'refused', error: new HomeportError('budget_exceeded', {}) }
 
-/** What a book begins with. */
+/** What a ledger begins with. */
 export interface Opening {
   readonly row: DatabaseRow
   readonly plans: PlanTable
@@ -30,16 +30,16 @@ export interface Opening {
   /** What was used since the month began. */
   readonly month?: { readonly requests: number; readonly cost_nano: number; readonly bytes?: number } | undefined
   /** Called once when the budget is spent, in the middle of a command. */
-  readonly onSpent: () => void
+  readonly onBudgetSpent: () => void
 }
 
 /** What one database uses, in memory. */
-export class DatabaseBook {
+export class UsageLedger {
   readonly meter = new DatabaseMeter()
   readonly pending = new Pending()
   readonly #reader = new MeterReader(this.meter)
   readonly #plans: PlanTable
-  readonly #onSpent: () => void
+  readonly #onBudgetSpent: () => void
   readonly #lookups = new Map<number, { readonly hits: number; readonly misses: number }>()
   #row: DatabaseRow
   #prices: Prices
@@ -48,23 +48,23 @@ export class DatabaseBook {
   /** The month of `#accountedAt`, its cost until then, and its requests until then. */
   #month: { readonly start: number; readonly costNano: number; readonly requests: number }
   #gauges: Omit<UsageGauges, 'open'>
-  #lookedAt: number
+  #sampledAt: number
   /** How many requests a month the budget pays for. */
-  #spentAt = Number.POSITIVE_INFINITY
-  #isTold = false
+  #requestLimit = Number.POSITIVE_INFINITY
+  #isReported = false
   #refusals = 0
-  #isLookedFor = false
+  #needsSample = false
 
-  constructor({ row, plans, nowMs, standing, month, onSpent }: Opening) {
+  constructor({ row, plans, nowMs, standing, month, onBudgetSpent }: Opening) {
     this.#row = row
     this.#plans = plans
-    this.#onSpent = onSpent
+    this.#onBudgetSpent = onBudgetSpent
     this.#plan = PLAN_NAMES.find((name) => name === standing?.plan) ?? planNameOf(row)
     this.#prices = pricesOf(plans[PLAN_NAMES.find((name) => name === this.#plan) ?? planNameOf(row)])
     this.#accountedAt = Math.min(standing?.accounted_at ?? row.created_at, nowMs)
     const { keys = 0, used_bytes: usedBytes = 0, disk_bytes: diskBytes = 0, looked_at = 0 } = standing ?? {}
     this.#gauges = { keys, usedBytes, diskBytes, monitors: 0 }
-    this.#lookedAt = looked_at
+    this.#sampledAt = looked_at
     const { requests = 0, cost_nano: costNano = 0, bytes = 0 } = month ?? {}
     this.#month = { start: monthStartOf(nowMs), costNano, requests }
     Object.assign(this.meter.month, { index: monthIndex(nowMs), requests, bytesOffset: -bytes })
@@ -82,24 +82,24 @@ export class DatabaseBook {
   }
 
   /** Whether commands are served. Read for every command. */
-  get admission(): BookAdmission {
-    const isRefused = this.#row.state === 'suspended' || this.meter.month.requests >= this.#spentAt
+  get admission(): Admission {
+    const isRefused = this.#row.state === 'suspended' || this.meter.month.requests >= this.#requestLimit
     return isRefused ? this.#refuse() : OPEN
   }
 
   /** Whether the cost of the month has reached the budget; never, on plans that do not charge for use. */
-  get isSpent(): boolean {
-    return this.meter.month.requests >= this.#spentAt
+  get isBudgetSpent(): boolean {
+    return this.meter.month.requests >= this.#requestLimit
   }
 
   /** Whether anything has happened that is not collected yet. */
-  get hasNews(): boolean {
-    return this.#reader.hasNews
+  get hasChanged(): boolean {
+    return this.#reader.hasChanged
   }
 
   /** Whether anything has been collected since the engines were last looked at. */
-  get isLookedFor(): boolean {
-    return this.#isLookedFor
+  get needsSample(): boolean {
+    return this.#needsSample
   }
 
   /** What is true now, where it is known. */
@@ -108,8 +108,8 @@ export class DatabaseBook {
   }
 
   /** When the engines were last looked at; 0 for never. */
-  get lookedAt(): number {
-    return this.#lookedAt
+  get sampledAt(): number {
+    return this.#sampledAt
   }
 
   /** Whether commands have been refused since the last question because the data set is full. */
@@ -129,13 +129,13 @@ export class DatabaseBook {
     this.#row = row
     this.#plan = row.plan
     this.#prices = pricesOf(planOf(row, this.#plans))
-    this.judge(nowMs)
+    this.updateRequestLimit(nowMs)
   }
 
   /** Collects what has happened since the last time. */
   collect(nowMs: number): void {
-    if (!this.#reader.hasNews) return
-    this.#isLookedFor = true
+    if (!this.#reader.hasChanged) return
+    this.#needsSample = true
     this.#account(nowMs)
     const counted = this.#reader.read(1 + readRegionsOf(this.#row).length)
     const day = countedDay(dayOf(nowMs - 1), counted, this.#prices.perRequest)
@@ -146,8 +146,8 @@ export class DatabaseBook {
   }
 
   /** The engines are being looked at, or are asleep. */
-  lookBegins(): void {
-    this.#isLookedFor = false
+  beginSampling(): void {
+    this.#needsSample = false
   }
 
   /** Notes what the engines have told. */
@@ -155,7 +155,7 @@ export class DatabaseBook {
     const { keys, usedBytes, diskBytes, monitors } = sample
     this.#account(nowMs)
     this.#gauges = { keys, usedBytes, diskBytes, monitors }
-    this.#lookedAt = nowMs
+    this.#sampledAt = nowMs
     const { hits, misses } = this.#newLookups(sample)
     this.pending.amendSample(({ counters, ...rest }) => ({
       ...rest,
@@ -165,10 +165,10 @@ export class DatabaseBook {
   }
 
   /** Decides anew how many requests of this month the budget pays for. */
-  judge(nowMs: number): void {
+  updateRequestLimit(nowMs: number): void {
     this.#turnMonth(nowMs)
-    this.#isTold = false
-    this.#spentAt = this.#requestsPaidFor(nowMs)
+    this.#isReported = false
+    this.#requestLimit = this.#requestsPaidFor(nowMs)
   }
 
   /** Requests of this month until now, as they are billed. */
@@ -197,7 +197,7 @@ export class DatabaseBook {
       database_id: this.#row.database_id,
       accounted_at: this.#accountedAt,
       plan: this.#plan,
-      looked_at: this.#lookedAt,
+      looked_at: this.#sampledAt,
       keys,
       used_bytes: usedBytes,
       disk_bytes: diskBytes,
@@ -205,10 +205,10 @@ export class DatabaseBook {
     return { ...this.pending.take(), standing }
   }
 
-  #refuse(): BookAdmission {
-    if (!this.#isTold && this.#row.state !== 'suspended') {
-      this.#isTold = true
-      this.#onSpent()
+  #refuse(): Admission {
+    if (!this.#isReported && this.#row.state !== 'suspended') {
+      this.#isReported = true
+      this.#onBudgetSpent()
     }
     return SPENT
   }

@@ -14,9 +14,9 @@ import type * as backups from '../transactions/backups.js'
 import * as imports from '../transactions/imports.js'
 import { refuse, renderImport } from './answers.js'
 import { connectToEngine, connectToSource, copyAll, countKeys, type ImportSource, parseSource } from './copy.js'
+import { type BackupCreation, reasonOf } from './creation.js'
 import { type BackupDeps, untilDone } from './deps.js'
-import { type Making, reasonOf } from './making.js'
-import type { Restoring } from './restoring.js'
+import type { Restores } from './restores.js'
 
 type NewBackup = backups.NewBackup
 type BackupRow = backups.BackupRow
@@ -36,17 +36,17 @@ type Filling = (backup: NewBackup, database: DatabaseRow) => Promise<BackupRow>
  * Brings data from outside into a database: what is read becomes a backup first, which is then restored. So the data
  * of the database is untouched until all of it is here and known to load.
  */
-export class Importing {
+export class Imports {
   readonly #deps: BackupDeps
-  readonly #making: Making
-  readonly #restoring: Restoring
+  readonly #creation: BackupCreation
+  readonly #restores: Restores
   /** Imports under way, by the backup that each fills: counted here, written down at each new state only. */
   readonly #progress = new Map<string, Progress>()
 
-  constructor(deps: BackupDeps, making: Making, restoring: Restoring) {
+  constructor(deps: BackupDeps, creation: BackupCreation, restores: Restores) {
     this.#deps = deps
-    this.#making = making
-    this.#restoring = restoring
+    this.#creation = creation
+    this.#restores = restores
   }
 
   /** Begins to copy all keys of another server. */
@@ -94,7 +94,7 @@ export class Importing {
   async #carryOut(database: DatabaseRow, backup: NewBackup, fill: Filling): Promise<void> {
     const { clock } = this.#deps
     try {
-      await this.#restoring.run(database, async () => {
+      await this.#restores.run(database, async () => {
         const row = await fill(backup, database)
         await this.#note(backup, { state: 'restoring', keys_read: row.key_count })
         return row
@@ -110,7 +110,7 @@ export class Importing {
 
   /** What is kept is never the file as it came, but what an engine of ours has written after it had loaded it. */
   #receive(backup: NewBackup, database: DatabaseRow, file: Readable): Promise<BackupRow> {
-    return this.#making.settle(backup, async () => {
+    return this.#creation.settle(backup, async () => {
       const { fleet, files, plans } = this.#deps
       const upload = await files.prepareUpload(backup)
       try {
@@ -120,7 +120,7 @@ export class Importing {
         await this.#note(backup, { state: 'checking' })
         const { maxMemoryBytes } = engineSpecOf(database, plans)
         const evidence = await fleet.rewriteSnapshot(upload, await files.prepare(backup), maxMemoryBytes)
-        return await this.#making.figures(backup, evidence)
+        return await this.#creation.figures(backup, evidence)
       } finally {
         await rm(upload, { force: true })
       }
@@ -129,37 +129,37 @@ export class Importing {
 
   /** The copy goes into an engine of its own, as large as the database may be, and its snapshot is the backup. */
   #copy(backup: NewBackup, database: DatabaseRow, from: ImportSource): Promise<BackupRow> {
-    return this.#making.settle(backup, async () => {
+    return this.#creation.settle(backup, async () => {
       const { fleet, files, plans } = this.#deps
       const password = randomSecret()
-      const spec = dockSpec(engineSpecOf(database, plans), password)
+      const spec = stagingSpec(engineSpecOf(database, plans), password)
       try {
         await fleet.ensure(spec)
-        const [dock] = await fleet.endpoints(spec.databaseId)
+        const [staging] = await fleet.endpoints(spec.databaseId)
         await this.#copyInto(
           backup,
-          { path: dock?.socketPath ?? '', password, maxMemoryBytes: spec.maxMemoryBytes },
+          { path: staging?.socketPath ?? '', password, maxMemoryBytes: spec.maxMemoryBytes },
           from,
         )
         await this.#note(backup, { state: 'checking' })
         const evidence = await fleet.takeSnapshot(spec.databaseId, await files.prepare(backup))
-        return await this.#making.figures(backup, evidence)
+        return await this.#creation.figures(backup, evidence)
       } finally {
         await fleet.remove(spec.databaseId)
       }
     })
   }
 
-  async #copyInto(backup: NewBackup, dock: Dock, from: ImportSource): Promise<void> {
+  async #copyInto(backup: NewBackup, staging: StagingEngine, from: ImportSource): Promise<void> {
     const { clock, stopping, targets } = this.#deps
-    const patience = { clock, signal: stopping }
-    const source = await connectToSource(from, targets, patience)
+    const options = { clock, signal: stopping }
+    const source = await connectToSource(from, targets, options)
     try {
-      const target = await connectToEngine(dock.path, dock.password, patience)
+      const target = await connectToEngine(staging.path, staging.password, options)
       try {
         await this.#note(backup, { keys_total: await countKeys(source) })
         const onCopied = (keys: number, bytes: number): void => this.#count(backup, keys, bytes)
-        const { maxMemoryBytes } = dock
+        const { maxMemoryBytes } = staging
         await copyAll({ source, target, clock, signal: stopping, maxMemoryBytes, onCopied })
       } finally {
         target.close()
@@ -188,14 +188,14 @@ export class Importing {
 }
 
 /** Where the imported keys go. */
-interface Dock {
+interface StagingEngine {
   readonly path: string
   readonly password: string
   readonly maxMemoryBytes: number
 }
 
 /** An engine that the imported keys go into, of the same size as the database's own. */
-function dockSpec({ maxMemoryBytes }: EngineSpec, password: string): EngineSpec {
+function stagingSpec({ maxMemoryBytes }: EngineSpec, password: string): EngineSpec {
   return {
     databaseId: `import-${randomSecret(12)}`,
     members: [{ region: 'import', role: 'primary' }],

@@ -6,19 +6,19 @@ import type { DatabaseRow } from '../life.js'
 import * as databasesData from '../transactions/databases-data.js'
 import { refuse } from './answers.js'
 import { type BackupDeps, untilDone } from './deps.js'
-import type { Restoring } from './restoring.js'
+import type { Restores } from './restores.js'
 
 /**
  * Goes on without data that is missing or damaged, because the owner says so. The database is `restoring` meanwhile and
  * its clients wait. A crash leaves what can be accepted again.
  */
-export class Accepting {
+export class LossAcceptance {
   readonly #deps: BackupDeps
-  readonly #restoring: Restoring
+  readonly #restores: Restores
 
-  constructor(deps: BackupDeps, restoring: Restoring) {
+  constructor(deps: BackupDeps, restores: Restores) {
     this.#deps = deps
-    this.#restoring = restoring
+    this.#restores = restores
   }
 
   /** Writes the desired state down. @returns what is to be done; undefined when nothing is missing. */
@@ -33,7 +33,7 @@ export class Accepting {
     })
     switch (outcome.kind) {
       case 'begun':
-        return () => this.#restoring.holding(databaseId, () => this.#carryOut(outcome.database))
+        return () => this.#restores.holding(databaseId, () => this.#carryOut(outcome.database))
       case 'whole':
         return undefined
       case 'not_found':
@@ -54,7 +54,7 @@ export class Accepting {
         await fleet.ensure({ ...spec, state: 'stopped' })
         await fleet.acceptLoss(spec)
       }
-      sleep.adopt(databaseId)
+      sleep.noteStarted(databaseId)
       await fleet.ensure(spec, 'while-loading')
     } catch (error) {
       await this.#end(databaseId, 'failed')

@@ -5,8 +5,8 @@ import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as backups from '../transactions/backups.js'
 import * as restores from '../transactions/restores.js'
+import type { BackupCreation } from './creation.js'
 import { type BackupDeps, untilDone } from './deps.js'
-import type { Making } from './making.js'
 
 type BackupRow = backups.BackupRow
 
@@ -29,14 +29,14 @@ const UNREADABLE = ['engine_failed', 'data_missing', 'data_unreadable'] as const
  * The commit is the moment at which the data changes hands: before it the old data is untouched, after it the new data
  * is what there is, and no engine starts on anything between. Commands that come while data is being replaced wait.
  */
-export class Restoring {
+export class Restores {
   readonly #deps: BackupDeps
-  readonly #making: Making
+  readonly #creation: BackupCreation
   readonly #holds = new Holds()
 
-  constructor(deps: BackupDeps, making: Making) {
+  constructor(deps: BackupDeps, creation: BackupCreation) {
     this.#deps = deps
-    this.#making = making
+    this.#creation = creation
   }
 
   /**
@@ -101,7 +101,7 @@ export class Restoring {
   /** False when no engine reads the present data: what cannot be backed up is set aside instead. */
   async #makeSafe(safety: backups.NewBackup): Promise<boolean> {
     try {
-      await this.#making.make(safety)
+      await this.#creation.make(safety)
       return true
     } catch (error) {
       if (!UNREADABLE.some((code) => isError(error, code))) throw error
@@ -140,7 +140,7 @@ export class Restoring {
       await fleet.adoptSnapshot(spec, files.staged(databaseId))
     })
     try {
-      sleep.adopt(databaseId)
+      sleep.noteStarted(databaseId)
       await fleet.ensure(spec, 'while-loading')
     } finally {
       await untilDone(this.#deps, databaseId, () => store.run(restores.finish, { databaseId }))
