@@ -12,12 +12,12 @@ import { beginCreation, type DatabaseRow, finishCreation, undoCreation } from '.
 import { type DesiredDatabase, validateCreation } from './rules.js'
 import * as databases from './transactions/databases.js'
 
-/** How long to wait before an undoing that failed is tried again. */
-const UNDO_AGAIN_MS = 5_000
-/** Codes of a process, or a machine, that has too many files open. */
+/** Delay before a failed rollback is retried. */
+const ROLL_BACK_AGAIN_MS = 5_000
+/** Error codes when the process or the machine has too many open files. */
 const OUT_OF_DESCRIPTORS = new Set(['EMFILE', 'ENFILE'])
 
-/** A database whose data is in place and that has no record. */
+/** A database whose data is on disk and that has no row. */
 export interface AdoptedDatabase {
   readonly databaseId: string
   readonly name: string
@@ -28,7 +28,7 @@ export interface AdoptedDatabase {
   readonly from: string
 }
 
-/** Makes databases: wholly, or not at all. */
+/** Creates databases, all or nothing. */
 export class Creation {
   readonly #deps: ChangeDeps
   readonly #active = new Map<string, Promise<DatabaseRow>>()
@@ -39,8 +39,8 @@ export class Creation {
   }
 
   /**
-   * Makes a database and resolves when it serves.
-   * @param key the caller's `Idempotency-Key`: the same key and desired state answer the same database.
+   * Creates a database and resolves when it serves.
+   * @param key the caller's `Idempotency-Key`: the same key and request get the same database.
    */
   async create(caller: Caller, desired: DesiredDatabase, key: string | undefined): Promise<DatabaseRow> {
     const outcome = await beginCreation(this.#deps.store, this.#argsOf(caller, desired, key))
@@ -65,17 +65,17 @@ export class Creation {
       case 'no_port':
         throw new HomeportError('no_free_port', this.#deps.settings.redisPorts)
       case 'no_slug':
-        throw new Error('no slug out of several random ones was free')
+        throw new Error('none of the random slugs was free')
       case 'repeated':
-        throw new Error('a database that has no idempotency key cannot be a repeated one')
+        throw new Error('a request without an idempotency key cannot repeat another')
       default:
         return unreachable(outcome)
     }
   }
 
   /**
-   * Makes the record of a database whose data is in place already. When the record is there, the data is never deleted
-   * for what fails afterwards.
+   * Creates the row of a database whose data is on disk already. Once the row is committed, a later failure never
+   * deletes the data.
    */
   async adopt(caller: Caller, { databaseId, from, ...adopted }: AdoptedDatabase): Promise<DatabaseRow> {
     const { plans, settings, clock, store, directory } = this.#deps
@@ -94,7 +94,7 @@ export class Creation {
     return outcome.database
   }
 
-  /** Waits until what is under way has ended, well or not; nothing is tried again afterwards. */
+  /** Waits until all creations have settled. Failed rollbacks are not retried afterwards. */
   async stop(): Promise<void> {
     this.#stopped = true
     await Promise.allSettled(this.#active.values())
@@ -134,7 +134,7 @@ export class Creation {
     return caller.accountType === 'free' ? freeAccountDatabases : paidAccountDatabases
   }
 
-  /** The database of an earlier request with the same key, waited for when it is still being made. */
+  /** The database of an earlier request with the same key. Waits while it is still being created. */
   async #earlier(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const active = this.#active.get(databaseId)
     if (active) return active
@@ -171,7 +171,7 @@ export class Creation {
     }
   }
 
-  /** Opens the port, going on to another as long as other programs hold the one it got. */
+  /** Opens the port. While another program holds the assigned port, moves to the next one. */
   async #openPort(row: DatabaseRow): Promise<void> {
     const taken: number[] = []
     for (let port = row.port; ; port = await this.#otherPort(row, taken)) {
@@ -179,7 +179,7 @@ export class Creation {
         return await this.#deps.onServing(row.database_id)
       } catch (error) {
         if (!isError(error, 'port_taken')) throw error
-        this.#deps.logger.warn({ port }, 'a port of the range for databases is in use by another program')
+        this.#deps.logger.warn({ port }, 'another program uses a port of the database range')
         taken.push(port)
       }
     }
@@ -195,8 +195,8 @@ export class Creation {
   }
 
   /**
-   * Leaves nothing of a database that could not be made. What cannot be undone now is tried again, or at next start.
-   * Never rejects.
+   * Removes everything of a database whose creation failed. A rollback that fails is retried, at the latest by the next
+   * start. Never rejects.
    */
   async #rollBack(databaseId: string): Promise<void> {
     const { directory, sleep } = this.#deps
@@ -207,8 +207,8 @@ export class Creation {
       await undoCreation(this.#deps.store, databaseId)
     } catch (error) {
       if (this.#stopped) return
-      this.#deps.logger.error({ databaseId, error }, 'a database that could not be made is not undone yet')
-      this.#deps.clock.after(UNDO_AGAIN_MS, () => {
+      this.#deps.logger.error({ databaseId, error }, 'a failed creation is not rolled back yet')
+      this.#deps.clock.after(ROLL_BACK_AGAIN_MS, () => {
         if (!this.#stopped) void this.#rollBack(databaseId)
       })
     }

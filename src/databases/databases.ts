@@ -33,51 +33,52 @@ import { Administration } from './users/index.js'
 
 /** The databases of all accounts. */
 export interface Databases extends Service {
-  /** What the data plane asks: who may log in, where, to what. Complete once `start` has resolved. */
+  /** What the data plane serves, with credentials and limits. Complete once `start` has resolved. */
   readonly directory: ServingDirectory
-  /** Backups of the databases; to be started after the listeners, and so stopped before them. */
+  /** Backups of the databases. Start it after the listeners and stop it before them. */
   readonly backups: Backups
-  /** What the databases use; to be started after them and before the data plane, and so stopped after that. */
+  /** What the databases use. Start it after the databases and before the data plane; stop it after the data plane. */
   readonly usage: Usage
-  /** What the store does not know and stands in the data directory. */
+  /** Files of the data directory that the store does not know. */
   readonly quarantine: Quarantine
 
   /**
-   * Makes a database; resolves when it accepts commands and every read region replicates. Rejects with nothing left.
+   * Creates a database; resolves when it accepts commands and every read region replicates. When it rejects, nothing is
+   * left.
    * @param key value of `Idempotency-Key`, if the caller sent one.
    */
   create(caller: Caller, body: CreateDatabaseBody, key?: string): Promise<DatabaseRecord>
   /** One database of the account; rejects with `database_not_found`. */
   get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord>
-  /** All databases of the account, oldest first; whether one that comes or goes in the meantime is among them is open. */
+  /** All databases of the account, oldest first. One that is created or deleted meanwhile may or may not be listed. */
   list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]>
-  /** How many databases of an account do what. From memory, as `summaries`: many databases cost little. */
+  /** Counts the databases of an account by state, from memory. */
   tally(accountId: string): DatabaseTally
-  /** A page of short facts of the databases of an account, oldest first. */
+  /** A page of database summaries of an account, oldest first, from memory. */
   summaries(accountId: string, query: SummariesQuery): DatabaseSummaries
-  /** Everything that can be changed about a database that exists. */
+  /** Changes of existing databases. */
   readonly changes: Changes
-  /** Answers commands of the data plane about the databases themselves. */
+  /** Answers the ACL and CONFIG commands of the data plane. */
   readonly administration: Administration
-  /** The record of a database as this caller may see it. */
+  /** The record of a database, with the credentials that this caller may see. */
   recordFor(row: DatabaseRow, caller: Caller): DatabaseRecord
   /** Deletes a database of the account; resolves when nothing is left of it. */
   remove(caller: Caller, databaseId: string): Promise<void>
 
-  /** What keeps a database of the account awake, or since when it sleeps. Wakes nothing. */
+  /** What keeps a database of the account awake, or since when it sleeps. Does not wake it. */
   whyAwake(caller: Caller, databaseId: string): Promise<AwakeRecord>
-  /** Whether the engines of a database run or are about to. */
+  /** Whether the engines of a database run or are starting. */
   isAwake(databaseId: string): boolean
-  /** Whether those of any do. */
+  /** Whether any database is awake. */
   readonly isAnyAwake: boolean
 
   /**
-   * Where the engines of a database can be reached, for a request of a client: wakes it if it sleeps, and waits as long
-   * as its engines get on. Rejects as `Fleet.endpoints`, and with `budget_exceeded` while the database is suspended.
+   * Where a client's request reaches the engines of a database. Wakes a sleeping database and waits while its engines
+   * make progress. Rejects as `Fleet.endpoints` does, and with `budget_exceeded` while the database is suspended.
    */
   endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]>
 
-  /** Takes what the fleet has found of a database's data. */
+  /** Records what the fleet found about a database's data. */
   noteData(databaseId: string, report: DataReport): void
 }
 
@@ -161,17 +162,17 @@ class StoredDatabases implements Databases {
     })
   }
 
-  /** Ends what a crash left half done, then serves every database. Nothing is woken. */
+  /** Rolls back or completes what a crash interrupted, then serves every database. Wakes none. */
   async start(): Promise<void> {
     const before = await everyRow(this.#deps.store)
     const databaseIds = await this.#deps.fleet.collectOrphans(new Set(before.map((row) => row.database_id)))
-    // A store that is not the right one is found out before anything is settled by what it says.
+    // First of all: a wrong store must be refused before any row of it decides what is deleted.
     this.quarantine.check({ databaseIds, backups: [], known: before.length })
     const blocked = await this.backups.recover()
     this.#engines.block(blocked)
     const rows = await everyRow(this.#deps.store)
     await Promise.all(rows.map((row) => this.#recover(row)))
-    // While a restore is still to be ended, its files are needed.
+    // A restore that could not be completed still needs its files.
     const backups = blocked.size === 0 ? await this.backups.unknownFiles() : []
     await this.quarantine.start({ databaseIds, backups, known: rows.length })
     const kept = rows.filter((row) => recoveryOf(row) === 'serve')
@@ -182,7 +183,7 @@ class StoredDatabases implements Databases {
 
   async stop(): Promise<void> {
     const ending = [this.#creation, this.#deletion, this.changes, this.backups, this.quarantine]
-    await Promise.all(ending.map((part) => part.stop()))
+    await Promise.all(ending.map((job) => job.stop()))
     this.#sleep.stop()
     await this.#losses.stop()
   }
@@ -206,7 +207,7 @@ class StoredDatabases implements Databases {
     const records: DatabaseRecord[] = []
     let after: databases.ListPlace | undefined
     do {
-      // A page at a time: neither the thread of the store nor this one belongs to a long list alone.
+      // Page by page, so that a long list blocks neither the store's thread nor the event loop.
       const rows = await this.#deps.store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
       for (const row of rows) records.push(this.#render(row, caller, credentials))
       after = rows.length < PAGE_ROWS ? undefined : placeOf(rows.at(-1))
@@ -260,7 +261,7 @@ class StoredDatabases implements Databases {
     return { ...this.#recordSettings, isBeingCreated, nowMs: this.usage.nowMs }
   }
 
-  /** What is served, and what is on its way out. */
+  /** The served databases of an account and those being deleted. */
   #known(accountId: string): KnownDatabase[] {
     const known = [...this.usage.ledgers, ...this.#deletion.pending.map((row) => ({ row }))]
     return known.filter(({ row }) => row.account_id === accountId)
@@ -275,7 +276,7 @@ class StoredDatabases implements Databases {
       await finishDeletion(this.#deps.store, row.database_id)
     }
     if (recovery !== 'serve') return
-    // Before the change counts as given up, so that a start that is cut off as well does it again.
+    // Before the change is abandoned: if this start crashes too, the next one must repeat it.
     if (row.modifying_state === 'updating_regions')
       await this.#deps.fleet.dropStrays(engineSpecOf(row, this.#deps.plans))
     await abandonChange(this.#deps.store, row)
@@ -289,9 +290,9 @@ class StoredDatabases implements Databases {
 const placeOf = (row: DatabaseRow | undefined): databases.ListPlace | undefined =>
   row && { created_at: row.created_at, database_id: row.database_id }
 
-/** A caller that may only read must not learn credentials that allow writing. */
+/** A read-only caller must not see credentials that allow writing. */
 function shownTo(caller: Caller, credentials: 'show' | 'hide'): ShownCredentials {
-  // Finance looks after what a team costs, not after its data.
+  // The role finance sees costs, not data.
   if (credentials === 'hide' || caller.role === 'finance') return 'none'
   return caller.access === 'read' ? 'read-only' : 'all'
 }

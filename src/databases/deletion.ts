@@ -4,12 +4,12 @@ import type { Backups } from './backups/index.js'
 import type { ChangeDeps } from './deps.js'
 import { beginDeletion, type DatabaseRow, finishDeletion } from './life.js'
 
-/** What deletions need of the databases around them. */
+/** What `Deletion` is built from. */
 interface DeletionDeps extends ChangeDeps {
   readonly backups: Pick<Backups, 'removeAll'>
 }
 
-/** Deletes databases, down to the last file. */
+/** Deletes databases with all their files. */
 export class Deletion {
   readonly #deps: DeletionDeps
   readonly #active = new Map<string, Promise<void>>()
@@ -19,7 +19,7 @@ export class Deletion {
     this.#deps = deps
   }
 
-  /** Deletes a database of the caller's account and resolves when nothing is left of it. May be repeated. */
+  /** Deletes a database of the caller's account; resolves when nothing is left of it. May be repeated. */
   async remove(caller: Caller, databaseId: string): Promise<void> {
     const event = { action: 'Delete Database', entity: databaseId, details: {} } as const
     const audit = auditRow(caller, event, this.#deps.clock.now())
@@ -28,12 +28,12 @@ export class Deletion {
     await active
   }
 
-  /** What is being deleted, and what could not be deleted to the end. */
+  /** Databases whose deletion is active or has failed midway. */
   get pending(): readonly DatabaseRow[] {
     return [...this.#pending.values()]
   }
 
-  /** Waits until what is under way has ended, well or not. */
+  /** Waits until all active deletions have settled. */
   async stop(): Promise<void> {
     await Promise.allSettled(this.#active.values())
   }

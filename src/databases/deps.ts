@@ -8,7 +8,7 @@ import type { DesiredEngines } from './desired-engine.js'
 import type { ServingDirectory } from './directory.js'
 import type { Task } from './sleep/sleeper.js'
 
-/** What the databases are made of. */
+/** What the databases are built from. */
 export interface DatabasesDeps {
   /** Root of Homeport's durable files; backups are kept in it. */
   readonly dataDir: string
@@ -37,44 +37,44 @@ export interface DatabasesDeps {
   >
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
-  /** Told of what only a person can put right. */
+  /** Where problems are reported that need a person. */
   readonly problems: Pick<Problems, 'report' | 'resolve'>
   /** From `loadPlans`. */
   readonly plans: PlanTable
   readonly settings: DatabaseSettings
-  /** Whether an account is that of the operator, who may see what may belong to anybody. */
+  /** Whether an account is the operator's, who may see data of any account. */
   readonly isOperator: (accountId: string) => boolean
   /** Whether the engine has a command that not every supported engine has; in upper case. Omitted: it has none. */
   readonly hasNewer?: (name: string) => boolean
-  /** The settings of the engine and their values unless somebody changes them. Omitted: clients can change none. */
+  /** The engine's settings with their default values. Omitted: clients can change none. */
   readonly engineSettings?: ReadonlyMap<string, string>
   /** E-mail of an account that exists. */
   readonly emailOf: (accountId: string) => string
   /**
    * Resolves when clients can connect to the database's port; rejects with `port_taken` when another program holds it.
-   * The database stands in the directory by then.
+   * The database must be in the directory.
    */
   readonly onServing: (databaseId: string) => Promise<void>
   readonly traffic: Traffic
-  /** Called whenever a database has fallen asleep. */
+  /** Called after a database has fallen asleep. */
   readonly onAsleep?: () => void
 }
 
-/** What the data plane tells and does, so that databases may sleep. */
+/** What the data plane reports and does so that databases can sleep. */
 export interface Traffic {
-  /** What is counted of a database; undefined when nothing ever was. */
+  /** The counters of a database; undefined before its first connection. */
   readonly meterOf: (
     databaseId: string,
   ) => Pick<DatabaseMeter, 'lastActivityAtMs' | 'holds' | 'connections'> | undefined
   /**
-   * Closes the connections to a database's engines; clients stay connected, and their next command asks for the engines
-   * again. Answers false when a client uses one at the moment. `and-send-away` first disconnects the clients that have
-   * state on theirs.
+   * Closes the connections to a database's engines. Clients stay connected; their next command asks for the engines
+   * again. Returns false, and closes nothing, while a client uses one of the connections. `and-send-away` first
+   * disconnects the clients that have state on a connection.
    */
   readonly release: (databaseId: string, manner: 'when-unused' | 'and-send-away') => boolean
 }
 
-/** The part of the configuration that databases read. */
+/** The configuration that databases read. */
 export type DatabaseSettings = Pick<
   Config,
   | 'redisPorts'

@@ -15,8 +15,8 @@ import {
 type DatabaseRow = databases.DatabaseRow
 
 /**
- * Everything on all keys and channels but what reaches the engine itself, and of that what its data is concerned with.
- * The gateway refuses more; these rules hold even where it would not.
+ * Everything on all keys and channels, except commands that manage the engine; of those, the ones that only touch data
+ * are granted again. The gateway refuses more. These rules are the second line of defence behind it.
  */
 const DEFAULT_RULES = [
   '~* &* +@all',
@@ -25,8 +25,8 @@ const DEFAULT_RULES = [
 ].join(' ')
 
 /**
- * Reading keys and nothing else: no scripts, no publishing, and not what walks over all keys. `%R~*` makes the engine
- * refuse a write even from a command that counts as reading.
+ * Reads of keys only: no scripts, no publishing, no scans of all keys. `%R~*` makes the engine refuse a write even
+ * from a command of the category `@read`.
  */
 const READ_ONLY_RULES =
   '%R~* -@all +@read +@connection +@transaction -@dangerous -scan -clusterscan +time +acl|whoami +acl|cat +acl|genpass +client|list'
@@ -43,7 +43,7 @@ export function planOf(row: DatabaseRow, plans: PlanTable): Plan {
   return plans[planNameOf(row)]
 }
 
-/** How much data a plan holds: the tighter of its two sizes, bytes. */
+/** How much data a plan holds, bytes: the smaller of its memory and disk limits. */
 export function dataBoundOf(plan: Plan): number {
   return Math.min(plan.db_memory_threshold, plan.db_disk_threshold)
 }
@@ -58,7 +58,7 @@ export function allowedIpsOf(row: DatabaseRow): readonly string[] {
   return textsOf(row, 'allowed_ips')
 }
 
-/** The users that the owner made; on plan `free` they are kept but have no say. */
+/** The users that the owner created; on plan `free` they stay stored but inactive. */
 export function usersOf(row: DatabaseRow): readonly StoredUser[] {
   return row.plan === 'free' ? [] : readUsers(row)
 }
@@ -72,27 +72,27 @@ function textsOf(row: DatabaseRow, column: 'read_regions' | 'allowed_ips'): read
   throw new Error(`database ${row.database_id} has unreadable ${column}`)
 }
 
-/** What the settings of a stored database are held against. */
+/** The bounds for the settings of a stored database. */
 export function settingBoundsOf(row: DatabaseRow, plans: PlanTable): SettingBounds {
   const plan = planOf(row, plans)
   const scriptTimeoutMs = plan.db_lua_timeout / NS_PER_MS
   return { eviction: row.eviction === 1, scriptTimeoutMs, maxMemoryBytes: dataBoundOf(plan) }
 }
 
-/** The settings of a stored database's engines that clients have changed, as far as they hold. */
+/** The settings that clients have changed, as far as the plan and eviction allow them now. */
 export function settingsOf(row: DatabaseRow, plans: PlanTable): Readonly<Record<string, string>> {
   return effectiveSettings(readSettings(row), settingBoundsOf(row, plans))
 }
 
 /**
- * What the data plane asks the engines of a database about themselves with. It follows the other credentials, so that a
- * change of these ends its connections too.
+ * The password with which the data plane queries the engines of a database about themselves (INFO, MEMORY and others).
+ * It is derived from the other credentials, so a change of those closes its connections too.
  */
 export function observerPasswordOf({ database_id: databaseId, password, rest_token: token }: DatabaseRow): string {
   return createHmac('sha256', password).update(`observer ${databaseId} ${token}`).digest('hex')
 }
 
-/** What the fleet should run for a database. */
+/** What the fleet has to run for a database. */
 export function engineSpecOf(row: DatabaseRow, plans: PlanTable): EngineSpec {
   const replicas = readRegionsOf(row).map((region): MemberSpec => ({ region, role: 'replica' }))
   return {

@@ -16,36 +16,36 @@ import { matchesPassword, restTokenOf, type StoredUser } from './users/index.js'
 type DatabaseRow = databases.DatabaseRow
 
 /**
- * The name of a user of a database's data: `default`, who owns it, `default_ro`, who only reads, or one that the owner
- * made (`users/`).
+ * The name of a user of a database's data: `default` (the owner), `default_ro` (read-only), or one that the owner created
+ * (`users/`).
  */
 export type DataUser = string
 
-/** What the data plane has to know of a database in order to serve it. */
+/** What the data plane needs to serve a database. */
 export interface ServedDatabase {
   readonly databaseId: string
   readonly port: number
   /** Whether the port itself speaks TLS. */
   readonly tls: boolean
-  /** The name by which a client of the shared port says that it means this database. */
+  /** The TLS server name (SNI) that selects this database on the shared port. */
   readonly serverName: string | undefined
-  /** PEM of the authority whose certificates clients have to show. */
+  /** PEM of the authority that must have signed a client's certificate. */
   readonly clientAuthority: string | undefined
   readonly maxRequestBytes: number
   readonly maxClients: number
-  /** Grows when the credentials change: connections that logged in before are to be closed. */
+  /** Grows when the credentials change; the data plane then closes connections that logged in before. */
   readonly loginEpoch: number
-  /** Users besides `default` and `default_ro`, each with a mark that no other user of that name ever has. */
+  /** Users besides `default` and `default_ro`, each with a mark that is unique even if a name is reused. */
   readonly userMarks: Readonly<Record<string, string>>
   /** Addresses and networks that may connect (see `ipMatcher`); empty means all. */
   readonly allowedIpRanges: readonly string[]
   /** Largest entry, bytes. */
   readonly maxEntryBytes: number
-  /** Largest data set, bytes: what the engine is given. Undefined where a client has set a smaller one. */
+  /** Largest data set, bytes: the engine's `maxmemory`. Undefined when a client has set a smaller one. */
   readonly maxDataBytes: number | undefined
   readonly maxCommandsPerSecond: number
   readonly maxRequestsPerMonth: number
-  /** Bytes in and out in a month beyond which commands are slowed down. */
+  /** Bytes in and out per month beyond which commands are slowed down. */
   readonly maxBytesPerMonth: number
   /** A write counts for the primary and for each read region (reference redis 2.3). */
   readonly requestsPerWrite: number
@@ -54,20 +54,20 @@ export interface ServedDatabase {
   readonly scriptMsPerMinute: number
 }
 
-/** What decides how databases are served. */
+/** Settings that apply to all served databases. */
 export interface ServingSettings {
   readonly plans: PlanTable
-  /** A proxy in front terminates TLS, so the ports behind it speak none. */
+  /** A proxy in front terminates TLS, so the database ports speak plain TCP. */
   readonly proxyTerminatesTls: boolean
   /** Databases with TLS are also served under names below this domain. */
   readonly domain?: string | undefined
 }
 
-/** Told first of every change in which databases are served. */
+/** Notified of each change before the listeners of `onChange`. */
 export interface DirectoryFollower {
-  /** A database is served, or has changed. */
+  /** A database is served now, or its row has changed. */
   put(row: DatabaseRow): void
-  /** A database is served no longer. */
+  /** A database is no longer served. */
   remove(databaseId: string): void
 }
 
@@ -75,26 +75,26 @@ interface Entry {
   readonly row: DatabaseRow
   readonly served: ServedDatabase
   readonly logins: ReadonlyMap<DataUser, { username: string; password: string }>
-  /** The users that the owner made. */
+  /** The users that the owner created. */
   readonly users: ReadonlyMap<DataUser, StoredUser>
-  /** Digests of what is taken as a password of `default`. */
+  /** Digests of the two passwords of `default`. */
   readonly ownerDigests: readonly Buffer[]
   readonly readerDigest: Buffer
-  /** All digests in one text, to tell a change of credentials. */
-  readonly opens: string
-  /** Keys of this entry in the index of tokens, and whom each stands for. */
+  /** All digests joined: differs when a credential has changed. */
+  readonly fingerprint: string
+  /** The keys of this entry in the token index, each with the user that it logs in. */
   readonly tokens: ReadonlyMap<string, DataUser>
 }
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
-/** The digest of a token, made at one go: every REST request asks for one. */
+/** The digest of a token. The one-shot `hash` is faster than `createHash`, and every REST request needs it. */
 const tokenKey = (token: string): string => hash('sha256', token, 'base64')
 
 /**
- * The databases that are served, in memory, for the data plane: it asks for every connection and request.
+ * The served databases, in memory. The data plane looks here for every connection and request.
  *
  * Passwords are compared as SHA-256 digests in constant time, each attempt against all digests of the database. Tokens
- * are found by their digest: the time of a lookup tells nothing that helps to guess a token.
+ * are looked up by their digest, so the time of a lookup does not help to guess a token.
  */
 export class ServingDirectory {
   readonly #settings: ServingSettings
@@ -108,7 +108,7 @@ export class ServingDirectory {
     this.#settings = settings
   }
 
-  /** Serves a database from now on, or serves it as it has become. */
+  /** Adds a database, or replaces its row. */
   put(row: DatabaseRow): void {
     const entry = entryOf(row, this.#settings, this.#entries.get(row.database_id))
     this.#forget(row.database_id)
@@ -118,7 +118,7 @@ export class ServingDirectory {
     this.#changed(row.database_id)
   }
 
-  /** Serves a database no longer. */
+  /** Removes a database. */
   remove(databaseId: string): void {
     if (!this.#forget(databaseId)) return
     for (const follower of this.#followers) follower.remove(databaseId)
@@ -138,7 +138,7 @@ export class ServingDirectory {
     return isPasswordOf(entry.users.get(user), password) ? user : undefined
   }
 
-  /** Finds what a REST token opens. */
+  /** The database and user that a REST token logs in to. */
   byRestToken(token: string): { readonly database: ServedDatabase; readonly user: DataUser } | undefined {
     const found = this.#byToken.get(tokenKey(token))
     return found && { database: found.entry.served, user: found.user }
@@ -149,46 +149,46 @@ export class ServingDirectory {
     return this.#entries.has(databaseId)
   }
 
-  /** What a database that is served should be. */
+  /** The row of a served database. */
   rowOf(databaseId: string): DatabaseRow | undefined {
     return this.#entries.get(databaseId)?.row
   }
 
-  /** A database as it is served; undefined when it is not. */
+  /** A served database, as the data plane sees it. */
   find(databaseId: string): ServedDatabase | undefined {
     return this.#entries.get(databaseId)?.served
   }
 
-  /** Every database that is served. The same array until something changes. */
+  /** All served databases. The same array until something changes. */
   list(): readonly ServedDatabase[] {
     this.#list ??= [...this.#entries.values()].map((entry) => entry.served)
     return this.#list
   }
 
-  /** Calls `listener` whenever a database appears, changes or goes, with its id. Returns what ends that. */
+  /** Calls `listener` with the id of each database that is added, changed or removed. Returns the unsubscribe function. */
   onChange(listener: (databaseId: string) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
-  /** Tells of every database that is served now, and from now on of every change. Returns what ends that. */
+  /** Calls `put` for every served database, then notifies of each change. Returns the unsubscribe function. */
   follow(follower: DirectoryFollower): () => void {
     for (const { row } of this.#entries.values()) follower.put(row)
     this.#followers.add(follower)
     return () => void this.#followers.delete(follower)
   }
 
-  /** What a user logs in to the engine with. The database must be served. */
+  /** The engine login of a user. The database must be served. */
   engineCredentials(databaseId: string, user: DataUser): { username: string; password: string } {
     const entry = this.#entries.get(databaseId)
     if (!entry) throw new Error(`database ${databaseId} is not served`)
     const login = entry.logins.get(user)
     if (login) return login
-    // A user that was deleted meanwhile gets a login that no engine accepts.
+    // The user was deleted meanwhile: a login that no engine accepts.
     return { username: user, password: '' }
   }
 
-  /** What the data plane logs in to the engine with where it asks about the engine itself. The database must be served. */
+  /** The login with which the data plane queries the engine about itself. The database must be served. */
   observerCredentials(databaseId: string): { username: string; password: string } {
     const entry = this.#entries.get(databaseId)
     if (!entry) throw new Error(`database ${databaseId} is not served`)
@@ -213,10 +213,10 @@ function isPasswordOf(user: StoredUser | undefined, given: string): boolean {
   return user?.status === 'on' && matches.includes(true)
 }
 
-/** Compared with instead, so that the time tells nothing about which users there are. */
+/** Compared when the user does not exist, so that the time does not reveal which users do. */
 const NOBODY: Pick<StoredUser, 'passwords'> = { passwords: [{ password: '0'.repeat(64), token: '0'.repeat(64) }] }
 
-/** Every REST token that opens a database, by its digest. */
+/** All REST tokens of a database by their digest, each with its user. */
 function tokensOf(row: DatabaseRow): ReadonlyMap<string, DataUser> {
   const ofUsers = usersOf(row)
     .filter(({ status }) => status === 'on')
@@ -271,7 +271,7 @@ function entryOf(row: DatabaseRow, { plans, proxyTerminatesTls, domain }: Servin
   const readerDigest = digest(row.read_only_rest_token)
   const tokenDigest = digest(row.rest_token)
   const ownerDigests = [digest(row.password), tokenDigest]
-  const opens = [...ownerDigests, readerDigest].map((one) => one.toString('base64')).join()
+  const fingerprint = [...ownerDigests, readerDigest].map((one) => one.toString('base64')).join()
   const users = usersOf(row)
   return {
     row,
@@ -281,11 +281,11 @@ function entryOf(row: DatabaseRow, { plans, proxyTerminatesTls, domain }: Servin
       requestsPerWrite: 1 + readRegionsOf(row).length,
       databaseId: row.database_id,
       port: row.port,
-      // A database that asks clients for certificates does so here, whatever proxy stands in front.
+      // A proxy cannot check client certificates for us, so a database that asks for them speaks TLS itself.
       tls: row.tls === 1 && (!proxyTerminatesTls || row.client_authority !== null),
       serverName: domain === undefined || row.tls === 0 ? undefined : `${row.slug}.${domain}`,
       clientAuthority: row.client_authority ?? undefined,
-      loginEpoch: before ? before.served.loginEpoch + (before.opens === opens ? 0 : 1) : 0,
+      loginEpoch: before ? before.served.loginEpoch + (before.fingerprint === fingerprint ? 0 : 1) : 0,
       userMarks: Object.fromEntries(users.map(({ name, secret }) => [name, digest(secret).toString('base64')])),
       allowedIpRanges: allowedIpsOf(row),
     },
@@ -293,7 +293,7 @@ function entryOf(row: DatabaseRow, { plans, proxyTerminatesTls, domain }: Servin
     users: new Map(users.map((user) => [user.name, user])),
     ownerDigests,
     readerDigest,
-    opens,
+    fingerprint,
     tokens: tokensOf(row),
   }
 }

@@ -1,26 +1,26 @@
 import { randomBytes, randomInt, randomUUID } from 'node:crypto'
 import { randomSecret } from '../base/index.js'
 
-/** How many slugs are offered to the store, which takes the first that is free. */
+/** Number of slugs offered to the store, which takes the first free one. */
 const SLUG_CANDIDATES = 8
 
-/** What opens a database. All texts are random and distinct. */
+/** The credentials of a database. All are random and distinct. */
 export interface Credentials {
   /** Password of the user `default`: 32 hexadecimal digits. */
   readonly password: string
-  /** Opens REST for reading and writing; also taken as a password of `default`. */
+  /** REST token for reading and writing; also a password of `default`. */
   readonly restToken: string
-  /** Opens REST for reading; also the password of `default_ro`. */
+  /** REST token for reading; also the password of `default_ro`. */
   readonly readOnlyRestToken: string
 }
 
-/** What a new database is known by and opened with. */
+/** Id, slugs and credentials of a new database. */
 export interface Identity extends Credentials {
   readonly databaseId: string
   readonly slugs: readonly string[]
 }
 
-/** Makes the identity of a new database. */
+/** Generates the identity of a new database. */
 export function newIdentity(): Identity {
   return {
     databaseId: randomUUID(),
@@ -29,7 +29,7 @@ export function newIdentity(): Identity {
   }
 }
 
-/** Draws new credentials. */
+/** Generates new credentials. */
 export function newCredentials(): Credentials {
   return {
     password: randomBytes(16).toString('hex'),

@@ -1,30 +1,37 @@
 /**
- * Databases: the management side. A caller says what should be; this room judges the desired state, writes it down, lets the
- * fleet make it real, tells the data plane whom to serve, and answers with the record.
+ * Databases: the management side. This module validates a request, commits the desired state, has the fleet start the
+ * engines, publishes the database to the data plane, and answers with the database's record.
  *
  *   request ─ rules ─ row `creating` ─┬─ fleet: engines and replication ─┬─ row without `creating` ─ record
  *                                     └─ gateway: the port is open ──────┘
- *                                     any failure: stop serving ─ fleet removes ─ row and idempotency key go
+ *                                     any failure: stop serving ─ fleet removes ─ delete row and idempotency key
  *
- * The states of a database and who may change them stand in `life.ts`.
+ * `life.ts` has the states of a database and says who may change them.
  *
- * - `rules.ts` judges a request beyond its schema; `plan-file.ts` reads the operator's plans.
- * - `creation.ts`, `deletion.ts`: the two long changes, each undone or ended after a crash by the next start.
- * - `changes/`: everything else that an owner can change; `changes/changer.ts` tells how, and what a crash leaves.
- * - `engine-wish state.ts`: what the engines of a database have to be, users and their rights included.
- * - `summaries.ts`: short facts of many databases, from memory.
- * - `directory.ts`: who may log in to what, in memory, for the data plane.
- * - `sleep/`: engines of databases that nobody uses rest, and wake with the next request; a page of its own tells more.
- * - `users/`: users of the data besides the two that every database has, and what clients may configure.
- * - `usage/`: what databases use and cost, their budgets and statistics; a page of its own tells more.
- * - `backups/`: snapshots, restores, imports and exports; a page of its own tells more.
+ * - `rules.ts` validates a request beyond its schema; `plan-file.ts` reads the operator's plans.
+ * - `creation.ts`, `deletion.ts`: the two long changes. After a crash the next start rolls a creation back and completes
+ *   a deletion.
+ * - `changes/`: everything else that an owner can change; `changes/changer.ts` says how, and what a crash leaves.
+ * - `desired-engine.ts`: the desired state of a database's engines, with their users and permissions.
+ * - `summaries.ts`: lists and counts of databases, from memory.
+ * - `directory.ts`: credentials and limits of all served databases, in memory, for the data plane.
+ * - `losses.ts`: damaged or missing data: recorded, reported, and cleared.
+ * - `routes.ts`: the operations of the management API.
+ * - `sleep/`: stops the engines of idle databases and starts them with the next request.
+ * - `users/`: users that owners create, and the settings that clients may change.
+ * - `usage/`: requests, bandwidth, storage and cost of each database; budgets and statistics.
+ * - `backups/`: snapshots, restores, imports and exports.
+ * - `quarantine/`: files that the store does not know.
  *
- * Promises: 200 to a creation means that the database accepts commands and every read region replicates; a creation
- * that fails leaves no row, process, file or open port; the same Idempotency-Key makes one database however often and
- * whenever it is sent; a deleted database has left nothing behind when "OK" is sent; ports are unique and kept for life.
+ * Guarantees:
+ * - When a creation answers 200, the database accepts commands and every read region replicates.
+ * - A creation that fails leaves no row, process, file or open port.
+ * - The same Idempotency-Key creates one database, however often and whenever it is sent.
+ * - When a deletion answers "OK", nothing of the database is left.
+ * - Ports are unique. A database keeps its port for life.
  *
- * This room starts no process and opens no socket, and knows no command of the engine, but for `backups/copy.ts`, which
- * reads from servers that are not ours.
+ * This module starts no process and opens no socket, and it sends no engine command. The exception is `backups/copy.ts`,
+ * which reads from foreign servers.
  */
 export { createDatabases, type Databases } from './databases.js'
 export type { DatabaseSettings, DatabasesDeps } from './deps.js'

@@ -84,21 +84,21 @@ const pathOf = ({ path }: Endpoint, ids: Ids): string =>
     .replace(/\{\w+\}/, ids.key)
 
 /** The simplest value that a schema takes; ids and e-mails by the name of their field. */
-function sampleOf(name: string, schema: TSchema & Record<string, outsiders>, ids: Ids): outsiders {
+function sampleOf(name: string, schema: TSchema & Record<string, unknown>, ids: Ids): unknown {
   if (name === 'database_id') return ids.database
   if (name === 'team_id') return ids.team
   if (name === 'member_email') return 'somebody@homeport.local'
   if (Array.isArray(schema.enum)) return schema.enum[0]
-  if (Array.isArray(schema.anyOf) && schema.anyOf.some((one: { type?: outsiders }) => one.type === 'null')) return null
+  if (Array.isArray(schema.anyOf) && schema.anyOf.some((one: { type?: unknown }) => one.type === 'null')) return null
   if (schema.type === 'integer' || schema.type === 'number') return schema.minimum ?? 1
   if (schema.type === 'boolean') return true
   if (schema.type === 'array') return []
   return 'redis://127.0.0.1:1'
 }
 
-function bodyOf({ body }: Endpoint, ids: Ids): outsiders {
+function bodyOf({ body }: Endpoint, ids: Ids): unknown {
   if (body.kind !== 'json') return undefined
-  const { properties = {} } = body.schema as { properties?: Record<string, TSchema & Record<string, outsiders>> }
+  const { properties = {} } = body.schema as { properties?: Record<string, TSchema & Record<string, unknown>> }
   return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, sampleOf(name, schema, ids)]))
 }
 
@@ -127,15 +127,15 @@ describe('whoever does not own a thing', () => {
     const before = await at.databases.get(at.owner, foreign.database_id, 'show')
     for (const endpoint of endpoints.filter(namesSomething)) {
       const { status, text, transactions: asked } = await call(endpoint, ids, authorization)
-      const outsiders = await call(endpoint, unknownIds, authorization)
+      const unknown = await call(endpoint, unknownIds, authorization)
       const what = `${endpoint.id}: ${text}`
       expect([401, 403, 404], what).toContain(status)
       expect(status === 401, what).toBe(/revoked|no cred/.test(kind))
       if (/another account/.test(kind)) expect(status, what).toBe(404)
       if (/read-only|finance/.test(kind) && endpoint.access === 'write') expect(text).toContain('Readonly API key')
-      expect(withoutIds(text, ids), what).toBe(withoutIds(outsiders.text, unknownIds))
+      expect(withoutIds(text, ids), what).toBe(withoutIds(unknown.text, unknownIds))
       // The same work takes the same time: an id that exists is not told by how long the answer takes.
-      expect(asked, what).toEqual(outsiders.transactions)
+      expect(asked, what).toEqual(unknown.transactions)
       expect(text).not.toMatch(new RegExp(`${FOREIGN_NAME}|${at.owner.email}`))
     }
     expect(await at.databases.get(at.owner, foreign.database_id, 'show')).toEqual(before)

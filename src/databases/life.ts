@@ -1,37 +1,37 @@
 /**
- * The life of a database: its states, and the arrows between them. Each arrow is one function here with one
- * transaction behind it that checks the state it starts from, so that two callers cannot both take it.
+ * The states of a database and the transitions between them. Each transition is one function here and one transaction,
+ * which checks the state that it starts from: two callers cannot both take it.
  *
- *                begin                     serve                     beginDeletion                finishDeletion
- *   (nothing) ──────────▶ active/creating ───────▶ active/(empty) ───────────────▶ active/deleting ──────────▶ (nothing)
- *                              │ undo
- *                              └──────▶ (nothing)            begin, finish, abandon of `changes/changer.ts`:
- *                                                            active/(empty) ◀──▶ active/changing_plan, updating_regions
- *                                                            begin and finish of `backups/`:
- *                                                            active/(empty) ◀──▶ active/backing_up, restoring
+ *           beginCreation              finishCreation             beginDeletion             finishDeletion
+ *   (none) ───────────────▶ active/creating ─────▶ active/(empty) ──────────────▶ active/deleting ──────────────▶ (none)
+ *                               │ undoCreation
+ *                               └──────▶ (none)       begin, finish, abandon of `changes/changer.ts`:
+ *                                                     active/(empty) ◀──▶ active/changing_plan, updating_regions
+ *                                                     begin and finish of `backups/`:
+ *                                                     active/(empty) ◀──▶ active/backing_up, restoring
  *
- *   state/modifying_state   what is true                                          who takes the arrows out of it
- *   active/creating         a row; perhaps processes, files, an open port.        the creation that made it, or the
- *                           No caller has been told of it                         next start, which only undoes
- *   active/(empty)          serves, awake or asleep; a caller has been told           the owner
- *   active/changing_plan,   serves as the row says; its engines are on their way  the change that began it, or the
- *   active/updating_regions to another shape or back                              next start, which only gives it up
- *   active/backing_up       serves; a snapshot of it is taken and checked         the backup, or the next start, which
- *                                                                                 fails it
- *   active/restoring        serves its old data, then comes up with other data;   the restore or import; the next start
- *                           its row in `restores` says which                      undoes or carries through
- *   active/deleting         a row; no longer served; perhaps processes, files     the deletion, a repeated one, or
- *                                                                                 the next start, which only ends it
+ *   state/modifying_state   what holds                                            who leaves the state
+ *   active/creating         a row; perhaps processes, files, an open port.        the creation; after a crash the next
+ *                           No caller knows the database yet                      start rolls it back
+ *   active/(empty)          serves, awake or asleep; its caller knows it          the owner
+ *   active/changing_plan,   serves as the row says; its engines take the new      the change; after a crash the next
+ *   active/updating_regions configuration, or the old one again                   start abandons it
+ *   active/backing_up       serves; a snapshot is being taken and checked         the backup; after a crash the next
+ *                                                                                 start marks it failed
+ *   active/restoring        serves its old data, then starts with the new data;   the restore or import; after a crash
+ *                           its row in `restores` names the phase                 the next start undoes or completes it
+ *   active/deleting         a row; not served; perhaps processes, files           the deletion or a repeated one; after
+ *                                                                                 a crash the next start completes it
  *
- * `suspend` leads from active or passive to suspended, `resume` back to active, both with an empty `modifying_state`:
- * `usage/` takes them, as the budget says.
+ * `suspend` moves an active database to `suspended`, `resume` moves it back. Both need an empty `modifying_state`. `usage/`
+ * calls them when a budget is spent or suffices again. A suspended database takes the same transitions of
+ * `modifying_state` as an active one.
  *
- * `suspended` may stand in place of `active`; the arrows of `modifying_state` are the same for both. Whether a database
- * sleeps (`passive`) is not written down: it is true of the process that asks, see `sleep/sleeper.ts`.
+ * Whether a database sleeps (`passive`) is not stored: it depends on this process, see `sleep/sleeper.ts`.
  * While `modifying_state` is not empty, every other change is refused with `database_busy`.
  *
- * Rows come first and go last: whatever process or file exists belongs to a row, so that after a crash the rows alone
- * tell what is to be undone, ended or brought back.
+ * Invariant: a row is committed before any process or file of its database exists, and deleted after the last of them.
+ * So after a crash the rows alone say what has to be rolled back, completed or served.
  */
 
 import type { AuditEvent } from '../accounts/index.js'
@@ -55,7 +55,7 @@ export interface DesiredChange {
   readonly details: AuditEvent['details']
 }
 
-/** (nothing) → active/creating, or the reason why not. */
+/** (none) → active/creating, or the reason why not. */
 export function beginCreation(store: Store, args: databases.CreateArgs): Promise<databases.CreateOutcome> {
   return store.run(databases.create, args)
 }
@@ -67,13 +67,13 @@ export async function finishCreation(store: Store, databaseId: string, audit: Au
   return row
 }
 
-/** active/creating → (nothing). May be repeated. */
+/** active/creating → (none). May be repeated. */
 export function undoCreation(store: Store, databaseId: string): Promise<void> {
   return store.run(databases.undoCreate, { databaseId })
 }
 
 /**
- * active/(empty) → active/deleting; from active/deleting it stays there, so that a deletion cut short can be repeated.
+ * active/(empty) → active/deleting. A database that is `deleting` stays so: an interrupted deletion can be repeated.
  */
 export async function beginDeletion(
   store: Store,
@@ -84,13 +84,14 @@ export async function beginDeletion(
   if (outcome.kind === 'busy') throw new HomeportError('database_busy', { modifyingState: outcome.modifyingState })
 }
 
-/** active/deleting → (nothing). May be repeated. */
+/** active/deleting → (none). May be repeated. */
 export function finishDeletion(store: Store, databaseId: string): Promise<void> {
   return store.run(databases.finishDelete, { databaseId })
 }
 
 /**
- * active/changing_plan or active/updating_regions → active/(empty), as the row says, for a change that was cut short.
+ * active/changing_plan or active/updating_regions → active/(empty) with the old configuration, after an interrupted
+ * change.
  */
 export async function abandonChange(store: Store, row: DatabaseRow): Promise<void> {
   const { database_id: databaseId, modifying_state: modifyingState } = row
@@ -98,12 +99,12 @@ export async function abandonChange(store: Store, row: DatabaseRow): Promise<voi
   await store.run(databasesChanges.abandon, { databaseId, modifyingState })
 }
 
-/** active or passive → suspended. Answers the new row; undefined when the database is not in a state for it. */
+/** active → suspended. Resolves to the new row; undefined when the database is suspended already, busy or gone. */
 export function suspend(store: Store, args: databasesChanges.SuspensionArgs): Promise<DatabaseRow | undefined> {
   return store.run(databasesChanges.suspend, args)
 }
 
-/** suspended → active. Answers as `suspend` does. */
+/** suspended → active. Resolves to the new row; undefined when the database is not suspended, busy or gone. */
 export function resume(store: Store, args: databasesChanges.SuspensionArgs): Promise<DatabaseRow | undefined> {
   return store.run(databasesChanges.resume, args)
 }
@@ -123,10 +124,10 @@ export async function everyRow(store: Pick<Store, 'run'>): Promise<readonly Data
   return rows
 }
 
-/** What the next start has to do with a database that it finds. */
+/** What a start does with a database that it finds in the store. */
 export type Recovery = 'serve' | 'undo-creation' | 'finish-deletion'
 
-/** Decides by the state alone what a restart does with a database. */
+/** Decides from the stored state what a start does with a database. */
 export function recoveryOf(row: DatabaseRow): Recovery {
   if (row.modifying_state === 'creating') return 'undo-creation'
   return row.modifying_state === 'deleting' ? 'finish-deletion' : 'serve'

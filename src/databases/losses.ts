@@ -8,7 +8,7 @@ import type { ServingDirectory } from './directory.js'
 import type { DatabaseRow } from './life.js'
 import * as databasesData from './transactions/databases-data.js'
 
-/** What is wrong with the data of a database, as its row keeps it until it is over or its owner has decided. */
+/** A data loss as the database's row stores it, until the data is back or the owner has accepted the loss. */
 interface StoredLoss extends DataLoss {
   readonly kind: LossKind
   /** When it was found, Unix milliseconds. */
@@ -19,7 +19,7 @@ type LossKind = Exclude<DataReport['kind'], 'whole'>
 
 const KINDS: readonly LossKind[] = ['cut', 'missing', 'unreadable']
 
-/** What losses are kept with. */
+/** What `Losses` is built from. */
 export interface LossesDeps extends Pick<DatabasesDeps, 'store' | 'clock' | 'logger'> {
   readonly directory: Pick<ServingDirectory, 'rowOf' | 'follow'>
   readonly problems: Pick<Problems, 'report' | 'resolve'>
@@ -28,7 +28,7 @@ export interface LossesDeps extends Pick<DatabasesDeps, 'store' | 'clock' | 'log
   readonly isAwake: (databaseId: string) => boolean
 }
 
-/** Reads what a row says of a loss; undefined where its data is whole. */
+/** The loss that a row records; undefined when its data is whole. */
 function lossOf({ data_problem }: Pick<DatabaseRow, 'data_problem'>): StoredLoss | undefined {
   if (data_problem === null) return undefined
   const found = tryParseJson(data_problem)
@@ -37,14 +37,14 @@ function lossOf({ data_problem }: Pick<DatabaseRow, 'data_problem'>): StoredLoss
   const { what, sinceMs, lastWholeAtMs, keptIn } = found
   return {
     kind,
-    what: typeof what === 'string' ? what : 'its data is not whole',
+    what: typeof what === 'string' ? what : 'its data is incomplete',
     sinceMs: typeof sinceMs === 'number' ? sinceMs : 0,
     ...(typeof lastWholeAtMs === 'number' && { lastWholeAtMs }),
     ...(typeof keptIn === 'string' && { keptIn }),
   }
 }
 
-/** What the record of a database tells of a loss. */
+/** A loss as the record of the database shows it. */
 export function renderLoss(row: Pick<DatabaseRow, 'data_problem'>): DatabaseRecord['data_problem'] {
   const loss = lossOf(row)
   return (
@@ -59,13 +59,13 @@ export function renderLoss(row: Pick<DatabaseRow, 'data_problem'>): DatabaseReco
 }
 
 /**
- * What is known to be missing of the data of databases: written down when the fleet finds it, told to people, and
- * forgotten when the data is back, replaced, or given up.
+ * Known data losses of databases. A loss is stored and reported when the fleet finds it, and cleared when the data is
+ * back, replaced, or its owner has accepted the loss.
  */
 export class Losses {
   readonly #deps: LossesDeps
   readonly #known = new Map<string, StoredLoss>()
-  /** The last write of each database: they go one after another. */
+  /** The last write of each database: writes of one database run in order. */
   readonly #writes = new Map<string, Promise<void>>()
   readonly #unfollow: () => void
   #isStopped = false
@@ -75,7 +75,7 @@ export class Losses {
     this.#unfollow = deps.directory.follow({ put: () => {}, remove: (databaseId) => this.#forget(databaseId) })
   }
 
-  /** Takes up what earlier lives have found. */
+  /** Loads and reports the losses that are stored. */
   load(rows: readonly DatabaseRow[]): void {
     for (const row of rows) {
       const loss = lossOf(row)
@@ -85,13 +85,13 @@ export class Losses {
     }
   }
 
-  /** Takes what the fleet has found of a database's data. */
+  /** Records what the fleet found about a database's data. */
   note(databaseId: string, report: DataReport): void {
     const row = this.#deps.directory.rowOf(databaseId)
     if (!row) return
     const known = this.#known.get(databaseId)
     if (report.kind === 'whole') {
-      // What was cut off stays missing, however well the rest serves.
+      // A log that was cut off serves without errors, but the lost end stays lost.
       if (known && known.kind !== 'cut') this.clear(databaseId)
       return
     }
@@ -108,14 +108,14 @@ export class Losses {
     this.#write(databaseId, null)
   }
 
-  /** Other data has been put in place, and the store knows it. */
+  /** The data was replaced, and the store has cleared the loss already. */
   replaced(databaseId: string): void {
     this.#forget(databaseId)
   }
 
   /**
-   * Looks at the data of databases that sleep, so that what is missing is told before somebody needs it. One after
-   * another, and without an end in a hurry.
+   * Inspects the data of sleeping databases one by one in the background, so that losses are reported before somebody
+   * needs the data.
    */
   async inspectAll(rows: readonly DatabaseRow[]): Promise<void> {
     for (const { database_id: databaseId } of rows) {
@@ -123,12 +123,12 @@ export class Losses {
       try {
         await this.#inspect(databaseId)
       } catch (error) {
-        this.#deps.logger.warn({ error, databaseId }, 'the data of a database cannot be looked at')
+        this.#deps.logger.warn({ error, databaseId }, 'the data of a database cannot be inspected')
       }
     }
   }
 
-  /** Resolves when everything is written down. */
+  /** Resolves when all losses are stored. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#unfollow()
@@ -140,7 +140,7 @@ export class Losses {
     const spec = isAwake(databaseId) ? undefined : engines.specOf(databaseId)
     if (!spec) return
     const report = await this.#deps.fleet.inspectData(spec)
-    // An engine that was started meanwhile changes its files, and its start has looked at them itself.
+    // An engine that started meanwhile changes its files, and its start has inspected them already.
     if (isAwake(databaseId) || this.#isStopped) return
     if (report.kind !== 'whole' || this.#known.get(databaseId)?.kind === 'missing') this.note(databaseId, report)
   }
@@ -179,7 +179,7 @@ export class Losses {
     const written = (this.#writes.get(databaseId) ?? Promise.resolve())
       .then(write)
       .catch((error: unknown) => {
-        logger.error({ error, databaseId }, 'what was found of the data of a database cannot be written down')
+        logger.error({ error, databaseId }, 'a data loss of a database cannot be stored')
       })
       .then(() => {
         if (this.#writes.get(databaseId) === written) this.#writes.delete(databaseId)

@@ -11,9 +11,9 @@ import {
 import { HomeportError } from '../contract/errors/errors.js'
 
 /**
- * The plans of this server: the built-in table with the rows of the operator's file in place of its own.
- * @param path of a JSON object from plan names to whole rows; `undefined` for the built-in table.
- * @throws HomeportError `invalid_config` with every problem of the file at once.
+ * Loads the plans of this server: the built-in table, with rows replaced by those of the operator's file.
+ * @param path of a JSON object from plan names to complete rows; `undefined` for the built-in table.
+ * @throws HomeportError `invalid_config` with all problems of the file.
  */
 export async function loadPlans(path: string | undefined): Promise<PlanTable> {
   if (path === undefined) return DEFAULT_PLANS

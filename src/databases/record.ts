@@ -7,25 +7,25 @@ import type * as databases from './transactions/databases.js'
 
 type DatabaseRow = databases.DatabaseRow
 
-/** Which credentials a record shows: all of them, those for reading only, or none. */
+/** Which credentials a record shows. */
 export type ShownCredentials = 'all' | 'read-only' | 'none'
 
-/** What a record tells besides what is stored. */
+/** What a record needs besides the row. */
 export interface RecordSettings {
   readonly plans: PlanTable
   readonly publicRedisHost: string
   readonly publicRestUrl: string
-  /** Databases with TLS are reached under names below this domain, all on `redisDomainPort`. */
+  /** Databases with TLS are reached at subdomains of this domain, all on `redisDomainPort`. */
   readonly redisDomain?: string | undefined
   readonly redisDomainPort: number
-  /** Whether the engines of a database run or are about to. */
+  /** Whether the engines of a database run or are starting. */
   readonly isAwake: (databaseId: string) => boolean
 }
 
 /**
- * The record of a database as the management API answers it. Lists have thousands of them, so each is made at once, and
- * not put together from parts.
- * @throws Error when the store names a region, a plan or a list that nobody knows.
+ * The record of a database, as the management API answers it. Lists have thousands of records, so each is one object
+ * literal, not a merge of smaller objects.
+ * @throws Error when the row has an unknown region or plan, or an unreadable list.
  */
 export function renderRecord(
   row: DatabaseRow,
@@ -103,8 +103,8 @@ function facts(row: DatabaseRow, email: string, settings: RecordSettings): Datab
 }
 
 /**
- * The region that takes the writes.
- * @throws Error when the store names one that nobody knows.
+ * The region of the primary.
+ * @throws Error when the row has an unknown one.
  */
 export function primaryRegionOf({ database_id, primary_region }: DatabaseRow): Region {
   if (isPrimaryRegion(primary_region)) return primary_region
@@ -112,8 +112,8 @@ export function primaryRegionOf({ database_id, primary_region }: DatabaseRow): R
 }
 
 /**
- * The regions with a replica.
- * @throws Error when the store names one that nobody knows.
+ * The regions of the replicas.
+ * @throws Error when the row has an unknown one.
  */
 export function knownReadRegionsOf(row: DatabaseRow): ReadRegion[] {
   const regions: ReadRegion[] = []
@@ -124,7 +124,7 @@ export function knownReadRegionsOf(row: DatabaseRow): ReadRegion[] {
   return regions
 }
 
-/** Suspended is written down; that a database sleeps is true of this very moment, and of no process that is gone. */
+/** `suspended` is stored; whether a database sleeps depends on this process. */
 export function stateOf(
   row: Pick<DatabaseRow, 'database_id' | 'state'>,
   { isAwake }: Pick<RecordSettings, 'isAwake'>,
@@ -133,7 +133,7 @@ export function stateOf(
   return isAwake(row.database_id) ? 'active' : 'passive'
 }
 
-/** In domain mode a database in clear keeps the port of its own: without TLS nobody can say which one is meant. */
+/** Without TLS there is no server name, so a plain-text database keeps its own port even when a domain is configured. */
 function address(row: DatabaseRow, settings: RecordSettings): Pick<DatabaseRecord, 'endpoint' | 'port'> {
   const { redisDomain, redisDomainPort, publicRedisHost } = settings
   if (redisDomain === undefined || row.tls === 0) return { endpoint: publicRedisHost, port: row.port }

@@ -4,7 +4,7 @@ import type { PlanName, PlanTable } from '../contract/databases/plans.js'
 import { type Platform, REGIONS, type ReadRegion, type Region, regionsOf } from '../contract/databases/regions.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
-/** A creation with every default filled in and every rule kept. */
+/** A valid creation request with all defaults filled in. */
 export interface DesiredDatabase {
   readonly name: string
   readonly platform: Platform
@@ -17,7 +17,7 @@ export interface DesiredDatabase {
   readonly tls: boolean
 }
 
-/** What the rules depend on besides the request. */
+/** What validation depends on besides the request. */
 export interface RuleSettings {
   readonly accountType: 'free' | 'paid'
   readonly plans: PlanTable
@@ -25,8 +25,8 @@ export interface RuleSettings {
 }
 
 /**
- * Fills in the defaults of a request that has passed its schema, and checks what stands between its fields.
- * @throws HomeportError `invalid_request` with every problem at once; `plan_not_allowed`.
+ * Fills in the defaults of a request that has passed its schema, and checks rules that involve several fields.
+ * @throws HomeportError `invalid_request` with all problems; `plan_not_allowed`.
  */
 export function validateCreation(body: CreateDatabaseBody, settings: RuleSettings): DesiredDatabase {
   const desired: DesiredDatabase = {
@@ -51,10 +51,10 @@ export function validateCreation(body: CreateDatabaseBody, settings: RuleSetting
   return desired
 }
 
-/** What is wrong with a name, trimmed, that came in this field. */
+/** The problems of a trimmed name that came in this field. */
 export function nameProblems(name: string, field: string): string[] {
   const problems: string[] = []
-  // Counted as people count: a pair of surrogates is one character.
+  // Counts code points: a surrogate pair is one character.
   const length = [...name].length
   if (length < 1 || length > LONGEST_NAME) {
     problems.push(`\`${field}\` must have 1 to ${LONGEST_NAME} characters after trimming; found ${length}.`)
@@ -72,7 +72,7 @@ function platformProblems({ platform, primaryRegion }: DesiredDatabase): string[
   ]
 }
 
-/** What decides which read regions a database may have. */
+/** Read regions, and what decides whether they are allowed. */
 export interface DesiredRegions {
   readonly readRegions: readonly string[]
   readonly platform: string
@@ -80,7 +80,7 @@ export interface DesiredRegions {
   readonly plan: PlanName
 }
 
-/** What is wrong with the read regions of a database. */
+/** The problems of a database's read regions. */
 export function readRegionProblems(desired: DesiredRegions, plans: PlanTable): string[] {
   const { readRegions, platform, primaryRegion, plan } = desired
   const problems: string[] = []
@@ -99,14 +99,14 @@ export function readRegionProblems(desired: DesiredRegions, plans: PlanTable): s
   return problems
 }
 
-/** Base64 has no dashes; so a certificate that does not end is not looked for to the end of the text. */
+/** Base64 has no dashes, so `[^-]*` keeps an unterminated certificate from being matched to the end of the text. */
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
-/** What is wrong with the text that is to be the authority of a database's clients; undefined when it can be. */
+/** The problem of a `client_ca` text; undefined when it is valid. */
 export function authorityProblem(pem: string): string | undefined {
   const found = pem.match(CERTIFICATE) ?? []
   const left = pem.replaceAll(CERTIFICATE, '').trim()
-  if (found.length === 0 || left !== '') return '`client_ca` takes certificates in PEM and nothing else.'
+  if (found.length === 0 || left !== '') return '`client_ca` must consist of PEM certificates only.'
   const wrong = found.map(problemOf).filter((problem) => problem !== undefined)
   return wrong[0]
 }
@@ -115,7 +115,7 @@ function problemOf(pem: string, at: number): string | undefined {
   try {
     return new X509Certificate(pem).ca
       ? undefined
-      : `Certificate ${at + 1} of \`client_ca\` is not that of an authority: send the one that signs the clients' own.`
+      : `Certificate ${at + 1} of \`client_ca\` is not a certificate authority. Send the certificate of the authority that signs the clients' certificates.`
   } catch {
     return `Certificate ${at + 1} of \`client_ca\` cannot be read.`
   }

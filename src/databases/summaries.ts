@@ -1,4 +1,4 @@
-/** What lists show of databases: from memory, so that ten thousand of them cost neither the store nor an engine anything. */
+/** Lists and counts of databases from memory: ten thousand databases cost neither a store read nor an engine command. */
 import {
   type DatabaseSummaries,
   type DatabaseSummary,
@@ -12,20 +12,20 @@ import type { DatabaseRow } from './life.js'
 import { knownReadRegionsOf, paymentType, primaryRegionOf, stateOf } from './record.js'
 import type { UsageLedger } from './usage/index.js'
 
-/** A database as it is known in memory: its ledger, or only its row while it is on its way out. */
+/** A database in memory: its usage ledger, or only its row while it is being deleted. */
 export type KnownDatabase = { readonly row: DatabaseRow } & Partial<Pick<UsageLedger, 'monthRequests' | 'usedBytes'>>
 
-/** What summaries tell besides what is stored. */
+/** What summaries need besides the rows. */
 export interface SummarySettings {
   readonly plans: PlanTable
-  /** Whether the engines of a database run or are about to. */
+  /** Whether the engines of a database run or are starting. */
   readonly isAwake: (databaseId: string) => boolean
-  /** Whether a database is being made: what memory has of it dates from the beginning of that. */
+  /** Whether this process is creating the database. Its row in memory keeps saying `creating` after that. */
   readonly isBeingCreated: (databaseId: string) => boolean
   readonly nowMs: number
 }
 
-/** Counts databases by what they do. */
+/** Counts databases by state. */
 export function tallyOf(
   known: readonly KnownDatabase[],
   settings: Pick<SummarySettings, 'isAwake' | 'isBeingCreated'>,
@@ -65,7 +65,7 @@ export function summariesOf(
 const isMatch = ({ name, database_id }: DatabaseRow, search: string): boolean =>
   name.toLowerCase().includes(search) || database_id === search
 
-/** Where a database stands in the list. */
+/** The sort key of a database in the list. */
 type Place = readonly [createdAt: number, databaseId: string]
 
 const placeOf = ({ created_at, database_id }: DatabaseRow): Place => [created_at, database_id]

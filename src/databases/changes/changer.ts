@@ -1,20 +1,20 @@
 /**
- * How a database is changed. There are two ways, and every change takes one of them:
+ * How a database is changed. Every change is one of these two:
  *
- * - `configure`: one transaction writes what the database should be; then the data plane and the engines are told. A
- *   crash before the commit has changed nothing, one after it is mended by the next waking, which follows the row. A
- *   database that sleeps is not woken for it.
- * - `transform`, for what takes a while or may fail:
+ * - `configure`: one transaction writes the desired state; then the data plane and the engines follow it. A crash before
+ *   the commit changes nothing. After a crash behind the commit, the engines start with the new row when the database
+ *   next wakes. A sleeping database is not woken.
+ * - `transform`, for changes that take a while or may fail:
  *
  *       (empty) ── begin ──▶ changing ── engines take the new shape ── finish ──▶ (empty), the new row
  *                                │ failure, or the next start after a crash
  *                                └── engines take the old shape ── abandon ──▶ (empty), the old row
  *
- *   `finish` writes the whole change in one transaction. Until then the row tells the old configuration, so that a
- *   crash at any moment leaves the change wholly undone, and after it wholly done.
+ *   `finish` writes the whole change in one transaction. The row has the old configuration until then, so a crash before
+ *   `finish` undoes the whole change, and a crash after it loses nothing.
  *
- * While a database is changing, every other change is refused with `database_busy`. Two short changes at once are made
- * one after the other.
+ * While a `transform` is active, every other change is refused with `database_busy`. Concurrent `configure` calls for one
+ * database run one after the other.
  */
 
 import { auditRow } from '../../accounts/index.js'
@@ -31,16 +31,16 @@ import { Turns } from './turns.js'
 
 const store = databasesChanges
 
-/** How long to wait before giving a change up is tried again. */
+/** Delay before a failed revert is retried. */
 const ABANDON_AGAIN_MS = 5_000
 
-/** A database after a change; `same` when it was as desired already and nothing was written. */
+/** A database after a change; `same`: it had the desired state already, and nothing was written. */
 export interface Changed {
   readonly kind: 'changed' | 'same'
   readonly row: DatabaseRow
 }
 
-/** Makes changes; see the top of this file. */
+/** Carries out changes; see the top of this file. */
 export class Changer {
   readonly deps: ChangeDeps
   readonly #turns = new Turns()
@@ -51,23 +51,23 @@ export class Changer {
     this.deps = deps
   }
 
-  /** Work on one database in its turn. */
+  /** Runs work after all earlier work on the same database. */
   inTurn<Result>(databaseId: string, work: () => Promise<Result>): Promise<Result> {
     return this.#turns.take(databaseId, work)
   }
 
-  /** Waits until what is under way has ended, well or not. */
+  /** Waits until all active changes have settled. */
   async stop(): Promise<void> {
     this.#stopped = true
     await Promise.allSettled([...this.#transformations, this.#turns.idle()])
   }
 
-  /** Writes a change that the store and the data plane alone can make. */
+  /** Makes a change that the engines need not know. */
   configure(caller: Caller, databaseId: string, desired: DesiredChange): Promise<Changed> {
     return this.inTurn(databaseId, () => this.write(caller, databaseId, desired))
   }
 
-  /** Writes a change that running engines have to learn of; resolves when they have. */
+  /** Makes a change that running engines take as well; resolves when they have taken it. */
   configureEngines(caller: Caller, databaseId: string, desired: DesiredChange): Promise<Changed> {
     return this.inTurn(databaseId, async () => {
       const changed = await this.write(caller, databaseId, desired)
@@ -76,7 +76,7 @@ export class Changer {
     })
   }
 
-  /** The same for a change that follows from the present row; `decide` throws to refuse. */
+  /** As `configureEngines`, for a change that depends on the current row; `decide` throws to refuse. */
   reconfigureEngines(
     caller: Caller,
     databaseId: string,
@@ -91,7 +91,7 @@ export class Changer {
     })
   }
 
-  /** The transaction of `configure`, in the turn of the caller. */
+  /** The transaction of `configure`. The caller must run it in a turn. */
   async write(caller: Caller, databaseId: string, desired: DesiredChange): Promise<Changed> {
     const audit = this.auditOf(caller, databaseId, desired)
     const args = { accountId: caller.accountId, databaseId, set: desired.set, audit }
@@ -108,8 +108,8 @@ export class Changer {
   }
 
   /**
-   * Serves a database as it has become, unless it is being deleted; resolves when clients can connect to it so. The
-   * change is made already: a port that does not open again is reported, and no reason to refuse the change.
+   * Publishes a changed row to the data plane, unless the database is being deleted; resolves when its port is open. The
+   * change is committed already, so a port that does not open is logged and does not fail the change.
    */
   async publish(row: DatabaseRow): Promise<void> {
     const { directory, onServing, logger } = this.deps
@@ -119,13 +119,13 @@ export class Changer {
     try {
       await onServing(databaseId)
     } catch (error) {
-      logger.error({ databaseId, error }, 'the port of a database that was changed does not open')
+      logger.error({ databaseId, error }, 'the port of a changed database does not open')
     }
   }
 
   /**
-   * The change is made already: engines that sleep take it when they wake, and when they cannot take it now, the fleet
-   * goes on trying.
+   * Lets running engines take a committed change. Sleeping engines take it when they wake. When running engines cannot
+   * take it now, the fleet keeps trying.
    */
   async updateEngines(row: DatabaseRow): Promise<void> {
     const { fleet, plans, logger, sleep } = this.deps
@@ -133,13 +133,13 @@ export class Changer {
     try {
       await fleet.ensure(engineSpecOf(row, plans))
     } catch (error) {
-      logger.warn({ databaseId: row.database_id, error }, 'the engines of a database do not take a change yet')
+      logger.warn({ databaseId: row.database_id, error }, 'the engines of a database have not taken a change yet')
     }
   }
 
   /**
-   * Makes a change in which the engines take part before it counts.
-   * @param decide decides by the present row what it is to be; throws to refuse.
+   * Makes a change that is committed only after the engines have taken it.
+   * @param decide answers the desired change for the current row; throws to refuse.
    */
   async transform(
     caller: Caller,
@@ -177,7 +177,7 @@ export class Changer {
       await fleet.ensure(engineSpecOf({ ...before, ...desired.set }, plans))
       const audit = this.auditOf(caller, databaseId, desired)
       const row = await this.deps.store.run(store.finish, { databaseId, modifyingState, set: desired.set, audit })
-      if (!row) throw new Error(`database ${databaseId} is not ${modifyingState} any more`)
+      if (!row) throw new Error(`database ${databaseId} is no longer ${modifyingState}`)
       await this.publish(row)
       return { kind: 'changed', row }
     } catch (error) {
@@ -187,22 +187,23 @@ export class Changer {
   }
 
   /**
-   * Brings the engines back to the old shape. They are told before the change is given up, so that whatever is desired
-   * next comes later; they need not have taken it yet.
-   * Never rejects.
+   * Brings the engines back to the old shape. The fleet gets the old shape before the change is abandoned, so that it
+   * cannot overwrite the next desired state; the engines may take it later. Never rejects.
    */
   async #revert(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<void> {
     const { fleet, plans, logger, clock, sleep } = this.deps
     const databaseId = before.database_id
     try {
       sleep.noteStarted(databaseId)
-      const retaken = fleet.ensure(engineSpecOf(before, plans))
-      retaken.catch((error: unknown) => logger.warn({ databaseId, error }, 'engines do not take their old shape yet'))
+      const reverted = fleet.ensure(engineSpecOf(before, plans))
+      reverted.catch((error: unknown) =>
+        logger.warn({ databaseId, error }, 'engines have not taken their old shape yet'),
+      )
       await this.#abandon(before, modifyingState)
       await this.inTurn(databaseId, () => this.#followCommit(before))
     } catch (error) {
       if (this.#stopped) return
-      logger.error({ databaseId, error }, 'a change that failed is not given up yet')
+      logger.error({ databaseId, error }, 'a failed change is not reverted yet')
       clock.after(ABANDON_AGAIN_MS, () => {
         if (!this.#stopped) void this.#revert(before, modifyingState)
       })
@@ -210,8 +211,8 @@ export class Changer {
   }
 
   /**
-   * A store that goes away in the middle of a commit may have kept it although `finish` failed. Then the change counts,
-   * and the data plane and the engines follow the row.
+   * When the store's connection breaks during a commit, `finish` fails although the commit may have succeeded. Then the
+   * change counts, and the data plane and the engines follow the row.
    */
   async #followCommit(before: DatabaseRow): Promise<void> {
     const args = { accountId: before.account_id, databaseId: before.database_id }
@@ -228,7 +229,7 @@ export class Changer {
   }
 }
 
-/** Why a change was not made, as an error. */
+/** The error for a refused change. */
 export function refusalOf(refusal: databasesChanges.ChangeRefusal, databaseId: string): HomeportError {
   switch (refusal.kind) {
     case 'not_found':

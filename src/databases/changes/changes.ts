@@ -18,9 +18,9 @@ import { Holds } from './turns.js'
 export type BudgetListener = (databaseId: string) => Promise<void>
 
 /**
- * Everything that an owner can change about a database that exists (reference redis 1.2). Every method rejects with
- * `database_not_found` for what the caller's account does not have, and with `database_busy` while the database is
- * being changed otherwise.
+ * What an owner can change about an existing database (reference redis 1.2). Every method rejects with
+ * `database_not_found` for a database that the caller's account does not have, and with `database_busy` while another
+ * long change is active.
  */
 export class Changes {
   readonly #changer: Changer
@@ -36,29 +36,29 @@ export class Changes {
     this.#onBudgetChange = listener
   }
 
-  /** Waits for what is under way. */
+  /** Waits until all active changes have settled. */
   stop(): Promise<void> {
     return this.#changer.stop()
   }
 
-  /** Work on one database when no short change of it is under way. */
+  /** Runs work on a database while no short change of it runs. */
   inTurn<Result>(databaseId: string, work: () => Promise<Result>): Promise<Result> {
     return this.#changer.inTurn(databaseId, work)
   }
 
-  /** Lets the data plane follow a row that was changed in a turn. */
+  /** Publishes a row to the data plane that was changed in a turn. */
   publish(row: DatabaseRow): Promise<void> {
     return this.#changer.publish(row)
   }
 
-  /** Resolves when the engines of a database may be logged in to. */
+  /** Resolves when clients may log in to the engines: not while the passwords are being changed. */
   untilReleased(databaseId: string): Promise<void> {
     return this.#holds.released(databaseId)
   }
 
-  /** Gives a database another name. */
-  async rename(caller: Caller, databaseId: string, wanted: string): Promise<DatabaseRow> {
-    const name = wanted.trim()
+  /** Renames a database. */
+  async rename(caller: Caller, databaseId: string, newName: string): Promise<DatabaseRow> {
+    const name = newName.trim()
     refuse(nameProblems(name, 'name'))
     const desired: DesiredChange = { set: { name }, action: 'Rename Database', details: { name } }
     return (await this.#changer.configure(caller, databaseId, desired)).row
@@ -71,7 +71,7 @@ export class Changes {
     await this.#onBudgetChange(databaseId)
   }
 
-  /** Turns auto upgrade on or off; rejects with `already_set` when it is so already. */
+  /** Turns auto upgrade on or off; rejects with `already_set` when nothing changes. */
   async setAutoUpgrade(caller: Caller, databaseId: string, on: boolean): Promise<void> {
     const desired: DesiredChange = {
       set: { auto_upgrade: on ? 1 : 0 },
@@ -83,7 +83,7 @@ export class Changes {
     throw new HomeportError('already_set', { feature: 'Auto upgrade', state: on ? 'enabled' : 'disabled' })
   }
 
-  /** Sets which addresses and networks may connect; none means all. */
+  /** Sets the addresses and networks that may connect; an empty list allows all. */
   async setAllowList(caller: Caller, databaseId: string, ranges: readonly string[]): Promise<void> {
     refuse(
       ranges
@@ -99,12 +99,12 @@ export class Changes {
     await this.#changer.configure(caller, databaseId, desired)
   }
 
-  /** Makes a change that follows from the present row; resolves when the running engines have learnt of it. */
+  /** Makes a change that depends on the current row; resolves when the running engines have taken it. */
   async reconfigure(caller: Caller, databaseId: string, decide: (row: DatabaseRow) => DesiredChange): Promise<void> {
     await this.#changer.reconfigureEngines(caller, databaseId, decide)
   }
 
-  /** Sets what happens at the size limit: evict (true) or refuse writes. */
+  /** Sets what happens at the size limit: evict keys (true) or refuse writes (false). */
   async setEviction(caller: Caller, databaseId: string, on: boolean): Promise<void> {
     const desired: DesiredChange = {
       set: { eviction: on ? 1 : 0 },
@@ -115,8 +115,8 @@ export class Changes {
   }
 
   /**
-   * Gives a database new credentials. The old ones are refused from the moment of the commit; connections that were
-   * opened with them are told apart by `loginEpoch` and closed by the data plane.
+   * Gives a database new credentials. The old ones are refused as soon as the change is committed. The data plane
+   * recognises connections with old credentials by `loginEpoch` and closes them.
    */
   resetPassword(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const { password, restToken, readOnlyRestToken } = newCredentials()
@@ -136,8 +136,8 @@ export class Changes {
   }
 
   /**
-   * Lets the port of a database speak TLS. It does so before that is written down: a server without a certificate
-   * refuses with `tls_not_configured`, and the port is what it was.
+   * Makes the port of a database speak TLS. The port switches before the commit: a server without a certificate then
+   * refuses with `tls_not_configured`, and the port stays as it was.
    */
   enableTls(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const desired: DesiredChange = { set: { tls: 1 }, action: 'Enable Database TLS', details: {} }
@@ -156,7 +156,7 @@ export class Changes {
     })
   }
 
-  /** Lets the TLS port ask clients for certificates of this authority (PEM), or for none with null. */
+  /** Makes the TLS port require client certificates of this authority (PEM); null requires none. */
   setClientAuthority(caller: Caller, databaseId: string, authority: string | null): Promise<DatabaseRow> {
     const problem = authority === null ? undefined : authorityProblem(authority)
     refuse(problem === undefined ? [] : [problem])
@@ -172,17 +172,17 @@ export class Changes {
     })
   }
 
-  /** Gives a database another plan; the running engines get its limits. */
+  /** Changes the plan; the running engines take its limits. */
   async changePlan(caller: Caller, databaseId: string, body: ChangePlanBody): Promise<void> {
-    await this.#toPlan(caller, databaseId, readDesiredPlan(databaseId, body))
+    await this.#changePlanTo(caller, databaseId, readDesiredPlan(databaseId, body))
   }
 
   /** Turns the production pack on or off. */
   async setProductionPack(caller: Caller, databaseId: string, on: boolean): Promise<void> {
-    await this.#toPlan(caller, databaseId, { productionPack: on })
+    await this.#changePlanTo(caller, databaseId, { productionPack: on })
   }
 
-  /** Sets the read regions of a database; resolves when exactly these replicate. */
+  /** Sets the read regions; resolves when exactly these replicate. */
   async setReadRegions(caller: Caller, databaseId: string, readRegions: readonly string[]): Promise<void> {
     const { plans } = this.#changer.deps
     await this.#changer.transform(caller, databaseId, 'updating_regions', async (row) => {
@@ -196,7 +196,7 @@ export class Changes {
     })
   }
 
-  /** Gives a database to a team in which the caller may manage databases. */
+  /** Moves a database to a team in which the caller may manage databases. */
   async moveToTeam(caller: Caller, databaseId: string, teamId: string): Promise<void> {
     if (caller.role === 'dev' || caller.role === 'finance') {
       const allowed = 'the owner or an admin of the team that has the database'
@@ -215,7 +215,7 @@ export class Changes {
     })
   }
 
-  async #toPlan(caller: Caller, databaseId: string, desired: DesiredPlan): Promise<void> {
+  async #changePlanTo(caller: Caller, databaseId: string, desired: DesiredPlan): Promise<void> {
     const { plans, fleet, clock } = this.#changer.deps
     await this.#changer.transform(caller, databaseId, 'changing_plan', (row) =>
       resolvePlanChange(row, desired, {
@@ -228,7 +228,7 @@ export class Changes {
     await this.#onBudgetChange(databaseId)
   }
 
-  /** The row of a database that nothing else changes at the moment. */
+  /** The row of a database without an active long change. */
   async #unmodifiedRow(caller: Caller, databaseId: string): Promise<DatabaseRow> {
     const args = { accountId: caller.accountId, databaseId }
     const row = await this.#changer.deps.store.run(databases.get, args)

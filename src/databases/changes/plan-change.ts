@@ -5,19 +5,19 @@ import { dataBoundOf, planNameOf, planOf, readRegionsOf } from '../desired-engin
 import type { DatabaseRow, DesiredChange } from '../life.js'
 import { readRegionProblems } from '../rules.js'
 
-/** What a request for another plan says, with its spellings made one. */
+/** A request for another plan, with its alternative spellings normalised. */
 export interface DesiredPlan {
   readonly plan?: NonNullable<ChangePlanBody['plan']>
   readonly autoUpgrade?: boolean
   readonly productionPack?: boolean
 }
 
-/** What a change of plan depends on besides the row. */
+/** What a plan change depends on besides the row. */
 export interface PlanContext {
   readonly plans: PlanTable
   readonly accountType: 'free' | 'paid'
   readonly nowMs: number
-  /** How much of its memory bound the database uses, bytes. Asked only when it decides something. */
+  /** Size of the data set, bytes. Called only when the decision needs it. */
   readonly usedBytes: () => Promise<number>
 }
 
@@ -47,7 +47,7 @@ export function readDesiredPlan(databaseId: string, body: ChangePlanBody): Desir
 }
 
 /**
- * What becomes of a database that gets another plan or the production pack. Plan `free` ends the pack.
+ * Resolves what a database becomes with another plan or the production pack. Plan `free` ends the pack.
  * @throws HomeportError `plan_too_small`, `plan_not_allowed`, `production_pack_not_allowed`, `invalid_request`.
  */
 export async function resolvePlanChange(
@@ -83,16 +83,16 @@ async function resolvePlan(row: DatabaseRow, { plan }: DesiredPlan, on: PlanCont
 
 const isFixed = (plan: PlanName): boolean => plan.startsWith('fixed_')
 
-/** Without one that is large enough, the largest: it is refused with both numbers. */
+/** The largest when none is large enough: `refuseTooSmall` then names both sizes. */
 function smallestFixed(usedBytes: number, plans: PlanTable): PlanName {
   const fixed = PLAN_NAMES.filter(isFixed)
   return fixed.find((plan) => dataBoundOf(plans[plan]) >= usedBytes) ?? 'fixed_500gb'
 }
 
 function resolvePack(row: DatabaseRow, desired: DesiredPlan, plan: PlanName): 0 | 1 {
-  const wanted = desired.productionPack ?? (desired.plan === 'pro' ? true : undefined)
-  if (plan !== 'free') return wanted === undefined ? row.production_pack : wanted ? 1 : 0
-  if (wanted) throw new HomeportError('production_pack_not_allowed', { plan })
+  const requested = desired.productionPack ?? (desired.plan === 'pro' ? true : undefined)
+  if (plan !== 'free') return requested === undefined ? row.production_pack : requested ? 1 : 0
+  if (requested) throw new HomeportError('production_pack_not_allowed', { plan })
   return 0
 }
 
