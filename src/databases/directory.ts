@@ -130,7 +130,7 @@ export class ServingDirectory {
     const entry = this.#entries.get(databaseId)
     if (!entry) return undefined
     const given = digest(password)
-    const matches = entry.ownerDigests.map((wanted) => timingSafeEqual(given, wanted))
+    const matches = entry.ownerDigests.map((expected) => timingSafeEqual(given, expected))
     const isReader = timingSafeEqual(given, entry.readerDigest)
     const user = username ?? 'default'
     if (user === 'default') return matches.includes(true) ? user : undefined

@@ -39,7 +39,7 @@ export function renderImport(row: imports.ImportRow): ImportRecord {
   }
 }
 
-/** Throws what a refused change is answered with. */
+/** Throws the error for a refused change. */
 export function refuse(refusal: backups.Refusal, databaseId: string): never {
   switch (refusal.kind) {
     case 'not_found':

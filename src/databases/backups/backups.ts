@@ -21,16 +21,16 @@ import { Restores } from './restores.js'
 
 type BackupRow = backups.BackupRow
 
-/** A backup's file, opened. */
+/** The open file of a backup. */
 export interface BackupDownload {
   readonly row: Pick<BackupRow, 'name' | 'size_bytes' | 'sha256'>
   readonly stream: Readable
 }
 
-/** What is begun and not ended after this time when the server stops is left to the next start. */
+/** How long `stop` waits for active work. The next start settles what takes longer. */
 const STOP_GRACE_MS = 5_000
 
-/** Backups of databases: see the page of this room. */
+/** Backups of databases; see `index.ts`. */
 export class Backups implements Service {
   readonly name = 'backups'
   readonly #deps: BackupDeps
@@ -52,12 +52,12 @@ export class Backups implements Service {
     this.#restores = new Restores(this.#deps, this.#creation)
     this.#lossAcceptance = new LossAcceptance(this.#deps, this.#restores)
     this.#imports = new Imports(this.#deps, this.#creation, this.#restores)
-    this.#daily = new DailyBackups({ ...this.#deps, make: (backup) => this.#begin({ backup }) })
+    this.#daily = new DailyBackups({ ...this.#deps, create: (backup) => this.#begin({ backup }) })
   }
 
   /**
-   * Settles what a crash has cut short, before any engine starts.
-   * @returns the databases whose data is not in place, so that their engines must not start.
+   * Undoes or completes what a crash interrupted. Must run before any engine starts.
+   * @returns the databases whose data is not in place: their engines must not start.
    */
   async recover(): Promise<ReadonlySet<string>> {
     const { store, clock, logger } = this.#deps
@@ -69,26 +69,29 @@ export class Backups implements Service {
         await this.#restores.recover(row)
         ids.delete(row.database_id)
       } catch (error) {
-        logger.error({ error, databaseId: row.database_id }, 'a restore cannot be ended; the next start tries again')
+        logger.error(
+          { error, databaseId: row.database_id },
+          'a restore cannot be completed; the next start tries again',
+        )
       }
     }
     return ids
   }
 
-  /** The files that look like backups and that no record knows; to be called when nothing is being restored. */
+  /** Files that look like backups and have no row. Must not be called while a restore is active. */
   async unknownFiles(): Promise<readonly BackupName[]> {
     const { store, files } = this.#deps
     return files.sweep(await store.run(backups.everyName, {}))
   }
 
-  /** Begins with the schedule, after `recover`. */
+  /** Starts the schedule. Call it after `recover`. */
   async start(): Promise<void> {
     this.#daily.start()
   }
 
   /**
-   * Begins with nothing more and gives what is under way some seconds; then its callers are sent away, and the next
-   * start settles it. To be stopped before the listeners, which wait for their callers.
+   * Starts no more work, and waits up to 5 s for active work. Then its callers get an error, and the next start settles
+   * the work. Stop it before the listeners, which wait for their callers.
    */
   stop(): Promise<void> {
     this.#stopping ??= this.#stopOnce()
@@ -108,7 +111,7 @@ export class Backups implements Service {
     return rows.map((row) => renderBackup(row, this.#deps.emailOf(accountId)))
   }
 
-  /** Makes a backup and resolves when it is completed; rejects when it has failed. */
+  /** Creates a backup; resolves when it is completed, rejects when it has failed. */
   async create(caller: Caller, databaseId: string, givenName: string): Promise<void> {
     const name = givenName.trim()
     const problems = nameProblems(name, 'name')
@@ -135,14 +138,15 @@ export class Backups implements Service {
     await this.#deps.files.remove({ database_id: databaseId, backup_id: backupId })
   }
 
-  /** Forgets all backups of a database that is being deleted. */
+  /** Deletes all backups of a database that is being deleted. */
   async removeAll(databaseId: string): Promise<void> {
     await this.#deps.store.run(backups.removeAll, { databaseId })
     await this.#deps.files.removeAll(databaseId)
   }
 
   /**
-   * Replaces the data of a database by that of a backup; resolves when it serves, rejects when nothing was replaced.
+   * Replaces the data of a database by that of a backup. Resolves when the database serves it; rejects when nothing was
+   * replaced, or when the engines fail to start.
    */
   async restore(caller: Caller, databaseId: string, backupId: string): Promise<void> {
     const at = this.#deps.clock.now()
@@ -173,20 +177,20 @@ export class Backups implements Service {
     }
   }
 
-  /** Goes on without data of a database that is missing or damaged; resolves when the database serves. */
+  /** Accepts the loss of missing or damaged data; resolves when the database serves without it. */
   async acceptLoss(caller: Caller, databaseId: string): Promise<void> {
     const work = await this.#lossAcceptance.begin(caller, databaseId)
     if (work) await this.#track(databaseId, 'restore', work)
   }
 
   /** Switches daily backups on or off. */
-  async setDaily(caller: Caller, databaseId: string, wanted: 'on' | 'off'): Promise<void> {
+  async setDaily(caller: Caller, databaseId: string, daily: 'on' | 'off'): Promise<void> {
     const { store, clock } = this.#deps
-    const action = wanted === 'on' ? 'Enable Daily Backup' : 'Disable Daily Backup'
+    const action = daily === 'on' ? 'Enable Daily Backup' : 'Disable Daily Backup'
     const outcome = await store.run(backupsDaily.set, {
       accountId: caller.accountId,
       databaseId,
-      firstAt: wanted === 'on' ? firstDailyAt(clock.now()) : undefined,
+      firstAt: daily === 'on' ? firstDailyAt(clock.now()) : undefined,
       audit: this.#audit(caller, action, databaseId, {}),
     })
     if (outcome.kind !== 'set') refuse(outcome, databaseId)
@@ -196,7 +200,7 @@ export class Backups implements Service {
   /** Opens the file of a completed backup, for a caller that may see data. */
   async download(caller: Caller, databaseId: string, backupId: string): Promise<BackupDownload> {
     const { store, files } = this.#deps
-    // The file is the data itself, which this role has no credentials for.
+    // The file is the data itself, and this role may not see data.
     if (caller.role === 'finance') {
       throw new HomeportError('team_forbidden', { role: caller.role, allowed: 'the owner, an admin or a dev' })
     }
@@ -207,10 +211,10 @@ export class Backups implements Service {
     return { row, stream: await verifiedFile(files.path(row), facts) }
   }
 
-  /** Begins to import all keys of another server and answers at once. */
+  /** Starts an import of all keys of another server; resolves as soon as it is stored. */
   async importFromUrl(caller: Caller, databaseId: string, url: string): Promise<ImportRecord> {
     const begun = await this.#imports.fromUrl(caller, databaseId, url)
-    // Its failure stands in the record of the import.
+    // A failure is stored in the record of the import.
     this.#track(databaseId, 'import', () => begun.ended).catch(() => undefined)
     return begun.record
   }
@@ -222,7 +226,7 @@ export class Backups implements Service {
     return this.#imports.progress(caller, databaseId)
   }
 
-  /** How far the last import into a database has come. */
+  /** Progress of the last import into a database. */
   importProgress(caller: Caller, databaseId: string): Promise<ImportRecord> {
     return this.#imports.progress(caller, databaseId)
   }
@@ -230,7 +234,7 @@ export class Backups implements Service {
   async #begin(args: backups.BeginArgs): Promise<DatabaseRow> {
     const outcome = await this.#deps.store.run(backups.begin, args)
     if (outcome.kind !== 'begun') refuse(outcome, args.backup.database_id)
-    await this.#track(args.backup.database_id, 'backup', () => this.#creation.make(args.backup))
+    await this.#track(args.backup.database_id, 'backup', () => this.#creation.create(args.backup))
     return outcome.database
   }
 
@@ -242,10 +246,10 @@ export class Backups implements Service {
     })
     await Promise.race([Promise.allSettled([this.#daily.stop(), ...this.#active]), graceOver])
     timer?.cancel()
-    for (const sendAway of this.#callers) sendAway(new HomeportError('starting', {}))
+    for (const reject of this.#callers) reject(new HomeportError('starting', {}))
   }
 
-  /** What is begun goes on when the client that asked for it is gone, and its database stays awake. */
+  /** Runs work that continues when its caller disconnects. The database stays awake meanwhile. */
   #track<Result>(databaseId: string, task: Task, begin: () => Promise<Result>): Promise<Result> {
     const work = this.#deps.sleep.during(databaseId, task, begin)
     const ended = work.finally(() => this.#active.delete(work))

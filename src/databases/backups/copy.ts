@@ -1,7 +1,7 @@
 /**
- * Copies all keys of one server to another in the engine's own serialised form. The only place of this module that
- * speaks to a server which is not ours: it may claim and send anything, so everything that it does has a bound, see
- * `COPY_LIMITS`. Values go through in pieces, so a copy holds a page of key names and never a value.
+ * Copies all keys of one server to another by DUMP and RESTORE. Only this code connects to foreign servers. A foreign
+ * server may claim and send anything, so everything that it does is bounded by `COPY_LIMITS`. Values are streamed in
+ * chunks: a copy holds one page of key names and never a whole value.
  */
 import { isIP } from 'node:net'
 import { type Clock, codeOf, type Reply, type TargetGate } from '../../base/index.js'
@@ -11,18 +11,18 @@ import { argument, COPY_LIMITS, type CopyLimits, Peer, type PeerAddress, type Pe
 const DEFAULT_PORT = 6379
 const DATABASE = /^\/?(\d{0,4})$/
 
-/** A server that data is imported from: what its owner's URL says, and nothing else that a URL could say. */
+/** A server to import from, parsed from the URL that the caller sent. */
 export interface ImportSource extends Omit<PeerAddress, 'where'> {
-  /** Name or address of the host, an IPv6 address without its brackets. */
+  /** Host name or address; an IPv6 address without brackets. */
   readonly host: string
   readonly port: number
-  /** The URL as people may read it, without user and password. */
+  /** The URL without user and password, for display. */
   readonly shown: string
 }
 
 /**
- * Takes the URL of an import apart. Client libraries read options out of a query, such as the path of a local socket,
- * so a URL with one is refused.
+ * Parses the URL of an import. A URL with a query is refused: some client libraries read options from it, such as the
+ * path of a local socket.
  * @throws HomeportError `invalid_request`.
  */
 export function parseSource(text: string): ImportSource {
@@ -42,46 +42,47 @@ export function parseSource(text: string): ImportSource {
   }
 }
 
-function decoded(part: string): string {
+function decoded(text: string): string {
   try {
-    return decodeURIComponent(part)
+    return decodeURIComponent(text)
   } catch {
     throw wrong()
   }
 }
 
 function wrong(): HomeportError {
-  const problem = '`url` must be of the form redis://user:password@host:port/0, or rediss:// for TLS, and nothing more.'
+  const problem =
+    '`url` must be of the form redis://user:password@host:port/0, or rediss:// for TLS, without a query or fragment.'
   return new HomeportError('invalid_request', { problem })
 }
 
-const KEYS_AT_A_TIME = 200
+const KEYS_PER_PAGE = 200
 
-/** What an engine says of a serialised value whose version it does not know, or whose checksum is wrong. */
+/** The engine's error for a serialised value of an unknown version or with a wrong checksum. */
 const NEWER_SOURCE = /DUMP payload version/
-const NEWER_OR_DAMAGED = 'the source is a newer engine than is installed here, or has sent a damaged value'
+const NEWER_OR_DAMAGED = 'the source runs a newer engine than this server, or has sent a damaged value'
 
-/** What a copy needs. */
+/** What a copy works with. */
 export interface Copy {
   readonly source: Peer
   readonly target: Peer
   readonly clock: Clock
-  /** Aborted when nobody wants the copy any more. */
+  /** Aborted when the copy is no longer needed. */
   readonly signal: AbortSignal
-  /** Size of the database that the copy is for. */
+  /** Size limit of the database that the copy is for, bytes. */
   readonly maxMemoryBytes: number
   /** Called after each step with the numbers of keys and bytes copied since the last one. */
   readonly onCopied: (keys: number, bytes: number) => void
 }
 
-/** Connects to an engine of ours; rejects with `import_failed`. To be closed by the caller. */
+/** Connects to one of our engines; rejects with `import_failed`. The caller closes the connection. */
 export function connectToEngine(path: string, password: string, options: PeerOptions): Promise<Peer> {
   return Peer.connect({ where: { path }, password }, options).catch(asUnreachable)
 }
 
 /**
- * Connects to a server that is not ours, at the first of its addresses that answers; rejects with `import_failed`, also
- * when one of them may not be contacted. To be closed by the caller.
+ * Connects to a foreign server at the first address that answers; rejects with `import_failed`, also when one of its
+ * addresses is not allowed. The caller closes the connection.
  */
 export async function connectToSource(
   { host, port, ...login }: ImportSource,
@@ -108,13 +109,13 @@ function asUnreachable(cause: unknown): never {
   )
 }
 
-/** How many keys a server says that it has; rejects with `import_failed`. */
+/** The number of keys that a server reports; rejects with `import_failed`. */
 export async function countKeys(source: Peer): Promise<number> {
   const count = await source.ask('DBSIZE').catch(asFailed)
-  return typeof count === 'number' && count >= 0 ? count : asFailed(strange('DBSIZE'))
+  return typeof count === 'number' && count >= 0 ? count : asFailed(unexpectedReply('DBSIZE'))
 }
 
-/** Copies every key that the source has from the beginning to the end; rejects with `import_failed`. */
+/** Copies every key that the source has during the whole copy; rejects with `import_failed`. */
 export async function copyAll(copy: Copy, limits: CopyLimits = COPY_LIMITS): Promise<void> {
   const hours = limits.totalMs / 3_600_000
   const timer = copy.clock.after(limits.totalMs, () => {
@@ -142,34 +143,34 @@ async function copyPages(copy: Copy, limits: CopyLimits): Promise<void> {
     keysRead += keys.length
     if (emptyPages > limits.emptyPages) throw endless(`${emptyPages} pages in a row had no key`)
     if (source.readBytes > most.bytes)
-      throw endless(`${source.readBytes} bytes have come; the plan holds ${copy.maxMemoryBytes}`)
+      throw endless(`${source.readBytes} bytes were received; the plan holds ${copy.maxMemoryBytes}`)
     if (keysRead > most.keys) {
       const present = await countKeys(source)
       most.keys = limits.keyFactor * present + limits.spareKeys
-      if (keysRead > most.keys) throw endless(`it has named ${keysRead} keys and says that it has ${present}`)
+      if (keysRead > most.keys) throw endless(`it has listed ${keysRead} keys, and DBSIZE says ${present}`)
     }
     if (keys.length > 0) await copyKeys(copy, keys)
   } while (cursor !== '0')
 }
 
 function endless(found: string): Error {
-  return new Error(`SCAN of the source does not come to an end: ${found}. Check the source, or import an RDB file`)
+  return new Error(`SCAN of the source does not end: ${found}. Check the source, or import an RDB file`)
 }
 
 async function scan(source: Peer, cursor: string): Promise<readonly [string, readonly Buffer[]]> {
-  const answer = await source.ask('SCAN', cursor, 'COUNT', `${KEYS_AT_A_TIME}`)
+  const answer = await source.ask('SCAN', cursor, 'COUNT', `${KEYS_PER_PAGE}`)
   const [next, keys] = isList(answer) ? answer : []
   if (!Buffer.isBuffer(next) || !/^\d{1,20}$/.test(next.toString('latin1')) || !keys || !isList(keys))
-    throw strange('SCAN')
-  return [next.toString('latin1'), keys.map((key) => (Buffer.isBuffer(key) ? key : raise(strange('SCAN'))))]
+    throw unexpectedReply('SCAN')
+  return [next.toString('latin1'), keys.map((key) => (Buffer.isBuffer(key) ? key : raise(unexpectedReply('SCAN'))))]
 }
 
-/** A key that is gone between the look and the copy is left out; its expiry is kept as a point in time. */
+/** Skips a key that was deleted after SCAN listed it. Expiry times are kept as absolute times. */
 async function copyKeys(copy: Copy, keys: readonly Buffer[]): Promise<void> {
   const { source, target } = copy
-  // Reading begins while the rest of the commands is still being written, so neither side waits for the other.
-  const asked = source.send(...keys.flatMap((key) => [['PTTL', key] as const, ['DUMP', key] as const]))
-  asked.catch(() => undefined)
+  // Replies are read while commands are still being written, so that full buffers on both sides cannot deadlock.
+  const sent = source.send(...keys.flatMap((key) => [['PTTL', key] as const, ['DUMP', key] as const]))
+  sent.catch(() => undefined)
   let [count, bytes] = [0, 0]
   for (const key of keys) {
     const copied = await copyKey(copy, key)
@@ -177,35 +178,35 @@ async function copyKeys(copy: Copy, keys: readonly Buffer[]): Promise<void> {
     count++
     bytes += key.length + copied
   }
-  await asked
+  await sent
   for (let i = 0; i < count; i++) await target.reply()
   copy.onCopied(count, bytes)
 }
 
-/** Passes one value on to the target, whose reply is read later. @returns its length; `undefined` if it is gone. */
+/** Streams one value to the target, whose reply is read later. @returns its length; `undefined` for a deleted key. */
 async function copyKey({ source, target, clock }: Copy, key: Buffer): Promise<number | undefined> {
   const ttlMs = wholeNumber(await source.reply(), 'PTTL')
   const isGone = ttlMs === -2
   const expiresAt = ttlMs < 0 ? 0 : clock.now() + ttlMs
   let length = 0
-  let begun: Promise<void> | undefined
+  let headWritten: Promise<void> | undefined
   const found = await source.value(
     (bytes) => {
       length = bytes
-      if (!isGone) begun = target.write(restoreUpToValue(key, expiresAt, bytes))
+      if (!isGone) headWritten = target.write(restoreUpToValue(key, expiresAt, bytes))
     },
-    async (piece) => {
-      await begun
-      if (!isGone) await target.write(piece)
+    async (chunk) => {
+      await headWritten
+      if (!isGone) await target.write(chunk)
     },
   )
   if (!found || isGone) return undefined
-  await begun
+  await headWritten
   await target.write(RESTORE_AFTER_VALUE)
   return length
 }
 
-/** `RESTORE key expiry <value> REPLACE ABSTTL` without the value and what follows it. */
+/** The bytes of `RESTORE key expiry <value> REPLACE ABSTTL` before the value. */
 function restoreUpToValue(key: Buffer, expiresAt: number, bytes: number): Buffer {
   const words = ['RESTORE', key, `${expiresAt}`].flatMap((word) => argument(Buffer.from(word)))
   return Buffer.concat([Buffer.from('*6\r\n'), ...words, Buffer.from(`$${bytes}\r\n`)])
@@ -220,10 +221,10 @@ const RESTORE_AFTER_VALUE = Buffer.concat([
 const isList = (reply: Reply): reply is readonly Reply[] => Array.isArray(reply)
 
 function wholeNumber(reply: Reply, command: string): number {
-  return typeof reply === 'number' ? reply : raise(strange(command))
+  return typeof reply === 'number' ? reply : raise(unexpectedReply(command))
 }
 
-function strange(command: string): Error {
+function unexpectedReply(command: string): Error {
   return new Error(`the source does not answer ${command} as a Redis server does`)
 }
 
@@ -235,7 +236,7 @@ function asFailed(cause: unknown): never {
   throw new HomeportError('import_failed', { reason: shortReason(cause) }, { cause })
 }
 
-/** The other server's error in one bounded line; a failed connection is named by its code, never by its URL. */
+/** A foreign error as one line of at most 300 characters. A failed connection is named by its code, never by its URL. */
 function shortReason(cause: unknown): string {
   if (cause instanceof HomeportError) return cause.message
   if (!(cause instanceof Error)) return 'unknown'

@@ -1,13 +1,13 @@
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Evidence } from '../../fleet/index.js'
 import * as backups from '../transactions/backups.js'
-import { type BackupDeps, untilDone } from './deps.js'
+import { type BackupDeps, retryUntilDone } from './deps.js'
 
 type BackupRow = backups.BackupRow
 type NewBackup = backups.NewBackup
 type Figures = Omit<Extract<backups.BackupResult, { kind: 'completed' }>, 'kind'>
 
-/** Brings a pending backup to its end: completed or failed, and the row says which. */
+/** Takes, checks and stores backups: a pending row becomes completed or failed. */
 export class BackupCreation {
   readonly #deps: BackupDeps
 
@@ -15,8 +15,8 @@ export class BackupCreation {
     this.#deps = deps
   }
 
-  /** Takes a snapshot of the backup's database and checks it. Rejects when it fails; then its row says so. */
-  make(backup: NewBackup): Promise<BackupRow> {
+  /** Takes a snapshot of the backup's database and checks it. Rejects when it fails, and its row is `failed`. */
+  create(backup: NewBackup): Promise<BackupRow> {
     return this.settle(backup, async () => {
       const { fleet, files, sleep } = this.#deps
       const file = await files.prepare(backup)
@@ -27,14 +27,14 @@ export class BackupCreation {
     })
   }
 
-  /** Loads the file of a backup in an engine of its own and answers what is to be known of it. */
+  /** Loads the file of a backup in a temporary engine and resolves to its figures. */
   async figures(backup: NewBackup, evidence?: Evidence): Promise<Figures> {
     const { fleet, files } = this.#deps
     const { keys: keyCount, dataBytes } = await fleet.checkSnapshot(files.path(backup), evidence)
     return { ...(await files.facts(backup)), keyCount, dataBytes }
   }
 
-  /** Writes down how `work` ends. A backup that failed has no file. */
+  /** Stores the outcome of `work`. A failed backup has no file. */
   async settle(backup: NewBackup, work: () => Promise<Figures>): Promise<BackupRow> {
     try {
       return await this.#finish(backup, { kind: 'completed', ...(await work()) })
@@ -52,18 +52,18 @@ export class BackupCreation {
   ): Promise<BackupRow> {
     const { store, clock } = this.#deps
     const finished = { backupId, result, at: clock.now() }
-    const row = await untilDone(this.#deps, databaseId, () => store.run(backups.finish, finished))
+    const row = await retryUntilDone(this.#deps, databaseId, () => store.run(backups.finish, finished))
     if (!row) throw new HomeportError('backup_not_found', { backupId })
     return row
   }
 }
 
-/** What people may read of an error: those of the catalogue are worded for them. */
+/** The reason of a failure for users: messages of the error catalogue, and one text for all other errors. */
 export function reasonOf(error: unknown): string {
-  return error instanceof HomeportError ? error.message : 'something went wrong on our side; the log has the details'
+  return error instanceof HomeportError ? error.message : 'an internal error; the log has the details'
 }
 
-/** A snapshot that we took ourselves is nobody else's fault. */
+/** An unusable snapshot that we took ourselves is our failure, not one of the caller's file. */
 function asFailedSnapshot(error: unknown): never {
   if (!isError(error, 'snapshot_unusable')) throw error
   throw new HomeportError('snapshot_failed', { reason: error.message }, { cause: error })

@@ -9,38 +9,38 @@ import type { BackupFiles } from './files.js'
 
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
-/** How long daily backups are kept, and with the production pack (reference redis 1.9). */
+/** Retention of daily backups, and with the production pack (reference redis 1.9). */
 const KEPT_MS = DAY_MS
 const KEPT_WITH_PACK_MS = 3 * DAY_MS
-/** How long backups are kept that a restore or an import made on its way. */
-const KEPT_ON_THE_WAY_MS = 3 * DAY_MS
-/** A database that is being changed is asked again after this time. */
+/** Retention of safety and import backups, which restores and imports make. */
+const KEPT_INTERMEDIATE_MS = 3 * DAY_MS
+/** Delay before a busy database is tried again. */
 const BUSY_AGAIN_MS = 5 * 60 * 1000
 
-/** What the schedule needs of the rest. */
+/** What `DailyBackups` is built from. */
 export interface DailyDeps extends Pick<BackupDeps, 'store' | 'clock' | 'logger'> {
   readonly files: Pick<BackupFiles, 'remove'>
-  /** Begins a backup and resolves when it is completed. */
-  readonly make: (backup: backups.NewBackup) => Promise<unknown>
+  /** Creates a backup and resolves when it is completed. */
+  readonly create: (backup: backups.NewBackup) => Promise<unknown>
 }
 
-/** The first daily backup of a database is due a day after they were switched on. */
+/** When the first daily backup is due: one day after daily backups were switched on. */
 export function firstDailyAt(nowMs: number): number {
   return nowMs + DAY_MS
 }
 
-/** The time after `nowMs` that lies a whole number of days after `dueMs`: missed days are not made up for. */
+/** The next time after `nowMs` that is a whole number of days after `dueMs`: missed days are skipped. */
 function nextDailyAfter(dueMs: number, nowMs: number): number {
   return dueMs + DAY_MS * (Math.floor(Math.max(nowMs - dueMs, 0) / DAY_MS) + 1)
 }
 
-/** Makes the daily backups, one at a time, and deletes backups that are past their time. */
+/** Creates the daily backups, one at a time, and deletes backups past their retention. */
 export class DailyBackups {
   readonly #deps: DailyDeps
   #timer: Timer | undefined
-  /** The clock may have been ahead in an earlier life. */
-  #lookedAtMs = Number.POSITIVE_INFINITY
-  #turning: Promise<void> = Promise.resolve()
+  /** Infinite at first: the clock may have been ahead before this start, see `#pullBack`. */
+  #checkedAtMs = Number.POSITIVE_INFINITY
+  #checking: Promise<void> = Promise.resolve()
   #state: 'new' | 'running' | 'stopped' = 'new'
 
   constructor(deps: DailyDeps) {
@@ -52,59 +52,59 @@ export class DailyBackups {
     this.check()
   }
 
-  /** Looks at the schedule now, because it has changed. */
+  /** Checks the schedule now, because it has changed. */
   check(): void {
     if (this.#state !== 'running') return
     this.#timer?.cancel()
-    this.#turning = this.#turning.then(() => this.#turn())
+    this.#checking = this.#checking.then(() => this.#checkOnce())
   }
 
-  /** Begins with nothing more, and waits for a look that is under way. */
+  /** Starts nothing more, and waits for the active check. */
   async stop(): Promise<void> {
     this.#state = 'stopped'
     this.#timer?.cancel()
-    await this.#turning
+    await this.#checking
   }
 
-  async #turn(): Promise<void> {
+  async #checkOnce(): Promise<void> {
     let againMs = BUSY_AGAIN_MS
     try {
       againMs = await this.#work()
     } catch (error) {
-      this.#deps.logger.error({ error }, 'daily backups cannot be looked after; trying again')
+      this.#deps.logger.error({ error }, 'the schedule of daily backups cannot be checked; trying again')
     }
     if (this.#state !== 'running') return
     this.#timer?.cancel()
     this.#timer = this.#deps.clock.after(againMs, () => this.check())
   }
 
-  /** Does what is due and answers after how many milliseconds to look again. */
+  /** Does what is due. Resolves to the delay until the next check, milliseconds. */
   async #work(): Promise<number> {
     const { store, clock } = this.#deps
     await this.#pullBack(clock.now())
     for (const row of await store.run(backupsDaily.due, { now: clock.now() })) {
       if (this.#state !== 'running') return 0
-      await this.#makeOne(row)
+      await this.#createOne(row)
     }
     await this.#expire()
     const nextAt = await store.run(backupsDaily.next, {})
     const waitMs = nextAt === undefined ? HOUR_MS : nextAt - clock.now()
-    // What is due still is busy.
+    // Still due: the database is busy.
     return waitMs <= 0 ? BUSY_AGAIN_MS : Math.min(waitMs, HOUR_MS)
   }
 
-  /** None is ever further away than a day, but for those that were planned while the clock was ahead. */
+  /** When the clock was set back, backups may be due more than a day ahead; moves them to one day from now. */
   async #pullBack(now: number): Promise<void> {
-    if (now < this.#lookedAtMs) await this.#deps.store.run(backupsDaily.pullBack, { latest: firstDailyAt(now) })
-    this.#lookedAtMs = now
+    if (now < this.#checkedAtMs) await this.#deps.store.run(backupsDaily.pullBack, { latest: firstDailyAt(now) })
+    this.#checkedAtMs = now
   }
 
-  async #makeOne({ database_id, next_daily_backup_at: dueAt }: DatabaseRow): Promise<void> {
-    const { store, clock, logger, make } = this.#deps
+  async #createOne({ database_id, next_daily_backup_at: dueAt }: DatabaseRow): Promise<void> {
+    const { store, clock, logger, create } = this.#deps
     const now = clock.now()
     const name = `Daily ${new Date(now).toISOString().slice(0, 16).replace('T', ' ')} UTC`
     try {
-      await make({ backup_id: newId('bak_', now), database_id, name, kind: 'daily', created_at: now })
+      await create({ backup_id: newId('bak_', now), database_id, name, kind: 'daily', created_at: now })
     } catch (error) {
       if (isError(error, 'database_busy')) return
       logger.error({ databaseId: database_id, reason: reasonOf(error) }, 'a daily backup has failed')
@@ -119,7 +119,7 @@ export class DailyBackups {
     const gone = await store.run(backupsDaily.expire, {
       daily: now - KEPT_MS,
       dailyWithPack: now - KEPT_WITH_PACK_MS,
-      onTheWay: now - KEPT_ON_THE_WAY_MS,
+      intermediate: now - KEPT_INTERMEDIATE_MS,
     })
     for (const backup of gone) await files.remove(backup)
   }

@@ -2,26 +2,26 @@ import { pause, type TargetGate } from '../../base/index.js'
 import type { DatabasesDeps, SleepControl } from '../deps.js'
 import type { BackupFiles } from './files.js'
 
-/** What backups are made of. */
+/** What the classes of this folder are built from. */
 export interface BackupDeps extends Pick<DatabasesDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf'> {
   readonly files: BackupFiles
-  /** Told when other data is in place, and the store knows it. */
+  /** Called when the data of a database was replaced and the store knows it. */
   readonly onReplaced: (databaseId: string) => void
-  /** Judges the servers that data is imported from. */
+  /** Decides which addresses data may be imported from. */
   readonly targets: TargetGate
   readonly sleep: Pick<SleepControl, 'wake' | 'noteStarted' | 'during'>
   /** Aborted when the server stops. */
   readonly stopping: AbortSignal
 }
 
-/** How long to wait before something that failed is tried again. */
+/** Delay before a failed step is retried. */
 const AGAIN_MS = 2_000
 
 /**
- * Does what has to be done until it is done: for steps behind which there is no way back, and for writing down what
- * has become of something. Once the server stops nothing is tried again, because the next start settles it.
+ * Retries work until it succeeds: for steps that can no longer be rolled back, and for storing outcomes. When the server
+ * stops, it rejects instead of retrying, and the next start settles the work.
  */
-export async function untilDone<Result>(
+export async function retryUntilDone<Result>(
   deps: Pick<BackupDeps, 'clock' | 'logger' | 'stopping'>,
   databaseId: string,
   work: () => Promise<Result>,

@@ -1,14 +1,14 @@
 /**
- * Where backups are kept.
+ * The files of backups.
  *
  * ```
  * <dataDir>/backups/<databaseId>/<backupId>.rdb   a backup; written once, never changed
- *                                <backupId>.upload  a file that is being imported, as it came; never a backup
- *                                restore.rdb      what is being restored into this database, whosever backup it is
+ *                                <backupId>.upload  an uploaded file during its import; never a backup
+ *                                restore.rdb      the data being restored into this database, of any database's backup
  * ```
  *
- * Rows come first and go last. A file without a row is left over from a crash, or the store has lost the row: the next
- * start moves it into quarantine.
+ * A row is committed before its file exists and deleted after the file. A file without a row was left by a crash, or the
+ * store has lost the row: the next start moves it into quarantine.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -22,16 +22,16 @@ import { placeCopy } from '../../fleet/index.js'
 
 const STAGED = 'restore.rdb'
 const EXTENSION = '.rdb'
-/** The length of what a file begins with: `REDIS0012`, `VALKEY080`. */
+/** Length of the magic of an RDB file: `REDIS0012`, `VALKEY080`. */
 const FORMAT_BYTES = 9
 
-/** A backup by its names. */
+/** A backup by its ids. */
 export interface BackupName {
   readonly database_id: string
   readonly backup_id: string
 }
 
-/** What a file is, for comparison later. */
+/** Size and digest of a file, to recognise changes later. */
 export interface FileFacts {
   readonly sizeBytes: number
   readonly sha256: string
@@ -45,23 +45,23 @@ export class BackupFiles {
     this.#root = join(dataDir, 'backups')
   }
 
-  /** The file of a backup, in a directory that exists. */
+  /** The path of a backup's file; creates its directory. */
   async prepare({ database_id, backup_id }: BackupName): Promise<string> {
     await mkdir(join(this.#root, database_id), { recursive: true, mode: 0o700 })
     return this.path({ database_id, backup_id })
   }
 
-  /** The file of a backup. */
+  /** The path of a backup's file. */
   path({ database_id, backup_id }: BackupName): string {
     return join(this.#root, database_id, `${backup_id}${EXTENSION}`)
   }
 
-  /** Where the file goes that is imported as a backup, as it comes; in a directory that exists. */
+  /** The path for an uploaded file that becomes this backup; creates its directory. */
   async prepareUpload(backup: BackupName): Promise<string> {
     return (await this.prepare(backup)).replace(/rdb$/, 'upload')
   }
 
-  /** Which engines can read a backup: the maker and version of the format that it is written in. */
+  /** The RDB magic of a backup: engine and format version, which decide which engines can read it. */
   async format(backup: BackupName): Promise<string> {
     const file = await open(this.path(backup))
     try {
@@ -72,7 +72,7 @@ export class BackupFiles {
     }
   }
 
-  /** Reads the file of a backup through. */
+  /** Reads the whole file of a backup and computes its size and digest. */
   async facts(backup: BackupName): Promise<FileFacts> {
     const path = this.path(backup)
     const hash = createHash('sha256')
@@ -80,23 +80,23 @@ export class BackupFiles {
     return { sizeBytes: (await stat(path)).size, sha256: hash.digest('hex') }
   }
 
-  /** Keeps a backup at hand for the database that it is restored into, even if the backup is deleted meanwhile. */
+  /** Copies a backup for the database that it is restored into, so that the backup may be deleted meanwhile. */
   async stage(backup: BackupName, databaseId: string): Promise<void> {
     await mkdir(join(this.#root, databaseId), { recursive: true, mode: 0o700 })
     await placeCopy(this.path(backup), this.staged(databaseId))
   }
 
-  /** What is being restored into a database. */
+  /** The path of the staged file of a database. */
   staged(databaseId: string): string {
     return join(this.#root, databaseId, STAGED)
   }
 
-  /** Forgets what was to be restored into a database. */
+  /** Deletes the staged file of a database. */
   async unstage(databaseId: string): Promise<void> {
     await rm(this.staged(databaseId), { force: true })
   }
 
-  /** Deletes the file of a backup; none is no error. */
+  /** Deletes the file of a backup, if it exists. */
   async remove(backup: BackupName): Promise<void> {
     await rm(this.path(backup), { force: true })
   }
@@ -107,8 +107,8 @@ export class BackupFiles {
   }
 
   /**
-   * Deletes what Homeport itself has left of what it was creation, and answers the files that look like backups and are
-   * none of the given ones: these stay as they are.
+   * Deletes staged files and files of failed backups. Returns the files that look like backups and are not known; these
+   * are left as they are.
    */
   async sweep(known: readonly (BackupName & { readonly state: string })[]): Promise<readonly BackupName[]> {
     const states = new Map(known.map((backup) => [this.path(backup), backup.state]))
@@ -122,7 +122,7 @@ export class BackupFiles {
           unknown.push({ database_id: databaseId, backup_id: name.slice(0, -EXTENSION.length) })
         }
       }
-      // Only a directory with nothing in it goes.
+      // Fails, as intended, unless the directory is empty.
       await rmdir(dir).catch(() => undefined)
     }
     return unknown
@@ -139,8 +139,8 @@ async function namesIn(path: string): Promise<string[]> {
 }
 
 /**
- * The file of a backup as a stream that ends only when all of it is what was completed. The last bytes are held back
- * until the digest is known, so a client of a damaged file sees its download break off, and keeps nothing that looks whole.
+ * The file of a backup as a stream that ends only when its digest matches. The last chunk is held back until the digest
+ * is known, so the download of a damaged file breaks off instead of looking complete.
  * @throws HomeportError `snapshot_unusable` when the file is missing or has another length.
  */
 export async function verifiedFile(path: string, facts: FileFacts): Promise<Readable> {

@@ -15,32 +15,32 @@ import * as imports from '../transactions/imports.js'
 import { refuse, renderImport } from './answers.js'
 import { connectToEngine, connectToSource, copyAll, countKeys, type ImportSource, parseSource } from './copy.js'
 import { type BackupCreation, reasonOf } from './creation.js'
-import { type BackupDeps, untilDone } from './deps.js'
+import { type BackupDeps, retryUntilDone } from './deps.js'
 import type { Restores } from './restores.js'
 
 type NewBackup = backups.NewBackup
 type BackupRow = backups.BackupRow
 type Progress = imports.Progress
 
-/** An import that was written down and goes on by itself. */
+/** An import that is stored and runs in the background. */
 export interface BegunImport {
   readonly record: ImportRecord
-  /** Settles when the database serves the imported data, or nothing has changed. */
+  /** Resolves when the database serves the imported data; rejects when nothing was changed. */
   readonly ended: Promise<void>
 }
 
-/** Reads what is imported into the (still empty) backup and answers it, checked. */
+/** Reads the foreign data into the pending backup and resolves to the completed backup. */
 type Filling = (backup: NewBackup, database: DatabaseRow) => Promise<BackupRow>
 
 /**
- * Brings data from outside into a database: what is read becomes a backup first, which is then restored. So the data
- * of the database is untouched until all of it is here and known to load.
+ * Imports foreign data: it becomes a backup first, which is then restored. So the data of the database stays untouched
+ * until the import is complete and known to load.
  */
 export class Imports {
   readonly #deps: BackupDeps
   readonly #creation: BackupCreation
   readonly #restores: Restores
-  /** Imports under way, by the backup that each fills: counted here, written down at each new state only. */
+  /** Active imports by their backup id. Progress is counted here, and stored only when the state changes. */
   readonly #progress = new Map<string, Progress>()
 
   constructor(deps: BackupDeps, creation: BackupCreation, restores: Restores) {
@@ -49,24 +49,24 @@ export class Imports {
     this.#restores = restores
   }
 
-  /** Begins to copy all keys of another server. */
+  /** Starts copying all keys of another server. */
   fromUrl(caller: Caller, databaseId: string, url: string): Promise<BegunImport> {
     const source = parseSource(url)
     return this.#begin(caller, databaseId, source.shown, (backup, database) => this.#copy(backup, database, source))
   }
 
-  /** Begins to take an RDB file. */
+  /** Starts receiving an RDB file. */
   fromFile(caller: Caller, databaseId: string, file: Readable): Promise<BegunImport> {
     return this.#begin(caller, databaseId, 'RDB file', (backup, database) => this.#receive(backup, database, file))
   }
 
-  /** How far the last import into a database has come; rejects with `import_not_found`. */
+  /** Progress of the last import into a database; rejects with `import_not_found`. */
   async progress({ accountId }: Caller, databaseId: string): Promise<ImportRecord> {
-    // Noted before the row is read: what is not under way any more by then, the row tells to its end.
-    const active = new Map(this.#progress)
+    // Copied before the row is read: an import that ends meanwhile leaves `#progress`, and the row read may be older.
+    const before = new Map(this.#progress)
     const row = await this.#deps.store.run(imports.get, { accountId, databaseId })
     if (!row) throw new HomeportError('import_not_found', { databaseId })
-    return renderImport({ ...row, ...(this.#progress.get(row.backup_id) ?? active.get(row.backup_id)) })
+    return renderImport({ ...row, ...(this.#progress.get(row.backup_id) ?? before.get(row.backup_id)) })
   }
 
   async #begin(caller: Caller, databaseId: string, source: string, fill: Filling): Promise<BegunImport> {
@@ -86,7 +86,7 @@ export class Imports {
     const nothingYet = { keys_read: 0, keys_total: null, bytes_read: 0, finished_at: null, failure: null }
     this.#progress.set(backup.backup_id, { state: 'reading', ...nothingYet })
     const ended = this.#carryOut(outcome.database, backup, fill)
-    // It may fail before anybody waits for it.
+    // It may fail before the caller waits for it.
     ended.catch(() => undefined)
     return { ended, record: await this.progress(caller, databaseId) }
   }
@@ -108,7 +108,7 @@ export class Imports {
     }
   }
 
-  /** What is kept is never the file as it came, but what an engine of ours has written after it had loaded it. */
+  /** The uploaded file itself is never kept: one of our engines loads it and writes the backup anew. */
   #receive(backup: NewBackup, database: DatabaseRow, file: Readable): Promise<BackupRow> {
     return this.#creation.settle(backup, async () => {
       const { fleet, files, plans } = this.#deps
@@ -127,7 +127,7 @@ export class Imports {
     })
   }
 
-  /** The copy goes into an engine of its own, as large as the database may be, and its snapshot is the backup. */
+  /** Copies into a temporary engine with the database's memory limit, whose snapshot becomes the backup. */
   #copy(backup: NewBackup, database: DatabaseRow, from: ImportSource): Promise<BackupRow> {
     return this.#creation.settle(backup, async () => {
       const { fleet, files, plans } = this.#deps
@@ -183,18 +183,18 @@ export class Imports {
     const progress = { ...last, ...change }
     this.#progress.set(backupId, progress)
     const { store } = this.#deps
-    await untilDone(this.#deps, databaseId, () => store.run(imports.note, { backupId, progress }))
+    await retryUntilDone(this.#deps, databaseId, () => store.run(imports.note, { backupId, progress }))
   }
 }
 
-/** Where the imported keys go. */
+/** The temporary engine that takes the imported keys. */
 interface StagingEngine {
   readonly path: string
   readonly password: string
   readonly maxMemoryBytes: number
 }
 
-/** An engine that the imported keys go into, of the same size as the database's own. */
+/** A temporary engine with the memory limit of the database. */
 function stagingSpec({ maxMemoryBytes }: EngineSpec, password: string): EngineSpec {
   return {
     databaseId: `import-${randomSecret(12)}`,
@@ -208,7 +208,7 @@ function stagingSpec({ maxMemoryBytes }: EngineSpec, password: string): EngineSp
   }
 }
 
-/** Passes bytes on, counts them, and refuses more than `limitBytes`. */
+/** Counts the bytes that pass through, and fails beyond `limitBytes`. */
 function counting(limitBytes: number, onBytes: (bytes: number) => void): Transform {
   let total = 0
   return new Transform({
@@ -221,11 +221,11 @@ function counting(limitBytes: number, onBytes: (bytes: number) => void): Transfo
   })
 }
 
-/** Codes of a disk that has no room, or none for this user. */
-const NO_ROOM = new Set(['ENOSPC', 'EDQUOT'])
+/** Error codes of a full disk or an exceeded disk quota. */
+const DISK_FULL = new Set(['ENOSPC', 'EDQUOT'])
 
 function asImportFailure(error: unknown): never {
   if (error instanceof HomeportError) throw error
-  if (NO_ROOM.has(codeOf(error))) throw new HomeportError('store_full', {}, { cause: error })
+  if (DISK_FULL.has(codeOf(error))) throw new HomeportError('store_full', {}, { cause: error })
   throw new HomeportError('import_failed', { reason: 'the file did not arrive completely' }, { cause: error })
 }

@@ -1,5 +1,5 @@
 /**
- * Backups: snapshots of databases that are known to load, and the way back.
+ * Backups: verified snapshots of databases, restores and imports.
  *
  * ```
  *   create, schedule ─┐
@@ -8,19 +8,23 @@
  *                            └──▶ failed                  └── download: an RDB file
  * ```
  *
- * - `making.ts`: the engine forks and writes its own snapshot while it serves; the file is then loaded by an engine
- *   that exists for this only, and the number of keys and a sample of values are compared with the moment of the fork.
- * - `restoring.ts`: a safety backup, then one commit, then the files change; see the state machine there.
- * - `importing.ts`: what comes from outside fills a backup first, which is then restored; `source.ts` and
- *   `copy.ts` read other servers, where the gate for addresses that users name allows it.
- * - `daily.ts`: the schedule and the end of what is past its time.
- * - `files.ts`: where the files are; `backups.ts`: what callers ask for.
+ * - `backups.ts`: the operations that callers ask for.
+ * - `creation.ts`: the engine forks and writes its own snapshot while it serves. A temporary engine then loads the file,
+ *   and the number of keys and a sample of values are compared with those at the fork.
+ * - `restores.ts`: a safety backup, then one commit, then the files change; the state machine is there.
+ * - `imports.ts`: foreign data fills a backup first, which is then restored. `copy.ts` and `peer.ts` read other servers,
+ *   at addresses that `deliveryTargets` allows.
+ * - `loss-acceptance.ts`: starts a database without the data that it has lost.
+ * - `daily.ts`: the schedule of daily backups, and retention.
+ * - `files.ts`: where the files are.
  *
- * Promises: a backup is `completed` only after an engine has loaded it; a restore either happens wholly or not at all,
- * whenever the server or an engine is killed; no command sees a mixture of old and new data; clients stay connected,
- * and but for commands that are on their way at the moment when the engine stops, all wait rather than fail; no file is
- * left that no record knows.
+ * Guarantees:
+ * - A backup is `completed` only after an engine has loaded it.
+ * - A restore happens completely or not at all, whenever the server or an engine is killed.
+ * - No command sees a mixture of old and new data.
+ * - Clients stay connected during a restore. Commands wait; only those in flight when the engine stops fail.
+ * - No file is left that has no row.
  *
- * Backups belong to their database: they move with it to another owner, and go when it is deleted.
+ * Backups belong to their database: they move with it to another owner, and are deleted with it.
  */
 export { type BackupDownload, Backups } from './backups.js'

@@ -5,12 +5,12 @@ import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as databasesData from '../transactions/databases-data.js'
 import { refuse } from './answers.js'
-import { type BackupDeps, untilDone } from './deps.js'
+import { type BackupDeps, retryUntilDone } from './deps.js'
 import type { Restores } from './restores.js'
 
 /**
- * Goes on without data that is missing or damaged, because the owner says so. The database is `restoring` meanwhile and
- * its clients wait. A crash leaves what can be accepted again.
+ * Starts a database without its missing or damaged data, because the owner has accepted the loss. The database is
+ * `restoring` meanwhile, and its clients wait. After a crash the owner can accept the loss again.
  */
 export class LossAcceptance {
   readonly #deps: BackupDeps
@@ -21,7 +21,7 @@ export class LossAcceptance {
     this.#restores = restores
   }
 
-  /** Writes the desired state down. @returns what is to be done; undefined when nothing is missing. */
+  /** Commits the decision. @returns the work to do; undefined when no data is missing. */
   async begin(caller: Caller, databaseId: string): Promise<(() => Promise<void>) | undefined> {
     const { store, clock } = this.#deps
     const event = { action: 'Accept Data Loss', entity: databaseId, details: {} } as const
@@ -66,11 +66,11 @@ export class LossAcceptance {
 
   #end(databaseId: string, outcome: 'accepted' | 'failed'): Promise<unknown> {
     const { store } = this.#deps
-    return untilDone(this.#deps, databaseId, () => store.run(databasesData.endAccept, { databaseId, outcome }))
+    return retryUntilDone(this.#deps, databaseId, () => store.run(databasesData.endAccept, { databaseId, outcome }))
   }
 }
 
-/** A log that was cut serves what is left already. */
+/** The rest of a cut log is already served, so only the record of the loss has to go. */
 function isCutOnly({ data_problem }: DatabaseRow): boolean {
   return data_problem?.includes('"kind":"cut"') === true
 }

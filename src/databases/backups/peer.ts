@@ -1,6 +1,6 @@
 /**
- * A connection to a Redis server that is sent few commands and believed nothing: the source of an import, which
- * anybody may have set up to do harm, and the engine that takes the copy.
+ * A connection to an untrusted Redis server, with bounds on time and memory: the source of an import, which may be
+ * malicious, and also the engine that takes the copy.
  */
 import { connect as connectPlain, type NetConnectOpts, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -16,30 +16,30 @@ import {
 
 const MIB = 2 ** 20
 
-/** Bounds of the copy of another server, whatever that server sends. Times in milliseconds. */
+/** Bounds on copying a foreign server, whatever it sends. Times in milliseconds. */
 export interface CopyLimits {
-  /** Of one reply; engines take no value of more than 512 MiB. */
+  /** Limits of one reply. Engines take no value of more than 512 MiB. */
   readonly reply: ReplyLimits
   readonly connectMs: number
-  /** How long a reply may take, and the next piece of a value. */
+  /** How long a reply may take, and each next chunk of a value. */
   readonly replyMs: number
   /** How long a whole value may take. */
   readonly valueMs: number
   /** How long the copy may take. */
   readonly totalMs: number
-  /** Pages of a scan in a row that name no key. */
+  /** Consecutive SCAN pages without a key. */
   readonly emptyPages: number
-  /** Keys named are at most so many times what `DBSIZE` says, and `spareKeys` more: a scan may name a key twice. */
+  /** SCAN may list at most `keyFactor` × DBSIZE + `spareKeys` keys; it may list a key twice. */
   readonly keyFactor: number
   readonly spareKeys: number
-  /** Bytes read are at most so many times what the database may hold, and `spareBytes` more. */
+  /** At most `byteFactor` × the database's size limit + `spareBytes` bytes are read. */
   readonly byteFactor: number
   readonly spareBytes: number
-  /** Addresses of one name that are tried. */
+  /** Addresses tried for one host name. */
   readonly addresses: number
 }
 
-/** The bounds of every import. docs/backups.md names them. */
+/** The bounds of every import. docs/backups.md lists them. */
 export const COPY_LIMITS: CopyLimits = {
   reply: { depth: 4, elements: 50_000, replyBytes: 16 * MIB, valueBytes: 512 * MIB },
   connectMs: 10_000,
@@ -54,7 +54,7 @@ export const COPY_LIMITS: CopyLimits = {
   addresses: 8,
 }
 
-/** Where a peer is and how to log in; `servername` asks for TLS. */
+/** Where a peer is and how to log in; `tls` asks for TLS. */
 export interface PeerAddress {
   readonly where: NetConnectOpts
   readonly tls?: { readonly servername?: string }
@@ -63,18 +63,18 @@ export interface PeerAddress {
   readonly db?: number
 }
 
-/** How a connection to a peer is bounded in time. */
+/** What bounds a connection to a peer in time. */
 export interface PeerOptions {
   readonly clock: Clock
   /** Destroys the connection when it is aborted. */
   readonly signal: AbortSignal
 }
 
-/** What an engine without a password says to one who sends one. */
+/** The errors of an engine without a password when it gets one. */
 const NEEDS_NO_PASSWORD = /without any password configured|no password is set/
 
-/** What is shorter is in every sentence. */
-const WORTH_HIDING_LENGTH = 4
+/** Shorter passwords are not masked in errors: their text occurs in ordinary words. */
+const LEAST_MASKED_LENGTH = 4
 
 /** See the top of this file. */
 export class Peer {
@@ -90,7 +90,7 @@ export class Peer {
     this.#clock = clock
     this.#replies = new ReplyStream(socket, COPY_LIMITS.reply)
     socket.setNoDelay(true)
-    // Who reads or writes is told; without a listener the process would end.
+    // Readers and writers get the error themselves; without a listener the process would crash.
     socket.on('error', () => undefined)
     const onAbort = (): void => void socket.destroy(new Error('the server is stopping'))
     signal.addEventListener('abort', onAbort, { once: true })
@@ -98,7 +98,7 @@ export class Peer {
     if (signal.aborted) onAbort()
   }
 
-  /** Connects and logs in; rejects with what went wrong. To be closed by the caller. */
+  /** Connects and logs in; rejects with the cause. The caller closes the connection. */
   static async connect(address: PeerAddress, options: PeerOptions): Promise<Peer> {
     const { where, tls } = address
     const socket = tls ? connectTls({ ...where, ...tls }) : connectPlain(where)
@@ -118,7 +118,7 @@ export class Peer {
     return this.#replies.readBytes
   }
 
-  /** Sends a command and answers the reply, which is not an error. */
+  /** Sends a command and resolves to its reply; rejects with an error reply. */
   async ask(...words: readonly (string | Buffer)[]): Promise<Reply> {
     await this.send(words)
     return this.reply()
@@ -129,7 +129,7 @@ export class Peer {
     return this.write(Buffer.concat(commands.flatMap((words) => encoded(words))))
   }
 
-  /** Writes bytes of commands; resolves when more may be written. */
+  /** Writes bytes of commands; resolves when the socket takes more. */
   async write(bytes: Buffer): Promise<void> {
     if (this.#socket.destroyed) throw this.#socket.errored ?? new Error('the connection was closed')
     if (this.#socket.write(bytes)) return
@@ -143,12 +143,12 @@ export class Peer {
     return reply
   }
 
-  /** The next reply, which is a value that is passed on as it comes; false when there is none. See `ReplyStream`. */
+  /** Streams the next reply, a value, to `take`; false for a null reply. See `ReplyStream`. */
   async value(onLength: (bytes: number) => void, take: TakePiece): Promise<boolean> {
     let stalled = this.#deadline(COPY_LIMITS.replyMs)
-    const takeInTime: TakePiece = async (piece) => {
+    const takeInTime: TakePiece = async (chunk) => {
       stalled.cancel()
-      await take(piece)
+      await take(chunk)
       stalled = this.#deadline(COPY_LIMITS.replyMs)
     }
     try {
@@ -160,7 +160,7 @@ export class Peer {
     }
   }
 
-  /** Closes the connection; whoever waits is told the reason. */
+  /** Closes the connection; pending reads and writes reject with the reason. */
   close(reason?: Error): void {
     this.#stopListening()
     this.#socket.destroy(reason)
@@ -186,13 +186,13 @@ export class Peer {
     return this.#within(COPY_LIMITS.connectMs, opened)
   }
 
-  /** A server may say back what it was sent, and its words are shown and logged. */
+  /** Masks the password: a server may echo it in an error, and errors are shown and logged. */
   #withoutPassword(error: ReplyError): ReplyError {
-    if (!this.#password || this.#password.length < WORTH_HIDING_LENGTH) return error
+    if (!this.#password || this.#password.length < LEAST_MASKED_LENGTH) return error
     return new ReplyError(error.message.replaceAll(this.#password, '(password)'))
   }
 
-  /** What takes longer ends the connection, and with it whatever waits. */
+  /** Closes the connection, and so fails whatever waits on it, when the work takes longer. */
   async #within<Result>(ms: number, work: Promise<Result>): Promise<Result> {
     const timer = this.#deadline(ms)
     try {
@@ -223,12 +223,12 @@ function drained(socket: Socket): Promise<void> {
   })
 }
 
-/** A command as its bytes. */
+/** A command as bytes. */
 function encoded(words: readonly (string | Buffer)[]): Buffer[] {
   return [Buffer.from(`*${words.length}\r\n`), ...words.flatMap((word) => argument(Buffer.from(word)))]
 }
 
-/** An argument of a command as its bytes. */
+/** An argument of a command as bytes. */
 export function argument(bytes: Buffer): Buffer[] {
   return [Buffer.from(`$${bytes.length}\r\n`), bytes, Buffer.from('\r\n')]
 }

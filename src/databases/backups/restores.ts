@@ -6,28 +6,28 @@ import type { DatabaseRow } from '../life.js'
 import * as backups from '../transactions/backups.js'
 import * as restores from '../transactions/restores.js'
 import type { BackupCreation } from './creation.js'
-import { type BackupDeps, untilDone } from './deps.js'
+import { type BackupDeps, retryUntilDone } from './deps.js'
 
 type BackupRow = backups.BackupRow
 
-/** How an engine fails that cannot be started on the present data. */
+/** Errors of an engine that cannot start on the current data. */
 const UNREADABLE = ['engine_failed', 'data_missing', 'data_unreadable'] as const
 
 /**
- * Replaces the data of a database by that of a backup. The database is `restoring` from the beginning to the end.
+ * Replaces the data of a database by that of a backup. The database is `restoring` all the time.
  *
  * ```
  *   preparing: file compared, safety backup, file staged ──commit──▶ replacing: engines stop, files change, engines start
  *        │ any failure, or a crash                                      │ a failure, or a crash
  *        ▼                                                              ▼
- *   nothing has happened                                              the same again, until it is done
+ *   nothing has changed                                               repeated until it succeeds
  * ```
  *
- * When no engine reads the old data, which is when a restore is needed most, there is no safety backup: the old files are
- * set aside instead.
+ * When no engine can read the old data, which is when a restore is needed most, a safety backup is impossible: the old
+ * files are set aside instead.
  *
- * The commit is the moment at which the data changes hands: before it the old data is untouched, after it the new data
- * is what there is, and no engine starts on anything between. Commands that come while data is being replaced wait.
+ * The commit decides: before it the old data is untouched, after it only the new data counts, and no engine ever starts
+ * on a mixture. Commands wait while the files are being replaced.
  */
 export class Restores {
   readonly #deps: BackupDeps
@@ -40,8 +40,9 @@ export class Restores {
   }
 
   /**
-   * Carries out a restore that was written down as `preparing`. Rejects with nothing replaced, or when engines fail.
-   * @param obtain answers the backup to restore; it may still have to be filled.
+   * Carries out a restore that is stored as `preparing`. Rejects when nothing was replaced, or when the engines fail to
+   * start.
+   * @param obtain resolves to the backup to restore; an import fills it first.
    */
   async run(database: DatabaseRow, obtain: () => Promise<BackupRow>): Promise<void> {
     const { database_id: databaseId } = database
@@ -55,7 +56,7 @@ export class Restores {
     await this.holding(databaseId, () => this.#replace(database))
   }
 
-  /** Ends a replacement that a crash has cut short. Before anything else knows the database. */
+  /** Completes a replacement that a crash interrupted. Must run before the database is served. */
   async recover(row: DatabaseRow): Promise<void> {
     const { store, fleet, files, plans } = this.#deps
     const { database_id: databaseId } = row
@@ -64,7 +65,7 @@ export class Restores {
     await files.unstage(databaseId)
   }
 
-  /** Lets the clients of a database wait while `work` changes its files. */
+  /** Makes the clients of a database wait while `work` changes its files. */
   async holding(databaseId: string, work: () => Promise<void>): Promise<void> {
     await this.#holds.during(databaseId, work)
   }
@@ -80,7 +81,7 @@ export class Restores {
     const limitBytes = engineSpecOf(database, plans).maxMemoryBytes
     const dataBytes = backup.data_bytes
     if (dataBytes > limitBytes) throw new HomeportError('backup_too_large', { dataBytes, limitBytes })
-    await this.#compare(backup)
+    await this.#refuseChanged(backup)
     const now = clock.now()
     const safety: backups.NewBackup = {
       backup_id: newId('bak_', now),
@@ -98,21 +99,21 @@ export class Restores {
       await fleet.quarantineData(engineSpecOf(database, plans), `A restore of ${backup.backup_id} replaced it.`)
   }
 
-  /** False when no engine reads the present data: what cannot be backed up is set aside instead. */
+  /** False when no engine can read the current data; the caller then sets it aside. */
   async #makeSafe(safety: backups.NewBackup): Promise<boolean> {
     try {
-      await this.#creation.make(safety)
+      await this.#creation.create(safety)
       return true
     } catch (error) {
       if (!UNREADABLE.some((code) => isError(error, code))) throw error
       const { database_id: databaseId } = safety
-      this.#deps.logger.warn({ databaseId }, 'no safety backup before a restore: no engine reads the present data')
+      this.#deps.logger.warn({ databaseId }, 'no safety backup before a restore: no engine can read the current data')
       return false
     }
   }
 
-  /** A file may have been damaged since it was checked. */
-  async #compare(backup: BackupRow): Promise<void> {
+  /** Refuses a file that has changed since the backup was completed. */
+  async #refuseChanged(backup: BackupRow): Promise<void> {
     const facts = await this.#deps.files.facts(backup).catch((cause: unknown) => {
       throw new HomeportError('snapshot_unusable', { reason: 'its file cannot be read' }, { cause })
     })
@@ -121,8 +122,8 @@ export class Restores {
   }
 
   /**
-   * The backup may be older than the engine that is installed now, which may be another one: what is not written as this
-   * one writes has to show that it loads, while the old data is still there.
+   * The installed engine may be newer than the backup, or of another vendor. A backup in another format than the
+   * installed engine writes is loaded once as a test, while the old data is still in place.
    */
   async #proveReadable(backup: BackupRow, safety: backups.NewBackup): Promise<void> {
     const { files, fleet } = this.#deps
@@ -130,12 +131,12 @@ export class Restores {
     if (format !== own) await fleet.checkSnapshot(files.path(backup))
   }
 
-  /** Clients get to the engine only after the store knows that the new data is in place. */
+  /** Clients reach the engines only after the store knows that the new data is in place. */
   async #replace(database: DatabaseRow): Promise<void> {
     const { store, fleet, files, plans, sleep } = this.#deps
     const { database_id: databaseId } = database
     const spec = engineSpecOf(database, plans)
-    await untilDone(this.#deps, databaseId, async () => {
+    await retryUntilDone(this.#deps, databaseId, async () => {
       await fleet.ensure({ ...spec, wanted: 'stopped' })
       await fleet.adoptSnapshot(spec, files.staged(databaseId))
     })
@@ -143,16 +144,16 @@ export class Restores {
       sleep.noteStarted(databaseId)
       await fleet.ensure(spec, 'while-loading')
     } finally {
-      await untilDone(this.#deps, databaseId, () => store.run(restores.finish, { databaseId }))
+      await retryUntilDone(this.#deps, databaseId, () => store.run(restores.finish, { databaseId }))
       await files.unstage(databaseId)
       this.#deps.onReplaced(databaseId)
     }
   }
 
-  /** False when nothing is to be undone: the commit has taken place although it was answered with an error. */
+  /** False when there is nothing to undo: the commit succeeded although it was answered with an error. */
   async #undo(databaseId: string): Promise<boolean> {
     const { store, files } = this.#deps
-    const undone = await untilDone(this.#deps, databaseId, () => store.run(restores.undo, { databaseId }))
+    const undone = await retryUntilDone(this.#deps, databaseId, () => store.run(restores.undo, { databaseId }))
     if (undone) await files.unstage(databaseId)
     return undone
   }

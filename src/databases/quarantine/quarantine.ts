@@ -17,12 +17,12 @@ import { nameProblems } from '../rules.js'
 import * as backupsTransactions from '../transactions/backups.js'
 import * as databasesTransactions from '../transactions/databases.js'
 
-/** Up to so many unknown are set aside without a word; more, and the store is most likely not the right one. */
+/** Up to this many unknown databases and backups are moved without consent; with more, the store is likely the wrong one. */
 const MOST_WITHOUT_CONSENT = 3
 const PRUNE_EVERY_MS = 60 * 60_000
 const BACKUP_ID = /^[A-Za-z0-9_-]{1,100}$/
 
-/** What quarantine works with. */
+/** What `Quarantine` is built from. */
 export interface QuarantineDeps
   extends Pick<DatabasesDeps, 'dataDir' | 'store' | 'fleet' | 'logger' | 'problems' | 'isOperator'> {
   readonly clock: Clock
@@ -32,15 +32,15 @@ export interface QuarantineDeps
   readonly creation: Pick<Creation, 'adopt'>
 }
 
-/** What a start has found that the store does not know. */
+/** Files that a start has found and the store does not know. */
 export interface UnknownData {
   readonly databaseIds: readonly string[]
   readonly backups: readonly BackupName[]
-  /** How many databases the store does know. */
+  /** How many databases the store knows. */
   readonly known: number
 }
 
-/** Files that the store does not know: see the page of this folder. */
+/** Files that the store does not know; see `index.ts`. */
 export class Quarantine {
   readonly #deps: QuarantineDeps
   readonly #files: QuarantineFiles
@@ -56,15 +56,15 @@ export class Quarantine {
   }
 
   /**
-   * Sets aside what a start has found, and tells of everything that lies in quarantine.
-   * @throws HomeportError `unknown_data` when it is too much to be moved without being told to; nothing is moved then.
+   * Moves unknown files into quarantine, and reports everything that is there.
+   * @throws HomeportError `unknown_data` when there is too much to move without consent; then nothing is moved.
    */
-  async start(unknown: UnknownData): Promise<void> {
-    this.check(unknown)
-    for (const databaseId of unknown.databaseIds) {
+  async start(found: UnknownData): Promise<void> {
+    this.check(found)
+    for (const databaseId of found.databaseIds) {
       await this.#moveIn(this.#directoryOf(databaseId), { kind: 'database', databaseId })
     }
-    for (const { database_id: databaseId, backup_id: backupId } of unknown.backups) {
+    for (const { database_id: databaseId, backup_id: backupId } of found.backups) {
       const path = this.#backups.path({ database_id: databaseId, backup_id: backupId })
       await this.#moveIn(path, { kind: 'backup', databaseId, backupId })
     }
@@ -78,13 +78,13 @@ export class Quarantine {
     await this.#work
   }
 
-  /** What lies in quarantine, the oldest first. Only for the operator: it may be anybody's. */
+  /** The entries, oldest first. Only for the operator, because they may belong to any account. */
   async list(caller: Caller): Promise<QuarantineRecord[]> {
     this.#refuseOthers(caller)
     return (await this.#files.list()).map((entry) => this.#recordOf(entry))
   }
 
-  /** Makes a database or a backup of an entry again; one after the other. Answers what it is now. */
+  /** Turns an entry into a database or a backup again. Calls run one after the other. */
   adopt(caller: Caller, id: string, body: AdoptBody): Promise<{ database_id: string; backup_id?: string }> {
     this.#refuseOthers(caller)
     const work = this.#work.then(() => this.#adopt(caller, id, body))
@@ -92,7 +92,7 @@ export class Quarantine {
     return work
   }
 
-  /** @throws HomeportError `unknown_data` when this is too much to be moved without being told to. */
+  /** @throws HomeportError `unknown_data` when there is too much to move without consent. */
   check({ databaseIds, backups, known }: UnknownData): void {
     const { accept, dataDir } = this.#deps
     const isMost = databaseIds.length > known
@@ -117,7 +117,7 @@ export class Quarantine {
     }
   }
 
-  /** The end of a log that a crash has left holds nothing that anybody was answered, so nobody has to look at it. */
+  /** The torn end of a log after a crash was never acknowledged, so it is not reported. */
   #report(entry: QuarantineEntry): void {
     if (entry.kind === 'tail') return
     const until = new Date(entry.movedAt + this.#deps.keepMs).toISOString()
@@ -137,7 +137,7 @@ export class Quarantine {
     const { clock, keepMs, logger, problems } = this.#deps
     const gone = await this.#files.prune(clock.now() - keepMs)
     for (const id of gone) {
-      logger.warn({ id }, 'files in quarantine were deleted: their time is over')
+      logger.warn({ id }, 'files in quarantine were deleted after their retention')
       problems.resolve('quarantine', id)
     }
     if (this.#isStopped) return
@@ -164,11 +164,11 @@ export class Quarantine {
       case 'backup':
         return this.#adoptBackup(caller, entry, body)
       case 'tail': {
-        const reason = 'it is only the end of a log, of which no command is whole'
+        const reason = 'it is only the end of a log and has no complete command'
         throw new HomeportError('quarantine_unusable', { id: entry.id, reason })
       }
       case 'store-log': {
-        const reason = 'it is a log of the store, which has gone on without it'
+        const reason = 'it is a log of the store, which has continued without it'
         throw new HomeportError('quarantine_unusable', { id: entry.id, reason })
       }
       default:
@@ -176,7 +176,7 @@ export class Quarantine {
     }
   }
 
-  /** The data is in place before the row: cut off in between, the next start finds a stranger and sets it aside again. */
+  /** The data is in place before the row: after a crash in between, the next start quarantines it again. */
   async #adoptDatabase(caller: Caller, entry: QuarantineEntry, body: AdoptBody): Promise<{ database_id: string }> {
     const name = nameOf(body.name ?? `adopted ${entry.databaseId}`.slice(0, 60))
     const found = await findPrimary(this.#files.dataOf(entry.id))
@@ -227,7 +227,7 @@ export class Quarantine {
         audit: auditRow(caller, event, now),
       })
     } catch (error) {
-      // The commit may have taken place although it was answered with an error.
+      // The commit may have succeeded although it was answered with an error.
       const rows = await store.run(backupsTransactions.everyName, {})
       if (!rows.some((row) => row.backup_id === backupId)) await this.#files.undoRestore(entry.id, path)
       throw error
@@ -235,13 +235,13 @@ export class Quarantine {
     return backup
   }
 
-  async #freeBackupId(databaseId: string, wanted: string | undefined, now: number): Promise<string> {
-    if (wanted === undefined || !BACKUP_ID.test(wanted)) return newId('bak_', now)
+  async #freeBackupId(databaseId: string, oldId: string | undefined, now: number): Promise<string> {
+    if (oldId === undefined || !BACKUP_ID.test(oldId)) return newId('bak_', now)
     const isKnown = (await this.#deps.store.run(backupsTransactions.everyName, {})).some(
-      (row) => row.backup_id === wanted,
+      (row) => row.backup_id === oldId,
     )
-    const path = this.#backups.path({ database_id: databaseId, backup_id: wanted })
-    return isKnown || (await exists(path)) ? newId('bak_', now) : wanted
+    const path = this.#backups.path({ database_id: databaseId, backup_id: oldId })
+    return isKnown || (await exists(path)) ? newId('bak_', now) : oldId
   }
 
   async #rows(): Promise<ReadonlySet<string>> {
@@ -275,7 +275,7 @@ function nameOf(given: string): string {
   return name
 }
 
-/** Which of the regions in the directory of a database was the primary, and how it keeps its data. */
+/** Finds the primary's region in the directory of a database, and how its data is persisted. */
 async function findPrimary(
   path: string,
 ): Promise<{ primaryRegion: Region; persistence: 'append-only' | 'snapshot' } | undefined> {
@@ -295,8 +295,8 @@ async function findPrimary(
 const exists = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined)) !== undefined
 
 /**
- * Looks before the store is opened, which would make a new one: a data directory with databases has a store.
- * @throws HomeportError `store_missing`, unless the operator has said that a new one is to be made.
+ * Refuses a data directory that has databases but no store. Must run before the store is opened, which would create one.
+ * @throws HomeportError `store_missing`, unless the operator has agreed to a new store.
  */
 export async function refuseLostStore(config: Pick<Config, 'dataDir' | 'store' | 'acceptUnknownData'>): Promise<void> {
   if (config.store.kind !== 'sqlite' || config.acceptUnknownData === 'quarantine') return

@@ -1,27 +1,30 @@
 /**
- * Sleep: a database that nobody uses costs no process. Its engines are stopped, its data stays on disk, and the next
- * request starts them again and is held meanwhile.
+ * Sleep: an idle database costs no process. Its engines are stopped and its data stays on disk. The next request starts
+ * the engines and waits for them.
  *
  * ```
- *   request ─▶ endpoints ─▶ wake ─▶ fleet.ensure                      look (one timer)
+ *   request ─▶ endpoints ─▶ wake ─▶ fleet.ensure                      check (one timer)
  *                                        ▲                             │ idle for long enough, or too many awake
  *                                        │                             ▼
- *                                        └── somebody came ◀── log tidied ─▶ connections released ─▶ fleet.rest
+ *                                        └── a request ◀── log compacted ─▶ connections released ─▶ fleet.rest
  * ```
  *
- * - `sleeper.ts` is the state machine of one database; `bedtime.ts` decides whose time has come, and is pure.
- * - `sleep.ts` is the clockwork: one timer for all databases, set only while one is awake.
- * - `why.ts` tells people what keeps a database awake.
+ * - `sleeper.ts`: the state machine of one database, and the decision which databases fall asleep. Pure.
+ * - `sleep.ts`: one timer for all databases, set only while one is awake.
+ * - `why.ts`: explains what keeps a database awake.
  *
- * What keeps a database awake: requests less than `db_store_max_idle` ago; clients that block, subscribe, monitor, track
- * keys or are in a transaction; work of ours (`during`). What does not: open connections.
+ * These keep a database awake: requests less than `db_store_max_idle` ago; clients that block, subscribe, monitor, track
+ * keys or are in a transaction; tasks of Homeport (`during`). Open connections alone do not.
  *
- * Promises: no request fails because its database sleeps, is falling asleep or wakes; many at once cause one waking;
- * nothing is written to the store, so after a start every database simply sleeps; a waking that fails is told to all who
- * wait, and tried again by the next request only; a sleeping database costs no process, timer or disk write.
+ * Guarantees:
+ * - No request fails because its database sleeps, is falling asleep or wakes.
+ * - Concurrent requests start the engines once.
+ * - Nothing is written to the store: after a start every database sleeps.
+ * - When the engines fail to start, all waiting requests get the error. Only the next request retries.
+ * - A sleeping database costs no process, timer or disk write.
  *
- * It never decides what engines run as (`engine-wish state.ts`), and never stops one under a client who is using it, but for
- * databases that are suspended.
+ * `desired-engine.ts` decides how engines run, not this folder. It never stops an engine that a client is using, unless
+ * the database is suspended.
  */
 export { Sleep } from './sleep.js'
 export type { Task } from './sleeper.js'

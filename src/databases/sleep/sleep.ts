@@ -5,25 +5,25 @@ import type { SleepCandidate, Sleeper, Task } from './sleeper.js'
 import * as sleepers from './sleeper.js'
 import { explain, type WhyAwake } from './why.js'
 
-/** What sleep has to know of the databases around it. */
+/** What `Sleep` is built from. */
 export interface SleepDeps extends Pick<DatabasesDeps, 'fleet' | 'clock' | 'logger' | 'traffic' | 'onAsleep'> {
   readonly engines: Pick<DesiredEngines, 'specOf' | 'idleMsOf' | 'servesClients'>
-  /** Above so many, databases that are idle for a short time only go to sleep as well. */
+  /** When more databases than this are awake, those idle for only a short time fall asleep too. */
   readonly mostAwake: number
 }
 
-/** Looks follow each other at this distance at least, however many databases change. */
+/** Shortest time between two checks, however many databases change. */
 const CHECK_GAP_MS = 200
-/** A database that something holds awake is looked at again after this time at the latest. */
+/** Longest time until a database that is kept awake is checked again. */
 const LONGEST_CHECK_MS = 60_000
-/** A hold that ended since the last look is noticed within this share of the time a database may be idle. */
+/** A database that is kept awake is checked this often per idle time, to notice soon when the reason has ended. */
 const CHECKS_PER_IDLE_TIME = 4
-/** Databases that are put to sleep side by side. */
+/** Databases that fall asleep in parallel. */
 const PARALLEL = 8
 
 /**
- * Lets the engines of databases rest that nobody uses, and wakes them. One timer serves all databases, and is only set
- * while one is awake.
+ * Stops the engines of idle databases and starts them again. One timer serves all databases; it is set only while one is
+ * awake.
  */
 export class Sleep implements SleepControl {
   readonly #deps: SleepDeps
@@ -38,19 +38,19 @@ export class Sleep implements SleepControl {
     this.#startedAtMs = deps.clock.now()
   }
 
-  /** Whether the engines of any database run or are about to. */
+  /** Whether the engines of any database run or are starting. */
   get isAnyAwake(): boolean {
     return [...this.#sleepers.values()].some(sleepers.isUp)
   }
 
-  /** Whether the engines of a database run or are about to. */
+  /** Whether the engines of a database run or are starting. */
   isAwake(databaseId: string): boolean {
     return sleepers.isUp(this.#of(databaseId))
   }
 
   /**
-   * Somebody needs the engines of a database now: begins to start them if it sleeps. The desired state is declared before this
-   * returns, so that the next request to the fleet waits for them.
+   * A request needs the engines of a database now: starts them if it sleeps. The fleet knows the desired state before
+   * this returns, so the next call of the fleet waits for the engines.
    */
   wake(databaseId: string): void {
     const sleeper = this.#of(databaseId)
@@ -65,14 +65,14 @@ export class Sleep implements SleepControl {
     this.#deps.fleet.ensure(spec, 'while-loading').catch((error: unknown) => this.#onFailedWake(databaseId, error))
   }
 
-  /** The engines of a database run, or are being started, by somebody else's desired state. */
+  /** Notes that the caller itself has started the engines of a database. */
   noteStarted(databaseId: string): void {
     const sleeper = this.#of(databaseId)
     this.#put(sleepers.isUp(sleeper) ? sleepers.used(sleeper, this.#now()) : sleepers.woken(sleeper, this.#now()))
     this.#scheduleCheck(this.#now())
   }
 
-  /** Keeps a database from falling asleep until the work has ended, well or not. Does not wake it. */
+  /** Keeps a database from falling asleep until the work has settled. Does not wake it. */
   async during<Result>(databaseId: string, task: Task, work: () => Promise<Result>): Promise<Result> {
     this.#put(sleepers.withTask(this.#of(databaseId), task, 1, this.#now()))
     try {
@@ -89,12 +89,12 @@ export class Sleep implements SleepControl {
     this.#sleepers.delete(databaseId)
   }
 
-  /** Something that decides about sleep has changed. */
+  /** Checks soon: something that decides about sleep has changed. */
   recheck(): void {
     this.#scheduleCheck(this.#now())
   }
 
-  /** What keeps a database awake, or since when it sleeps. Wakes nothing. */
+  /** What keeps a database awake, or since when it sleeps. Does not wake it. */
   why(databaseId: string): Promise<WhyAwake> {
     const { fleet, traffic, engines } = this.#deps
     const sleeper = this.#of(databaseId)
@@ -105,7 +105,7 @@ export class Sleep implements SleepControl {
     })
   }
 
-  /** Puts nothing more to sleep and wakes nothing more. What is under way ends with the fleet. */
+  /** Starts and stops no more engines. What is active ends with the fleet. */
   stop(): void {
     this.#stopped = true
     this.#timer?.timer.cancel()
@@ -116,7 +116,7 @@ export class Sleep implements SleepControl {
     return this.#deps.clock.now()
   }
 
-  /** After a start every database sleeps; only those that were awake since have an entry. */
+  /** Only databases that have been awake since the start have an entry; all others sleep. */
   #of(databaseId: string): Sleeper {
     return this.#sleepers.get(databaseId) ?? sleepers.newSleeper(databaseId, this.#startedAtMs)
   }
@@ -125,7 +125,7 @@ export class Sleep implements SleepControl {
     this.#sleepers.set(sleeper.databaseId, sleeper)
   }
 
-  /** Looks at the given time or, if a look comes before it anyway, then. */
+  /** Schedules a check at the given time, unless an earlier one is scheduled. */
   #scheduleCheck(atMs: number): void {
     if (this.#stopped || (this.#timer && this.#timer.atMs <= atMs)) return
     this.#timer?.timer.cancel()
@@ -142,14 +142,14 @@ export class Sleep implements SleepControl {
     for (const sleeper of awake) {
       const candidate = this.#candidateOf(sleeper)
       if (candidate) candidates.push(candidate)
-      else this.#onHeld(sleeper, nowMs)
+      else this.#onKeptAwake(sleeper, nowMs)
     }
     const { due, nextAtMs } = sleepers.sleepPlanOf(candidates, awake.length - this.#deps.mostAwake, nowMs)
     for (const candidate of due) this.#beginToSleep(candidate)
     if (nextAtMs !== undefined) this.#scheduleCheck(nextAtMs)
   }
 
-  /** Undefined while something holds the database awake. */
+  /** Undefined while something keeps the database awake. */
   #candidateOf(sleeper: Sleeper): SleepCandidate | undefined {
     const { traffic, engines } = this.#deps
     const { databaseId, usedAtMs } = sleeper
@@ -164,7 +164,7 @@ export class Sleep implements SleepControl {
     }
   }
 
-  #onHeld(sleeper: Sleeper, nowMs: number): void {
+  #onKeptAwake(sleeper: Sleeper, nowMs: number): void {
     this.#put(sleepers.used(sleeper, nowMs))
     this.#scheduleCheck(
       nowMs + Math.min(this.#deps.engines.idleMsOf(sleeper.databaseId) / CHECKS_PER_IDLE_TIME, LONGEST_CHECK_MS),
@@ -190,11 +190,12 @@ export class Sleep implements SleepControl {
     const { fleet, traffic, engines, logger } = this.#deps
     await fleet.tidyLog(databaseId).catch((error: unknown) => {
       if (!this.#stopped)
-        logger.warn({ databaseId, error }, 'the log of a database was not rewritten before it falls asleep')
+        logger.warn({ databaseId, error }, 'the log of a database was not rewritten before it fell asleep')
     })
     const sleeper = this.#sleepers.get(databaseId)
     if (this.#stopped || sleeper?.state !== 'compacting') return
-    // From here to the desired state of `rest` nothing else runs: a request comes either before it or finds it falling asleep.
+    // Nothing else runs between here and the desired state that `rest` sets: a request comes either before, and is seen
+    // here, or after, and finds the database falling asleep.
     const isUnused = this.#candidateOf(sleeper)?.usedAtMs === usedAtMs
     const manner = engines.servesClients(databaseId) ? 'when-unused' : 'and-send-away'
     const isReleased = isUnused && traffic.release(databaseId, manner)
@@ -207,19 +208,20 @@ export class Sleep implements SleepControl {
     const sleeper = this.#sleepers.get(databaseId)
     if (sleeper?.state !== 'falling-asleep') return
     this.#put(sleepers.asleep(sleeper, this.#now()))
-    this.#deps.logger.info({ databaseId }, 'a database sleeps')
+    this.#deps.logger.info({ databaseId }, 'a database has fallen asleep')
     this.#deps.onAsleep?.()
   }
 
   /**
-   * Those who waited have been told. Nothing is tried again before the next request, unless only a replica is missing.
+   * The waiting requests have got the error. The next request retries; when only a replica failed to start, the fleet
+   * does.
    */
   #onFailedWake(databaseId: string, error: unknown): void {
     const { fleet, logger } = this.#deps
     const sleeper = this.#sleepers.get(databaseId)
     if (this.#stopped || !sleeper || !sleepers.isUp(sleeper)) return
     const isServing = ['running', 'answering'].includes(fleet.observe(databaseId)[0]?.state ?? '')
-    logger.error({ databaseId, error }, isServing ? 'a read region does not come up' : 'a database does not wake')
+    logger.error({ databaseId, error }, isServing ? 'a replica does not start' : 'a database does not wake')
     if (isServing || sleepers.isWorkedOn(sleeper)) return
     this.#put(sleepers.fallingAsleep(sleeper))
     this.#rest(databaseId).catch((restError: unknown) => this.#onFailedRest(databaseId, restError))

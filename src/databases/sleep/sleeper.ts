@@ -1,25 +1,25 @@
 /**
- * One database between sleep and waking.
+ * The state machine of one database between asleep and awake, and the decision which databases fall asleep.
  *
  * ```
- *              wake                     nobody uses it              log tidied, nobody came
- *   asleep ──────────▶ awake ──────────────────────────▶ drowsy ──────────────────────────▶ falling-asleep
+ *              wake                     idle                        log compacted, no request
+ *   asleep ──────────▶ awake ────────────────────────▶ compacting ────────────────────────▶ falling-asleep
  *     ▲                 ▲ ▲                                 │                                     │    │
- *     │                 │ └───────── somebody came ─────────┘                                     │    │
+ *     │                 │ └──────────── request ────────────┘                                     │    │
  *     │                 └──────────────────────────── wake ───────────────────────────────────────┘    │
- *     └──────────────────────────────────────── engines ended ─────────────────────────────────────────┘
+ *     └──────────────────────────────────────── engines stopped ───────────────────────────────────────┘
  * ```
  *
- * - `asleep`: no process, and none is desired.
- * - `awake`: engines are desired to run; they run or are on their way up.
- * - `compacting`: as awake, and serves; its log is being rewritten before its engines are stopped.
- * - `falling-asleep`: its engines are being stopped and no client is connected to them. A request that comes now wakes
- *   it: the fleet starts them again when they have ended.
+ * - `asleep`: no process runs, and none is desired.
+ * - `awake`: the engines run or are starting.
+ * - `compacting`: still serves as `awake`; its log is being compacted before its engines are stopped.
+ * - `falling-asleep`: its engines are being stopped and no client is connected to them. A request now wakes it: the fleet
+ *   starts the engines again when they have stopped.
  *
- * Every arrow is one function here.
+ * Every transition is one function here.
  */
 
-/** Work of ours during which a database must not sleep, in the words that people read. */
+/** Work of Homeport during which a database must not sleep, in the words that users read. */
 export type Task = 'creation' | 'change' | 'backup' | 'restore' | 'import'
 
 /** See the top of this file. */
@@ -31,9 +31,9 @@ export interface Sleeper {
   readonly state: Wakefulness
   /** When it was woken or fell asleep last, Unix milliseconds. */
   readonly sinceMs: number
-  /** When it was last seen in use in a way that no meter tells: woken, held or worked on. */
+  /** When it was last in use in a way that its meter does not count: woken, kept awake or worked on. */
   readonly usedAtMs: number
-  /** Tasks under way, by kind. */
+  /** Active tasks, counted by kind. */
   readonly tasks: Readonly<Partial<Record<Task, number>>>
 }
 
@@ -46,7 +46,7 @@ function expectState(sleeper: Sleeper, ...states: readonly Wakefulness[]): void 
   if (!states.includes(sleeper.state)) throw new Error(`database ${sleeper.databaseId} is ${sleeper.state}`)
 }
 
-/** Whether engines are desired to run. */
+/** Whether the engines are desired to run. */
 export function isUp({ state }: Sleeper): boolean {
   return state === 'awake' || state === 'compacting'
 }
@@ -57,7 +57,7 @@ export function woken(sleeper: Sleeper, nowMs: number): Sleeper {
   return { ...sleeper, state: 'awake', sinceMs: nowMs, usedAtMs: nowMs }
 }
 
-/** Any state that is up: somebody needs it now. `compacting` -> `awake`. */
+/** A request or task needs it now: `compacting` -> `awake`. */
 export function used(sleeper: Sleeper, nowMs: number): Sleeper {
   expectState(sleeper, 'awake', 'compacting')
   return { ...sleeper, state: 'awake', usedAtMs: nowMs }
@@ -88,12 +88,12 @@ export function withTask(sleeper: Sleeper, task: Task, by: 1 | -1, nowMs: number
   return { ...sleeper, usedAtMs: nowMs, tasks: count > 0 ? { ...others, [task]: count } : others }
 }
 
-/** Whether work of ours is under way. */
+/** Whether a task is active. */
 export function isWorkedOn({ tasks }: Sleeper): boolean {
   return Object.keys(tasks).length > 0
 }
 
-/** A database that nothing holds awake at the moment. */
+/** A database that nothing keeps awake at the moment. */
 export interface SleepCandidate {
   readonly databaseId: string
   /** When it was last used, Unix milliseconds. */
@@ -102,29 +102,29 @@ export interface SleepCandidate {
   readonly idleMs: number
 }
 
-/** What is to be done. */
+/** Which databases fall asleep now, and when to check again. */
 export interface SleepPlan {
-  /** The databases whose time has come, those idle for the longest first. */
+  /** The databases that fall asleep now, the longest idle first. */
   readonly due: readonly SleepCandidate[]
-  /** When the next one is due if nobody uses it, Unix milliseconds; undefined when there is none. */
+  /** When the next one is due unless it is used before, Unix milliseconds; undefined when there is none. */
   readonly nextAtMs: number | undefined
 }
 
 /**
- * When more databases are awake than there should be, those that were not used for this long make room, those idle for
- * the longest first. Long enough that databases in use are not stopped and started in turns.
+ * While more databases are awake than allowed, those idle for at least this time fall asleep early, the longest idle
+ * first. Long enough that databases in use are not stopped and started alternately.
  */
 export const EARLY_IDLE_MS = 5_000
 
 /**
- * Judges all databases that nothing holds awake.
- * @param excess how many more databases are awake than there should be.
+ * Decides for all databases that nothing keeps awake.
+ * @param excess how many more databases are awake than allowed.
  */
 export function sleepPlanOf(candidates: readonly SleepCandidate[], excess: number, nowMs: number): SleepPlan {
   const byUse = [...candidates].sort((one, other) => one.usedAtMs - other.usedAtMs)
   const timed = byUse.map((candidate, place) => {
-    const patienceMs = place < excess ? Math.min(candidate.idleMs, EARLY_IDLE_MS) : candidate.idleMs
-    return { candidate, dueAtMs: candidate.usedAtMs + patienceMs }
+    const allowedMs = place < excess ? Math.min(candidate.idleMs, EARLY_IDLE_MS) : candidate.idleMs
+    return { candidate, dueAtMs: candidate.usedAtMs + allowedMs }
   })
   const later = timed.filter(({ dueAtMs }) => dueAtMs > nowMs).map(({ dueAtMs }) => dueAtMs)
   return {

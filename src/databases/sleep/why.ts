@@ -3,10 +3,10 @@ import type { EngineOccupancy } from '../../fleet/index.js'
 import type { Traffic } from '../deps.js'
 import { isUp, isWorkedOn, type Sleeper, type Task } from './sleeper.js'
 
-/** What can keep a database awake: work of ours, clients that wait for its engine, or a request not long ago. */
+/** What can keep a database awake: a task, clients with state on its engine, or a recent request. */
 export type ReasonKind = Task | 'blocking' | 'subscription' | 'monitor' | 'tracking' | 'transaction' | 'request'
 
-/** One thing that keeps a database awake, and how many there are of it. */
+/** A reason that keeps a database awake, and how many tasks or clients it counts. */
 export interface Reason {
   readonly kind: ReasonKind
   readonly count: number
@@ -16,26 +16,26 @@ export interface Reason {
 export interface WhyAwake {
   readonly state: 'awake' | 'asleep'
   readonly sinceMs: number
-  /** Undefined when no request has come since the server was started. */
+  /** Undefined when there was no request since the server started. */
   readonly lastRequestAtMs: number | undefined
-  /** Undefined while it sleeps, and while something else than a request keeps it awake. */
+  /** Undefined while it sleeps, and while something other than a request keeps it awake. */
   readonly sleepsAtMs: number | undefined
-  /** Open client connections; by themselves they keep nothing awake. */
+  /** Open client connections; alone they do not keep it awake. */
   readonly connections: number
   readonly reasons: readonly Reason[]
 }
 
-/** What an explanation is made from besides the sleeper itself. */
+/** What `explain` needs besides the sleeper. */
 export interface ExplainDeps {
   readonly meter: ReturnType<Traffic['meterOf']>
   readonly idleMs: number
-  /** Asks the engines; only while they run. */
+  /** Queries the engines, which must run. */
   readonly occupancy: () => Promise<EngineOccupancy>
 }
 
 const NOBODY: EngineOccupancy = { blocked: 0, subscribed: 0, monitoring: 0, tracking: 0, inTransaction: 0 }
 
-/** Explains why a database is awake. The engines are only asked when clients are there. */
+/** Explains why a database is awake. Queries the engines only when clients are connected. */
 export async function explain(sleeper: Sleeper, { meter, idleMs, occupancy }: ExplainDeps): Promise<WhyAwake> {
   const lastRequestAtMs = meter && meter.lastActivityAtMs > 0 ? meter.lastActivityAtMs : undefined
   const { sinceMs, usedAtMs } = sleeper
@@ -66,7 +66,7 @@ function clientsOf({ blocked, subscribed, monitoring, tracking, inTransaction }:
 
 const seconds = (atMs: number | undefined): number => (atMs === undefined ? 0 : Math.floor(atMs / 1000))
 
-/** What the management API answers to the question why a database is awake. */
+/** The explanation as the management API answers it. */
 export function renderAwake(databaseId: string, state: AwakeRecord['state'], why: WhyAwake): AwakeRecord {
   return {
     database_id: databaseId,

@@ -89,7 +89,7 @@ export interface Ages {
   /** Daily ones of databases with the production pack. */
   readonly dailyWithPack: number
   /** Those that were made along the way of a restore or an import. */
-  readonly onTheWay: number
+  readonly intermediate: number
 }
 
 interface OldBackup {
@@ -108,7 +108,7 @@ const old = query<Ages, OldBackup>(({ db, p }) =>
     .where('backups.state', '!=', 'pending')
     .where(({ and, or, eb, exists, selectFrom }) =>
       or([
-        and([eb('backups.kind', 'in', ['safety', 'import']), eb('backups.created_at', '<', p.onTheWay)]),
+        and([eb('backups.kind', 'in', ['safety', 'import']), eb('backups.created_at', '<', p.intermediate)]),
         and([
           eb('backups.kind', '=', 'daily'),
           or([

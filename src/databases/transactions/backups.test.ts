@@ -11,7 +11,7 @@ import * as restores from './restores.js'
 
 const DAY_MS = 86_400_000
 const NOW = 1_800_000_000_000
-const AGES = { daily: NOW - DAY_MS, dailyWithPack: NOW - 3 * DAY_MS, onTheWay: NOW - 3 * DAY_MS }
+const AGES = { daily: NOW - DAY_MS, dailyWithPack: NOW - 3 * DAY_MS, intermediate: NOW - 3 * DAY_MS }
 
 describeOnEveryStore('the backups operations', (openStore) => {
   let shared: Store | undefined

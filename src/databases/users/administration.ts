@@ -17,21 +17,21 @@ import {
 } from './user.js'
 import { BUILT_IN_VIEWS, OK, type Reply, text, texts, type UserView, userLine, userReply, viewOf } from './views.js'
 
-/** A command about a database itself, from a client of its data plane. */
+/** An ACL or CONFIG command of a client of the data plane. */
 export interface AdministrationRequest {
   readonly databaseId: string
-  /** Who asks. */
+  /** The user that is logged in. */
   readonly user: string
-  /** Where the client connects from. */
+  /** IP address of the client. */
   readonly address: string
-  /** The command, with its subcommand behind a bar. */
+  /** The command with its subcommand, such as `ACL|SETUSER`. */
   readonly name: string
   readonly args: readonly string[]
 }
 
-/** What the commands need of the databases around them. */
+/** What `Administration` is built from. */
 export interface AdministrationDeps {
-  /** The database as it is served; from memory. */
+  /** The row of a served database, from memory. */
   readonly row: (databaseId: string) => DatabaseRow | undefined
   readonly change: (caller: Caller, databaseId: string, decide: (row: DatabaseRow) => DesiredChange) => Promise<unknown>
   readonly emailOf: (accountId: string) => string
@@ -41,7 +41,7 @@ export interface AdministrationDeps {
   readonly hasNewer: (name: string) => boolean
 }
 
-/** What a handler works with. */
+/** What a handler gets. */
 interface Work {
   readonly row: DatabaseRow
   readonly args: readonly string[]
@@ -53,7 +53,7 @@ type Handler = (work: Work) => Reply | Promise<Reply>
 const MOST_USERS = 256
 const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
 
-/** Answers ACL and CONFIG for the clients of all databases; see the top of this room. */
+/** Answers ACL and CONFIG for the clients of all databases; see `index.ts`. */
 export class Administration {
   readonly #deps: AdministrationDeps
 
@@ -98,9 +98,9 @@ export class Administration {
     'ACL|DELUSER': (work) => this.#deleteUsers(work),
     'ACL|GENTOKEN': ({ row, args }) => text(generateToken(row, args)),
     'ACL|RESTTOKEN': ({ row, args }) => text(restToken(row, args)),
-    // What a client may or may not do is decided at once and remembered by nobody.
+    // Refusals are not recorded, so the log is always empty.
     'ACL|LOG': ({ args }) => (args[0]?.toUpperCase() === 'RESET' ? OK : texts([])),
-    // Users are stored before SETUSER is answered, and every engine has them by then.
+    // SETUSER has stored the user and updated the engines already, so there is nothing to load or save.
     'ACL|LOAD': () => OK,
     'ACL|SAVE': () => OK,
     'CONFIG|GET': ({ row, args }) => texts(configGet(row, this.#deps.factsOf(row), args)),
@@ -167,7 +167,7 @@ export class Administration {
   }
 }
 
-/** Nothing here tells what its caller does not know. */
+/** Commands that reveal nothing to a user without permissions. */
 const FOR_EVERYBODY: ReadonlySet<string> = new Set(['ACL|WHOAMI', 'CONFIG|GET'])
 
 function viewsOf(row: DatabaseRow): readonly UserView[] {

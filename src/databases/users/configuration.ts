@@ -13,28 +13,28 @@ import {
 
 /** What the settings of one database depend on. */
 export interface SettingFacts extends SettingBounds {
-  /** The values of settings in an engine of ours unless they are changed; those that it lacks are not in it. */
+  /** Default values of the engine's settings. A setting that the engine lacks is not in it. */
   readonly defaults: ReadonlyMap<string, string>
   readonly maxClients: number
 }
 
-/** Every pattern is held against every name. */
+/** Limits the work of CONFIG GET, which matches every pattern against every name. */
 const MOST_PATTERNS = 64
 const TOO_MANY_PATTERNS = `CONFIG GET takes at most ${MOST_PATTERNS} different patterns`
-/** No name or value is longer. */
+/** No valid name or value is longer. */
 const LONGEST_TEXT = 128
 const KEYSPACE_EVENTS = 'notify-keyspace-events'
 
 /** Names and values of the settings that fit one of the patterns, as pairs (reference redis 3.6). */
 export function configGet(row: DatabaseRow, facts: SettingFacts, patterns: readonly string[]): readonly string[] {
   if (patterns.length === 0) throw wrongArity('config|get')
-  const wanted = [...new Set(patterns)].filter(({ length }) => length <= LONGEST_TEXT).map((text) => text.toLowerCase())
-  if (wanted.length > MOST_PATTERNS) throw new HomeportError('command_malformed', { problem: TOO_MANY_PATTERNS })
-  const isAsked = (name: string): boolean => wanted.some((pattern) => globMatches(pattern, name))
-  return [...valuesOf(row, facts)].filter(([name]) => isAsked(name)).flat()
+  const globs = [...new Set(patterns)].filter(({ length }) => length <= LONGEST_TEXT).map((text) => text.toLowerCase())
+  if (globs.length > MOST_PATTERNS) throw new HomeportError('command_malformed', { problem: TOO_MANY_PATTERNS })
+  const isMatch = (name: string): boolean => globs.some((pattern) => globMatches(pattern, name))
+  return [...valuesOf(row, facts)].filter(([name]) => isMatch(name)).flat()
 }
 
-/** What CONFIG SET changes, and what is wrong with it: settings before a wrong one are set all the same. */
+/** What CONFIG SET changes, and its first problem. Settings before the invalid one are set nevertheless, as in Redis. */
 export interface ConfigSet {
   readonly set: Partial<Pick<DatabaseRow, 'keyspace_events' | 'engine_settings'>>
   /** The names and values that were set. */
@@ -42,7 +42,7 @@ export interface ConfigSet {
   readonly problem?: string
 }
 
-/** Reads the pairs behind CONFIG SET from left to right. */
+/** Evaluates the name-value pairs of CONFIG SET from left to right. */
 export function configSet(row: DatabaseRow, facts: SettingFacts, args: readonly string[]): ConfigSet {
   if (args.length < 2 || args.length % 2 === 1) throw wrongArity('config|set')
   let events: string | undefined
@@ -87,7 +87,7 @@ function setOne(
   const setting = settingOf(name)
   if (setting === undefined || !facts.defaults.has(name)) {
     const present = valuesOf(row, facts).get(name)
-    // What is as it is asked to be needs no change.
+    // Setting a protected setting to its current value is no change.
     if (present !== undefined && sameValue(present, value)) return { settings }
     return { problem: present === undefined ? unknownSetting(given) : failed(name, "can't set protected config") }
   }
@@ -96,7 +96,7 @@ function setOne(
   return { settings: { ...settings, [setting]: judged.value } }
 }
 
-/** Every setting that clients may see, by each of its names. */
+/** The settings that clients may see, by all their names. */
 function valuesOf(row: DatabaseRow, facts: SettingFacts): ReadonlyMap<string, string> {
   const stored = effectiveSettings(readSettings(row), facts)
   const policy = facts.eviction ? 'allkeys-lru' : 'noeviction'
@@ -137,8 +137,8 @@ function wrongArity(command: string): HomeportError {
 }
 
 /**
- * Only `*` and `?` have a meaning; that is what clients ask settings with. A star takes as little as it can, and only the
- * last one that was met is ever let take more: no pattern costs more than the product of both lengths.
+ * Matches `*` and `?`, the only wildcards that clients use here. On a mismatch only the last star is extended, so the cost
+ * is at most the product of both lengths.
  */
 function globMatches(pattern: string, text: string): boolean {
   let [at, star, starEnd] = [0, -1, 0]
@@ -159,18 +159,18 @@ function globMatches(pattern: string, text: string): boolean {
   return at === pattern.length
 }
 
-/** What each letter stands for belongs to the engine; here they only have an order. */
+/** The letters for classes of events, in the order in which CONFIG GET shows them. */
 const CLASSES = 'g$lshzxetd'
 const OTHERS = 'KEmn'
 
 /**
- * The letters of `notify-keyspace-events` as CONFIG GET tells them, whatever order they came in (reference redis 3.6);
- * undefined when there is another letter among them.
+ * The letters of `notify-keyspace-events` in the order of CONFIG GET (reference redis 3.6); undefined when one of them is
+ * invalid.
  */
 export function canonicalEvents(letters: string): string | undefined {
-  const wanted = new Set([...new Set(letters)].flatMap((letter) => (letter === 'A' ? [...CLASSES] : [letter])))
-  if ([...wanted].some((letter) => !CLASSES.includes(letter) && !OTHERS.includes(letter))) return undefined
-  const classes = [...CLASSES].filter((letter) => wanted.has(letter)).join('')
-  const others = [...OTHERS].filter((letter) => wanted.has(letter)).join('')
+  const given = new Set([...new Set(letters)].flatMap((letter) => (letter === 'A' ? [...CLASSES] : [letter])))
+  if ([...given].some((letter) => !CLASSES.includes(letter) && !OTHERS.includes(letter))) return undefined
+  const classes = [...CLASSES].filter((letter) => given.has(letter)).join('')
+  const others = [...OTHERS].filter((letter) => given.has(letter)).join('')
   return (classes === CLASSES ? 'A' : classes) + others
 }

@@ -1,8 +1,8 @@
 import type { StoredUser } from './user.js'
 
 /**
- * Commands that reach the engine itself, and whatever a newer engine adds to them, are taken from every user. Of the
- * category, these concern nothing but data; whoever was given them gets them back.
+ * Commands of `@dangerous` that only touch data, with their categories. `FORBIDDEN_TO_ALL` takes the whole category, with
+ * whatever a newer engine adds to it, from every user; users whose rules grant these commands get them back.
  */
 const DATA_ONLY: Readonly<Record<string, readonly string[]>> = {
   flushall: ['keyspace', 'write', 'slow', 'dangerous'],
@@ -15,8 +15,8 @@ const DATA_ONLY: Readonly<Record<string, readonly string[]>> = {
 }
 
 /**
- * The same for commands that the data plane asks in the place of a user: engines refuse them to every user, or scripts
- * could send them.
+ * Commands that the data plane sends to the engine on behalf of a user, with their categories. The engine itself refuses
+ * them to every user, because otherwise scripts could send them.
  */
 const ASKED_BY_GATEWAY: Readonly<Record<string, readonly string[]>> = {
   info: ['slow', 'dangerous'],
@@ -27,26 +27,31 @@ const ASKED_BY_GATEWAY: Readonly<Record<string, readonly string[]>> = {
   slowlog: ['admin', 'slow', 'dangerous'],
 }
 
-/** What no user may send to an engine, the owner of the database included. */
+/** Commands that no user may send to an engine, not even the owner of the database. */
 export const FORBIDDEN_TO_ALL =
   '-@dangerous -move -script|debug -cluster -clusterscan -asking -readonly -readwrite ' +
   '-memory|doctor -memory|malloc-stats -memory|purge -memory|stats'
 
-/** The rules of a user for engines. They hold even where the gateway would let something through. */
+/** The ACL rules of a user for engines: the second line of defence behind the gateway. */
 export function engineRulesOf({ keys, channels, commands }: StoredUser): string {
-  const back = Object.keys(DATA_ONLY).filter((name) => grants(commands, name))
-  return [...keys, ...channels, ...commands, FORBIDDEN_TO_ALL, ...back.map((name) => `+${name}`), '+client|list'].join(
-    ' ',
-  )
+  const granted = Object.keys(DATA_ONLY).filter((name) => grants(commands, name))
+  return [
+    ...keys,
+    ...channels,
+    ...commands,
+    FORBIDDEN_TO_ALL,
+    ...granted.map((name) => `+${name}`),
+    '+client|list',
+  ].join(' ')
 }
 
-/** Whether the rules of a user grant a command that the data plane asks in its place, such as `MEMORY|DOCTOR`. */
+/** Whether the rules of a user grant a command that the data plane sends on its behalf, such as `MEMORY|DOCTOR`. */
 export function mayAsk(commands: readonly string[], name: string): boolean {
   const [command = ''] = name.toLowerCase().split('|')
   return Object.hasOwn(ASKED_BY_GATEWAY, command) && grants(commands, command, ASKED_BY_GATEWAY[command])
 }
 
-/** Whether rules that are applied one after the other end up granting a command. */
+/** Whether rules, applied in order, grant a command. */
 function grants(rules: readonly string[], name: string, categoriesOf = DATA_ONLY[name] ?? []): boolean {
   const categories = ['all', ...categoriesOf]
   let granted = false

@@ -1,29 +1,29 @@
 /**
  * The users of a database's data, and the settings that its clients may change.
  *
- * Every database has two users that nobody can change: `default`, who owns it, and `default_ro`, who only reads. On
- * paid plans the owner makes others with ACL SETUSER, over the Redis protocol or REST, and they log in with AUTH or with
- * a REST token of their own (ACL RESTTOKEN).
+ * Every database has two built-in users that cannot be changed: `default` (the owner) and `default_ro` (read-only). On
+ * paid plans the owner creates others with ACL SETUSER, over the Redis protocol or REST. They log in with AUTH or with
+ * their own REST token (ACL RESTTOKEN).
  *
  * ```
- *   ACL GENTOKEN alice [password] ──▶ token ── ACL SETUSER alice on ><token> ~news:* +@read ──▶ stored, told to engines
+ *   ACL GENTOKEN alice [password] ──▶ token ── ACL SETUSER alice on ><token> ~news:* +@read ──▶ stored, sent to engines
  *                                                       AUTH alice <password or token> ──▶ lanes of alice
  *                                       ACL RESTTOKEN alice <password or token> ──▶ token ──▶ REST requests of alice
  * ```
  *
- * What it promises:
- * - A user is stored with the database before SETUSER is answered, and every engine of the database knows it by then:
- *   it survives restarts and sleep, and holds in every region.
- * - Passwords are kept as SHA-256 only. They come in tokens that this server has made and so judged; the token of one
- *   user or database is of no use to another.
- * - A REST token follows its user: what the user may do, whether it is on, and whether it still has the password.
- * - What reaches the engine itself is out of reach for every user, also through scripts (`engine-rules.ts`), and ACL and
- *   CONFIG are for `default` alone, so nobody makes a user who may more than they do.
- * - A user that was deleted is disconnected.
- * - A setting is stored only within bounds that every engine takes which knows it (`settings.ts`): one that an engine does
- *   not start with would cost the database.
+ * Guarantees:
+ * - Before SETUSER is answered, the user is stored with the database and every running engine knows it. It survives
+ *   restarts and sleep, and is valid in every region.
+ * - Passwords are stored as SHA-256 only. SETUSER takes them only inside tokens of ACL GENTOKEN, which has checked their
+ *   strength; a token is valid for one user of one database.
+ * - A REST token is valid while its user is on and still has the password, and grants what the user may do.
+ * - No user can run commands that manage the engine, not even through scripts (`engine-rules.ts`). ACL and CONFIG are
+ *   reserved to `default`, so nobody can create a user with more permissions than their own.
+ * - A deleted user is disconnected.
+ * - A setting is stored only within bounds that every supporting engine accepts (`settings.ts`): an engine does not start
+ *   with a wrong one.
  *
- * What it never does: let a password be set as it is, or change the users that every database has.
+ * A password is never set in clear text, and the built-in users never change.
  */
 
 export { Administration, type AdministrationDeps, type AdministrationRequest } from './administration.js'

@@ -2,9 +2,9 @@ import { COMMANDS, enginesWith } from '../../contract/databases/commands.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { NO_PERMISSIONS, openToken, type StoredUser } from './user.js'
 
-/** What a rule may depend on besides the user. */
+/** What a rule depends on besides the user. */
 export interface RuleContext {
-  /** The secret that tokens of this database are sealed with. */
+  /** The secret that signs the tokens of this database. */
   readonly key: string
   /** Whether the engine has a command that not every supported engine has; the name is in upper case. */
   readonly hasNewer: (name: string) => boolean
@@ -19,18 +19,18 @@ const CATEGORIES: ReadonlySet<string> = new Set(
 const COMMAND_NAMES: ReadonlySet<string> = new Set(
   COMMANDS.map(({ name }) => name).filter((name) => !name.includes('|')),
 )
-/** Printable and without what the engine's own files of users give a meaning. */
+/** Printable ASCII without spaces, which separate rules in the engine's ACL file. */
 const PATTERN = /^[\x21-\x7e]{0,1024}$/
 const LONGEST_PATTERNS = 16 * 1024
-/** Rules of one SETUSER: each is held against all that were set before it. */
+/** Rules of one SETUSER. Bounded because each rule is compared with all earlier ones. */
 const MOST_RULES = 1_000
-/** Every login of a user is held against all of them. */
+/** Passwords of one user. Bounded because a login compares all of them. */
 const MOST_PASSWORDS = 64
 
-/** Applies the rules of one SETUSER in order. @throws HomeportError with the engine's wording where it has one. */
+/** Applies the rules of one SETUSER in order. @throws HomeportError in the engine's wording where it has one. */
 export function applyRules(user: StoredUser, rules: readonly string[], on: RuleContext): StoredUser {
   if (rules.length > MOST_RULES) throw refusal('', `it takes at most ${MOST_RULES} rules at a time`)
-  const changed = rules.reduce((so, rule) => applyRule(so, rule, on), user)
+  const changed = rules.reduce((current, rule) => applyRule(current, rule, on), user)
   const length = [...changed.keys, ...changed.channels].join(' ').length
   if (length > LONGEST_PATTERNS) {
     throw refusal('~', `the patterns of a user may have ${LONGEST_PATTERNS} characters together`)
@@ -90,7 +90,7 @@ function applyPrefixed(user: StoredUser, rule: string, on: RuleContext): StoredU
   }
 }
 
-const NO_OTHER_PASSWORD = 'a password has to come out of ACL GENTOKEN <user> [password] and is set with ><token>'
+const NO_OTHER_PASSWORD = 'create a token with ACL GENTOKEN <user> [password] and set it with ><token>'
 
 function keyPattern(rule: string): string {
   const [, access, pattern] = /^(?:~|%(R|W|RW|WR)~)(.*)$/is.exec(rule) ?? []
@@ -115,7 +115,7 @@ function withPattern(patterns: readonly string[], pattern: string, everything: s
   )
 }
 
-/** What a rule says about a command or category, no rule before it can change, so that one is forgotten. */
+/** Appends a rule and drops earlier rules for the same command or category, which it overrides. */
 function withCommand(rules: readonly string[], rule: string, on: RuleContext): string[] {
   if (rule === '+@all' || rule === '-@all') return [rule]
   const target = rule.slice(1)
@@ -135,7 +135,7 @@ function isCommand(name: string, rule: string, on: RuleContext): boolean {
 
 function withPassword(user: StoredUser, rule: string, on: RuleContext): StoredUser['passwords'] {
   const stored = openToken(user.name, rule.slice(1), on.key)
-  // What was given may be a password, so it is not repeated.
+  // The text may be a password, so the error does not repeat it.
   if (!stored) throw refusal(rule.slice(0, 1), NO_OTHER_PASSWORD)
   const others = user.passwords.filter(({ password }) => password !== stored.password)
   return rule.startsWith('>') ? [...others, stored] : others

@@ -1,29 +1,28 @@
 /**
- * The settings of an engine that the clients of a database may change: those that concern this database alone and harm
- * nobody else. Each has bounds of our own, which every supported engine takes; what an engine would not start with must
- * never be stored.
+ * The engine settings that clients of a database may change: those that affect only this database. Each has bounds that
+ * every supported engine accepts, because an engine does not start with an invalid stored value.
  */
 
-/** What values a setting takes. */
+/** The kind of values that a setting takes. */
 type Values =
   | { readonly kind: 'integer'; readonly least: number; readonly most: number }
   /** Bytes, also written as `4kb`. */
   | { readonly kind: 'memory'; readonly most: number }
   | { readonly kind: 'yes-or-no' }
   | { readonly kind: 'percentiles' }
-  /** Bytes up to the plan's bound; 0 stands for that. */
+  /** Bytes up to the plan's limit; 0 means that limit. */
   | { readonly kind: 'data-bound' }
-  /** What happens at the bound of memory: with eviction everything, without it nothing is evicted. */
+  /** The eviction policy: any with eviction on; only `noeviction` with eviction off. */
   | { readonly kind: 'policy' }
-  /** Milliseconds that a script may run before others are told so; no more than the plan lets a script run. */
+  /** Milliseconds that a script may run before other clients get BUSY; at most the plan's script timeout. */
   | { readonly kind: 'script-time' }
 
-/** What bounds depend on besides the setting. */
+/** What the bounds of settings depend on. */
 export interface SettingBounds {
   readonly eviction: boolean
-  /** Longest run of a script on the plan, milliseconds. */
+  /** The plan's script timeout, milliseconds. */
   readonly scriptTimeoutMs: number
-  /** The bound of the data set on the plan, bytes. */
+  /** The plan's limit of the data set, bytes. */
   readonly maxMemoryBytes: number
 }
 
@@ -58,17 +57,17 @@ const SETTINGS: Readonly<Record<string, Values>> = {
   'set-max-listpack-entries': count,
   'set-max-listpack-value': { kind: 'memory', most: MOST },
   'slowlog-log-slower-than': integer(-1, Number.MAX_SAFE_INTEGER),
-  // Each entry takes up to 4 KiB, which does not count against the plan where it is read only.
+  // Each entry takes up to 4 KiB. Engines check the memory limit on writes only, so reads alone could exceed it.
   'slowlog-max-len': integer(0, 10_000),
   'stream-node-max-bytes': { kind: 'memory', most: 1024 * MIB },
   'stream-node-max-entries': count,
-  // Without a bound, reading keys that are not there would take any amount of memory.
+  // Without a bound, reads of missing keys would use unbounded memory.
   'tracking-table-max-keys': integer(1, 1_000_000),
   'zset-max-listpack-entries': count,
   'zset-max-listpack-value': { kind: 'memory', most: MOST },
 }
 
-/** Older names that engines take as well. */
+/** Older names that engines still accept. */
 const ALIASES: Readonly<Record<string, string>> = {
   'hash-max-ziplist-entries': 'hash-max-listpack-entries',
   'hash-max-ziplist-value': 'hash-max-listpack-value',
@@ -105,22 +104,22 @@ const MEMORY = /^(\d{1,15})(b|kb?|mb?|gb?|)$/i
 const PERCENTILE = /^(?:100|\d{1,2})(?:\.\d{1,6})?$/
 const MOST_PERCENTILES = 16
 
-/** Values that stand for what the plan says. */
+/** Values that mean "as the plan says". */
 const UNBOUND: Readonly<Record<string, string>> = { maxmemory: '0' }
 
-/** Every name that a setting goes by, old ones too. */
+/** All names of all settings, including old ones. */
 export const SETTING_NAMES: readonly string[] = [...Object.keys(SETTINGS), ...Object.keys(ALIASES)].sort()
 
-/** The name that a setting is stored by; undefined when clients may not change it. */
+/** The name under which a setting is stored; undefined when clients may not change it. */
 export function settingOf(name: string): string | undefined {
   const known = Object.hasOwn(ALIASES, name) ? ALIASES[name] : name
   return known !== undefined && Object.hasOwn(SETTINGS, known) ? known : undefined
 }
 
-/** A value as it is stored and told, or what is wrong with it in the engine's words. */
+/** A value as it is stored and shown, or its problem in the engine's words. */
 export type ParsedValue = { readonly value: string } | { readonly problem: string }
 
-/** Holds a value against what the setting, given by the name that it is stored by, takes. */
+/** Validates a value. `setting` is the name under which it is stored. */
 export function parseValue(setting: string, given: string, bounds: SettingBounds): ParsedValue {
   const values = SETTINGS[setting]
   switch (values?.kind) {
@@ -165,20 +164,20 @@ function parseMemory(given: string, most: number): ParsedValue {
 }
 
 function parsePercentiles(given: string): ParsedValue {
-  const parts = given.split(/\s+/).filter((part) => part !== '')
-  if (parts.length > MOST_PERCENTILES || parts.some((part) => !PERCENTILE.test(part) || Number(part) > 100)) {
+  const texts = given.split(/\s+/).filter((text) => text !== '')
+  if (texts.length > MOST_PERCENTILES || texts.some((text) => !PERCENTILE.test(text) || Number(text) > 100)) {
     return { problem: 'latency-tracking-info-percentiles should contain numbers between 0.0 and 100.0' }
   }
-  return { value: parts.map(Number).join(' ') }
+  return { value: texts.map(Number).join(' ') }
 }
 
 function parsePolicy(given: string, { eviction }: SettingBounds): ParsedValue {
   if (!POLICIES.includes(given)) return { problem: `argument(s) must be one of the following: ${POLICIES.join(', ')}` }
   if (eviction || given === 'noeviction') return { value: given }
-  return { problem: 'this database does not evict: switch eviction on first' }
+  return { problem: 'eviction is off for this database: turn it on first' }
 }
 
-/** What clients have changed, by the names that settings are stored by. */
+/** The settings that clients have changed, by the names under which they are stored. */
 export type StoredSettings = Readonly<Record<string, string>>
 
 /** Reads the settings of a stored database. @throws Error when they are unreadable. */
@@ -203,8 +202,8 @@ export function writeSettings(settings: StoredSettings): string {
 }
 
 /**
- * The stored settings that hold: what the plan or the eviction of a database no longer allows is kept and has no say until
- * it is allowed again.
+ * The stored settings that apply now. A setting that the plan or the eviction of a database no longer allows stays stored,
+ * and applies again once it is allowed.
  */
 export function effectiveSettings(stored: StoredSettings, bounds: SettingBounds): StoredSettings {
   return Object.fromEntries(

@@ -11,7 +11,7 @@ const UserSchema = Type.Object({
     Type.Object({
       /** SHA-256 of the password, hexadecimal. */
       password: Type.String(),
-      /** The same of the whole token that it came in, which is taken as a password too. */
+      /** SHA-256 of the whole token that it came in, which is accepted as a password too. */
       token: Type.String(),
     }),
   ),
@@ -19,46 +19,46 @@ const UserSchema = Type.Object({
   keys: Type.Array(Type.String()),
   /** Patterns of channels: `&*`. */
   channels: Type.Array(Type.String()),
-  /** What it may run, each rule over those before it: `-@all`, `+@read`, `-keys`. */
+  /** Rules for commands; each overrides those before it: `-@all`, `+@read`, `-keys`. */
   commands: Type.Array(Type.String()),
-  /** Random; what the gateway logs in to engines with, and what its REST tokens are derived from. */
+  /** Random: the gateway logs in to engines with it, and the user's REST tokens are derived from it. */
   secret: Type.String(),
 })
 
-/** A user of a database's data whom its owner made (reference redis 3.2). */
+/** A user that the owner of a database created (reference redis 3.2). */
 export type StoredUser = Static<typeof UserSchema>
 
 const checker = Compile(Type.Array(UserSchema))
 const NOBODY: readonly StoredUser[] = []
 
-/** The users that every database has; nobody can change them. */
+/** The users that every database has; they cannot be changed. */
 const BUILT_IN_USERS = ['default', 'default_ro'] as const
 
-/** Whether every database has this user. */
+/** Whether a name is that of a built-in user. */
 export function isBuiltIn(name: string): boolean {
   return BUILT_IN_USERS.some((known) => known === name)
 }
 
 /** Reads the users of a stored database. @throws Error when they were not written by `writeUsers`. */
 export function readUsers(row: { readonly database_id: string; readonly acl_users: string }): readonly StoredUser[] {
-  // Most databases have none, and lists of databases ask for each of them.
+  // Fast path: most databases have no users, and lists read this for each database.
   if (row.acl_users === '[]') return NOBODY
   const users: unknown = JSON.parse(row.acl_users)
   if (checker.Check(users)) return users
   throw new Error(`database ${row.database_id} has unreadable users`)
 }
 
-/** Users as they are stored. */
+/** Serialises users for the store. */
 export function writeUsers(users: readonly StoredUser[]): string {
   return JSON.stringify(users)
 }
 
-/** A user as SETUSER begins it: it may nothing and cannot log in. */
+/** A new user, as SETUSER starts it: without permissions and unable to log in. */
 export function newUser(name: string): StoredUser {
   return { name, ...NO_PERMISSIONS, secret: randomSecret(32) }
 }
 
-/** What a user is after `reset`. */
+/** The state of a user after `reset`. */
 export const NO_PERMISSIONS = {
   status: 'off',
   passwords: [],
@@ -70,12 +70,12 @@ export const NO_PERMISSIONS = {
 /** The least strength of a password against guessing, in bits. */
 const LEAST_ENTROPY_BITS = 64
 const GENERATED_BYTES = 32
-const SEAL_BYTES = 16
+const SIGNATURE_BYTES = 16
 
-/** A password of a user as it is kept. */
+/** A password of a user as it is stored. */
 export type StoredPassword = StoredUser['passwords'][number]
 
-/** How hard a password is to guess, bits: the variety of its characters over its length. */
+/** The strength of a password in bits: the Shannon entropy of its characters times its length. */
 export function entropyBits(password: string): number {
   const characters = [...password]
   const counts = new Map<string, number>()
@@ -85,42 +85,42 @@ export function entropyBits(password: string): number {
   return bits
 }
 
-/** Whether a password is good enough to be one. */
+/** Whether a password is strong enough. */
 export function isStrong(password: string): boolean {
   return entropyBits(password) >= LEAST_ENTROPY_BITS
 }
 
 /**
- * Wraps a password, or a new one, in a token that only SETUSER of this very user takes, so that no password gets there
- * whose strength nobody has seen.
+ * Signs a password, or a generated one, into a token that SETUSER accepts for this user only. So every password that is
+ * set has passed the strength check.
  * @param key a secret of the database.
  */
 export function makeToken(user: string, password: string | undefined, key: string): string {
   const text = Buffer.from(password ?? randomSecret(GENERATED_BYTES)).toString('base64url')
-  return `${text}.${seal(user, text, key).toString('base64url')}`
+  return `${text}.${signatureOf(user, text, key).toString('base64url')}`
 }
 
-/** What is kept of the password in a token; undefined when the token was not made for this user here. */
+/** The hashes to store for the password in a token; undefined when the token is not signed for this user and database. */
 export function openToken(user: string, token: string, key: string): StoredPassword | undefined {
   const [text = '', sealed = '', ...rest] = token.split('.')
   const given = Buffer.from(sealed, 'base64url')
-  const wanted = seal(user, text, key)
-  if (rest.length > 0 || given.length !== wanted.length || !timingSafeEqual(given, wanted)) return undefined
+  const expected = signatureOf(user, text, key)
+  if (rest.length > 0 || given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined
   return { password: sha256Hex(Buffer.from(text, 'base64url').toString()), token: sha256Hex(token) }
 }
 
-/** Whether a text is this password, or the token that it came in. Takes the same time for every wrong one. */
+/** Whether a text is this password, or the token that it came in. Compares in constant time. */
 export function matchesPassword(stored: StoredPassword, given: string): boolean {
   const hash = Buffer.from(sha256Hex(given))
   const isPassword = timingSafeEqual(hash, Buffer.from(stored.password))
   return timingSafeEqual(hash, Buffer.from(stored.token)) || isPassword
 }
 
-/** The REST token that a user gets for one of its passwords. It is void as soon as the user loses that password. */
+/** The REST token of a user for one of its passwords. It is invalid as soon as the user loses that password. */
 export function restTokenOf(user: StoredUser, stored: StoredPassword): string {
   return createHmac('sha256', user.secret).update(`rest\0${stored.password}`).digest('base64url')
 }
 
-function seal(user: string, text: string, key: string): Buffer {
-  return createHmac('sha256', key).update(`acl-token\0${user}\0${text}`).digest().subarray(0, SEAL_BYTES)
+function signatureOf(user: string, text: string, key: string): Buffer {
+  return createHmac('sha256', key).update(`acl-token\0${user}\0${text}`).digest().subarray(0, SIGNATURE_BYTES)
 }

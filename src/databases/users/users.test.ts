@@ -96,8 +96,8 @@ describe('rules', () => {
   })
 
   it.each([
-    [['nopass'], /^Error in ACL SETUSER modifier 'nopass': a password has to come out of ACL GENTOKEN/],
-    [[`>${PASSWORD}`], /^Error in ACL SETUSER modifier '>': a password has to come out of ACL GENTOKEN/],
+    [['nopass'], /^Error in ACL SETUSER modifier 'nopass': create a token with ACL GENTOKEN/],
+    [[`>${PASSWORD}`], /^Error in ACL SETUSER modifier '>': create a token with ACL GENTOKEN/],
     [['#'.padEnd(65, 'a')], /^Error in ACL SETUSER modifier '#': a password/],
     [[`>${makeToken('bob', PASSWORD, KEY)}`], /modifier '>': a password/],
     [['+config|get'], /modifier '\+config\|get': rules for subcommands are not available/],

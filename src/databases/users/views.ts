@@ -1,7 +1,7 @@
 import { engineRulesOf } from './engine-rules.js'
 import type { StoredUser } from './user.js'
 
-/** A reply to a command about the database itself, before it is put in a version of the protocol. */
+/** A reply to an ACL or CONFIG command, independent of the protocol version. */
 export type Reply =
   | { readonly kind: 'ok' }
   | { readonly kind: 'text'; readonly text: string }
@@ -13,13 +13,13 @@ export type Reply =
 /** `OK`. */
 export const OK: Reply = { kind: 'ok' }
 
-/** A text. */
+/** A text reply. */
 export const text = (value: string): Reply => ({ kind: 'text', text: value })
 
-/** A list of texts. */
+/** A list of text replies. */
 export const texts = (values: readonly string[]): Reply => ({ kind: 'list', items: values.map(text) })
 
-/** What the API shows of a user. */
+/** A user as ACL commands show it. */
 export interface UserView {
   readonly name: string
   readonly status: 'on' | 'off'
@@ -30,13 +30,13 @@ export interface UserView {
   readonly channels: string
 }
 
-/** The users that every database has. Their passwords are never shown. */
+/** The built-in users. Their passwords are never shown. */
 export const BUILT_IN_VIEWS: readonly UserView[] = [
   { name: 'default', status: 'on', passwords: [], commands: '+@all', keys: '~*', channels: '&*' },
   { name: 'default_ro', status: 'on', passwords: [], commands: '-@all +@read', keys: '%R~*', channels: '' },
 ]
 
-/** What the API shows of a user that the owner made. */
+/** The view of a user that the owner created. */
 export function viewOf({ name, status, passwords, commands, keys, channels }: StoredUser): UserView {
   const hashes = passwords.map(({ password }) => password)
   return {
@@ -49,7 +49,7 @@ export function viewOf({ name, status, passwords, commands, keys, channels }: St
   }
 }
 
-/** The answer to ACL GETUSER: five fields, without the selectors of the engine (reference redis 3.2). */
+/** The reply to ACL GETUSER: five fields, without the engine's selectors (reference redis 3.2). */
 export function userReply(view: UserView): Reply {
   return {
     kind: 'map',
@@ -71,7 +71,7 @@ export function userLine({ name, status, passwords, commands, keys, channels }: 
     .join(' ')
 }
 
-/** A user as engines get it. */
+/** A user as the fleet configures it in engines. */
 export function engineUserOf(user: StoredUser): { name: string; password: string; rules: string } {
   return { name: user.name, password: user.secret, rules: engineRulesOf(user) }
 }
