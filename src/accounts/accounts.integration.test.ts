@@ -106,7 +106,7 @@ describeOnEveryStore('accounts', (openStore) => {
     const { store, dataDir } = await fresh()
     await writeCredentials(dataDir, newCredentials('other@homeport.local'))
     const { warnings } = await started(store, dataDir)
-    expect(warnings).toEqual([expect.stringContaining('holds credentials that this store does not know')])
+    expect(warnings).toEqual([expect.stringContaining('has credentials that this store does not know')])
     expect(warnings.join()).not.toContain('sig_')
   })
 

@@ -13,10 +13,10 @@ import { Sessions } from './sessions.js'
 import { Teams } from './teams.js'
 import * as accountsTransactions from './transactions/accounts.js'
 
-/** What the accounts are made of. */
-export interface AccountsOptions {
+/** What the accounts are built from. */
+export interface AccountsDeps {
   readonly store: Store
-  /** Root of Homeport's durable files; must exist, locked by the caller. */
+  /** Root of Homeport's durable files. Must exist; the caller holds its lock. */
   readonly dataDir: string
   readonly clock: Clock
   readonly logger: Pick<Logger, 'warn'>
@@ -26,28 +26,28 @@ export interface AccountsOptions {
   readonly foreignStore?: 'refuse' | 'take-over'
 }
 
-/** Accounts and who may act for them. `start` has to resolve before anybody is recognised. */
+/** Accounts and who may act for them. No caller is recognised before `start` has resolved. */
 export interface Accounts extends Service, Authenticator {
-  /** What the file of the data directory holds; `undefined` while that belongs to no account of the store. */
+  /** The credentials in the data directory; `undefined` unless they belong to an account of the store. */
   readonly ownCredentials: Credentials | undefined
   readonly teams: Teams
   readonly keys: ApiKeys
-  /** Who is signed in to the console. */
+  /** Sessions of the console. */
   readonly sessions: Sessions
   /** The account with this id, if there is one. */
   account(accountId: string): Account | undefined
-  /** Whether an account is the first one of this server, which is its operator's. */
+  /** Whether an account is the first one of this server, which belongs to its operator. */
   isFirst(accountId: string): boolean
   /** The account whose queue token holds this `UserID`, if there is one. */
   accountOfQueueUser(userId: string): Account | undefined
   /** The signing keys of an account that exists. */
   signingKeys(accountId: string): SigningKeys
-  /** The next signing key becomes the current one, and a fresh one the next; `caller` stands in the audit log. */
+  /** The next signing key becomes the current one, and a new one the next. `caller` is recorded in the audit log. */
   rotateSigningKeys(accountId: string, caller?: Caller): Promise<SigningKeys>
-  /** Writes an entry of the audit log for an act that is no transaction of the store itself. */
+  /** Writes an audit entry for an action without a transaction of its own. */
   audit(caller: Caller, event: AuditEvent): Promise<void>
   /**
-   * The audit log of the account or team that the caller acts for, newest first.
+   * The audit log of the caller's account or team, newest first.
    * @param before `log_id` of an entry: only older ones.
    */
   auditLog(caller: Caller, limit: number, before?: string): Promise<AuditLog[]>
@@ -56,8 +56,8 @@ export interface Accounts extends Service, Authenticator {
 const DEFAULT_EMAIL = 'owner@homeport.local'
 
 /** Builds the accounts of a store. */
-export function createAccounts(options: AccountsOptions): Accounts {
-  return new StoredAccounts(options)
+export function createAccounts(deps: AccountsDeps): Accounts {
+  return new StoredAccounts(deps)
 }
 
 class StoredAccounts implements Accounts {
@@ -65,21 +65,21 @@ class StoredAccounts implements Accounts {
   readonly teams: Teams
   readonly keys: ApiKeys
   readonly sessions: Sessions
-  readonly #options: AccountsOptions
+  readonly #deps: AccountsDeps
   readonly #directory = new AccountDirectory()
-  /** Known once it has started. */
+  /** Known after `start`. */
   #installationId = ''
-  /** What the file of this data directory holds, while it belongs to an account of the store. */
+  /** The content of `credentials.json`, if it belongs to an account of the store. */
   #ownFile: Credentials | undefined
   #reloading: Promise<unknown> = Promise.resolve()
   #refreshing: Promise<unknown> = Promise.resolve()
 
-  constructor(options: AccountsOptions) {
-    this.#options = options
-    const deps = { store: options.store, clock: options.clock, reload: () => this.#reload() }
-    this.teams = new Teams(deps)
-    this.keys = new ApiKeys(deps)
-    this.sessions = new Sessions({ ...options, directory: this.#directory, installationId: () => this.#installationId })
+  constructor(deps: AccountsDeps) {
+    this.#deps = deps
+    const teamDeps = { store: deps.store, clock: deps.clock, reload: () => this.#reload() }
+    this.teams = new Teams(teamDeps)
+    this.keys = new ApiKeys(teamDeps)
+    this.sessions = new Sessions({ ...deps, directory: this.#directory, installationId: () => this.#installationId })
   }
 
   get ownCredentials(): Credentials | undefined {
@@ -87,7 +87,7 @@ class StoredAccounts implements Accounts {
   }
 
   async start(): Promise<void> {
-    const { store, dataDir, clock, firstEmail: email = DEFAULT_EMAIL, foreignStore = 'refuse' } = this.#options
+    const { store, dataDir, clock, firstEmail: email = DEFAULT_EMAIL, foreignStore = 'refuse' } = this.#deps
     this.#installationId = await bindDataDir(store, dataDir, clock.now(), foreignStore)
     const found = await readCredentials(dataDir)
     const isEmpty = (await this.#reload()) === 0
@@ -96,7 +96,7 @@ class StoredAccounts implements Accounts {
     await this.#adoptFile(own)
   }
 
-  /** Nothing runs; the store belongs to the caller. */
+  /** Nothing to stop: the store belongs to the caller. */
   async stop(): Promise<void> {}
 
   basic(header: string | undefined, ip: string): Caller | undefined {
@@ -125,32 +125,32 @@ class StoredAccounts implements Accounts {
 
   async rotateSigningKeys(accountId: string, caller?: Caller): Promise<SigningKeys> {
     const event = { action: 'Rotate Signing Keys', entity: accountId, details: {} } as const
-    const audit = caller && auditRow(caller, event, this.#options.clock.now())
+    const audit = caller && auditRow(caller, event, this.#deps.clock.now())
     const args = { accountId, fresh: newSigningKey(), audit }
-    await this.#options.store.run(accountsTransactions.rotateSigningKeys, args)
+    await this.#deps.store.run(accountsTransactions.rotateSigningKeys, args)
     await this.#reload()
     await this.#refreshFile()
     return this.signingKeys(accountId)
   }
 
   async audit(caller: Caller, event: AuditEvent): Promise<void> {
-    await this.#options.store.run(accountsTransactions.audit, auditRow(caller, event, this.#options.clock.now()))
+    await this.#deps.store.run(accountsTransactions.audit, auditRow(caller, event, this.#deps.clock.now()))
   }
 
   async auditLog(caller: Caller, limit: number, before?: string): Promise<AuditLog[]> {
     const { accountId } = caller
-    const rows = await this.#options.store.run(accountsTransactions.auditLog, { accountId, limit, before })
+    const rows = await this.#deps.store.run(accountsTransactions.auditLog, { accountId, limit, before })
     const customer = this.account(accountId)?.email ?? ''
     return rows.map((row) => auditLogOf(row, customer))
   }
 
   /**
-   * Takes over what the store holds; answers how many accounts that are. One after the other: an older view that comes
-   * late must not bring back a key that has ended since.
+   * Loads accounts, keys and members from the store; resolves to the number of accounts. Reloads run one after the other:
+   * a slow older read must not bring back a key that was deleted since.
    */
   #reload(): Promise<number> {
     const reload = this.#reloading.then(async () => {
-      const { accounts, keys, members } = await this.#options.store.run(accountsTransactions.load, {})
+      const { accounts, keys, members } = await this.#deps.store.run(accountsTransactions.load, {})
       this.#directory.load(accounts, keys, members)
       return accounts.length
     })
@@ -159,27 +159,27 @@ class StoredAccounts implements Accounts {
   }
 
   async #adoptFile(found: Credentials | undefined): Promise<void> {
-    if (found && this.#fits(found)) {
+    if (found && this.#belongsHere(found)) {
       this.#ownFile = found
       await this.#refreshFile()
       return
     }
-    const problem = found ? 'holds credentials that this store does not know' : 'is missing'
-    this.#options.logger.warn(
+    const problem = found ? 'has credentials that this store does not know' : 'is missing'
+    this.#deps.logger.warn(
       {},
-      `credentials.json in the data directory ${problem}. The accounts of the store go on working with the credentials they have; put their file back so that "homeport env" can print them.`,
+      `credentials.json in the data directory ${problem}. The accounts of the store keep working with their credentials. Put their file back so that "homeport env" can print them.`,
     )
   }
 
-  #fits({ email, apiKey, queueToken }: Credentials): boolean {
+  #belongsHere({ email, apiKey, queueToken }: Credentials): boolean {
     const basic = Buffer.from(`${email}:${apiKey}`).toString('base64')
     const owner = this.#directory.basic(`Basic ${basic}`, '')
     return owner !== undefined && this.#directory.bearer(queueToken, '')?.accountId === owner.accountId
   }
 
   /**
-   * Brings the signing keys of the file up to date, also after a crash between a rotation and this write. One after the
-   * other: two that write the file at the same time would take it from each other half written.
+   * Updates the signing keys in the file, also after a crash between a rotation and this write. Writes run one after the
+   * other: concurrent writes would replace each other's temporary file.
    */
   #refreshFile(): Promise<void> {
     const refresh = this.#refreshing.then(() => this.#writeSigningKeys())
@@ -193,7 +193,7 @@ class StoredAccounts implements Accounts {
     const { current, next } = this.signingKeys(owner.accountId)
     if (this.#ownFile.currentSigningKey === current && this.#ownFile.nextSigningKey === next) return
     const fresh = { ...this.#ownFile, currentSigningKey: current, nextSigningKey: next }
-    await writeCredentials(this.#options.dataDir, fresh)
+    await writeCredentials(this.#deps.dataDir, fresh)
     this.#ownFile = fresh
   }
 }

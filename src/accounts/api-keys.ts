@@ -12,8 +12,8 @@ import * as teams from './transactions/teams.js'
 type ApiKeyRow = accounts.ApiKeyRow
 
 /**
- * API keys: each acts for one account, or for one team with the role that its holder has there at that moment. A key
- * is shown when it is made; only its hash is kept.
+ * API keys. Each acts for one account, or for one team with the role that its holder has there at that moment. A key is
+ * shown once, when it is created; only its hash is stored.
  */
 export class ApiKeys {
   readonly #deps: TeamDeps
@@ -29,7 +29,7 @@ export class ApiKeys {
     return rows.map(keyOf)
   }
 
-  /** Makes a key; the answer has the secret, which is nowhere else. */
+  /** Creates a key. Only this answer has the secret. */
   async create(caller: Caller, body: CreateApiKeyBody): Promise<NewApiKey> {
     const accountId = await this.#accountOf(caller, body.team_id)
     const secret = randomSecret(32)
@@ -43,7 +43,7 @@ export class ApiKeys {
     return { ...keyOf(key), api_key: secret }
   }
 
-  /** Ends a key; it is refused when this resolves. */
+  /** Deletes a key. Once this resolves, the key is refused. */
   async remove(caller: Caller, keyId: string, teamId: string | undefined): Promise<void> {
     const accountId = await this.#accountOf(caller, teamId)
     const audit = this.#audit(caller, { action: 'Delete API Key', entity: keyId, details: {} })
@@ -64,7 +64,7 @@ export class ApiKeys {
     }
   }
 
-  /** Whose keys are meant: those of the account or team that the caller acts for, unless a team is named. */
+  /** The owner of the keys: the named team, or the account or team that the caller acts for. */
   async #accountOf(caller: Caller, teamId: string | undefined): Promise<string> {
     if (teamId === undefined) return caller.accountId
     const args = { teamId, emailKey: emailKeyOf(caller.email) }

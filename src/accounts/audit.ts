@@ -3,19 +3,19 @@ import { AUDIT_ACTIONS, AUDIT_KEPT_SECONDS, type AuditAction, type AuditLog } fr
 import type { Caller } from '../http/index.js'
 import type * as accounts from './transactions/accounts.js'
 
-/** Something that happened and who did it. */
+/** An action that the audit log records. */
 export interface AuditEvent {
-  /** In words: `Create Database`, `Cancel Workflow Runs`. */
+  /** The name of the action, such as `Create Database`. */
   readonly action: AuditAction
-  /** The id of what it was done to. */
+  /** The id of the object that was changed. */
   readonly entity: string
-  /** Further facts; never a secret. */
+  /** More facts; never a secret. */
   readonly details: Readonly<Record<string, unknown>>
 }
 
 /**
- * The row of the audit log for an event. Rooms hand it to their own transaction (`recordAudit`), so that the act and
- * its entry stand or fall together.
+ * The audit log row of an event. Modules pass it to their own transaction (`recordAudit`), so that the change and its
+ * entry are committed together.
  * @param atMs Unix milliseconds.
  */
 export function auditRow(caller: Caller, event: AuditEvent, atMs: number): accounts.NewAuditRow {
@@ -32,10 +32,10 @@ export function auditRow(caller: Caller, event: AuditEvent, atMs: number): accou
   }
 }
 
-/** What stands in a field of an entry that has nothing to say there (reference redis 1.10). */
+/** The wire's placeholder for an empty field (reference redis 1.10). */
 const NOTHING = 'NA'
 
-/** An entry of the audit log as the management API shows it. `customer` is the account's e-mail or the team's id. */
+/** An audit log entry as the management API answers it. `customer` is the account's e-mail or the team's id. */
 export function auditLogOf(row: accounts.AuditRow, customer: string): AuditLog {
   const timestamp = Math.floor(row.at / 1000)
   return {

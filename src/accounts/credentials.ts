@@ -19,12 +19,12 @@ const CredentialsSchema = Type.Object({
 /** The secrets of the first account in clear text, as `<dataDir>/credentials.json` keeps them. */
 export type Credentials = Static<typeof CredentialsSchema>
 
-/** Where the credentials of a data directory lie. */
+/** The path of a data directory's credentials. */
 export const credentialsPath = (dataDir: string): string => join(dataDir, 'credentials.json')
 
 /**
  * Reads the credentials; `undefined` when there is no file.
- * @throws HomeportError `credentials_unusable` when the file is there but cannot be read.
+ * @throws HomeportError `credentials_unusable` when the file is invalid.
  */
 export async function readCredentials(dataDir: string): Promise<Credentials | undefined> {
   const path = credentialsPath(dataDir)
@@ -33,26 +33,26 @@ export async function readCredentials(dataDir: string): Promise<Credentials | un
   const value = tryParseJson(text)
   if (!Value.Check(CredentialsSchema, value)) {
     const fields = Object.keys(CredentialsSchema.properties).join(', ')
-    throw new HomeportError('credentials_unusable', { path, reason: `it has to be a JSON object with ${fields}` })
+    throw new HomeportError('credentials_unusable', { path, reason: `it must be a JSON object with ${fields}` })
   }
   return value
 }
 
-/** Writes the credentials so that a crash leaves either the old file or the whole new one, readable by the owner only. */
+/** Writes the credentials atomically: a crash leaves the old file or the complete new one. Mode 0600. */
 export function writeCredentials(dataDir: string, credentials: Credentials): Promise<void> {
   return replaceFile(credentialsPath(dataDir), `${JSON.stringify(credentials, null, 2)}\n`)
 }
 
-/** A new signing key of the queue, such as `sig_5f2…`. */
+/** Generates a signing key of the queue, such as `sig_5f2…`. */
 export const newSigningKey = (): string => `sig_${randomSecret(24)}`
 
-/** A new queue token: base64 of a JSON object with `UserID` and `Password`, which clients treat as opaque. */
+/** Generates a queue token: base64 of a JSON object with `UserID` and `Password`, which clients treat as opaque. */
 export function newQueueToken(userId: string = randomUUID()): string {
   const token = { UserID: userId, Password: randomBytes(32).toString('hex') }
   return Buffer.from(JSON.stringify(token)).toString('base64')
 }
 
-/** All secrets of a new account. */
+/** Generates all secrets of a new account. */
 export function newCredentials(email: string): Credentials {
   return {
     email,
@@ -63,7 +63,7 @@ export function newCredentials(email: string): Credentials {
   }
 }
 
-/** The `UserID` inside a queue token, or `undefined` when the text is no such token. */
+/** The `UserID` inside a queue token; `undefined` when the text is no queue token. */
 export function queueUserIdOf(token: string): string | undefined {
   const parsed = tryParseJson(Buffer.from(token, 'base64').toString('utf8'))
   return isObject(parsed) && typeof parsed.UserID === 'string' ? parsed.UserID : undefined

@@ -8,13 +8,13 @@ type AccountRow = accountsTransactions.AccountRow
 type ApiKeyRow = accountsTransactions.ApiKeyRow
 type MemberRow = teams.MemberRow
 
-/** The two keys that deliveries are signed and checked with. */
+/** The two keys with which deliveries are signed and verified. */
 export interface SigningKeys {
   readonly current: string
   readonly next: string
 }
 
-/** What other rooms may know of an account. */
+/** An account as other modules see it. */
 export interface Account {
   readonly accountId: string
   readonly email: string
@@ -26,16 +26,16 @@ export interface Account {
 interface Key {
   readonly account: AccountRow
   readonly row: ApiKeyRow
-  /** Of a key of a team: the member who holds it. */
+  /** The member who holds a team key. */
   readonly holder: MemberRow | undefined
 }
 
-/** How e-mails are compared: without regard to case. */
+/** The key for comparing e-mails, which ignores case. */
 export const emailKeyOf = (email: string): string => email.toLowerCase()
 
 /**
- * All accounts and keys, held in memory. Secrets are looked up by their SHA-256: how long a lookup takes tells
- * something about that hash only, which nobody can steer towards the hash of a secret they do not have.
+ * All accounts and keys, in memory. Secrets are looked up by their SHA-256: the time of a lookup can only reveal something
+ * about hashes, and nobody can choose an input whose hash approaches that of an unknown secret.
  */
 export class AccountDirectory implements Authenticator {
   readonly #accounts = new Map<string, AccountRow>()
@@ -44,12 +44,12 @@ export class AccountDirectory implements Authenticator {
   readonly #accountsByTokenHash = new Map<string, AccountRow>()
   readonly #accountsByUser = new Map<string, AccountRow>()
 
-  /** The account that was made first. */
+  /** The id of the account that was created first. */
   get firstId(): string | undefined {
     return this.#accounts.keys().next().value
   }
 
-  /** Takes over what the store holds, in place of what was known before. */
+  /** Replaces everything with what the store has. */
   load(accounts: readonly AccountRow[], keys: readonly ApiKeyRow[], members: readonly MemberRow[]): void {
     const indexes = [this.#accounts, this.#keysByHash, this.#keysById, this.#accountsByTokenHash, this.#accountsByUser]
     for (const index of indexes) index.clear()
@@ -62,7 +62,7 @@ export class AccountDirectory implements Authenticator {
     for (const row of keys) {
       const account = this.#accounts.get(row.account_id)
       const holder = byMember.get(`${row.account_id} ${row.holder}`)
-      // The key of a former member gives access to nothing.
+      // The key of a former member is ignored.
       if (!account || (row.holder !== null && !holder)) continue
       const key = { account, row, holder }
       this.#keysByHash.set(row.key_hash, key)
@@ -76,12 +76,12 @@ export class AccountDirectory implements Authenticator {
     return key && callerOfKey(key, ip)
   }
 
-  /** The id of this API key, if it is one of the person with this e-mail. */
+  /** The id of an API key, if it belongs to this e-mail. */
   keyIdOf(email: string, apiKey: string): string | undefined {
     return this.#keyOf(email, apiKey)?.row.key_id
   }
 
-  /** The caller that the API key with this id stands for, while it exists and its holder is a member. */
+  /** The caller of the API key with this id, while the key exists and its holder is a member. */
   callerOfKeyId(keyId: string, ip: string): Caller | undefined {
     const key = this.#keysById.get(keyId)
     return key && callerOfKey(key, ip)
@@ -89,9 +89,9 @@ export class AccountDirectory implements Authenticator {
 
   #keyOf(email: string, password: string): Key | undefined {
     const key = this.#keysByHash.get(sha256Hex(password))
-    // Compared also when the key is unknown, so that every refusal costs the same.
-    const wanted = key?.holder?.email_key ?? emailKeyOf(key?.account.email ?? '')
-    const isOwner = sameText(emailKeyOf(email), wanted)
+    // Compared also when the key is unknown, so that every refusal takes the same time.
+    const expected = key?.holder?.email_key ?? emailKeyOf(key?.account.email ?? '')
+    const isOwner = sameText(emailKeyOf(email), expected)
     return isOwner ? key : undefined
   }
 
@@ -124,7 +124,7 @@ function accountOf(row: AccountRow): Account {
   return { accountId: row.account_id, email: row.email, type: row.type, queueUserId: row.queue_user_id }
 }
 
-/** Finance looks after what a team costs and changes nothing. */
+/** The role finance may only read. */
 function accessOf({ row, holder }: Key): Caller['access'] {
   return row.read_only === 1 || holder?.role === 'finance' ? 'read' : 'write'
 }
@@ -138,7 +138,7 @@ function callerOf(account: AccountRow, source: string, access: Caller['access'],
   return { accountId: account.account_id, email: account.email, accountType: account.type, source, access, ip }
 }
 
-/** E-mail and API key of an `Authorization` header; both empty when it is missing or of another kind. */
+/** E-mail and API key of an `Authorization` header; both empty when it is missing or not Basic. */
 function parseBasic(header: string | undefined): { email: string; password: string } {
   const [, encoded = ''] = /^basic +(\S+) *$/i.exec(header ?? '') ?? []
   const text = Buffer.from(encoded, 'base64').toString('utf8')
@@ -147,7 +147,7 @@ function parseBasic(header: string | undefined): { email: string; password: stri
   return { email: text.slice(0, colon), password: text.slice(colon + 1) }
 }
 
-/** Compares digests: equal in length whatever the texts are. */
+/** Compares digests in constant time: `timingSafeEqual` needs inputs of equal length. */
 function sameText(one: string, other: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(one), digest(other))

@@ -14,7 +14,7 @@ import { bindDataDir } from './installation.js'
 import * as accounts from './transactions/accounts.js'
 import * as accountsReset from './transactions/accounts-reset.js'
 
-/** What a first account is made of. */
+/** What the first account is created from. */
 export interface FirstAccount {
   readonly store: Store
   readonly dataDir: string
@@ -23,10 +23,10 @@ export interface FirstAccount {
 }
 
 /**
- * Makes the first account. Its credentials are on disk before the account is committed: a crash in between leaves a
- * file without an account, and the next start makes the account from that file. The other order could leave an
+ * Creates the first account. Its credentials are written before the account is committed: a crash in between leaves a
+ * file without an account, and the next start creates the account from that file. The other order could leave an
  * account whose credentials nobody has.
- * @param found what the file of this data directory holds already, if there is one.
+ * @param found the content of the credentials file, if there is one.
  */
 export async function makeFirstAccount(deps: FirstAccount, found: Credentials | undefined): Promise<Credentials> {
   const credentials = found ?? newCredentials(deps.email)
@@ -65,32 +65,32 @@ function rowsOf(credentials: Credentials, { clock, dataDir }: FirstAccount) {
   }
 }
 
-/** What a reset works on. The data directory is locked by the caller, and no server runs on it. */
+/** What a reset works on. The caller holds the lock of the data directory, and no server runs on it. */
 export interface ResetOptions {
   readonly store: Store
   readonly dataDir: string
   readonly clock: Clock
-  /** Ends every API key of the account, not only the one called `default`. */
+  /** Deletes all API keys of the account, not only the one named `default`. */
   readonly endsOtherKeys: boolean
 }
 
-/** The name of the key that `credentials.json` holds. */
+/** The name of the key in `credentials.json`. */
 const KEY_NAME = 'default'
 
 /**
- * Gives the first account a new API key and a new queue token; the old ones are dead. The `UserID` in the token stays,
- * because addresses of webhooks hold it, and so do the signing keys, which receivers know.
+ * Gives the first account a new API key and a new queue token; the old ones are invalid. The `UserID` in the token stays,
+ * because webhook URLs contain it. The signing keys stay, because receivers know them.
  *
- * The file is written before the commit, as at the first start: after a crash in between, the file holds what the
- * store does not know, and the reset is simply done again.
+ * The file is written before the commit, as at the first start. After a crash in between, the file has credentials that
+ * the store does not know; repeat the reset.
  * @throws HomeportError `cli_failed` when there is no account yet.
  */
 export async function resetCredentials({ store, dataDir, clock, endsOtherKeys }: ResetOptions): Promise<Credentials> {
   await bindDataDir(store, dataDir, clock.now())
-  // Teams are accounts too, but the first of all accounts is never one: somebody has to make a team.
+  // Teams are accounts too, but the first account is never a team, because only an account can create one.
   const [account] = (await store.run(accounts.load, {})).accounts
   if (!account) {
-    const problem = 'There is no account yet. Start the server once; it makes one, with its credentials.'
+    const problem = 'There is no account yet. Start the server once: it creates one, with its credentials.'
     throw new HomeportError('cli_failed', { problem })
   }
   const credentials = freshCredentials(account)

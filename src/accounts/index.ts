@@ -1,34 +1,37 @@
 /**
- * Accounts: who owns databases, messages and runs, and which secrets prove that a caller acts for one.
+ * Accounts: the owners of databases, messages and runs, and the credentials with which callers act for them.
  *
  * An account has an e-mail, a type (`free` or `paid`), API keys for the management API (HTTP Basic), one queue token
  * for the queue and workflow service (Bearer), and two signing keys for what the queue delivers. API keys and tokens
- * are random and stored only as SHA-256; signing keys are stored as they are, because each delivery needs one.
+ * are random and stored only as SHA-256. Signing keys are stored in clear text, because each delivery needs one.
  *
  * The first start:
  *
  *   store and data directory are bound to each other ── refuses a directory that was used with another store
- *     └─ the store has no account ─┬─ no credentials.json: make secrets, write the file (0600), commit the account
- *                                  └─ credentials.json is there (a crash came between): commit the account from it
- *     └─ the store has accounts ───┬─ credentials.json fits one of them: keep its signing keys up to date
- *                                  └─ it is missing or foreign: go on, and say so in the log
+ *     └─ the store has no account ─┬─ no credentials.json: generate secrets, write the file (0600), commit the account
+ *                                  └─ credentials.json exists (after a crash): commit the account from it
+ *     └─ the store has accounts ───┬─ credentials.json belongs to one of them: keep its signing keys up to date
+ *                                  └─ it is missing or foreign: continue, and log a warning
  *
- * A team is an account that people share: its members are known by e-mail, each with a role, and act for it with keys
- * of the team. `teams.ts` and `api-keys.ts` change that; whatever ends there (a key, a membership) is dead at once,
- * because the view in memory is renewed before the change is answered. Somebody who is not a member learns nothing
- * about a team.
+ * A team is an account that people share. Its members are identified by e-mail, each with a role, and act for the team
+ * with team keys. `teams.ts` and `api-keys.ts` change teams and keys. A deleted key or membership is refused at once,
+ * because memory is reloaded before the change is answered. Nobody but members can see a team.
  *
- * Signing in to the console opens a session: a cookie that stands for one API key and ends with it (`sessions.ts`).
+ * Signing in to the console creates a session: a cookie that has the rights of one API key and ends with it
+ * (`sessions.ts`).
  *
- * The audit log records every change: who made it, from where and with which key (`audit.ts`, `audit-view.ts`).
+ * The audit log records every change: who made it, from where and with which key (`audit.ts`).
  *
- * An operator who has the data directory but no credentials gets new ones while the server is stopped (`reset.ts`).
+ * An operator who has the data directory but no credentials creates new ones while the server is stopped
+ * (`first-account.ts`).
  *
- * Promises: no account is ever left without credentials that somebody has; every refused credential costs the same
- * work, whichever half of it was wrong; secrets never reach the log. Accounts are few and held in memory, so that
- * recognising a caller waits for nothing.
+ * `installation.ts` and `store-mark.ts` notice a store that does not belong to the data directory, or has lost commits.
+ *
+ * Guarantees: every account has credentials that somebody knows; refusing a credential takes the same time whichever
+ * half was wrong; secrets never reach the log. Accounts are few and held in memory, so callers are recognised without a
+ * store read.
  */
-export { type Accounts, type AccountsOptions, createAccounts } from './accounts.js'
+export { type Accounts, type AccountsDeps, createAccounts } from './accounts.js'
 export { type AuditEvent, auditRow } from './audit.js'
 export { type Credentials, credentialsPath, newCredentials, readCredentials, writeCredentials } from './credentials.js'
 export { type Account, emailKeyOf, type SigningKeys } from './directory.js'

@@ -5,16 +5,16 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import * as accounts from './transactions/accounts.js'
 
-/** Holds the identity of the store that a data directory was first used with. */
+/** The file with the identity of the store that a data directory was first used with. */
 const FILE = 'store-id'
 
 /**
- * Makes sure that a data directory and a store belong together. Files of databases that the store does not know are
- * moved into quarantine; with a foreign store that would be every database of the directory.
+ * Checks that a data directory and a store belong together. Databases that the store does not know are moved into
+ * quarantine; with a foreign store those would be all databases of the directory.
  *
- * The store's identity is committed before the directory remembers it, so a crash in between leaves a directory that
- * still belongs to nobody.
- * @param foreign what to do when they do not: the operator may have said that this store is the one from now on.
+ * The store's identity is committed before it is written to the directory, so after a crash in between the directory is
+ * still unbound.
+ * @param foreign what to do when they do not belong together; `take-over` binds the directory to this store.
  * @returns the identity of the store.
  * @throws HomeportError `foreign_data_dir`.
  */

@@ -60,19 +60,19 @@ function auditRoutes(accounts: Accounts): Route[] {
   return [route(listAuditLogs, read), route(listAuditLogsAtRoot, read)]
 }
 
-/** What signing in has to know of the listener. */
+/** What the routes for signing in need. */
 export interface SessionRoutesOptions {
   readonly sessions: Sessions
-  /** Where the browser reaches the listener: with https the cookie never travels in clear. */
+  /** URL of the listener for browsers; with https the cookie is marked `Secure`. */
   readonly publicUrl: string
 }
 
-/** Signing in to the console, and out again. */
+/** The operations for signing in to the console and out. */
 export function sessionRoutes({ sessions, publicUrl }: SessionRoutesOptions): Route[] {
   const isSecure = publicUrl.startsWith('https:')
   return [
     route(createConsoleSession, async ({ body, headers, ip }) => {
-      // A page of somebody else must not sign the visitor in as that somebody.
+      // Login CSRF: a foreign page must not sign the visitor in to the attacker's account.
       requireConsoleHeader(headers)
       const { secret, caller } = await sessions.begin(body, ip)
       return reply(200, sessionOf(caller), { 'set-cookie': sessionCookie(sessions.cookieName, secret, isSecure) })

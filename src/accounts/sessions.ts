@@ -7,11 +7,11 @@ import type { AccountDirectory } from './directory.js'
 import * as consoleSessions from './transactions/console-sessions.js'
 
 const SECRET_BYTES = 32
-/** A session that is used is written anew at most this often. */
+/** The expiry of a session in use is extended at most this often. */
 const EXTEND_EVERY_MS = 10 * 60 * 1000
 
-/** What sessions are made of. */
-export interface SessionsOptions {
+/** What `Sessions` is built from. */
+export interface SessionsDeps {
   readonly store: Store
   readonly clock: Clock
   readonly directory: AccountDirectory
@@ -19,36 +19,36 @@ export interface SessionsOptions {
   readonly installationId: () => string
 }
 
-/** A session that has just begun; its secret is nowhere else. */
+/** A new session. Its secret is not stored. */
 export interface NewSession {
   readonly secret: string
   readonly caller: Caller
 }
 
 /**
- * Sessions of the console. Each stands for one API key and has exactly its rights: when the key ends, or the membership
- * of its holder, the session opens nothing any more. The store keeps the hash of the secret, so every node knows every
- * session, and a restart signs nobody out.
+ * Sessions of the console. Each belongs to one API key and has its rights. When the key is deleted, or its holder leaves
+ * the team, the session is invalid. The store has the hash of the secret, so every node knows every session, and a
+ * restart signs nobody out.
  */
 export class Sessions implements SessionKeeper {
-  readonly #options: SessionsOptions
+  readonly #deps: SessionsDeps
   readonly #failures: FailedSignIns
 
-  constructor(options: SessionsOptions) {
-    this.#options = options
-    this.#failures = new FailedSignIns(options.clock)
+  constructor(deps: SessionsDeps) {
+    this.#deps = deps
+    this.#failures = new FailedSignIns(deps.clock)
   }
 
   get cookieName(): string {
-    return cookieNameOf(this.#options.installationId())
+    return cookieNameOf(this.#deps.installationId())
   }
 
   /**
-   * Begins a session.
+   * Creates a session.
    * @throws HomeportError `sign_in_refused`, or `sign_in_limit` when the address has failed too often for this account.
    */
   async begin({ email, api_key }: SignInBody, ip: string): Promise<NewSession> {
-    const { store, clock, directory } = this.#options
+    const { store, clock, directory } = this.#deps
     const keyId = directory.keyIdOf(email.trim(), api_key.trim())
     const caller = keyId === undefined ? undefined : directory.callerOfKeyId(keyId, ip)
     if (keyId === undefined || caller === undefined) {
@@ -63,7 +63,7 @@ export class Sessions implements SessionKeeper {
   }
 
   async caller(secret: string, ip: string): Promise<Caller | undefined> {
-    const { store, clock, directory } = this.#options
+    const { store, clock, directory } = this.#deps
     const now = clock.now()
     const secretHash = sha256Hex(secret)
     const session = await store.run(consoleSessions.find, { secretHash, at: now })
@@ -77,15 +77,15 @@ export class Sessions implements SessionKeeper {
 
   /** Ends the session with this secret, if there is one. */
   async end(secret: string): Promise<void> {
-    await this.#options.store.run(consoleSessions.end, { secretHash: sha256Hex(secret) })
+    await this.#deps.store.run(consoleSessions.end, { secretHash: sha256Hex(secret) })
   }
 }
 
-/** Failed sign-ins of one address for one account in one window; what fails then is told to wait for the window to end. */
+/** Failed sign-ins per address, account and window; further failures are told to retry after the window. */
 export const MOST_FAILED_SIGN_INS = 10
-/** Length of a window. */
+/** Length of a window, milliseconds. */
 export const SIGN_IN_WINDOW_MS = 60_000
-/** Beyond this many pairs of address and account the oldest window is forgotten, so that memory stays bounded. */
+/** With more pairs of address and account than this, the oldest window is evicted. */
 const MOST_PAIRS = 10_000
 
 interface Window {
@@ -94,9 +94,9 @@ interface Window {
 }
 
 /**
- * Counts failed sign-ins by address and account. In memory: a key cannot be guessed anyway, this only keeps guessing cheap
- * for us. It is asked after a sign-in has failed: whoever has the right key is never kept out by others, who may fail
- * behind the same proxy or for the same account.
+ * Counts failed sign-ins by address and account, in memory. Keys are too long to be guessed; the limit only keeps attempts
+ * cheap for the server. It applies only after a sign-in has failed, so failures of others behind the same proxy or for
+ * the same account never lock out somebody with a valid key.
  */
 class FailedSignIns {
   readonly #clock: Clock
@@ -107,8 +107,8 @@ class FailedSignIns {
   }
 
   /**
-   * Notes a failed sign-in.
-   * @throws HomeportError `sign_in_limit` when there were too many before.
+   * Counts a failed sign-in.
+   * @throws HomeportError `sign_in_limit` when there were too many in this window.
    */
   note(ip: string, email: string): void {
     const pair = `${ip} ${email.trim().toLowerCase()}`

@@ -13,13 +13,13 @@ const MarkSchema = Type.Object({
   messages: Type.Integer(),
   runs: Type.Integer(),
   acts: Type.Integer(),
-  /** When the store had come so far, Unix milliseconds. */
+  /** When these numbers were read, Unix milliseconds. */
   at: Type.Integer(),
 })
 
 type Mark = Static<typeof MarkSchema>
 
-/** What the mark of a store is made of. */
+/** What `StoreMark` is built from. */
 export interface StoreMarkDeps {
   readonly store: Store
   readonly dataDir: string
@@ -29,16 +29,16 @@ export interface StoreMarkDeps {
 }
 
 /**
- * Remembers beside the store how far it had come, so that a store that goes back in time is noticed: one whose
- * write-ahead log was lost or cut off opens without a word, and so does an older copy. What was numbered within the last
- * seconds before a crash may be missing without being noticed.
+ * Writes the highest sequence numbers of the store to a file beside it, to notice a store that has lost commits: a store
+ * whose write-ahead log was lost or cut, and an older copy, open without an error. The file is up to 10 s old, so losses
+ * of the last seconds before a crash may go unnoticed.
  */
 export class StoreMark implements Service {
   readonly name = 'store mark'
   readonly #deps: StoreMarkDeps
   #written: Mark | undefined
   #timer: Timer | undefined
-  /** `new` also when the mark is to stay as it is. */
+  /** Stays `new` when the file must not be overwritten. */
   #phase: 'new' | 'writing' | 'stopped' = 'new'
   #work: Promise<void> = Promise.resolve()
 
@@ -48,10 +48,10 @@ export class StoreMark implements Service {
 
   async start(): Promise<void> {
     const found = tryParseJson((await readFileIfThere(this.#path)) ?? '')
-    // A mark that the store is behind stays, and is told at each start, until somebody deletes it.
+    // While the store is behind its mark, the mark stays and each start reports the problem, until somebody deletes it.
     if (Value.Check(MarkSchema, found) && (await this.#isBehind(found))) return
     this.#phase = 'writing'
-    this.#plan()
+    this.#schedule()
   }
 
   async stop(): Promise<void> {
@@ -86,14 +86,14 @@ export class StoreMark implements Service {
     return true
   }
 
-  #plan(): void {
+  #schedule(): void {
     if (this.#phase !== 'writing') return
     this.#timer = this.#deps.clock.after(EVERY_MS, () => {
-      this.#work = this.#write().finally(() => this.#plan())
+      this.#work = this.#write().finally(() => this.#schedule())
     })
   }
 
-  /** What is read here is on disk already, so the mark is never ahead of the store. */
+  /** The numbers that are read are already on disk, so the mark is never ahead of the store. */
   async #write(): Promise<void> {
     try {
       const numbers = await this.#deps.store.run(accounts.numbers, {})
@@ -102,7 +102,7 @@ export class StoreMark implements Service {
       await replaceFile(this.#path, `${JSON.stringify(mark)}\n`)
       this.#written = mark
     } catch (error) {
-      if (this.#phase === 'writing') this.#deps.logger.warn({ error }, 'how far the store has come is not noted yet')
+      if (this.#phase === 'writing') this.#deps.logger.warn({ error }, 'the store mark is not written yet')
     }
   }
 }

@@ -17,19 +17,19 @@ import { emailKeyOf } from './directory.js'
 import type * as accounts from './transactions/accounts.js'
 import * as teams from './transactions/teams.js'
 
-/** What teams and keys are made of. */
+/** What `Teams` and `ApiKeys` are built from. */
 export interface TeamDeps {
   readonly store: Store
   readonly clock: Clock
-  /** Takes over from the store who may act for whom; what ended is dead when it resolves. */
+  /** Reloads keys and members from the store. Once it resolves, deleted ones are refused. */
   readonly reload: () => Promise<unknown>
 }
 
 type TeamRefusal = teams.TeamRefusal
 
 /**
- * Teams and their members (reference redis 1.10). A team is an account of its own, so that it owns databases as an
- * account does. Its queue token is drawn and forgotten: nobody uses the queue in the name of a team.
+ * Teams and their members (reference redis 1.10). A team is an account of its own, so it owns databases like any account.
+ * Its queue token is generated and never shown: a team cannot use the queue.
  */
 export class Teams {
   readonly #deps: TeamDeps
@@ -38,13 +38,13 @@ export class Teams {
     this.#deps = deps
   }
 
-  /** The teams that the caller is a member of; for a key of a team that team only. */
+  /** The teams that the caller is a member of; for a team key only that team. */
   async list(caller: Caller): Promise<Team[]> {
     const rows = await this.#deps.store.run(teams.list, { emailKey: emailKeyOf(caller.email) })
     return rows.filter((row) => reaches(caller, row.team_id)).map(teamOf)
   }
 
-  /** Makes a team that the caller owns. */
+  /** Creates a team that the caller owns. */
   async create(caller: Caller, body: CreateTeamBody): Promise<Team> {
     if (caller.role !== undefined) throw new HomeportError('team_key_refused', {})
     const rows = newTeam(caller, body, this.#deps.clock.now())
@@ -100,7 +100,7 @@ export class Teams {
     }
   }
 
-  /** Removes a member and ends the member's keys of the team. */
+  /** Removes a member and deletes the member's team keys. */
   async removeMember(caller: Caller, body: RemoveMemberBody): Promise<void> {
     const { team_id: teamId, member_email: email } = body
     const event = { action: 'Remove Team Member', entity: teamId, details: { member_email: email } } as const
@@ -125,12 +125,12 @@ export class Teams {
   }
 }
 
-/** Whether a caller may ask about a team at all: a key of another team may not, even when its holder is a member. */
+/** Whether a caller can reach a team: a key of another team cannot, even when its holder is a member of both. */
 export function reaches(caller: Caller, teamId: string): boolean {
   return caller.role === undefined || caller.accountId === teamId
 }
 
-/** A team and the caller as its member; out of reach, a member that no team has. */
+/** The caller as a member of a team; with an empty e-mail, which no member has, when the team is out of reach. */
 function memberOf(caller: Caller, teamId: string): teams.TeamOfMember {
   return { teamId, emailKey: reaches(caller, teamId) ? emailKeyOf(caller.email) : '' }
 }
@@ -152,7 +152,7 @@ function newTeam(caller: Caller, body: CreateTeamBody, now: number) {
   return {
     account: {
       account_id: teamId,
-      // Where the record of a database names its owner's e-mail, that of a team names the team.
+      // The record of a team's database shows this in place of its owner's e-mail.
       email: teamId,
       type: caller.accountType,
       queue_user_id: queueUserIdOf(queueToken) ?? teamId,

@@ -1,4 +1,4 @@
-/** New credentials for an account whose old ones are lost or known to others. */
+/** Replaces the credentials of an account that are lost or leaked. */
 import type { Insertable } from 'kysely'
 import { change, insertAll, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -19,17 +19,17 @@ const dropOwnKeys = query<{ accountId: string }>(({ db, p }) =>
   db.deleteFrom('api_keys').where('account_id', '=', p.accountId).where('holder', 'is', null),
 )
 
-/** What takes the place of the old credentials. Only hashes are kept. */
+/** The new credentials, as hashes. */
 export interface ResetCredentialsArgs {
-  /** Takes the place of the key of the same name. */
+  /** Replaces the key of the same name. */
   readonly key: Insertable<ApiKeysTable>
   readonly queueTokenHash: string
-  /** Whether all other keys of the account end too. */
+  /** Whether all other keys of the account are deleted too. */
   readonly endsOtherKeys: boolean
   readonly audit: NewAuditRow
 }
 
-/** Ends the old key and token of an account and puts new ones in their place. */
+/** Replaces the key and queue token of an account. */
 export const resetCredentials = write(
   'accounts.resetCredentials',
   function* ({ key, queueTokenHash, endsOtherKeys, audit }: ResetCredentialsArgs): Transaction<void> {

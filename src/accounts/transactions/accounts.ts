@@ -10,14 +10,14 @@ export type AccountRow = Selectable<AccountsTable>
 export type ApiKeyRow = Selectable<ApiKeysTable>
 /** An entry of the audit log. */
 export type AuditRow = Selectable<AuditLogTable>
-/** An entry of the audit log before it has a place in it. */
+/** An entry of the audit log before it is inserted. */
 export type NewAuditRow = Insertable<AuditLogTable>
 
 const installation = query<object, { installation_id: string }>(({ db }) =>
   db.selectFrom('installation').select('installation_id'),
 )
 
-/** The identity of this store. A store that has none yet takes the given one. */
+/** The identity of this store. A new store takes `freshId`. */
 export const identify = write(
   'accounts.identify',
   function* (args: { freshId: string; at: number }): Transaction<string> {
@@ -28,7 +28,7 @@ export const identify = write(
   },
 )
 
-/** How far the numbers of a store have come: they only ever grow. */
+/** The highest sequence numbers of a store, which only grow. */
 export interface StoreNumbers {
   readonly messages: number
   readonly runs: number
@@ -46,7 +46,7 @@ const lastNumbers = query<object, StoreNumbers>(({ db, d }) =>
     ]),
 )
 
-/** The highest numbers that were given so far. */
+/** Reads the highest sequence numbers that were assigned. */
 export const numbers = read('accounts.numbers', function* (_: object): Transaction<StoreNumbers | undefined> {
   return yield* first(lastNumbers, {})
 })
@@ -65,7 +65,7 @@ export const load = read('accounts.load', function* (_: object): Transaction<{
   return { accounts: yield* all(allAccounts, {}), keys: yield* all(allKeys, {}), members: yield* all(allMembers, {}) }
 })
 
-/** Makes an account with its first key. Refused by the store when the e-mail is taken. */
+/** Inserts an account with its first key. Fails when the e-mail is taken. */
 export const create = write(
   'accounts.create',
   function* (args: { account: Insertable<AccountsTable>; key: Insertable<ApiKeysTable> }): Transaction<void> {
@@ -84,7 +84,7 @@ const signingKeys = query<{ accountId: string }, { signing_next: string }>(({ db
   d.forUpdate(db.selectFrom('accounts').select('signing_next').where('account_id', '=', p.accountId)),
 )
 
-/** The next signing key becomes the current one and `fresh` the next. Answers the new pair; `undefined` for no account. */
+/** The next signing key becomes the current one, and `fresh` the next. `undefined` when there is no such account. */
 export const rotateSigningKeys = write(
   'accounts.rotateSigningKeys',
   function* (args: {
@@ -100,25 +100,25 @@ export const rotateSigningKeys = write(
   },
 )
 
-/** Comes after every entry of the audit log. */
+/** Greater than the sequence number of any audit entry. */
 const NEWEST = Number.MAX_SAFE_INTEGER
 
-/** Each entry makes room for itself: it takes away this many at most whose time is over, so that nobody has to sweep. */
-const FORGOTTEN_AT_ONCE = 10
+/** Each new entry deletes up to this many expired ones, so that no job has to. */
+const EXPIRED_PER_ENTRY = 10
 const forgetOldest = query<{ madeBefore: number }>(({ db, p }) => {
-  const oldest = db.selectFrom('audit_log').select(['seq', 'at']).orderBy('seq').limit(FORGOTTEN_AT_ONCE).as('oldest')
+  const oldest = db.selectFrom('audit_log').select(['seq', 'at']).orderBy('seq').limit(EXPIRED_PER_ENTRY).as('oldest')
   return db
     .deleteFrom('audit_log')
     .where('seq', 'in', db.selectFrom(oldest).select('seq').where('at', '<', p.madeBefore))
 })
 
-/** Writes an entry of the audit log; other rooms' transactions call it so that act and entry stand or fall together. */
+/** Inserts an audit entry. Transactions of other modules call it, so that a change and its entry are committed together. */
 export function* recordAudit(entry: NewAuditRow): Transaction<void> {
   yield* change(forgetOldest, { madeBefore: entry.at - AUDIT_KEPT_SECONDS * 1000 })
   yield* insertAll('audit_log', [entry])
 }
 
-/** Writes an entry of the audit log on its own. */
+/** Inserts an audit entry in a transaction of its own. */
 export const audit = write('accounts.audit', recordAudit)
 
 const auditEntries = query<{ accountId: string; limit: number; before: number }, AuditRow>(({ db, p }) =>

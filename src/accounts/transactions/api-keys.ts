@@ -1,4 +1,4 @@
-/** API keys: made with a name that is theirs alone in their account, and ended for good. Only hashes are kept. */
+/** API keys. Names are unique within an account; only hashes are stored. */
 import type { Insertable } from 'kysely'
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -21,17 +21,17 @@ export const list = read('apiKeys.list', function* (args: { accountId: string })
   return yield* all(keysOf, args)
 })
 
-/** What a new key asks for. */
+/** Arguments of `create`. */
 export interface CreateKeyArgs {
   readonly key: Insertable<ApiKeysTable>
-  /** E-mail of the caller in lower case; decides what may be done for a team. */
+  /** E-mail of the caller in lower case; decides the caller's permissions in a team. */
   readonly emailKey: string
   /** How many keys an account may have. */
   readonly limit: number
   readonly audit: NewAuditRow
 }
 
-/** How a new key was taken. */
+/** The outcome of `create`. */
 export type CreateKeyOutcome =
   | { readonly kind: 'created' }
   | { readonly kind: 'limit_reached' }
@@ -40,11 +40,11 @@ export type CreateKeyOutcome =
   | { readonly kind: 'no_such_member' }
   | { readonly kind: 'forbidden'; readonly role: TeamRole }
 
-/** Makes a key. In a team, members make keys for themselves; owner and admins also for others but the owner. */
+/** Creates a key. In a team, members create keys for themselves; owner and admins also for others except the owner. */
 export const create = write('apiKeys.create', function* (args: CreateKeyArgs): Transaction<CreateKeyOutcome> {
   const { key } = args
   if (!(yield* first(accountToChange, { accountId: key.account_id }))) return { kind: 'not_found' }
-  const refusal = key.holder ? yield* judgeHolder(key.account_id, key.holder, args.emailKey) : undefined
+  const refusal = key.holder ? yield* holderRefusal(key.account_id, key.holder, args.emailKey) : undefined
   if (refusal) return refusal
   const present = yield* all(keysOf, { accountId: key.account_id })
   if (present.some(({ name }) => name === key.name)) return { kind: 'name_taken' }
@@ -54,7 +54,7 @@ export const create = write('apiKeys.create', function* (args: CreateKeyArgs): T
   return { kind: 'created' }
 })
 
-function* judgeHolder(teamId: string, holder: string, emailKey: string): Transaction<CreateKeyOutcome | undefined> {
+function* holderRefusal(teamId: string, holder: string, emailKey: string): Transaction<CreateKeyOutcome | undefined> {
   const caller = yield* first(roleOf, { accountId: teamId, emailKey })
   if (!caller) return { kind: 'not_found' }
   if (holder === emailKey) return undefined
@@ -66,7 +66,7 @@ function* judgeHolder(teamId: string, holder: string, emailKey: string): Transac
 
 const dropKey = query<{ keyId: string }>(({ db, p }) => db.deleteFrom('api_keys').where('key_id', '=', p.keyId))
 
-/** How the wish to end a key was taken. */
+/** The outcome of `remove`. */
 export type DeleteKeyOutcome =
   | { readonly kind: 'deleted' }
   | { readonly kind: 'not_found' }
@@ -74,8 +74,9 @@ export type DeleteKeyOutcome =
   | { readonly kind: 'forbidden'; readonly role: TeamRole }
 
 /**
- * Ends a key of the account. The last key that may write stays: without it nobody could make another. The keys of a
- * team that belong to others are ended by its owner and admins only; the team's owner can always make new ones.
+ * Deletes a key of the account. The last key that may write cannot be deleted: without it nobody could create another.
+ * In a team, only the owner and admins delete keys of others; no last key is kept, because the owner can always create
+ * new ones.
  */
 export const remove = write(
   'apiKeys.remove',
@@ -89,7 +90,7 @@ export const remove = write(
     const keys = yield* all(keysOf, { accountId: args.accountId })
     const key = keys.find((one) => one.key_id === args.keyId)
     if (!key) return { kind: 'not_found' }
-    const refusal = yield* judgeEnd(key, keys, args.emailKey)
+    const refusal = yield* removalRefusal(key, keys, args.emailKey)
     if (refusal) return refusal
     yield* change(dropKey, { keyId: args.keyId })
     yield* recordAudit(args.audit)
@@ -97,7 +98,7 @@ export const remove = write(
   },
 )
 
-function* judgeEnd(
+function* removalRefusal(
   key: ApiKeyRow,
   keys: readonly ApiKeyRow[],
   emailKey: string,

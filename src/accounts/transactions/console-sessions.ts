@@ -10,7 +10,7 @@ const deleteExpired = query<{ at: number }>(({ db, p }) =>
   db.deleteFrom('console_sessions').where('expires_at', '<=', p.at),
 )
 
-/** Keeps a new session, and sweeps those whose time is over. */
+/** Inserts a session, and deletes expired ones. */
 export const create = write('consoleSessions.create', function* (session: ConsoleSessionRow): Transaction<void> {
   yield* change(deleteExpired, { at: session.created_at })
   yield* insertAll('console_sessions', [session])
@@ -20,7 +20,7 @@ const bySecret = query<{ secretHash: string; at: number }, ConsoleSessionRow>(({
   db.selectFrom('console_sessions').selectAll().where('secret_hash', '=', p.secretHash).where('expires_at', '>', p.at),
 )
 
-/** The session with this secret, unless its time is over. */
+/** The session with this secret, unless it has expired. */
 export const find = read('consoleSessions.find', function* (args: { secretHash: string; at: number }): Transaction<
   ConsoleSessionRow | undefined
 > {
@@ -31,7 +31,7 @@ const setExpiry = query<{ secretHash: string; expiresAt: number }>(({ db, p }) =
   db.updateTable('console_sessions').set({ expires_at: p.expiresAt }).where('secret_hash', '=', p.secretHash),
 )
 
-/** Lets a session last longer; one that has ended meanwhile stays ended. */
+/** Extends a session. One that was deleted meanwhile stays deleted. */
 export const extend = write(
   'consoleSessions.extend',
   function* (args: { secretHash: string; expiresAt: number }): Transaction<void> {
@@ -43,7 +43,7 @@ const deleteSession = query<{ secretHash: string }>(({ db, p }) =>
   db.deleteFrom('console_sessions').where('secret_hash', '=', p.secretHash),
 )
 
-/** Ends a session. */
+/** Deletes a session. */
 export const end = write('consoleSessions.end', function* (args: { secretHash: string }): Transaction<void> {
   yield* change(deleteSession, args)
 })

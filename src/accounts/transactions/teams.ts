@@ -1,6 +1,6 @@
 /**
- * Teams and their members. Everybody who is not a member is told that there is no such team; what a member may do is
- * decided by the role that the store holds at that moment.
+ * Teams and their members. For non-members the outcome is `not_found`. The stored role at that moment decides what a
+ * member may do.
  */
 import type { Insertable, Selectable } from 'kysely'
 import { all, change, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
@@ -10,12 +10,12 @@ import { type NewAuditRow, recordAudit } from './accounts.js'
 
 /** A member of a team as it is stored. */
 export type MemberRow = Selectable<TeamMembersTable>
-/** What a member is to the team. */
+/** The role of a member. */
 export type TeamRole = MemberRow['role']
 /** A team as it is stored. */
 export type TeamRow = Selectable<TeamsTable>
 
-/** A team and the member who asks, by e-mail in lower case. */
+/** A team and the calling member, by e-mail in lower case. */
 export interface TeamOfMember {
   readonly teamId: string
   readonly emailKey: string
@@ -50,12 +50,12 @@ const membersOf = query<{ teamId: string }, MemberRow>(({ db, p }) =>
   db.selectFrom('team_members').selectAll().where('team_id', '=', p.teamId).orderBy('created_at').orderBy('email_key'),
 )
 
-/** The teams that somebody is a member of, oldest first. */
+/** The teams of a member, oldest first. */
 export const list = read('teams.list', function* (args: { emailKey: string }): Transaction<TeamRow[]> {
   return yield* all(teamsOf, args)
 })
 
-/** The members of a team, its owner first; `undefined` for anybody who is not one of them. */
+/** The members of a team, its owner first; `undefined` for a caller who is not one of them. */
 export const members = read('teams.members', function* (args: TeamOfMember): Transaction<
   { team: TeamRow; members: MemberRow[] } | undefined
 > {
@@ -64,10 +64,10 @@ export const members = read('teams.members', function* (args: TeamOfMember): Tra
   return team && { team, members: yield* all(membersOf, { teamId: args.teamId }) }
 })
 
-/** How a team was made. */
+/** The outcome of `create`. */
 export type CreateTeamOutcome = 'created' | 'limit_reached'
 
-/** Makes a team: an account of its own, with its maker as owner. */
+/** Creates a team, which is an account of its own, with its owner. */
 export const create = write(
   'teams.create',
   function* (args: {
@@ -104,30 +104,31 @@ const dropAccount = query<{ teamId: string }>(({ db, p }) =>
   db.deleteFrom('accounts').where('account_id', '=', p.teamId),
 )
 
-/** How the wish to change a team was taken. `forbidden` names the role that is not enough. */
+/** Why a change of a team is refused. `forbidden` has the caller's role, which does not suffice. */
 export type TeamRefusal = { readonly kind: 'not_found' } | { readonly kind: 'forbidden'; readonly role: TeamRole }
 
-function* roleOf(args: TeamOfMember, allowed: readonly TeamRole[]): Transaction<TeamRefusal | undefined> {
+function* refusalOf(args: TeamOfMember, allowed: readonly TeamRole[]): Transaction<TeamRefusal | undefined> {
   const team = yield* first(teamToChange, { teamId: args.teamId })
   const member = team && (yield* first(memberOf, args))
   if (!member) return { kind: 'not_found' }
   return allowed.includes(member.role) ? undefined : { kind: 'forbidden', role: member.role }
 }
 
-/** How the wish to delete a team was taken. */
+/** The outcome of `remove`. */
 export type DeleteTeamOutcome =
   | TeamRefusal
   | { readonly kind: 'deleted' }
   | { readonly kind: 'not_empty'; readonly databases: number }
 
 /**
- * Deletes a team without databases, with its members and keys. Only its owner may. Databases are made one at a time.
+ * Deletes a team without databases, with its members and keys. Only its owner may. It takes the lock of database
+ * creation, so that no database is created meanwhile.
  */
 export const remove = write(
   'teams.remove',
   function* (args: TeamOfMember & { audit: NewAuditRow }): Transaction<DeleteTeamOutcome> {
     yield* all(oneAtATime, {})
-    const refusal = yield* roleOf(args, ['owner'])
+    const refusal = yield* refusalOf(args, ['owner'])
     if (refusal) return refusal
     const { teamId } = args
     const { held } = yield* only(databasesOf, { teamId })
@@ -141,17 +142,17 @@ export const remove = write(
 /** The roles that may add and remove members. */
 const MANAGERS: readonly TeamRole[] = ['owner', 'admin']
 
-/** How a new member was taken. */
+/** The outcome of `addMember`. */
 export type AddMemberOutcome =
   | TeamRefusal
   | { readonly kind: 'added'; readonly team: TeamRow }
   | { readonly kind: 'already'; readonly role: TeamRole }
 
-/** Adds a member. A role is changed by removing the member and adding them again. */
+/** Adds a member. To change a role, remove the member and add them again. */
 export const addMember = write(
   'teams.addMember',
   function* (args: TeamOfMember & { member: MemberRow; audit: NewAuditRow }): Transaction<AddMemberOutcome> {
-    const refusal = yield* roleOf(args, MANAGERS)
+    const refusal = yield* refusalOf(args, MANAGERS)
     if (refusal) return refusal
     const present = yield* first(memberOf, { teamId: args.teamId, emailKey: args.member.email_key })
     if (present) return { kind: 'already', role: present.role }
@@ -168,7 +169,7 @@ const dropKeysOf = query<TeamOfMember>(({ db, p }) =>
   db.deleteFrom('api_keys').where('account_id', '=', p.teamId).where('holder', '=', p.emailKey),
 )
 
-/** How the removal of a member was taken. */
+/** The outcome of `removeMember`. */
 export type RemoveMemberOutcome =
   | TeamRefusal
   | { readonly kind: 'removed' }
@@ -176,13 +177,13 @@ export type RemoveMemberOutcome =
   | { readonly kind: 'is_owner' }
 
 /**
- * Removes a member and the keys of the team that they hold. Members may also remove themselves, the owner nobody may.
+ * Removes a member and their team keys. Members may remove themselves. Nobody may remove the owner.
  */
 export const removeMember = write(
   'teams.removeMember',
   function* (args: TeamOfMember & { memberKey: string; audit: NewAuditRow }): Transaction<RemoveMemberOutcome> {
     const isSelf = args.memberKey === args.emailKey
-    const refusal = yield* roleOf(args, isSelf ? ['owner', 'admin', 'dev', 'finance'] : MANAGERS)
+    const refusal = yield* refusalOf(args, isSelf ? ['owner', 'admin', 'dev', 'finance'] : MANAGERS)
     if (refusal) return refusal
     const member = { teamId: args.teamId, emailKey: args.memberKey }
     const present = yield* first(memberOf, member)

@@ -9,7 +9,7 @@ const setNext = query<{ databaseId: string; nextAt: number | null }>(({ db, p })
 )
 
 /**
- * Switches daily backups on or off. One that is on already keeps its time.
+ * Switches daily backups on or off. If they are on already, the schedule stays.
  * @param args.firstAt when the first one is due; `undefined` switches them off.
  */
 export const set = write(
@@ -40,7 +40,7 @@ const moveNext = query<{ databaseId: string; nextAt: number }>(({ db, p }) =>
     .where('next_daily_backup_at', 'is not', null),
 )
 
-/** Moves the next daily backup of a database that has them to another time. */
+/** Moves the next daily backup of a database to another time, unless they were switched off. */
 export const postpone = write(
   'backupsDaily.postpone',
   function* (args: { databaseId: string; nextAt: number }): Transaction<void> {
@@ -64,7 +64,7 @@ const earliest = query<object, { next_daily_backup_at: number | null }>(({ db })
     .limit(1),
 )
 
-/** The databases whose daily backup is due, most overdue first. */
+/** The databases whose daily backup is due, the most overdue first. */
 export const due = read('backupsDaily.due', function* (args: { now: number }): Transaction<DatabaseRow[]> {
   return yield* all(dueQuery, args)
 })
@@ -73,7 +73,7 @@ const nearer = query<{ latest: number }>(({ db, p }) =>
   db.updateTable('databases').set({ next_daily_backup_at: p.latest }).where('next_daily_backup_at', '>', p.latest),
 )
 
-/** Lets no daily backup be further away than a time: those that were planned while the clock was ahead are. */
+/** Moves daily backups that are due after `latest` to that time: they were scheduled while the clock was ahead. */
 export const pullBack = write('backupsDaily.pullBack', function* (args: { latest: number }): Transaction<number> {
   return yield* change(nearer, args)
 })
@@ -83,12 +83,12 @@ export const next = read('backupsDaily.next', function* (_: object): Transaction
   return (yield* first(earliest, {}))?.next_daily_backup_at ?? undefined
 })
 
-/** Backups made before these times are old, Unix milliseconds. */
+/** Backups created before these times are past their retention, Unix milliseconds. */
 export interface Ages {
   readonly daily: number
   /** Daily ones of databases with the production pack. */
   readonly dailyWithPack: number
-  /** Those that were made along the way of a restore or an import. */
+  /** Safety and import backups. */
   readonly intermediate: number
 }
 
@@ -98,7 +98,7 @@ interface OldBackup {
 }
 
 /**
- * The newest daily backup stays while daily backups are on, however old: the one that should follow it may have failed.
+ * While daily backups are on, the newest completed one stays, however old: its successors may have failed.
  */
 const old = query<Ages, OldBackup>(({ db, p }) =>
   db
@@ -135,7 +135,7 @@ const dropAll = query<{ ids: readonly string[] }>(({ db, p, d }) =>
   db.deleteFrom('backups').where(d.inTexts('backup_id', p.ids)),
 )
 
-/** Forgets backups that are past their time; answers them, so that their files can follow. */
+/** Deletes the rows of backups past their retention; returns them, so that the caller deletes their files. */
 export const expire = write('backupsDaily.expire', function* (args: Ages): Transaction<OldBackup[]> {
   const gone = yield* all(old, args)
   yield* change(dropAll, { ids: gone.map((backup) => backup.backup_id) })

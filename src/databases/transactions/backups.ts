@@ -17,7 +17,7 @@ export type Refusal =
   | { readonly kind: 'busy'; readonly modifyingState: string }
   | { readonly kind: 'plan'; readonly plan: string }
 
-/** What the next start says of work that a crash has cut short. */
+/** The failure that the next start stores for interrupted backups and imports. */
 export const INTERRUPTED = 'the server ended while it was being made'
 
 const databaseToChange = query<{ databaseId: string }, DatabaseRow>(({ db, p, d }) =>
@@ -39,8 +39,8 @@ const backupOf = query<{ backupId: string }, BackupRow>(({ db, p }) =>
 )
 
 /**
- * The database with this id, locked, if it can be changed now.
- * @param accountId whose it must be; undefined for changes that the server makes by itself.
+ * Locks the row of a database, if no other long change of it is active.
+ * @param accountId the required owner; undefined for changes that the server makes itself.
  */
 export function* lockForChange(
   databaseId: string,
@@ -61,26 +61,26 @@ export function* moveModifying(
   return (yield* change(setModifying, { databaseId, from, to })) > 0
 }
 
-/** Writes down a backup that is `pending`. */
+/** Inserts a `pending` backup. */
 export function* insertPending(backup: NewBackup): Transaction<void> {
   const figures = { size_bytes: 0, key_count: 0, data_bytes: 0, sha256: '', finished_at: null, failure: null }
   yield* insertAll('backups', [{ ...backup, state: 'pending', ...figures }])
 }
 
-/** Writes down a backup that is made along the way of another change. */
+/** Inserts the pending safety backup of a restore. */
 export const add = write('backups.add', function* (args: { backup: NewBackup }): Transaction<void> {
   yield* insertPending(args.backup)
 })
 
-/** What a backup begins with. */
+/** Arguments of `begin`. */
 export interface BeginArgs {
   readonly backup: NewBackup
-  /** Whose database it must be; undefined for backups by schedule. */
+  /** The required owner; undefined for scheduled backups. */
   readonly accountId?: string | undefined
   readonly audit?: NewAuditRow | undefined
 }
 
-/** (empty) becomes `backing_up`, and a pending backup is written down. */
+/** (empty) becomes `backing_up`, and a pending backup is inserted. */
 export const begin = write('backups.begin', function* (args: BeginArgs): Transaction<
   { kind: 'begun'; database: DatabaseRow } | Refusal
 > {
@@ -93,7 +93,7 @@ export const begin = write('backups.begin', function* (args: BeginArgs): Transac
   return { kind: 'begun', database: found.database }
 })
 
-/** What became of a backup. */
+/** The outcome of a backup. */
 export type BackupResult =
   | {
       readonly kind: 'completed'
@@ -133,7 +133,7 @@ function outcomeOf(result: BackupResult, at: number): Outcome {
   return { state: 'completed', size_bytes, key_count, data_bytes, sha256, failure: null, finished_at: at }
 }
 
-/** A pending backup is completed or has failed. A database that was only being backed up is free again. */
+/** A pending backup becomes completed or failed. A `backing_up` database becomes (empty). */
 export const finish = write(
   'backups.finish',
   function* (args: { backupId: string; result: BackupResult; at: number }): Transaction<BackupRow | undefined> {
@@ -144,7 +144,7 @@ export const finish = write(
   },
 )
 
-/** Takes a file that was set aside as a completed backup. */
+/** Inserts a completed backup for a file from quarantine. */
 export const adopt = write(
   'backups.adopt',
   function* (args: {
@@ -194,7 +194,7 @@ const ofAccount = query<{ accountId: string; backupId: string }, BackupRow>(({ d
     .where('databases.account_id', '=', p.accountId),
 )
 
-/** A backup of any database of the account. */
+/** A backup of any database of the account, for other transactions. */
 export function* backupOfAccount(accountId: string, backupId: string): Transaction<BackupRow | undefined> {
   return yield* first(ofAccount, { accountId, backupId })
 }
@@ -210,10 +210,10 @@ const dropBackup = query<{ backupId: string }>(({ db, p }) =>
   db.deleteFrom('backups').where('backup_id', '=', p.backupId),
 )
 
-/** How the desired state to delete a backup was taken. */
+/** The outcome of `remove`. */
 export type RemoveOutcome = { readonly kind: 'removed' } | { readonly kind: 'no_backup' } | Refusal
 
-/** Forgets a backup of a database that nothing is being done with. */
+/** Deletes the row of a backup, unless its database is busy. */
 export const remove = write(
   'backups.remove',
   function* (args: {
@@ -239,7 +239,7 @@ const dropImportOf = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('imports').where('database_id', '=', p.databaseId),
 )
 
-/** Forgets all backups of a database that is being deleted. */
+/** Deletes the rows of all backups of a database that is being deleted. */
 export const removeAll = write('backups.removeAll', function* (args: { databaseId: string }): Transaction<void> {
   yield* change(dropOfDatabase, args)
   yield* change(dropImportOf, args)
@@ -249,10 +249,10 @@ const names = query<object, BackupFile>(({ db }) =>
   db.selectFrom('backups').select(['database_id', 'backup_id', 'state']),
 )
 
-/** Which file a backup has, if it has one. */
+/** A backup with what identifies its file. */
 export type BackupFile = Pick<BackupRow, 'database_id' | 'backup_id' | 'state'>
 
-/** Every backup of every database: one that failed has no file. */
+/** All backups of all databases. A failed one has no file. */
 export const everyName = read('backups.everyName', function* (_: object): Transaction<BackupFile[]> {
   return yield* all(names, {})
 })

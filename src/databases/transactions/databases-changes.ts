@@ -1,9 +1,9 @@
 /**
- * Changes to a database that exists. Each is one transaction that locks the row and looks at `modifying_state` first,
- * so that of two changes at once one wins and the other learns what is going on.
+ * Changes of an existing database. Each transaction locks the row and checks `modifying_state` first: of two concurrent
+ * changes one wins, and the other is refused with the state that it met.
  *
- * A change that the store alone can make is `configure`. One that takes a while is `begin`, then the work, then
- * `finish`, which writes the whole change at once; `abandon` in its place leaves the database as it was.
+ * A short change is `configure`. A long one is `begin`, then the work, then `finish`, which writes the whole change;
+ * `abandon` in its place leaves the row unchanged.
  */
 
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
@@ -11,7 +11,7 @@ import { all, change, first, only, type Transaction, write } from '../../store/o
 import { query } from '../../store/query.js'
 import type { DatabaseRow } from './databases.js'
 
-/** What can be changed about a database. */
+/** The columns that changes may set. */
 export type Configuration = Pick<
   DatabaseRow,
   | 'account_id'
@@ -34,10 +34,10 @@ export type Configuration = Pick<
   | 'last_upgrade_at'
 >
 
-/** What is going on with a database while a longer change is made. */
+/** The `modifying_state` of a database during a long change. */
 export type ChangingState = Exclude<DatabaseRow['modifying_state'], '' | 'creating' | 'deleting'>
 
-/** A database and who has to own it. */
+/** A database and its required owner. */
 export interface DatabaseOfAccount {
   readonly accountId: string
   readonly databaseId: string
@@ -80,7 +80,7 @@ const setModifyingState = query<{ databaseId: string; modifyingState: DatabaseRo
   db.updateTable('databases').set({ modifying_state: p.modifyingState }).where('database_id', '=', p.databaseId),
 )
 
-/** The row of a database that is at rest, locked, or why it cannot be changed now. */
+/** Locks the row of a database of the account, or returns why it cannot be changed now. */
 export function* lockOwned({
   accountId,
   databaseId,
@@ -99,13 +99,13 @@ function* apply(row: DatabaseRow, set: Partial<Configuration>, audit: NewAuditRo
   return changed
 }
 
-/** How a change was taken. `same`: everything was as desired already, so nothing was written. */
+/** The outcome of `configure`. `same`: the row had the desired state already, so nothing was written. */
 export type ConfigureOutcome =
   | ChangeRefusal
   | { readonly kind: 'changed'; readonly database: DatabaseRow }
   | { readonly kind: 'same'; readonly database: DatabaseRow }
 
-/** Changes what a database should be, in one step. */
+/** Makes a short change. */
 export const configure = write(
   'databases.configure',
   function* (
@@ -118,16 +118,16 @@ export const configure = write(
   },
 )
 
-/** Whether a database is as desired already. */
+/** Whether a row has the desired state already. */
 export function isSame(row: DatabaseRow, set: Partial<Configuration>): boolean {
   const present: Partial<Record<string, unknown>> = row
   return Object.entries(set).every(([column, value]) => present[column] === value)
 }
 
-/** How the desired state to begin a longer change was taken. */
+/** The outcome of `begin`. */
 export type BeginOutcome = ChangeRefusal | { readonly kind: 'begun'; readonly database: DatabaseRow }
 
-/** Marks a database as being changed. The row tells the old configuration until `finish`. */
+/** Starts a long change. The row keeps the old configuration until `finish`. */
 export const begin = write(
   'databases.beginChange',
   function* (args: DatabaseOfAccount & { modifyingState: ChangingState }): Transaction<BeginOutcome> {
@@ -140,8 +140,8 @@ export const begin = write(
 )
 
 /**
- * Writes a longer change down as a whole, with its audit entry. Answers the changed row; `undefined` when the database
- * is not in that change any more.
+ * Writes a long change with its audit entry. Returns the changed row; `undefined` when the database is no longer in that
+ * change.
  */
 export const finish = write(
   'databases.finishChange',
@@ -159,7 +159,7 @@ export const finish = write(
   },
 )
 
-/** Gives a longer change up: the database is what it was. Does nothing when it is not in that change. */
+/** Ends a long change and keeps the old configuration. Does nothing when the database is not in that change. */
 export const abandon = write(
   'databases.abandonChange',
   function* (args: { databaseId: string; modifyingState: ChangingState }): Transaction<void> {
@@ -187,7 +187,7 @@ const accountOf = query<{ accountId: string }, { type: 'free' | 'paid' }>(({ db,
   db.selectFrom('accounts').select('type').where('account_id', '=', p.accountId),
 )
 
-/** What a move to a team asks for. */
+/** Arguments of `moveToTeam`. */
 export interface MoveArgs extends DatabaseOfAccount {
   readonly teamId: string
   /** E-mail of the caller in lower case. */
@@ -197,14 +197,14 @@ export interface MoveArgs extends DatabaseOfAccount {
   readonly audit: NewAuditRow
 }
 
-/** How a move was taken. */
+/** The outcome of `moveToTeam`. */
 export type MoveOutcome =
   | ConfigureOutcome
   | { readonly kind: 'no_such_team' }
   | { readonly kind: 'role_refused'; readonly role: string }
   | { readonly kind: 'limit_reached'; readonly accountType: 'free' | 'paid' }
 
-/** Gives a database to a team in which the caller may manage databases. One move at a time, for the limit's sake. */
+/** Moves a database to a team in which the caller may manage databases. Moves are serialised to keep the team's limit. */
 export const moveToTeam = write('databases.moveToTeam', function* (args: MoveArgs): Transaction<MoveOutcome> {
   yield* all(oneAtATime, {})
   const found = yield* lockOwned(args)
@@ -224,8 +224,7 @@ const setState = query<{ databaseId: string; state: DatabaseRow['state'] }>(({ d
 )
 
 /**
- * What a move into or out of `suspended` asks for; the entry of the audit log goes to the account that owns the
- * database then.
+ * Arguments of `suspend` and `resume`. The audit entry goes to the account that owns the database at that moment.
  */
 export interface SuspensionArgs {
   readonly databaseId: string
@@ -241,10 +240,9 @@ function* move(args: SuspensionArgs, state: 'suspended' | 'active'): Transaction
 }
 
 /**
- * `active` or `passive` becomes `suspended`. Answers the row as it is then; `undefined` when the database is suspended
- * already, is being changed, or is gone.
+ * `active` becomes `suspended`. Returns the changed row; `undefined` when the database is suspended already, busy or gone.
  */
 export const suspend = write('databases.suspend', (args: SuspensionArgs) => move(args, 'suspended'))
 
-/** `suspended` becomes `active`; answers as `suspend` does. */
+/** `suspended` becomes `active`. Returns the changed row; `undefined` when the database is not suspended, busy or gone. */
 export const resume = write('databases.resume', (args: SuspensionArgs) => move(args, 'active'))

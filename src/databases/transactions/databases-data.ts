@@ -8,7 +8,7 @@ const setProblem = query<{ databaseId: string; problem: string | null }>(({ db, 
   db.updateTable('databases').set({ data_problem: p.problem }).where('database_id', '=', p.databaseId),
 )
 
-/** Writes down what is wrong with the data of a database; NULL: nothing. */
+/** Stores the data problem of a database; `null` clears it. */
 export const note = write(
   'databasesData.note',
   function* (args: { databaseId: string; problem: string | null }): Transaction<number> {
@@ -16,14 +16,14 @@ export const note = write(
   },
 )
 
-/** How the desired state to accept a loss was taken. */
+/** The outcome of `beginAccept`. */
 export type BeginOutcome =
   | { readonly kind: 'begun'; readonly database: DatabaseRow }
   /** There is no loss to accept. */
   | { readonly kind: 'whole' }
   | Refusal
 
-/** (empty) becomes `restoring`, because the files of the database are about to change. */
+/** (empty) becomes `restoring`, because the files of the database will change. */
 export const beginAccept = write(
   'databasesData.beginAccept',
   function* (args: { accountId: string; databaseId: string; audit: NewAuditRow }): Transaction<BeginOutcome> {
@@ -41,7 +41,7 @@ const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
   db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
 )
 
-/** `restoring` becomes (empty). The problem is over only when the loss was `accepted`. May be repeated. */
+/** `restoring` becomes (empty). The problem is cleared only when the loss was `accepted`. May be repeated. */
 export const endAccept = write(
   'databasesData.endAccept',
   function* (args: { databaseId: string; outcome: 'accepted' | 'failed' }): Transaction<DatabaseRow | undefined> {

@@ -8,17 +8,17 @@ import { forgetUsage } from './usage.js'
 /** A database as it is stored. */
 export type DatabaseRow = Selectable<DatabasesTable>
 
-/** A database that is still to get its port and slug. */
+/** A new database without its port and slug. */
 export type NewDatabase = Omit<Insertable<DatabasesTable>, 'port' | 'slug' | 'modifying_state' | 'state'>
 
-/** Where a database's port may come from: both ends included, without those that other programs hold. */
+/** The range of ports to choose from, both ends included, without the ports to avoid. */
 export interface PortChoice {
   readonly from: number
   readonly to: number
   readonly avoid: readonly number[]
 }
 
-/** What a creation asks for. */
+/** Arguments of `create`. */
 export interface CreateArgs {
   readonly database: NewDatabase
   readonly ports: PortChoice
@@ -27,13 +27,13 @@ export interface CreateArgs {
   /** How many databases the account may hold. */
   readonly limit: number
   readonly idempotency?: { readonly key: string; readonly requestHash: string } | undefined
-  /** Keys made before this time are forgotten, Unix milliseconds. */
+  /** Idempotency keys created before this time are deleted, Unix milliseconds. */
   readonly forgetBefore: number
-  /** Its data is in place already, so that it serves from the first; absent: it is still to be made. */
+  /** Set when its data is on disk already: the database serves at once, without the state `creating`. */
   readonly adopted?: { readonly audit: NewAuditRow }
 }
 
-/** How a creation ended. Only `created` has changed anything. */
+/** The outcome of `create`. Only `created` has changed anything. */
 export type CreateOutcome =
   | { readonly kind: 'created'; readonly database: DatabaseRow }
   | { readonly kind: 'repeated'; readonly databaseId: string }
@@ -103,8 +103,8 @@ function* rememberKey({ database, idempotency }: CreateArgs): Transaction<void> 
 }
 
 /**
- * Writes down a database that should be made, with `modifying_state` `creating`, and gives it a port and a slug.
- * Creations go one after another, because ports and slugs are unique across accounts.
+ * Inserts a database in `modifying_state` `creating`, and assigns its port and slug. Creations are serialised, because
+ * ports and slugs are unique across accounts.
  */
 export const create = write('databases.create', function* (args: CreateArgs): Transaction<CreateOutcome> {
   yield* all(oneAtATime, {})
@@ -128,7 +128,7 @@ const setPort = query<{ databaseId: string; port: number }>(({ db, p }) =>
   db.updateTable('databases').set({ port: p.port }).where('database_id', '=', p.databaseId),
 )
 
-/** Gives a database that is being made another port. Answers it, or `undefined` when none is free. */
+/** Assigns another port to a database that is being created. Returns it, or `undefined` when none is free. */
 export const movePort = write(
   'databases.movePort',
   function* (args: { databaseId: string; ports: PortChoice }): Transaction<number | undefined> {
@@ -147,7 +147,7 @@ const finish = query<{ databaseId: string }>(({ db, p }) =>
     .where('modifying_state', '=', 'creating'),
 )
 
-/** `creating` becomes nothing: the database serves. Answers it, or `undefined` when it was not being made. */
+/** `creating` becomes (empty): the database serves. Returns its row, or `undefined` when it was not being created. */
 export const finishCreate = write(
   'databases.finishCreate',
   function* (args: { databaseId: string; audit: NewAuditRow }): Transaction<DatabaseRow | undefined> {
@@ -162,13 +162,13 @@ const dropIf = query<{ databaseId: string; modifyingState: DatabaseRow['modifyin
   db.deleteFrom('databases').where('database_id', '=', p.databaseId).where('modifying_state', '=', p.modifyingState),
 )
 
-/** Forgets a database that could not be made, and its idempotency key, so that the caller may try again. */
+/** Deletes the row of a failed creation and its idempotency key, so that the caller may retry. */
 export const undoCreate = write('databases.undoCreate', function* (args: { databaseId: string }): Transaction<void> {
   const dropped = yield* change(dropIf, { databaseId: args.databaseId, modifyingState: 'creating' })
   if (dropped > 0) yield* change(forgetKeyOf, { databaseId: args.databaseId })
 })
 
-/** How the desired state to delete a database was taken. */
+/** The outcome of `beginDelete`. */
 export type DeleteOutcome =
   | { readonly kind: 'deleting' }
   | { readonly kind: 'not_found' }
@@ -178,7 +178,7 @@ const markDeleting = query<{ databaseId: string }>(({ db, p }) =>
   db.updateTable('databases').set({ modifying_state: 'deleting' }).where('database_id', '=', p.databaseId),
 )
 
-/** Marks a database as going. One that is marked already is going: an earlier attempt was cut short. */
+/** Marks a database as `deleting`. One that is marked already stays so: an earlier deletion was interrupted. */
 export const beginDelete = write(
   'databases.beginDelete',
   function* (args: { accountId: string; databaseId: string; audit: NewAuditRow }): Transaction<DeleteOutcome> {
@@ -192,7 +192,7 @@ export const beginDelete = write(
   },
 )
 
-/** Forgets a database of which nothing is left. Its idempotency key stays: it must not make another. */
+/** Deletes the row of a deleted database. Its idempotency key stays, so that a late retry does not create another. */
 export const finishDelete = write(
   'databases.finishDelete',
   function* (args: { databaseId: string }): Transaction<void> {
@@ -216,7 +216,7 @@ export const get = read('databases.get', function* (args: { accountId: string; d
   return row?.account_id === args.accountId ? row : undefined
 })
 
-/** Where a list of databases goes on: after the one with these values. */
+/** The position of a database in the list; a page starts after it. */
 export interface ListPlace {
   readonly created_at: number
   readonly database_id: string
@@ -241,7 +241,7 @@ const pageOfAccount = query<{ accountId: string; limit: number } & ListPlace, Da
     .limit(p.limit),
 )
 
-/** Some databases of an account, oldest first: an account may have so many that reading all keeps others waiting. */
+/** A page of an account's databases, oldest first. Pages, because reading thousands at once blocks other transactions. */
 export const list = read('databases.list', function* ({ accountId, after, limit }: PageArgs): Transaction<
   DatabaseRow[]
 > {
@@ -250,7 +250,7 @@ export const list = read('databases.list', function* ({ accountId, after, limit 
 })
 
 interface LoadArgs {
-  /** The id of the last one that was read; none is before the empty text. */
+  /** The id of the last database that was read; the empty text starts from the first. */
   readonly after: string
   readonly limit: number
 }
@@ -259,7 +259,7 @@ const pageOfAll = query<LoadArgs, DatabaseRow>(({ db, p }) =>
   db.selectFrom('databases').selectAll().where('database_id', '>', p.after).orderBy('database_id').limit(p.limit),
 )
 
-/** Some databases of every account, by their ids. */
+/** A page of all databases of all accounts, by id. */
 export const load = read('databases.load', function* (args: LoadArgs): Transaction<DatabaseRow[]> {
   return yield* all(pageOfAll, args)
 })

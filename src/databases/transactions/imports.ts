@@ -14,17 +14,17 @@ const forget = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('imports').where('database_id', '=', p.databaseId),
 )
 
-/** What an import begins with. */
+/** Arguments of `begin`. */
 export interface BeginArgs {
   readonly accountId: string
-  /** The backup that it makes of what it reads. */
+  /** The backup that the import fills. */
   readonly backup: NewBackup
   /** Where the data comes from, without credentials. */
   readonly source: string
   readonly audit: NewAuditRow
 }
 
-/** (empty) becomes `restoring`; the import takes the place of the last one, with a backup that is still to be filled. */
+/** (empty) becomes `restoring`. The import replaces the row of the last one, and inserts its pending backup. */
 export const begin = write('imports.begin', function* (args: BeginArgs): Transaction<
   { kind: 'begun'; database: DatabaseRow } | Refusal
 > {
@@ -41,7 +41,7 @@ export const begin = write('imports.begin', function* (args: BeginArgs): Transac
   return { kind: 'begun', database: found.database }
 })
 
-/** How far an import has come. */
+/** Progress of an import. */
 export type Progress = Pick<ImportRow, 'state' | 'keys_read' | 'keys_total' | 'bytes_read' | 'finished_at' | 'failure'>
 
 const setProgress = query<Progress & { backupId: string }>(({ db, p }) =>
@@ -58,7 +58,7 @@ const setProgress = query<Progress & { backupId: string }>(({ db, p }) =>
     .where('backup_id', '=', p.backupId),
 )
 
-/** Writes down how far an import has come. */
+/** Stores the progress of an import. */
 export const note = write(
   'imports.note',
   function* (args: { backupId: string; progress: Progress }): Transaction<void> {

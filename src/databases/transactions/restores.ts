@@ -6,24 +6,24 @@ import type { RestoresTable } from '../../store/schema/backups.js'
 import { type BackupRow, backupOfAccount, INTERRUPTED, lockForChange, moveModifying, type Refusal } from './backups.js'
 import type { DatabaseRow } from './databases.js'
 
-/** A restore under way. */
+/** An active restore. */
 export type RestoreRow = Selectable<RestoresTable>
 
-/** How the desired state to restore was taken. */
+/** The outcome of `begin`. */
 export type BeginOutcome =
   | { readonly kind: 'begun'; readonly database: DatabaseRow; readonly backup: BackupRow }
   | { readonly kind: 'no_backup' }
   | { readonly kind: 'not_ready'; readonly state: string }
   | Refusal
 
-/** (empty) becomes `restoring`: part of every change that ends with other data in a database. */
+/** (empty) becomes `restoring`, and the restore is inserted: the first step of restores and imports. */
 export function* beginRestore(databaseId: string, backupId: string, at: number): Transaction<void> {
   yield* moveModifying(databaseId, '', 'restoring')
   const row = { database_id: databaseId, backup_id: backupId, phase: 'preparing' as const, started_at: at }
   yield* insertAll('restores', [row])
 }
 
-/** (empty) becomes `restoring`, and the restore is written down. */
+/** Starts the restore of a completed backup. */
 export const begin = write(
   'restores.begin',
   function* (args: {
@@ -53,7 +53,7 @@ const setReplacing = query<{ databaseId: string }>(({ db, p }) =>
     .where('phase', '=', 'preparing'),
 )
 
-/** From now on the old data may go: the restore can only go on, also after a crash. */
+/** The point of no return: from now on the old data may be deleted, and a crash does not stop the restore. */
 export const replace = write('restores.replace', function* (args: { databaseId: string }): Transaction<void> {
   const changed = yield* change(setReplacing, args)
   if (changed === 0) throw new Error('no restore of this database is being prepared')
@@ -73,12 +73,12 @@ const forgetProblem = query<{ databaseId: string }>(({ db, p }) =>
   db.updateTable('databases').set({ data_problem: null }).where('database_id', '=', p.databaseId),
 )
 
-/** The new data is in place, so nothing is missing of it. May be repeated. */
+/** The new data is in place: ends the restore and clears a data problem. May be repeated. */
 export const finish = write('restores.finish', function* (args: { databaseId: string }): Transaction<void> {
   if (yield* end(args.databaseId, 'replacing')) yield* change(forgetProblem, args)
 })
 
-/** The restore does not take place; nothing was replaced. False when it is past that point, or not known at all. */
+/** Cancels a restore that has replaced nothing. False when it is past that point, or unknown. */
 export const undo = write('restores.undo', function* (args: { databaseId: string }): Transaction<boolean> {
   return yield* end(args.databaseId, 'preparing')
 })
@@ -98,7 +98,7 @@ const importsFail = query<{ at: number; failure: string }>(({ db, p }) =>
 const backingUpFree = query<object>(({ db }) =>
   db.updateTable('databases').set({ modifying_state: '' }).where('modifying_state', '=', 'backing_up'),
 )
-/** An accepted loss that was cut short changes only files, and can be accepted again. */
+/** An interrupted acceptance of a loss is simply undone: the owner can accept the loss again. */
 const acceptingFree = query<object>(({ db }) =>
   db
     .updateTable('databases')
@@ -117,8 +117,8 @@ const importOf = query<{ databaseId: string; backupId: string; at: number }>(({ 
 )
 
 /**
- * Tells the truth about what a crash has cut short: pending backups have failed, restores that were only prepared do
- * not take place. Answers the restores that have to be carried through before their databases may start.
+ * Settles what a crash interrupted: pending backups have failed, and restores that were only prepared are cancelled.
+ * Returns the restores that must be completed before their databases may start.
  */
 export const recover = write('restores.recover', function* (args: { at: number }): Transaction<RestoreRow[]> {
   const restores = yield* all(everyRestore, {})

@@ -1,16 +1,16 @@
 /**
- * Keeps the series of usage bounded. When a stretch of a longer tier is over, the samples of the shorter tier in it are
- * put together, for a bounded number of databases at a time; then what is past its time is deleted, a slice at a time.
+ * Keeps the usage series bounded. When a bucket of a longer tier has ended, the samples of the shorter tier in it are
+ * merged, in batches of databases. Then samples past their retention are deleted, in batches of time.
  *
- * A crash between two steps does no harm: a stretch is made anew from what the shorter tier still holds, and that is
- * deleted only when `rolled_to` says that it has been used.
+ * A crash between two batches does no harm: a bucket is merged again from the shorter tier, whose samples are deleted only
+ * after `rolled_to` says that they were merged.
  */
 import { all, change, first, insertAll, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { TIERS_MS, type TierMs } from './usage.js'
 import { mergeSamples, packSample, type UsageSample, unpackSample } from './usage-sample.js'
 
-interface Stretch {
+interface TimeRange {
   readonly tierMs: number
   readonly from: number
   readonly to: number
@@ -29,7 +29,7 @@ const earliest = query<{ tierMs: number; from: number }, { start: number | null 
     .where('tier_ms', '=', p.tierMs)
     .where('start', '>=', p.from),
 )
-const databasesIn = query<Stretch & { after: string; limit: number }, { database_id: string }>(({ db, p }) =>
+const databasesIn = query<TimeRange & { after: string; limit: number }, { database_id: string }>(({ db, p }) =>
   db
     .selectFrom('usage_buckets')
     .select('database_id')
@@ -41,17 +41,18 @@ const databasesIn = query<Stretch & { after: string; limit: number }, { database
     .orderBy('database_id')
     .limit(p.limit),
 )
-const samplesIn = query<Stretch & { ids: readonly string[] }, { database_id: string; sample: string }>(({ db, p, d }) =>
-  db
-    .selectFrom('usage_buckets')
-    .select(['database_id', 'sample'])
-    .where(d.inTexts('database_id', p.ids))
-    .where('tier_ms', '=', p.tierMs)
-    .where('start', '>=', p.from)
-    .where('start', '<', p.to)
-    .orderBy('start'),
+const samplesIn = query<TimeRange & { ids: readonly string[] }, { database_id: string; sample: string }>(
+  ({ db, p, d }) =>
+    db
+      .selectFrom('usage_buckets')
+      .select(['database_id', 'sample'])
+      .where(d.inTexts('database_id', p.ids))
+      .where('tier_ms', '=', p.tierMs)
+      .where('start', '>=', p.from)
+      .where('start', '<', p.to)
+      .orderBy('start'),
 )
-const dropIn = query<Stretch & { ids: readonly string[] }>(({ db, p, d }) =>
+const dropIn = query<TimeRange & { ids: readonly string[] }>(({ db, p, d }) =>
   db
     .deleteFrom('usage_buckets')
     .where(d.inTexts('database_id', p.ids))
@@ -60,7 +61,7 @@ const dropIn = query<Stretch & { ids: readonly string[] }>(({ db, p, d }) =>
     .where('start', '<', p.to),
 )
 
-/** Up to when the stretches of a tier are made; 0 for never. The first tier is made by writing. */
+/** Up to when the buckets of a tier are merged; 0 for never. Samples are written to the first tier directly. */
 export function* rolledToOf(tierMs: TierMs): Transaction<number> {
   return (yield* first(rolledTo, { tierMs }))?.rolled_to ?? 0
 }
@@ -70,12 +71,12 @@ function* setRolledTo(tierMs: TierMs, to: number): Transaction<void> {
   yield* insertAll('usage_rollups', [{ tier_ms: tierMs, rolled_to: to }])
 }
 
-/** Where a tier stands: `more` has to be asked again, with `after`. */
+/** The outcome of a batch; after `more`, call again with `after`. */
 export type RollUpOutcome = { readonly kind: 'done' } | { readonly kind: 'more'; readonly after: string }
 
 /**
- * Makes the next stretch of the tier number `tier` that ended before `endedBefore`, for at most `limit` databases whose
- * ids come after `after`.
+ * Merges the next bucket of tier number `tier` that ended before `endedBefore`, for at most `limit` databases with ids
+ * after `after`.
  */
 export const rollUp = write(
   'usage.rollUp',
@@ -87,17 +88,17 @@ export const rollUp = write(
     const from = start - (start % targetMs)
     const to = from + targetMs
     if (to > args.endedBefore) return { kind: 'done' }
-    const source: Stretch = { tierMs: sourceMs, from, to }
+    const source: TimeRange = { tierMs: sourceMs, from, to }
     const { after, limit } = args
     const ids = (yield* all(databasesIn, { ...source, after, limit })).map((row) => row.database_id)
-    yield* makeStretch(source, { tierMs: targetMs, from, to }, ids)
+    yield* mergeBucket(source, { tierMs: targetMs, from, to }, ids)
     if (ids.length === limit) return { kind: 'more', after: ids.at(-1) ?? '' }
     yield* setRolledTo(targetMs, to)
     return { kind: 'more', after: '' }
   },
 )
 
-function* makeStretch(source: Stretch, target: Stretch, ids: readonly string[]): Transaction<void> {
+function* mergeBucket(source: TimeRange, target: TimeRange, ids: readonly string[]): Transaction<void> {
   if (ids.length === 0) return
   const made = new Map<string, UsageSample>()
   for (const { database_id, sample } of yield* all(samplesIn, { ...source, ids })) {
@@ -116,26 +117,26 @@ function* makeStretch(source: Stretch, target: Stretch, ids: readonly string[]):
   )
 }
 
-/** How many stretches of a tier one step deletes at most. */
-const STRETCHES_AT_ONCE = 60
+/** The most buckets of a tier that one batch deletes. */
+const BUCKETS_PER_BATCH = 60
 
-const dropSlice = query<Stretch>(({ db, p }) =>
+const dropSlice = query<TimeRange>(({ db, p }) =>
   db.deleteFrom('usage_buckets').where('tier_ms', '=', p.tierMs).where('start', '>=', p.from).where('start', '<', p.to),
 )
 const dropDaysBefore = query<{ day: number }>(({ db, p }) => db.deleteFrom('usage_days').where('day', '<', p.day))
 
-/** Where transactions run side by side, usage may be written at the very moment at which its database is deleted. */
+/** Usage without a database: with concurrent transactions, usage may be written while its database is deleted. */
 const dropOrphans = query<object>(({ db }) =>
   db.deleteFrom('usage_standings').where('database_id', 'not in', db.selectFrom('databases').select('database_id')),
 )
 
-/** Before which time each tier, by its place, and the totals of days are past their time. */
+/** The times before which the samples of each tier and the totals by day are deleted, Unix milliseconds. */
 export interface Expiry {
   readonly tiers: readonly [number, number, number]
   readonly days: number
 }
 
-/** Deletes a slice of what is past its time and not needed for a longer tier any more; `more` when there may be more. */
+/** Deletes a batch of samples that are past their retention and merged into the longer tier; `more`: there may be more. */
 export const expire = write('usage.expire', function* (args: Expiry): Transaction<'done' | 'more'> {
   for (const [place, tierMs] of TIERS_MS.entries()) {
     const { start } = yield* only(earliest, { tierMs, from: 0 })
@@ -143,7 +144,7 @@ export const expire = write('usage.expire', function* (args: Expiry): Transactio
     const used = target === undefined ? Number.MAX_SAFE_INTEGER : yield* rolledToOf(target)
     const before = Math.min(args.tiers[place] ?? 0, used)
     if (start === null || start >= before) continue
-    yield* change(dropSlice, { tierMs, from: start, to: Math.min(before, start + STRETCHES_AT_ONCE * tierMs) })
+    yield* change(dropSlice, { tierMs, from: start, to: Math.min(before, start + BUCKETS_PER_BATCH * tierMs) })
     return 'more'
   }
   yield* change(dropDaysBefore, { day: args.days })

@@ -1,12 +1,11 @@
 /**
- * What one database did in a stretch of time, in a form that can be put together: the sample of an hour is made of
- * those of its minutes. It lies in the store as JSON, with commands by name, so that it outlives changes of the table
- * of commands.
+ * The usage of one database in a bucket of time, in a form that can be merged: the sample of an hour is merged from those
+ * of its minutes. It is stored as JSON with commands by name, so that it stays valid when the command table changes.
  */
 
-/** What is added up. */
+/** Counters, which are added up. */
 export interface UsageCounters {
-  /** As they are billed: a write also counts once for each read region. */
+  /** As billed: a write also counts once for each read region. */
   readonly requests: number
   readonly reads: number
   readonly writes: number
@@ -15,23 +14,23 @@ export interface UsageCounters {
   readonly others: number
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Of keys, as the engine counts them. */
+  /** Lookups of existing keys, as the engine counts them. */
   readonly hits: number
   readonly misses: number
 }
 
-/** What holds at the end of the stretch. */
+/** Gauges at the end of the bucket. */
 export interface UsageGauges {
   /** Client connections. */
   readonly open: number
   readonly monitors: number
   readonly keys: number
-  /** Of the data set, as the limit counts it. */
+  /** Size of the data set, as the plan's limit counts it. */
   readonly usedBytes: number
   readonly diskBytes: number
 }
 
-/** How long commands took. */
+/** Latencies of commands. */
 export interface LatencyCounts {
   readonly count: number
   readonly sumUs: number
@@ -43,7 +42,7 @@ export interface LatencyCounts {
 export interface UsageSample {
   readonly counters: UsageCounters
   readonly gauges: UsageGauges
-  /** The most client connections that one flush interval saw, those included that have ended. */
+  /** The most client connections in one flush interval, including those that have ended. */
   readonly connections: number
   readonly readLatency: LatencyCounts
   readonly writeLatency: LatencyCounts
@@ -51,10 +50,10 @@ export interface UsageSample {
   readonly commands: Readonly<Record<string, number>>
 }
 
-/** No duration at all. */
+/** No measured command. */
 export const NO_LATENCY: LatencyCounts = { count: 0, sumUs: 0, steps: [] }
 
-/** Puts the sample of a stretch and that of a later one together. */
+/** Merges a sample with a later one. */
 export function mergeSamples(earlier: UsageSample, later: UsageSample): UsageSample {
   return {
     counters: addCounters(earlier.counters, later.counters),
@@ -80,7 +79,7 @@ function addCounters(one: UsageCounters, other: UsageCounters): UsageCounters {
   }
 }
 
-/** Durations of both. */
+/** Merges two histograms. */
 export function mergeLatency(one: LatencyCounts, other: LatencyCounts): LatencyCounts {
   if (one.count === 0) return other
   if (other.count === 0) return one
@@ -101,12 +100,12 @@ function addCommands(one: UsageSample['commands'], other: UsageSample['commands'
   return sums
 }
 
-/** How a sample lies in the store. */
+/** Serialises a sample for the store. */
 export function packSample(sample: UsageSample): string {
   return JSON.stringify(sample)
 }
 
-/** Takes a sample out of the store. Only `packSample` writes there. */
+/** Parses a stored sample. Only `packSample` writes them. */
 export function unpackSample(text: string): UsageSample {
   const sample: UsageSample = JSON.parse(text)
   return sample

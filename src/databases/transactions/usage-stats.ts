@@ -1,4 +1,4 @@
-/** What statistics are made of: the series of one database in steps of equal length, its days, and where it stands. */
+/** Reads the usage of one database for statistics: its series in equal steps, its days, and its current standing. */
 import { all, first, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabaseRow } from './databases.js'
@@ -6,12 +6,12 @@ import { type StandingRow, TIERS_MS, type TierMs, type UsageDayRow } from './usa
 import { rolledToOf } from './usage-rollups.js'
 import { mergeSamples, type UsageGauges, type UsageSample, unpackSample } from './usage-sample.js'
 
-/** A stretch of time in steps. `from` is a multiple of `stepMs`, and that of the tier. */
+/** A time range in steps. `from` is a multiple of `stepMs`, which is a multiple of the tier. */
 export interface SeriesWindow {
   readonly from: number
   readonly stepMs: number
   readonly count: number
-  /** Tier whose samples are used as far as there are any. */
+  /** The tier to read; where it is not merged yet, shorter tiers are read. */
   readonly tierMs: TierMs
 }
 
@@ -19,9 +19,9 @@ export interface SeriesWindow {
 export interface UsageReport {
   readonly database: DatabaseRow
   readonly standing: StandingRow | undefined
-  /** One for each step; undefined where nothing was written down. */
+  /** One for each step; undefined where nothing was stored. */
   readonly steps: readonly (UsageSample | undefined)[]
-  /** What held before the first step, as far as anything is known of that time. */
+  /** The last known gauges before the first step. */
   readonly before: { readonly at: number; readonly gauges: UsageGauges } | undefined
   readonly days: readonly UsageDayRow[]
 }
@@ -65,7 +65,7 @@ const daysSince = query<{ databaseId: string; day: number }, UsageDayRow>(({ db,
     .orderBy('day'),
 )
 
-/** The samples of a window: of its tier as far as that is made, of shorter ones from there on. */
+/** The samples of a window: from its tier as far as that is merged, from shorter tiers after that. */
 function* seriesOf(databaseId: string, window: SeriesWindow): Transaction<(UsageSample | undefined)[]> {
   const end = window.from + window.count * window.stepMs
   const steps: (UsageSample | undefined)[] = Array.from({ length: window.count })
@@ -101,7 +101,7 @@ function* ownedRow(accountId: string, databaseId: string): Transaction<DatabaseR
   return row?.account_id === accountId ? row : undefined
 }
 
-/** What a database of an account did; `undefined` when the account has no such database. */
+/** The usage of a database; `undefined` when the account has no such database. */
 export const report = read(
   'usage.report',
   function* (args: {

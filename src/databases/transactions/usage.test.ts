@@ -74,8 +74,8 @@ describeOnEveryStore('the ledgers of usage', (openStore) => {
     return id
   }
 
-  const add = (databaseId: string, start: number, news: Partial<usage.UsageUpdate>) =>
-    store.run(usage.add, { start, news: [{ standing: standingOf(databaseId), days: [], ...news }] })
+  const add = (databaseId: string, start: number, updates: Partial<usage.UsageUpdate>) =>
+    store.run(usage.add, { start, updates: [{ standing: standingOf(databaseId), days: [], ...updates }] })
   const reportOf = (databaseId: string, window: Partial<stats.SeriesWindow> = {}) =>
     store.run(stats.report, {
       ...{ accountId, databaseId, sinceDay: T0 },
@@ -87,8 +87,8 @@ describeOnEveryStore('the ledgers of usage', (openStore) => {
   it('puts what comes in pieces together, for many databases in one write', async () => {
     const [one, other] = [await database(), await database()]
     await add(one, T0, { sample: sample(2, 5), days: [dayOf(T0, 2)] })
-    const news = [one, other].map((id) => ({ standing: standingOf(id), sample: sample(3, 6), days: [dayOf(T0, 3)] }))
-    await store.run(usage.add, { start: T0, news })
+    const updates = [one, other].map((id) => ({ standing: standingOf(id), sample: sample(3, 6), days: [dayOf(T0, 3)] }))
+    await store.run(usage.add, { start: T0, updates })
     const report = await reportOf(one)
     expect(report?.steps[0]).toEqual(mergeSamples(sample(2, 5), sample(3, 6)))
     expect(report?.steps[0]?.readLatency).toEqual({ count: 5, sumUs: 40, steps: [4, 5] })
@@ -178,8 +178,8 @@ describeOnEveryStore('the series of usage', (openStore) => {
       })
     }
     for (let minute = 0; minute < minutes; minute++) {
-      const news = ids.map((id) => ({ standing: standingOf(id), days: [], sample: sample(1, minute) }))
-      await store.run(usage.add, { start: T0 + minute * MINUTE, news })
+      const updates = ids.map((id) => ({ standing: standingOf(id), days: [], sample: sample(1, minute) }))
+      await store.run(usage.add, { start: T0 + minute * MINUTE, updates })
     }
     const rollUp = async (tier: 1 | 2, endedBefore: number) => {
       let steps = 0

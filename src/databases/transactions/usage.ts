@@ -1,10 +1,10 @@
 /**
- * The ledgers of what databases use. One writer keeps them and adds to them now and then, for many databases at once;
- * nothing is written for a database that did nothing.
+ * The stored usage of databases. One writer adds to it once per flush interval, for many databases in one transaction.
+ * Nothing is written for an idle database.
  *
- * - `usage_buckets`: series, in tiers. New samples go to the shortest tier; `usage-rollups.ts` makes the others of it.
- * - `usage_days`: totals, which requests are held against and costs are read from.
- * - `usage_standings`: what holds now.
+ * - `usage_buckets`: time series, in tiers. New samples go to the shortest tier; `usage-rollups.ts` merges the others.
+ * - `usage_days`: totals by day, for monthly limits and costs.
+ * - `usage_standings`: the current state of each database.
  */
 import type { Selectable } from 'kysely'
 import { all, change, insertAll, read, type Transaction, write } from '../../store/operation.js'
@@ -21,19 +21,19 @@ export type TierMs = (typeof TIERS_MS)[number]
 /** The tier that samples are written to. */
 export const FIRST_TIER_MS: TierMs = TIERS_MS[0]
 
-/** What a database did on one day. */
+/** The usage of a database on one day. */
 export type UsageDayRow = Selectable<UsageDaysTable>
-/** What is added to a day. */
+/** Totals that are added to a day. */
 export type DayTotals = Omit<UsageDayRow, 'database_id'>
-/** What is known of a database now. */
+/** The current state of a database's usage. */
 export type StandingRow = Selectable<UsageStandingsTable>
 type BucketRow = Selectable<UsageBucketsTable>
 
-/** What is new of one database. */
+/** The new usage of one database. */
 export interface UsageUpdate {
   readonly standing: StandingRow
   readonly days: readonly DayTotals[]
-  /** What it did; absent when only time has cost something. */
+  /** Its new sample; absent when only storage has cost something. */
   readonly sample?: UsageSample | undefined
 }
 
@@ -67,7 +67,7 @@ const dropBucketsAt = query<BucketsAt>(({ db, p, d }) =>
     .where('start', '=', p.start),
 )
 
-/** Puts samples in their place, together with what stands there already. */
+/** Writes samples, merged with those that are stored for the same bucket. */
 function* writeBuckets(tierMs: TierMs, start: number, samples: ReadonlyMap<string, UsageSample>): Transaction<void> {
   const at: BucketsAt = { ids: [...samples.keys()], tierMs, start }
   if (at.ids.length === 0) return
@@ -94,7 +94,7 @@ const dropDaysOf = query<DaysOf>(({ db, p, d }) =>
   db.deleteFrom('usage_days').where(d.inTexts('database_id', p.ids)).where(d.inNumbers('day', p.days)),
 )
 
-/** Adds the totals of two parts of the same day. */
+/** Adds two totals of the same day. */
 export function addDays<Totals extends DayTotals>(one: Totals, other: DayTotals): Totals {
   return {
     ...one,
@@ -110,8 +110,10 @@ export function addDays<Totals extends DayTotals>(one: Totals, other: DayTotals)
   }
 }
 
-function* writeDays(news: readonly UsageUpdate[]): Transaction<void> {
-  const added = news.flatMap(({ standing, days }) => days.map((day) => ({ ...day, database_id: standing.database_id })))
+function* writeDays(updates: readonly UsageUpdate[]): Transaction<void> {
+  const added = updates.flatMap(({ standing, days }) =>
+    days.map((day) => ({ ...day, database_id: standing.database_id })),
+  )
   if (added.length === 0) return
   const where: DaysOf = {
     ids: [...new Set(added.map((row) => row.database_id))],
@@ -132,28 +134,28 @@ const dropStandings = query<{ ids: readonly string[] }>(({ db, p, d }) =>
 )
 
 /**
- * Adds what is new to the ledgers; `start` is the stretch of the first tier that the samples belong to. What belongs to a
- * database that is gone or going is left out.
+ * Adds new usage. `start` is the start of the first-tier bucket that the samples belong to. Usage of databases that are
+ * deleted or being deleted is skipped.
  */
 export const add = write(
   'usage.add',
-  function* (args: { start: number; news: readonly UsageUpdate[] }): Transaction<void> {
-    const known = yield* all(existing, { ids: args.news.map(({ standing }) => standing.database_id) })
+  function* (args: { start: number; updates: readonly UsageUpdate[] }): Transaction<void> {
+    const known = yield* all(existing, { ids: args.updates.map(({ standing }) => standing.database_id) })
     const ids = new Set(known.map((row) => row.database_id))
-    const news = args.news.filter(({ standing }) => ids.has(standing.database_id))
+    const updates = args.updates.filter(({ standing }) => ids.has(standing.database_id))
     const samples = new Map<string, UsageSample>()
-    for (const { standing, sample } of news) if (sample) samples.set(standing.database_id, sample)
+    for (const { standing, sample } of updates) if (sample) samples.set(standing.database_id, sample)
     yield* writeBuckets(FIRST_TIER_MS, args.start, samples)
-    yield* writeDays(news)
+    yield* writeDays(updates)
     yield* change(dropStandings, { ids: [...ids] })
     yield* insertAll(
       'usage_standings',
-      news.map(({ standing }) => standing),
+      updates.map(({ standing }) => standing),
     )
   },
 )
 
-/** What one database has used since a day. */
+/** The usage of one database since a day. */
 export interface UsageSince {
   readonly database_id: string
   readonly requests: number
@@ -176,7 +178,7 @@ const sumsSince = query<{ day: number }, UsageSince>(({ db, p }) =>
 )
 const allStandings = query<object, StandingRow>(({ db }) => db.selectFrom('usage_standings').selectAll())
 
-/** What has to be in memory: the standing of every database and what it has used since the month began. */
+/** What a start loads into memory: the standing of each database and its usage since the start of the month. */
 export const load = read('usage.load', function* (args: { monthStart: number }): Transaction<{
   standings: StandingRow[]
   month: UsageSince[]
@@ -192,7 +194,7 @@ const dropDays = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('usage_days').where('database_id', '=', p.databaseId),
 )
 
-/** Forgets everything about a database; the transaction that deletes it calls this. */
+/** Deletes the usage of a database; the transaction that deletes the database calls this. */
 export function* forgetUsage(databaseId: string): Transaction<void> {
   yield* change(dropBuckets, { databaseId })
   yield* change(dropDays, { databaseId })

@@ -16,7 +16,7 @@ const rowOf = (some: Partial<DatabaseRow>): DatabaseRow =>
 
 const ledgerOf = (some: Partial<DatabaseRow>, usedBytes: number): UsageLedger => {
   const ledger = new UsageLedger({ row: rowOf(some), plans: DEFAULT_PLANS, nowMs: NOW, onBudgetSpent: () => undefined })
-  ledger.look({ keys: 1, usedBytes, diskBytes: 1, monitors: 0, lookups: [] }, NOW)
+  ledger.addEngineSample({ keys: 1, usedBytes, diskBytes: 1, monitors: 0, lookups: [] }, NOW)
   return ledger
 }
 

@@ -7,10 +7,10 @@ import type { DatabaseRow } from '../life.js'
 import type { UsageLedger } from './ledger.js'
 import { systemCaller } from './suspension.js'
 
-/** A database is moved to the next plan when so much of a limit is used: before writes are refused or slowed down. */
+/** Share of a limit at which a database moves to the next plan: before writes are refused or commands slowed down. */
 const OUTGROWN_SHARE = 0.9
 
-/** What auto upgrade works with. */
+/** What `AutoUpgrade` is built from. */
 export interface AutoUpgradeDeps {
   readonly plans: PlanTable
   readonly logger: Pick<Logger, 'info' | 'warn'>
@@ -26,7 +26,7 @@ export class AutoUpgrade {
     this.#deps = deps
   }
 
-  /** Begins to move a database to a larger plan, if it is to be moved. */
+  /** Starts moving a database to a larger plan, if auto upgrade is on and a limit is nearly used up. */
   consider(ledger: UsageLedger): void {
     const { row } = ledger
     const { plans } = this.#deps
@@ -38,12 +38,12 @@ export class AutoUpgrade {
     this.#active.set(row.database_id, work)
   }
 
-  /** Waits for what is under way. */
+  /** Waits for the active plan changes. */
   async stop(): Promise<void> {
     await Promise.all(this.#active.values())
   }
 
-  /** What fails is tried again at the next look. */
+  /** A failed upgrade is retried after the next flush interval. */
   async #upgrade(row: DatabaseRow, plan: PlanName): Promise<void> {
     const { logger, changePlan } = this.#deps
     const facts = { databaseId: row.database_id, from: row.plan, plan }
@@ -62,9 +62,9 @@ type Limit = (plan: Plan) => number
 
 const bandwidthOf: Limit = (plan) => plan.max_bandwidth_per_month
 
-/** The limit that a database has outgrown, if there is one. With eviction a full database makes room by itself. */
+/** The limit that a database has outgrown, if any. A full database with eviction needs no larger plan. */
 function outgrownLimit(ledger: UsageLedger, plan: Plan): Limit | undefined {
-  // Asked in any case: what was refused before is not news at the next look.
+  // Called first in any case, because it resets the count of refusals.
   const isRefused = ledger.refusedForSpace()
   const isFull = isRefused || ledger.usedBytes >= OUTGROWN_SHARE * dataBoundOf(plan)
   if (isFull && ledger.row.eviction === 0) return dataBoundOf

@@ -25,23 +25,23 @@ export function pricesOf(plan: Plan): Prices {
   }
 }
 
-/** Whether it is use that a plan charges for; only then can a budget be spent by it. */
+/** Whether a plan charges for usage; only then can usage spend a budget. */
 export function chargesForUse({ perRequest, perGibMonth }: Prices): boolean {
   return perRequest > 0 || perGibMonth > 0
 }
 
-/** Midnight (UTC) at which the day of a time begins. */
+/** Start of the day of a time (midnight UTC), Unix milliseconds. */
 export function dayOf(atMs: number): number {
   return atMs - (atMs % DAY_MS)
 }
 
-/** Midnight (UTC) at which the month of a time begins. */
+/** Start of the month of a time (midnight UTC), Unix milliseconds. */
 export function monthStartOf(atMs: number): number {
   const date = new Date(atMs)
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth())
 }
 
-/** What holding a data set for a part of one day comes to. */
+/** Storage of a data set during one day or less, and its cost. */
 export interface Holding {
   readonly day: number
   /** Billionths of a US dollar, with fractions. */
@@ -50,12 +50,12 @@ export interface Holding {
   readonly kibSeconds: number
 }
 
-/** How far back time is accounted for in one go. */
+/** Storage is accounted at most this many days back. */
 const LONGEST_DAYS = 400
 
 /**
- * What holding `bytes` from one time to another comes to, day by day. The price of a month accrues evenly over the
- * month; a gigabyte costs for as long as it is held, the first one nothing.
+ * The storage of `bytes` from one time to another, split by day. The monthly price accrues evenly over the month. Storage
+ * beyond the first gigabyte is charged for the time that it is held.
  */
 export function holdingCosts(prices: Prices, bytes: number, fromMs: number, toMs: number): readonly Holding[] {
   const holdings: Holding[] = []

@@ -1,5 +1,5 @@
 /**
- * What databases use and what that costs: counted, kept in series, held against budgets, and shown.
+ * Usage and cost of databases: counted, stored as time series, compared with budgets, and shown.
  *
  *   gateway counts ─▶ meter ─┐
  *                            ├─ collect, every flush interval ─▶ ledger (memory) ─▶ one write ─▶ store ─▶ roll-ups
@@ -8,11 +8,12 @@
  *                                                                  ├─▶ suspended ◀─▶ active
  *                                                                  └─▶ auto upgrade
  *
- * - `meter-reader.ts` turns the counters of a meter, which only grow, into what has happened since the last look.
- * - `cost.ts`: prices and days. `ledger.ts`: one database in memory; it decides whether its budget is spent.
- * - `usage.ts`: the clockwork: collects, writes, rolls up, suspends, upgrades.
- * - `suspension.ts`, `auto-upgrade.ts`: the two consequences.
- * - `stats.ts`: what the management API shows of it. `docs/usage.md` tells users what the figures mean.
+ * - `meter-reader.ts` turns the counters of a meter, which only grow, into differences since the last reading.
+ * - `cost.ts`: prices and days. `ledger.ts`: the usage of one database in memory; it decides whether the budget is spent.
+ * - `pending.ts`, `writer.ts`: what is not stored yet, and how it is stored and rolled up.
+ * - `usage.ts`: the timer that collects, writes, rolls up, suspends and upgrades.
+ * - `suspension.ts`, `auto-upgrade.ts`: the two consequences of usage.
+ * - `stats.ts`, `metrics.ts`: the statistics and Prometheus metrics. `docs/usage.md` explains the figures to users.
  *
  * Suspension. A database whose plan charges for use is `suspended` when the cost of the month reaches its budget:
  *
@@ -20,13 +21,13 @@
  *       active          ◀── the month turns, the budget is raised, the plan changes ── suspended
  *
  * The ledger knows how many more requests the budget pays for, so the gateway refuses the first one beyond it from
- * memory; the state follows as a transaction with an entry in the audit log. What was counted is written down before
- * the database is suspended, so that a crash does not let it go on.
+ * memory. The transaction that suspends the database, with its audit entry, follows. The usage is stored before the
+ * suspension: otherwise a crash could lose the usage and the database would run on.
  *
- * Promises: a crash loses at most the last flush interval; a database that does nothing causes no write; no engine is
- * woken to look at it; the requests of the month are known before the first client is served. What is not known is 0.
+ * Guarantees: a crash loses at most the last flush interval; an idle database causes no write; no engine is woken for a
+ * sample; the requests of the month are loaded before the first client is served. Unknown figures are 0.
  *
- * This room never delays a command, and changes a database only by the two consequences.
+ * Usage never delays a command, and changes a database only by suspension and auto upgrade.
  */
 export type { UsageLedger } from './ledger.js'
 export { databaseMetrics } from './metrics.js'

@@ -102,7 +102,7 @@ describe('a ledger', () => {
     const hitsAfter = (sample: Parameters<UsageLedger['look']>[0]): number | undefined => {
       send(ledger, 'GET')
       ledger.collect(NOON)
-      ledger.look(sample, NOON)
+      ledger.addEngineSample(sample, NOON)
       return ledger.take().sample?.counters.hits
     }
     expect(hitsAfter(engines(1, 10))).toBe(10)
@@ -112,7 +112,7 @@ describe('a ledger', () => {
 
   it('writes whole numbers and loses nothing by that', () => {
     const { ledger } = ledgerOf({ plan: 'fixed_250mb' })
-    ledger.look(engines(1000), NOON)
+    ledger.addEngineSample(engines(1000), NOON)
     let [nano, held] = [0, 0]
     for (let second = 1; second <= 3600; second++) {
       send(ledger, 'GET')
@@ -209,7 +209,7 @@ describe('a budget', () => {
 
   it('is spent by data as well, of which a suspended database is charged nothing more', () => {
     const { ledger } = ledgerOf({ budget: 1 }, { plans: DEFAULT_PLANS })
-    ledger.look(engines(401 * GIB), NOON)
+    ledger.addEngineSample(engines(401 * GIB), NOON)
     const dayCosts = (400 * 0.25) / 30
     expect(dayCosts).toBeGreaterThan(1)
     ledger.updateRequestLimit(NOON + (0.99 / dayCosts) * DAY_MS)

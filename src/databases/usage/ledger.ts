@@ -8,32 +8,32 @@ import type * as usage from '../transactions/usage.js'
 import type * as usageSample from '../transactions/usage-sample.js'
 import { chargesForUse, dayOf, type Holding, holdingCosts, monthStartOf, NANO, type Prices, pricesOf } from './cost.js'
 import { type Counted, MeterReader } from './meter-reader.js'
-import { countedDay, emptyDay, Pending, type Taken } from './pending.js'
+import { countedDay, emptyDay, Pending, type PendingUsage } from './pending.js'
 
 type StandingRow = usage.StandingRow
 type UsageGauges = usageSample.UsageGauges
 type UsageSample = usageSample.UsageSample
 
-/** Whether commands are served; what the gateway reads (`DatabaseUsage`). */
+/** Whether commands are served, as the gateway reads it (`DatabaseUsage`). */
 export type Admission = { readonly kind: 'open' } | { readonly kind: 'refused'; readonly error: HomeportError }
 
 const OPEN: Admission = { kind: 'open' }
 const SPENT: Admission = { kind: 'refused', error: new HomeportError('budget_exceeded', {}) }
 
-/** What a ledger begins with. */
+/** What a ledger starts from. */
 export interface Opening {
   readonly row: DatabaseRow
   readonly plans: PlanTable
   readonly nowMs: number
-  /** As it was written down last. */
+  /** The state as stored last. */
   readonly standing?: StandingRow | undefined
-  /** What was used since the month began. */
+  /** The stored usage of the current month. */
   readonly month?: { readonly requests: number; readonly cost_nano: number; readonly bytes?: number } | undefined
-  /** Called once when the budget is spent, in the middle of a command. */
+  /** Called once when the budget is spent, while a command is being handled. */
   readonly onBudgetSpent: () => void
 }
 
-/** What one database uses, in memory. */
+/** The usage of one database, in memory. */
 export class UsageLedger {
   readonly meter = new DatabaseMeter()
   readonly pending = new Pending()
@@ -49,7 +49,7 @@ export class UsageLedger {
   #month: { readonly start: number; readonly costNano: number; readonly requests: number }
   #gauges: Omit<UsageGauges, 'open'>
   #sampledAt: number
-  /** How many requests a month the budget pays for. */
+  /** How many requests of this month the budget pays for. */
   #requestLimit = Number.POSITIVE_INFINITY
   #isReported = false
   #refusals = 0
@@ -71,48 +71,48 @@ export class UsageLedger {
     this.update(row, nowMs)
   }
 
-  /** The database as it is now. */
+  /** The current row of the database. */
   get row(): DatabaseRow {
     return this.#row
   }
 
-  /** Size of the data set when it was last looked at, bytes. */
+  /** Size of the data set in the last engine sample, bytes. */
   get usedBytes(): number {
     return this.#gauges.usedBytes
   }
 
-  /** Whether commands are served. Read for every command. */
+  /** Whether commands are served. The gateway reads it for every command. */
   get admission(): Admission {
     const isRefused = this.#row.state === 'suspended' || this.meter.month.requests >= this.#requestLimit
     return isRefused ? this.#refuse() : OPEN
   }
 
-  /** Whether the cost of the month has reached the budget; never, on plans that do not charge for use. */
+  /** Whether the cost of the month has reached the budget; always false on plans that do not charge for usage. */
   get isBudgetSpent(): boolean {
     return this.meter.month.requests >= this.#requestLimit
   }
 
-  /** Whether anything has happened that is not collected yet. */
+  /** Whether the meter has counted anything since the last `collect`. */
   get hasChanged(): boolean {
     return this.#reader.hasChanged
   }
 
-  /** Whether anything has been collected since the engines were last looked at. */
+  /** Whether anything has been collected since the last engine sample. */
   get needsSample(): boolean {
     return this.#needsSample
   }
 
-  /** What is true now, where it is known. */
+  /** The current gauges, as far as they are known. */
   get gauges(): UsageGauges {
     return { ...this.#gauges, open: this.meter.connections }
   }
 
-  /** When the engines were last looked at; 0 for never. */
+  /** When the engines were last sampled, Unix milliseconds; 0 for never. */
   get sampledAt(): number {
     return this.#sampledAt
   }
 
-  /** Whether commands have been refused since the last question because the data set is full. */
+  /** Whether commands were refused since the last call because the data set is full. */
   refusedForSpace(): boolean {
     const { refusedForSpace } = this.meter
     const hasMore = refusedForSpace > this.#refusals
@@ -120,11 +120,11 @@ export class UsageLedger {
     return hasMore
   }
 
-  /** The database has changed. What was used until now is counted at the old price. */
+  /** Takes a changed row. Usage until now is charged at the old price. */
   update(row: DatabaseRow, nowMs: number): void {
-    const isAnother = row.plan !== this.#plan || row.state !== this.#row.state
-    if (isAnother || row.read_regions !== this.#row.read_regions) this.collect(nowMs)
-    if (isAnother) this.#account(nowMs)
+    const changesPrice = row.plan !== this.#plan || row.state !== this.#row.state
+    if (changesPrice || row.read_regions !== this.#row.read_regions) this.collect(nowMs)
+    if (changesPrice) this.#account(nowMs)
     if (row.plan !== this.#plan) this.#refusals = this.meter.refusedForSpace
     this.#row = row
     this.#plan = row.plan
@@ -132,7 +132,7 @@ export class UsageLedger {
     this.updateRequestLimit(nowMs)
   }
 
-  /** Collects what has happened since the last time. */
+  /** Moves what the meter has counted since the last call into the pending writes. */
   collect(nowMs: number): void {
     if (!this.#reader.hasChanged) return
     this.#needsSample = true
@@ -145,13 +145,13 @@ export class UsageLedger {
     this.#month = { ...this.#month, requests: this.meter.month.requests }
   }
 
-  /** The engines are being looked at, or are asleep. */
+  /** A sample of the engines is being taken, so none is needed until the next `collect`. */
   beginSampling(): void {
     this.#needsSample = false
   }
 
-  /** Notes what the engines have told. */
-  look(sample: EngineSample, nowMs: number): void {
+  /** Takes a sample of the engines. */
+  addEngineSample(sample: EngineSample, nowMs: number): void {
     const { keys, usedBytes, diskBytes, monitors } = sample
     this.#account(nowMs)
     this.#gauges = { keys, usedBytes, diskBytes, monitors }
@@ -164,20 +164,20 @@ export class UsageLedger {
     }))
   }
 
-  /** Decides anew how many requests of this month the budget pays for. */
+  /** Recomputes how many requests of this month the budget pays for. */
   updateRequestLimit(nowMs: number): void {
     this.#turnMonth(nowMs)
     this.#isReported = false
     this.#requestLimit = this.#requestsPaidFor(nowMs)
   }
 
-  /** Requests of this month until now, as they are billed. */
+  /** Requests of this month until now, as billed. */
   monthRequests(nowMs: number): number {
     const { index, requests } = this.meter.month
     return index === monthIndex(nowMs) ? requests : 0
   }
 
-  /** Cost of this month until now, billionths of a US dollar; commands that are collected already. */
+  /** Cost of this month until now, billionths of a US dollar, without commands that are not collected yet. */
   monthCostNano(nowMs: number): number {
     const monthStart = monthStartOf(nowMs)
     const held = this.#holdings(nowMs).filter(({ day }) => day >= monthStart)
@@ -185,13 +185,13 @@ export class UsageLedger {
     return heldNano + (this.#month.start === monthStart ? this.#month.costNano : 0)
   }
 
-  /** What of the days is not written down yet: what was collected, and what time has cost since. */
+  /** Totals by day that are not stored yet: collected usage, and the cost of storage since it was last accounted. */
   unwrittenDays(nowMs: number): readonly usage.DayTotals[] {
     return [...this.pending.days, ...this.#holdings(nowMs).map(heldDay)]
   }
 
-  /** Hands over what is to be written. */
-  take(): Taken & { readonly standing: StandingRow } {
+  /** Removes and returns what has to be stored. */
+  take(): PendingUsage & { readonly standing: StandingRow } {
     const { keys, usedBytes, diskBytes } = this.#gauges
     const standing: StandingRow = {
       database_id: this.#row.database_id,
@@ -220,11 +220,11 @@ export class UsageLedger {
     const counted = this.#month.start === monthStartOf(nowMs) ? this.#month.requests : 0
     if (leftNano <= 0) return counted
     if (this.#prices.perRequest === 0) return Number.POSITIVE_INFINITY
-    // Rounded, not cut: a remainder that stems from adding fractions does not pay for another request.
+    // Rounded, not truncated: the sum of fractions may be a little below a whole number of requests.
     return counted + Math.round(leftNano / this.#prices.perRequest)
   }
 
-  /** The gateway does the same at the next command. */
+  /** Resets the month's counters in a new month. The gateway does the same at its next command. */
   #turnMonth(nowMs: number): void {
     const { month } = this.meter
     const index = monthIndex(nowMs)
@@ -240,7 +240,7 @@ export class UsageLedger {
     this.#accountedAt = Math.max(this.#accountedAt, nowMs)
   }
 
-  /** Nothing is charged for the data of a suspended database: its cost stays within the budget. */
+  /** The data of a suspended database costs nothing, so that its cost stays within the budget. */
   #holdings(nowMs: number): readonly Holding[] {
     const prices = this.#row.state === 'suspended' ? { ...this.#prices, perGibMonth: 0 } : this.#prices
     return holdingCosts(prices, this.#gauges.usedBytes, this.#accountedAt, nowMs)

@@ -6,12 +6,12 @@ type UsageCounters = usageSample.UsageCounters
 type LatencyCounts = usageSample.LatencyCounts
 const { NO_LATENCY } = usageSample
 
-/** What a meter has counted since the last look. */
+/** What a meter has counted since the last reading. */
 export interface Counted {
   /** Without hits and misses, which the engines count. */
   readonly counters: Omit<UsageCounters, 'hits' | 'misses'>
   readonly commands: Readonly<Record<string, number>>
-  /** Client connections that were open at the last look or have been accepted since. */
+  /** Client connections that were open at the last reading or were accepted since. */
   readonly connections: number
   readonly readLatency: LatencyCounts
   readonly writeLatency: LatencyCounts
@@ -20,14 +20,14 @@ export interface Counted {
 const KINDS = COMMANDS.map(countedAs)
 const WRITES = COMMANDS.map((command) => command.allowed && command.access === 'write')
 
-/** A histogram at the last look: its counts by step, without the zeros. */
+/** A histogram at the last reading: its counts by step, without zeros. */
 interface SeenLatency {
   readonly counts: Map<number, number>
   count: number
   sumUs: number
 }
 
-/** What the reader has seen. Most databases sleep, and others use few commands: only what was found takes room. */
+/** The counters at the last reading. Sparse, because most databases sleep and the others use few commands. */
 interface Seen {
   /** By the position in `COMMANDS`. */
   readonly commandCounts: Map<number, number>
@@ -40,7 +40,7 @@ function nothingSeen(): Seen {
   return { commandCounts: new Map(), readLatency: noLatency(), writeLatency: noLatency() }
 }
 
-/** Turns the counters of a meter, which only grow, into what has happened since the last look. */
+/** Turns the counters of a meter, which only grow, into differences since the last reading. */
 export class MeterReader {
   readonly #meter: DatabaseMeter
   #seen: Seen | undefined
@@ -54,7 +54,7 @@ export class MeterReader {
     this.#meter = meter
   }
 
-  /** Whether anything has happened since the last look. */
+  /** Whether the meter has changed since the last reading. */
   get hasChanged(): boolean {
     const { bytesIn, bytesOut, connections, connectionsTotal, lastActivityAtMs } = this.#meter
     const bytesAreSame = bytesIn === this.#bytesIn && bytesOut === this.#bytesOut
@@ -62,7 +62,7 @@ export class MeterReader {
     return !bytesAreSame || !clientsAreSame || lastActivityAtMs !== this.#activityAtMs
   }
 
-  /** What has happened since the last look. `requestsPerWrite`: what a write counts for. */
+  /** The differences since the last reading. `requestsPerWrite`: how many requests a write is billed as. */
   read(requestsPerWrite: number): Counted {
     this.#seen ??= nothingSeen()
     const { readLatency, writeLatency, bytesIn, bytesOut, connections, connectionsTotal } = this.#meter

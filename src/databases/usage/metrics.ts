@@ -3,7 +3,7 @@ import { planNameOf } from '../desired-engine.js'
 import { NANO } from './cost.js'
 import type { UsageLedger } from './ledger.js'
 
-/** What the metrics say of a database besides its ledger. */
+/** A database with what its metrics need. */
 export interface MeteredDatabase {
   readonly ledger: UsageLedger
   readonly isAwake: boolean
@@ -11,7 +11,7 @@ export interface MeteredDatabase {
 
 type Read = (database: MeteredDatabase) => number
 
-/** Metrics of these databases, for Prometheus. Counters are those of this life of the server. */
+/** Prometheus metrics of these databases. Counters start at 0 with each start of the server. */
 export function databaseMetrics(databases: readonly MeteredDatabase[], nowMs: number): readonly Metric[] {
   return [...commandMetrics(databases), ...trafficMetrics(databases), ...standingMetrics(databases, nowMs)]
 }

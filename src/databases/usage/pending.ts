@@ -7,19 +7,19 @@ type UsageSample = usageSample.UsageSample
 const { mergeSamples } = usageSample
 const { addDays } = usage
 
-/** What is to be written of one database. */
-export interface Taken {
+/** The usage of one database that has to be stored. */
+export interface PendingUsage {
   readonly days: readonly DayTotals[]
   readonly sample: UsageSample | undefined
 }
 
-/** A day on which nothing happened. */
+/** The totals of a day without usage. */
 export function emptyDay(day: number): DayTotals {
   const nothing = { requests: 0, reads: 0, writes: 0, scripts: 0, others: 0, bytes_in: 0, bytes_out: 0 }
   return { ...nothing, day, cost_nano: 0, held_kib_s: 0 }
 }
 
-/** The part of a day that commands have made, at this price of a request in billionths of a US dollar. */
+/** The counted commands as totals of a day, at this price of a request in billionths of a US dollar. */
 export function countedDay(day: number, { counters }: Counted, perRequestNano: number): DayTotals {
   const { requests, reads, writes, scripts, others, bytesIn, bytesOut } = counters
   const cost_nano = requests * perRequestNano
@@ -36,55 +36,55 @@ export function countedDay(day: number, { counters }: Counted, perRequestNano: n
   }
 }
 
-/** What has been collected of one database and is not written yet. Costs and holdings may have fractions here. */
+/** The collected usage of one database that is not stored yet. Costs and storage may have fractions here. */
 export class Pending {
   readonly #days = new Map<number, DayTotals>()
   #sample: UsageSample | undefined
-  /** What rounding has left over. */
+  /** Remainders of rounding, carried over to the next write. */
   #restNano = 0
   #restKibSeconds = 0
 
-  /** Whether there is anything to write. */
+  /** Whether there is nothing to store. */
   get isEmpty(): boolean {
     return this.#days.size === 0 && this.#sample === undefined
   }
 
-  /** What was done, not yet written. */
+  /** The sample that is not stored yet. */
   get sample(): UsageSample | undefined {
     return this.#sample
   }
 
-  /** What has been added to days, not yet written. */
+  /** The totals by day that are not stored yet. */
   get days(): readonly DayTotals[] {
     return [...this.#days.values()]
   }
 
-  /** Adds to a day. */
+  /** Adds to the totals of a day. */
   addDay(totals: DayTotals): void {
     const before = this.#days.get(totals.day)
     this.#days.set(totals.day, before ? addDays(before, totals) : totals)
   }
 
-  /** Adds what was done after what is here. */
+  /** Merges a later sample. */
   addSample(sample: UsageSample): void {
     this.#sample = this.#sample ? mergeSamples(this.#sample, sample) : sample
   }
 
-  /** Corrects what is here by what has been learned since. */
+  /** Changes the pending sample, if there is one. */
   amendSample(amend: (sample: UsageSample) => UsageSample): void {
     if (this.#sample) this.#sample = amend(this.#sample)
   }
 
-  /** Hands everything over to be written, in whole numbers. */
-  take(): Taken {
-    const taken: Taken = { days: this.days.map((day) => this.#rounded(day)), sample: this.#sample }
+  /** Removes and returns everything, rounded to whole numbers. */
+  take(): PendingUsage {
+    const taken: PendingUsage = { days: this.days.map((day) => this.#rounded(day)), sample: this.#sample }
     this.#days.clear()
     this.#sample = undefined
     return taken
   }
 
-  /** Takes back what could not be written. */
-  giveBack({ days, sample }: Taken): void {
+  /** Puts back what could not be stored. */
+  giveBack({ days, sample }: PendingUsage): void {
     for (const day of days) this.addDay(day)
     if (sample) this.#sample = this.#sample ? mergeSamples(sample, this.#sample) : sample
   }

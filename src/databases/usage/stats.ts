@@ -1,4 +1,4 @@
-/** What the management API shows of the usage of a database (reference redis 1.8). */
+/** The usage statistics of a database in the management API (reference redis 1.8). */
 
 import {
   type DatabaseStats,
@@ -44,10 +44,10 @@ const NO_GAUGES: UsageGauges = { open: 0, monitors: 0, keys: 0, usedBytes: 0, di
 /** One interval of a period. */
 interface Interval {
   readonly start: number
-  /** How much of it has passed. */
+  /** Seconds of it that have passed; at least 1. */
   readonly seconds: number
   readonly sample: UsageSample | undefined
-  /** What is true at its end, where it is known. */
+  /** The gauges at its end, as far as they are known. */
   readonly gauges: UsageGauges
 }
 
@@ -66,7 +66,7 @@ export async function readStats(
   )
 }
 
-/** The intervals of a period, the last of which the present is in. */
+/** The intervals of a period; the last one contains the current time. */
 function windowOf(period: StatsPeriod, nowMs: number): SeriesWindow {
   const stepMs = STEPS_MS[period]
   const count = period === '30d' ? 4 * STATS_POINTS : STATS_POINTS
@@ -104,7 +104,7 @@ function intervalsOf(report: UsageReport, ledger: UsageLedger | undefined, prese
     const sample = index === last ? withPending(written, ledger) : written
     const gauges = index === last && ledger ? ledger.gauges : sample?.gauges
     if (gauges) held = { at: start, gauges }
-    // Connections do not outlive the process that they were made to.
+    // Connections end with the process.
     else if (held.at < startedAtMs && start >= startedAtMs) held = { at: start, gauges: { ...held.gauges, open: 0 } }
     const passedMs = Math.min(window.stepMs, nowMs - start)
     return { start, seconds: Math.max(passedMs, 1000) / 1000, sample, gauges: held.gauges }
@@ -123,14 +123,15 @@ function withPending(written: UsageSample | undefined, ledger: UsageLedger | und
   return written && pending ? mergeSamples(written, pending) : (pending ?? written)
 }
 
-/** A time as Go prints it, which is what clients of the reference parse. */
+/** A time in Go's format, which clients of the reference parse. */
 export function timeText(atMs: number): string {
   const [day = '', time = ''] = new Date(atMs).toISOString().split('T')
   return `${day} ${time.slice(0, 8)} +0000 UTC`
 }
 
 /**
- * Without the digits that dividing adds. Never negative: a command that was counted and not sent is taken back later.
+ * Six significant digits. Never negative: the gateway takes back a command that it counted and then did not send, so an
+ * interval may count fewer than zero.
  */
 const rounded = (value: number): number => Number(Math.max(0, value).toPrecision(6))
 
@@ -184,7 +185,7 @@ function commandSeries(intervals: readonly Interval[]): DatabaseStats['command_c
   }))
 }
 
-/** Days with what is not written down yet, by their beginning. */
+/** Totals by start of day, including usage that is not stored yet. */
 function daysOf({ days }: UsageReport, ledger: UsageLedger | undefined, nowMs: number): ReadonlyMap<number, DayTotals> {
   const byDay = new Map<number, DayTotals>(days.map((row) => [row.day, row]))
   for (const more of ledger?.unwrittenDays(nowMs) ?? []) {

@@ -6,20 +6,20 @@ import type { Logger } from '../../telemetry/index.js'
 import { type DatabaseRow, resume, suspend } from '../life.js'
 import type { UsageLedger } from './ledger.js'
 
-/** What suspension needs of the rest. */
+/** What `Suspension` is built from. */
 export interface SuspensionDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn'>
-  /** Writes down what has been collected. */
+  /** Stores the collected usage. */
   readonly write: () => Promise<void>
-  /** Does work on a database when no other change of it is under way. */
+  /** Runs work on a database while no short change of it runs. */
   readonly inTurn: <Result>(databaseId: string, work: () => Promise<Result>) => Promise<Result>
-  /** Lets the data plane and the engines follow a row. */
+  /** Publishes a changed row to the data plane. */
   readonly publish: (row: DatabaseRow) => Promise<void>
 }
 
-/** Makes the state of databases what their budgets say. */
+/** Suspends databases whose budget is spent, and resumes them when it suffices again. */
 export class Suspension {
   readonly #deps: SuspensionDeps
   readonly #active = new Map<string, Promise<void>>()
@@ -29,15 +29,15 @@ export class Suspension {
   }
 
   /**
-   * Resolves when the state of a database fits its budget. Never rejects: what fails, or comes in the middle of another
-   * change, is settled at the next look; until then the ledger refuses commands by itself.
+   * Resolves when the state of a database matches its budget. Never rejects: what fails, or collides with another change,
+   * is retried after the next flush interval. Until then the ledger refuses commands.
    */
   async settle(ledger: UsageLedger): Promise<void> {
     await this.#active.get(ledger.row.database_id)
     await this.begin(ledger)
   }
 
-  /** Begins to settle, unless that is under way; resolves with its end. */
+  /** Starts to settle the state, or joins a call that is active; resolves when it has settled. */
   begin(ledger: UsageLedger): Promise<void> {
     const databaseId = ledger.row.database_id
     const active = this.#active.get(databaseId)
@@ -48,7 +48,7 @@ export class Suspension {
     return work
   }
 
-  /** Waits for what is under way. */
+  /** Waits for active changes of state. */
   async stop(): Promise<void> {
     await Promise.all(this.#active.values())
   }
@@ -56,12 +56,12 @@ export class Suspension {
   async #followBudget(ledger: UsageLedger): Promise<void> {
     const databaseId = ledger.row.database_id
     try {
-      // What has been used must not be forgotten by a crash that remembers the suspension.
+      // Usage first: after a crash the store must not have the suspension without the usage that caused it.
       ledger.collect(this.#deps.clock.now())
       await this.#deps.write()
       await this.#deps.inTurn(databaseId, () => this.#applyTransition(ledger))
     } catch (error) {
-      this.#deps.logger.warn({ databaseId, error }, 'the state of a database does not follow its budget yet')
+      this.#deps.logger.warn({ databaseId, error }, 'the state of a database does not match its budget yet')
     }
   }
 
@@ -84,7 +84,7 @@ export class Suspension {
   }
 }
 
-/** The caller when Homeport itself changes a database; the audit log of its owner records it. */
+/** The caller when Homeport itself changes a database, as the owner's audit log shows it. */
 export function systemCaller(accountId: string): Caller {
   return { accountId, email: 'homeport', accountType: 'paid', source: 'SYSTEM', access: 'write', ip: '' }
 }

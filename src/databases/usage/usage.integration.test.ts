@@ -94,7 +94,7 @@ async function send(record: DatabaseRecord, command: string[], times = 1): Promi
 /** Lets a flush interval pass and waits until everything has been written. */
 async function flush(): Promise<void> {
   // A jump of the clock may have begun a turn that is not over.
-  await at.databases.usage.turned
+  await at.databases.usage.flushed
   clock.advance(FLUSH_MS)
   await waitFor(() => at.databases.usage.ledgers.every((ledger) => !ledger.hasChanged && ledger.pending.isEmpty), {
     what: 'the ledgers to be written',
@@ -297,7 +297,7 @@ describe('a budget', () => {
       asked.findIndex(({ name }) => name === 'databases.suspend'),
     )
     const written = before.filter(({ name }) => name === 'usage.add').at(-1)?.args
-    expect(written).toMatchObject({ news: [{ days: [{ requests: 10, cost_nano: 100 * 10 ** 9 }] }] })
+    expect(written).toMatchObject({ updates: [{ days: [{ requests: 10, cost_nano: 100 * 10 ** 9 }] }] })
   })
 
   it('stays spent over a restart, and is lifted by a plan that does not charge for use', async () => {
@@ -362,14 +362,14 @@ describe('the series of a database', () => {
     const record = await create(at)
     await send(record, ['GET', 'k'])
     await flush()
-    const news = [{ standing: standingOf(record), days: [], sample: ONE_READ }]
+    const updates = [{ standing: standingOf(record), days: [], sample: ONE_READ }]
     const hours = 3
     const now = clock.now() + 40 * DAY_MS
     const starts = Array.from(
       { length: 40 * (24 / hours) },
       (_, back) => now - (now % 60_000) - (back + 1) * hours * HOUR_MS,
     )
-    await Promise.all(starts.reverse().map((start) => at.store.run(usage.add, { start, news })))
+    await Promise.all(starts.reverse().map((start) => at.store.run(usage.add, { start, updates })))
     const work = new RollUps({ store: at.store, logger: { warn: (fields) => expect(fields).toBeUndefined() } })
     work.begin(now)
     const rows = (): [number, number][] => {

@@ -14,26 +14,26 @@ import { UsageLedger } from './ledger.js'
 import { Suspension, type SuspensionDeps } from './suspension.js'
 import { RollUps, Writer } from './writer.js'
 
-/** What the usage of databases is made of. */
+/** What `Usage` is built from. */
 export interface UsageDeps extends Pick<SuspensionDeps, 'inTurn' | 'publish'> {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
   readonly plans: PlanTable
-  /** How often what was counted is written down. */
+  /** How often usage is stored, milliseconds. */
   readonly flushMs: number
   readonly directory: Pick<ServingDirectory, 'follow'>
-  /** Looks at the engines of a database that is awake; see `Fleet.sample`. */
+  /** Samples the engines of an awake database; see `Fleet.sample`. */
   readonly sample: (databaseId: string) => Promise<EngineSample | undefined>
   readonly changePlan: (caller: Caller, databaseId: string, plan: PlanName) => Promise<void>
 }
 
-/** Engines that are looked at side by side. */
-const LOOKS_AT_A_TIME = 8
-/** An engine that is too busy to tell about itself in this time is looked at the next time. */
-const LONGEST_LOOK_MS = 1_000
+/** Databases sampled in parallel. */
+const PARALLEL_SAMPLES = 8
+/** A busy engine that takes longer than this is sampled after the next flush interval. */
+const SAMPLE_TIMEOUT_MS = 1_000
 
-/** Keeps what databases use; see `index.ts`. To be started after the databases and before the gateway. */
+/** Counts the usage of databases; see `index.ts`. Start it after the databases and before the gateway. */
 export class Usage implements Service {
   readonly name = 'usage'
   readonly #deps: UsageDeps
@@ -44,7 +44,7 @@ export class Usage implements Service {
   readonly #rollUps: RollUps
   #unfollow: (() => void) | undefined
   #timer: Timer | undefined
-  #turning: Promise<void> = Promise.resolve()
+  #flushing: Promise<void> = Promise.resolve()
   #state: 'new' | 'running' | 'stopped' = 'new'
   #startedAtMs = 0
 
@@ -71,15 +71,15 @@ export class Usage implements Service {
     this.#state = 'running'
     for (const ledger of this.#ledgers.values()) void this.#suspension.begin(ledger)
     this.#rollUps.begin(now)
-    this.#plan()
+    this.#schedule()
   }
 
-  /** Writes down what has been counted to the last command. */
+  /** Stores all usage, up to the last command. */
   async stop(): Promise<void> {
     if (this.#state !== 'running') return
     this.#state = 'stopped'
     this.#timer?.cancel()
-    await this.#turning
+    await this.#flushing
     await Promise.all([this.#suspension.stop(), this.#upgrades.stop(), this.#rollUps.stop()])
     await this.#collect()
     await this.#writer.write()
@@ -87,7 +87,7 @@ export class Usage implements Service {
   }
 
   /**
-   * What the data plane counts in and learns the budget from: the same object each time. The database must be served.
+   * The ledger of a served database, in which the data plane counts and checks the budget. The same object each time.
    */
   usageOf(databaseId: string): UsageLedger {
     const ledger = this.#ledgers.get(databaseId)
@@ -95,40 +95,40 @@ export class Usage implements Service {
     return ledger
   }
 
-  /** The present, Unix milliseconds. */
+  /** The current time, Unix milliseconds. */
   get nowMs(): number {
     return this.#deps.clock.now()
   }
 
-  /** When this life began, Unix milliseconds. */
+  /** When this process started to count, Unix milliseconds. */
   get startedAtMs(): number {
     return this.#startedAtMs
   }
 
-  /** Where the ledgers are kept. */
+  /** The store of the ledgers. */
   get store(): Store {
     return this.#deps.store
   }
 
-  /** The ledgers of all databases. */
+  /** The ledgers of all served databases. */
   get ledgers(): readonly UsageLedger[] {
     return [...this.#ledgers.values()]
   }
 
-  /** Resolves when what the last flush interval began is done, and the next one is under way. */
-  get turned(): Promise<void> {
-    return this.#turning
+  /** Resolves when the last flush has settled and the next one is scheduled. */
+  get flushed(): Promise<void> {
+    return this.#flushing
   }
 
-  /** Resolves when the state of a database fits its budget, after one of them has changed. */
+  /** Resolves when the state of a database matches its budget, after either has changed. */
   async settle(databaseId: string): Promise<void> {
     const ledger = this.#ledgers.get(databaseId)
     if (ledger && this.#state === 'running') await this.#suspension.settle(ledger)
   }
 
   /**
-   * Reads a report from the store and completes it by what is not written down yet, to the present command.
-   * @param complete gets the report and the ledger of the same moment; the ledger is missing for one that is not served.
+   * Reads a report from the store and completes it with usage that is not stored yet, up to the current command.
+   * @param complete gets the report and the ledger of the same moment; no ledger when the database is not served.
    */
   async report<Report, Complete>(
     databaseId: string,
@@ -150,7 +150,7 @@ export class Usage implements Service {
     const present = this.#ledgers.get(row.database_id)
     if (present) {
       present.update(row, clock.now())
-      // A plan that has changed: what it cost until now stands before the new price holds.
+      // The price has changed: the cost at the old price must be stored before usage at the new price.
       if (!present.pending.isEmpty) this.#writer.writeSoon()
       return
     }
@@ -158,57 +158,57 @@ export class Usage implements Service {
     this.#ledgers.set(row.database_id, new UsageLedger({ row, plans, nowMs: clock.now(), onBudgetSpent, ...known }))
   }
 
-  #plan(): void {
+  #schedule(): void {
     if (this.#state !== 'running') return
     const { clock, flushMs } = this.#deps
     const now = clock.now()
     const next = Math.min(now - (now % flushMs) + flushMs, dayOf(now) + DAY_MS)
     this.#timer = clock.after(next - now, () => {
-      this.#turning = this.#turn()
-        .catch((error: unknown) => this.#deps.logger.warn({ error }, 'usage is not written down yet'))
-        .finally(() => this.#plan())
+      this.#flushing = this.#flush()
+        .catch((error: unknown) => this.#deps.logger.warn({ error }, 'usage is not stored yet'))
+        .finally(() => this.#schedule())
     })
   }
 
-  async #turn(): Promise<void> {
+  async #flush(): Promise<void> {
     const now = this.#deps.clock.now()
     const collected = await this.#collect()
     for (const ledger of this.#ledgers.values()) ledger.updateRequestLimit(this.#deps.clock.now())
     await this.#writer.write()
     for (const ledger of this.#ledgers.values()) void this.#suspension.begin(ledger)
     for (const ledger of collected) this.#upgrades.consider(ledger)
-    this.#rollUps.look(now, collected.length > 0)
+    this.#rollUps.check(now, collected.length > 0)
   }
 
-  /** Collects what has been counted at this very moment, then looks at the engines that had something to do. */
+  /** Collects all meters at one moment, then samples the engines of the databases that were in use. */
   async #collect(): Promise<readonly UsageLedger[]> {
     const now = this.#deps.clock.now()
     this.#writer.collectedAt = now
     for (const ledger of this.#ledgers.values()) ledger.collect(now)
     const ledgers = [...this.#ledgers.values()].filter((ledger) => ledger.needsSample)
     const waiting = ledgers.values()
-    const lookers = Array.from({ length: LOOKS_AT_A_TIME }, async () => {
-      for (const ledger of waiting) await this.#look(ledger)
+    const samplers = Array.from({ length: PARALLEL_SAMPLES }, async () => {
+      for (const ledger of waiting) await this.#sample(ledger)
     })
-    await Promise.all(lookers)
+    await Promise.all(samplers)
     return ledgers
   }
 
-  async #look(ledger: UsageLedger): Promise<void> {
+  async #sample(ledger: UsageLedger): Promise<void> {
     const { clock, sample } = this.#deps
     ledger.beginSampling()
     let timer: Timer | undefined
     const tooLong = new Promise<undefined>((resolve) => {
-      timer = clock.after(LONGEST_LOOK_MS, () => resolve(undefined))
+      timer = clock.after(SAMPLE_TIMEOUT_MS, () => resolve(undefined))
     })
-    // An engine that cannot tell is looked at again when it next has something to do.
+    // An engine that does not answer is sampled again when it has been used again.
     const seen = await Promise.race([sample(ledger.row.database_id).catch(() => undefined), tooLong])
     timer?.cancel()
-    if (seen) ledger.look(seen, clock.now())
+    if (seen) ledger.addEngineSample(seen, clock.now())
   }
 }
 
-/** Rejects with `database_not_found` where there is no report. */
+/** Throws `database_not_found` when there is no report. */
 export function found<Report>(report: Report | undefined, databaseId: string): Report {
   if (report === undefined) throw new HomeportError('database_not_found', { databaseId })
   return report

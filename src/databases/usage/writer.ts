@@ -9,23 +9,23 @@ import type { UsageLedger } from './ledger.js'
 
 const { TIERS_MS, FIRST_TIER_MS } = usage
 
-/** Databases that are written down in one transaction. */
+/** Databases stored in one transaction. */
 const LEDGERS_PER_WRITE = 500
 
-/** What writing works with. */
+/** What `Writer` is built from. */
 export interface WriterDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/** Writes down what ledgers have collected, one transaction after the other. */
+/** Stores the usage that ledgers have collected, one transaction after the other. */
 export class Writer {
   readonly #deps: WriterDeps
   readonly #ledgers: () => Iterable<UsageLedger>
   #writing: Promise<void> = Promise.resolve()
   #version = 0
-  /** When the meters were last read; decides which stretch of time samples belong to. */
+  /** When the meters were last read; decides to which time bucket samples belong. */
   collectedAt = 0
 
   constructor(deps: WriterDeps, ledgers: () => Iterable<UsageLedger>) {
@@ -33,26 +33,26 @@ export class Writer {
     this.#ledgers = ledgers
   }
 
-  /** Grows whenever something is taken from the ledgers to be written. */
+  /** Grows whenever usage is taken from the ledgers to be stored. */
   get version(): number {
     return this.#version
   }
 
-  /** Waits until nothing is being written; answers the version of that moment. */
+  /** Waits until no write is active; resolves to the version at that moment. */
   async settled(): Promise<number> {
     await this.#writing.catch(() => undefined)
     return this.#version
   }
 
-  /** Writes everything that has been collected. Rejects when that does not succeed; then it is still there. */
+  /** Stores all collected usage. When it rejects, the usage is back in the ledgers. */
   write(): Promise<void> {
     this.#writing = this.#writing.catch(() => undefined).then(() => this.#writeAll())
     return this.#writing
   }
 
-  /** Begins to write; what fails is written with what comes next. */
+  /** Starts a write; after a failure the next write stores the same usage. */
   writeSoon(): void {
-    this.write().catch((error: unknown) => this.#deps.logger.warn({ error }, 'usage is not written down yet'))
+    this.write().catch((error: unknown) => this.#deps.logger.warn({ error }, 'usage is not stored yet'))
   }
 
   async #writeAll(): Promise<void> {
@@ -63,15 +63,15 @@ export class Writer {
 
   async #writeSome(ledgers: readonly UsageLedger[]): Promise<void> {
     const lastMoment = (this.collectedAt || this.#deps.clock.now()) - 1
-    const taken = ledgers.map((ledger) => ({ ledger, news: ledger.take() }))
+    const taken = ledgers.map((ledger) => ({ ledger, update: ledger.take() }))
     this.#version++
     try {
       const start = lastMoment - (lastMoment % FIRST_TIER_MS)
-      await this.#deps.store.run(usage.add, { start, news: taken.map(({ news }) => news) })
+      await this.#deps.store.run(usage.add, { start, updates: taken.map(({ update }) => update) })
     } catch (error) {
-      // What may have been written is not written again: nothing is ever charged twice.
+      // Usage that may have been stored is dropped: charging too little is better than charging twice.
       const mayBeWritten = isError(error, 'store_outcome_unknown')
-      if (!mayBeWritten) for (const { ledger, news } of taken) ledger.pending.giveBack(news)
+      if (!mayBeWritten) for (const { ledger, update } of taken) ledger.pending.giveBack(update)
       throw error
     }
   }
@@ -79,25 +79,25 @@ export class Writer {
 
 const HOUR_MS = 60 * 60 * 1000
 
-/** How long each tier is kept, by its place: what the longest period that is read from it needs, and some more. */
+/** Retention of each tier: a little more than the longest period that is read from it. */
 const KEPT_MS = [4 * HOUR_MS, 8 * DAY_MS, 32 * DAY_MS] as const
-/** How long the totals of days are kept. */
+/** Retention of the totals by day. */
 const DAYS_KEPT_MS = 400 * DAY_MS
-/** Databases that one transaction puts together. */
+/** Databases that one transaction rolls up. */
 const DATABASES_AT_ONCE = 100
 
-/** What roll-ups work with. */
+/** What `RollUps` is built from. */
 export interface RollUpsDeps {
   readonly store: Store
   readonly logger: Pick<Logger, 'warn'>
 }
 
-/** Keeps the series bounded, in small steps in the background. */
+/** Merges the series into longer tiers and deletes what is past its retention, in small batches in the background. */
 export class RollUps {
   readonly #deps: RollUpsDeps
   #working: Promise<void> = Promise.resolve()
   #doneTo = 0
-  /** When the last stretch of the longest tier ends that something was written into. */
+  /** End of the last bucket of the longest tier that has samples. */
   #neededTo = 0
   #state: 'running' | 'stopped' = 'running'
 
@@ -105,13 +105,13 @@ export class RollUps {
     this.#deps = deps
   }
 
-  /** Catches up with what an earlier life has left. */
+  /** Catches up with what is left from before the start. */
   begin(nowMs: number): void {
-    this.look(nowMs, true)
+    this.check(nowMs, true)
   }
 
-  /** Begins to work when a stretch of the second tier has ended since the last time and may be needed. */
-  look(nowMs: number, hasWritten: boolean): void {
+  /** Starts a roll-up when a bucket of the second tier has ended since the last one and may have samples. */
+  check(nowMs: number, hasWritten: boolean): void {
     if (hasWritten) this.#neededTo = nowMs - (nowMs % TIERS_MS[2]) + TIERS_MS[2]
     const endedTo = nowMs - (nowMs % TIERS_MS[1])
     if (endedTo <= this.#doneTo || this.#doneTo >= this.#neededTo) return
@@ -119,7 +119,7 @@ export class RollUps {
     this.#working = this.#working.then(() => this.#work(nowMs)).catch((error: unknown) => this.#onFailure(error))
   }
 
-  /** Begins with no further step, and waits for the present one. */
+  /** Starts no further batch, and waits for the active one. */
   async stop(): Promise<void> {
     this.#state = 'stopped'
     await this.#working
@@ -145,6 +145,6 @@ export class RollUps {
 
   #onFailure(error: unknown): void {
     this.#doneTo = 0
-    if (this.#state === 'running') this.#deps.logger.warn({ error }, 'series of usage are not rolled up yet')
+    if (this.#state === 'running') this.#deps.logger.warn({ error }, 'usage series are not rolled up yet')
   }
 }
