@@ -30,7 +30,7 @@ describeOnEveryStore('accounts', (openStore) => {
     return { store, ...first, credentials: first.accounts.ownCredentials as Credentials }
   }
 
-  it('makes one account at the first start and recognises its key and token', async () => {
+  it('creates one account at the first start and accepts its key and token', async () => {
     const { accounts, credentials, file, dataDir } = await fresh()
     expect(file).toEqual(credentials)
     expect(statSync(credentialsPath(dataDir)).mode & 0o777).toBe(0o600)
@@ -44,14 +44,14 @@ describeOnEveryStore('accounts', (openStore) => {
     expect(credentials.currentSigningKey).toMatch(/^sig_/)
   })
 
-  it('keeps only hashes of the key and the token in the store', async () => {
+  it('stores only hashes of the key and the token', async () => {
     const { store, credentials } = await fresh()
     const stored = JSON.stringify(await store.run(accountsTransactions.load, {}))
     expect(stored).not.toContain(credentials.apiKey)
     expect(stored).not.toContain(credentials.queueToken)
   })
 
-  it('recognises nobody by anything else', async () => {
+  it('refuses every other credential', async () => {
     const { accounts, credentials } = await fresh()
     const { email, apiKey, queueToken } = credentials
     const right = basicOf(email, apiKey)
@@ -77,7 +77,7 @@ describeOnEveryStore('accounts', (openStore) => {
     expect(caller).toMatchObject({ access: 'read', source: 'API_KEY - reader' })
   })
 
-  it('knows the same credentials after a restart', async () => {
+  it('accepts the same credentials after a restart', async () => {
     const { store, dataDir, credentials } = await fresh()
     const again = await started(store, dataDir)
     expect(again.accounts.ownCredentials).toEqual(credentials)
@@ -85,7 +85,7 @@ describeOnEveryStore('accounts', (openStore) => {
     expect(again.accounts.bearer(credentials.queueToken, '')).toBeDefined()
   })
 
-  it('makes the account of a file that a crash left without one', async () => {
+  it('creates the account from a file that a crash left without one', async () => {
     const dataDir = tempDir()
     const left = newCredentials('owner@homeport.local')
     await writeCredentials(dataDir, left)
@@ -94,7 +94,7 @@ describeOnEveryStore('accounts', (openStore) => {
     expect(accounts.basic(basicOf(left.email, left.apiKey), '')).toBeDefined()
   })
 
-  it('goes on and says so when the data directory lacks the credentials of an existing account', async () => {
+  it('warns and continues when the data directory lacks the credentials of an existing account', async () => {
     const { store, credentials } = await fresh()
     const { accounts, warnings, file } = await started(store)
     expect(file).toBeUndefined()
@@ -102,7 +102,7 @@ describeOnEveryStore('accounts', (openStore) => {
     expect(accounts.bearer(credentials.queueToken, '')).toBeDefined()
   })
 
-  it('says so when the credentials of the data directory are of another account', async () => {
+  it('warns when the data directory has the credentials of another account', async () => {
     const { store, dataDir } = await fresh()
     await writeCredentials(dataDir, newCredentials('other@homeport.local'))
     const { warnings } = await started(store, dataDir)
@@ -112,20 +112,20 @@ describeOnEveryStore('accounts', (openStore) => {
 
   it('refuses a data directory that was used with another store', async () => {
     const { dataDir } = await fresh()
-    const stranger = await openStore()
-    await expect(started(stranger, dataDir)).rejects.toThrow(/belongs to another store/)
-    expect((await stranger.run(accountsTransactions.load, {})).accounts).toEqual([])
+    const otherStore = await openStore()
+    await expect(started(otherStore, dataDir)).rejects.toThrow(/belongs to another store/)
+    expect((await otherStore.run(accountsTransactions.load, {})).accounts).toEqual([])
   })
 
-  it('refuses a credentials file that cannot be read, without showing it', async () => {
+  it('refuses an invalid credentials file without showing its content', async () => {
     const { store, dataDir } = await fresh()
     for (const content of ['{"email":', '[]', '{"email":"secret@homeport.local"}']) {
       writeFileSync(credentialsPath(dataDir), content)
-      await expect(started(store, dataDir)).rejects.toThrow(/credentials\.json cannot be used: it has to be a JSON/)
+      await expect(started(store, dataDir)).rejects.toThrow(/credentials\.json cannot be used: it must be a JSON/)
     }
   })
 
-  it('rotates the signing keys: next becomes current, and the file follows', async () => {
+  it('rotates the signing keys: next becomes current, and the file is updated', async () => {
     const { store, accounts, credentials, dataDir } = await fresh()
     const accountId = accounts.bearer(credentials.queueToken, '')?.accountId ?? ''
     const rotated = await accounts.rotateSigningKeys(accountId)
@@ -137,7 +137,7 @@ describeOnEveryStore('accounts', (openStore) => {
     expect((await started(store, dataDir)).file).toEqual(file)
   })
 
-  it('rotates the signing keys as often as it is asked at once, and the file has the last ones', async () => {
+  it('handles concurrent rotations of the signing keys, and the file has the last ones', async () => {
     const { accounts, credentials, dataDir } = await fresh()
     const accountId = accounts.bearer(credentials.queueToken, '')?.accountId ?? ''
     await Promise.all(Array.from({ length: 8 }, () => accounts.rotateSigningKeys(accountId)))
@@ -145,7 +145,7 @@ describeOnEveryStore('accounts', (openStore) => {
     expect(await readCredentials(dataDir)).toMatchObject({ currentSigningKey: current, nextSigningKey: next })
   })
 
-  it('tells in the audit log who rotated the signing keys, and nothing of the keys', async () => {
+  it('records in the audit log who rotated the signing keys, without the keys', async () => {
     const { accounts, credentials } = await fresh()
     const caller = accounts.bearer(credentials.queueToken, '127.0.0.1')
     if (!caller) throw new Error('the token is not known')
@@ -155,7 +155,7 @@ describeOnEveryStore('accounts', (openStore) => {
     expect(JSON.stringify(entry)).not.toContain(rotated.current)
   })
 
-  it('closes a file that an earlier crash left open to others, and leaves no second one', async () => {
+  it('restricts a file that a crash left readable by others, and leaves no temporary file', async () => {
     const { store, dataDir } = await fresh()
     rmSync(credentialsPath(dataDir))
     writeFileSync(`${credentialsPath(dataDir)}.new`, 'half')
@@ -167,7 +167,7 @@ describeOnEveryStore('accounts', (openStore) => {
     await started(store, dataDir)
   })
 
-  it('keeps an entry of the audit log as long as it says, and not forever', async () => {
+  it('deletes an audit entry after its retention and not before', async () => {
     const { store } = await fresh()
     const entry = { account_id: 'a', actor: 'a', source: 's', action: 'x', entity: 'e', details: '{}', ip: '' }
     const at = (days: number) => days * 24 * 60 * 60 * 1000
@@ -183,7 +183,7 @@ describeOnEveryStore('accounts', (openStore) => {
     expect(await ids()).toEqual(['fourth', 'third', 'second'])
   })
 
-  it('keeps an audit log', async () => {
+  it('writes the audit log', async () => {
     const { store, accounts, credentials } = await fresh()
     const caller = accounts.basic(basicOf(credentials.email, credentials.apiKey), '10.0.0.7')
     if (!caller) throw new Error('the first account is known')

@@ -18,7 +18,7 @@ describeOnEveryStore('a reset of credentials', (openStore) => {
     return accounts
   }
 
-  async function lived() {
+  async function withAccount() {
     const [store, dataDir] = [await openStore(), tempDir()]
     const accounts = await started(store, dataDir)
     const old = accounts.ownCredentials as Credentials
@@ -28,8 +28,8 @@ describeOnEveryStore('a reset of credentials', (openStore) => {
     return { store, dataDir, old, ci: { ...old, apiKey: ci.api_key }, userId: caller.accountId }
   }
 
-  it('ends the old key and token, and the file has new ones that work', async () => {
-    const { store, dataDir, old, ci } = await lived()
+  it('invalidates the old key and token, and writes new ones to the file', async () => {
+    const { store, dataDir, old, ci } = await withAccount()
     const fresh = await resetCredentials({ store, dataDir, clock, endsOtherKeys: false })
     expect(await readCredentials(dataDir)).toEqual(fresh)
     const accounts = await started(store, dataDir)
@@ -40,8 +40,8 @@ describeOnEveryStore('a reset of credentials', (openStore) => {
     expect(accounts.basic(basicOf(ci), '')).toBeDefined()
   })
 
-  it('keeps what receivers and webhooks rely on: signing keys and the UserID of the token', async () => {
-    const { store, dataDir, old } = await lived()
+  it('keeps the signing keys and the UserID of the token, which receivers and webhooks know', async () => {
+    const { store, dataDir, old } = await withAccount()
     const fresh = await resetCredentials({ store, dataDir, clock, endsOtherKeys: false })
     const { currentSigningKey, nextSigningKey } = old
     expect(fresh).toMatchObject({ currentSigningKey, nextSigningKey })
@@ -49,8 +49,8 @@ describeOnEveryStore('a reset of credentials', (openStore) => {
     expect(userOf(fresh.queueToken)).toBe(userOf(old.queueToken))
   })
 
-  it('ends every other key too when asked to, and stands in the audit log without a secret', async () => {
-    const { store, dataDir, ci } = await lived()
+  it('deletes all other keys when asked to, and is recorded in the audit log without a secret', async () => {
+    const { store, dataDir, ci } = await withAccount()
     const fresh = await resetCredentials({ store, dataDir, clock, endsOtherKeys: true })
     const accounts = await started(store, dataDir)
     expect(accounts.basic(basicOf(ci), '')).toBeUndefined()
@@ -60,8 +60,8 @@ describeOnEveryStore('a reset of credentials', (openStore) => {
     expect(JSON.stringify(entry)).not.toContain(fresh.apiKey)
   })
 
-  it('works again after a crash between the file and the commit, and without a file', async () => {
-    const { store, dataDir } = await lived()
+  it('can be repeated after a crash between the file and the commit', async () => {
+    const { store, dataDir } = await withAccount()
     const failing: Store = {
       ...store,
       run: (operation, args) =>
@@ -74,7 +74,7 @@ describeOnEveryStore('a reset of credentials', (openStore) => {
     expect((await started(store, dataDir)).basic(basicOf(fresh), '')).toBeDefined()
   })
 
-  it('says so when there is no account yet', async () => {
+  it('fails when there is no account yet', async () => {
     const options = { store: await openStore(), dataDir: tempDir(), clock, endsOtherKeys: false }
     await expect(resetCredentials(options)).rejects.toThrow('There is no account yet')
   })

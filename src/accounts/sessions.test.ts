@@ -33,7 +33,7 @@ describeOnEveryStore('sessions of the console', (openStore) => {
     return caller
   }
 
-  it('stand for exactly the caller of the key, whatever surrounds e-mail and key', async () => {
+  it('have the rights of their key, and ignore spaces around e-mail and key', async () => {
     const { secret, caller } = await accounts.sessions.begin(
       { email: ` ${body.email.toUpperCase()} `, api_key: `${body.api_key}\n` },
       IP,
@@ -42,7 +42,7 @@ describeOnEveryStore('sessions of the console', (openStore) => {
     expect(await accounts.sessions.caller(secret, IP)).toEqual(owner())
   })
 
-  it('have a cookie whose name all nodes of a store share, and no other server on the same host', async () => {
+  it('use a cookie name that nodes of one store share and other servers on the host do not', async () => {
     const started = async (store: Store) => {
       const accounts = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
       await accounts.start()
@@ -52,13 +52,13 @@ describeOnEveryStore('sessions of the console', (openStore) => {
     expect(await started(await openStore())).not.toBe(accounts.sessions.cookieName)
   })
 
-  it('are nobody with another secret', async () => {
+  it('are refused with a wrong secret', async () => {
     const { secret } = await accounts.sessions.begin(body, IP)
     expect(await accounts.sessions.caller(`${secret}x`, IP)).toBeUndefined()
     expect(await accounts.sessions.caller('', IP)).toBeUndefined()
   })
 
-  it('end when they are not used, and go on while they are', async () => {
+  it('expire when unused, and are extended while in use', async () => {
     const { secret } = await accounts.sessions.begin(body, IP)
     const { secret: unused } = await accounts.sessions.begin(body, IP)
     for (let hour = 0; hour < 24; hour += 6) {
@@ -70,7 +70,7 @@ describeOnEveryStore('sessions of the console', (openStore) => {
     expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
   })
 
-  it('survive a restart, and end when somebody signs out', async () => {
+  it('survive a restart, and end when the user signs out', async () => {
     const { secret } = await accounts.sessions.begin(body, IP)
     const restarted = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
     await restarted.start()
@@ -86,7 +86,7 @@ describeOnEveryStore('sessions of the console', (openStore) => {
     expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
   })
 
-  it('end with the membership that their key is of, and have the role until then', async () => {
+  it('have the role of a team key, and end with the membership', async () => {
     const { team_id } = await accounts.teams.create(owner(), { team_name: 'crew', copy_cc: false })
     const member_email = 'fin@example.com'
     await accounts.teams.addMember(owner(), { team_id, member_email, member_role: 'finance' })
@@ -97,7 +97,7 @@ describeOnEveryStore('sessions of the console', (openStore) => {
     expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
   })
 
-  it('tells an address that has failed too often for an account to wait, and no other', async () => {
+  it('limits failed sign-ins per address and account', async () => {
     for (let i = 0; i < MOST_FAILED_SIGN_INS; i++) {
       await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
     }
@@ -109,7 +109,7 @@ describeOnEveryStore('sessions of the console', (openStore) => {
     await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
   })
 
-  it('are given to the right key however often somebody has failed behind the same address', async () => {
+  it('accept a valid key after any number of failures from the same address', async () => {
     for (let i = 0; i <= MOST_FAILED_SIGN_INS; i++) await expect(wrong('192.0.2.10')).rejects.toBeDefined()
     await expect(accounts.sessions.begin(body, '192.0.2.10')).resolves.toBeDefined()
     await expect(wrong('192.0.2.10')).rejects.toMatchObject({ code: 'sign_in_limit' })

@@ -81,7 +81,7 @@ export class Sessions implements SessionKeeper {
   }
 }
 
-/** Failed sign-ins per address, account and window; further failures are told to retry after the window. */
+/** Failed sign-ins per address, account and window; further failures get a `Retry-After`. */
 export const MOST_FAILED_SIGN_INS = 10
 /** Length of a window, milliseconds. */
 export const SIGN_IN_WINDOW_MS = 60_000

@@ -11,7 +11,7 @@ import * as accounts from './transactions/accounts.js'
 describeOnEveryStore('the mark of a store', (openStore, on) => {
   const entry = { account_id: 'a', actor: '', source: '', action: 'x', entity: '', details: '{}', ip: '', at: 1 }
 
-  it('tells of a store that has gone back in time, and of no other', async () => {
+  it('reports a store that has lost commits, and no other', async () => {
     const dataDir = tempDir()
     const clock = new ManualClock(1_000)
     const live = async (store: Awaited<ReturnType<typeof openStore>>, acts: readonly string[]) => {
@@ -28,9 +28,11 @@ describeOnEveryStore('the mark of a store', (openStore, on) => {
     expect(await live(await openStore(place), ['one', 'two', 'three'])).toEqual([])
     expect(await live(await openStore(place), [])).toEqual([])
     const older = await on.newPlace()
-    const told = [{ kind: 'store_damaged', title: expect.stringContaining('3 entries of the audit log are missing') }]
-    expect(await live(await openStore(older), [])).toMatchObject(told)
-    expect(await live(await openStore(older), [])).toMatchObject(told)
+    const reported = [
+      { kind: 'store_damaged', title: expect.stringContaining('3 entries of the audit log are missing') },
+    ]
+    expect(await live(await openStore(older), [])).toMatchObject(reported)
+    expect(await live(await openStore(older), [])).toMatchObject(reported)
     rmSync(join(dataDir, 'store-mark'))
     expect(await live(await openStore(older), [])).toEqual([])
   })

@@ -37,7 +37,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
         key_hash: sha256Hex(`${name}-key`),
       },
     })
-    await accounts.rotateSigningKeys(name) // also takes over the new account
+    await accounts.rotateSigningKeys(name) // also reloads accounts, with the new one
   }
 
   function callerOf(email: string, key: string): Caller {
@@ -56,7 +56,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
   }
 
   describe('a team', () => {
-    it('has its maker as owner, is listed for its members only, and goes when it is deleted', async () => {
+    it('is owned by its creator, listed for members only, and gone when it is deleted', async () => {
       const team = await newTeam()
       expect(await accounts.teams.list(owner)).toEqual([team])
       expect(await accounts.teams.list(stranger)).toEqual([])
@@ -69,7 +69,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
       await expect(accounts.teams.members(owner, team.team_id)).rejects.toThrow('team not found')
     })
 
-    it('is nobody’s business who is not a member', async () => {
+    it('is not found by non-members', async () => {
       const { team_id } = await newTeam()
       const member = { team_id, member_email: 'x@y.z', member_role: 'dev' } as const
       const attempts = [
@@ -86,12 +86,12 @@ describeOnEveryStore('teams and keys', (openStore) => {
       expect(outcomes).toEqual(attempts.map(() => refused))
     })
 
-    it('is one of at most five that a person owns', async () => {
+    it('is refused beyond five owned teams', async () => {
       for (let i = 0; i < 5; i++) await newTeam(`t${i}`)
       await expect(newTeam()).rejects.toThrow('You own 5 teams already')
     })
 
-    it('lets owner and admins decide who is in it, and everybody leave but the owner', async () => {
+    it('lets owner and admins manage members, and everybody but the owner leave', async () => {
       const { team_id } = await newTeam()
       await withRole(team_id, 'admin', 'admin')
       await withRole(team_id, 'dev', 'dev')
@@ -114,7 +114,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
       await expect(accounts.teams.create(admin, { team_name: 't', copy_cc: true })).rejects.toThrow('A key of a team')
     })
 
-    it('gives a key the rights that its holder has at that moment', async () => {
+    it('gives a key the current role of its holder', async () => {
       const { team_id } = await newTeam()
       await withRole(team_id, 'ada', 'dev')
       const { api_key } = await accounts.keys.create(owner, { name: 'k', team_id, member_email: 'Ada@homeport.local' })
@@ -128,7 +128,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
       expect(await keyOf(team_id, 'ada')).toMatchObject({ role: 'finance', access: 'read' })
     })
 
-    it('lets no admin act as the owner, and a dev make keys only for themselves', async () => {
+    it('lets no admin create keys for the owner, and a dev only for themselves', async () => {
       const { team_id } = await newTeam()
       await withRole(team_id, 'admin', 'admin')
       await withRole(team_id, 'dev', 'dev')
@@ -145,7 +145,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
   })
 
   describe('an API key', () => {
-    it('is shown once, works at once, and is dead at once when it is deleted', async () => {
+    it('is shown once, works at once, and is refused at once when it is deleted', async () => {
       clock.advance(1)
       const made = await accounts.keys.create(owner, { name: '  ci  ', read_only: true })
       const { api_key, ...listed } = made
@@ -158,7 +158,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
       await expect(accounts.keys.remove(owner, made.key_id, undefined)).rejects.toThrow('API key not found')
     })
 
-    it('has a name of its own, is one of a limited number, and the last that may write stays', async () => {
+    it('has a unique name and a limited number, and the last one that may write cannot be deleted', async () => {
       await expect(accounts.keys.create(owner, { name: 'default' })).rejects.toThrow('"default" exists already')
       const [first] = await accounts.keys.list(owner, undefined)
       const end = () => accounts.keys.remove(owner, first?.key_id ?? '', undefined)
@@ -170,7 +170,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
       expect(accounts.basic(basicOf(owner.email, accounts.ownCredentials?.apiKey ?? ''), '')).toBeUndefined()
     })
 
-    it('of another account can neither be seen nor ended', async () => {
+    it('of another account can neither be seen nor deleted', async () => {
       const { key_id } = await accounts.keys.create(owner, { name: 'mine' })
       await expect(accounts.keys.remove(stranger, key_id, undefined)).rejects.toMatchObject({
         code: 'api_key_not_found',
@@ -179,7 +179,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
     })
   })
 
-  it('tells every change in the audit log, with numbers, newest first and in pages', async () => {
+  it('records every change in the audit log, newest first and in pages', async () => {
     const { team_id } = await newTeam()
     await withRole(team_id, 'dev', 'dev')
     const { key_id } = await accounts.keys.create(owner, { name: 'k' })

@@ -1,7 +1,7 @@
 /**
- * Every change of a database, cut short at every point: after each commit, and in and after everything that engines,
- * files or ports take part in. The points are not listed anywhere; each run dies one point later than the last, until
- * one comes to its end. Then the same with an engine that is killed in place of the server.
+ * Every change of a database with a crash at every point: after each commit, and during and after each effect on engines,
+ * files or ports. The points are not listed anywhere: each run crashes one point later than the last, until one finishes.
+ * Then the same with a killed engine in place of a crashed server.
  */
 
 import { join } from 'node:path'
@@ -12,13 +12,13 @@ import { freePortRange, processesMarked, waitFor } from '../../test/support/inde
 import { readRegionsOf } from './desired-engine.js'
 import { type DatabaseRow, everyRow } from './life.js'
 import { ask, databaseDirs, enginesOf, least } from './testing/checks.js'
-import { type House, openHouse } from './testing/house.js'
-import { type CrashPoint, Mortal } from './testing/mortal.js'
+import { CrashableDatabases, type CrashPoint } from './testing/crashable.js'
+import { type ManagementServer, startManagement } from './testing/management.js'
 import * as backupsTransactions from './transactions/backups.js'
 
 type Outcome = 'done' | 'undone'
 
-/** What is known of the database of a change before it is made. */
+/** A database before a change. */
 interface Before {
   readonly row: DatabaseRow
   /** A completed backup in which the key `k` is `new`. */
@@ -26,14 +26,14 @@ interface Before {
   readonly backup: Buffer
 }
 
-/** A change, made so that it can be repeated on the same database: what it asks for differs from what is. */
+/** A change that can be repeated on the same database, because it asks for something else than the current state. */
 interface Change {
-  readonly make: (life: Mortal, before: Before) => Promise<unknown>
-  /** What has become of it, by the row (undefined when there is none) and the value of `k`. */
+  readonly make: (server: CrashableDatabases, before: Before) => Promise<unknown>
+  /** Whether it was made, from the row (undefined when there is none) and the value of `k`. */
   readonly outcome: (after: After, before: Before) => Outcome
   /** Each run needs a database of its own. */
   readonly isFinal?: true
-  /** Whether engines take part, so that they may be killed in it. */
+  /** Whether engines take part, so that the test kills them too. */
   readonly hasEngines?: true
 }
 
@@ -43,43 +43,43 @@ interface After {
   readonly backups: number
 }
 
-let at: House
-let life: Mortal
+let at: ManagementServer
+let server: CrashableDatabases
 let teamId: string
-/** What happens at the next points; nothing while it is undefined. */
-let onPoint: ((point: CrashPoint) => 'goes on' | 'ends') | undefined
+/** Called at the next points; undefined continues. */
+let onPoint: ((point: CrashPoint) => 'continue' | 'crash') | undefined
 const seen: string[] = []
 
 beforeAll(async () => {
-  at = await openHouse({ redisPorts: await freePortRange(60) })
+  at = await startManagement({ redisPorts: await freePortRange(60) })
   teamId = (await at.accounts.teams.create(at.owner, { team_name: 'team', copy_cc: false })).team_id
-  life = await begin()
+  server = await begin()
 })
 
 afterEach(async () => {
-  for (const { database_id } of await life.databases.list(at.owner, 'hide'))
-    await life.databases.remove(at.owner, database_id)
+  for (const { database_id } of await server.databases.list(at.owner, 'hide'))
+    await server.databases.remove(at.owner, database_id)
 })
 
 afterAll(async () => {
-  await life.bury()
+  await server.cleanUp()
   await at.close()
   console.log(`crash points: ${seen.join('; ')}`)
 })
 
-async function begin(): Promise<Mortal> {
-  const next = new Mortal(at, { at: (point) => onPoint?.(point) ?? 'goes on' })
+async function begin(): Promise<CrashableDatabases> {
+  const next = new CrashableDatabases(at, { at: (point) => onPoint?.(point) ?? 'continue' })
   await next.databases.start()
   return next
 }
 
-/** What a kill of the server leaves: no port, no engine, and a fleet that knows nothing. */
+/** Restarts after a crash: no port is open, no engine runs, and the fleet knows nothing. */
 async function restart(): Promise<void> {
   onPoint = undefined
   killEngines('')
-  await life.bury()
-  await Promise.all((await rows()).map(({ database_id }) => at.fleet.suspend(database_id)))
-  life = await begin()
+  await server.cleanUp()
+  await Promise.all((await rows()).map(({ database_id }) => at.fleet.rest(database_id)))
+  server = await begin()
 }
 
 function killEngines(databaseId: string): void {
@@ -87,20 +87,20 @@ function killEngines(databaseId: string): void {
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
-      // It has ended by itself meanwhile, as engines that only check a snapshot do.
+      // It has exited meanwhile, as engines that only check a snapshot do.
     }
   }
 }
 
 const rows = () => everyRow(at.store)
 const rowOf = async (id: string) => (await rows()).find((row) => row.database_id === id)
-const withLife = (): House => ({ ...at, databases: life.databases })
+const withServer = (): ManagementServer => ({ ...at, databases: server.databases })
 
-/** Asks until there is an answer: an engine that was just killed may still be taken for alive. */
+/** Retries until there is an answer: the fleet may not have noticed yet that an engine was killed. */
 async function command({ database_id, primary_region, password }: DatabaseRow, ...words: string[]): Promise<unknown> {
   let answer: unknown
   const asks = async (): Promise<boolean> => {
-    answer = await ask(withLife(), database_id, primary_region, ['default', password], words)
+    answer = await ask(withServer(), database_id, primary_region, ['default', password], words)
     return true
   }
   await waitFor(() => asks().catch(() => false), { what: `an answer to ${words.join(' ')}` })
@@ -108,7 +108,7 @@ async function command({ database_id, primary_region, password }: DatabaseRow, .
 }
 
 async function newDatabase(): Promise<Before> {
-  const { database_id } = await life.databases.create(at.owner, {
+  const { database_id } = await server.databases.create(at.owner, {
     ...least,
     platform: 'aws',
     primary_region: 'us-east-1',
@@ -121,15 +121,15 @@ async function newDatabase(): Promise<Before> {
 async function newDatabaseWithBackup(): Promise<Before> {
   const before = await newDatabase()
   await command(before.row, 'SET', 'k', 'new')
-  await life.databases.backups.create(at.owner, before.row.database_id, 'b')
-  const [made] = await life.databases.backups.list(at.owner, before.row.database_id)
+  await server.databases.backups.create(at.owner, before.row.database_id, 'b')
+  const [made] = await server.databases.backups.list(at.owner, before.row.database_id)
   const backupId = made?.backup_id ?? ''
-  const { stream } = await life.databases.backups.download(at.owner, before.row.database_id, backupId)
+  const { stream } = await server.databases.backups.download(at.owner, before.row.database_id, backupId)
   const backup = await buffer(stream)
   return { ...before, backupId, backup }
 }
 
-const databases = () => life.databases
+const databases = () => server.databases
 const toggled = (row: DatabaseRow, column: 'eviction' | 'auto_upgrade'): boolean => row[column] === 0
 const byRow =
   (columns: readonly (keyof DatabaseRow)[]): Change['outcome'] =>
@@ -229,8 +229,8 @@ const CHANGES: Readonly<Record<string, Change>> = {
 
 const needsBackup = ({ outcome }: Change): boolean => outcome === byValue
 
-/** The database is at rest, serves its data in every region, and no file or record is left over. */
-async function look({ row: { database_id: id } }: Before, point?: CrashPoint): Promise<After> {
+/** Expects that no change is active, that all regions serve the data, and that no file or record is left over. */
+async function inspect({ row: { database_id: id } }: Before, point?: CrashPoint): Promise<After> {
   const row = await rowOf(id)
   const known = new Set((await rows()).map(({ database_id }) => database_id))
   await waitFor(() => databaseDirs(at).every((name) => known.has(name)), { what: 'files without a database to go' })
@@ -254,52 +254,57 @@ async function ready(change: Change, last: Before | undefined): Promise<Before> 
   return { ...before, row }
 }
 
-/** Makes a change that meets its fate at point number `place`; answers that point, if it came so far. */
-async function make(change: Change, before: Before, place: number, fate: (id: string) => 'goes on' | 'ends') {
+/** Makes a change that crashes at point number `place`; resolves to that point, if the change reached it. */
+async function make(change: Change, before: Before, place: number, act: (id: string) => 'continue' | 'crash') {
   let reached: CrashPoint | undefined
   let points = 0
   onPoint = (point) => {
     points++
-    if (points !== place) return 'goes on'
+    if (points !== place) return 'continue'
     reached = point
-    return fate(before.row.database_id)
+    return act(before.row.database_id)
   }
-  await Promise.race([life.ended, change.make(life, before).catch(() => undefined)])
+  await Promise.race([server.crashed, change.make(server, before).catch(() => undefined)])
   onPoint = undefined
   return reached
 }
 
-describe('a server that is killed at any point of', () => {
-  it.each(Object.entries(CHANGES))('%s has made it wholly or not at all', async (name, change) => {
+describe('a server crash at any point of', () => {
+  it.each(Object.entries(CHANGES))('%s leaves it done completely or not at all', async (name, change) => {
     const outcomes: Outcome[] = []
     const points: CrashPoint[] = []
     let before: Before | undefined
     for (let place = 1; ; place++) {
       before = await ready(change, before)
-      const point = await make(change, before, place, () => 'ends')
+      const point = await make(change, before, place, () => 'crash')
       await restart()
-      outcomes.push(change.outcome(await look(before, point), before))
+      outcomes.push(change.outcome(await inspect(before, point), before))
       if (point === undefined) break
       points.push(point)
     }
     seen.push(`${name}: ${points.join(', ')}`)
-    // What is done stays done at every later point, and a change that came to its end is done.
+    // Once a crash at some point leaves the change done, so does a crash at each later point; a finished change is done.
     expect(outcomes).toEqual([...outcomes].sort().reverse())
     expect(outcomes.at(-1)).toBe('done')
   })
 
-  it('a creation has made it wholly or left nothing', async () => {
+  it('a creation leaves a complete database or nothing', async () => {
     const outcomes: Outcome[] = []
     for (let place = 1, point: CrashPoint | undefined = ''; point !== undefined; place++) {
       const known = new Set((await rows()).map(({ database_id }) => database_id))
       const create: Change = { make: () => newDatabase(), outcome: () => 'done' }
-      point = await make(create, { row: {} as DatabaseRow, backupId: '', backup: Buffer.alloc(0) }, place, () => 'ends')
+      point = await make(
+        create,
+        { row: {} as DatabaseRow, backupId: '', backup: Buffer.alloc(0) },
+        place,
+        () => 'crash',
+      )
       await restart()
       const made = (await rows()).filter(({ database_id }) => !known.has(database_id))
       for (const row of made) {
         expect(row.modifying_state).toBe('')
         expect(await command(row, 'PING')).toBe('PONG')
-        await life.databases.remove(at.owner, row.database_id)
+        await server.databases.remove(at.owner, row.database_id)
       }
       outcomes.push(made.length === 1 ? 'done' : 'undone')
       expect(databaseDirs(at).sort()).toEqual([...known].sort())
@@ -309,18 +314,18 @@ describe('a server that is killed at any point of', () => {
   })
 })
 
-describe('an engine that is killed at any point of', () => {
+describe('an engine crash at any point of', () => {
   const changes = Object.entries(CHANGES).filter(([, { hasEngines }]) => hasEngines)
 
-  it.each(changes)('%s costs neither data nor truth', async (_, change) => {
+  it.each(changes)('%s loses no data and leaves a consistent row', async (_, change) => {
     let before: Before | undefined
     for (let place = 1, point: CrashPoint | undefined = ''; point !== undefined; place++) {
       before = await ready(change, before)
       point = await make(change, before, place, (id) => {
         killEngines(id)
-        return 'goes on'
+        return 'continue'
       })
-      change.outcome(await look(before), before)
+      change.outcome(await inspect(before), before)
     }
   })
 })

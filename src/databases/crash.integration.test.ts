@@ -7,16 +7,16 @@ import { ManualClock } from '../base/testing/manual-clock.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { everyRow } from './life.js'
 import { ask, create, databaseDirs, expectNothing, least } from './testing/checks.js'
-import { openHouse } from './testing/house.js'
+import { startManagement } from './testing/management.js'
 import * as databases from './transactions/databases.js'
 
-describe('a creation that fails half way', () => {
+describe('a creation that fails', () => {
   it.each([
     ['the engine does not start', new HomeportError('engine_failed', { reason: 'it ended at once' }), 503],
     ['the disk is full', new HomeportError('store_full', {}), 503],
     ['something unforeseen happens', new Error('a defect'), 500],
   ])('leaves nothing when %s', async (_what, failure, expected) => {
-    const at = await openHouse({
+    const at = await startManagement({
       ensure: async (fleet, spec) => {
         await fleet.ensure(spec)
         throw failure
@@ -30,7 +30,7 @@ describe('a creation that fails half way', () => {
 
   it('can be repeated with the same idempotency key', async () => {
     let failures = 1
-    const at = await openHouse({
+    const at = await startManagement({
       ensure: async (fleet, spec) => {
         if (failures-- > 0) throw new HomeportError('engine_failed', { reason: 'not yet' })
         await fleet.ensure(spec)
@@ -42,10 +42,10 @@ describe('a creation that fails half way', () => {
     expect(await create(at, {}, headers)).toEqual(record)
   })
 
-  it('is undone later when it cannot be undone at once', async () => {
+  it('is rolled back later when the rollback fails at first', async () => {
     const clock = new ManualClock()
     let failures = 1
-    const at = await openHouse({
+    const at = await startManagement({
       clock,
       ensure: async (fleet, spec) => {
         await fleet.ensure(spec)
@@ -60,12 +60,12 @@ describe('a creation that fails half way', () => {
     expect(databaseDirs(at)).toHaveLength(1)
     clock.advance(5_000)
     const rows = () => everyRow(at.store)
-    await waitFor(async () => (await rows()).length === 0, { what: 'the undoing' })
+    await waitFor(async () => (await rows()).length === 0, { what: 'the rollback' })
     await expectNothing(at)
   })
 
-  it('goes on to the next port when another program holds the first', async () => {
-    const at = await openHouse()
+  it('uses the next port when another program holds the first', async () => {
+    const at = await startManagement()
     const stranger = createServer()
     await new Promise<void>((resolve) => stranger.listen(at.redisPorts.from, '127.0.0.1', resolve))
     onTestFinished(() => void stranger.close())
@@ -76,21 +76,21 @@ describe('a creation that fails half way', () => {
 })
 
 describe('a restart', () => {
-  it('brings every database back with its data, port and credentials', async () => {
-    const first = await openHouse()
+  it('keeps data, port and credentials of every database', async () => {
+    const first = await startManagement()
     const record = await create(first, { read_regions: ['us-west-1'] })
     const login: [string, string] = ['default', record.password ?? '']
     await ask(first, record.database_id, 'us-east-1', login, ['SET', 'k', 'v'])
     await first.close()
     expect(processesMarked(first.dataDir)).toEqual([])
-    const again = await openHouse({ dataDir: first.dataDir, redisPorts: first.redisPorts })
+    const again = await startManagement({ dataDir: first.dataDir, redisPorts: first.redisPorts })
     expect(await ask(again, record.database_id, 'us-east-1', login, ['GET', 'k'])).toBe('v')
     expect((await again.api('GET', `/v2/redis/database/${record.database_id}`)).body).toEqual(record)
     expect(again.databases.directory.byRestToken(record.rest_token ?? '')?.database.port).toBe(record.port)
   })
 
-  it('undoes a creation and ends a deletion that a crash cut short', async () => {
-    const first = await openHouse()
+  it('rolls back a creation and completes a deletion that a crash interrupted', async () => {
+    const first = await startManagement()
     const kept = await create(first)
     const going = await create(first)
     const { store, owner, dataDir, redisPorts } = first
@@ -116,7 +116,7 @@ describe('a restart', () => {
     mkdirSync(join(dataDir, 'databases', 'half-made', 'us-east-1'), { recursive: true })
     mkdirSync(join(dataDir, 'databases', 'orphan', 'us-east-1'), { recursive: true })
     await first.close()
-    const again = await openHouse({ dataDir, redisPorts })
+    const again = await startManagement({ dataDir, redisPorts })
     expect((await again.api('GET', '/v2/redis/databases')).body).toEqual([{ ...kept, state: 'passive' }])
     expect(databaseDirs(again)).toEqual([kept.database_id])
     await create(again, {}, { 'idempotency-key': 'half' })

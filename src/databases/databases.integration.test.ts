@@ -6,13 +6,13 @@ import type { DatabaseRecord } from '../contract/databases/databases.js'
 import { DEFAULT_PLANS, NO_LIMIT } from '../contract/databases/plans.js'
 import { everyRow } from './life.js'
 import { ask, create, enginesOf, expectNothing, least } from './testing/checks.js'
-import { type House, openHouse } from './testing/house.js'
+import { type ManagementServer, startManagement } from './testing/management.js'
 
-/** The house of every test that does not open its own; empty at the beginning of each test. */
-let at: House
+/** Shared by all tests that do not start their own server; without databases when a test starts. */
+let at: ManagementServer
 
 beforeAll(async () => {
-  at = await openHouse()
+  at = await startManagement()
 })
 
 afterEach(async () => {
@@ -21,7 +21,7 @@ afterEach(async () => {
 })
 
 describe('a new database', () => {
-  it('serves its own user and its read-only user, and its record is complete', async () => {
+  it('serves its owner and its read-only user, and has a complete record', async () => {
     const record = await create(at, { database_name: '  my shop ' })
     const { password = '', rest_token, read_only_rest_token = '', database_id } = record
     expect(record).toEqual({
@@ -65,7 +65,7 @@ describe('a new database', () => {
     expect(await isPortFree(record.port)).toBe(false)
   })
 
-  it('replicates to every read region before it is answered', async () => {
+  it('replicates to every read region before the request is answered', async () => {
     const record = await create(at, { read_regions: ['eu-west-1', 'ap-south-1'] })
     expect(record).toMatchObject({ replicas: 3, all_members: ['us-east-1', 'eu-west-1', 'ap-south-1'] })
     const login: [string, string] = ['default', record.password ?? '']
@@ -76,9 +76,9 @@ describe('a new database', () => {
     await waitFor(async () => (await copied()) === 'v', { what: 'the write to reach the read region' })
   })
 
-  it('is bounded by the tighter of its sizes, and evicts when it was asked to', async () => {
+  it('is bounded by the smaller of its size limits, and evicts keys when eviction is on', async () => {
     const plans = { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_memory_threshold: 4 * 2 ** 20 } }
-    const at = await openHouse({ plans })
+    const at = await startManagement({ plans })
     const keeping = await create(at, { plan: 'free' })
     const evicting = await create(at, { plan: 'free', eviction: true })
     expect(keeping).toMatchObject({
@@ -113,7 +113,7 @@ describe('reading databases', () => {
     expect((await at.api('GET', `${path}?credentials=maybe`)).status).toBe(400)
   })
 
-  it('answers 404 for what the account does not have', async () => {
+  it('answers 404 for databases of other accounts', async () => {
     for (const method of ['GET', 'DELETE']) {
       const { status, body } = await at.api(method, '/v2/redis/database/no-such-id')
       expect(status).toBe(404)
@@ -121,11 +121,11 @@ describe('reading databases', () => {
     }
   })
 
-  it('shows a read-only key nothing that opens writing, and refuses it every write', async () => {
+  it('hides credentials for writing from a read-only key, and refuses it every write', async () => {
     const record = await create(at)
     const { store, accounts, databases, owner } = at
     await addKey(at, { name: 'reader', readOnly: 1 })
-    await accounts.start() // takes over the new key
+    await accounts.start() // reloads keys
     const login = { authorization: `Basic ${Buffer.from(`${owner.email}:reader-secret`).toString('base64')}` }
     const seen = (await at.api('GET', `/v2/redis/database/${record.database_id}`, undefined, login)).body
     expect(seen).toMatchObject({ read_only_rest_token: record.read_only_rest_token })
@@ -142,8 +142,11 @@ describe('reading databases', () => {
   })
 })
 
-/** Writes another account with one key, whose secret is `<name>-secret`, straight into the store. */
-async function addKey(on: House, key: { name: string; readOnly: 0 | 1; type?: 'free' | 'paid' }): Promise<void> {
+/** Inserts another account with one key, whose secret is `<name>-secret`, into the store. */
+async function addKey(
+  on: ManagementServer,
+  key: { name: string; readOnly: 0 | 1; type?: 'free' | 'paid' },
+): Promise<void> {
   const id = `acc-${key.name}`
   const signing = { signing_current: 'sig_a', signing_next: 'sig_b' }
   const account = key.type ? id : on.owner.accountId
@@ -160,7 +163,7 @@ async function addKey(on: House, key: { name: string; readOnly: 0 | 1; type?: 'f
 }
 
 describe('a creation that is refused', () => {
-  it('answers what is wrong, and leaves nothing', async () => {
+  it('answers the problem, and leaves nothing', async () => {
     const refused: readonly (readonly [unknown, number, string])[] = [
       ['{"database_name":', 400, 'not valid JSON'],
       ['', 400, '`database_name` is required'],
@@ -181,9 +184,9 @@ describe('a creation that is refused', () => {
     await expectNothing(at)
   })
 
-  it('holds a free account to plan free and to its number of databases', async () => {
+  it('limits a free account to plan free and to its number of databases', async () => {
     await addKey(at, { name: 'small', readOnly: 0, type: 'free' })
-    await at.accounts.start() // takes over the new account
+    await at.accounts.start() // reloads accounts
     const login = { authorization: `Basic ${Buffer.from('small@homeport.local:small-secret').toString('base64')}` }
     expect((await at.api('POST', '/v2/redis/database', { ...least, plan: 'payg' }, login)).status).toBe(403)
     const record = await create(at, {}, login)
@@ -196,9 +199,9 @@ describe('a creation that is refused', () => {
     expect((await at.api('DELETE', `/v2/redis/database/${record.database_id}`, undefined, login)).status).toBe(200)
   })
 
-  it('says when all ports are taken', async () => {
+  it('reports that all ports are taken', async () => {
     const { from } = at.redisPorts
-    const small = await openHouse({ redisPorts: { from, to: from } })
+    const small = await startManagement({ redisPorts: { from, to: from } })
     onTestFinished(() => small.close())
     await create(small)
     const { status, body } = await small.api('POST', '/v2/redis/database', least)
@@ -208,14 +211,14 @@ describe('a creation that is refused', () => {
 })
 
 describe('an idempotency key', () => {
-  it('makes one database of many requests, also at the same time', async () => {
+  it('creates one database for many concurrent requests', async () => {
     const headers = { 'idempotency-key': 'k'.repeat(255) }
     const records = await Promise.all([1, 2, 3].map(() => create(at, {}, headers)))
     expect(new Set(records.map((record) => JSON.stringify(record))).size).toBe(1)
     expect((await at.api('GET', '/v2/redis/databases')).body).toHaveLength(1)
   })
 
-  it('is refused with another body, when it is too long, and when its database is gone', async () => {
+  it('is refused with another body, when too long, and after its database was deleted', async () => {
     const headers = { 'idempotency-key': 'mine' }
     const { database_id } = await create(at, {}, headers)
     const other = await at.api('POST', '/v2/redis/database', { ...least, budget: 5 }, headers)
@@ -230,7 +233,7 @@ describe('an idempotency key', () => {
 })
 
 describe('a deletion', () => {
-  it.each([undefined, 'null', '{}', ''])('leaves nothing, whatever empty body it has (%s)', async (sent) => {
+  it.each([undefined, 'null', '{}', ''])('leaves nothing, with any empty body (%s)', async (sent) => {
     const { database_id } = await create(at, { read_regions: ['us-west-1'] })
     expect(enginesOf(at, database_id)).toHaveLength(2)
     const { accountId } = at.owner

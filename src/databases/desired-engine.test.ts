@@ -32,7 +32,7 @@ const row: DatabaseRow = {
   },
 }
 
-it('desired states for a primary and a replica in each read region, bounded by the tighter size', () => {
+it('the spec has a primary, a replica in each read region, and the smaller size limit', () => {
   expect(engineSpecOf(row, DEFAULT_PLANS)).toMatchObject({
     databaseId: 'd',
     members: [
@@ -68,7 +68,7 @@ describe('the engine lets', () => {
     await engine?.kill()
   })
 
-  /** Names in the form of the command table and the least number of words, of commands and their subcommands. */
+  /** Commands and subcommands as the command table names them, with their least number of words. */
   function entriesOf(commands: unknown): [string, number][] {
     if (!Array.isArray(commands)) return []
     return commands.flatMap(([name, arity, , , , , , , , subcommands]) => [
@@ -77,13 +77,13 @@ describe('the engine lets', () => {
     ])
   }
 
-  /** The subcommands of a container; a command that is none, alone. What this engine lacks is left out. */
+  /** The subcommands of a container command, or the command itself; without those that this engine lacks. */
   function concrete(name: string): string[] {
     const subcommands = [...arities.keys()].filter((known) => known.startsWith(`${name}|`) && !known.endsWith('|HELP'))
     return subcommands.length > 0 ? subcommands : arities.has(name) ? [name] : []
   }
 
-  /** Which of the commands a user may send, whatever their arguments. */
+  /** Which of the commands a user may send, with any arguments. */
   async function allowedOf(user: string, names: readonly string[]): Promise<string[]> {
     const may: string[] = []
     for (const name of names.flatMap(concrete)) {
@@ -95,36 +95,36 @@ describe('the engine lets', () => {
     return may
   }
 
-  const passedOn = COMMANDS.filter((command) => command.allowed).filter((command) => command.state !== 'container')
+  const forwarded = COMMANDS.filter((command) => command.allowed).filter((command) => command.state !== 'container')
   const namesOf = (commands: readonly { name: string }[]): string[] => commands.map((command) => command.name)
 
-  it('the user default do all that the data plane passes on', async () => {
-    // What is answered before it reaches an engine needs no rights there.
+  it('the user default run all commands that the data plane forwards', async () => {
+    // Commands that the gateway answers itself need no permission in the engine.
     const answered = ['session', 'managed', 'observed']
-    const names = namesOf(passedOn.filter(({ state }) => !answered.includes(state)))
+    const names = namesOf(forwarded.filter(({ state }) => !answered.includes(state)))
     expect(await allowedOf('default', names)).toEqual(names.flatMap(concrete))
   })
 
-  it('the user default do nothing to the engine, even where the data plane would not stop it', async () => {
+  it('the user default run no command that manages the engine', async () => {
     const harmful = COMMANDS.filter((command) => !command.allowed).filter((command) => command.reason !== 'others')
     const may = await allowedOf('default', namesOf(harmful))
     expect(may).toEqual([])
   })
 
-  it('no user ask it about itself, since scripts could, and the data plane do nothing else', async () => {
-    const asking = namesOf(passedOn.filter(({ state }) => state === 'observed'))
+  it('only the observer query the engine about itself, and nothing else', async () => {
+    const asking = namesOf(forwarded.filter(({ state }) => state === 'observed'))
     for (const user of ['default', 'default_ro', OBSERVER_USER]) {
       expect(await allowedOf(user, asking), user).toEqual(user === OBSERVER_USER ? asking.flatMap(concrete) : [])
     }
     const others = namesOf(
       COMMANDS.filter((command) => !command.allowed || !/^(?:container|observed)$/.test(command.state)),
     )
-    // These concern the connection alone, and every user may send them.
+    // These affect only the connection, and every user may send them.
     const free = ['AUTH', 'HELLO', 'QUIT', 'RESET']
     expect((await allowedOf(OBSERVER_USER, others)).filter((name) => !free.includes(name))).toEqual([])
   })
 
-  it('scripts of the user default do nothing that the data plane hides', async () => {
+  it('scripts of the user default run no command that the data plane hides', async () => {
     await client.call('ACL', 'SETUSER', 'default-under-test', 'nopass')
     const owner = new Redis(engine.socketPath, { username: 'default-under-test', password: 'any' })
     const hidden = COMMANDS.filter(
@@ -151,8 +151,8 @@ describe('the engine lets', () => {
     expect(await allowedOf('default_ro', reading)).toEqual(reading)
   })
 
-  it('the user default_ro do nothing else', async () => {
-    const writing = namesOf(passedOn.filter((command) => command.access === 'write'))
+  it('the user default_ro run nothing else', async () => {
+    const writing = namesOf(forwarded.filter((command) => command.access === 'write'))
     expect(await allowedOf('default_ro', writing)).toEqual([])
     const more = ['EVAL_RO', 'EVALSHA_RO', 'FCALL_RO', 'SCRIPT', 'PUBLISH', 'SUBSCRIBE', 'MONITOR', 'SCAN', 'KEYS']
     expect(await allowedOf('default_ro', [...more, 'CONFIG', 'DEBUG', 'SHUTDOWN', 'REPLICAOF'])).toEqual([])

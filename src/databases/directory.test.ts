@@ -19,7 +19,7 @@ function directoryOf(...rows: DatabaseRow[]): ServingDirectory {
   return directory
 }
 
-describe('the directory of what is served', () => {
+describe('the directory of served databases', () => {
   it.each([
     [undefined, 'pw-1', 'default'],
     ['default', 'pw-1', 'default'],
@@ -34,13 +34,13 @@ describe('the directory of what is served', () => {
     ['default', '', undefined],
     ['someone', 'pw-1', undefined],
     ['', 'pw-1', undefined],
-  ])('takes user %s with password %s for %s', (username, password, user) => {
+  ])('authenticates user %s with password %s as %s', (username, password, user) => {
     const directory = directoryOf(rowOf('1'), rowOf('2'))
     expect(directory.authenticate('1', username, password)).toBe(user)
     expect(directory.authenticate('unknown', username, password)).toBeUndefined()
   })
 
-  it('finds the database and user of a token, and nothing for a password', () => {
+  it('finds the database and user of a REST token, and nothing for a password', () => {
     const directory = directoryOf(rowOf('1'), rowOf('2'))
     const limits = {
       port: 8800,
@@ -65,7 +65,7 @@ describe('the directory of what is served', () => {
     for (const wrong of ['pw-1', '', 'rw-', 'rw-11']) expect(directory.byRestToken(wrong)).toBeUndefined()
   })
 
-  it('forgets everything of a database that goes, and the old secrets of one that changes', () => {
+  it('forgets a removed database, and the old secrets of a changed one', () => {
     const directory = directoryOf(rowOf('1'), rowOf('2'))
     directory.remove('1')
     directory.put(rowOf('2', { rest_token: 'rw-new', port: 8801 }))
@@ -76,7 +76,7 @@ describe('the directory of what is served', () => {
     expect(() => directory.engineCredentials('1', 'default')).toThrow('not served')
   })
 
-  it('tells who asked to be told, after the change, until they no longer want to be', () => {
+  it('notifies listeners after each change, until they unsubscribe', () => {
     const directory = directoryOf()
     const seen: [string, number][] = []
     const end = directory.onChange((databaseId) => seen.push([databaseId, directory.list().length]))
@@ -91,7 +91,7 @@ describe('the directory of what is served', () => {
     ])
   })
 
-  it('serves without TLS behind a proxy that terminates it', () => {
+  it('serves plain TCP behind a proxy that terminates TLS', () => {
     const served = (proxyTerminatesTls: boolean) => {
       const directory = new ServingDirectory({ plans: DEFAULT_PLANS, proxyTerminatesTls })
       directory.put(rowOf('1', { tls: 1 }))
@@ -100,13 +100,13 @@ describe('the directory of what is served', () => {
     expect([served(false), served(true)]).toEqual([true, false])
   })
 
-  it('serves with TLS behind such a proxy where clients are asked for certificates', () => {
+  it('serves TLS behind such a proxy when clients need certificates', () => {
     const directory = new ServingDirectory({ plans: DEFAULT_PLANS, proxyTerminatesTls: true })
     directory.put(rowOf('1', { tls: 1, client_authority: 'pem' }))
     expect(directory.list()[0]).toMatchObject({ tls: true, clientAuthority: 'pem' })
   })
 
-  it('names databases with TLS below the domain', () => {
+  it('gives databases with TLS a name below the domain', () => {
     const directory = new ServingDirectory({ plans: DEFAULT_PLANS, proxyTerminatesTls: false, domain: 'r.test' })
     directory.put(rowOf('1', { tls: 1, slug: 'quiet-harbor-48213' }))
     directory.put(rowOf('2', { tls: 0 }))

@@ -1,6 +1,6 @@
 /**
- * Crosses every operation of the management API with ids that belong to somebody else and with every kind of
- * credential. The operations come from their declarations: one that is added later is crossed too.
+ * Calls every operation of the management API with ids of another account and every kind of credential. The operations
+ * come from their declarations, so new ones are tested too.
  */
 
 import type { TSchema } from 'typebox'
@@ -12,36 +12,36 @@ import type { DatabaseRecord } from '../contract/databases/databases.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { databaseRoutes } from './routes.js'
 import { create } from './testing/checks.js'
-import { type House, openHouse } from './testing/house.js'
+import { type ManagementServer, startManagement } from './testing/management.js'
 
 const FOREIGN_NAME = 'the-secret-shop'
 const UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
-let at: House
+let at: ManagementServer
 let foreign: DatabaseRecord
 let teamId: string
 let keyId: string
 let endpoints: readonly Endpoint[]
-/** The transactions of the request that is being made. */
+/** The transactions of the current request. */
 let transactions: string[] = []
-/** `Authorization` by kind of credential; none of them may touch what belongs to the owner. */
+/** `Authorization` by kind of credential; none of them has access to the owner's data. */
 const outsiders = new Map<string, string>()
 
 const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
 
 beforeAll(async () => {
-  at = await openHouse({ onTransaction: (name) => transactions.push(name) })
+  at = await startManagement({ onTransaction: (name) => transactions.push(name) })
   const { owner, accounts } = at
   endpoints = [...databaseRoutes(at.databases), ...accountRoutes(accounts)].map((route) => route.endpoint)
   foreign = await create(at, { database_name: FOREIGN_NAME })
   teamId = (await accounts.teams.create(owner, { team_name: FOREIGN_NAME, copy_cc: false })).team_id
   keyId = (await accounts.keys.create(owner, { name: FOREIGN_NAME })).key_id
-  await addStrangers()
+  await addOutsiders()
 })
 
 afterAll(() => at.close())
 
-async function addStrangers(): Promise<void> {
+async function addOutsiders(): Promise<void> {
   const email = 'stranger@homeport.local'
   const secrets = { queue_user_id: 's', queue_token_hash: 's', signing_current: 'sig_a', signing_next: 'sig_b' }
   const key = { key_id: 's', account_id: 's', name: 'default', key_hash: sha256Hex('s-key'), read_only: 0 } as const
@@ -49,7 +49,7 @@ async function addStrangers(): Promise<void> {
     account: { account_id: 's', email, type: 'paid', ...secrets, created_at: 1 },
     key: { ...key, created_at: 1 },
   })
-  await at.accounts.rotateSigningKeys('s') // also takes over the new account
+  await at.accounts.rotateSigningKeys('s') // also reloads accounts, with the new one
   const caller = at.accounts.basic(basicOf(email, 's-key'), '')
   if (!caller) throw new Error('the stranger is not recognised')
   outsiders.set('another account', basicOf(email, 's-key'))
@@ -68,7 +68,7 @@ async function addStrangers(): Promise<void> {
   }
 }
 
-/** What stands in a path or body for whatever belongs to somebody. */
+/** The ids that fill paths and bodies. */
 interface Ids {
   readonly database: string
   readonly team: string
@@ -83,7 +83,7 @@ const pathOf = ({ path }: Endpoint, ids: Ids): string =>
     .replace('{id}', ids.database)
     .replace(/\{\w+\}/, ids.key)
 
-/** The simplest value that a schema takes; ids and e-mails by the name of their field. */
+/** The simplest valid value of a schema; ids and e-mails by the name of their field. */
 function sampleOf(name: string, schema: TSchema & Record<string, unknown>, ids: Ids): unknown {
   if (name === 'database_id') return ids.database
   if (name === 'team_id') return ids.team
@@ -102,8 +102,8 @@ function bodyOf({ body }: Endpoint, ids: Ids): unknown {
   return Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, sampleOf(name, schema, ids)]))
 }
 
-/** Whether an operation is told by an id what it is about. */
-const namesSomething = (endpoint: Endpoint): boolean =>
+/** Whether an operation takes the id of a database, team or key. */
+const takesId = (endpoint: Endpoint): boolean =>
   endpoint.path.includes('{') || /"(database_id|team_id)"/.test(JSON.stringify(bodyOf(endpoint, unknownIds)))
 const unknownIds: Ids = { database: UNKNOWN, team: UNKNOWN, key: UNKNOWN }
 
@@ -117,15 +117,15 @@ async function call(endpoint: Endpoint, ids: Ids, authorization: string) {
 const withoutIds = (text: string, ids: Ids): string =>
   [ids.database, ids.team, ids.key].reduce((rest, id) => rest.replaceAll(id, '<id>'), text)
 
-describe('whoever does not own a thing', () => {
+describe('a caller without access to a resource', () => {
   const kinds = ['another account', 'a read-only key', 'a revoked key', 'no credentials']
   const roles = ['an admin', 'a dev', 'a finance'].map((role) => `${role} of another team`)
 
-  it.each([...kinds, ...roles])('cannot tell it from one that does not exist, with %s', async (kind) => {
+  it.each([...kinds, ...roles])('cannot distinguish it from one that does not exist, with %s', async (kind) => {
     const authorization = outsiders.get(kind.replace(/^an /, 'a ')) ?? ''
     const ids: Ids = { database: foreign.database_id, team: teamId, key: keyId }
     const before = await at.databases.get(at.owner, foreign.database_id, 'show')
-    for (const endpoint of endpoints.filter(namesSomething)) {
+    for (const endpoint of endpoints.filter(takesId)) {
       const { status, text, transactions: asked } = await call(endpoint, ids, authorization)
       const unknown = await call(endpoint, unknownIds, authorization)
       const what = `${endpoint.id}: ${text}`
@@ -134,7 +134,7 @@ describe('whoever does not own a thing', () => {
       if (/another account/.test(kind)) expect(status, what).toBe(404)
       if (/read-only|finance/.test(kind) && endpoint.access === 'write') expect(text).toContain('Readonly API key')
       expect(withoutIds(text, ids), what).toBe(withoutIds(unknown.text, unknownIds))
-      // The same work takes the same time: an id that exists is not told by how long the answer takes.
+      // The same transactions take the same time, so the response time does not reveal whether an id exists.
       expect(asked, what).toEqual(unknown.transactions)
       expect(text).not.toMatch(new RegExp(`${FOREIGN_NAME}|${at.owner.email}`))
     }
@@ -145,7 +145,7 @@ describe('whoever does not own a thing', () => {
 
   it.each([...kinds, ...roles])('does not find it in a list, with %s', async (kind) => {
     const authorization = outsiders.get(kind.replace(/^an /, 'a ')) ?? ''
-    for (const endpoint of endpoints.filter((one) => !namesSomething(one) && one.access === 'read')) {
+    for (const endpoint of endpoints.filter((one) => !takesId(one) && one.access === 'read')) {
       const { text } = await call(endpoint, unknownIds, authorization)
       expect(text).not.toMatch(new RegExp([FOREIGN_NAME, at.owner.email, foreign.database_id, teamId, keyId].join('|')))
     }
@@ -177,13 +177,13 @@ describe('a database of a team', () => {
       dev: [200, 200, true, true],
       finance: [200, 403, false, false],
     })
-    // A backup is all data of a database, which finance has no credentials for.
+    // A backup is the data of a database, and finance may not see data.
     expect(downloads).toEqual([404, 404, 403])
     expect((await at.api('DELETE', `/v2/team/${teamId}`)).body.error).toContain('The team still has 1 database.')
     expect(at.databases.directory.has(record.database_id)).toBe(true)
   })
 
-  it('moves on only by who may decide for the team, and not into a team where one may only read', async () => {
+  it("can be moved only by the team's owner or admin, and only into a team of theirs", async () => {
     const { accounts, owner } = at
     const { database_id } = (
       await at.api('POST', '/v2/redis/database', {

@@ -5,15 +5,15 @@ import { waitFor } from '../../test/support/index.js'
 import { type DatabaseRecord, DatabaseRecordSchema } from '../contract/databases/databases.js'
 import { compileChecker } from '../http/index.js'
 import { ask, create } from './testing/checks.js'
-import { type House, openHouse } from './testing/house.js'
+import { type ManagementServer, startManagement } from './testing/management.js'
 
 const checkRecord = compileChecker(DatabaseRecordSchema, 'body')
 
 describe('lost data', () => {
-  let at: House
+  let at: ManagementServer
 
   beforeAll(async () => {
-    at = await openHouse()
+    at = await startManagement()
   })
 
   const dirOf = (record: DatabaseRecord) => join(at.dataDir, 'databases', record.database_id, 'us-east-1')
@@ -27,17 +27,17 @@ describe('lost data', () => {
   const acceptLoss = (record: DatabaseRecord) => at.api('POST', `/v2/redis/accept-loss/${record.database_id}`)
   const reopen = async () => {
     await at.close()
-    at = await openHouse({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+    at = await startManagement({ dataDir: at.dataDir, redisPorts: at.redisPorts })
   }
   const problemsOf = (record: DatabaseRecord) =>
     at.problems.visibleTo(at.owner.accountId).filter(({ subject }) => subject === record.database_id)
 
-  it('is found at the start, told in the record, and served empty only when the owner accepts it', async () => {
+  it('is found at the start, shown in the record, and served empty only after the owner accepts it', async () => {
     const record = await create(at)
     await command(record, 'SET', 'k', 'v')
     await at.close()
     rmSync(join(at.dataDir, 'databases', record.database_id), { recursive: true })
-    at = await openHouse({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+    at = await startManagement({ dataDir: at.dataDir, redisPorts: at.redisPorts })
     await waitFor(async () => (await recordOf(record)).data_problem !== undefined, { what: 'the problem' })
     const { data_problem } = await recordOf(record)
     expect(data_problem).toMatchObject({ kind: 'missing', text: 'its data directory is missing' })
@@ -54,7 +54,7 @@ describe('lost data', () => {
     expect(await acceptLoss(record)).toEqual({ status: 200, body: 'OK' })
   })
 
-  it('of a log that was cut is told until the owner accepts it, over restarts too', async () => {
+  it('of a cut log is shown until the owner accepts it, after restarts too', async () => {
     const record = await create(at)
     for (let n = 0; n < 20; n++) await command(record, 'SET', `k${n}`, 'v')
     await at.close()
@@ -72,7 +72,7 @@ describe('lost data', () => {
     await command(record, 'SET', 'k', 'v')
   })
 
-  it('of a directory that goes while the engine runs is found when that ends', async () => {
+  it('of a directory that is deleted while the engine runs is found when the engine stops', async () => {
     const record = await create(at)
     rmSync(dirOf(record), { recursive: true })
     process.kill(at.fleet.observe(record.database_id)[0]?.pid ?? 0, 'SIGKILL')

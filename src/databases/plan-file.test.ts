@@ -11,7 +11,7 @@ function fileOf(content: unknown): string {
   return path
 }
 
-it('has the limits of every plan', () => {
+it('the built-in table has the limits of every plan', () => {
   const MB = 2 ** 20
   const GB = 2 ** 30
   const rows = PLAN_NAMES.map((name) => {
@@ -36,11 +36,11 @@ it('has the limits of every plan', () => {
   expect(DEFAULT_PLANS.payg.db_disk_threshold).toBe(100 * GB)
 })
 
-it('is the built-in table without a file', async () => {
+it('uses the built-in table without a file', async () => {
   expect(await loadPlans(undefined)).toBe(DEFAULT_PLANS)
 })
 
-it('takes rows of the file in place of its own', async () => {
+it('replaces built-in rows by those of the file', async () => {
   const row = { ...DEFAULT_PLANS.free, db_max_clients: 3 }
   const plans = await loadPlans(fileOf({ free: row }))
   expect(plans.free.db_max_clients).toBe(3)

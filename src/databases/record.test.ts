@@ -39,7 +39,7 @@ it.each(PLAN_NAMES)('has all fields of its schema and no others, on plan %s', (p
   expect(Object.keys(record).sort()).toEqual(known.filter((name) => name !== 'data_problem').sort())
 })
 
-it('tells what is missing of the data, and nothing where a column cannot be read', () => {
+it('shows a data problem, and none when the column is unreadable', () => {
   const data_problem = JSON.stringify({ kind: 'cut', what: 'half of it', sinceMs: 5_000, lastWholeAtMs: 4_000 })
   const record = renderRecord({ ...row, data_problem }, 'a@b.c', settings, 'all')
   expect([...checker.Errors(record)]).toEqual([])
@@ -47,7 +47,7 @@ it('tells what is missing of the data, and nothing where a column cannot be read
   expect(renderRecord({ ...row, data_problem: '{' }, 'a@b.c', settings, 'all')).not.toHaveProperty('data_problem')
 })
 
-it('matches its schema whatever a database has switched on', () => {
+it('matches its schema with every setting switched on', () => {
   const switched: Partial<DatabaseRow>[] = [
     { eviction: 0, tls: 0, persistence: 'snapshot', state: 'suspended', modifying_state: 'restoring' },
     { auto_upgrade: 1, production_pack: 1, last_upgrade_at: 5_000, next_daily_backup_at: 9_000 },
@@ -62,7 +62,7 @@ it.each([
   ['none', []],
   ['read-only', ['read_only_rest_token']],
   ['all', ['password', 'rest_token', 'read_only_rest_token']],
-] as const)('shows of its credentials: %s', (shown, fields) => {
+] as const)('shows these credentials: %s', (shown, fields) => {
   const names = Object.keys(renderRecord(row, 'a@b.c', settings, shown))
   expect(names.filter((name) => /password|token/.test(name))).toEqual(fields)
 })
@@ -71,6 +71,6 @@ it.each([
   ['primary region', { primary_region: 'atlantis-1' }],
   ['read region', { read_regions: '["atlantis-1"]' }],
   ['plan', { plan: 'atlantis' }],
-])('does not tell clients of a %s that nobody knows', (what, some) => {
+])('throws for an unknown %s', (what, some) => {
   expect(() => renderRecord({ ...row, ...some }, 'a@b.c', settings, 'all')).toThrow(`unknown ${what}`)
 })

@@ -9,15 +9,15 @@ const settings: RuleSettings = { accountType: 'paid', plans: DEFAULT_PLANS, tlsB
 const least: CreateDatabaseBody = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
 const checkShape = compileChecker(CreateDatabaseSchema, 'body')
 
-/** What a request goes through: its schema, then the rules. */
-function judge(body: object, some: Partial<RuleSettings> = {}) {
+/** Validates a request against its schema, then the rules. */
+function validate(body: object, some: Partial<RuleSettings> = {}) {
   checkShape(body)
   return validateCreation(body as CreateDatabaseBody, { ...settings, ...some })
 }
 
 describe('a creation', () => {
   it('gets every default', () => {
-    expect(judge(least)).toEqual({
+    expect(validate(least)).toEqual({
       name: 'shop',
       platform: 'aws',
       primaryRegion: 'us-east-1',
@@ -27,11 +27,11 @@ describe('a creation', () => {
       eviction: false,
       tls: false,
     })
-    expect(judge(least, { accountType: 'free' }).plan).toBe('free')
-    expect(judge(least, { tlsByDefault: true }).tls).toBe(true)
+    expect(validate(least, { accountType: 'free' }).plan).toBe('free')
+    expect(validate(least, { tlsByDefault: true }).tls).toBe(true)
   })
 
-  it('keeps what it asks for, trims the name and ignores unknown fields', () => {
+  it('keeps its values, trims the name and ignores unknown fields', () => {
     const body = {
       ...{
         database_name: '  caf\u00e9 \u{1f431} ',
@@ -49,7 +49,7 @@ describe('a creation', () => {
         multizone: 7,
       },
     }
-    expect(judge(body)).toEqual({
+    expect(validate(body)).toEqual({
       ...{ name: 'café 🐱', platform: 'aws', primaryRegion: 'eu-west-1', readRegions: ['us-west-2'] },
       ...{ plan: 'fixed_1gb', budget: 360, eviction: true, tls: true },
     })
@@ -58,28 +58,28 @@ describe('a creation', () => {
   it.each(PRIMARY_REGIONS)('may have the primary region %s on its platform and on no other', (region) => {
     const { platform } = REGIONS[region]
     const other = platform === 'aws' ? 'gcp' : 'aws'
-    expect(judge({ ...least, platform, primary_region: region }).primaryRegion).toBe(region)
-    expect(() => judge({ ...least, platform: other, primary_region: region })).toThrow(
+    expect(validate({ ...least, platform, primary_region: region }).primaryRegion).toBe(region)
+    expect(() => validate({ ...least, platform: other, primary_region: region })).toThrow(
       `"${region}" belongs to platform "${platform}", but \`platform\` is "${other}". Send platform "${platform}"`,
     )
   })
 
   it.each(READ_REGIONS)('may have the read region %s', (region) => {
     const primary = region === 'us-east-1' ? 'us-east-2' : 'us-east-1'
-    expect(judge({ ...least, primary_region: primary, read_regions: [region] }).readRegions).toEqual([region])
+    expect(validate({ ...least, primary_region: primary, read_regions: [region] }).readRegions).toEqual([region])
   })
 
   it.each(PLAN_NAMES)('may have the plan %s', (plan) => {
-    expect(judge({ ...least, plan }).plan).toBe(plan)
+    expect(validate({ ...least, plan }).plan).toBe(plan)
   })
 
   it.each([0, 1, 1_000_000])('may have the budget %d', (budget) => {
-    expect(judge({ ...least, budget }).budget).toBe(budget)
+    expect(validate({ ...least, budget }).budget).toBe(budget)
   })
 
-  it('counts the characters of a name as people do', () => {
-    expect(judge({ ...least, database_name: '🐱'.repeat(128) }).name).toHaveLength(256)
-    expect(() => judge({ ...least, database_name: '🐱'.repeat(129) })).toThrow('1 to 128 characters')
+  it('counts code points of a name', () => {
+    expect(validate({ ...least, database_name: '🐱'.repeat(128) }).name).toHaveLength(256)
+    expect(() => validate({ ...least, database_name: '🐱'.repeat(129) })).toThrow('1 to 128 characters')
   })
 })
 
@@ -149,22 +149,22 @@ describe('a creation is refused', () => {
   ]
 
   it.each(refusals)('%s', (_what, body, text) => {
-    // As it comes off the wire: fields that are undefined are not there.
+    // As JSON arrives: without undefined fields.
     const received = Array.isArray(body)
       ? body
       : Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
-    expect(() => judge(received)).toThrow(text)
+    expect(() => validate(received)).toThrow(text)
   })
 
   it('with every problem at once', () => {
     const body = { ...least, platform: 'gcp', database_name: '\n', read_regions: ['us-east-1', 'us-east-1'] }
-    expect(() => judge(body)).toThrow(
+    expect(() => validate(body)).toThrow(
       /1 to 128 .* belongs to platform .* must not repeat .* primary region .* must be empty/,
     )
   })
 
   it('with a paid plan for a free account', () => {
-    expect(() => judge({ ...least, plan: 'payg' }, { accountType: 'free' })).toThrow(
+    expect(() => validate({ ...least, plan: 'payg' }, { accountType: 'free' })).toThrow(
       'not open to an account of type free',
     )
   })

@@ -21,15 +21,15 @@ const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
 })
 
 const settings = { plans: DEFAULT_PLANS, isAwake: (id: string) => id === 'db-1', isBeingCreated: () => true, nowMs: 5 }
-const shelf: KnownDatabase[] = [3, 1, 2].map((n) => ({ row: rowOf(n), monthRequests: () => n, usedBytes: 10 * n }))
+const known: KnownDatabase[] = [3, 1, 2].map((n) => ({ row: rowOf(n), monthRequests: () => n, usedBytes: 10 * n }))
 
-it('what databases do is counted, and what sleeps, is suspended and is being changed told apart', () => {
+it('counts active, sleeping, suspended and changing databases', () => {
   const more = [{ row: rowOf(4, { state: 'suspended' }) }, { row: rowOf(5, { modifying_state: 'deleting' }) }]
-  expect(tallyOf([...shelf, ...more], settings)).toEqual({ active: 1, passive: 3, suspended: 1, modifying: 1 })
+  expect(tallyOf([...known, ...more], settings)).toEqual({ active: 1, passive: 3, suspended: 1, modifying: 1 })
 })
 
-it('a summary tells what a list shows, with what was used', () => {
-  const { databases } = summariesOf(shelf, { search: 'shop 1' }, settings)
+it('a summary has the fields of a list, with usage', () => {
+  const { databases } = summariesOf(known, { search: 'shop 1' }, settings)
   expect(databases).toEqual([
     {
       ...{ database_id: 'db-1', database_name: 'Shop 1', state: 'active', modifying_state: '', type: 'payg' },
@@ -39,16 +39,16 @@ it('a summary tells what a list shows, with what was used', () => {
   ])
 })
 
-it('pages go from the oldest to the newest, whatever comes and goes between them', () => {
-  const first = summariesOf(shelf, { count: 2 }, settings)
+it('pages are ordered by age, also when databases are created or deleted between them', () => {
+  const first = summariesOf(known, { count: 2 }, settings)
   expect([first.databases.map(({ database_id }) => database_id), first.matched]).toEqual([['db-1', 'db-2'], 3])
-  const without2 = [...shelf.filter(({ row }) => row.database_id !== 'db-2'), { row: rowOf(0) }]
+  const without2 = [...known.filter(({ row }) => row.database_id !== 'db-2'), { row: rowOf(0) }]
   const second = summariesOf(without2, { count: 2, cursor: first.cursor ?? '' }, settings)
   expect(second.databases.map(({ database_id }) => database_id)).toEqual(['db-3'])
   expect(second.cursor).toBeUndefined()
 })
 
-it('databases of one millisecond are told apart by their ids', () => {
+it('databases created in the same millisecond are ordered by id', () => {
   const twins = ['b', 'a', 'c'].map((id) => ({ row: rowOf(1, { database_id: id }) }))
   const ids: string[] = []
   for (let cursor: string | undefined = '0/-'; cursor !== undefined; ) {
@@ -64,6 +64,6 @@ it.each([
   [' 2 ', 1],
   ['db-3', 1],
   ['db', 0],
-])('"%s" is looked for in names and among ids', (search, matched) => {
-  expect(summariesOf(shelf, { search }, settings).matched).toBe(matched)
+])('the search "%s" matches parts of names and whole ids', (search, matched) => {
+  expect(summariesOf(known, { search }, settings).matched).toBe(matched)
 })

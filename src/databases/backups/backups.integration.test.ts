@@ -10,28 +10,28 @@ import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
-import { type House, openHouse } from '../testing/house.js'
+import { type ManagementServer, startManagement } from '../testing/management.js'
 
 const DAY_MS = 86_400_000
 const checkBackup = compileChecker(BackupSchema, 'body')
 
 /** Runs a command on the primary of a database as its owner. */
-const command = (at: House, record: DatabaseRecord, ...words: string[]) =>
+const command = (at: ManagementServer, record: DatabaseRecord, ...words: string[]) =>
   ask(at, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
 
-async function listed(at: House, record: DatabaseRecord) {
+async function listed(at: ManagementServer, record: DatabaseRecord) {
   const { status, body } = await at.api('GET', `/v2/redis/list-backup/${record.database_id}`)
   expect(status).toBe(200)
   for (const backup of body) checkBackup(backup)
   return body as { backup_id: string; name: string; state: string; [field: string]: unknown }[]
 }
 
-const backUp = (at: House, record: DatabaseRecord, name = 'nightly') =>
+const backUp = (at: ManagementServer, record: DatabaseRecord, name = 'nightly') =>
   at.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name })
-const restore = (at: House, record: DatabaseRecord, backupId: string | undefined) =>
+const restore = (at: ManagementServer, record: DatabaseRecord, backupId: string | undefined) =>
   at.api('POST', `/v2/redis/restore-backup/${record.database_id}`, { backup_id: backupId })
 
-const filesOf = (at: House, record: DatabaseRecord): string[] => {
+const filesOf = (at: ManagementServer, record: DatabaseRecord): string[] => {
   const dir = join(at.dataDir, 'backups', record.database_id)
   return existsSync(dir) ? readdirSync(dir) : []
 }
@@ -39,13 +39,13 @@ const filesOf = (at: House, record: DatabaseRecord): string[] => {
 const OK = { status: 200, body: 'OK' }
 
 describe('a backup', () => {
-  let at: House
+  let at: ManagementServer
 
   beforeAll(async () => {
-    at = await openHouse()
+    at = await startManagement()
   })
 
-  it('is completed when it is answered, and its record is complete', async () => {
+  it('is completed when the request is answered', async () => {
     const record = await create(at)
     await command(at, record, 'MSET', 'a', '1', 'b', '2')
     expect(await backUp(at, record, '  before the sale ')).toEqual(OK)
@@ -62,12 +62,14 @@ describe('a backup', () => {
     expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
   })
 
-  it('is listed as pending and keeps other changes away while it is made', async () => {
+  it('is listed as pending while it is made, and blocks other changes', async () => {
     let release = (): void => {}
     const checked = new Promise<void>((resolve) => {
       release = resolve
     })
-    const slow = await openHouse({ checkSnapshot: (fleet, file) => checked.then(() => fleet.checkSnapshot(file)) })
+    const slow = await startManagement({
+      checkSnapshot: (fleet, file) => checked.then(() => fleet.checkSnapshot(file)),
+    })
     const record = await create(slow)
     const answer = backUp(slow, record)
     await waitFor(async () => (await listed(slow, record)).length === 1, { what: 'the pending backup' })
@@ -86,9 +88,9 @@ describe('a backup', () => {
     expect(await answer).toEqual(OK)
   })
 
-  it('that does not pass its check has failed, says why, leaves no file and the database free', async () => {
+  it('fails with a reason when its check fails, and leaves no file and a free database', async () => {
     let broken = true
-    const failing = await openHouse({
+    const failing = await startManagement({
       checkSnapshot: (fleet, file) =>
         broken
           ? Promise.reject(new HomeportError('snapshot_unusable', { reason: 'it is odd' }))
@@ -105,7 +107,7 @@ describe('a backup', () => {
     expect(await backUp(failing, record)).toEqual(OK)
   })
 
-  it('can be downloaded as it is', async () => {
+  it('can be downloaded', async () => {
     const record = await create(at)
     await command(at, record, 'SET', 'k', 'v')
     await backUp(at, record, 'nachts, größer')
@@ -122,7 +124,7 @@ describe('a backup', () => {
     expect(bytes.length).toBe(backup?.backup_size)
   })
 
-  it('is gone with its file when it is deleted, and all go with their database', async () => {
+  it('is deleted with its file, and all with their database', async () => {
     const record = await create(at)
     await backUp(at, record, 'one')
     await backUp(at, record, 'two')
@@ -160,13 +162,13 @@ describe('a backup', () => {
 })
 
 describe('a restore', () => {
-  let at: House
+  let at: ManagementServer
 
   beforeAll(async () => {
-    at = await openHouse()
+    at = await startManagement()
   })
 
-  it('replaces all data, in read regions too, after a safety backup that brings the old data back', async () => {
+  it('replaces all data, on replicas too, after a safety backup of the old data', async () => {
     const record = await create(at, { read_regions: ['eu-west-1'] })
     await command(at, record, 'MSET', 'a', 'old', 'b', 'old')
     await backUp(at, record)
@@ -190,7 +192,7 @@ describe('a restore', () => {
     expect(filesOf(at, record)).not.toContain('restore.rdb')
   })
 
-  it('holds commands while it replaces the data, and what is written after it stays over a restart', async () => {
+  it('holds commands while it replaces the data, and later writes survive a restart', async () => {
     let inside: () => void = () => {}
     let release: () => void = () => {}
     const reached = new Promise<void>((resolve) => {
@@ -199,7 +201,7 @@ describe('a restore', () => {
     const released = new Promise<void>((resolve) => {
       release = resolve
     })
-    const slow = await openHouse({
+    const slow = await startManagement({
       adoptSnapshot: async (fleet, spec, file) => {
         inside()
         await released
@@ -220,11 +222,11 @@ describe('a restore', () => {
     expect(await answer).toEqual(OK)
     await command(slow, record, 'SET', 'k', 'newest')
     await slow.close()
-    const again = await openHouse({ dataDir: slow.dataDir, redisPorts: slow.redisPorts })
+    const again = await startManagement({ dataDir: slow.dataDir, redisPorts: slow.redisPorts })
     expect(await command(again, record, 'GET', 'k')).toBe('newest')
   })
 
-  it('takes the backup of another database of the account', async () => {
+  it('accepts a backup of another database of the account', async () => {
     const [from, to] = [await create(at), await create(at, { plan: 'fixed_250mb' })]
     await command(at, from, 'SET', 'k', 'theirs')
     await command(at, to, 'SET', 'other', 'x')
@@ -234,9 +236,9 @@ describe('a restore', () => {
     expect(await command(at, to, 'MGET', 'k', 'other')).toEqual(['theirs', null])
   })
 
-  it('is refused for data that the plan does not allow, before anything happens', async () => {
+  it('is refused before it changes anything when the data exceeds the plan', async () => {
     const plans = { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_memory_threshold: 4 * 2 ** 20 } }
-    const at = await openHouse({ plans })
+    const at = await startManagement({ plans })
     const [large, small] = [await create(at), await create(at, { plan: 'free' })]
     for (let i = 0; i < 6; i++) await command(at, large, 'SET', `k${i}`, 'x'.repeat(2 ** 20))
     await backUp(at, large)
@@ -247,7 +249,7 @@ describe('a restore', () => {
     expect((await at.api('GET', `/v2/redis/database/${small.database_id}`)).body.modifying_state).toBe('')
   })
 
-  it('of a file that has changed since is refused, and the data stays', async () => {
+  it('of a changed file is refused, and the data stays', async () => {
     const record = await create(at)
     await backUp(at, record)
     const [backup] = await listed(at, record)
@@ -259,10 +261,10 @@ describe('a restore', () => {
   })
 })
 
-describe('a backup that another engine has written', () => {
-  it('is refused where the installed one cannot read it, and the data stays', async () => {
+describe('a backup of another engine', () => {
+  it('is refused when the installed engine cannot read it, and the data stays', async () => {
     let isNew = true
-    const at = await openHouse({
+    const at = await startManagement({
       checkSnapshot: async (fleet, file) => {
         const facts = await fleet.checkSnapshot(file)
         if (isNew) writeFileSync(file, ofNewerEngine(readFileSync(file, 'latin1')), 'latin1')
@@ -281,15 +283,15 @@ describe('a backup that another engine has written', () => {
     expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
   })
 
-  /** A file begins with its maker and the version of its format. */
+  /** The magic of a file names its vendor and the version of its format. */
   const ofNewerEngine = (file: string): string =>
     file.replace(/^([A-Z]+)(\d+)/, (_, maker, version) => maker + '9'.repeat(version.length))
 })
 
 describe('daily backups', () => {
-  it('are made every day, kept for a day, and stop when they are switched off', async () => {
+  it('are created every day, kept for a day, and stop when switched off', async () => {
     const clock = new ManualClock()
-    const at = await openHouse({ clock })
+    const at = await startManagement({ clock })
     const record = await create(at)
     const set = (method: string, verb: string) => at.api(method, `/v2/redis/${verb}-dailybackup/${record.database_id}`)
     const isOn = async () => (await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.daily_backup_enabled
@@ -325,8 +327,8 @@ describe('daily backups', () => {
     ])
   })
 
-  it('are not part of plan free', async () => {
-    const at = await openHouse()
+  it('are refused on plan free', async () => {
+    const at = await startManagement()
     const record = await create(at, { plan: 'free' })
     const { status, body } = await at.api('PATCH', `/v2/redis/enable-dailybackup/${record.database_id}`, 'null')
     expect([status, body.error]).toEqual([409, expect.stringContaining('plan "free"')])
@@ -334,10 +336,10 @@ describe('daily backups', () => {
 })
 
 describe('a restart', () => {
-  it('carries a replacement through that was cut short, whichever step it had reached', async () => {
+  it('completes an interrupted replacement', async () => {
     const dataDir = join(tempDir(), 'data')
     let cut = false
-    const at = await openHouse({
+    const at = await startManagement({
       dataDir,
       adoptSnapshot: async (fleet, spec, file) => {
         if (spec.databaseId.startsWith('check-')) return fleet.adoptSnapshot(spec, file)
@@ -354,21 +356,21 @@ describe('a restart', () => {
     await waitFor(() => cut, { what: 'the replacement' })
     await at.close()
     expect(await answer).toMatchObject({ status: 503 })
-    const again = await openHouse({ dataDir, redisPorts: at.redisPorts })
+    const again = await startManagement({ dataDir, redisPorts: at.redisPorts })
     expect(await command(again, record, 'GET', 'k')).toBe('old')
     expect((await again.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
     expect(await listed(again, record)).toMatchObject([{ internal_backup_tag: 'safety', state: 'completed' }, {}])
   })
 
-  it('deletes files that no record knows', async () => {
-    const at = await openHouse()
+  it('removes files without a row from the folder', async () => {
+    const at = await startManagement()
     const record = await create(at)
     await backUp(at, record)
     const [backup] = await listed(at, record)
     await at.close()
     const dir = join(at.dataDir, 'backups', record.database_id)
     for (const name of ['restore.rdb', 'bak_left.rdb']) writeFileSync(join(dir, name), 'x')
-    const again = await openHouse({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+    const again = await startManagement({ dataDir: at.dataDir, redisPorts: at.redisPorts })
     expect(filesOf(again, record)).toEqual([`${backup?.backup_id}.rdb`])
   })
 })

@@ -10,7 +10,7 @@ import { COPY_LIMITS, type CopyLimits, type Peer } from './peer.js'
 import { type Answer, bulk, page, startForeignServer } from './testing/foreign-server.js'
 
 const MIB = 2 ** 20
-/** A string `v`, then a version that no engine has reached, then no checksum, which is not looked at. */
+/** A string `v` with a version that no engine supports; its checksum is not read. */
 const FROM_THE_FUTURE = Buffer.from('000176ffff0000000000000000', 'hex')
 
 let engine: BareEngine
@@ -29,7 +29,7 @@ interface Attempt {
   readonly maxMemoryBytes?: number
 }
 
-/** Copies all of a server that answers as given, and tells how that ended. */
+/** Copies from a server that answers as given; resolves to the result or the error text. */
 async function copyOf(answers: Readonly<Record<string, Answer>>, attempt: Attempt = {}) {
   const { clock = systemClock, limits, maxMemoryBytes = 64 * MIB } = attempt
   const server = await startForeignServer(answers)
@@ -60,7 +60,7 @@ async function copyOf(answers: Readonly<Record<string, Answer>>, attempt: Attemp
   return { ended, server, copied }
 }
 
-/** A value with the checksum that makes an engine look at it: CRC-64 with the polynomial of Jones, reflected. */
+/** A value with a valid checksum, so that an engine parses it: CRC-64 with the reflected polynomial of Jones. */
 function signed(bytes: Buffer): Buffer {
   let crc = 0n
   for (const byte of bytes) {
@@ -85,12 +85,12 @@ const dumpOf = async (value: string): Promise<Buffer> => {
 }
 
 describe('a copy', () => {
-  it('of a newer engine fails with that as its reason', async () => {
+  it('from a newer engine fails with that reason', async () => {
     const { ended } = await copyOf({ DUMP: () => bulk(FROM_THE_FUTURE) })
     expect(await ended).toContain('the source runs a newer engine than this server')
   })
 
-  it('passes values on, keeps expiry, and leaves out what is gone', async () => {
+  it('copies values with their expiry, and skips deleted keys', async () => {
     const dump = await dumpOf('x'.repeat(3 * MIB))
     const { ended, copied } = await copyOf({
       SCAN: () => page('0', ['a', 'gone', 'short', 'late']),
@@ -101,7 +101,7 @@ describe('a copy', () => {
     expect(copied).toEqual({ keys: 2, bytes: 6 + 2 * dump.length })
   })
 
-  it('takes a damaged value for what it is, and the engine lives', async () => {
+  it('fails for a damaged value, and the engine survives', async () => {
     const dump = await dumpOf('v')
     const otherType = Buffer.concat([Buffer.from([14]), dump.subarray(1, -8)])
     for (const [bytes, reason] of [
@@ -121,13 +121,13 @@ describe('a copy', () => {
     ['announces a value of 4 GB', { DUMP: () => '$4294967296\r\n' }, /4294967296 bytes, where at most 536870912/],
     ['answers PING with 4 GB', { PING: () => '$4294967296\r\n' }, /4294967296 bytes, where at most 16777216/],
     ['answers DBSIZE with a negative number', { DBSIZE: () => ':-3\r\n' }, /does not answer DBSIZE/],
-    ['names keys that are numbers', { SCAN: () => '*2\r\n$1\r\n0\r\n*1\r\n:1\r\n' }, /does not answer SCAN/],
-    ['has a cursor that is none', { SCAN: () => page('0 COUNT', []) }, /does not answer SCAN/],
+    ['lists numbers as keys', { SCAN: () => '*2\r\n$1\r\n0\r\n*1\r\n:1\r\n' }, /does not answer SCAN/],
+    ['sends an invalid cursor', { SCAN: () => page('0 COUNT', []) }, /does not answer SCAN/],
     ['speaks HTTP', { PING: () => 'HTTP/1.1 400 Bad Request\r\n\r\n' }, /"HTTP\/1.1 400 Bad Req"/],
     ['answers an error full of control characters', { SCAN: () => '-ERR \x1b[2Jno\x07\r\n' }, /ERR {1,2}\[2Jno/],
     ['hangs up in a value', { DUMP: (_, socket) => hangUp(socket, '$100\r\nabc') }, /closed/],
     ['hangs up at once', { PING: (_, socket) => hangUp(socket) }, /closed|ECONNRESET/],
-  ])('of a server that %s fails with that as its reason', async (_what, answers, reason) => {
+  ])('from a server that %s fails with that reason', async (_what, answers, reason) => {
     const { ended } = await copyOf(answers)
     expect(await ended).toMatch(reason)
     expect(await ended).toContain('The data of the database is untouched.')
@@ -135,7 +135,12 @@ describe('a copy', () => {
 
   it.each<[string, Record<string, Answer>, Partial<CopyLimits>, RegExp]>([
     ['without keys', { SCAN: () => page('7', []) }, { emptyPages: 500 }, /501 pages in a row had no key/],
-    ['of the same keys', { SCAN: () => page('7', ['k', 'k']) }, { spareKeys: 500 }, /named 510 keys .* has 1\./],
+    [
+      'of the same keys',
+      { SCAN: () => page('7', ['k', 'k']) },
+      { spareKeys: 500 },
+      /listed 510 keys, and DBSIZE says 1\./,
+    ],
     [
       'of the same value',
       { SCAN: () => page('7', ['k']), DUMP: () => bulk(Buffer.alloc(99)) },
@@ -143,12 +148,12 @@ describe('a copy', () => {
       /1\d\d\d bytes were received/,
     ],
     [
-      'of pages full of keys that are gone',
+      'of pages full of deleted keys',
       { SCAN: () => page('7', ['x'.repeat(MIB)]), DBSIZE: () => ':999999999999999\r\n' },
       { spareBytes: MIB },
       /bytes were received; the plan holds 1048576/,
     ],
-  ])('of a scan without an end, %s, is given up', async (_what, answers, limits, reason) => {
+  ])('from an endless scan, %s, fails', async (_what, answers, limits, reason) => {
     const { ended } = await copyOf(answers, { limits, maxMemoryBytes: MIB })
     expect(await ended).toMatch(reason)
   })
@@ -157,7 +162,7 @@ describe('a copy', () => {
     ['PING', { PING: () => undefined }],
     ['SCAN', { SCAN: () => '*2\r\n$1\r\n' }],
     ['DUMP', { DUMP: () => '$500\r\nabc' }],
-  ])('of a server that hangs at %s is given up after a while', async (name, answers) => {
+  ])('from a server that hangs at %s times out', async (name, answers) => {
     const clock = new ManualClock()
     const { ended, server } = await copyOf(answers, { clock })
     await waitFor(() => server.asked.has(name), { what: name })
@@ -171,14 +176,14 @@ describe('a copy', () => {
     expect(await outcome).toContain('no complete answer within 60 s')
   })
 
-  it('of a server that hangs ends when the server stops', async () => {
+  it('from a server that hangs ends when Homeport stops', async () => {
     const { ended, server } = await copyOf({ SCAN: () => undefined })
     await waitFor(() => server.asked.has('SCAN'), { what: 'SCAN' })
     stop.abort()
     expect(await ended).toContain('starting')
   })
 
-  it('shows no password that a server says back', async () => {
+  it('masks a password that a server echoes', async () => {
     const server = await startForeignServer({ AUTH: ([, , password]) => `-ERR wrong password ${password}\r\n` })
     const url = server.url.replace('redis://', 'redis://me:hunter2@')
     const options = { clock: systemClock, signal: stop.signal }

@@ -3,25 +3,25 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { ask, create } from '../testing/checks.js'
-import { type House, openHouse } from '../testing/house.js'
+import { type ManagementServer, startManagement } from '../testing/management.js'
 
 const OK = { status: 200, body: 'OK' }
 
 /** Runs a command on the primary of a database as its owner. */
-const command = (at: House, record: DatabaseRecord, ...words: string[]) =>
+const command = (at: ManagementServer, record: DatabaseRecord, ...words: string[]) =>
   ask(at, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
-const listed = async (at: House, record: DatabaseRecord) =>
+const listed = async (at: ManagementServer, record: DatabaseRecord) =>
   (await at.api('GET', `/v2/redis/list-backup/${record.database_id}`)).body as { backup_id: string }[]
-const backUp = (at: House, record: DatabaseRecord) =>
+const backUp = (at: ManagementServer, record: DatabaseRecord) =>
   at.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name: 'nightly' })
-const restore = (at: House, record: DatabaseRecord, backupId: string | undefined) =>
+const restore = (at: ManagementServer, record: DatabaseRecord, backupId: string | undefined) =>
   at.api('POST', `/v2/redis/restore-backup/${record.database_id}`, { backup_id: backupId })
 
 describe('a restore of a database', () => {
-  let at: House
+  let at: ManagementServer
 
   beforeAll(async () => {
-    at = await openHouse()
+    at = await startManagement()
   })
 
   const memberDir = (record: DatabaseRecord) => join(at.dataDir, 'databases', record.database_id, 'us-east-1')
@@ -36,14 +36,14 @@ describe('a restore of a database', () => {
     const [backup] = await listed(at, record)
     return { record, backup, file: join(at.dataDir, 'backups', record.database_id, `${backup?.backup_id}.rdb`) }
   }
-  /** After a start every database sleeps. */
+  /** Restarts; all databases sleep afterwards. */
   const restartAfter = async (change: () => void) => {
     await at.close()
     change()
-    at = await openHouse({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+    at = await startManagement({ dataDir: at.dataDir, redisPorts: at.redisPorts })
   }
 
-  it('shares no inode with the backup', async () => {
+  it('does not share an inode with the backup', async () => {
     const { record, backup, file } = await backedUp()
     expect(statSync(file).nlink).toBe(1)
     expect(await restore(at, record, backup?.backup_id)).toEqual(OK)
@@ -54,7 +54,7 @@ describe('a restore of a database', () => {
     )
   })
 
-  it('whose data no engine reads puts the backup in place, and sets the old data aside', async () => {
+  it('with unreadable data restores the backup, and sets the old data aside', async () => {
     const { record, backup } = await backedUp()
     await restartAfter(() => {
       const log = join(memberDir(record), 'appendonlydir', 'appendonly.aof.1.incr.aof')
@@ -74,7 +74,7 @@ describe('a restore of a database', () => {
     expect(at.problems.count).toBe(0)
   })
 
-  it('whose data is missing brings it back', async () => {
+  it('with missing data restores the backup', async () => {
     const { record, backup } = await backedUp()
     await restartAfter(() => rmSync(memberDir(record), { recursive: true }))
     await expect(command(at, record, 'GET', 'k')).rejects.toThrow('missing')

@@ -10,12 +10,12 @@ const path = join(tempDir(), 'backup.rdb')
 const bytes = Buffer.alloc(300_000, 'backup ')
 const facts = { sizeBytes: bytes.length, sha256: sha256Hex(bytes) }
 
-it('streams a whole file as it is', async () => {
+it('streams an intact file', async () => {
   writeFileSync(path, bytes)
   expect(await buffer(await verifiedFile(path, facts))).toEqual(bytes)
 })
 
-it('holds the end of a file back when a bit of it has flipped', async () => {
+it('withholds the end of a file with a flipped bit', async () => {
   const damaged = Buffer.from(bytes)
   damaged[10] = (damaged[10] ?? 0) ^ 1
   writeFileSync(path, damaged)
@@ -28,7 +28,7 @@ it('holds the end of a file back when a bit of it has flipped', async () => {
   expect(seen).toBeLessThan(bytes.length)
 })
 
-it('refuses a file of another length, and one that is missing, before the first byte', async () => {
+it('refuses a missing file, and one of another length, before the first byte', async () => {
   writeFileSync(path, bytes.subarray(0, 1_000))
   await expect(verifiedFile(path, facts)).rejects.toThrow('its file has changed since it was made')
   rmSync(path)

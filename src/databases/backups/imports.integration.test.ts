@@ -7,18 +7,18 @@ import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { compileChecker } from '../../http/index.js'
 import { ask, create } from '../testing/checks.js'
-import { type House, openHouse } from '../testing/house.js'
+import { type ManagementServer, startManagement } from '../testing/management.js'
 import { type PasswordEngine, page, startForeignServer, startPasswordEngine } from './testing/foreign-server.js'
 
 const MIB = 2 ** 20
 const checkImport = compileChecker(ImportSchema, 'body')
 
-let at: House
+let at: ManagementServer
 let foreign: PasswordEngine
 
 beforeAll(async () => {
   const plans = { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_disk_threshold: 3 * MIB } }
-  at = await openHouse({ plans })
+  at = await startManagement({ plans })
   foreign = await startPasswordEngine('p@ss:word')
 })
 
@@ -49,7 +49,7 @@ const backupsOf = async (record: DatabaseRecord) =>
   (await at.api('GET', `/v2/redis/list-backup/${record.database_id}`)).body
 
 describe('an import from another server', () => {
-  it('replaces the data by all keys with their expiry, and tells how far it is', async () => {
+  it('replaces the data by all keys with their expiry, and reports its progress', async () => {
     const record = await create(at)
     await command(record, 'SET', 'own', 'x')
     await foreign.client.flushall()
@@ -73,8 +73,8 @@ describe('an import from another server', () => {
 
   it.each([
     ['a wrong password', (url: string) => url.replace('word@', 'wrong@'), 'WRONGPASS'],
-    ['a port where nobody is', () => 'redis://127.0.0.1:1/0', 'ECONNREFUSED'],
-  ])('with %s fails, says why, and leaves the data', async (_what, change, reason) => {
+    ['a closed port', () => 'redis://127.0.0.1:1/0', 'ECONNREFUSED'],
+  ])('with %s fails with a reason and leaves the data', async (_what, change, reason) => {
     const record = await create(at)
     await command(record, 'SET', 'own', 'x')
     expect(await importUrl(record, change(foreign.url))).toMatchObject({ status: 200 })
@@ -84,7 +84,7 @@ describe('an import from another server', () => {
     expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
   })
 
-  it('of more than the plan holds fails and leaves the data', async () => {
+  it('of more data than the plan holds fails and leaves the data', async () => {
     const record = await create(at, { plan: 'free' })
     await foreign.client.flushall()
     for (let i = 0; i < 6; i++) await foreign.client.set(`k${i}`, 'x'.repeat(MIB))
@@ -94,7 +94,7 @@ describe('an import from another server', () => {
     expect(await command(record, 'DBSIZE')).toBe(0)
   })
 
-  it('from servers that mean harm fails, costs little memory, and keeps nobody from anything', async () => {
+  it('from malicious servers fails, costs little memory, and leaves the database usable', async () => {
     const hostile = await Promise.all([
       startForeignServer({ SCAN: () => '*1\r\n'.repeat(2_000_000) }),
       startForeignServer({ SCAN: () => '*30000000\r\n'.repeat(60) }),
@@ -114,8 +114,8 @@ describe('an import from another server', () => {
     }
   })
 
-  it('from where only public addresses may be contacted says so, and reads nothing', async () => {
-    const other = await openHouse({ deliveryTargets: 'public' })
+  it('from a private address is refused when only public addresses are allowed', async () => {
+    const other = await startManagement({ deliveryTargets: 'public' })
     try {
       const record = await create(other)
       const path = `/v2/redis/import/${record.database_id}`
@@ -169,7 +169,7 @@ describe('an import of an RDB file', () => {
     expect([await command(to, 'STRLEN', 'k'), await command(to, 'GET', 'own')]).toEqual([2 * MIB, null])
   })
 
-  it('is refused when no engine can load it, and the data stays', async () => {
+  it('is refused when the engine cannot load it, and the data stays', async () => {
     const record = await create(at)
     await command(record, 'SET', 'own', 'x')
     const file = await exported(record)
@@ -181,7 +181,7 @@ describe('an import of an RDB file', () => {
     expect(await importOf(record)).toMatchObject({ state: 'failed' })
   })
 
-  it('takes nothing but data out of it', async () => {
+  it('ignores commands that are appended to the data', async () => {
     const record = await create(at)
     await command(record, 'SET', 'own', 'x')
     const file = await exported(record)
@@ -201,14 +201,14 @@ describe('an import of an RDB file', () => {
     expect(readdirSync(join(at.dataDir, 'backups', record.database_id))).toHaveLength(stored.length)
   })
 
-  it('is cut off beyond the size of the plan', async () => {
+  it('is refused beyond the size limit of the plan', async () => {
     const record = await create(at, { plan: 'free' })
     const { status, body } = await upload(record, Buffer.alloc(4 * MIB))
     expect([status, body.error]).toEqual([413, expect.stringContaining(`${3 * MIB}`)])
     expect(await command(record, 'DBSIZE')).toBe(0)
   })
 
-  it('has no progress where nothing was imported', async () => {
+  it('has no progress when nothing was imported', async () => {
     const record = await create(at)
     expect(await at.api('GET', `/v2/redis/import/${record.database_id}`)).toMatchObject({ status: 404 })
   })

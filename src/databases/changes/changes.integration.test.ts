@@ -5,18 +5,18 @@ import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { ask, create, observerOf } from '../testing/checks.js'
-import { type House, openHouse } from '../testing/house.js'
+import { type ManagementServer, startManagement } from '../testing/management.js'
 
 const MIB = 2 ** 20
 const plans = { ...DEFAULT_PLANS, fixed_250mb: { ...DEFAULT_PLANS.fixed_250mb, db_memory_threshold: 8 * MIB } }
 
-/** The house of every test that does not open its own; empty at the beginning of each test. */
-let at: House
-/** Makes the next desired state for engines fail. */
+/** Shared by all tests that do not start their own server; without databases when a test starts. */
+let at: ManagementServer
+/** Makes `Fleet.ensure` fail. */
 let refuseEngines: ((regions: number) => boolean) | undefined
 
 beforeAll(async () => {
-  at = await openHouse({
+  at = await startManagement({
     plans,
     ensure: (fleet, spec) => {
       if (refuseEngines?.(spec.members.length)) throw new HomeportError('engine_failed', { reason: 'the test says so' })
@@ -43,8 +43,8 @@ async function ok(answer: Promise<{ status: number; body: unknown }>): Promise<v
   expect(await answer).toEqual({ status: 200, body: 'OK' })
 }
 
-describe('a change that is written at once', () => {
-  it('renames, and answers the whole record', async () => {
+describe('a short change', () => {
+  it('renames the database and answers its record', async () => {
     const record = await create(at)
     const { status, body } = await post(`rename/${record.database_id}`, { name: '  new name ' })
     expect([status, body]).toEqual([200, { ...record, database_name: 'new name' }])
@@ -67,7 +67,7 @@ describe('a change that is written at once', () => {
     expect((await at.api('POST', path, { budget: 1 })).status).toBe(405)
   })
 
-  it.each([undefined, '', '{}', 'null'])('toggles what it may, with whatever empty body (%s)', async (body) => {
+  it.each([undefined, '', '{}', 'null'])('toggles settings, with any empty body (%s)', async (body) => {
     const record = await create(at)
     const id = record.database_id
     await ok(post(`enable-eviction/${id}`, body))
@@ -92,7 +92,7 @@ describe('a change that is written at once', () => {
     expect(await actsOn(record)).toHaveLength(7)
   })
 
-  it('keeps the allow list as it was sent, and refuses what is no address', async () => {
+  it('stores the allow list as sent, and refuses invalid addresses', async () => {
     const record = await create(at)
     const path = `update-allowlist/${record.database_id}`
     const allowed_ips = ['203.0.113.7', '10.0.0.0/8', '2001:db8::/32']
@@ -110,7 +110,7 @@ describe('a change that is written at once', () => {
     expect(await recordOf(record)).toEqual(record)
   })
 
-  it('lets the port speak TLS, for good', async () => {
+  it('turns TLS on for good', async () => {
     const record = await create(at)
     const { status, body } = await post(`enable-tls/${record.database_id}`)
     expect([status, body]).toEqual([200, { ...record, tls: true }])
@@ -121,7 +121,7 @@ describe('a change that is written at once', () => {
 })
 
 describe('new credentials', () => {
-  it('replace the old ones everywhere before they are answered', async () => {
+  it('replace the old ones everywhere before the request is answered', async () => {
     const record = await create(at, { read_regions: ['eu-west-1'] })
     const id = record.database_id
     const { status, body } = await post(`reset-password/${id}`, {})
@@ -142,13 +142,13 @@ describe('new credentials', () => {
     }
   })
 
-  it('keep everybody from the engines until these know them', async () => {
+  it('hold logins until the engines know them', async () => {
     const record = await create(at)
     const order: string[] = []
     const resetting = post(`reset-password/${record.database_id}`).then(() => order.push('reset'))
     const { directory } = at.databases
     await waitFor(() => !directory.authenticate(record.database_id, undefined, record.password ?? ''), {
-      what: 'the old password to die',
+      what: 'the old password to be refused',
       everyMs: 1,
     })
     const { username, password } = directory.engineCredentials(record.database_id, 'default')
@@ -162,7 +162,7 @@ describe('another plan', () => {
     ['POST', (id: string) => `${id}/change-plan`, { plan_name: 'fixed_1gb' }],
     ['POST', (id: string) => `change-plan/${id}`, { plan: 'fixed_1gb' }],
     ['POST', (id: string) => `change-plan/${id}`, { plan_name: 'fixed_1gb', plan: 'fixed_1gb' }],
-  ])('takes every spelling, and changes engine and limits while it runs (%s %s)', async (_method, pathOf, body) => {
+  ])('is accepted in every spelling, and applied to the running engine (%s %s)', async (_method, pathOf, body) => {
     const record = await create(at, { plan: 'free' })
     const id = record.database_id
     await ask(at, id, 'us-east-1', ownerOf(record), ['SET', 'k', 'v'])
@@ -179,7 +179,7 @@ describe('another plan', () => {
     expect(at.databases.directory.list()[0]?.maxClients).toBe(10_000)
   })
 
-  it('understands what some clients call pro and paid', async () => {
+  it('accepts the names pro and paid of some clients', async () => {
     const record = await create(at)
     await ok(post(`change-plan/${record.database_id}`, { plan: 'pro' }))
     expect(await recordOf(record)).toMatchObject({ type: 'pro', db_resource_size: 'L', prod_pack_enabled: true })
@@ -188,7 +188,7 @@ describe('another plan', () => {
     expect(await actsOn(record)).toEqual(['Change Database Plan', 'Change Database Plan', 'Create Database'])
   })
 
-  it('is refused when it is too small for the data in use, with both numbers, and nothing changes', async () => {
+  it('is refused with both sizes when it is too small for the data', async () => {
     const record = await create(at)
     const id = record.database_id
     for (let i = 0; i < 10; i++) {
@@ -204,7 +204,7 @@ describe('another plan', () => {
     expect(await recordOf(record)).toMatchObject({ type: 'paid', db_resource_size: 'M', last_plan_upgrade_time: 0 })
   })
 
-  it('is refused in words when the request makes no sense', async () => {
+  it('is refused with an explanation when the request is contradictory', async () => {
     const record = await create(at, { read_regions: ['us-west-1', 'eu-west-1'] })
     const path = `${record.database_id}/change-plan`
     const refused: readonly [unknown, number, string][] = [
@@ -222,7 +222,7 @@ describe('another plan', () => {
     expect(await recordOf(record)).toEqual(record)
   })
 
-  it('leaves the old one when the engine does not take it', async () => {
+  it('leaves the old one when the engine fails to take it', async () => {
     const record = await create(at)
     let failures = 1
     refuseEngines = () => failures-- > 0

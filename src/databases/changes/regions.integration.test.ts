@@ -6,16 +6,16 @@ import { waitFor } from '../../../test/support/index.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { ask, create, enginesOf } from '../testing/checks.js'
-import { type House, openHouse } from '../testing/house.js'
+import { type ManagementServer, startManagement } from '../testing/management.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
 
-let at: House
-/** Waited for before every desired state for engines. */
+let at: ManagementServer
+/** `Fleet.ensure` waits for it. */
 let gate: Promise<void> | undefined
 let failures = 0
 
 beforeAll(async () => {
-  at = await openHouse({
+  at = await startManagement({
     ensure: async (fleet, spec) => {
       await gate
       if (failures-- > 0) throw new HomeportError('engine_failed', { reason: 'the test says so' })
@@ -39,7 +39,7 @@ const recordOf = async ({ database_id }: DatabaseRecord): Promise<DatabaseRecord
   (await at.api('GET', `/v2/redis/database/${database_id}`)).body
 const login = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
 
-/** Closes the gate; the answer opens it. */
+/** Closes the gate; returns the function that opens it. */
 function closeGate(): () => void {
   let open = (): void => {}
   gate = new Promise((resolve) => {
@@ -49,7 +49,7 @@ function closeGate(): () => void {
 }
 
 describe('the read regions of a database', () => {
-  it('come and go while the primary loses neither a write nor a connection', async () => {
+  it('can be added and removed while the primary loses neither a write nor a connection', async () => {
     const record = await create(at, { read_regions: ['us-west-1'] })
     const [primary] = await at.databases.endpoints(record.database_id)
     const [username, password] = login(record)
@@ -86,7 +86,7 @@ describe('the read regions of a database', () => {
     expect(acknowledged).toBeGreaterThan(10)
   })
 
-  it('are judged as at the creation', async () => {
+  it('are validated as at the creation', async () => {
     const record = await create(at)
     const german = await create(at, { platform: 'gcp', primary_region: 'us-central1' })
     const refused: readonly [DatabaseRecord, readonly unknown[], string][] = [
@@ -104,7 +104,7 @@ describe('the read regions of a database', () => {
     expect(await recordOf(record)).toEqual(record)
   })
 
-  it('stay what they were when the engines do not follow', async () => {
+  it('stay unchanged when the engines fail to follow', async () => {
     const record = await create(at, { read_regions: ['us-west-1'] })
     failures = 1
     expect((await regionsTo(record, ['eu-west-1'])).status).toBe(503)
@@ -115,7 +115,7 @@ describe('the read regions of a database', () => {
 })
 
 describe('a database that is being changed', () => {
-  it('refuses every other change and says what is going on, and serves meanwhile', async () => {
+  it('refuses every other change with its modifying_state, and serves meanwhile', async () => {
     const record = await create(at)
     const id = record.database_id
     const open = closeGate()
@@ -149,7 +149,7 @@ describe('a database that is being changed', () => {
     expect(await recordOf(record)).toMatchObject({ modifying_state: '', read_regions: ['us-west-1'], tls: false })
   })
 
-  it('is changed by one of two changes at once', async () => {
+  it('accepts one of two concurrent changes', async () => {
     const record = await create(at)
     const answers = await Promise.all([
       regionsTo(record, ['us-west-1']),
@@ -161,19 +161,19 @@ describe('a database that is being changed', () => {
     expect([read_regions, type, modifying_state]).toEqual(isFirst ? [['us-west-1'], 'payg', ''] : [[], 'paid', ''])
   })
 
-  it('is what it was after a restart that came before the end of the change', async () => {
-    const first = await openHouse()
+  it('has the old configuration after a restart during the change', async () => {
+    const first = await startManagement()
     const record = await create(first, { read_regions: ['us-west-1'] })
     const args = { accountId: first.owner.accountId, databaseId: record.database_id }
     await first.store.run(databasesChanges.begin, { ...args, modifyingState: 'updating_regions' })
     await first.close()
-    // As far as a change can get before it counts: a replica of a region that the row does not tell of.
+    // As far as a change can get before its commit: a replica in a region that the row does not have.
     const half = join(first.dataDir, 'databases', record.database_id, 'eu-west-1')
     mkdirSync(half, { mode: 0o700 })
     writeFileSync(join(half, 'engine.conf'), '')
     const further = join(first.dataDir, 'databases', record.database_id, 'eu-west-2')
     mkdirSync(further, { mode: 0o700 })
-    const again = await openHouse({ dataDir: first.dataDir, redisPorts: first.redisPorts })
+    const again = await startManagement({ dataDir: first.dataDir, redisPorts: first.redisPorts })
     onTestFinished(() => again.close())
     expect([existsSync(half), existsSync(further)]).toEqual([false, false])
     expect((await again.api('GET', '/v2/redis/databases')).body).toEqual([{ ...record, state: 'passive' }])

@@ -8,12 +8,12 @@ import { ManualClock } from '../../base/testing/manual-clock.js'
 import { QuarantineFiles } from '../../fleet/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { ask, create, databaseDirs } from '../testing/checks.js'
-import { type House, openHouse } from '../testing/house.js'
+import { type ManagementServer, startManagement } from '../testing/management.js'
 import { refuseLostStore } from './quarantine.js'
 
 const entriesIn = (dataDir: string): string[] => readdirSync(join(dataDir, 'quarantine'))
 
-/** What a write-ahead log takes with it that is lost: rows that were committed. */
+/** Deletes committed rows, as the loss of a write-ahead log does. */
 function forget(dataDir: string, ...statements: readonly string[]): void {
   const db = neverCollected(new Database(join(dataDir, 'homeport.sqlite')))
   for (const statement of statements) db.exec(statement)
@@ -22,22 +22,22 @@ function forget(dataDir: string, ...statements: readonly string[]): void {
 
 const forgetDatabase = (id: string): string => `DELETE FROM databases WHERE database_id = '${id}'`
 
-async function withValue(house: House, value: string) {
-  const record = await create(house)
+async function withValue(server: ManagementServer, value: string) {
+  const record = await create(server)
   const login: [string, string] = ['default', record.password ?? '']
-  await ask(house, record.database_id, 'us-east-1', login, ['SET', 'k', value])
+  await ask(server, record.database_id, 'us-east-1', login, ['SET', 'k', value])
   return record
 }
 
 describe('files of databases that the store does not know', () => {
-  it('are moved into quarantine, told, and become a database again with their data and id', async () => {
-    const first = await openHouse()
+  it('are moved into quarantine and reported, and can be adopted with their data and id', async () => {
+    const first = await startManagement()
     const kept = await create(first)
     const lost = await withValue(first, 'precious')
     await first.close()
     forget(first.dataDir, forgetDatabase(lost.database_id))
     const problems = new Problems(systemClock, silentLogger)
-    const again = await openHouse({ dataDir: first.dataDir, redisPorts: first.redisPorts, problems })
+    const again = await startManagement({ dataDir: first.dataDir, redisPorts: first.redisPorts, problems })
     expect(databaseDirs(again)).toEqual([kept.database_id])
     const [entry] = (await again.api('GET', '/v2/redis/quarantine')).body
     expect(entry).toMatchObject({ kind: 'database', database_id: lost.database_id })
@@ -56,13 +56,13 @@ describe('files of databases that the store does not know', () => {
     expect((await again.api('POST', `/v2/redis/quarantine/${entry.id}/adopt`, {})).status).toBe(404)
   })
 
-  it('keep the server from starting when they are many, and are not touched', async () => {
-    const first = await openHouse()
+  it('keep the server from starting when there are many, and are not touched', async () => {
+    const first = await startManagement()
     const records = [await create(first), await create(first)]
     await first.close()
     forget(first.dataDir, 'DELETE FROM databases')
     const again = { dataDir: first.dataDir, redisPorts: first.redisPorts }
-    await expect(openHouse(again)).rejects.toMatchObject({
+    await expect(startManagement(again)).rejects.toMatchObject({
       code: 'unknown_data',
       details: { databases: 2, known: 0 },
       message: expect.stringContaining('--accept-unknown-data quarantine'),
@@ -70,23 +70,23 @@ describe('files of databases that the store does not know', () => {
     const present = readdirSync(join(first.dataDir, 'databases')).sort()
     expect(present).toEqual(records.map((record) => record.database_id).sort())
     expect(existsSync(join(first.dataDir, 'quarantine'))).toBe(false)
-    const told = await openHouse({ ...again, acceptUnknownData: 'quarantine' })
-    expect((await told.api('GET', '/v2/redis/quarantine')).body).toHaveLength(2)
-    expect(databaseDirs(told)).toEqual([])
+    const consenting = await startManagement({ ...again, acceptUnknownData: 'quarantine' })
+    expect((await consenting.api('GET', '/v2/redis/quarantine')).body).toHaveLength(2)
+    expect(databaseDirs(consenting)).toEqual([])
   })
 
-  it('go at the end of their time and not before', async () => {
+  it('are deleted after their retention and not before', async () => {
     const clock = new ManualClock(Date.now())
-    const first = await openHouse()
+    const first = await startManagement()
     await create(first)
     const lost = await create(first)
     await first.close()
     forget(first.dataDir, forgetDatabase(lost.database_id))
-    const again = await openHouse({ dataDir: first.dataDir, redisPorts: first.redisPorts, clock })
+    const again = await startManagement({ dataDir: first.dataDir, redisPorts: first.redisPorts, clock })
     clock.advance(6 * 86_400_000)
     expect((await again.api('GET', '/v2/redis/quarantine')).body).toHaveLength(1)
     clock.advance(2 * 86_400_000)
-    // The next look is planned when the last one has ended.
+    // The next check is scheduled when the last one has ended.
     const isGone = () => {
       clock.advance(3_600_000)
       return entriesIn(first.dataDir).length === 0
@@ -95,14 +95,14 @@ describe('files of databases that the store does not know', () => {
   })
 })
 
-it('moves a verified backup that the store does not know into quarantine, and takes it as a backup again', async () => {
-  const first = await openHouse()
+it('moves a backup that the store does not know into quarantine, and adopts it after a check', async () => {
+  const first = await startManagement()
   const { database_id: id } = await withValue(first, 'saved')
   expect((await first.api('POST', `/v2/redis/create-backup/${id}`, { name: 'b' })).status).toBe(200)
   const [backup] = (await first.api('GET', `/v2/redis/list-backup/${id}`)).body
   await first.close()
   forget(first.dataDir, 'DELETE FROM backups')
-  const again = await openHouse({ dataDir: first.dataDir, redisPorts: first.redisPorts })
+  const again = await startManagement({ dataDir: first.dataDir, redisPorts: first.redisPorts })
   const [entry] = (await again.api('GET', '/v2/redis/quarantine')).body
   expect(entry).toMatchObject({ kind: 'backup', database_id: id, backup_id: backup.backup_id })
   expect(await again.api('POST', `/v2/redis/quarantine/${entry.id}/adopt`, { name: 'found' })).toMatchObject({
@@ -115,7 +115,7 @@ it('moves a verified backup that the store does not know into quarantine, and ta
   expect((await again.api('POST', `/v2/redis/restore-backup/${id}`, { backup_id: backup.backup_id })).status).toBe(200)
 })
 
-it('tells what its note cannot, and believes no name that leads elsewhere', async () => {
+it('lists an entry without its note, and refuses an id that leads to another folder', async () => {
   const dataDir = tempDir()
   const files = new QuarantineFiles(dataDir)
   const from = join(tempDir(), 'x')
@@ -126,7 +126,7 @@ it('tells what its note cannot, and believes no name that leads elsewhere', asyn
   expect(await files.find('../x')).toBeUndefined()
 })
 
-it('refuses to make a new store where databases are, unless it is told to', async () => {
+it('refuses to create a new store beside databases, unless the operator agrees', async () => {
   const dataDir = tempDir()
   const config = { dataDir, store: { kind: 'sqlite' }, acceptUnknownData: 'few' } as const
   await expect(refuseLostStore(config)).resolves.toBeUndefined()

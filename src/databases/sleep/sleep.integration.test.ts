@@ -7,25 +7,25 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import type { Traffic } from '../deps.js'
 import { everyRow } from '../life.js'
 import { ask, create, enginesOf } from '../testing/checks.js'
-import { type House, openHouse } from '../testing/house.js'
+import { type ManagementServer, startManagement } from '../testing/management.js'
 
 const IDLE_MS = 15 * 60_000
 const login = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
 
-let at: House
+let at: ManagementServer
 let clock: ManualClock
-/** What the data plane would tell, by database. */
+/** What the data plane would report, by database. */
 const meters = new Map<string, { lastActivityAtMs: number; holds: number; connections: number }>()
-/** Asked before connections are released. */
+/** Called before connections are released. */
 let release: Traffic['release'] = () => true
 let failures = 0
 let starts = 0
-/** Waited for before a snapshot is checked. */
+/** The check of a snapshot waits for it. */
 let gate: Promise<void> | undefined
 
 beforeAll(async () => {
   clock = new ManualClock(Date.now())
-  at = await openHouse({
+  at = await startManagement({
     clock,
     awakeDatabases: 2,
     traffic: { meterOf: (id) => meters.get(id), release: (id, manner) => release(id, manner) },
@@ -54,15 +54,15 @@ const recordOf = async ({ database_id }: DatabaseRecord): Promise<DatabaseRecord
 const why = async ({ database_id }: DatabaseRecord): Promise<AwakeRecord> =>
   (await at.api('GET', `/v2/redis/awake/${database_id}`)).body
 
-/** Lets time pass, and what falls due with it happen. */
+/** Advances the clock and lets due work run. */
 async function pass(ms: number): Promise<void> {
   clock.advance(ms)
   await new Promise((resolve) => setImmediate(resolve))
 }
 
 async function untilAsleep(record: DatabaseRecord): Promise<void> {
-  const rests = () => !at.databases.isAwake(record.database_id) && enginesOf(at, record.database_id).length === 0
-  await waitFor(rests, { what: 'the database to sleep' })
+  const isAsleep = () => !at.databases.isAwake(record.database_id) && enginesOf(at, record.database_id).length === 0
+  await waitFor(isAsleep, { what: 'the database to sleep' })
 }
 
 async function sleeping(some: object = {}): Promise<DatabaseRecord> {
@@ -72,8 +72,8 @@ async function sleeping(some: object = {}): Promise<DatabaseRecord> {
   return record
 }
 
-describe('a database that nobody uses', () => {
-  it('sleeps after its time, its replicas too, and wakes with its data for whoever asks', async () => {
+describe('an idle database', () => {
+  it('falls asleep with its replicas after its idle time, and wakes with its data for a request', async () => {
     const record = await create(at, { read_regions: ['us-west-1'] })
     await ask(at, record.database_id, 'us-east-1', login(record), ['SET', 'k', 'v'])
     await pass(IDLE_MS - 1)
@@ -94,20 +94,20 @@ describe('a database that nobody uses', () => {
       clock.advance(1_000)
       return clock.pendingTimers <= timers
     }
-    await waitFor(isQuiet, { what: 'the last look' })
+    await waitFor(isQuiet, { what: 'the last check' })
     await waitFor(() => at.fleet.observe(record.database_id).length === 0, { what: 'the fleet to forget it' })
     const [row] = await everyRow(at.store)
     expect(row?.state).toBe('active')
   })
 
-  it('is started once by many who ask at the same time', async () => {
+  it('is started once by many concurrent requests', async () => {
     const { database_id } = await sleeping()
     starts = 0
     const answers = await Promise.all(Array.from({ length: 50 }, () => at.databases.endpoints(database_id)))
     expect([starts, new Set(answers.map(([primary]) => primary?.generation)).size]).toEqual([1, 1])
   })
 
-  it('wakes for whoever comes while its engine is being stopped', async () => {
+  it('wakes for a request while its engine is being stopped', async () => {
     const record = await create(at)
     const [before] = await at.databases.endpoints(record.database_id)
     await pass(IDLE_MS + 1_000)
@@ -117,7 +117,7 @@ describe('a database that nobody uses', () => {
     expect(await ask(at, record.database_id, 'us-east-1', login(record), ['PING'])).toBe('PONG')
   })
 
-  it('is deleted in its sleep', async () => {
+  it('can be deleted while it sleeps', async () => {
     const { database_id } = await sleeping()
     expect((await at.api('DELETE', `/v2/redis/database/${database_id}`)).body).toBe('OK')
     expect((await at.api('GET', `/v2/redis/awake/${database_id}`)).status).toBe(404)
@@ -125,7 +125,7 @@ describe('a database that nobody uses', () => {
 })
 
 describe('a database stays awake', () => {
-  it('while clients hold it, and its time begins when they let go', async () => {
+  it('while clients hold it; its idle time starts when they stop', async () => {
     const record = await create(at)
     const meter = { lastActivityAtMs: clock.now(), holds: 1, connections: 1 }
     meters.set(record.database_id, meter)
@@ -141,7 +141,7 @@ describe('a database stays awake', () => {
     await untilAsleep(record)
   })
 
-  it('when a command is on its way at the moment that its time is over', async () => {
+  it('when a command is in flight at the end of its idle time', async () => {
     const record = await create(at)
     let busy = true
     release = () => !busy
@@ -158,7 +158,7 @@ describe('a database stays awake', () => {
     )
   })
 
-  it('while a backup is made of it, and says so', async () => {
+  it('during a backup, and names the backup as the reason', async () => {
     const record = await sleeping()
     let open = (): void => {}
     gate = new Promise((resolve) => {
@@ -175,8 +175,8 @@ describe('a database stays awake', () => {
   })
 })
 
-describe('a change of a database that sleeps', () => {
-  it('does not wake it when the engine need not know, and is there when it wakes', async () => {
+describe('a change of a sleeping database', () => {
+  it('does not wake it for a short change, which applies when it wakes', async () => {
     const record = await sleeping()
     const { database_id: id } = record
     const { body } = await at.api('POST', `/v2/redis/reset-password/${id}`)
@@ -189,7 +189,7 @@ describe('a change of a database that sleeps', () => {
     expect(await recordOf(record)).toMatchObject({ state: 'active', database_name: 'other', eviction: true })
   })
 
-  it('wakes it when engines take part', async () => {
+  it('wakes it for a change of the engines', async () => {
     const record = await sleeping()
     const path = `/v2/redis/update-regions/${record.database_id}`
     expect((await at.api('POST', path, { read_regions: ['us-west-1'] })).body).toBe('OK')
@@ -198,20 +198,20 @@ describe('a change of a database that sleeps', () => {
   })
 })
 
-describe('a waking that fails', () => {
-  it('is told to whoever waits, and tried again by the next request only', async () => {
+describe('a failed wake-up', () => {
+  it('rejects the waiting requests, and only the next request retries', async () => {
     const record = await sleeping()
     failures = 1
     starts = 0
     await expect(at.databases.endpoints(record.database_id)).rejects.toThrow()
-    await waitFor(async () => (await recordOf(record)).state === 'passive', { what: 'it to give up' })
+    await waitFor(async () => (await recordOf(record)).state === 'passive', { what: 'the database to sleep again' })
     expect(starts).toBe(1)
     expect(await ask(at, record.database_id, 'us-east-1', login(record), ['PING'])).toBe('PONG')
   })
 })
 
-describe('a database that is suspended', () => {
-  it('sleeps at once, sends its subscribers away, and is not woken by clients', async () => {
+describe('a suspended database', () => {
+  it('falls asleep at once, disconnects its subscribers, and is not woken by clients', async () => {
     const record = await create(at)
     const { database_id: id } = record
     meters.set(id, { lastActivityAtMs: clock.now(), holds: 1, connections: 1 })
@@ -233,7 +233,7 @@ describe('a database that is suspended', () => {
 })
 
 describe('when too many databases are awake', () => {
-  it('those that were not used for the longest sleep early', async () => {
+  it('the longest idle ones fall asleep early', async () => {
     const records = [await create(at)]
     for (let i = 0; i < 3; i++) {
       await pass(1_000)

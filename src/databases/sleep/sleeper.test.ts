@@ -11,17 +11,17 @@ const idleFor = (databaseId: string, ms: number): SleepCandidate => ({
 })
 const idsOf = (candidates: readonly SleepCandidate[]): string[] => candidates.map(({ databaseId }) => databaseId)
 
-describe('bedtime', () => {
-  it('comes when a database was not used for its time, and tells when the next one comes', () => {
+describe('the decision which databases fall asleep', () => {
+  it('has the databases whose idle time is over, and the time of the next one', () => {
     const { due, nextAtMs } = sleepPlanOf([idleFor('a', IDLE_MS), idleFor('b', IDLE_MS - 1), idleFor('c', 0)], 0, NOW)
     expect([idsOf(due), nextAtMs]).toEqual([['a'], NOW + 1])
   })
 
-  it('has nothing to wait for when no database is idle', () => {
+  it('is empty when no database is idle', () => {
     expect(sleepPlanOf([], 3, NOW)).toEqual({ due: [], nextAtMs: undefined })
   })
 
-  it('comes early for as many as are too many, those idle for the longest first, but for none in use', () => {
+  it('takes as many as are too many early, the longest idle first, but none in use', () => {
     const candidates = [
       idleFor('a', 60_000),
       idleFor('b', 90_000),
@@ -34,7 +34,7 @@ describe('bedtime', () => {
     expect([idsOf(all.due), all.nextAtMs]).toEqual([['b', 'd', 'a'], NOW + 1])
   })
 
-  it('is not put off by too many for a database whose own time is shorter', () => {
+  it('keeps a shorter idle time of a database when there are too many', () => {
     const short = { databaseId: 's', usedAtMs: NOW - 10, idleMs: 10 }
     expect(idsOf(sleepPlanOf([short, idleFor('a', 6_000)], 1, NOW).due)).toEqual(['a', 's'])
   })

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { onFailedExit } from '../../../test/support/exit-guard.js'
 import { tempDir, waitFor } from '../../../test/support/index.js'
 
-/** An engine as nobody but its own program starts it. */
+/** An engine process that the test starts itself, without the fleet. */
 export interface BareEngine {
   readonly socketPath: string
-  /** Ends it at once. */
+  /** Kills the process. */
   kill(): Promise<void>
 }
 
@@ -31,7 +31,7 @@ export async function startBareEngine(binary: string, args: readonly string[] = 
   }
 }
 
-/** One look: connects and pings. */
+/** Connects and pings once. */
 function answers(socketPath: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection(socketPath)

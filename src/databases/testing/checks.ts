@@ -6,15 +6,19 @@ import { enginesIn, isPortFree } from '../../../test/support/index.js'
 import { type DatabaseRecord, DatabaseRecordSchema } from '../../contract/databases/databases.js'
 import { compileChecker } from '../../http/index.js'
 import { everyRow } from '../life.js'
-import type { House } from './house.js'
+import type { ManagementServer } from './management.js'
 
-/** The least that a creation may say. */
+/** The smallest valid creation request. */
 export const least = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
 
 const checkRecord = compileChecker(DatabaseRecordSchema, 'body')
 
-/** Creates a database over HTTP and holds the answer to its schema. */
-export async function create(on: House, some: object = {}, headers?: Record<string, string>): Promise<DatabaseRecord> {
+/** Creates a database over HTTP and checks the answer against its schema. */
+export async function create(
+  on: ManagementServer,
+  some: object = {},
+  headers?: Record<string, string>,
+): Promise<DatabaseRecord> {
   const { status, body } = await on.api('POST', '/v2/redis/database', { ...least, ...some }, headers)
   expect(body).not.toHaveProperty('error')
   expect(status).toBe(200)
@@ -22,8 +26,14 @@ export async function create(on: House, some: object = {}, headers?: Record<stri
   return body
 }
 
-/** Asks an engine of a database as one of its users. */
-export async function ask(on: House, databaseId: string, region: string, login: [string, string], command: string[]) {
+/** Sends a command to an engine of a database as one of its users. */
+export async function ask(
+  on: ManagementServer,
+  databaseId: string,
+  region: string,
+  login: [string, string],
+  command: string[],
+) {
   const endpoint = (await on.databases.endpoints(databaseId)).find((one) => one.region === region)
   const [username, password] = login
   const client = new Redis({
@@ -44,23 +54,24 @@ export async function ask(on: House, databaseId: string, region: string, login: 
   }
 }
 
-/** What an engine of a database is asked about itself with. */
-export function observerOf(on: House, databaseId: string): [string, string] {
+/** The login with which the data plane queries an engine about itself. */
+export function observerOf(on: ManagementServer, databaseId: string): [string, string] {
   const { username, password } = on.databases.directory.observerCredentials(databaseId)
   return [username, password]
 }
 
-/** The databases that have a directory. */
-export const databaseDirs = (on: House): string[] => {
+/** The ids of the databases that have a directory. */
+export const databaseDirs = (on: ManagementServer): string[] => {
   const path = join(on.dataDir, 'databases')
   return existsSync(path) ? readdirSync(path) : []
 }
 
 /** The engines of a database; all engines for an empty id. They name their directory in their command line. */
-export const enginesOf = (on: House, databaseId: string) => enginesIn(join(on.dataDir, 'databases', databaseId))
+export const enginesOf = (on: ManagementServer, databaseId: string) =>
+  enginesIn(join(on.dataDir, 'databases', databaseId))
 
-/** No row, no file, no process, no open port. */
-export async function expectNothing(on: House): Promise<void> {
+/** Expects no row, file, process or open port of any database. */
+export async function expectNothing(on: ManagementServer): Promise<void> {
   expect(await everyRow(on.store)).toEqual([])
   expect(databaseDirs(on)).toEqual([])
   expect(enginesOf(on, '')).toEqual([])

@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000
 const NOW = 1_800_000_000_000
 const AGES = { daily: NOW - DAY_MS, dailyWithPack: NOW - 3 * DAY_MS, intermediate: NOW - 3 * DAY_MS }
 
-describeOnEveryStore('the backups operations', (openStore) => {
+describeOnEveryStore('transactions of backups', (openStore) => {
   let shared: Store | undefined
   let store: Store
   let accountId: string
@@ -72,7 +72,7 @@ describeOnEveryStore('the backups operations', (openStore) => {
   }
 
   describe('a backup', () => {
-    it('makes its database busy from the beginning to the end', async () => {
+    it('makes its database busy until it is finished', async () => {
       const backup = newBackup()
       expect(await store.run(backups.begin, { backup, accountId })).toMatchObject({ kind: 'begun' })
       expect(await modifyingOf()).toBe('backing_up')
@@ -88,7 +88,7 @@ describeOnEveryStore('the backups operations', (openStore) => {
       })
     })
 
-    it('that has ended is not ended again', async () => {
+    it('cannot be finished twice', async () => {
       const { backup_id: backupId } = await made()
       const failed = { kind: 'failed', failure: 'late' } as const
       expect(await store.run(backups.finish, { backupId, result: failed, at: NOW })).toMatchObject({
@@ -96,16 +96,16 @@ describeOnEveryStore('the backups operations', (openStore) => {
       })
     })
 
-    it('is nobody else’s to see or to delete', async () => {
+    it('can be seen and deleted only by its owner', async () => {
       const { backup_id: backupId } = await made()
-      const stranger = await newAccount()
-      expect(await store.run(backups.list, { accountId: stranger, databaseId })).toBeUndefined()
-      expect(await store.run(backups.get, { accountId: stranger, backupId })).toBeUndefined()
-      const foreign = { accountId: stranger, databaseId, backupId, audit: auditOf(databaseId) }
+      const other = await newAccount()
+      expect(await store.run(backups.list, { accountId: other, databaseId })).toBeUndefined()
+      expect(await store.run(backups.get, { accountId: other, backupId })).toBeUndefined()
+      const foreign = { accountId: other, databaseId, backupId, audit: auditOf(databaseId) }
       expect(await store.run(backups.remove, foreign)).toEqual({ kind: 'not_found' })
       const own = { ...foreign, accountId }
-      const other = await newDatabase()
-      expect(await store.run(backups.remove, { ...own, databaseId: other })).toEqual({ kind: 'no_backup' })
+      const otherDatabase = await newDatabase()
+      expect(await store.run(backups.remove, { ...own, databaseId: otherDatabase })).toEqual({ kind: 'no_backup' })
       expect(await store.run(backups.remove, own)).toEqual({ kind: 'removed' })
       expect(await store.run(backups.list, { accountId, databaseId })).toEqual([])
     })
@@ -115,7 +115,7 @@ describeOnEveryStore('the backups operations', (openStore) => {
     const begin = (backupId: string, account = accountId) =>
       store.run(restores.begin, { accountId: account, databaseId, backupId, at: NOW, audit: auditOf(databaseId) })
 
-    it('can be undone until the data is replaced, and only ended after that', async () => {
+    it('can be undone until the data is replaced, and only finished after that', async () => {
       const { backup_id: backupId } = await made()
       expect(await begin(backupId)).toMatchObject({ kind: 'begun', backup: { backup_id: backupId } })
       expect(await modifyingOf()).toBe('restoring')
@@ -131,7 +131,7 @@ describeOnEveryStore('the backups operations', (openStore) => {
       expect(await modifyingOf()).toBe('')
     })
 
-    it('takes completed backups of the same account only', async () => {
+    it('accepts only completed backups of the same account', async () => {
       const pending = newBackup()
       await store.run(backups.begin, { backup: pending, accountId })
       databaseId = await newDatabase()
@@ -146,7 +146,7 @@ describeOnEveryStore('the backups operations', (openStore) => {
   })
 
   describe('recovery', () => {
-    it('fails what was pending, undoes what was prepared, and answers what has to be carried through', async () => {
+    it('fails pending backups, undoes prepared restores, and returns those to complete', async () => {
       const { backup_id: backupId } = await made()
       const [idle, preparing, replacing, backing, importing] = [
         databaseId,
@@ -181,7 +181,7 @@ describeOnEveryStore('the backups operations', (openStore) => {
     const set = (firstAt: number | undefined, id = databaseId) =>
       store.run(daily.set, { accountId, databaseId: id, firstAt, audit: auditOf(id) })
 
-    it('keep their time when they are switched on again, and are due then', async () => {
+    it('keep their schedule when they are switched on again', async () => {
       expect(await set(NOW)).toEqual({ kind: 'set' })
       expect(await set(NOW + 5)).toEqual({ kind: 'set' })
       const due = await store.run(daily.due, { now: NOW })
@@ -194,11 +194,11 @@ describeOnEveryStore('the backups operations', (openStore) => {
       expect(await store.run(daily.next, {})).toBeUndefined()
     })
 
-    it('are not for databases of plan free', async () => {
+    it('are refused on plan free', async () => {
       expect(await set(NOW, await newDatabase('free'))).toEqual({ kind: 'plan', plan: 'free' })
     })
 
-    it('go after their time, but the newest stays while they are on', async () => {
+    it('expire, but the newest stays while they are on', async () => {
       await set(NOW)
       const old = { kind: 'daily', created_at: NOW - DAY_MS - 2 } as const
       const first = await made(old)
@@ -211,7 +211,7 @@ describeOnEveryStore('the backups operations', (openStore) => {
       expect(rest.map((backup) => backup.backup_id)).toEqual([second.backup_id])
     })
 
-    it('go after a day, those made on the way after three, those by hand never', async () => {
+    it('expire after a day, safety and import backups after three, manual ones never', async () => {
       const age = (ms: number, kind: backups.NewBackup['kind']) => made({ kind, created_at: NOW - ms })
       await age(9 * DAY_MS, 'manual')
       await age(2 * DAY_MS, 'safety')

@@ -60,7 +60,7 @@ describeOnEveryStore('changes of databases', (openStore) => {
     store.run(changes.begin, { accountId, databaseId, modifyingState })
 
   describe('configure', () => {
-    it('writes what is desired and leaves the rest, with one audit entry', async () => {
+    it('writes the given columns only, with one audit entry', async () => {
       const before = await row()
       const outcome = await configure({ name: 'new', budget: 7 })
       expect(outcome).toEqual({ kind: 'changed', database: { ...before, name: 'new', budget: 7 } })
@@ -68,26 +68,26 @@ describeOnEveryStore('changes of databases', (openStore) => {
       expect(await acts()).toBe(2)
     })
 
-    it('writes nothing when all is as desired already', async () => {
+    it('writes nothing when the row has the desired state already', async () => {
       expect((await configure({ name: 'shop', eviction: 0 })).kind).toBe('same')
       expect(await acts()).toBe(1)
     })
 
-    it('finds only what the account has', async () => {
+    it('finds only databases of the account', async () => {
       expect(await configure({ name: 'new' }, 'somebody else')).toEqual({ kind: 'not_found' })
       databaseId = randomUUID()
       expect(await configure({ name: 'new' })).toEqual({ kind: 'not_found' })
     })
 
-    it('loses no part of two changes at once', async () => {
+    it('loses no concurrent change', async () => {
       const outcomes = await Promise.all([configure({ name: 'new' }), configure({ budget: 7 }), configure({ tls: 1 })])
       expect(outcomes.map((outcome) => outcome.kind)).toEqual(['changed', 'changed', 'changed'])
       expect(await row()).toMatchObject({ name: 'new', budget: 7, tls: 1 })
     })
   })
 
-  describe('a longer change', () => {
-    it('is begun by one of many at once; the others learn what is going on', async () => {
+  describe('a long change', () => {
+    it('is begun by one of many concurrent calls; the others get its modifying_state', async () => {
       const states = ['changing_plan', 'updating_regions', 'changing_plan', 'updating_regions'] as const
       const outcomes = await Promise.all(states.map(begin))
       const won = outcomes.flatMap((outcome) => (outcome.kind === 'begun' ? [outcome.database.modifying_state] : []))
@@ -97,7 +97,7 @@ describeOnEveryStore('changes of databases', (openStore) => {
       expect(await configure({ name: 'new' })).toEqual({ kind: 'busy', modifyingState: won[0] })
     })
 
-    it('is written as a whole when it is finished, and cannot be finished twice', async () => {
+    it('is written when it is finished, and cannot be finished twice', async () => {
       const before = await row()
       await begin('changing_plan')
       expect(await row()).toEqual({ ...before, modifying_state: 'changing_plan' })
@@ -109,7 +109,7 @@ describeOnEveryStore('changes of databases', (openStore) => {
       expect(await acts()).toBe(2)
     })
 
-    it('leaves no trace when it is abandoned, which only ends the change that is meant', async () => {
+    it('changes nothing when it is abandoned; only the named change can be abandoned', async () => {
       const before = await row()
       await begin('updating_regions')
       await store.run(changes.abandon, { databaseId, modifyingState: 'changing_plan' })
@@ -145,7 +145,7 @@ describeOnEveryStore('changes of databases', (openStore) => {
         audit: auditOf(databaseId),
       })
 
-    it('takes a role in that team, and room in it', async () => {
+    it('needs a role in that team, and a free place under its limit', async () => {
       const [devs, finance] = [await team('dev'), await team('finance')]
       expect(await move(devs, 'nobody@x')).toEqual({ kind: 'no_such_team' })
       expect(await move(finance, 'finance@x')).toEqual({ kind: 'role_refused', role: 'finance' })

@@ -81,7 +81,7 @@ const setModifyingState = query<{ databaseId: string; modifyingState: DatabaseRo
 )
 
 /** Locks the row of a database of the account, or returns why it cannot be changed now. */
-export function* lockOwned({
+function* lockOwned({
   accountId,
   databaseId,
 }: DatabaseOfAccount): Transaction<ChangeRefusal | { readonly kind: 'free'; readonly database: DatabaseRow }> {

@@ -8,7 +8,7 @@ import * as databases from './databases.js'
 const DAY_MS = 86_400_000
 const NOW = 1_800_000_000_000
 
-describeOnEveryStore('the databases operations', (openStore) => {
+describeOnEveryStore('transactions of databases', (openStore) => {
   let shared: Store | undefined
   let store: Store
   let accountId: string
@@ -72,7 +72,7 @@ describeOnEveryStore('the databases operations', (openStore) => {
   }
 
   describe('create', () => {
-    it('writes a row that is being created, with the lowest free port and the first free slug', async () => {
+    it('inserts a row in state creating, with the lowest free port and the first free slug', async () => {
       const first = await created()
       expect(first).toMatchObject({ port: 9000, modifying_state: 'creating', state: 'active' })
       const second = await created(argsOf({ slugs: [first.slug, 'calm-bay-2'] }))
@@ -81,14 +81,14 @@ describeOnEveryStore('the databases operations', (openStore) => {
       expect(rows.map((row) => row.port).sort()).toEqual([9000, 9001])
     })
 
-    it('gives databases that come at the same time different ports, and says when none is left', async () => {
+    it('assigns different ports to concurrent creations, and reports when none is left', async () => {
       const outcomes = await Promise.all([1, 2, 3, 4].map(() => store.run(databases.create, argsOf())))
       const ports = outcomes.flatMap((outcome) => (outcome.kind === 'created' ? outcome.database.port : []))
       expect(ports.sort()).toEqual([9000, 9001, 9002])
       expect(outcomes.filter((outcome) => outcome.kind === 'no_port')).toHaveLength(1)
     })
 
-    it('passes over ports to avoid, and uses again the port of a database that is gone', async () => {
+    it('skips ports to avoid, and reuses the port of a deleted database', async () => {
       const avoiding = argsOf({ ports: { from: 9000, to: 9002, avoid: [9000, 9001] } })
       expect((await created(avoiding)).port).toBe(9002)
       const { database_id, port } = await created()
@@ -97,7 +97,7 @@ describeOnEveryStore('the databases operations', (openStore) => {
       expect((await created()).port).toBe(9000)
     })
 
-    it('holds an account to its limit, also when requests come at the same time', async () => {
+    it('keeps the limit of an account with concurrent requests', async () => {
       const outcomes = await Promise.all([1, 2, 3].map(() => store.run(databases.create, argsOf({ limit: 1 }))))
       expect(outcomes.map((outcome) => outcome.kind).sort()).toEqual(['created', 'limit_reached', 'limit_reached'])
     })
@@ -106,7 +106,7 @@ describeOnEveryStore('the databases operations', (openStore) => {
   describe('an idempotency key', () => {
     const withKey = (key: string, requestHash = 'h', at = NOW) => argsOf({ idempotency: { key, requestHash } }, at)
 
-    it('names one database, however often it comes and however many come at once', async () => {
+    it('belongs to one database, also with concurrent requests', async () => {
       const outcomes = await Promise.all([1, 2, 3].map(() => store.run(databases.create, withKey('k1'))))
       const made = outcomes.flatMap((outcome) => (outcome.kind === 'created' ? outcome.database.database_id : []))
       expect(made).toHaveLength(1)
@@ -127,13 +127,13 @@ describeOnEveryStore('the databases operations', (openStore) => {
       expect((await store.run(databases.create, withKey('k3', 'other'))).kind).toBe('created')
     })
 
-    it('is forgotten after its time', async () => {
+    it('is deleted after its retention', async () => {
       await created(withKey('k4'))
       expect((await store.run(databases.create, withKey('k4', 'other', NOW + DAY_MS))).kind).toBe('key_conflict')
       expect((await store.run(databases.create, withKey('k4', 'other', NOW + DAY_MS + 1))).kind).toBe('created')
     })
 
-    it('may be used again after a creation that was undone, but not after a deletion', async () => {
+    it('may be reused after an undone creation, but not after a deletion', async () => {
       const undone = await created(withKey('k5'))
       await store.run(databases.undoCreate, { databaseId: undone.database_id })
       const made = await serving(withKey('k5'))
@@ -150,7 +150,7 @@ describeOnEveryStore('the databases operations', (openStore) => {
     expect((await store.run(databases.get, { accountId, databaseId }))?.port).toBe(9001)
   })
 
-  it('takes each arrow only from the state it starts in', async () => {
+  it('allows each transition only from its start state', async () => {
     const { database_id: databaseId } = await created()
     const audit = auditOf(databaseId)
     expect(await store.run(databases.beginDelete, { accountId, databaseId, audit })).toEqual({
@@ -165,7 +165,7 @@ describeOnEveryStore('the databases operations', (openStore) => {
     expect(await store.run(databases.get, { accountId, databaseId })).toMatchObject({ modifying_state: '' })
   })
 
-  it('deletes in two steps, of which the first may be repeated', async () => {
+  it('deletes in two steps; the first may be repeated', async () => {
     const { database_id: databaseId } = await serving()
     const begin = () => store.run(databases.beginDelete, { accountId, databaseId, audit: auditOf(databaseId) })
     expect([await begin(), await begin()]).toEqual([{ kind: 'deleting' }, { kind: 'deleting' }])
@@ -183,7 +183,7 @@ describeOnEveryStore('the databases operations', (openStore) => {
     expect(await store.run(databases.beginDelete, args)).toEqual({ kind: 'not_found' })
   })
 
-  it('lists the databases of an account in pages, oldest first, those of one moment by their ids', async () => {
+  it('lists the databases of an account in pages, ordered by age and id', async () => {
     const made = [await created(argsOf({}, NOW + 1)), await created(argsOf()), await created(argsOf())]
     const expected = made.sort((a, b) => a.created_at - b.created_at || (a.database_id < b.database_id ? -1 : 1))
     const found: string[] = []
@@ -197,7 +197,7 @@ describeOnEveryStore('the databases operations', (openStore) => {
     expect(await store.run(databases.list, { accountId, after: expected[2], limit: 1 })).toEqual([])
   })
 
-  it('writes one entry of the audit log for each act', async () => {
+  it('writes one audit entry for each change', async () => {
     const { database_id: databaseId } = await serving()
     await drop(databaseId)
     const entries = await store.run(accounts.auditLog, { accountId, limit: 10 })

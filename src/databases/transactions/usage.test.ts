@@ -12,7 +12,7 @@ import * as stats from './usage-stats.js'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
-/** Midnight, and so the beginning of a stretch of every tier. */
+/** Midnight, which is the start of a bucket of every tier. */
 const T0 = Math.floor(1_800_000_000_000 / DAY) * DAY
 
 const sample = (reads: number, keys = 0): UsageSample => ({
@@ -36,7 +36,7 @@ const standingOf = (database_id: string, accounted_at = T0): usage.StandingRow =
   ...{ database_id, accounted_at, plan: 'payg', looked_at: T0, keys: 1, used_bytes: 10, disk_bytes: 20 },
 })
 
-describeOnEveryStore('the ledgers of usage', (openStore) => {
+describeOnEveryStore('transactions of usage', (openStore) => {
   let store: Store
   let accountId: string
 
@@ -84,7 +84,7 @@ describeOnEveryStore('the ledgers of usage', (openStore) => {
   const readsIn = (report: stats.UsageReport | undefined) =>
     report?.steps.map((step) => step?.counters.reads).filter((reads) => reads !== undefined)
 
-  it('puts what comes in pieces together, for many databases in one write', async () => {
+  it('merges samples of the same bucket, for many databases in one write', async () => {
     const [one, other] = [await database(), await database()]
     await add(one, T0, { sample: sample(2, 5), days: [dayOf(T0, 2)] })
     const updates = [one, other].map((id) => ({ standing: standingOf(id), sample: sample(3, 6), days: [dayOf(T0, 3)] }))
@@ -99,7 +99,7 @@ describeOnEveryStore('the ledgers of usage', (openStore) => {
     expect(standings).toContainEqual(standingOf(one))
   })
 
-  it('shows a database to its account only, and keeps nothing for one that does not exist', async () => {
+  it('shows usage to the owner only, and skips a database that does not exist', async () => {
     const id = await database()
     const args = {
       databaseId: id,
@@ -113,7 +113,7 @@ describeOnEveryStore('the ledgers of usage', (openStore) => {
     expect(standings.map((row) => row.database_id)).not.toContain(unknown)
   })
 
-  it('forgets a database with it', async () => {
+  it('deletes the usage of a deleted database', async () => {
     const id = await database()
     await add(id, T0, { sample: sample(1), days: [dayOf(T0, 1)] })
     const audit = { ...auditOf(id), account_id: accountId }
@@ -124,7 +124,7 @@ describeOnEveryStore('the ledgers of usage', (openStore) => {
     expect([...month, ...standings].map((row) => row.database_id)).not.toContain(id)
   })
 
-  it('tells what held before a window, and nothing of it for a new database', async () => {
+  it('returns the last gauges before a window, and none for a new database', async () => {
     const id = await database()
     expect((await reportOf(id))?.before).toBeUndefined()
     await add(id, T0 - MINUTE, { sample: sample(1, 9) })
@@ -132,7 +132,7 @@ describeOnEveryStore('the ledgers of usage', (openStore) => {
   })
 
   describe('suspension', () => {
-    it('is entered and left once, with an entry in the audit log each time', async () => {
+    it('is entered and left once, with an audit entry each time', async () => {
       const id = await database()
       const args = () => ({ databaseId: id, audit: auditOf(id) })
       expect(await store.run(changes.resume, args())).toBeUndefined()
@@ -144,7 +144,7 @@ describeOnEveryStore('the ledgers of usage', (openStore) => {
       expect(log).toHaveLength(3)
     })
 
-    it('waits until no other change is under way', async () => {
+    it('is refused during another change', async () => {
       const id = await database()
       await store.run(databases.beginDelete, {
         ...{ accountId, databaseId: id },
@@ -155,7 +155,7 @@ describeOnEveryStore('the ledgers of usage', (openStore) => {
   })
 })
 
-describeOnEveryStore('the series of usage', (openStore) => {
+describeOnEveryStore('usage series', (openStore) => {
   const TWELVE = 12 * MINUTE
   const HOUR = 60 * MINUTE
 
@@ -197,20 +197,20 @@ describeOnEveryStore('the series of usage', (openStore) => {
     return { store, rollUp, reads }
   }
 
-  it('are the same from short stretches and from longer ones, and nothing goes that those are still to be made of', async () => {
+  it('are the same in short and long buckets, and samples are kept until they are merged', async () => {
     const { store, rollUp, reads } = await filled(90, ['d1', 'd2', 'd3'])
     const everything = { tiers: [T0 + DAY, T0 + DAY, T0 + DAY], days: T0 } as const
     for (let left = 'more'; left === 'more'; ) left = await store.run(rollups.expire, everything)
-    const wanted = { twelve: [12, 12, 12, 12, 12, 12, 12, 6, 0, 0], hour: [60, 30] }
-    expect(await reads(TWELVE, MINUTE)).toEqual(wanted.twelve)
+    const expected = { twelve: [12, 12, 12, 12, 12, 12, 12, 6, 0, 0], hour: [60, 30] }
+    expect(await reads(TWELVE, MINUTE)).toEqual(expected.twelve)
     expect(await rollUp(1, T0 + 90 * MINUTE)).toBe(2 * 7)
     expect(await rollUp(1, T0 + 90 * MINUTE)).toBe(0)
-    expect(await reads(TWELVE, TWELVE)).toEqual(wanted.twelve)
+    expect(await reads(TWELVE, TWELVE)).toEqual(expected.twelve)
     await rollUp(2, T0 + 90 * MINUTE)
-    expect(await reads(HOUR, HOUR)).toEqual(wanted.hour)
+    expect(await reads(HOUR, HOUR)).toEqual(expected.hour)
     const expiry = { tiers: [T0 + 80 * MINUTE, T0 + 48 * MINUTE, 0], days: 0 } as const
     for (let left = 'more'; left === 'more'; ) left = await store.run(rollups.expire, expiry)
-    expect(await reads(HOUR, HOUR)).toEqual(wanted.hour)
+    expect(await reads(HOUR, HOUR)).toEqual(expected.hour)
     expect(await reads(MINUTE, MINUTE)).toEqual([...Array(80).fill(0), ...Array(10).fill(1), ...Array(30).fill(0)])
   })
 })

@@ -20,28 +20,28 @@ const ledgerOf = (some: Partial<DatabaseRow>, usedBytes: number): UsageLedger =>
   return ledger
 }
 
-/** What an auto upgrade changes and complains of; every change fails with `failure`, if there is one. */
+/** An auto upgrade with its plan changes and warnings; every change fails with `failure`, if given. */
 function upgrades(failure?: Error) {
-  const [moves, complaints]: [PlanName[], string[]] = [[], []]
+  const [moves, warnings]: [PlanName[], string[]] = [[], []]
   const upgrade = new AutoUpgrade({
     plans: DEFAULT_PLANS,
-    logger: { info: () => undefined, warn: (_fields: object, text?: string) => void complaints.push(text ?? '') },
+    logger: { info: () => undefined, warn: (_fields: object, text?: string) => void warnings.push(text ?? '') },
     changePlan: async (caller, databaseId, plan) => {
       expect([caller.accountId, caller.source, databaseId]).toEqual(['a', 'SYSTEM', 'db'])
       moves.push(plan)
       if (failure) throw failure
     },
   })
-  return { upgrade, moves, complaints }
+  return { upgrade, moves, warnings }
 }
 
 describe('auto upgrade', () => {
-  it('leads from each fixed plan to the next, and nowhere else', () => {
+  it('moves from each fixed plan to the next, and from no other', () => {
     const next = PLAN_NAMES.map((plan) => nextPlan(rowOf({ plan }), DEFAULT_PLANS))
     expect(next).toEqual([undefined, undefined, ...PLAN_NAMES.slice(3), undefined])
   })
 
-  it('skips a plan that holds no more, as an operator may have made one', () => {
+  it('skips a plan that is no larger, as an operator may define', () => {
     const plans = { ...DEFAULT_PLANS, fixed_5gb: DEFAULT_PLANS.fixed_1gb }
     expect(nextPlan(rowOf({ plan: 'fixed_1gb' }), plans)).toBe('fixed_10gb')
   })
@@ -64,7 +64,7 @@ describe('auto upgrade', () => {
     ['less than 90 % of the bandwidth', {}, 89, []],
     ['90 % of the bandwidth', {}, 91, ['fixed_5gb']],
     [
-      '90 % of the bandwidth and eviction, which makes room but sends nothing less',
+      '90 % of the bandwidth and eviction, which does not reduce bandwidth',
       { eviction: 1 } as const,
       91,
       ['fixed_5gb'],
@@ -79,7 +79,7 @@ describe('auto upgrade', () => {
     expect(moves).toEqual(expected)
   })
 
-  it('comes for a value that does not fit although there is room, once for each refusal', async () => {
+  it('moves for a value that does not fit below the threshold, once for each refusal', async () => {
     const { upgrade, moves } = upgrades()
     const ledger = ledgerOf({}, 0.8 * GIB)
     ledger.meter.refusedForSpace++
@@ -90,7 +90,7 @@ describe('auto upgrade', () => {
     expect(moves).toEqual(['fixed_5gb'])
   })
 
-  it('is not caused by what was refused on the plan before', async () => {
+  it('ignores refusals on the previous plan', async () => {
     const { upgrade, moves } = upgrades()
     const ledger = ledgerOf({}, 0.95 * GIB)
     ledger.meter.refusedForSpace++
@@ -103,18 +103,18 @@ describe('auto upgrade', () => {
     expect(moves).toEqual(['fixed_5gb'])
   })
 
-  it('is tried again at the next look when it fails, and says so unless another change is under way', async () => {
-    for (const [failure, complaints] of [
+  it('retries a failed upgrade, with a warning unless the database is busy', async () => {
+    for (const [failure, warnings] of [
       [new Error('no'), 2],
       [new HomeportError('database_busy', { modifyingState: 'restoring' }), 0],
     ] as const) {
       const tried = upgrades(failure)
       const ledger = ledgerOf({}, GIB)
-      for (let look = 0; look < 2; look++) {
+      for (let flush = 0; flush < 2; flush++) {
         tried.upgrade.consider(ledger)
         await tried.upgrade.stop()
       }
-      expect([tried.moves.length, tried.complaints.length]).toEqual([2, complaints])
+      expect([tried.moves.length, tried.warnings.length]).toEqual([2, warnings])
     }
   })
 })

@@ -22,10 +22,10 @@ const rowOf = (some: Partial<DatabaseRow> = {}): DatabaseRow =>
   }) as DatabaseRow
 
 function ledgerOf(some: Partial<DatabaseRow> = {}, opening: Partial<Opening> = {}) {
-  let told = 0
-  const onBudgetSpent = (): void => void told++
+  let notified = 0
+  const onBudgetSpent = (): void => void notified++
   const ledger = new UsageLedger({ row: rowOf(some), plans, nowMs: NOON, onBudgetSpent, ...opening })
-  return { ledger, told: () => told }
+  return { ledger, notified: () => notified }
 }
 
 /** Counts as the gateway does. */
@@ -41,8 +41,8 @@ const engines = (usedBytes: number, hits = 0) => ({
   lookups: [{ generation: 1, hits, misses: 1 }],
 })
 
-describe('the cost of holding data', () => {
-  it('accrues evenly over the month, and for what is beyond the first gigabyte', () => {
+describe('the cost of storage', () => {
+  it('accrues evenly over the month, beyond the first gigabyte', () => {
     const from = Date.UTC(2026, 5, 1)
     const costOf = (plan: keyof PlanTable, bytes: number, days: number): number =>
       holdingCosts(pricesOf(plans[plan]), bytes, from, from + days * DAY_MS).reduce((sum, day) => sum + day.costNano, 0)
@@ -52,13 +52,13 @@ describe('the cost of holding data', () => {
     expect(costOf('payg', GIB, 30)).toBe(0)
   })
 
-  it('is told for each day that a stretch of time touches', () => {
+  it('is split by day', () => {
     const holdings = holdingCosts(pricesOf(plans.payg), 2048, NOON, NOON + 2 * DAY_MS)
     expect(holdings.map(({ day }) => day - NOON)).toEqual([-DAY_MS / 2, DAY_MS / 2, 1.5 * DAY_MS])
     expect(holdings.map(({ kibSeconds }) => kibSeconds)).toEqual([86_400, 172_800, 86_400])
   })
 
-  it('of a month without a leap day and of one with 31 days is the price of the month', () => {
+  it('of a month with 28 and of one with 31 days is the monthly price', () => {
     for (const [month, days] of [
       [1, 28],
       [6, 31],
@@ -71,7 +71,7 @@ describe('the cost of holding data', () => {
 })
 
 describe('a ledger', () => {
-  it('collects only what is new, by kind, by command and as it is billed', () => {
+  it('collects differences by kind, by command and as billed', () => {
     const { ledger } = ledgerOf({ read_regions: '["us-west-1","eu-west-1"]' })
     expect(ledger.hasChanged).toBe(false)
     send(ledger, 'GET', 4)
@@ -97,9 +97,9 @@ describe('a ledger', () => {
     expect(ledger.pending.sample?.readLatency.count).toBe(0)
   })
 
-  it('counts hits and misses of each engine process from where it stood', () => {
+  it('counts the differences of hits and misses of each engine process', () => {
     const { ledger } = ledgerOf()
-    const hitsAfter = (sample: Parameters<UsageLedger['look']>[0]): number | undefined => {
+    const hitsAfter = (sample: Parameters<UsageLedger['addEngineSample']>[0]): number | undefined => {
       send(ledger, 'GET')
       ledger.collect(NOON)
       ledger.addEngineSample(sample, NOON)
@@ -110,7 +110,7 @@ describe('a ledger', () => {
     expect(hitsAfter({ ...engines(1), lookups: [{ generation: 2, hits: 3, misses: 0 }] })).toBe(3)
   })
 
-  it('writes whole numbers and loses nothing by that', () => {
+  it('writes whole numbers without losing remainders', () => {
     const { ledger } = ledgerOf({ plan: 'fixed_250mb' })
     ledger.addEngineSample(engines(1000), NOON)
     let [nano, held] = [0, 0]
@@ -127,7 +127,7 @@ describe('a ledger', () => {
     expect(Math.abs(held - (1000 / 1024) * 3600)).toBeLessThan(2)
   })
 
-  it('goes on where an earlier life stopped, at the prices that held since', () => {
+  it('continues after a restart, at the prices that applied since', () => {
     const standing = {
       ...{ database_id: 'db', accounted_at: NOON - 10 * HOUR_MS, plan: 'fixed_250mb' },
       ...{ looked_at: 1, keys: 5, used_bytes: 6, disk_bytes: 7 },
@@ -156,9 +156,9 @@ describe('a budget', () => {
     return sent
   }
 
-  it('is spent by exactly as many requests as it pays for, whenever they are collected', () => {
+  it('pays for exactly as many requests, whenever they are collected', () => {
     for (const collectEvery of [1, 3, 1000]) {
-      const { ledger, told } = ledgerOf({ budget: 100 })
+      const { ledger, notified } = ledgerOf({ budget: 100 })
       let sent = 0
       for (; ledger.admission.kind === 'open' && sent < 1000; sent++) {
         send(ledger, 'GET')
@@ -169,22 +169,22 @@ describe('a budget', () => {
       }
       expect([sent, ledger.isBudgetSpent]).toEqual([10, true])
       expect(ledger.admission).toMatchObject({ kind: 'refused', error: { code: 'budget_exceeded' } })
-      expect(told()).toBe(1)
+      expect(notified()).toBe(1)
     }
   })
 
-  it('is what is left of it after a restart', () => {
+  it('keeps its remainder after a restart', () => {
     const { ledger } = ledgerOf({ budget: 100 }, { month: { requests: 7, cost_nano: 70 * NANO } })
     expect(spend(ledger)).toBe(3)
     const { ledger: spent } = ledgerOf({ budget: 100 }, { month: { requests: 10, cost_nano: 100 * NANO } })
     expect(spent.isBudgetSpent).toBe(true)
-    // A billionth short of it, as a sum of fractions may be, pays for nothing.
+    // A sum of fractions may be a billionth below the budget: that pays for no more request.
     const { ledger: nearly } = ledgerOf({ budget: 100 }, { month: { requests: 10, cost_nano: 100 * NANO - 1 } })
     expect(nearly.isBudgetSpent).toBe(true)
   })
 
-  it('is there again when it is raised, when the month turns, and on a plan that does not charge for use', () => {
-    const spentBook = (): UsageLedger => {
+  it('suffices again when it is raised, in a new month, and on a plan that does not charge for usage', () => {
+    const spentLedger = (): UsageLedger => {
       const { ledger } = ledgerOf({ budget: 100 })
       spend(ledger)
       ledger.collect(NOON)
@@ -192,22 +192,22 @@ describe('a budget', () => {
       expect(ledger.isBudgetSpent).toBe(true)
       return ledger
     }
-    const raised = spentBook()
+    const raised = spentLedger()
     raised.update(rowOf({ budget: 120, state: 'suspended' }), NOON)
     expect(raised.isBudgetSpent).toBe(false)
     raised.update(rowOf({ budget: 120 }), NOON)
     expect(spend(raised)).toBe(2)
-    const turned = spentBook()
+    const turned = spentLedger()
     turned.updateRequestLimit(Date.UTC(2026, 6, 1) - 1)
     expect(turned.isBudgetSpent).toBe(true)
     turned.updateRequestLimit(Date.UTC(2026, 6, 1))
     expect([turned.isBudgetSpent, turned.meter.month.requests]).toEqual([false, 0])
-    const fixed = spentBook()
+    const fixed = spentLedger()
     fixed.update(rowOf({ budget: 100, plan: 'fixed_250mb' }), NOON)
     expect([fixed.isBudgetSpent, spend(fixed)]).toEqual([false, 1000])
   })
 
-  it('is spent by data as well, of which a suspended database is charged nothing more', () => {
+  it('is spent by storage too, which costs nothing while the database is suspended', () => {
     const { ledger } = ledgerOf({ budget: 1 }, { plans: DEFAULT_PLANS })
     ledger.addEngineSample(engines(401 * GIB), NOON)
     const dayCosts = (400 * 0.25) / 30
@@ -222,7 +222,7 @@ describe('a budget', () => {
     expect(days.reduce((sum, day) => sum + day.cost_nano, 0) / NANO).toBeCloseTo(1, 2)
   })
 
-  it('that is 0 is none', () => {
+  it('of 0 means no limit', () => {
     expect(spend(ledgerOf({ budget: 0 }).ledger)).toBe(1000)
   })
 })

@@ -47,19 +47,14 @@ function labelsOf({ ledger: { row } }: MeteredDatabase): MetricValue['labels'] {
 
 function commandMetrics(all: readonly MeteredDatabase[]): readonly Metric[] {
   return [
-    split('commands_total', 'Commands sent to the engine, by what they do.', all, ({ ledger }) => ({
+    split('commands_total', 'Commands sent to the engine, by kind.', all, ({ ledger }) => ({
       ...ledger.meter.totals(),
     })),
-    split(
-      'latency_seconds_total',
-      'Sum of the times to the reply, of the commands that were measured.',
-      all,
-      ({ ledger }) => ({
-        reads: ledger.meter.readLatency.sumUs / 1e6,
-        writes: ledger.meter.writeLatency.sumUs / 1e6,
-      }),
-    ),
-    split('latency_samples_total', 'Commands whose time to the reply was measured.', all, ({ ledger }) => ({
+    split('latency_seconds_total', 'Sum of the latencies of the measured commands, seconds.', all, ({ ledger }) => ({
+      reads: ledger.meter.readLatency.sumUs / 1e6,
+      writes: ledger.meter.writeLatency.sumUs / 1e6,
+    })),
+    split('latency_samples_total', 'Commands whose latency was measured.', all, ({ ledger }) => ({
       reads: ledger.meter.readLatency.count,
       writes: ledger.meter.writeLatency.count,
     })),
@@ -68,22 +63,22 @@ function commandMetrics(all: readonly MeteredDatabase[]): readonly Metric[] {
 
 function trafficMetrics(all: readonly MeteredDatabase[]): readonly Metric[] {
   return [
-    split('bytes_total', 'Bytes that clients sent and were sent.', all, ({ ledger: { meter } }) => ({
+    split('bytes_total', 'Bytes received from clients (in) and sent to them (out).', all, ({ ledger: { meter } }) => ({
       in: meter.bytesIn,
       out: meter.bytesOut,
     })),
     metric(
       'counter',
       'connections_accepted_total',
-      'Client connections.',
+      'Client connections accepted.',
       all,
       ({ ledger }) => ledger.meter.connectionsTotal,
     ),
-    metric('gauge', 'connections', 'Client connections now.', all, ({ ledger }) => ledger.meter.connections),
+    metric('gauge', 'connections', 'Open client connections.', all, ({ ledger }) => ledger.meter.connections),
     metric(
       'counter',
       'refused_for_space_total',
-      'Commands refused by a full engine.',
+      'Commands refused because the data set was full.',
       all,
       ({ ledger }) => ledger.meter.refusedForSpace,
     ),
@@ -93,16 +88,22 @@ function trafficMetrics(all: readonly MeteredDatabase[]): readonly Metric[] {
 function standingMetrics(all: readonly MeteredDatabase[], nowMs: number): readonly Metric[] {
   return [
     metric('gauge', 'awake', '1 while its engines run.', all, ({ isAwake }) => Number(isAwake)),
-    metric('gauge', 'suspended', '1 while its budget is spent.', all, ({ ledger }) =>
+    metric('gauge', 'suspended', '1 while it is suspended because its budget is spent.', all, ({ ledger }) =>
       Number(ledger.row.state === 'suspended'),
     ),
-    metric('gauge', 'keys', 'Keys, when its engine was last looked at.', all, ({ ledger }) => ledger.gauges.keys),
-    metric('gauge', 'used_bytes', 'Size of the data set, likewise.', all, ({ ledger }) => ledger.usedBytes),
-    metric('gauge', 'disk_bytes', 'Size of its files, likewise.', all, ({ ledger }) => ledger.gauges.diskBytes),
+    metric('gauge', 'keys', 'Keys at the last sample of its engine.', all, ({ ledger }) => ledger.gauges.keys),
+    metric('gauge', 'used_bytes', 'Size of the data set at the last sample.', all, ({ ledger }) => ledger.usedBytes),
+    metric(
+      'gauge',
+      'disk_bytes',
+      'Size of its files at the last sample.',
+      all,
+      ({ ledger }) => ledger.gauges.diskBytes,
+    ),
     metric(
       'gauge',
       'month_requests',
-      'Requests this month as billed.',
+      'Requests of this month, as billed.',
       all,
       ({ ledger }) => ledger.meter.month.requests,
     ),

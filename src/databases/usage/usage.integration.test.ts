@@ -1,4 +1,4 @@
-/** What databases use, on a real store and real engines; a data plane is played by counting in its meter. */
+/** Usage of databases with a real store and real engines. The tests count in the meter in place of a data plane. */
 
 import { join } from 'node:path'
 import SqliteFile from 'better-sqlite3'
@@ -13,7 +13,7 @@ import { type DatabaseStats, DatabaseStatsSchema, STATS_PERIODS } from '../../co
 import { compileChecker } from '../../http/index.js'
 import { COMMAND_INDEX } from '../../telemetry/index.js'
 import { ask, create } from '../testing/checks.js'
-import { type House, openHouse } from '../testing/house.js'
+import { type ManagementServer, startManagement } from '../testing/management.js'
 import * as usage from '../transactions/usage.js'
 import * as usageSample from '../transactions/usage-sample.js'
 import * as usageStats from '../transactions/usage-stats.js'
@@ -51,11 +51,11 @@ const standingOf = ({ database_id }: DatabaseRecord): usage.StandingRow => ({
 const checkStats = compileChecker(DatabaseStatsSchema, 'body')
 
 let clock: ManualClock
-let at: House
+let at: ManagementServer
 
-const open = (again: Partial<House> = {}) => {
+const open = (again: Partial<ManagementServer> = {}) => {
   const { dataDir, redisPorts } = again
-  return openHouse({ plans, clock, ...(dataDir && redisPorts ? { dataDir, redisPorts } : {}) })
+  return startManagement({ plans, clock, ...(dataDir && redisPorts ? { dataDir, redisPorts } : {}) })
 }
 
 beforeAll(async () => {
@@ -91,9 +91,9 @@ async function send(record: DatabaseRecord, command: string[], times = 1): Promi
   return sent
 }
 
-/** Lets a flush interval pass and waits until everything has been written. */
+/** Advances the clock by a flush interval and waits until all usage is stored. */
 async function flush(): Promise<void> {
-  // A jump of the clock may have begun a turn that is not over.
+  // A jump of the clock may have started a flush that is still active.
   await at.databases.usage.flushed
   clock.advance(FLUSH_MS)
   await waitFor(() => at.databases.usage.ledgers.every((ledger) => !ledger.hasChanged && ledger.pending.isEmpty), {
@@ -126,7 +126,7 @@ describe('the statistics of a database', () => {
     expect(stats).toMatchObject({ command_counts: [], total_monthly_requests: 0, total_monthly_billing: 0 })
   })
 
-  it('tell what was sent to the present command, before and after it is written down', async () => {
+  it('count up to the last command, before and after usage is stored', async () => {
     const record = await create(at)
     await send(record, ['SET', 'k', 'v'], 3)
     await send(record, ['GET', 'k'], 6)
@@ -145,7 +145,7 @@ describe('the statistics of a database', () => {
       expect(lastOf(stats.read_latency_99)).toBeLessThan(1.3)
     }
     looksRight(await statsOf(record))
-    // Half a minute of the present minute has passed.
+    // The current minute is half over.
     expect(lastOf((await statsOf(record)).throughput)).toBe(9 / 30)
     await flush()
     const stats = await statsOf(record)
@@ -163,7 +163,7 @@ describe('the statistics of a database', () => {
     expect(stats.throughput.at(-1)?.x).toBe('2026-06-15 12:00:00 +0000 UTC')
   })
 
-  it('hold for every period, over days, roll-ups and a restart', async () => {
+  it('are right for every period, over days, roll-ups and a restart', async () => {
     const record = await create(at)
     for (const minutes of [0, 14, 90, 60 * 30]) {
       clock.advance(minutes * 60_000)
@@ -199,7 +199,7 @@ describe('the statistics of a database', () => {
     expect(await rolledUp()).toMatchObject({ plan: 'payg' })
   })
 
-  it('refuse a period that does not exist, and belong to the owner alone', async () => {
+  it('refuse an unknown period and an unknown database', async () => {
     const record = await create(at)
     const refused = await at.api('GET', `/v2/redis/stats/${record.database_id}?period=2h`)
     expect([refused.status, refused.body.error]).toEqual([400, expect.stringContaining('1h, 3h, 12h')])
@@ -214,7 +214,7 @@ describe('metrics', () => {
     return answer.text()
   }
 
-  it('tell of the databases of the account, and of no other', async () => {
+  it('cover the databases of the account only', async () => {
     const record = await create(at, { database_name: 'say "hi"', budget: 200 })
     await send(record, ['SET', 'k', 'v'], 2)
     await send(record, ['GET', 'k'], 3)
@@ -241,12 +241,12 @@ describe('metrics', () => {
   })
 })
 
-describe('a database that does nothing', () => {
-  it('causes no write and no look at its engine', async () => {
+describe('an unused database', () => {
+  it('causes no write and no sample of its engine', async () => {
     const record = await create(at)
     await send(record, ['GET', 'k'])
     await flush()
-    for (let looks = 0; looks < 7; looks++) {
+    for (let times = 0; times < 7; times++) {
       clock.advance(12 * 60_000)
       await statsOf(record)
     }
@@ -260,7 +260,7 @@ describe('a database that does nothing', () => {
     expect(looked).not.toHaveBeenCalled()
   })
 
-  it('pays the price of its plan all the same', async () => {
+  it('is charged the price of its plan', async () => {
     const record = await create(at, { plan: 'fixed_250mb' })
     clock.advance(3 * DAY_MS)
     const { total_monthly_billing, dailybilling, total_monthly_requests } = await statsOf(record)
@@ -270,7 +270,7 @@ describe('a database that does nothing', () => {
 })
 
 describe('a budget', () => {
-  it('that is reached suspends the database, until it is raised', async () => {
+  it('suspends the database when it is spent, until it is raised', async () => {
     const record = await create(at, { budget: 100 })
     expect(await send(record, ['GET', 'k'], 50)).toBe(10)
     await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
@@ -286,7 +286,7 @@ describe('a budget', () => {
     expect((await actsOn(record)).map(([action]) => action)).toContain('Resume Database')
   })
 
-  it('suspends nothing before what was used is written, or a crash would let it go on', async () => {
+  it('suspends only after the usage is stored', async () => {
     const record = await create(at, { budget: 100 })
     const run = vi.spyOn(at.store, 'run')
     await send(record, ['GET', 'k'], 50)
@@ -300,7 +300,7 @@ describe('a budget', () => {
     expect(written).toMatchObject({ updates: [{ days: [{ requests: 10, cost_nano: 100 * 10 ** 9 }] }] })
   })
 
-  it('stays spent over a restart, and is lifted by a plan that does not charge for use', async () => {
+  it('stays spent after a restart, and does not apply on a plan that does not charge for usage', async () => {
     const record = await create(at, { budget: 50 })
     await send(record, ['GET', 'k'], 50)
     await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
@@ -313,7 +313,7 @@ describe('a budget', () => {
     expect([await stateOf(record), ledgerOf(record).admission.kind]).toEqual(['active', 'open'])
   })
 
-  it('is there again when the month turns, also for a database that nobody asks for', async () => {
+  it('suffices again in a new month, also for an idle database', async () => {
     const record = await create(at, { budget: 50 })
     await send(record, ['GET', 'k'], 50)
     await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
@@ -335,7 +335,7 @@ describe('auto upgrade', () => {
   const sizeOf = async ({ database_id }: DatabaseRecord) =>
     (await at.api('GET', `/v2/redis/database/${database_id}`)).body.db_resource_size
 
-  it('moves a database that outgrows its fixed plan to the next one, and says so', async () => {
+  it('moves a database that outgrows its fixed plan to the next one, and records it', async () => {
     const record = await create(at, { plan: 'fixed_250mb' })
     await at.api('POST', `/v2/redis/enable-autoupgrade/${record.database_id}`)
     await fill(record)
@@ -346,7 +346,7 @@ describe('auto upgrade', () => {
     expect(await actsOn(record)).toContainEqual(['Change Database Plan', 'SYSTEM'])
   })
 
-  it('leaves alone what evicts, and what is not to be upgraded', async () => {
+  it('leaves databases with eviction or without auto upgrade alone', async () => {
     const evicts = await create(at, { plan: 'fixed_250mb', eviction: true })
     await at.api('POST', `/v2/redis/enable-autoupgrade/${evicts.database_id}`)
     const stays = await create(at, { plan: 'fixed_250mb' })
@@ -358,7 +358,7 @@ describe('auto upgrade', () => {
 })
 
 describe('the series of a database', () => {
-  it('take bounded room, however much time goes by', async () => {
+  it('stay bounded over time', async () => {
     const record = await create(at)
     await send(record, ['GET', 'k'])
     await flush()

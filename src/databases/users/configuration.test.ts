@@ -48,25 +48,25 @@ it.each([
   ['notify-keyspace-events?', false],
   ['n.*', false],
   ['[n]*', false],
-])('a client that asks for %s finds the setting: %s', (pattern, expected) => {
+])('CONFIG GET %s finds the setting: %s', (pattern, expected) => {
   expect(isFound(pattern)).toBe(expected)
 })
 
-it('answers patterns that fit in very many ways and then do not as fast as others', () => {
+it('matches patterns with many wildcards in linear time', () => {
   const pattern = `${'*?'.repeat(11)}z`
-  // Tried one way after the other, each of them would take a tenth of a second.
+  // With backtracking, each of them would take a tenth of a second.
   expect(isFound(...Array.from({ length: 10_000 }, () => pattern))).toBe(false)
   expect(isFound('*?'.repeat(1_000_000))).toBe(false)
   expect(() => isFound(...Array.from({ length: 65 }, (_, at) => `a${at}`))).toThrow('at most 64')
 })
 
-it('reads thousands of settings in time', { timeout: 4_000 }, () => {
+it('handles thousands of settings in time', { timeout: 4_000 }, () => {
   const args = Array.from({ length: 40_000 }, () => [EVENTS, 'KEA']).flat()
   expect(set(...args)).toMatchObject({ set: { keyspace_events: 'AKE' }, problem: expect.stringMatching('duplicate') })
 })
 
 describe('settings of the engine', () => {
-  it('are told by each of their names, as they are by themselves or as they were set', () => {
+  it('are shown by all their names, with their default or their set value', () => {
     expect(configGet(row, facts, ['hash-max-*'])).toEqual([
       ...['hash-max-listpack-entries', '128', 'hash-max-ziplist-entries', '128'],
     ])
@@ -112,18 +112,18 @@ describe('settings of the engine', () => {
     expect(problem).toMatch(/^(?:CONFIG SET failed|Unknown option)/)
   })
 
-  it('may be told to be what they are', () => {
+  it('may be set to their current value', () => {
     expect(set('timeout', '0', 'save', '', 'appendonly', 'yes')).toEqual({ set: {}, changed: {} })
   })
 
-  it('let a client have less data than the plan, and again as much', () => {
+  it('let a client lower maxmemory below the plan, and reset it', () => {
     const less = { ...row, ...set('maxmemory', '100').set }
     expect(configGet(less, facts, ['maxmemory'])).toEqual(['maxmemory', '100'])
     const again = { ...row, ...configSet(less, facts, ['maxmemory', '0']).set }
     expect(configGet(again, facts, ['maxmemory'])).toEqual(['maxmemory', '1000'])
   })
 
-  it('have a say only while the plan and the eviction allow it', () => {
+  it('apply only while the plan and the eviction allow it', () => {
     const stored = {
       'maxmemory-policy': 'allkeys-lfu',
       'busy-reply-threshold': '200',

@@ -7,7 +7,7 @@ const apply = (rules: readonly string[]) => applyRules(newUser('alice'), rules, 
 const many = (count: number, rule: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => rule(index))
 
-it('takes as many rules and passwords as anybody needs', () => {
+it('accepts 64 passwords and hundreds of rules', () => {
   const user = apply([
     'on',
     ...many(64, () => `>${makeToken('alice', undefined, on.key)}`),
@@ -16,11 +16,11 @@ it('takes as many rules and passwords as anybody needs', () => {
   expect([user.passwords.length, user.keys.length]).toEqual([64, 900])
 })
 
-it('refuses so many rules that they would hold up the server', () => {
+it('refuses more than 1000 rules, which would block the event loop', () => {
   expect(() => apply(many(400_000, (n) => `~${n}`))).toThrow('at most 1000 rules')
 })
 
-it('refuses so many passwords that each login would', () => {
+it('refuses more than 64 passwords, which would slow down each login', () => {
   const tokens = many(65, () => `>${makeToken('alice', undefined, on.key)}`)
   expect(() => apply(tokens)).toThrow('at most 64 passwords')
 })

@@ -51,13 +51,13 @@ describe('tokens', () => {
     }
   })
 
-  it('without a password bring one that nobody can guess', () => {
+  it('without a given password contain a strong random one', () => {
     const [one, other] = [makeToken('alice', undefined, KEY), makeToken('alice', undefined, KEY)]
     expect(one).not.toBe(other)
     expect(isStrong(Buffer.from(one.split('.')[0] ?? '', 'base64url').toString())).toBe(true)
   })
 
-  it('decide a password by its length and variety', () => {
+  it('accept a password by its length and variety', () => {
     for (const weak of ['', 'secret', 'hunter2hunter2', 'a'.repeat(500), 'abababababababababababab']) {
       expect(isStrong(weak), weak).toBe(false)
     }
@@ -65,7 +65,7 @@ describe('tokens', () => {
     expect(entropyBits('abcd')).toBe(8)
   })
 
-  it('for REST are of one user and one of its passwords', () => {
+  it('for REST differ by user and password', () => {
     const first = userWith(`>${makeToken('alice', PASSWORD, KEY)} >${makeToken('alice', undefined, KEY)}`)
     const other = userWith(`>${makeToken('alice', PASSWORD, KEY)}`)
     const tokens = [first, other].flatMap((user) => user.passwords.map((stored) => restTokenOf(user, stored)))
@@ -87,7 +87,7 @@ describe('rules', () => {
     expect(applyRules(user, ['reset'], on)).toEqual({ ...newUser('alice'), secret: user.secret })
   })
 
-  it('take passwords that came out of a token, each once, and take them back', () => {
+  it('add and remove passwords by their tokens, each once', () => {
     const token = makeToken('alice', PASSWORD, KEY)
     const user = userWith(`>${token} >${token}`)
     expect(user.passwords).toHaveLength(1)
@@ -98,8 +98,8 @@ describe('rules', () => {
   it.each([
     [['nopass'], /^Error in ACL SETUSER modifier 'nopass': create a token with ACL GENTOKEN/],
     [[`>${PASSWORD}`], /^Error in ACL SETUSER modifier '>': create a token with ACL GENTOKEN/],
-    [['#'.padEnd(65, 'a')], /^Error in ACL SETUSER modifier '#': a password/],
-    [[`>${makeToken('bob', PASSWORD, KEY)}`], /modifier '>': a password/],
+    [['#'.padEnd(65, 'a')], /^Error in ACL SETUSER modifier '#': create a token/],
+    [[`>${makeToken('bob', PASSWORD, KEY)}`], /modifier '>': create a token/],
     [['+config|get'], /modifier '\+config\|get': rules for subcommands are not available/],
     [['(~a +get)'], /modifier '\(': selectors are not available/],
     [['+nosuch'], /Unknown command or category name in ACL/],
@@ -115,7 +115,7 @@ describe('rules', () => {
     expect(problemOf(rules)).toMatch(problem)
   })
 
-  it('are stored as they are read', () => {
+  it('are read as they were stored', () => {
     const users = [userWith('on ~a +get'), userWith('off', 'bob')]
     expect(readUsers({ database_id: 'd', acl_users: writeUsers(users) })).toEqual(users)
     expect(() => readUsers({ database_id: 'd', acl_users: '[{"name":1}]' })).toThrow(/unreadable users/)
@@ -144,7 +144,7 @@ describe('an engine', () => {
     return (await client.call('ACL', 'DRYRUN', user.name, ...command)) === 'OK'
   }
 
-  it('takes every rule that a command can be named in', async () => {
+  it('accepts a rule for every command', async () => {
     const known = new Set((await client.call('COMMAND', 'LIST')) as string[])
     const names = COMMANDS.map(({ name }) => name.toLowerCase()).filter(
       (name) => known.has(name) && !name.includes('|'),
@@ -186,7 +186,7 @@ describe('an engine', () => {
     expect(await mayRun(userWith(rules), ...command.split(' '))).toBe(allowed)
   })
 
-  it('writes keyspace events in the same letters', async () => {
+  it('orders the letters of keyspace events in the same way', async () => {
     for (const letters of ['', 'KEA', 'AKE', 'Kg$lshzxetd', 'xE', 'Egm', 'zK$', 'tsdE', 'KEg$lshzxe']) {
       await client.config('SET', 'notify-keyspace-events', letters)
       const [, theirs] = (await client.config('GET', 'notify-keyspace-events')) as string[]

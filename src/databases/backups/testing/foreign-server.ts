@@ -5,10 +5,10 @@ import { atCleanup, freePort } from '../../../../test/support/index.js'
 import { probeEngine } from '../../../fleet/index.js'
 import { startBareEngine } from '../../testing/bare-engine.js'
 
-/** Answers a command; says nothing with `undefined`. May also write to the socket itself. */
+/** Answers a command; `undefined` sends nothing. May write to the socket itself. */
 export type Answer = (words: readonly string[], socket: Socket) => string | Buffer | undefined
 
-/** A server that seems to be Redis and answers as a test wants; the rest as a server without keys would. */
+/** A fake Redis server. It answers as the test says, and other commands like a server with one key, `k`, that is gone. */
 export interface ForeignServer {
   readonly url: string
   /** Commands received so far, by name. */
@@ -24,18 +24,18 @@ const USUAL: Readonly<Record<string, string>> = {
   DUMP: '$-1\r\n',
 }
 
-/** A value as its bytes. */
+/** A bulk string as bytes. */
 export function bulk(bytes: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`$${bytes.length}\r\n`), bytes, Buffer.from('\r\n')])
 }
 
-/** A page of a scan. */
+/** A reply to SCAN. */
 export function page(cursor: string, keys: readonly string[]): string {
   const words = keys.map((key) => `$${key.length}\r\n${key}\r\n`).join('')
   return `*2\r\n$${cursor.length}\r\n${cursor}\r\n*${keys.length}\r\n${words}`
 }
 
-/** Starts one, which is ended after the test file. */
+/** Starts a foreign server, which is stopped after the test file. */
 export async function startForeignServer(answers: Readonly<Record<string, Answer>>): Promise<ForeignServer> {
   const asked = new Map<string, number>()
   const sockets = new Set<Socket>()
@@ -65,7 +65,7 @@ export async function startForeignServer(answers: Readonly<Record<string, Answer
   return { url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
 }
 
-/** Where the first command ends; 0 while it is not complete. Words of commands have no line ends here. */
+/** The end of the first command; 0 while it is incomplete. Assumes arguments without line breaks. */
 function wholeCommand(text: string): number {
   const count = Number(/^\*(\d+)\r\n/.exec(text)?.[1] ?? 0)
   let at = 0
@@ -81,14 +81,14 @@ function wordsOf(command: string): string[] {
   return command.split('\r\n').filter((_line, index) => index > 0 && index % 2 === 0)
 }
 
-/** A server of somebody else: it listens on a loopback port and wants a password. */
+/** A real engine on a loopback port that requires a password. */
 export interface PasswordEngine {
   readonly url: string
   readonly client: Redis
   kill(): Promise<void>
 }
 
-/** Starts one. */
+/** Starts an engine with a password. */
 export async function startPasswordEngine(password: string): Promise<PasswordEngine> {
   const port = await freePort()
   const { binary } = await probeEngine()

@@ -18,42 +18,42 @@ import { databaseRoutes } from '../routes.js'
 
 const quiet = silentLogger
 
-/** What a test may choose about its house. */
-export interface HouseOptions {
+/** Options of a management server under test. */
+export interface ManagementOptions {
   readonly dataDir?: string
   readonly redisPorts?: { readonly from: number; readonly to: number }
   readonly plans?: PlanTable
-  /** Stand in front of the fleet's own, to make it fail. */
+  /** These replace methods of the fleet, for example to make them fail. */
   readonly ensure?: (fleet: Fleet, spec: EngineSpec) => Promise<void>
   readonly remove?: (fleet: Fleet, databaseId: string) => Promise<void>
   readonly checkSnapshot?: (fleet: Fleet, file: string) => ReturnType<Fleet['checkSnapshot']> | undefined
   readonly adoptSnapshot?: (fleet: Fleet, spec: EngineSpec, file: string) => Promise<void> | undefined
-  /** Clock of the databases. Default: the machine's. */
+  /** Clock of the databases. Default: the system clock. */
   readonly clock?: Clock
   readonly freeAccountDatabases?: number
   readonly paidAccountDatabases?: number
-  /** Default: `everything`, because what is imported from runs on this machine. */
+  /** Default: `everything`, because the servers to import from run on this machine. */
   readonly deliveryTargets?: TargetPolicy
-  /** Default: more than any test makes. */
+  /** Default: more than any test creates. */
   readonly awakeDatabases?: number
-  /** Told the name of every transaction before it is run. */
+  /** Called with the name of each transaction before it runs. */
   readonly onTransaction?: (name: string) => void
   /** Default: `few`. */
   readonly acceptUnknownData?: 'few' | 'quarantine'
   readonly problems?: Problems
-  /** What a data plane would tell. Default: nobody ever asks for anything. */
+  /** What a data plane would report. Default: no client ever connects. */
   readonly traffic?: DatabasesDeps['traffic']
 }
 
-/** An answer of the management API; `body` is the parsed JSON, or the text where it is none. */
-export interface HouseAnswer {
+/** An answer of the management API; `body` is parsed JSON, or the text of any other content type. */
+export interface ApiAnswer {
   readonly status: number
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  // biome-ignore lint/suspicious/noExplicitAny: tests read answers of every shape
   readonly body: any
 }
 
 /** A management API with real accounts, a real store and real engines, without a data plane. */
-export interface House {
+export interface ManagementServer {
   readonly dataDir: string
   readonly redisPorts: { readonly from: number; readonly to: number }
   readonly store: Store
@@ -63,19 +63,19 @@ export interface House {
   readonly problems: Problems
   readonly owner: Caller
   /** Calls the management API; `login` replaces the first account's header. */
-  api(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<HouseAnswer>
+  api(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiAnswer>
   /** The same, without reading the answer. */
   raw(method: string, path: string, body?: RequestInit['body']): Promise<Response>
-  /** Ends everything but the files. May be repeated. */
+  /** Stops everything and keeps the files. May be repeated. */
   close(): Promise<void>
 }
 
-/** Opens a house, which is closed after the last test of the file; opening one again on the same `dataDir` is a restart. */
-export async function openHouse(options: HouseOptions = {}): Promise<House> {
+/** Starts a management server, which is closed after the test file. Starting one again on the same `dataDir` is a restart. */
+export async function startManagement(options: ManagementOptions = {}): Promise<ManagementServer> {
   const dataDir = options.dataDir ?? join(tempDir(), 'data')
   mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const redisPorts = options.redisPorts ?? (await freePortRange(10))
-  const store = watched(await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined }), options)
+  const store = observed(await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined }), options)
   const accounts = createAccounts({ store, dataDir, clock: systemClock, logger: quiet })
   await accounts.start()
   const problems = options.problems ?? new Problems(systemClock, silentLogger)
@@ -118,7 +118,7 @@ export async function openHouse(options: HouseOptions = {}): Promise<House> {
   }
 }
 
-function watched(store: Store, { onTransaction }: HouseOptions): Store {
+function observed(store: Store, { onTransaction }: ManagementOptions): Store {
   return {
     describe: () => store.describe(),
     close: () => store.close(),
@@ -129,17 +129,17 @@ function watched(store: Store, { onTransaction }: HouseOptions): Store {
   }
 }
 
-interface Foundation {
+interface Services {
   readonly dataDir: string
   readonly store: Store
   readonly accounts: Accounts
   readonly fleet: Fleet
   readonly problems: Problems
-  readonly redisPorts: House['redisPorts']
-  readonly options: HouseOptions
+  readonly redisPorts: ManagementServer['redisPorts']
+  readonly options: ManagementOptions
 }
 
-function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, options }: Foundation) {
+function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, options }: Services) {
   const databases: Databases = createDatabases({
     ...{
       dataDir,
@@ -170,7 +170,7 @@ function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, op
   return { databases, gate }
 }
 
-function fleetOf(fleet: Fleet, options: HouseOptions): DatabasesDeps['fleet'] {
+function fleetOf(fleet: Fleet, options: ManagementOptions): DatabasesDeps['fleet'] {
   return {
     ensure: (spec, patience) => options.ensure?.(fleet, spec) ?? fleet.ensure(spec, patience),
     remove: (databaseId) => options.remove?.(fleet, databaseId) ?? fleet.remove(databaseId),
@@ -216,7 +216,7 @@ async function callApi(
   path: string,
   body: unknown,
   headers: Record<string, string>,
-): Promise<HouseAnswer> {
+): Promise<ApiAnswer> {
   const sent = body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }
   const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, headers, ...sent })
   const isJson = response.headers.get('content-type')?.startsWith('application/json')
@@ -224,8 +224,8 @@ async function callApi(
 }
 
 /**
- * Stands in for the data plane where only its ports matter: one listener for each database of a directory, opened and
- * closed as the directory changes.
+ * Replaces the data plane where only its ports matter: one listener for each database of a directory, opened and closed
+ * as the directory changes.
  */
 export class PortGate {
   readonly #directory: ServingDirectory
