@@ -151,7 +151,7 @@ class StoredDatabases implements Databases {
     const { plans, emailOf, hasNewer = () => false, engineSettings = NO_SETTINGS } = this.#deps
     return new Administration({
       row: (databaseId) => this.directory.rowOf(databaseId),
-      change: (caller, databaseId, judge) => this.changes.reconfigure(caller, databaseId, judge),
+      change: (caller, databaseId, decide) => this.changes.reconfigure(caller, databaseId, decide),
       emailOf,
       factsOf: (row) => ({
         ...settingBoundsOf(row, plans),
