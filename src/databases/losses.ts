@@ -162,13 +162,13 @@ export class Losses {
       ...(loss.kind === 'cut'
         ? {
             kind: 'log_truncated',
-            title: `The database "${name}" serves only a part of its data: ${loss.what}. ${since}${seen}${kept}`,
+            title: `The database "${name}" serves only some of its data: ${loss.what}. ${since}${seen}${kept}`,
             advice: `Restore a backup: homeport db restore ${id}. If the loss does not matter: homeport db accept-loss ${id}.`,
           }
         : {
             kind: 'data_missing',
             title: `The database "${name}" does not serve: ${loss.what}. ${since}${seen}`,
-            advice: `Bring the files back, or restore a backup: homeport db restore ${id}. To go on without the data: homeport db accept-loss ${id}.`,
+            advice: `Bring the files back, or restore a backup: homeport db restore ${id}. To continue without the data: homeport db accept-loss ${id}.`,
           }),
     })
   }

@@ -131,7 +131,10 @@ it('shows a certificate that was replaced to new clients, and keeps the connecti
 it('asks clients for certificates once its owner says whose', async () => {
   const path = `/v2/redis/${database.database_id}/mutual-tls`
   const refused = await homeport.api('POST', path, { client_ca: (await showCertificate()).certificate })
-  expect([refused.status, refused.body]).toEqual([400, { error: expect.stringContaining('is not a certificate authority') }])
+  expect([refused.status, refused.body]).toEqual([
+    400,
+    { error: expect.stringContaining('is not a certificate authority') },
+  ])
   const clients = await makeAuthority(Date.now())
   const on = await homeport.api('POST', path, { client_ca: clients.certificate })
   expect(on).toMatchObject({ status: 200, body: { securityAddons: { tlsMutualAuth: true } } })

@@ -128,7 +128,7 @@ export class Quarantine {
       title: `Data of ${entry.from} is in quarantine: ${sentence(entry.reason)}`,
       advice:
         entry.kind === 'store-log'
-          ? `What it held was acknowledged: compare what callers know, or take the store from a copy. It is deleted after ${until}.`
+          ? `Its changes were acknowledged to callers: compare with what they know, or restore a copy of the store. It is deleted after ${until}.`
           : `Bring it back with \`homeport db adopt ${entry.id}\`; it is deleted after ${until}.`,
     })
   }

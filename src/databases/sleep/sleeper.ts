@@ -22,13 +22,13 @@
 /** Work of Homeport during which a database must not sleep, in the words that users read. */
 export type Task = 'creation' | 'change' | 'backup' | 'restore' | 'import'
 
-/** See the top of this file. */
-export type Wakefulness = 'asleep' | 'awake' | 'compacting' | 'falling-asleep'
+/** The states; see the top of this file. */
+export type SleepState = 'asleep' | 'awake' | 'compacting' | 'falling-asleep'
 
 /** A database and how awake it is. */
 export interface Sleeper {
   readonly databaseId: string
-  readonly state: Wakefulness
+  readonly state: SleepState
   /** When it was woken or fell asleep last, Unix milliseconds. */
   readonly sinceMs: number
   /** When it was last in use in a way that its meter does not count: woken, kept awake or worked on. */
@@ -42,7 +42,7 @@ export function newSleeper(databaseId: string, nowMs: number): Sleeper {
   return { databaseId, state: 'asleep', sinceMs: nowMs, usedAtMs: nowMs, tasks: {} }
 }
 
-function expectState(sleeper: Sleeper, ...states: readonly Wakefulness[]): void {
+function expectState(sleeper: Sleeper, ...states: readonly SleepState[]): void {
   if (!states.includes(sleeper.state)) throw new Error(`database ${sleeper.databaseId} is ${sleeper.state}`)
 }
 
