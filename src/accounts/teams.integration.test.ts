@@ -17,15 +17,15 @@ describeOnEveryStore('teams and keys', (openStore) => {
   let store: Store
   let accounts: Accounts
   let owner: Caller
-  let stranger: Caller
+  let outsider: Caller
 
   beforeEach(async () => {
     store = await openStore()
     accounts = createAccounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
     await accounts.start()
     owner = callerOf(accounts.ownCredentials?.email ?? '', accounts.ownCredentials?.apiKey ?? '')
-    await addAccount('stranger')
-    stranger = callerOf('stranger@homeport.local', 'stranger-key')
+    await addAccount('outsider')
+    outsider = callerOf('outsider@homeport.local', 'outsider-key')
   })
 
   async function addAccount(name: string): Promise<void> {
@@ -59,7 +59,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
     it('is owned by its creator, listed for members only, and gone when it is deleted', async () => {
       const team = await newTeam()
       expect(await accounts.teams.list(owner)).toEqual([team])
-      expect(await accounts.teams.list(stranger)).toEqual([])
+      expect(await accounts.teams.list(outsider)).toEqual([])
       const member = { ...team, member_email: owner.email, member_role: 'owner' }
       expect(await accounts.teams.members(owner, team.team_id)).toEqual([member])
       const actingForIt = await keyOf(team.team_id, 'dev').catch((error: Error) => error.message)
@@ -73,13 +73,13 @@ describeOnEveryStore('teams and keys', (openStore) => {
       const { team_id } = await newTeam()
       const member = { team_id, member_email: 'x@y.z', member_role: 'dev' } as const
       const attempts = [
-        accounts.teams.members(stranger, team_id),
-        accounts.teams.remove(stranger, team_id),
-        accounts.teams.addMember(stranger, member),
-        accounts.teams.removeMember(stranger, { team_id, member_email: owner.email }),
-        accounts.keys.list(stranger, team_id),
-        accounts.keys.create(stranger, { name: 'k', team_id }),
-        accounts.keys.remove(stranger, 'k', team_id),
+        accounts.teams.members(outsider, team_id),
+        accounts.teams.remove(outsider, team_id),
+        accounts.teams.addMember(outsider, member),
+        accounts.teams.removeMember(outsider, { team_id, member_email: owner.email }),
+        accounts.keys.list(outsider, team_id),
+        accounts.keys.create(outsider, { name: 'k', team_id }),
+        accounts.keys.remove(outsider, 'k', team_id),
       ]
       const outcomes = await Promise.allSettled(attempts)
       const refused = { status: 'rejected', reason: expect.objectContaining({ code: 'team_not_found' }) }
@@ -172,10 +172,10 @@ describeOnEveryStore('teams and keys', (openStore) => {
 
     it('of another account can neither be seen nor deleted', async () => {
       const { key_id } = await accounts.keys.create(owner, { name: 'mine' })
-      await expect(accounts.keys.remove(stranger, key_id, undefined)).rejects.toMatchObject({
+      await expect(accounts.keys.remove(outsider, key_id, undefined)).rejects.toMatchObject({
         code: 'api_key_not_found',
       })
-      expect(JSON.stringify(await accounts.keys.list(stranger, undefined))).not.toContain(key_id)
+      expect(JSON.stringify(await accounts.keys.list(outsider, undefined))).not.toContain(key_id)
     })
   })
 
@@ -206,7 +206,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
       ttl: (log[0]?.timestamp ?? 0) + 182 * 86_400,
     })
     expect(await accounts.auditLog(owner, 2, log[1]?.log_id)).toEqual(log.slice(2, 4))
-    expect(await accounts.auditLog(stranger, 100)).toEqual([])
-    expect(await accounts.auditLog(stranger, 100, log[1]?.log_id)).toEqual([])
+    expect(await accounts.auditLog(outsider, 100)).toEqual([])
+    expect(await accounts.auditLog(outsider, 100, log[1]?.log_id)).toEqual([])
   })
 })

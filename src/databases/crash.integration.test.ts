@@ -66,9 +66,9 @@ describe('a creation that fails', () => {
 
   it('uses the next port when another program holds the first', async () => {
     const at = await startManagement()
-    const stranger = createServer()
-    await new Promise<void>((resolve) => stranger.listen(at.redisPorts.from, '127.0.0.1', resolve))
-    onTestFinished(() => void stranger.close())
+    const otherProgram = createServer()
+    await new Promise<void>((resolve) => otherProgram.listen(at.redisPorts.from, '127.0.0.1', resolve))
+    onTestFinished(() => void otherProgram.close())
     const record = await create(at)
     expect(record.port).toBe(at.redisPorts.from + 1)
     expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body).toEqual(record)

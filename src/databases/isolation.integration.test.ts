@@ -42,7 +42,7 @@ beforeAll(async () => {
 afterAll(() => at.close())
 
 async function addOutsiders(): Promise<void> {
-  const email = 'stranger@homeport.local'
+  const email = 'outsider@homeport.local'
   const secrets = { queue_user_id: 's', queue_token_hash: 's', signing_current: 'sig_a', signing_next: 'sig_b' }
   const key = { key_id: 's', account_id: 's', name: 'default', key_hash: sha256Hex('s-key'), read_only: 0 } as const
   await at.store.run(accountsTransactions.create, {
@@ -51,7 +51,7 @@ async function addOutsiders(): Promise<void> {
   })
   await at.accounts.rotateSigningKeys('s') // also reloads accounts, with the new one
   const caller = at.accounts.basic(basicOf(email, 's-key'), '')
-  if (!caller) throw new Error('the stranger is not recognised')
+  if (!caller) throw new Error('the outsider is not recognised')
   outsiders.set('another account', basicOf(email, 's-key'))
   const reader = await at.accounts.keys.create(caller, { name: 'reader', read_only: true })
   outsiders.set('a read-only key', basicOf(email, reader.api_key))

@@ -285,7 +285,7 @@ describe('a backup of another engine', () => {
 
   /** The magic of a file names its vendor and the version of its format. */
   const ofNewerEngine = (file: string): string =>
-    file.replace(/^([A-Z]+)(\d+)/, (_, maker, version) => maker + '9'.repeat(version.length))
+    file.replace(/^([A-Z]+)(\d+)/, (_, vendor, version) => vendor + '9'.repeat(version.length))
 })
 
 describe('daily backups', () => {

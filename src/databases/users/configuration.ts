@@ -91,9 +91,9 @@ function setOne(
     if (present !== undefined && sameValue(present, value)) return { settings }
     return { problem: present === undefined ? unknownSetting(given) : failed(name, "can't set protected config") }
   }
-  const judged = parseValue(setting, value, facts)
-  if ('problem' in judged) return { problem: failed(name, judged.problem) }
-  return { settings: { ...settings, [setting]: judged.value } }
+  const parsed = parseValue(setting, value, facts)
+  if ('problem' in parsed) return { problem: failed(name, parsed.problem) }
+  return { settings: { ...settings, [setting]: parsed.value } }
 }
 
 /** The settings that clients may see, by all their names. */
