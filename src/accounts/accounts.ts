@@ -7,7 +7,7 @@ import { ApiKeys } from './api-keys.js'
 import { type AuditEvent, auditLogOf, auditRow } from './audit.js'
 import { type Credentials, newSigningKey, readCredentials, writeCredentials } from './credentials.js'
 import { type Account, AccountDirectory, type SigningKeys } from './directory.js'
-import { makeFirstAccount } from './first-account.js'
+import { createFirstAccount } from './first-account.js'
 import { bindDataDir } from './installation.js'
 import { Sessions } from './sessions.js'
 import { Teams } from './teams.js'
@@ -91,7 +91,7 @@ class StoredAccounts implements Accounts {
     this.#installationId = await bindDataDir(store, dataDir, clock.now(), foreignStore)
     const found = await readCredentials(dataDir)
     const isEmpty = (await this.#reload()) === 0
-    const own = isEmpty ? await makeFirstAccount({ store, dataDir, clock, email }, found) : found
+    const own = isEmpty ? await createFirstAccount({ store, dataDir, clock, email }, found) : found
     if (isEmpty) await this.#reload()
     await this.#adoptFile(own)
   }

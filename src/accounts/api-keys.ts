@@ -4,7 +4,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { emailKeyOf } from './directory.js'
-import { reaches, type TeamDeps } from './teams.js'
+import { canReach, type TeamDeps } from './teams.js'
 import type * as accounts from './transactions/accounts.js'
 import * as apiKeys from './transactions/api-keys.js'
 import * as teams from './transactions/teams.js'
@@ -68,7 +68,7 @@ export class ApiKeys {
   async #accountOf(caller: Caller, teamId: string | undefined): Promise<string> {
     if (teamId === undefined) return caller.accountId
     const args = { teamId, emailKey: emailKeyOf(caller.email) }
-    const isMember = reaches(caller, teamId) && (await this.#deps.store.run(teams.members, args))
+    const isMember = canReach(caller, teamId) && (await this.#deps.store.run(teams.members, args))
     if (!isMember) throw new HomeportError('team_not_found', { teamId })
     return teamId
   }

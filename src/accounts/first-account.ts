@@ -28,7 +28,7 @@ export interface FirstAccount {
  * account whose credentials nobody has.
  * @param found the content of the credentials file, if there is one.
  */
-export async function makeFirstAccount(deps: FirstAccount, found: Credentials | undefined): Promise<Credentials> {
+export async function createFirstAccount(deps: FirstAccount, found: Credentials | undefined): Promise<Credentials> {
   const credentials = found ?? newCredentials(deps.email)
   if (!found) await writeCredentials(deps.dataDir, credentials)
   await deps.store.run(accounts.create, rowsOf(credentials, deps))

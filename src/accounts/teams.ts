@@ -41,7 +41,7 @@ export class Teams {
   /** The teams that the caller is a member of; for a team key only that team. */
   async list(caller: Caller): Promise<Team[]> {
     const rows = await this.#deps.store.run(teams.list, { emailKey: emailKeyOf(caller.email) })
-    return rows.filter((row) => reaches(caller, row.team_id)).map(teamOf)
+    return rows.filter((row) => canReach(caller, row.team_id)).map(teamOf)
   }
 
   /** Creates a team that the caller owns. */
@@ -126,13 +126,13 @@ export class Teams {
 }
 
 /** Whether a caller can reach a team: a key of another team cannot, even when its holder is a member of both. */
-export function reaches(caller: Caller, teamId: string): boolean {
+export function canReach(caller: Caller, teamId: string): boolean {
   return caller.role === undefined || caller.accountId === teamId
 }
 
 /** The caller as a member of a team; with an empty e-mail, which no member has, when the team is out of reach. */
 function memberOf(caller: Caller, teamId: string): teams.TeamOfMember {
-  return { teamId, emailKey: reaches(caller, teamId) ? emailKeyOf(caller.email) : '' }
+  return { teamId, emailKey: canReach(caller, teamId) ? emailKeyOf(caller.email) : '' }
 }
 
 function refusalOf(refusal: TeamRefusal, teamId: string, allowed: string): HomeportError {

@@ -13,7 +13,7 @@ import { type DesiredDatabase, validateCreation } from './rules.js'
 import * as databases from './transactions/databases.js'
 
 /** Delay before a failed rollback is retried. */
-const ROLL_BACK_AGAIN_MS = 5_000
+const ROLL_BACK_RETRY_MS = 5_000
 /** Error codes when the process or the machine has too many open files. */
 const OUT_OF_DESCRIPTORS = new Set(['EMFILE', 'ENFILE'])
 
@@ -208,7 +208,7 @@ export class Creation {
     } catch (error) {
       if (this.#stopped) return
       this.#deps.logger.error({ databaseId, error }, 'a failed creation is not rolled back yet')
-      this.#deps.clock.after(ROLL_BACK_AGAIN_MS, () => {
+      this.#deps.clock.after(ROLL_BACK_RETRY_MS, () => {
         if (!this.#stopped) void this.#rollBack(databaseId)
       })
     }

@@ -21,7 +21,7 @@ export interface TeamOfMember {
   readonly emailKey: string
 }
 
-const oneAtATime = query<object, { place: number }>(({ db, d }) =>
+const lockInstallation = query<object, { place: number }>(({ db, d }) =>
   d.forUpdate(db.selectFrom('installation').select('place')),
 )
 const memberOf = query<TeamOfMember, MemberRow>(({ db, p }) =>
@@ -78,7 +78,7 @@ export const create = write(
     mostOwned: number
     audit: NewAuditRow
   }): Transaction<CreateTeamOutcome> {
-    yield* all(oneAtATime, {})
+    yield* all(lockInstallation, {})
     const { owned } = yield* only(ownedBy, { emailKey: args.owner.email_key })
     if (owned >= args.mostOwned) return 'limit_reached'
     yield* insertAll('accounts', [args.account])
@@ -127,7 +127,7 @@ export type DeleteTeamOutcome =
 export const remove = write(
   'teams.remove',
   function* (args: TeamOfMember & { audit: NewAuditRow }): Transaction<DeleteTeamOutcome> {
-    yield* all(oneAtATime, {})
+    yield* all(lockInstallation, {})
     const refusal = yield* refusalOf(args, ['owner'])
     if (refusal) return refusal
     const { teamId } = args

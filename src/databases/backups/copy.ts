@@ -193,7 +193,7 @@ async function copyKey({ source, target, clock }: Copy, key: Buffer): Promise<nu
   const found = await source.value(
     (bytes) => {
       length = bytes
-      if (!isGone) headWritten = target.write(restoreUpToValue(key, expiresAt, bytes))
+      if (!isGone) headWritten = target.write(restoreHead(key, expiresAt, bytes))
     },
     async (chunk) => {
       await headWritten
@@ -202,17 +202,17 @@ async function copyKey({ source, target, clock }: Copy, key: Buffer): Promise<nu
   )
   if (!found || isGone) return undefined
   await headWritten
-  await target.write(RESTORE_AFTER_VALUE)
+  await target.write(RESTORE_TAIL)
   return length
 }
 
 /** The bytes of `RESTORE key expiry <value> REPLACE ABSTTL` before the value. */
-function restoreUpToValue(key: Buffer, expiresAt: number, bytes: number): Buffer {
+function restoreHead(key: Buffer, expiresAt: number, bytes: number): Buffer {
   const words = ['RESTORE', key, `${expiresAt}`].flatMap((word) => argument(Buffer.from(word)))
   return Buffer.concat([Buffer.from('*6\r\n'), ...words, Buffer.from(`$${bytes}\r\n`)])
 }
 
-const RESTORE_AFTER_VALUE = Buffer.concat([
+const RESTORE_TAIL = Buffer.concat([
   Buffer.from('\r\n'),
   ...argument(Buffer.from('REPLACE')),
   ...argument(Buffer.from('ABSTTL')),

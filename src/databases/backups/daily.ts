@@ -10,12 +10,12 @@ import type { BackupFiles } from './files.js'
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
 /** Retention of daily backups, and with the production pack (reference redis 1.9). */
-const KEPT_MS = DAY_MS
-const KEPT_WITH_PACK_MS = 3 * DAY_MS
+const RETENTION_MS = DAY_MS
+const RETENTION_WITH_PACK_MS = 3 * DAY_MS
 /** Retention of safety and import backups, which restores and imports make. */
-const KEPT_INTERMEDIATE_MS = 3 * DAY_MS
+const INTERMEDIATE_RETENTION_MS = 3 * DAY_MS
 /** Delay before a busy database is tried again. */
-const BUSY_AGAIN_MS = 5 * 60 * 1000
+const BUSY_RETRY_MS = 5 * 60 * 1000
 
 /** What `DailyBackups` is built from. */
 export interface DailyDeps extends Pick<BackupDeps, 'store' | 'clock' | 'logger'> {
@@ -67,7 +67,7 @@ export class DailyBackups {
   }
 
   async #checkOnce(): Promise<void> {
-    let againMs = BUSY_AGAIN_MS
+    let againMs = BUSY_RETRY_MS
     try {
       againMs = await this.#work()
     } catch (error) {
@@ -90,7 +90,7 @@ export class DailyBackups {
     const nextAt = await store.run(backupsDaily.next, {})
     const waitMs = nextAt === undefined ? HOUR_MS : nextAt - clock.now()
     // Still due: the database is busy.
-    return waitMs <= 0 ? BUSY_AGAIN_MS : Math.min(waitMs, HOUR_MS)
+    return waitMs <= 0 ? BUSY_RETRY_MS : Math.min(waitMs, HOUR_MS)
   }
 
   /** When the clock was set back, backups may be due more than a day ahead; moves them to one day from now. */
@@ -117,9 +117,9 @@ export class DailyBackups {
     const { store, clock, files } = this.#deps
     const now = clock.now()
     const gone = await store.run(backupsDaily.expire, {
-      daily: now - KEPT_MS,
-      dailyWithPack: now - KEPT_WITH_PACK_MS,
-      intermediate: now - KEPT_INTERMEDIATE_MS,
+      daily: now - RETENTION_MS,
+      dailyWithPack: now - RETENTION_WITH_PACK_MS,
+      intermediate: now - INTERMEDIATE_RETENTION_MS,
     })
     for (const backup of gone) await files.remove(backup)
   }

@@ -15,7 +15,7 @@ export interface BackupDeps extends Pick<DatabasesDeps, 'store' | 'fleet' | 'clo
 }
 
 /** Delay before a failed step is retried. */
-const AGAIN_MS = 2_000
+const RETRY_MS = 2_000
 
 /**
  * Retries work until it succeeds: for steps that can no longer be rolled back, and for storing outcomes. When the server
@@ -32,7 +32,7 @@ export async function retryUntilDone<Result>(
     } catch (error) {
       if (deps.stopping.aborted) throw error
       deps.logger.error({ error, databaseId }, 'a step of a backup or restore has failed; trying again')
-      await pause(deps.clock, AGAIN_MS)
+      await pause(deps.clock, RETRY_MS)
     }
   }
 }

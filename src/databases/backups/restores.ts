@@ -91,8 +91,8 @@ export class Restores {
       created_at: now,
     }
     await store.run(backups.add, { backup: safety })
-    const isSafe = await this.#makeSafe(safety)
-    if (isSafe) await this.#proveReadable(backup, safety)
+    const isSafe = await this.#backUpFirst(safety)
+    if (isSafe) await this.#checkReadable(backup, safety)
     else await fleet.checkSnapshot(files.path(backup))
     await files.stage(backup, database_id)
     if (!isSafe)
@@ -100,7 +100,7 @@ export class Restores {
   }
 
   /** False when no engine can read the current data; the caller then sets it aside. */
-  async #makeSafe(safety: backups.NewBackup): Promise<boolean> {
+  async #backUpFirst(safety: backups.NewBackup): Promise<boolean> {
     try {
       await this.#creation.create(safety)
       return true
@@ -125,7 +125,7 @@ export class Restores {
    * The installed engine may be newer than the backup, or of another vendor. A backup in another format than the
    * installed engine writes is loaded once as a test, while the old data is still in place.
    */
-  async #proveReadable(backup: BackupRow, safety: backups.NewBackup): Promise<void> {
+  async #checkReadable(backup: BackupRow, safety: backups.NewBackup): Promise<void> {
     const { files, fleet } = this.#deps
     const [format, own] = await Promise.all([files.format(backup), files.format(safety)])
     if (format !== own) await fleet.checkSnapshot(files.path(backup))

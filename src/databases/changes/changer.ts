@@ -32,7 +32,7 @@ import { Turns } from './turns.js'
 const store = databasesChanges
 
 /** Delay before a failed revert is retried. */
-const ABANDON_AGAIN_MS = 5_000
+const REVERT_RETRY_MS = 5_000
 
 /** A database after a change; `same`: it had the desired state already, and nothing was written. */
 export interface Changed {
@@ -204,7 +204,7 @@ export class Changer {
     } catch (error) {
       if (this.#stopped) return
       logger.error({ databaseId, error }, 'a failed change is not reverted yet')
-      clock.after(ABANDON_AGAIN_MS, () => {
+      clock.after(REVERT_RETRY_MS, () => {
         if (!this.#stopped) void this.#revert(before, modifyingState)
       })
     }

@@ -40,12 +40,12 @@ export class Sleep implements SleepControl {
 
   /** Whether the engines of any database run or are starting. */
   get isAnyAwake(): boolean {
-    return [...this.#sleepers.values()].some(sleepers.isUp)
+    return [...this.#sleepers.values()].some(sleepers.isDesiredUp)
   }
 
   /** Whether the engines of a database run or are starting. */
   isAwake(databaseId: string): boolean {
-    return sleepers.isUp(this.#of(databaseId))
+    return sleepers.isDesiredUp(this.#sleeperOf(databaseId))
   }
 
   /**
@@ -53,33 +53,35 @@ export class Sleep implements SleepControl {
    * this returns, so the next call of the fleet waits for the engines.
    */
   wake(databaseId: string): void {
-    const sleeper = this.#of(databaseId)
-    if (sleepers.isUp(sleeper)) {
-      this.#put(sleepers.used(sleeper, this.#now()))
+    const sleeper = this.#sleeperOf(databaseId)
+    if (sleepers.isDesiredUp(sleeper)) {
+      this.#set(sleepers.used(sleeper, this.#now()))
       return
     }
     const spec = this.#stopped ? undefined : this.#deps.engines.specOf(databaseId)
     if (!spec) return
-    this.#put(sleepers.woken(sleeper, this.#now()))
+    this.#set(sleepers.woken(sleeper, this.#now()))
     this.#scheduleCheck(this.#now())
     this.#deps.fleet.ensure(spec, 'while-loading').catch((error: unknown) => this.#onFailedWake(databaseId, error))
   }
 
   /** Notes that the caller itself has started the engines of a database. */
   noteStarted(databaseId: string): void {
-    const sleeper = this.#of(databaseId)
-    this.#put(sleepers.isUp(sleeper) ? sleepers.used(sleeper, this.#now()) : sleepers.woken(sleeper, this.#now()))
+    const sleeper = this.#sleeperOf(databaseId)
+    this.#set(
+      sleepers.isDesiredUp(sleeper) ? sleepers.used(sleeper, this.#now()) : sleepers.woken(sleeper, this.#now()),
+    )
     this.#scheduleCheck(this.#now())
   }
 
   /** Keeps a database from falling asleep until the work has settled. Does not wake it. */
   async during<Result>(databaseId: string, task: Task, work: () => Promise<Result>): Promise<Result> {
-    this.#put(sleepers.withTask(this.#of(databaseId), task, 1, this.#now()))
+    this.#set(sleepers.withTask(this.#sleeperOf(databaseId), task, 1, this.#now()))
     try {
       return await work()
     } finally {
       const sleeper = this.#sleepers.get(databaseId)
-      if (sleeper) this.#put(sleepers.withTask(sleeper, task, -1, this.#now()))
+      if (sleeper) this.#set(sleepers.withTask(sleeper, task, -1, this.#now()))
       this.#scheduleCheck(this.#now())
     }
   }
@@ -97,7 +99,7 @@ export class Sleep implements SleepControl {
   /** What keeps a database awake, or since when it sleeps. Does not wake it. */
   why(databaseId: string): Promise<WhyAwake> {
     const { fleet, traffic, engines } = this.#deps
-    const sleeper = this.#of(databaseId)
+    const sleeper = this.#sleeperOf(databaseId)
     return explain(sleeper, {
       meter: traffic.meterOf(databaseId),
       idleMs: engines.idleMsOf(databaseId),
@@ -117,11 +119,11 @@ export class Sleep implements SleepControl {
   }
 
   /** Only databases that have been awake since the start have an entry; all others sleep. */
-  #of(databaseId: string): Sleeper {
+  #sleeperOf(databaseId: string): Sleeper {
     return this.#sleepers.get(databaseId) ?? sleepers.newSleeper(databaseId, this.#startedAtMs)
   }
 
-  #put(sleeper: Sleeper): void {
+  #set(sleeper: Sleeper): void {
     this.#sleepers.set(sleeper.databaseId, sleeper)
   }
 
@@ -153,7 +155,7 @@ export class Sleep implements SleepControl {
   #candidateOf(sleeper: Sleeper): SleepCandidate | undefined {
     const { traffic, engines } = this.#deps
     const { databaseId, usedAtMs } = sleeper
-    if (sleepers.isWorkedOn(sleeper)) return undefined
+    if (sleepers.hasTasks(sleeper)) return undefined
     if (!engines.servesClients(databaseId)) return { databaseId, usedAtMs, idleMs: 0 }
     const meter = traffic.meterOf(databaseId)
     if (meter && meter.holds > 0) return undefined
@@ -165,7 +167,7 @@ export class Sleep implements SleepControl {
   }
 
   #onKeptAwake(sleeper: Sleeper, nowMs: number): void {
-    this.#put(sleepers.used(sleeper, nowMs))
+    this.#set(sleepers.used(sleeper, nowMs))
     this.#scheduleCheck(
       nowMs + Math.min(this.#deps.engines.idleMsOf(sleeper.databaseId) / CHECKS_PER_IDLE_TIME, LONGEST_CHECK_MS),
     )
@@ -176,7 +178,7 @@ export class Sleep implements SleepControl {
       this.#scheduleCheck(this.#now())
       return
     }
-    this.#put(sleepers.compacting(this.#of(databaseId)))
+    this.#set(sleepers.compacting(this.#sleeperOf(databaseId)))
     const goingToSleep = this.#putToSleep(databaseId, usedAtMs)
       .catch((error: unknown) => this.#onFailedRest(databaseId, error))
       .finally(() => {
@@ -199,7 +201,7 @@ export class Sleep implements SleepControl {
     const isUnused = this.#candidateOf(sleeper)?.usedAtMs === usedAtMs
     const manner = engines.servesClients(databaseId) ? 'when-unused' : 'and-send-away'
     const isReleased = isUnused && traffic.release(databaseId, manner)
-    this.#put(isReleased ? sleepers.fallingAsleep(sleeper) : sleepers.used(sleeper, this.#now()))
+    this.#set(isReleased ? sleepers.fallingAsleep(sleeper) : sleepers.used(sleeper, this.#now()))
     if (isReleased) await this.#rest(databaseId)
   }
 
@@ -207,7 +209,7 @@ export class Sleep implements SleepControl {
     await this.#deps.fleet.rest(databaseId)
     const sleeper = this.#sleepers.get(databaseId)
     if (sleeper?.state !== 'falling-asleep') return
-    this.#put(sleepers.asleep(sleeper, this.#now()))
+    this.#set(sleepers.asleep(sleeper, this.#now()))
     this.#deps.logger.info({ databaseId }, 'a database has fallen asleep')
     this.#deps.onAsleep?.()
   }
@@ -219,11 +221,11 @@ export class Sleep implements SleepControl {
   #onFailedWake(databaseId: string, error: unknown): void {
     const { fleet, logger } = this.#deps
     const sleeper = this.#sleepers.get(databaseId)
-    if (this.#stopped || !sleeper || !sleepers.isUp(sleeper)) return
+    if (this.#stopped || !sleeper || !sleepers.isDesiredUp(sleeper)) return
     const isServing = ['running', 'answering'].includes(fleet.observe(databaseId)[0]?.state ?? '')
     logger.error({ databaseId, error }, isServing ? 'a replica does not start' : 'a database does not wake')
-    if (isServing || sleepers.isWorkedOn(sleeper)) return
-    this.#put(sleepers.fallingAsleep(sleeper))
+    if (isServing || sleepers.hasTasks(sleeper)) return
+    this.#set(sleepers.fallingAsleep(sleeper))
     this.#rest(databaseId).catch((restError: unknown) => this.#onFailedRest(databaseId, restError))
   }
 

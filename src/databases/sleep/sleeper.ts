@@ -47,7 +47,7 @@ function expectState(sleeper: Sleeper, ...states: readonly SleepState[]): void {
 }
 
 /** Whether the engines are desired to run. */
-export function isUp({ state }: Sleeper): boolean {
+export function isDesiredUp({ state }: Sleeper): boolean {
   return state === 'awake' || state === 'compacting'
 }
 
@@ -89,7 +89,7 @@ export function withTask(sleeper: Sleeper, task: Task, by: 1 | -1, nowMs: number
 }
 
 /** Whether a task is active. */
-export function isWorkedOn({ tasks }: Sleeper): boolean {
+export function hasTasks({ tasks }: Sleeper): boolean {
   return Object.keys(tasks).length > 0
 }
 

@@ -1,7 +1,7 @@
 import type { AwakeRecord } from '../../contract/databases/awake.js'
 import type { EngineOccupancy } from '../../fleet/index.js'
 import type { Traffic } from '../deps.js'
-import { isUp, isWorkedOn, type Sleeper, type Task } from './sleeper.js'
+import { hasTasks, isDesiredUp, type Sleeper, type Task } from './sleeper.js'
 
 /** What can keep a database awake: a task, clients with state on its engine, or a recent request. */
 export type ReasonKind = Task | 'blocking' | 'subscription' | 'monitor' | 'tracking' | 'transaction' | 'request'
@@ -40,11 +40,11 @@ export async function explain(sleeper: Sleeper, { meter, idleMs, occupancy }: Ex
   const lastRequestAtMs = meter && meter.lastActivityAtMs > 0 ? meter.lastActivityAtMs : undefined
   const { sinceMs, usedAtMs } = sleeper
   const shared = { sinceMs, lastRequestAtMs, connections: meter?.connections ?? 0 }
-  if (!isUp(sleeper)) return { ...shared, state: 'asleep', sleepsAtMs: undefined, reasons: [] }
+  if (!isDesiredUp(sleeper)) return { ...shared, state: 'asleep', sleepsAtMs: undefined, reasons: [] }
   const hasClients = meter !== undefined && (meter.connections > 0 || meter.holds > 0)
   const clients = hasClients ? await occupancy().catch(() => NOBODY) : NOBODY
   const reasons = [...tasksOf(sleeper), ...clientsOf(clients)]
-  if (isWorkedOn(sleeper) || reasons.length > 0) return { ...shared, state: 'awake', sleepsAtMs: undefined, reasons }
+  if (hasTasks(sleeper) || reasons.length > 0) return { ...shared, state: 'awake', sleepsAtMs: undefined, reasons }
   const sleepsAtMs = Math.max(usedAtMs, lastRequestAtMs ?? 0) + idleMs
   return { ...shared, state: 'awake', sleepsAtMs, reasons: [{ kind: 'request', count: 1 }] }
 }

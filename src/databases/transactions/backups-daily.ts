@@ -69,13 +69,13 @@ export const due = read('backupsDaily.due', function* (args: { now: number }): T
   return yield* all(dueQuery, args)
 })
 
-const nearer = query<{ latest: number }>(({ db, p }) =>
+const limitNext = query<{ latest: number }>(({ db, p }) =>
   db.updateTable('databases').set({ next_daily_backup_at: p.latest }).where('next_daily_backup_at', '>', p.latest),
 )
 
 /** Moves daily backups that are due after `latest` to that time: they were scheduled while the clock was ahead. */
 export const pullBack = write('backupsDaily.pullBack', function* (args: { latest: number }): Transaction<number> {
-  return yield* change(nearer, args)
+  return yield* change(limitNext, args)
 })
 
 /** When the next daily backup of any database is due. */

@@ -173,7 +173,7 @@ const roleInTeam = query<{ teamId: string; emailKey: string }, { role: 'owner' |
   ({ db, p }) =>
     db.selectFrom('team_members').select('role').where('team_id', '=', p.teamId).where('email_key', '=', p.emailKey),
 )
-const oneAtATime = query<object, { place: number }>(({ db, d }) =>
+const lockInstallation = query<object, { place: number }>(({ db, d }) =>
   d.forUpdate(db.selectFrom('installation').select('place')),
 )
 const countOfAccount = query<{ accountId: string }, { held: number }>(({ db, p }) =>
@@ -206,7 +206,7 @@ export type MoveOutcome =
 
 /** Moves a database to a team in which the caller may manage databases. Moves are serialised to keep the team's limit. */
 export const moveToTeam = write('databases.moveToTeam', function* (args: MoveArgs): Transaction<MoveOutcome> {
-  yield* all(oneAtATime, {})
+  yield* all(lockInstallation, {})
   const found = yield* lockOwned(args)
   if (found.kind !== 'free') return found
   const member = yield* first(roleInTeam, { teamId: args.teamId, emailKey: args.emailKey })

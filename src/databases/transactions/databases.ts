@@ -43,7 +43,7 @@ export type CreateOutcome =
   | { readonly kind: 'no_port' }
   | { readonly kind: 'no_slug' }
 
-const oneAtATime = query<object, { place: number }>(({ db, d }) =>
+const lockInstallation = query<object, { place: number }>(({ db, d }) =>
   d.forUpdate(db.selectFrom('installation').select('place')),
 )
 const countOfAccount = query<{ accountId: string }, { held: number }>(({ db, p }) =>
@@ -107,7 +107,7 @@ function* rememberKey({ database, idempotency }: CreateArgs): Transaction<void> 
  * ports and slugs are unique across accounts.
  */
 export const create = write('databases.create', function* (args: CreateArgs): Transaction<CreateOutcome> {
-  yield* all(oneAtATime, {})
+  yield* all(lockInstallation, {})
   const repeat = yield* findRepeat(args)
   if (repeat) return repeat
   const { held } = yield* only(countOfAccount, { accountId: args.database.account_id })
@@ -132,7 +132,7 @@ const setPort = query<{ databaseId: string; port: number }>(({ db, p }) =>
 export const movePort = write(
   'databases.movePort',
   function* (args: { databaseId: string; ports: PortChoice }): Transaction<number | undefined> {
-    yield* all(oneAtATime, {})
+    yield* all(lockInstallation, {})
     const port = yield* freePort(args.ports)
     if (port !== undefined) yield* change(setPort, { databaseId: args.databaseId, port })
     return port

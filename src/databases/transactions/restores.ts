@@ -83,23 +83,23 @@ export const undo = write('restores.undo', function* (args: { databaseId: string
   return yield* end(args.databaseId, 'preparing')
 })
 
-const pendingFail = query<{ at: number; failure: string }>(({ db, p }) =>
+const failPending = query<{ at: number; failure: string }>(({ db, p }) =>
   db
     .updateTable('backups')
     .set({ state: 'failed', failure: p.failure, finished_at: p.at })
     .where('state', '=', 'pending'),
 )
-const importsFail = query<{ at: number; failure: string }>(({ db, p }) =>
+const failImports = query<{ at: number; failure: string }>(({ db, p }) =>
   db
     .updateTable('imports')
     .set({ state: 'failed', failure: p.failure, finished_at: p.at })
     .where('state', 'not in', ['completed', 'failed']),
 )
-const backingUpFree = query<object>(({ db }) =>
+const freeBackingUp = query<object>(({ db }) =>
   db.updateTable('databases').set({ modifying_state: '' }).where('modifying_state', '=', 'backing_up'),
 )
 /** An interrupted acceptance of a loss is simply undone: the owner can accept the loss again. */
-const acceptingFree = query<object>(({ db }) =>
+const freeAccepting = query<object>(({ db }) =>
   db
     .updateTable('databases')
     .set({ modifying_state: '' })
@@ -107,7 +107,7 @@ const acceptingFree = query<object>(({ db }) =>
     .where('database_id', 'not in', (q) => q.selectFrom('restores').select('database_id')),
 )
 const everyRestore = query<object, RestoreRow>(({ db }) => db.selectFrom('restores').selectAll())
-const importOf = query<{ databaseId: string; backupId: string; at: number }>(({ db, p }) =>
+const completeImport = query<{ databaseId: string; backupId: string; at: number }>(({ db, p }) =>
   db
     .updateTable('imports')
     .set({ state: 'completed', finished_at: p.at })
@@ -124,12 +124,12 @@ export const recover = write('restores.recover', function* (args: { at: number }
   const restores = yield* all(everyRestore, {})
   const replacing = restores.filter((restore) => restore.phase === 'replacing')
   for (const { database_id: databaseId, backup_id: backupId } of replacing) {
-    yield* change(importOf, { databaseId, backupId, at: args.at })
+    yield* change(completeImport, { databaseId, backupId, at: args.at })
   }
   for (const restore of restores) yield* end(restore.database_id, 'preparing')
-  yield* change(pendingFail, { at: args.at, failure: INTERRUPTED })
-  yield* change(importsFail, { at: args.at, failure: INTERRUPTED })
-  yield* change(backingUpFree, {})
-  yield* change(acceptingFree, {})
+  yield* change(failPending, { at: args.at, failure: INTERRUPTED })
+  yield* change(failImports, { at: args.at, failure: INTERRUPTED })
+  yield* change(freeBackingUp, {})
+  yield* change(freeAccepting, {})
   return replacing
 })

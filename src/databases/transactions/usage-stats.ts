@@ -82,7 +82,7 @@ function* seriesOf(databaseId: string, window: SeriesWindow): Transaction<(Usage
   return steps
 }
 
-function* heldBefore(databaseId: string, to: number): Transaction<UsageReport['before']> {
+function* gaugesBefore(databaseId: string, to: number): Transaction<UsageReport['before']> {
   let latest: { start: number; sample: string } | undefined
   for (const tierMs of TIERS_MS) {
     const row = yield* first(lastBefore, { databaseId, tierMs, to })
@@ -117,7 +117,7 @@ export const report = read(
       database,
       standing: yield* first(standingOf, { databaseId }),
       steps: yield* seriesOf(databaseId, window),
-      before: yield* heldBefore(databaseId, window.from),
+      before: yield* gaugesBefore(databaseId, window.from),
       days: yield* all(daysSince, { databaseId, day: sinceDay }),
     }
   },

@@ -218,7 +218,7 @@ describe('a budget', () => {
     ledger.updateRequestLimit(at)
     expect(ledger.isBudgetSpent).toBe(true)
     ledger.update(rowOf({ budget: 1, state: 'suspended' }), at)
-    const days = ledger.unwrittenDays(at + 10 * DAY_MS)
+    const days = ledger.pendingDays(at + 10 * DAY_MS)
     expect(days.reduce((sum, day) => sum + day.cost_nano, 0) / NANO).toBeCloseTo(1, 2)
   })
 

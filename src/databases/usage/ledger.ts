@@ -186,7 +186,7 @@ export class UsageLedger {
   }
 
   /** Totals by day that are not stored yet: collected usage, and the cost of storage since it was last accounted. */
-  unwrittenDays(nowMs: number): readonly usage.DayTotals[] {
+  pendingDays(nowMs: number): readonly usage.DayTotals[] {
     return [...this.pending.days, ...this.#holdings(nowMs).map(heldDay)]
   }
 

@@ -84,7 +84,7 @@ export class Pending {
   }
 
   /** Puts back what could not be stored. */
-  giveBack({ days, sample }: PendingUsage): void {
+  putBack({ days, sample }: PendingUsage): void {
     for (const day of days) this.addDay(day)
     if (sample) this.#sample = this.#sample ? mergeSamples(sample, this.#sample) : sample
   }

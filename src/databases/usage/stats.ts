@@ -98,7 +98,7 @@ function statsOf(report: UsageReport, ledger: UsageLedger | undefined, present: 
 function intervalsOf(report: UsageReport, ledger: UsageLedger | undefined, present: Present): readonly Interval[] {
   const { window, nowMs, startedAtMs } = present
   const last = window.count - 1
-  let held = heldBefore(report, window.from)
+  let held = gaugesBefore(report, window.from)
   return report.steps.map((written, index) => {
     const start = window.from + index * window.stepMs
     const sample = index === last ? withPending(written, ledger) : written
@@ -111,7 +111,7 @@ function intervalsOf(report: UsageReport, ledger: UsageLedger | undefined, prese
   })
 }
 
-function heldBefore({ before, standing }: UsageReport, from: number): { at: number; gauges: UsageGauges } {
+function gaugesBefore({ before, standing }: UsageReport, from: number): { at: number; gauges: UsageGauges } {
   if (before) return before
   if (!standing || standing.looked_at === 0 || standing.looked_at >= from) return { at: 0, gauges: NO_GAUGES }
   const { keys, used_bytes: usedBytes, disk_bytes: diskBytes } = standing
@@ -188,7 +188,7 @@ function commandSeries(intervals: readonly Interval[]): DatabaseStats['command_c
 /** Totals by start of day, including usage that is not stored yet. */
 function daysOf({ days }: UsageReport, ledger: UsageLedger | undefined, nowMs: number): ReadonlyMap<number, DayTotals> {
   const byDay = new Map<number, DayTotals>(days.map((row) => [row.day, row]))
-  for (const more of ledger?.unwrittenDays(nowMs) ?? []) {
+  for (const more of ledger?.pendingDays(nowMs) ?? []) {
     const known = byDay.get(more.day)
     byDay.set(more.day, known ? usageTransactions.addDays(known, more) : more)
   }

@@ -71,7 +71,7 @@ export class Writer {
     } catch (error) {
       // Usage that may have been stored is dropped: charging too little is better than charging twice.
       const mayBeWritten = isError(error, 'store_outcome_unknown')
-      if (!mayBeWritten) for (const { ledger, update } of taken) ledger.pending.giveBack(update)
+      if (!mayBeWritten) for (const { ledger, update } of taken) ledger.pending.putBack(update)
       throw error
     }
   }
@@ -80,11 +80,11 @@ export class Writer {
 const HOUR_MS = 60 * 60 * 1000
 
 /** Retention of each tier: a little more than the longest period that is read from it. */
-const KEPT_MS = [4 * HOUR_MS, 8 * DAY_MS, 32 * DAY_MS] as const
+const RETENTION_MS = [4 * HOUR_MS, 8 * DAY_MS, 32 * DAY_MS] as const
 /** Retention of the totals by day. */
-const DAYS_KEPT_MS = 400 * DAY_MS
+const DAYS_RETENTION_MS = 400 * DAY_MS
 /** Databases that one transaction rolls up. */
-const DATABASES_AT_ONCE = 100
+const DATABASES_PER_BATCH = 100
 
 /** What `RollUps` is built from. */
 export interface RollUpsDeps {
@@ -127,8 +127,8 @@ export class RollUps {
 
   async #work(nowMs: number): Promise<void> {
     for (const tier of [1, 2] as const) await this.#rollUp(tier, nowMs)
-    const tiers = [nowMs - KEPT_MS[0], nowMs - KEPT_MS[1], nowMs - KEPT_MS[2]] as const
-    const expiry = { tiers, days: dayOf(nowMs - DAYS_KEPT_MS) }
+    const tiers = [nowMs - RETENTION_MS[0], nowMs - RETENTION_MS[1], nowMs - RETENTION_MS[2]] as const
+    const expiry = { tiers, days: dayOf(nowMs - DAYS_RETENTION_MS) }
     while (this.#state === 'running') {
       if ((await this.#deps.store.run(usageRollups.expire, expiry)) === 'done') return
     }
@@ -136,7 +136,7 @@ export class RollUps {
 
   async #rollUp(tier: 1 | 2, endedBefore: number): Promise<void> {
     for (let after = ''; this.#state === 'running'; ) {
-      const args = { tier, endedBefore, after, limit: DATABASES_AT_ONCE }
+      const args = { tier, endedBefore, after, limit: DATABASES_PER_BATCH }
       const outcome = await this.#deps.store.run(usageRollups.rollUp, args)
       if (outcome.kind === 'done') return
       after = outcome.after

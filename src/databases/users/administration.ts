@@ -2,7 +2,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import type { DatabaseRow, DesiredChange } from '../life.js'
 import { configGet, configSet, type SettingFacts } from './configuration.js'
-import { mayAsk } from './engine-rules.js'
+import { mayObserve } from './engine-rules.js'
 import { applyRules } from './rules.js'
 import {
   isBuiltIn,
@@ -67,7 +67,7 @@ export class Administration {
     const handler = this.#handlers[request.name]
     if (!row) throw new HomeportError('database_not_found', { databaseId: request.databaseId })
     if (!handler) throw new HomeportError('command_not_available', { name: request.name.replace('|', ' ') })
-    if (request.user !== 'default' && !FOR_EVERYBODY.has(request.name)) {
+    if (request.user !== 'default' && !ALLOWED_TO_ALL.has(request.name)) {
       throw new HomeportError('command_forbidden', { name: request.name.toLowerCase() })
     }
     return handler({ row, args: request.args, request })
@@ -83,7 +83,7 @@ export class Administration {
     if (!row) return new HomeportError('database_not_found', { databaseId })
     if (user === 'default' || (user === 'default_ro' && name === 'INFO')) return undefined
     const commands = readUsers(row).find((known) => known.name === user)?.commands ?? []
-    return mayAsk(commands, name) ? undefined : new HomeportError('command_forbidden', { name: name.toLowerCase() })
+    return mayObserve(commands, name) ? undefined : new HomeportError('command_forbidden', { name: name.toLowerCase() })
   }
 
   readonly #handlers: Readonly<Record<string, Handler>> = {
@@ -168,7 +168,7 @@ export class Administration {
 }
 
 /** Commands that reveal nothing to a user without permissions. */
-const FOR_EVERYBODY: ReadonlySet<string> = new Set(['ACL|WHOAMI', 'CONFIG|GET'])
+const ALLOWED_TO_ALL: ReadonlySet<string> = new Set(['ACL|WHOAMI', 'CONFIG|GET'])
 
 function viewsOf(row: DatabaseRow): readonly UserView[] {
   return [...BUILT_IN_VIEWS, ...readUsers(row).map(viewOf)]

@@ -18,7 +18,7 @@ const DATA_ONLY: Readonly<Record<string, readonly string[]>> = {
  * Commands that the data plane sends to the engine on behalf of a user, with their categories. The engine itself refuses
  * them to every user, because otherwise scripts could send them.
  */
-const ASKED_BY_GATEWAY: Readonly<Record<string, readonly string[]>> = {
+const SENT_BY_GATEWAY: Readonly<Record<string, readonly string[]>> = {
   info: ['slow', 'dangerous'],
   lastsave: ['admin', 'fast', 'dangerous'],
   latency: ['admin', 'slow', 'dangerous'],
@@ -46,9 +46,9 @@ export function engineRulesOf({ keys, channels, commands }: StoredUser): string 
 }
 
 /** Whether the rules of a user grant a command that the data plane sends on its behalf, such as `MEMORY|DOCTOR`. */
-export function mayAsk(commands: readonly string[], name: string): boolean {
+export function mayObserve(commands: readonly string[], name: string): boolean {
   const [command = ''] = name.toLowerCase().split('|')
-  return Object.hasOwn(ASKED_BY_GATEWAY, command) && grants(commands, command, ASKED_BY_GATEWAY[command])
+  return Object.hasOwn(SENT_BY_GATEWAY, command) && grants(commands, command, SENT_BY_GATEWAY[command])
 }
 
 /** Whether rules, applied in order, grant a command. */

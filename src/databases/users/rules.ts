@@ -82,15 +82,15 @@ function applyPrefixed(user: StoredUser, rule: string, on: RuleContext): StoredU
       return { ...user, passwords: withPassword(user, rule, on) }
     case '#':
     case '!':
-      throw refusal(rule[0], NO_OTHER_PASSWORD)
+      throw refusal(rule[0], TOKEN_REQUIRED)
     case '(':
       throw refusal('(', 'selectors are not available')
     default:
-      throw refusal(rule, rule.toLowerCase() === 'nopass' ? NO_OTHER_PASSWORD : 'Syntax error')
+      throw refusal(rule, rule.toLowerCase() === 'nopass' ? TOKEN_REQUIRED : 'Syntax error')
   }
 }
 
-const NO_OTHER_PASSWORD = 'create a token with ACL GENTOKEN <user> [password] and set it with ><token>'
+const TOKEN_REQUIRED = 'create a token with ACL GENTOKEN <user> [password] and set it with ><token>'
 
 function keyPattern(rule: string): string {
   const [, access, pattern] = /^(?:~|%(R|W|RW|WR)~)(.*)$/is.exec(rule) ?? []
@@ -136,7 +136,7 @@ function isCommand(name: string, rule: string, on: RuleContext): boolean {
 function withPassword(user: StoredUser, rule: string, on: RuleContext): StoredUser['passwords'] {
   const stored = openToken(user.name, rule.slice(1), on.key)
   // The text may be a password, so the error does not repeat it.
-  if (!stored) throw refusal(rule.slice(0, 1), NO_OTHER_PASSWORD)
+  if (!stored) throw refusal(rule.slice(0, 1), TOKEN_REQUIRED)
   const others = user.passwords.filter(({ password }) => password !== stored.password)
   return rule.startsWith('>') ? [...others, stored] : others
 }

@@ -26,16 +26,16 @@ export interface SettingBounds {
   readonly maxMemoryBytes: number
 }
 
-const MOST = 2 ** 31 - 1
+const MAX_INT32 = 2 ** 31 - 1
 const MIB = 2 ** 20
 const integer = (least: number, most: number): Values => ({ kind: 'integer', least, most })
-const count = integer(0, MOST)
+const count = integer(0, MAX_INT32)
 const yesOrNo: Values = { kind: 'yes-or-no' }
 
 const SETTINGS: Readonly<Record<string, Values>> = {
   'busy-reply-threshold': { kind: 'script-time' },
   'hash-max-listpack-entries': count,
-  'hash-max-listpack-value': { kind: 'memory', most: MOST },
+  'hash-max-listpack-value': { kind: 'memory', most: MAX_INT32 },
   'hll-sparse-max-bytes': { kind: 'memory', most: MIB },
   'latency-monitor-threshold': count,
   'latency-tracking': yesOrNo,
@@ -55,7 +55,7 @@ const SETTINGS: Readonly<Record<string, Values>> = {
   'min-replicas-to-write': integer(0, 100),
   'set-max-intset-entries': count,
   'set-max-listpack-entries': count,
-  'set-max-listpack-value': { kind: 'memory', most: MOST },
+  'set-max-listpack-value': { kind: 'memory', most: MAX_INT32 },
   'slowlog-log-slower-than': integer(-1, Number.MAX_SAFE_INTEGER),
   // Each entry takes up to 4 KiB. Engines check the memory limit on writes only, so reads alone could exceed it.
   'slowlog-max-len': integer(0, 10_000),
@@ -64,7 +64,7 @@ const SETTINGS: Readonly<Record<string, Values>> = {
   // Without a bound, reads of missing keys would use unbounded memory.
   'tracking-table-max-keys': integer(1, 1_000_000),
   'zset-max-listpack-entries': count,
-  'zset-max-listpack-value': { kind: 'memory', most: MOST },
+  'zset-max-listpack-value': { kind: 'memory', most: MAX_INT32 },
 }
 
 /** Older names that engines still accept. */
@@ -126,7 +126,7 @@ export function parseValue(setting: string, given: string, bounds: SettingBounds
     case 'integer':
       return parseInteger(given, values.least, values.most)
     case 'script-time':
-      return parseInteger(given, 1, Math.max(1, Math.min(bounds.scriptTimeoutMs, MOST)))
+      return parseInteger(given, 1, Math.max(1, Math.min(bounds.scriptTimeoutMs, MAX_INT32)))
     case 'memory':
       return parseMemory(given, values.most)
     case 'data-bound':
