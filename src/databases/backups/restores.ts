@@ -66,13 +66,13 @@ export class Restores {
   }
 
   /** Makes the clients of a database wait while `work` changes its files. */
-  async holding(databaseId: string, work: () => Promise<void>): Promise<void> {
-    await this.#holds.during(databaseId, work)
+  holding(databaseId: string, work: () => Promise<void>): Promise<void> {
+    return this.#holds.during(databaseId, work)
   }
 
   /** Resolves when the data of a database is not being replaced. */
-  async untilReplaced(databaseId: string, signal?: AbortSignal): Promise<void> {
-    await this.#holds.released(databaseId, signal)
+  untilReplaced(databaseId: string, signal?: AbortSignal): Promise<void> {
+    return this.#holds.released(databaseId, signal)
   }
 
   async #prepare(database: DatabaseRow, backup: BackupRow): Promise<void> {
