@@ -43,7 +43,7 @@ interface After {
   readonly backups: number
 }
 
-let at: ManagementServer
+let management: ManagementServer
 let server: CrashableDatabases
 let teamId: string
 /** Called at the next points; undefined continues. */
@@ -51,24 +51,24 @@ let onPoint: ((point: CrashPoint) => 'continue' | 'crash') | undefined
 const seen: string[] = []
 
 beforeAll(async () => {
-  at = await startManagement({ redisPorts: await freePortRange(60) })
-  teamId = (await at.accounts.teams.create(at.owner, { team_name: 'team', copy_cc: false })).team_id
+  management = await startManagement({ redisPorts: await freePortRange(60) })
+  teamId = (await management.accounts.teams.create(management.owner, { team_name: 'team', copy_cc: false })).team_id
   server = await begin()
 })
 
 afterEach(async () => {
-  for (const { database_id } of await server.databases.list(at.owner, 'hide'))
-    await server.databases.remove(at.owner, database_id)
+  for (const { database_id } of await server.databases.list(management.owner, 'hide'))
+    await server.databases.remove(management.owner, database_id)
 })
 
 afterAll(async () => {
   await server.cleanUp()
-  await at.close()
+  await management.close()
   console.log(`crash points: ${seen.join('; ')}`)
 })
 
 async function begin(): Promise<CrashableDatabases> {
-  const next = new CrashableDatabases(at, { at: (point) => onPoint?.(point) ?? 'continue' })
+  const next = new CrashableDatabases(management, { at: (point) => onPoint?.(point) ?? 'continue' })
   await next.databases.start()
   return next
 }
@@ -78,12 +78,12 @@ async function restart(): Promise<void> {
   onPoint = undefined
   killEngines('')
   await server.cleanUp()
-  await Promise.all((await rows()).map(({ database_id }) => at.fleet.rest(database_id)))
+  await Promise.all((await rows()).map(({ database_id }) => management.fleet.rest(database_id)))
   server = await begin()
 }
 
 function killEngines(databaseId: string): void {
-  for (const { pid } of processesMarked(join(at.dataDir, 'databases', databaseId))) {
+  for (const { pid } of processesMarked(join(management.dataDir, 'databases', databaseId))) {
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
@@ -92,9 +92,9 @@ function killEngines(databaseId: string): void {
   }
 }
 
-const rows = () => everyRow(at.store)
+const rows = () => everyRow(management.store)
 const rowOf = async (id: string) => (await rows()).find((row) => row.database_id === id)
-const withServer = (): ManagementServer => ({ ...at, databases: server.databases })
+const withServer = (): ManagementServer => ({ ...management, databases: server.databases })
 
 /** Retries until there is an answer: the fleet may not have noticed yet that an engine was killed. */
 async function command({ database_id, primary_region, password }: DatabaseRow, ...words: string[]): Promise<unknown> {
@@ -108,7 +108,7 @@ async function command({ database_id, primary_region, password }: DatabaseRow, .
 }
 
 async function newDatabase(): Promise<Before> {
-  const { database_id } = await server.databases.create(at.owner, {
+  const { database_id } = await server.databases.create(management.owner, {
     ...least,
     platform: 'aws',
     primary_region: 'us-east-1',
@@ -121,10 +121,10 @@ async function newDatabase(): Promise<Before> {
 async function newDatabaseWithBackup(): Promise<Before> {
   const before = await newDatabase()
   await command(before.row, 'SET', 'k', 'new')
-  await server.databases.backups.create(at.owner, before.row.database_id, 'b')
-  const [made] = await server.databases.backups.list(at.owner, before.row.database_id)
+  await server.databases.backups.create(management.owner, before.row.database_id, 'b')
+  const [made] = await server.databases.backups.list(management.owner, before.row.database_id)
   const backupId = made?.backup_id ?? ''
-  const { stream } = await server.databases.backups.download(at.owner, before.row.database_id, backupId)
+  const { stream } = await server.databases.backups.download(management.owner, before.row.database_id, backupId)
   const backup = await buffer(stream)
   return { ...before, backupId, backup }
 }
@@ -151,56 +151,67 @@ const byValue: Change['outcome'] = ({ row, value }, before) => {
 
 const CHANGES: Readonly<Record<string, Change>> = {
   'a new name': {
-    make: (_, { row }) => databases().changes.rename(at.owner, row.database_id, `${row.name}x`),
+    make: (_, { row }) => databases().changes.rename(management.owner, row.database_id, `${row.name}x`),
     outcome: byRow(['name']),
   },
   'another budget': {
-    make: (_, { row }) => databases().changes.setBudget(at.owner, row.database_id, row.budget + 1),
+    make: (_, { row }) => databases().changes.setBudget(management.owner, row.database_id, row.budget + 1),
     outcome: byRow(['budget']),
   },
   'auto upgrade': {
-    make: (_, { row }) => databases().changes.setAutoUpgrade(at.owner, row.database_id, toggled(row, 'auto_upgrade')),
+    make: (_, { row }) =>
+      databases().changes.setAutoUpgrade(management.owner, row.database_id, toggled(row, 'auto_upgrade')),
     outcome: byRow(['auto_upgrade']),
   },
   'another allow list': {
     make: (_, { row }) =>
-      databases().changes.setAllowList(at.owner, row.database_id, row.allowed_ips === '[]' ? ['127.0.0.1'] : []),
+      databases().changes.setAllowList(
+        management.owner,
+        row.database_id,
+        row.allowed_ips === '[]' ? ['127.0.0.1'] : [],
+      ),
     outcome: byRow(['allowed_ips']),
   },
   eviction: {
-    make: (_, { row }) => databases().changes.setEviction(at.owner, row.database_id, toggled(row, 'eviction')),
+    make: (_, { row }) => databases().changes.setEviction(management.owner, row.database_id, toggled(row, 'eviction')),
     outcome: byRow(['eviction']),
     hasEngines: true,
   },
   'new credentials': {
-    make: (_, { row }) => databases().changes.resetPassword(at.owner, row.database_id),
+    make: (_, { row }) => databases().changes.resetPassword(management.owner, row.database_id),
     outcome: byRow(['password', 'rest_token', 'read_only_rest_token']),
     hasEngines: true,
   },
   TLS: {
-    make: (_, { row }) => databases().changes.enableTls(at.owner, row.database_id),
+    make: (_, { row }) => databases().changes.enableTls(management.owner, row.database_id),
     outcome: byRow(['tls']),
     isFinal: true,
   },
   'another plan': {
     make: (_, { row }) =>
-      databases().changes.changePlan(at.owner, row.database_id, { plan: row.plan === 'payg' ? 'fixed_1gb' : 'payg' }),
+      databases().changes.changePlan(management.owner, row.database_id, {
+        plan: row.plan === 'payg' ? 'fixed_1gb' : 'payg',
+      }),
     outcome: byRow(['plan']),
     hasEngines: true,
   },
   'other read regions': {
     make: (_, { row }) =>
-      databases().changes.setReadRegions(at.owner, row.database_id, row.read_regions === '[]' ? ['us-west-1'] : []),
+      databases().changes.setReadRegions(
+        management.owner,
+        row.database_id,
+        row.read_regions === '[]' ? ['us-west-1'] : [],
+      ),
     outcome: byRow(['read_regions']),
     hasEngines: true,
   },
   'a move to a team': {
-    make: (_, { row }) => databases().changes.moveToTeam(at.owner, row.database_id, teamId),
+    make: (_, { row }) => databases().changes.moveToTeam(management.owner, row.database_id, teamId),
     outcome: byRow(['account_id']),
     isFinal: true,
   },
   'a deletion': {
-    make: (_, { row }) => databases().remove(at.owner, row.database_id),
+    make: (_, { row }) => databases().remove(management.owner, row.database_id),
     outcome: ({ row }, before) => {
       if (row) expect(row).toEqual(before.row)
       return row ? 'undone' : 'done'
@@ -208,7 +219,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
     isFinal: true,
   },
   'a backup': {
-    make: (_, { row }) => databases().backups.create(at.owner, row.database_id, 'another'),
+    make: (_, { row }) => databases().backups.create(management.owner, row.database_id, 'another'),
     outcome: ({ row, backups }, before) => {
       expect(row).toEqual(before.row)
       return backups > 0 ? 'done' : 'undone'
@@ -217,12 +228,13 @@ const CHANGES: Readonly<Record<string, Change>> = {
     hasEngines: true,
   },
   'a restore': {
-    make: (_, { row, backupId }) => databases().backups.restore(at.owner, row.database_id, backupId),
+    make: (_, { row, backupId }) => databases().backups.restore(management.owner, row.database_id, backupId),
     outcome: byValue,
     hasEngines: true,
   },
   'an import': {
-    make: (_, { row, backup }) => databases().backups.importFile(at.owner, row.database_id, Readable.from([backup])),
+    make: (_, { row, backup }) =>
+      databases().backups.importFile(management.owner, row.database_id, Readable.from([backup])),
     outcome: byValue,
   },
 }
@@ -233,14 +245,16 @@ const needsBackup = ({ outcome }: Change): boolean => outcome === byValue
 async function inspect({ row: { database_id: id } }: Before, point?: CrashPoint): Promise<After> {
   const row = await rowOf(id)
   const known = new Set((await rows()).map(({ database_id }) => database_id))
-  await waitFor(() => databaseDirs(at).every((name) => known.has(name)), { what: 'files without a database to go' })
+  await waitFor(() => databaseDirs(management).every((name) => known.has(name)), {
+    what: 'files without a database to go',
+  })
   if (!row) return { row, value: undefined, backups: 0 }
   expect(row.modifying_state, `after ${point}`).toBe('')
   const value = await command(row, 'GET', 'k')
-  const running = async () => enginesOf(at, id).length === 1 + readRegionsOf(row).length
+  const running = async () => enginesOf(management, id).length === 1 + readRegionsOf(row).length
   await waitFor(running, { what: 'as many engines as regions' })
   const args = { accountId: row.account_id, databaseId: id }
-  const listed = (await at.store.run(backupsTransactions.list, args)) ?? []
+  const listed = (await management.store.run(backupsTransactions.list, args)) ?? []
   expect(listed.map(({ state }) => state)).not.toContain('pending')
   const backups = listed.filter(({ state, kind }) => state === 'completed' && kind === 'manual').length
   return { row, value, backups }
@@ -304,10 +318,10 @@ describe('a server crash at any point of', () => {
       for (const row of made) {
         expect(row.modifying_state).toBe('')
         expect(await command(row, 'PING')).toBe('PONG')
-        await server.databases.remove(at.owner, row.database_id)
+        await server.databases.remove(management.owner, row.database_id)
       }
       outcomes.push(made.length === 1 ? 'done' : 'undone')
-      expect(databaseDirs(at).sort()).toEqual([...known].sort())
+      expect(databaseDirs(management).sort()).toEqual([...known].sort())
     }
     expect(outcomes).toEqual([...outcomes].sort().reverse())
     expect([outcomes[0], outcomes.at(-1)]).toEqual(['undone', 'done'])

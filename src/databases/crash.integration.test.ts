@@ -16,36 +16,36 @@ describe('a creation that fails', () => {
     ['the disk is full', new HomeportError('store_full', {}), 503],
     ['something unforeseen happens', new Error('a defect'), 500],
   ])('leaves nothing when %s', async (_what, failure, expected) => {
-    const at = await startManagement({
+    const server = await startManagement({
       ensure: async (fleet, spec) => {
         await fleet.ensure(spec)
         throw failure
       },
     })
-    const { status, body } = await at.api('POST', '/v2/redis/database', least, { 'idempotency-key': 'once' })
+    const { status, body } = await server.api('POST', '/v2/redis/database', least, { 'idempotency-key': 'once' })
     expect(status).toBe(expected)
     expect(body.error).not.toContain('a defect')
-    await expectNothing(at)
+    await expectNothing(server)
   })
 
   it('can be repeated with the same idempotency key', async () => {
     let failures = 1
-    const at = await startManagement({
+    const server = await startManagement({
       ensure: async (fleet, spec) => {
         if (failures-- > 0) throw new HomeportError('engine_failed', { reason: 'not yet' })
         await fleet.ensure(spec)
       },
     })
     const headers = { 'idempotency-key': 'again' }
-    expect((await at.api('POST', '/v2/redis/database', least, headers)).status).toBe(503)
-    const record = await create(at, {}, headers)
-    expect(await create(at, {}, headers)).toEqual(record)
+    expect((await server.api('POST', '/v2/redis/database', least, headers)).status).toBe(503)
+    const record = await create(server, {}, headers)
+    expect(await create(server, {}, headers)).toEqual(record)
   })
 
   it('is rolled back later when the rollback fails at first', async () => {
     const clock = new ManualClock()
     let failures = 1
-    const at = await startManagement({
+    const server = await startManagement({
       clock,
       ensure: async (fleet, spec) => {
         await fleet.ensure(spec)
@@ -56,22 +56,22 @@ describe('a creation that fails', () => {
         await fleet.remove(databaseId)
       },
     })
-    expect((await at.api('POST', '/v2/redis/database', least)).status).toBe(503)
-    expect(databaseDirs(at)).toHaveLength(1)
+    expect((await server.api('POST', '/v2/redis/database', least)).status).toBe(503)
+    expect(databaseDirs(server)).toHaveLength(1)
     clock.advance(5_000)
-    const rows = () => everyRow(at.store)
+    const rows = () => everyRow(server.store)
     await waitFor(async () => (await rows()).length === 0, { what: 'the rollback' })
-    await expectNothing(at)
+    await expectNothing(server)
   })
 
   it('uses the next port when another program holds the first', async () => {
-    const at = await startManagement()
+    const server = await startManagement()
     const otherProgram = createServer()
-    await new Promise<void>((resolve) => otherProgram.listen(at.redisPorts.from, '127.0.0.1', resolve))
+    await new Promise<void>((resolve) => otherProgram.listen(server.redisPorts.from, '127.0.0.1', resolve))
     onTestFinished(() => void otherProgram.close())
-    const record = await create(at)
-    expect(record.port).toBe(at.redisPorts.from + 1)
-    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body).toEqual(record)
+    const record = await create(server)
+    expect(record.port).toBe(server.redisPorts.from + 1)
+    expect((await server.api('GET', `/v2/redis/database/${record.database_id}`)).body).toEqual(record)
   })
 })
 
@@ -103,7 +103,11 @@ describe('a restart', () => {
       entity: '',
       details: '{}',
     }
-    const marking = { accountId: owner.accountId, databaseId: going.database_id, audit: { ...audit, ip: '', at: 1 } }
+    const marking = {
+      accountId: owner.accountId,
+      databaseId: going.database_id,
+      audit: { ...audit, ip: '', at: 1 },
+    }
     await store.run(databases.beginDelete, marking)
     const half = (await everyRow(store)).find((row) => row.database_id === kept.database_id)
     if (!half) throw new Error('the database that stays is in the store')

@@ -9,27 +9,27 @@ import { ask, create, enginesOf, expectNothing, least } from './testing/checks.j
 import { type ManagementServer, startManagement } from './testing/management.js'
 
 /** Shared by all tests that do not start their own server; without databases when a test starts. */
-let at: ManagementServer
+let server: ManagementServer
 
 beforeAll(async () => {
-  at = await startManagement()
+  server = await startManagement()
 })
 
 afterEach(async () => {
-  for (const { database_id } of await at.databases.list(at.owner, 'hide'))
-    await at.databases.remove(at.owner, database_id)
+  for (const { database_id } of await server.databases.list(server.owner, 'hide'))
+    await server.databases.remove(server.owner, database_id)
 })
 
 describe('a new database', () => {
   it('serves its owner and its read-only user, and has a complete record', async () => {
-    const record = await create(at, { database_name: '  my shop ' })
+    const record = await create(server, { database_name: '  my shop ' })
     const { password = '', rest_token, read_only_rest_token = '', database_id } = record
     expect(record).toEqual({
       ...{ database_id, password, rest_token, read_only_rest_token, creation_time: record.creation_time },
       ...{
         database_name: 'my shop',
         region: 'global',
-        port: at.redisPorts.from,
+        port: server.redisPorts.from,
         endpoint: 'localhost',
         state: 'active',
       },
@@ -57,30 +57,30 @@ describe('a new database', () => {
     expect(new Set([password, rest_token, read_only_rest_token]).size).toBe(3)
     const owner: [string, string] = ['default', password]
     const reader: [string, string] = ['default_ro', read_only_rest_token]
-    expect(await ask(at, database_id, 'us-east-1', owner, ['SET', 'k', 'v'])).toBe('OK')
-    expect(await ask(at, database_id, 'us-east-1', reader, ['GET', 'k'])).toBe('v')
-    await expect(ask(at, database_id, 'us-east-1', reader, ['SET', 'k', 'w'])).rejects.toThrow('NOPERM')
+    expect(await ask(server, database_id, 'us-east-1', owner, ['SET', 'k', 'v'])).toBe('OK')
+    expect(await ask(server, database_id, 'us-east-1', reader, ['GET', 'k'])).toBe('v')
+    await expect(ask(server, database_id, 'us-east-1', reader, ['SET', 'k', 'w'])).rejects.toThrow('NOPERM')
     const guess = ['AUTH', 'default', rest_token ?? '']
-    await expect(ask(at, database_id, 'us-east-1', owner, guess)).rejects.toThrow('WRONGPASS')
+    await expect(ask(server, database_id, 'us-east-1', owner, guess)).rejects.toThrow('WRONGPASS')
     expect(await isPortFree(record.port)).toBe(false)
   })
 
   it('replicates to every read region before the request is answered', async () => {
-    const record = await create(at, { read_regions: ['eu-west-1', 'ap-south-1'] })
+    const record = await create(server, { read_regions: ['eu-west-1', 'ap-south-1'] })
     expect(record).toMatchObject({ replicas: 3, all_members: ['us-east-1', 'eu-west-1', 'ap-south-1'] })
     const login: [string, string] = ['default', record.password ?? '']
-    const roles = (await at.databases.endpoints(record.database_id)).map(({ region, role }) => `${region} ${role}`)
+    const roles = (await server.databases.endpoints(record.database_id)).map(({ region, role }) => `${region} ${role}`)
     expect(roles).toEqual(['us-east-1 primary', 'eu-west-1 replica', 'ap-south-1 replica'])
-    await ask(at, record.database_id, 'us-east-1', login, ['SET', 'k', 'v'])
-    const copied = () => ask(at, record.database_id, 'ap-south-1', login, ['GET', 'k'])
+    await ask(server, record.database_id, 'us-east-1', login, ['SET', 'k', 'v'])
+    const copied = () => ask(server, record.database_id, 'ap-south-1', login, ['GET', 'k'])
     await waitFor(async () => (await copied()) === 'v', { what: 'the write to reach the read region' })
   })
 
   it('is bounded by the smaller of its size limits, and evicts keys when eviction is on', async () => {
     const plans = { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_memory_threshold: 4 * 2 ** 20 } }
-    const at = await startManagement({ plans })
-    const keeping = await create(at, { plan: 'free' })
-    const evicting = await create(at, { plan: 'free', eviction: true })
+    const server = await startManagement({ plans })
+    const keeping = await create(server, { plan: 'free' })
+    const evicting = await create(server, { plan: 'free', eviction: true })
     expect(keeping).toMatchObject({
       type: 'free',
       db_resource_size: 'S',
@@ -89,7 +89,7 @@ describe('a new database', () => {
     })
     const fill = async ({ database_id, password = '' }: DatabaseRecord) => {
       for (let i = 0; i < 8; i++) {
-        await ask(at, database_id, 'us-east-1', ['default', password], ['SET', `k${i}`, 'x'.repeat(2 ** 20)])
+        await ask(server, database_id, 'us-east-1', ['default', password], ['SET', `k${i}`, 'x'.repeat(2 ** 20)])
       }
     }
     await expect(fill(keeping)).rejects.toThrow('OOM')
@@ -100,34 +100,34 @@ describe('a new database', () => {
 describe('reading databases', () => {
   it('lists and gets them, with and without credentials, oldest first', async () => {
     const made = [
-      await create(at, { database_name: 'one' }),
-      await create(at, { database_name: 'two', plan: 'fixed_1gb' }),
+      await create(server, { database_name: 'one' }),
+      await create(server, { database_name: 'two', plan: 'fixed_1gb' }),
     ]
-    expect((await at.api('GET', '/v2/redis/databases')).body).toEqual(made)
+    expect((await server.api('GET', '/v2/redis/databases')).body).toEqual(made)
     const path = `/v2/redis/database/${made[1]?.database_id}`
-    expect((await at.api('GET', path)).body).toEqual(made[1])
+    expect((await server.api('GET', path)).body).toEqual(made[1])
     const { password, rest_token, read_only_rest_token, ...rest } = made[1] as DatabaseRecord
-    expect((await at.api('GET', `${path}?credentials=hide`)).body).toEqual(rest)
-    const listed = (await at.api('GET', '/v2/redis/databases?credentials=hide')).body
+    expect((await server.api('GET', `${path}?credentials=hide`)).body).toEqual(rest)
+    const listed = (await server.api('GET', '/v2/redis/databases?credentials=hide')).body
     expect(JSON.stringify(listed)).not.toMatch(/password|_token/)
-    expect((await at.api('GET', `${path}?credentials=maybe`)).status).toBe(400)
+    expect((await server.api('GET', `${path}?credentials=maybe`)).status).toBe(400)
   })
 
   it('answers 404 for databases of other accounts', async () => {
     for (const method of ['GET', 'DELETE']) {
-      const { status, body } = await at.api(method, '/v2/redis/database/no-such-id')
+      const { status, body } = await server.api(method, '/v2/redis/database/no-such-id')
       expect(status).toBe(404)
       expect(body.error).toContain('database not found: this account has no database with the id "no-such-id"')
     }
   })
 
   it('hides credentials for writing from a read-only key, and refuses it every write', async () => {
-    const record = await create(at)
-    const { store, accounts, databases, owner } = at
-    await addKey(at, { name: 'reader', readOnly: 1 })
+    const record = await create(server)
+    const { store, accounts, databases, owner } = server
+    await addKey(server, { name: 'reader', readOnly: 1 })
     await accounts.start() // reloads keys
     const login = { authorization: `Basic ${Buffer.from(`${owner.email}:reader-secret`).toString('base64')}` }
-    const seen = (await at.api('GET', `/v2/redis/database/${record.database_id}`, undefined, login)).body
+    const seen = (await server.api('GET', `/v2/redis/database/${record.database_id}`, undefined, login)).body
     expect(seen).toMatchObject({ read_only_rest_token: record.read_only_rest_token })
     expect(seen).not.toHaveProperty('password')
     expect(seen).not.toHaveProperty('rest_token')
@@ -135,7 +135,7 @@ describe('reading databases', () => {
       ['POST', '/v2/redis/database'],
       ['DELETE', '/v2/redis/database/readonly-check-nonexistent'],
     ] as const) {
-      const { status, body } = await at.api(method, path, least, login)
+      const { status, body } = await server.api(method, path, least, login)
       expect([status, body.error]).toEqual([403, expect.stringContaining('Readonly API key')])
     }
     expect([await everyRow(store), databases.directory.list()]).toEqual([[expect.anything()], [expect.anything()]])
@@ -176,31 +176,31 @@ describe('a creation that is refused', () => {
       [JSON.stringify({ ...least, database_name: 'x'.repeat(10 * 2 ** 20) }), 413, 'limit of 1048576 bytes'],
     ]
     for (const [body, status, text] of refused) {
-      const answer = await at.api('POST', '/v2/redis/database', body)
+      const answer = await server.api('POST', '/v2/redis/database', body)
       expect([answer.status, answer.body.error]).toEqual([status, expect.stringContaining(text)])
     }
-    const unauthorized = await at.api('POST', '/v2/redis/database', least, { authorization: 'Basic eDp5' })
+    const unauthorized = await server.api('POST', '/v2/redis/database', least, { authorization: 'Basic eDp5' })
     expect(unauthorized.status).toBe(401)
-    await expectNothing(at)
+    await expectNothing(server)
   })
 
   it('limits a free account to plan free and to its number of databases', async () => {
-    await addKey(at, { name: 'small', readOnly: 0, type: 'free' })
-    await at.accounts.start() // reloads accounts
+    await addKey(server, { name: 'small', readOnly: 0, type: 'free' })
+    await server.accounts.start() // reloads accounts
     const login = { authorization: `Basic ${Buffer.from('small@homeport.local:small-secret').toString('base64')}` }
-    expect((await at.api('POST', '/v2/redis/database', { ...least, plan: 'payg' }, login)).status).toBe(403)
-    const record = await create(at, {}, login)
+    expect((await server.api('POST', '/v2/redis/database', { ...least, plan: 'payg' }, login)).status).toBe(403)
+    const record = await create(server, {}, login)
     expect(record).toMatchObject({ type: 'free', customer_id: 'small@homeport.local' })
-    const second = await at.api('POST', '/v2/redis/database', least, login)
+    const second = await server.api('POST', '/v2/redis/database', least, login)
     expect([second.status, second.body.error]).toEqual([429, expect.stringContaining('limit of 1 database')])
-    expect((await at.api('GET', '/v2/redis/databases')).body).toEqual([])
-    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).status).toBe(404)
-    expect((await at.api('DELETE', `/v2/redis/database/${record.database_id}`)).status).toBe(404)
-    expect((await at.api('DELETE', `/v2/redis/database/${record.database_id}`, undefined, login)).status).toBe(200)
+    expect((await server.api('GET', '/v2/redis/databases')).body).toEqual([])
+    expect((await server.api('GET', `/v2/redis/database/${record.database_id}`)).status).toBe(404)
+    expect((await server.api('DELETE', `/v2/redis/database/${record.database_id}`)).status).toBe(404)
+    expect((await server.api('DELETE', `/v2/redis/database/${record.database_id}`, undefined, login)).status).toBe(200)
   })
 
   it('reports that all ports are taken', async () => {
-    const { from } = at.redisPorts
+    const { from } = server.redisPorts
     const small = await startManagement({ redisPorts: { from, to: from } })
     onTestFinished(() => small.close())
     await create(small)
@@ -213,41 +213,41 @@ describe('a creation that is refused', () => {
 describe('an idempotency key', () => {
   it('creates one database for many concurrent requests', async () => {
     const headers = { 'idempotency-key': 'k'.repeat(255) }
-    const records = await Promise.all([1, 2, 3].map(() => create(at, {}, headers)))
+    const records = await Promise.all([1, 2, 3].map(() => create(server, {}, headers)))
     expect(new Set(records.map((record) => JSON.stringify(record))).size).toBe(1)
-    expect((await at.api('GET', '/v2/redis/databases')).body).toHaveLength(1)
+    expect((await server.api('GET', '/v2/redis/databases')).body).toHaveLength(1)
   })
 
   it('is refused with another body, when too long, and after its database was deleted', async () => {
     const headers = { 'idempotency-key': 'mine' }
-    const { database_id } = await create(at, {}, headers)
-    const other = await at.api('POST', '/v2/redis/database', { ...least, budget: 5 }, headers)
+    const { database_id } = await create(server, {}, headers)
+    const other = await server.api('POST', '/v2/redis/database', { ...least, budget: 5 }, headers)
     expect([other.status, other.body.error]).toEqual([409, expect.stringContaining('different body')])
-    const long = await at.api('POST', '/v2/redis/database', least, { 'idempotency-key': 'k'.repeat(256) })
+    const long = await server.api('POST', '/v2/redis/database', least, { 'idempotency-key': 'k'.repeat(256) })
     expect([long.status, long.body.error]).toEqual([400, expect.stringContaining('255 characters; found 256')])
-    await at.api('DELETE', `/v2/redis/database/${database_id}`)
-    const gone = await at.api('POST', '/v2/redis/database', least, headers)
+    await server.api('DELETE', `/v2/redis/database/${database_id}`)
+    const gone = await server.api('POST', '/v2/redis/database', least, headers)
     expect([gone.status, gone.body.error]).toEqual([409, expect.stringContaining('has been deleted')])
-    await expectNothing(at)
+    await expectNothing(server)
   })
 })
 
 describe('a deletion', () => {
   it.each([undefined, 'null', '{}', ''])('leaves nothing, with any empty body (%s)', async (sent) => {
-    const { database_id } = await create(at, { read_regions: ['us-west-1'] })
-    expect(enginesOf(at, database_id)).toHaveLength(2)
-    const { accountId } = at.owner
-    expect(at.databases.summaries(accountId, {}).databases.map((found) => found.database_id)).toEqual([database_id])
-    expect(at.databases.tally(accountId)).toMatchObject({ active: 1, passive: 0, modifying: 0 })
-    const answers = await Promise.all([1, 2].map(() => at.api('DELETE', `/v2/redis/database/${database_id}`, sent)))
+    const { database_id } = await create(server, { read_regions: ['us-west-1'] })
+    expect(enginesOf(server, database_id)).toHaveLength(2)
+    const { accountId } = server.owner
+    expect(server.databases.summaries(accountId, {}).databases.map((found) => found.database_id)).toEqual([database_id])
+    expect(server.databases.tally(accountId)).toMatchObject({ active: 1, passive: 0, modifying: 0 })
+    const answers = await Promise.all([1, 2].map(() => server.api('DELETE', `/v2/redis/database/${database_id}`, sent)))
     expect(answers).toEqual([
       { status: 200, body: 'OK' },
       { status: 200, body: 'OK' },
     ])
-    await expectNothing(at)
-    expect(at.databases.summaries(accountId, {}).matched).toBe(0)
-    expect((await at.api('DELETE', `/v2/redis/database/${database_id}`)).status).toBe(404)
-    const log = await at.store.run(accountsTransactions.auditLog, { accountId: at.owner.accountId, limit: 100 })
+    await expectNothing(server)
+    expect(server.databases.summaries(accountId, {}).matched).toBe(0)
+    expect((await server.api('DELETE', `/v2/redis/database/${database_id}`)).status).toBe(404)
+    const log = await server.store.run(accountsTransactions.auditLog, { accountId: server.owner.accountId, limit: 100 })
     const entries = log.filter((entry) => entry.entity === database_id)
     expect(entries.map((entry) => entry.action)).toEqual(['Delete Database', 'Create Database'])
   })

@@ -17,7 +17,7 @@ import { type ManagementServer, startManagement } from './testing/management.js'
 const FOREIGN_NAME = 'the-secret-shop'
 const UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
-let at: ManagementServer
+let server: ManagementServer
 let foreign: DatabaseRecord
 let teamId: string
 let keyId: string
@@ -30,40 +30,40 @@ const outsiders = new Map<string, string>()
 const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
 
 beforeAll(async () => {
-  at = await startManagement({ onTransaction: (name) => transactions.push(name) })
-  const { owner, accounts } = at
-  endpoints = [...databaseRoutes(at.databases), ...accountRoutes(accounts)].map((route) => route.endpoint)
-  foreign = await create(at, { database_name: FOREIGN_NAME })
+  server = await startManagement({ onTransaction: (name) => transactions.push(name) })
+  const { owner, accounts } = server
+  endpoints = [...databaseRoutes(server.databases), ...accountRoutes(accounts)].map((route) => route.endpoint)
+  foreign = await create(server, { database_name: FOREIGN_NAME })
   teamId = (await accounts.teams.create(owner, { team_name: FOREIGN_NAME, copy_cc: false })).team_id
   keyId = (await accounts.keys.create(owner, { name: FOREIGN_NAME })).key_id
   await addOutsiders()
 })
 
-afterAll(() => at.close())
+afterAll(() => server.close())
 
 async function addOutsiders(): Promise<void> {
   const email = 'outsider@homeport.local'
   const secrets = { queue_user_id: 's', queue_token_hash: 's', signing_current: 'sig_a', signing_next: 'sig_b' }
   const key = { key_id: 's', account_id: 's', name: 'default', key_hash: sha256Hex('s-key'), read_only: 0 } as const
-  await at.store.run(accountsTransactions.create, {
+  await server.store.run(accountsTransactions.create, {
     account: { account_id: 's', email, type: 'paid', ...secrets, created_at: 1 },
     key: { ...key, created_at: 1 },
   })
-  await at.accounts.rotateSigningKeys('s') // also reloads accounts, with the new one
-  const caller = at.accounts.basic(basicOf(email, 's-key'), '')
+  await server.accounts.rotateSigningKeys('s') // also reloads accounts, with the new one
+  const caller = server.accounts.basic(basicOf(email, 's-key'), '')
   if (!caller) throw new Error('the outsider is not recognised')
   outsiders.set('another account', basicOf(email, 's-key'))
-  const reader = await at.accounts.keys.create(caller, { name: 'reader', read_only: true })
+  const reader = await server.accounts.keys.create(caller, { name: 'reader', read_only: true })
   outsiders.set('a read-only key', basicOf(email, reader.api_key))
-  const revoked = await at.accounts.keys.create(caller, { name: 'revoked' })
-  await at.accounts.keys.remove(caller, revoked.key_id, undefined)
+  const revoked = await server.accounts.keys.create(caller, { name: 'revoked' })
+  await server.accounts.keys.remove(caller, revoked.key_id, undefined)
   outsiders.set('a revoked key', basicOf(email, revoked.api_key))
   outsiders.set('no credentials', '')
-  const { team_id } = await at.accounts.teams.create(caller, { team_name: 'theirs', copy_cc: false })
+  const { team_id } = await server.accounts.teams.create(caller, { team_name: 'theirs', copy_cc: false })
   for (const role of ['admin', 'dev', 'finance'] as const) {
     const member_email = `${role}@homeport.local`
-    await at.accounts.teams.addMember(caller, { team_id, member_email, member_role: role })
-    const { api_key } = await at.accounts.keys.create(caller, { name: role, team_id, member_email })
+    await server.accounts.teams.addMember(caller, { team_id, member_email, member_role: role })
+    const { api_key } = await server.accounts.keys.create(caller, { name: role, team_id, member_email })
     outsiders.set(`a ${role} of another team`, basicOf(member_email, api_key))
   }
 }
@@ -110,7 +110,7 @@ const unknownIds: Ids = { database: UNKNOWN, team: UNKNOWN, key: UNKNOWN }
 async function call(endpoint: Endpoint, ids: Ids, authorization: string) {
   const { method } = endpoint
   transactions = []
-  const answer = await at.api(method, pathOf(endpoint, ids), bodyOf(endpoint, ids), { authorization })
+  const answer = await server.api(method, pathOf(endpoint, ids), bodyOf(endpoint, ids), { authorization })
   return { status: answer.status, text: JSON.stringify(answer.body), transactions }
 }
 
@@ -124,7 +124,7 @@ describe('a caller without access to a resource', () => {
   it.each([...kinds, ...roles])('cannot distinguish it from one that does not exist, with %s', async (kind) => {
     const authorization = outsiders.get(kind.replace(/^an /, 'a ')) ?? ''
     const ids: Ids = { database: foreign.database_id, team: teamId, key: keyId }
-    const before = await at.databases.get(at.owner, foreign.database_id, 'show')
+    const before = await server.databases.get(server.owner, foreign.database_id, 'show')
     for (const endpoint of endpoints.filter(takesId)) {
       const { status, text, transactions: asked } = await call(endpoint, ids, authorization)
       const unknown = await call(endpoint, unknownIds, authorization)
@@ -136,40 +136,42 @@ describe('a caller without access to a resource', () => {
       expect(withoutIds(text, ids), what).toBe(withoutIds(unknown.text, unknownIds))
       // The same transactions take the same time, so the response time does not reveal whether an id exists.
       expect(asked, what).toEqual(unknown.transactions)
-      expect(text).not.toMatch(new RegExp(`${FOREIGN_NAME}|${at.owner.email}`))
+      expect(text).not.toMatch(new RegExp(`${FOREIGN_NAME}|${server.owner.email}`))
     }
-    expect(await at.databases.get(at.owner, foreign.database_id, 'show')).toEqual(before)
-    expect(await at.accounts.teams.members(at.owner, teamId)).toHaveLength(1)
-    expect(await at.accounts.keys.list(at.owner, undefined)).toHaveLength(2)
+    expect(await server.databases.get(server.owner, foreign.database_id, 'show')).toEqual(before)
+    expect(await server.accounts.teams.members(server.owner, teamId)).toHaveLength(1)
+    expect(await server.accounts.keys.list(server.owner, undefined)).toHaveLength(2)
   })
 
   it.each([...kinds, ...roles])('does not find it in a list, with %s', async (kind) => {
     const authorization = outsiders.get(kind.replace(/^an /, 'a ')) ?? ''
     for (const endpoint of endpoints.filter((one) => !takesId(one) && one.access === 'read')) {
       const { text } = await call(endpoint, unknownIds, authorization)
-      expect(text).not.toMatch(new RegExp([FOREIGN_NAME, at.owner.email, foreign.database_id, teamId, keyId].join('|')))
+      expect(text).not.toMatch(
+        new RegExp([FOREIGN_NAME, server.owner.email, foreign.database_id, teamId, keyId].join('|')),
+      )
     }
   })
 })
 
 describe('a database of a team', () => {
   it('is seen and changed by role', async () => {
-    const record = await create(at)
+    const record = await create(server)
     const move = { team_id: teamId, database_id: record.database_id }
-    expect(await at.api('POST', '/v2/redis/move-to-team', move)).toEqual({ status: 200, body: 'OK' })
-    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).status).toBe(404)
+    expect(await server.api('POST', '/v2/redis/move-to-team', move)).toEqual({ status: 200, body: 'OK' })
+    expect((await server.api('GET', `/v2/redis/database/${record.database_id}`)).status).toBe(404)
     const seen = new Map<string, [number, number, boolean, boolean]>()
     const downloads: number[] = []
     for (const role of ['admin', 'dev', 'finance'] as const) {
       const member_email = `own-${role}@homeport.local`
-      await at.accounts.teams.addMember(at.owner, { team_id: teamId, member_email, member_role: role })
-      const { api_key } = await at.accounts.keys.create(at.owner, { name: role, team_id: teamId, member_email })
+      await server.accounts.teams.addMember(server.owner, { team_id: teamId, member_email, member_role: role })
+      const { api_key } = await server.accounts.keys.create(server.owner, { name: role, team_id: teamId, member_email })
       const login = { authorization: basicOf(member_email, api_key) }
-      const { status, body } = await at.api('GET', `/v2/redis/database/${record.database_id}`, undefined, login)
+      const { status, body } = await server.api('GET', `/v2/redis/database/${record.database_id}`, undefined, login)
       expect(body).toMatchObject({ customer_id: teamId, user_email: teamId, database_name: 'shop' })
-      const renamed = await at.api('POST', `/v2/redis/rename/${record.database_id}`, { name: 'shop' }, login)
+      const renamed = await server.api('POST', `/v2/redis/rename/${record.database_id}`, { name: 'shop' }, login)
       const download = `/v2/redis/download-backup/${record.database_id}/${UNKNOWN}`
-      downloads.push((await at.api('GET', download, undefined, login)).status)
+      downloads.push((await server.api('GET', download, undefined, login)).status)
       seen.set(role, [status, renamed.status, 'password' in body, 'read_only_rest_token' in body])
     }
     expect(Object.fromEntries(seen)).toEqual({
@@ -179,14 +181,14 @@ describe('a database of a team', () => {
     })
     // A backup is the data of a database, and finance may not see data.
     expect(downloads).toEqual([404, 404, 403])
-    expect((await at.api('DELETE', `/v2/team/${teamId}`)).body.error).toContain('The team still has 1 database.')
-    expect(at.databases.directory.has(record.database_id)).toBe(true)
+    expect((await server.api('DELETE', `/v2/team/${teamId}`)).body.error).toContain('The team still has 1 database.')
+    expect(server.databases.directory.has(record.database_id)).toBe(true)
   })
 
   it("can be moved only by the team's owner or admin, and only into a team of theirs", async () => {
-    const { accounts, owner } = at
+    const { accounts, owner } = server
     const { database_id } = (
-      await at.api('POST', '/v2/redis/database', {
+      await server.api('POST', '/v2/redis/database', {
         ...{ database_name: 'x', platform: 'aws', primary_region: 'us-east-1' },
       })
     ).body
@@ -194,7 +196,7 @@ describe('a database of a team', () => {
     const { api_key } = await accounts.keys.create(owner, { name: 'mine', team_id: teamId })
     const asTeam = { authorization: basicOf(owner.email, api_key) }
     const move = (team_id: string, headers?: Record<string, string>) =>
-      at.api('POST', '/v2/redis/move-to-team', { team_id, database_id }, headers)
+      server.api('POST', '/v2/redis/move-to-team', { team_id, database_id }, headers)
     expect((await move(teamId)).status).toBe(200)
     const dev = await accounts.keys.create(owner, {
       ...{ name: 'dev-2', team_id: teamId, member_email: 'own-dev@homeport.local' },
@@ -203,7 +205,7 @@ describe('a database of a team', () => {
     expect((await move(other.team_id, asDev)).body.error).toContain('Your role in this team is dev')
     expect((await move(UNKNOWN, asTeam)).body.error).toContain('team not found')
     expect((await move(other.team_id, asTeam)).status).toBe(200)
-    const listed = (await at.api('GET', '/v2/redis/databases', undefined, asTeam)).body as DatabaseRecord[]
+    const listed = (await server.api('GET', '/v2/redis/databases', undefined, asTeam)).body as DatabaseRecord[]
     expect(listed.map((one) => one.database_id)).not.toContain(database_id)
   })
 })

@@ -10,34 +10,34 @@ import { type ManagementServer, startManagement } from './testing/management.js'
 const checkRecord = compileChecker(DatabaseRecordSchema, 'body')
 
 describe('lost data', () => {
-  let at: ManagementServer
+  let server: ManagementServer
 
   beforeAll(async () => {
-    at = await startManagement()
+    server = await startManagement()
   })
 
-  const dirOf = (record: DatabaseRecord) => join(at.dataDir, 'databases', record.database_id, 'us-east-1')
+  const dirOf = (record: DatabaseRecord) => join(server.dataDir, 'databases', record.database_id, 'us-east-1')
   const command = (record: DatabaseRecord, ...words: string[]) =>
-    ask(at, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
+    ask(server, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
   const recordOf = async (record: DatabaseRecord): Promise<DatabaseRecord> => {
-    const { body } = await at.api('GET', `/v2/redis/database/${record.database_id}`)
+    const { body } = await server.api('GET', `/v2/redis/database/${record.database_id}`)
     checkRecord(body)
     return body
   }
-  const acceptLoss = (record: DatabaseRecord) => at.api('POST', `/v2/redis/accept-loss/${record.database_id}`)
+  const acceptLoss = (record: DatabaseRecord) => server.api('POST', `/v2/redis/accept-loss/${record.database_id}`)
   const reopen = async () => {
-    await at.close()
-    at = await startManagement({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+    await server.close()
+    server = await startManagement({ dataDir: server.dataDir, redisPorts: server.redisPorts })
   }
   const problemsOf = (record: DatabaseRecord) =>
-    at.problems.visibleTo(at.owner.accountId).filter(({ subject }) => subject === record.database_id)
+    server.problems.visibleTo(server.owner.accountId).filter(({ subject }) => subject === record.database_id)
 
   it('is found at the start, shown in the record, and served empty only after the owner accepts it', async () => {
-    const record = await create(at)
+    const record = await create(server)
     await command(record, 'SET', 'k', 'v')
-    await at.close()
-    rmSync(join(at.dataDir, 'databases', record.database_id), { recursive: true })
-    at = await startManagement({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+    await server.close()
+    rmSync(join(server.dataDir, 'databases', record.database_id), { recursive: true })
+    server = await startManagement({ dataDir: server.dataDir, redisPorts: server.redisPorts })
     await waitFor(async () => (await recordOf(record)).data_problem !== undefined, { what: 'the problem' })
     const { data_problem } = await recordOf(record)
     expect(data_problem).toMatchObject({ kind: 'missing', text: 'its data directory is missing' })
@@ -55,9 +55,9 @@ describe('lost data', () => {
   })
 
   it('of a cut log is shown until the owner accepts it, after restarts too', async () => {
-    const record = await create(at)
+    const record = await create(server)
     for (let n = 0; n < 20; n++) await command(record, 'SET', `k${n}`, 'v')
-    await at.close()
+    await server.close()
     const log = join(dirOf(record), 'appendonlydir', 'appendonly.aof.1.incr.aof')
     truncateSync(log, Math.floor(statSync(log).size / 2))
     await reopen()
@@ -73,13 +73,13 @@ describe('lost data', () => {
   })
 
   it('of a directory that is deleted while the engine runs is found when the engine stops', async () => {
-    const record = await create(at)
+    const record = await create(server)
     rmSync(dirOf(record), { recursive: true })
-    process.kill(at.fleet.observe(record.database_id)[0]?.pid ?? 0, 'SIGKILL')
+    process.kill(server.fleet.observe(record.database_id)[0]?.pid ?? 0, 'SIGKILL')
     await waitFor(() => problemsOf(record).length === 1, { what: 'the problem' })
     await expect(command(record, 'GET', 'k')).rejects.toMatchObject({ code: 'data_missing' })
     expect(problemsOf(record)).toHaveLength(1)
-    expect(await at.api('DELETE', `/v2/redis/database/${record.database_id}`)).toMatchObject({ status: 200 })
+    expect(await server.api('DELETE', `/v2/redis/database/${record.database_id}`)).toMatchObject({ status: 200 })
     expect(problemsOf(record)).toEqual([])
   })
 })

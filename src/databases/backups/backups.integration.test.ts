@@ -16,40 +16,40 @@ const DAY_MS = 86_400_000
 const checkBackup = compileChecker(BackupSchema, 'body')
 
 /** Runs a command on the primary of a database as its owner. */
-const command = (at: ManagementServer, record: DatabaseRecord, ...words: string[]) =>
-  ask(at, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
+const command = (server: ManagementServer, record: DatabaseRecord, ...words: string[]) =>
+  ask(server, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
 
-async function listed(at: ManagementServer, record: DatabaseRecord) {
-  const { status, body } = await at.api('GET', `/v2/redis/list-backup/${record.database_id}`)
+async function listed(server: ManagementServer, record: DatabaseRecord) {
+  const { status, body } = await server.api('GET', `/v2/redis/list-backup/${record.database_id}`)
   expect(status).toBe(200)
   for (const backup of body) checkBackup(backup)
   return body as { backup_id: string; name: string; state: string; [field: string]: unknown }[]
 }
 
-const backUp = (at: ManagementServer, record: DatabaseRecord, name = 'nightly') =>
-  at.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name })
-const restore = (at: ManagementServer, record: DatabaseRecord, backupId: string | undefined) =>
-  at.api('POST', `/v2/redis/restore-backup/${record.database_id}`, { backup_id: backupId })
+const backUp = (server: ManagementServer, record: DatabaseRecord, name = 'nightly') =>
+  server.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name })
+const restore = (server: ManagementServer, record: DatabaseRecord, backupId: string | undefined) =>
+  server.api('POST', `/v2/redis/restore-backup/${record.database_id}`, { backup_id: backupId })
 
-const filesOf = (at: ManagementServer, record: DatabaseRecord): string[] => {
-  const dir = join(at.dataDir, 'backups', record.database_id)
+const filesOf = (server: ManagementServer, record: DatabaseRecord): string[] => {
+  const dir = join(server.dataDir, 'backups', record.database_id)
   return existsSync(dir) ? readdirSync(dir) : []
 }
 
 const OK = { status: 200, body: 'OK' }
 
 describe('a backup', () => {
-  let at: ManagementServer
+  let server: ManagementServer
 
   beforeAll(async () => {
-    at = await startManagement()
+    server = await startManagement()
   })
 
   it('is completed when the request is answered', async () => {
-    const record = await create(at)
-    await command(at, record, 'MSET', 'a', '1', 'b', '2')
-    expect(await backUp(at, record, '  before the sale ')).toEqual(OK)
-    const [backup, ...rest] = await listed(at, record)
+    const record = await create(server)
+    await command(server, record, 'MSET', 'a', '1', 'b', '2')
+    expect(await backUp(server, record, '  before the sale ')).toEqual(OK)
+    const [backup, ...rest] = await listed(server, record)
     expect(rest).toEqual([])
     expect(backup).toMatchObject({
       ...{ database_id: record.database_id, customer_id: 'owner@homeport.local', name: 'before the sale' },
@@ -57,9 +57,9 @@ describe('a backup', () => {
       internal_backup_tag: 'manual',
     })
     expect(backup?.backup_size).toBe(
-      readFileSync(join(at.dataDir, 'backups', record.database_id, `${backup?.backup_id}.rdb`)).length,
+      readFileSync(join(server.dataDir, 'backups', record.database_id, `${backup?.backup_id}.rdb`)).length,
     )
-    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
+    expect((await server.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
   })
 
   it('is listed as pending while it is made, and blocks other changes', async () => {
@@ -108,13 +108,13 @@ describe('a backup', () => {
   })
 
   it('can be downloaded', async () => {
-    const record = await create(at)
-    await command(at, record, 'SET', 'k', 'v')
-    await backUp(at, record, 'nachts, größer')
-    const [backup] = await listed(at, record)
-    const download = await at.databases.backups.download(at.owner, record.database_id, backup?.backup_id ?? '')
+    const record = await create(server)
+    await command(server, record, 'SET', 'k', 'v')
+    await backUp(server, record, 'nachts, größer')
+    const [backup] = await listed(server, record)
+    const download = await server.databases.backups.download(server.owner, record.database_id, backup?.backup_id ?? '')
     download.stream.destroy()
-    const response = await at.raw('GET', `/v2/redis/download-backup/${record.database_id}/${backup?.backup_id}`)
+    const response = await server.raw('GET', `/v2/redis/download-backup/${record.database_id}/${backup?.backup_id}`)
     const bytes = new Uint8Array(await response.arrayBuffer())
     expect(response.headers.get('content-type')).toBe('application/octet-stream')
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="nachts-gr-er.rdb"')
@@ -125,25 +125,25 @@ describe('a backup', () => {
   })
 
   it('is deleted with its file, and all with their database', async () => {
-    const record = await create(at)
-    await backUp(at, record, 'one')
-    await backUp(at, record, 'two')
-    const [two, one] = await listed(at, record)
+    const record = await create(server)
+    await backUp(server, record, 'one')
+    await backUp(server, record, 'two')
+    const [two, one] = await listed(server, record)
     const path = `/v2/redis/delete-backup/${record.database_id}/${one?.backup_id}`
-    expect(await at.api('DELETE', path, 'null')).toEqual(OK)
-    expect(filesOf(at, record)).toEqual([`${two?.backup_id}.rdb`])
-    expect(await at.api('DELETE', path)).toMatchObject({ status: 404 })
-    expect(await at.api('DELETE', `/v2/redis/database/${record.database_id}`)).toEqual(OK)
-    expect(existsSync(join(at.dataDir, 'backups', record.database_id))).toBe(false)
+    expect(await server.api('DELETE', path, 'null')).toEqual(OK)
+    expect(filesOf(server, record)).toEqual([`${two?.backup_id}.rdb`])
+    expect(await server.api('DELETE', path)).toMatchObject({ status: 404 })
+    expect(await server.api('DELETE', `/v2/redis/database/${record.database_id}`)).toEqual(OK)
+    expect(existsSync(join(server.dataDir, 'backups', record.database_id))).toBe(false)
   })
 
   it.each([{}, { name: '' }, { name: ' \t ' }, { name: 7 }, { name: 'x'.repeat(129) }, { name: 'a\nb' }])(
     'is refused with the body %j',
     async (body) => {
-      const record = await create(at)
-      const answer = await at.api('POST', `/v2/redis/create-backup/${record.database_id}`, body)
+      const record = await create(server)
+      const answer = await server.api('POST', `/v2/redis/create-backup/${record.database_id}`, body)
       expect([answer.status, answer.body.error]).toEqual([400, expect.stringContaining('name')])
-      expect(await listed(at, record)).toEqual([])
+      expect(await listed(server, record)).toEqual([])
     },
   )
 
@@ -156,40 +156,40 @@ describe('a backup', () => {
       ['PATCH', 'enable-dailybackup/nope'],
       ['GET', 'download-backup/nope/bak'],
     ] as const) {
-      expect(await at.api(method, `/v2/redis/${path}`, body)).toMatchObject({ status: 404 })
+      expect(await server.api(method, `/v2/redis/${path}`, body)).toMatchObject({ status: 404 })
     }
   })
 })
 
 describe('a restore', () => {
-  let at: ManagementServer
+  let server: ManagementServer
 
   beforeAll(async () => {
-    at = await startManagement()
+    server = await startManagement()
   })
 
   it('replaces all data, on replicas too, after a safety backup of the old data', async () => {
-    const record = await create(at, { read_regions: ['eu-west-1'] })
-    await command(at, record, 'MSET', 'a', 'old', 'b', 'old')
-    await backUp(at, record)
-    const [backup] = await listed(at, record)
-    await command(at, record, 'MSET', 'a', 'new', 'c', 'new')
-    expect(await restore(at, record, backup?.backup_id)).toEqual(OK)
-    expect(await command(at, record, 'MGET', 'a', 'b', 'c')).toEqual(['old', 'old', null])
+    const record = await create(server, { read_regions: ['eu-west-1'] })
+    await command(server, record, 'MSET', 'a', 'old', 'b', 'old')
+    await backUp(server, record)
+    const [backup] = await listed(server, record)
+    await command(server, record, 'MSET', 'a', 'new', 'c', 'new')
+    expect(await restore(server, record, backup?.backup_id)).toEqual(OK)
+    expect(await command(server, record, 'MGET', 'a', 'b', 'c')).toEqual(['old', 'old', null])
     const onReplica = ['MGET', 'a', 'c']
-    expect(await ask(at, record.database_id, 'eu-west-1', ['default', record.password ?? ''], onReplica)).toEqual([
+    expect(await ask(server, record.database_id, 'eu-west-1', ['default', record.password ?? ''], onReplica)).toEqual([
       'old',
       null,
     ])
-    const [safety] = await listed(at, record)
+    const [safety] = await listed(server, record)
     expect(safety).toMatchObject({
       name: 'Before restoring nightly',
       state: 'completed',
       internal_backup_tag: 'safety',
     })
-    expect(await restore(at, record, safety?.backup_id)).toEqual(OK)
-    expect(await command(at, record, 'MGET', 'a', 'b', 'c')).toEqual(['new', 'old', 'new'])
-    expect(filesOf(at, record)).not.toContain('restore.rdb')
+    expect(await restore(server, record, safety?.backup_id)).toEqual(OK)
+    expect(await command(server, record, 'MGET', 'a', 'b', 'c')).toEqual(['new', 'old', 'new'])
+    expect(filesOf(server, record)).not.toContain('restore.rdb')
   })
 
   it('holds commands while it replaces the data, and later writes survive a restart', async () => {
@@ -227,60 +227,60 @@ describe('a restore', () => {
   })
 
   it('accepts a backup of another database of the account', async () => {
-    const [from, to] = [await create(at), await create(at, { plan: 'fixed_250mb' })]
-    await command(at, from, 'SET', 'k', 'theirs')
-    await command(at, to, 'SET', 'other', 'x')
-    await backUp(at, from)
-    const [backup] = await listed(at, from)
-    expect(await restore(at, to, backup?.backup_id)).toEqual(OK)
-    expect(await command(at, to, 'MGET', 'k', 'other')).toEqual(['theirs', null])
+    const [from, to] = [await create(server), await create(server, { plan: 'fixed_250mb' })]
+    await command(server, from, 'SET', 'k', 'theirs')
+    await command(server, to, 'SET', 'other', 'x')
+    await backUp(server, from)
+    const [backup] = await listed(server, from)
+    expect(await restore(server, to, backup?.backup_id)).toEqual(OK)
+    expect(await command(server, to, 'MGET', 'k', 'other')).toEqual(['theirs', null])
   })
 
   it('is refused before it changes anything when the data exceeds the plan', async () => {
     const plans = { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_memory_threshold: 4 * 2 ** 20 } }
-    const at = await startManagement({ plans })
-    const [large, small] = [await create(at), await create(at, { plan: 'free' })]
-    for (let i = 0; i < 6; i++) await command(at, large, 'SET', `k${i}`, 'x'.repeat(2 ** 20))
-    await backUp(at, large)
-    const [backup] = await listed(at, large)
-    const { status, body } = await restore(at, small, backup?.backup_id)
+    const server = await startManagement({ plans })
+    const [large, small] = [await create(server), await create(server, { plan: 'free' })]
+    for (let i = 0; i < 6; i++) await command(server, large, 'SET', `k${i}`, 'x'.repeat(2 ** 20))
+    await backUp(server, large)
+    const [backup] = await listed(server, large)
+    const { status, body } = await restore(server, small, backup?.backup_id)
     expect([status, body.error]).toEqual([409, expect.stringMatching(/takes \d+ bytes .* allows 4194304/)])
-    expect(await listed(at, small)).toEqual([])
-    expect((await at.api('GET', `/v2/redis/database/${small.database_id}`)).body.modifying_state).toBe('')
+    expect(await listed(server, small)).toEqual([])
+    expect((await server.api('GET', `/v2/redis/database/${small.database_id}`)).body.modifying_state).toBe('')
   })
 
   it('of a changed file is refused, and the data stays', async () => {
-    const record = await create(at)
-    await backUp(at, record)
-    const [backup] = await listed(at, record)
-    writeFileSync(join(at.dataDir, 'backups', record.database_id, `${backup?.backup_id}.rdb`), 'REDIS0010')
-    await command(at, record, 'SET', 'k', 'v')
-    expect(await restore(at, record, backup?.backup_id)).toMatchObject({ status: 400 })
-    expect(await command(at, record, 'GET', 'k')).toBe('v')
-    expect(await restore(at, record, 'bak_unknown')).toMatchObject({ status: 404 })
+    const record = await create(server)
+    await backUp(server, record)
+    const [backup] = await listed(server, record)
+    writeFileSync(join(server.dataDir, 'backups', record.database_id, `${backup?.backup_id}.rdb`), 'REDIS0010')
+    await command(server, record, 'SET', 'k', 'v')
+    expect(await restore(server, record, backup?.backup_id)).toMatchObject({ status: 400 })
+    expect(await command(server, record, 'GET', 'k')).toBe('v')
+    expect(await restore(server, record, 'bak_unknown')).toMatchObject({ status: 404 })
   })
 })
 
 describe('a backup of another engine', () => {
   it('is refused when the installed engine cannot read it, and the data stays', async () => {
     let isNew = true
-    const at = await startManagement({
+    const server = await startManagement({
       checkSnapshot: async (fleet, file) => {
         const facts = await fleet.checkSnapshot(file)
         if (isNew) writeFileSync(file, ofNewerEngine(readFileSync(file, 'latin1')), 'latin1')
         return facts
       },
     })
-    const record = await create(at)
-    await command(at, record, 'SET', 'k', 'newer')
-    expect(await backUp(at, record)).toEqual(OK)
+    const record = await create(server)
+    await command(server, record, 'SET', 'k', 'newer')
+    expect(await backUp(server, record)).toEqual(OK)
     isNew = false
-    const [backup] = await listed(at, record)
-    await command(at, record, 'SET', 'k', 'v')
-    const { status, body } = await restore(at, record, backup?.backup_id)
+    const [backup] = await listed(server, record)
+    await command(server, record, 'SET', 'k', 'v')
+    const { status, body } = await restore(server, record, backup?.backup_id)
     expect([status, body.error]).toEqual([400, expect.stringContaining('it was written by a newer engine')])
-    expect(await command(at, record, 'GET', 'k')).toBe('v')
-    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
+    expect(await command(server, record, 'GET', 'k')).toBe('v')
+    expect((await server.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
   })
 
   /** The magic of a file names its vendor and the version of its format. */
@@ -291,10 +291,12 @@ describe('a backup of another engine', () => {
 describe('daily backups', () => {
   it('are created every day, kept for a day, and stop when switched off', async () => {
     const clock = new ManualClock()
-    const at = await startManagement({ clock })
-    const record = await create(at)
-    const set = (method: string, verb: string) => at.api(method, `/v2/redis/${verb}-dailybackup/${record.database_id}`)
-    const isOn = async () => (await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.daily_backup_enabled
+    const server = await startManagement({ clock })
+    const record = await create(server)
+    const set = (method: string, verb: string) =>
+      server.api(method, `/v2/redis/${verb}-dailybackup/${record.database_id}`)
+    const isOn = async () =>
+      (await server.api('GET', `/v2/redis/database/${record.database_id}`)).body.daily_backup_enabled
     expect(await isOn()).toBe(false)
     expect(await set('PATCH', 'enable')).toEqual(OK)
     expect(await set('POST', 'enable')).toEqual(OK)
@@ -304,23 +306,23 @@ describe('daily backups', () => {
       await waitFor(
         async () => {
           if (clock.now() < before + 1.1 * DAY_MS) clock.advance(DAY_MS / 24)
-          const found = await listed(at, record)
+          const found = await listed(server, record)
           return found.every((one) => one.state === 'completed') && until(found.map((one) => one.backup_id))
         },
         { what: 'the daily backup' },
       )
     }
     await dayPasses((ids) => ids.length === 1)
-    const [first] = await listed(at, record)
+    const [first] = await listed(server, record)
     expect(first).toMatchObject({ daily_backup: 'true', hourly_backup: 'false', internal_backup_tag: 'daily' })
     await dayPasses((ids) => ids.length === 1 && ids[0] !== first?.backup_id)
-    const [second] = await listed(at, record)
-    await expect.poll(() => filesOf(at, record)).toEqual([`${second?.backup_id}.rdb`])
+    const [second] = await listed(server, record)
+    await expect.poll(() => filesOf(server, record)).toEqual([`${second?.backup_id}.rdb`])
     expect(await set('POST', 'disable')).toEqual(OK)
     expect(await set('PATCH', 'disable')).toEqual(OK)
     expect(await isOn()).toBe(false)
     await dayPasses((ids) => ids.length === 0)
-    const { body: log } = await at.api('GET', '/v2/auditlogs?limit=2')
+    const { body: log } = await server.api('GET', '/v2/auditlogs?limit=2')
     expect(log).toMatchObject([
       { action_string: 'Disable Daily Backup', action: 33 },
       { action_string: 'Enable Daily Backup', action: 32 },
@@ -328,9 +330,9 @@ describe('daily backups', () => {
   })
 
   it('are refused on plan free', async () => {
-    const at = await startManagement()
-    const record = await create(at, { plan: 'free' })
-    const { status, body } = await at.api('PATCH', `/v2/redis/enable-dailybackup/${record.database_id}`, 'null')
+    const server = await startManagement()
+    const record = await create(server, { plan: 'free' })
+    const { status, body } = await server.api('PATCH', `/v2/redis/enable-dailybackup/${record.database_id}`, 'null')
     expect([status, body.error]).toEqual([409, expect.stringContaining('plan "free"')])
   })
 })
@@ -339,7 +341,7 @@ describe('a restart', () => {
   it('completes an interrupted replacement', async () => {
     const dataDir = join(tempDir(), 'data')
     let cut = false
-    const at = await startManagement({
+    const server = await startManagement({
       dataDir,
       adoptSnapshot: async (fleet, spec, file) => {
         if (spec.databaseId.startsWith('check-')) return fleet.adoptSnapshot(spec, file)
@@ -347,30 +349,30 @@ describe('a restart', () => {
         throw new Error('cut short')
       },
     })
-    const record = await create(at)
-    await command(at, record, 'SET', 'k', 'old')
-    await backUp(at, record)
-    const [backup] = await listed(at, record)
-    await command(at, record, 'SET', 'k', 'new')
-    const answer = restore(at, record, backup?.backup_id)
+    const record = await create(server)
+    await command(server, record, 'SET', 'k', 'old')
+    await backUp(server, record)
+    const [backup] = await listed(server, record)
+    await command(server, record, 'SET', 'k', 'new')
+    const answer = restore(server, record, backup?.backup_id)
     await waitFor(() => cut, { what: 'the replacement' })
-    await at.close()
+    await server.close()
     expect(await answer).toMatchObject({ status: 503 })
-    const again = await startManagement({ dataDir, redisPorts: at.redisPorts })
+    const again = await startManagement({ dataDir, redisPorts: server.redisPorts })
     expect(await command(again, record, 'GET', 'k')).toBe('old')
     expect((await again.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
     expect(await listed(again, record)).toMatchObject([{ internal_backup_tag: 'safety', state: 'completed' }, {}])
   })
 
   it('removes files without a row from the folder', async () => {
-    const at = await startManagement()
-    const record = await create(at)
-    await backUp(at, record)
-    const [backup] = await listed(at, record)
-    await at.close()
-    const dir = join(at.dataDir, 'backups', record.database_id)
+    const server = await startManagement()
+    const record = await create(server)
+    await backUp(server, record)
+    const [backup] = await listed(server, record)
+    await server.close()
+    const dir = join(server.dataDir, 'backups', record.database_id)
     for (const name of ['restore.rdb', 'bak_left.rdb']) writeFileSync(join(dir, name), 'x')
-    const again = await startManagement({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+    const again = await startManagement({ dataDir: server.dataDir, redisPorts: server.redisPorts })
     expect(filesOf(again, record)).toEqual([`${backup?.backup_id}.rdb`])
   })
 })

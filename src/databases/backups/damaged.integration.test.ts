@@ -8,45 +8,45 @@ import { type ManagementServer, startManagement } from '../testing/management.js
 const OK = { status: 200, body: 'OK' }
 
 /** Runs a command on the primary of a database as its owner. */
-const command = (at: ManagementServer, record: DatabaseRecord, ...words: string[]) =>
-  ask(at, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
-const listed = async (at: ManagementServer, record: DatabaseRecord) =>
-  (await at.api('GET', `/v2/redis/list-backup/${record.database_id}`)).body as { backup_id: string }[]
-const backUp = (at: ManagementServer, record: DatabaseRecord) =>
-  at.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name: 'nightly' })
-const restore = (at: ManagementServer, record: DatabaseRecord, backupId: string | undefined) =>
-  at.api('POST', `/v2/redis/restore-backup/${record.database_id}`, { backup_id: backupId })
+const command = (server: ManagementServer, record: DatabaseRecord, ...words: string[]) =>
+  ask(server, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
+const listed = async (server: ManagementServer, record: DatabaseRecord) =>
+  (await server.api('GET', `/v2/redis/list-backup/${record.database_id}`)).body as { backup_id: string }[]
+const backUp = (server: ManagementServer, record: DatabaseRecord) =>
+  server.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name: 'nightly' })
+const restore = (server: ManagementServer, record: DatabaseRecord, backupId: string | undefined) =>
+  server.api('POST', `/v2/redis/restore-backup/${record.database_id}`, { backup_id: backupId })
 
 describe('a restore of a database', () => {
-  let at: ManagementServer
+  let server: ManagementServer
 
   beforeAll(async () => {
-    at = await startManagement()
+    server = await startManagement()
   })
 
-  const memberDir = (record: DatabaseRecord) => join(at.dataDir, 'databases', record.database_id, 'us-east-1')
+  const memberDir = (record: DatabaseRecord) => join(server.dataDir, 'databases', record.database_id, 'us-east-1')
   const basesOf = (record: DatabaseRecord) => {
     const dir = join(memberDir(record), 'appendonlydir')
     return readdirSync(dir).map((name) => statSync(join(dir, name)))
   }
   const backedUp = async () => {
-    const record = await create(at)
-    await command(at, record, 'SET', 'k', 'old')
-    expect(await backUp(at, record)).toEqual(OK)
-    const [backup] = await listed(at, record)
-    return { record, backup, file: join(at.dataDir, 'backups', record.database_id, `${backup?.backup_id}.rdb`) }
+    const record = await create(server)
+    await command(server, record, 'SET', 'k', 'old')
+    expect(await backUp(server, record)).toEqual(OK)
+    const [backup] = await listed(server, record)
+    return { record, backup, file: join(server.dataDir, 'backups', record.database_id, `${backup?.backup_id}.rdb`) }
   }
   /** Restarts; all databases sleep afterwards. */
   const restartAfter = async (change: () => void) => {
-    await at.close()
+    await server.close()
     change()
-    at = await startManagement({ dataDir: at.dataDir, redisPorts: at.redisPorts })
+    server = await startManagement({ dataDir: server.dataDir, redisPorts: server.redisPorts })
   }
 
   it('does not share an inode with the backup', async () => {
     const { record, backup, file } = await backedUp()
     expect(statSync(file).nlink).toBe(1)
-    expect(await restore(at, record, backup?.backup_id)).toEqual(OK)
+    expect(await restore(server, record, backup?.backup_id)).toEqual(OK)
     const inodes = basesOf(record).map(({ ino }) => ino)
     expect(inodes).not.toContain(statSync(file).ino)
     expect([statSync(file).nlink, ...basesOf(record).map(({ nlink }) => nlink)].every((links) => links === 1)).toBe(
@@ -60,27 +60,29 @@ describe('a restore of a database', () => {
       const log = join(memberDir(record), 'appendonlydir', 'appendonly.aof.1.incr.aof')
       writeFileSync(log, readFileSync(log, 'latin1').replaceAll('*3', '?3'), 'latin1')
     })
-    expect(await restore(at, record, backup?.backup_id)).toEqual(OK)
-    expect(await command(at, record, 'GET', 'k')).toBe('old')
-    const [safety] = await listed(at, record)
+    expect(await restore(server, record, backup?.backup_id)).toEqual(OK)
+    expect(await command(server, record, 'GET', 'k')).toBe('old')
+    const [safety] = await listed(server, record)
     expect(safety).toMatchObject({ state: 'failed', failure: expect.stringContaining('damaged') })
-    const kept = readdirSync(join(at.dataDir, 'quarantine')).filter((name) => name.includes(record.database_id))
+    const kept = readdirSync(join(server.dataDir, 'quarantine')).filter((name) => name.includes(record.database_id))
     expect(kept).toHaveLength(1)
-    const quarantined = join(at.dataDir, 'quarantine', kept[0] ?? '')
+    const quarantined = join(server.dataDir, 'quarantine', kept[0] ?? '')
     const log = join(quarantined, 'data/us-east-1/appendonlydir/appendonly.aof.1.incr.aof')
     expect(readFileSync(log, 'latin1')).toContain('?3')
-    const { body } = await at.api('GET', `/v2/redis/database/${record.database_id}`)
+    const { body } = await server.api('GET', `/v2/redis/database/${record.database_id}`)
     expect(body).not.toHaveProperty('data_problem')
-    expect(at.problems.count).toBe(0)
+    expect(server.problems.count).toBe(0)
   })
 
   it('with missing data restores the backup', async () => {
     const { record, backup } = await backedUp()
     await restartAfter(() => rmSync(memberDir(record), { recursive: true }))
-    await expect(command(at, record, 'GET', 'k')).rejects.toThrow('missing')
-    expect(await restore(at, record, backup?.backup_id)).toEqual(OK)
-    expect(await command(at, record, 'GET', 'k')).toBe('old')
-    const open = at.problems.visibleTo(at.owner.accountId).filter(({ subject }) => subject === record.database_id)
+    await expect(command(server, record, 'GET', 'k')).rejects.toThrow('missing')
+    expect(await restore(server, record, backup?.backup_id)).toEqual(OK)
+    expect(await command(server, record, 'GET', 'k')).toBe('old')
+    const open = server.problems
+      .visibleTo(server.owner.accountId)
+      .filter(({ subject }) => subject === record.database_id)
     expect(open).toEqual([])
   })
 })

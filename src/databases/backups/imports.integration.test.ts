@@ -13,44 +13,44 @@ import { type PasswordEngine, page, startForeignServer, startPasswordEngine } fr
 const MIB = 2 ** 20
 const checkImport = compileChecker(ImportSchema, 'body')
 
-let at: ManagementServer
+let server: ManagementServer
 let foreign: PasswordEngine
 
 beforeAll(async () => {
   const plans = { ...DEFAULT_PLANS, free: { ...DEFAULT_PLANS.free, db_disk_threshold: 3 * MIB } }
-  at = await startManagement({ plans })
+  server = await startManagement({ plans })
   foreign = await startPasswordEngine('p@ss:word')
 })
 
 afterAll(async () => {
   await foreign.kill()
-  await at.close()
+  await server.close()
 })
 
 afterEach(async () => {
-  for (const { database_id } of await at.databases.list(at.owner, 'hide'))
-    await at.databases.remove(at.owner, database_id)
+  for (const { database_id } of await server.databases.list(server.owner, 'hide'))
+    await server.databases.remove(server.owner, database_id)
 })
 
 const command = (record: DatabaseRecord, ...words: string[]) =>
-  ask(at, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
+  ask(server, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
 const importOf = async (record: DatabaseRecord) => {
-  const { body } = await at.api('GET', `/v2/redis/import/${record.database_id}`)
+  const { body } = await server.api('GET', `/v2/redis/import/${record.database_id}`)
   checkImport(body)
   return body
 }
 const importUrl = (record: DatabaseRecord, url: string) =>
-  at.api('POST', `/v2/redis/import/${record.database_id}`, { url })
+  server.api('POST', `/v2/redis/import/${record.database_id}`, { url })
 const ended = (record: DatabaseRecord) =>
   waitFor(async () => ['completed', 'failed'].includes((await importOf(record)).state), {
     what: 'the end of the import',
   })
 const backupsOf = async (record: DatabaseRecord) =>
-  (await at.api('GET', `/v2/redis/list-backup/${record.database_id}`)).body
+  (await server.api('GET', `/v2/redis/list-backup/${record.database_id}`)).body
 
 describe('an import from another server', () => {
   it('replaces the data by all keys with their expiry, and reports its progress', async () => {
-    const record = await create(at)
+    const record = await create(server)
     await command(record, 'SET', 'own', 'x')
     await foreign.client.flushall()
     for (let i = 0; i < 1_000; i++) void foreign.client.set(`key ${i}`, `${i}`)
@@ -75,17 +75,17 @@ describe('an import from another server', () => {
     ['a wrong password', (url: string) => url.replace('word@', 'wrong@'), 'WRONGPASS'],
     ['a closed port', () => 'redis://127.0.0.1:1/0', 'ECONNREFUSED'],
   ])('with %s fails with a reason and leaves the data', async (_what, change, reason) => {
-    const record = await create(at)
+    const record = await create(server)
     await command(record, 'SET', 'own', 'x')
     expect(await importUrl(record, change(foreign.url))).toMatchObject({ status: 200 })
     await ended(record)
     expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining(reason) })
     expect(await command(record, 'GET', 'own')).toBe('x')
-    expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
+    expect((await server.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
   })
 
   it('of more data than the plan holds fails and leaves the data', async () => {
-    const record = await create(at, { plan: 'free' })
+    const record = await create(server, { plan: 'free' })
     await foreign.client.flushall()
     for (let i = 0; i < 6; i++) await foreign.client.set(`k${i}`, 'x'.repeat(MIB))
     expect(await importUrl(record, foreign.url)).toMatchObject({ status: 200 })
@@ -101,7 +101,7 @@ describe('an import from another server', () => {
       startForeignServer({ SCAN: () => '*4294967295\r\n' }),
       startForeignServer({ SCAN: () => page('7', Array<string>(1000).fill('k')) }),
     ])
-    const records = await Promise.all(hostile.map(() => create(at)))
+    const records = await Promise.all(hostile.map(() => create(server)))
     for (const record of records) await command(record, 'SET', 'own', 'x')
     const before = process.memoryUsage().rss
     await Promise.all(records.map((record, i) => importUrl(record, hostile[i]?.url ?? '')))
@@ -109,7 +109,7 @@ describe('an import from another server', () => {
     expect((process.memoryUsage().rss - before) / MIB).toBeLessThan(300)
     for (const record of records) {
       expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining('untouched') })
-      expect((await at.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
+      expect((await server.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
       expect(await command(record, 'GET', 'own')).toBe('x')
     }
   })
@@ -139,7 +139,7 @@ describe('an import from another server', () => {
     ...['', 'http://example.com', 'redis://', 'nonsense', 'redis://user:secret@', 'redis://user:%zz@host'],
     ...['redis://host/first', 'redis://host/0?path=/tmp/other.sock', 'redis://host/0#x'],
   ])('is refused for the URL "%s"', async (url) => {
-    const record = await create(at)
+    const record = await create(server)
     const { status, body } = await importUrl(record, url)
     expect([status, body.error]).toEqual([400, expect.stringContaining('`url`')])
     expect(body.error).not.toContain('secret')
@@ -148,18 +148,18 @@ describe('an import from another server', () => {
 
 describe('an import of an RDB file', () => {
   const upload = async (record: DatabaseRecord, bytes: Uint8Array) => {
-    const response = await at.raw('POST', `/v2/redis/import-rdb/${record.database_id}`, Buffer.from(bytes))
+    const response = await server.raw('POST', `/v2/redis/import-rdb/${record.database_id}`, Buffer.from(bytes))
     return { status: response.status, body: (await response.json()) as { error?: string } }
   }
 
   async function exported(record: DatabaseRecord): Promise<Buffer> {
-    await at.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name: 'export' })
+    await server.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name: 'export' })
     const [backup] = await backupsOf(record)
-    return readFileSync(join(at.dataDir, 'backups', record.database_id, `${backup.backup_id}.rdb`))
+    return readFileSync(join(server.dataDir, 'backups', record.database_id, `${backup.backup_id}.rdb`))
   }
 
   it('replaces the data by that of the file', async () => {
-    const [from, to] = [await create(at), await create(at)]
+    const [from, to] = [await create(server), await create(server)]
     await command(from, 'SET', 'k', 'x'.repeat(2 * MIB))
     await command(to, 'SET', 'own', 'x')
     const file = await exported(from)
@@ -170,7 +170,7 @@ describe('an import of an RDB file', () => {
   })
 
   it('is refused when the engine cannot load it, and the data stays', async () => {
-    const record = await create(at)
+    const record = await create(server)
     await command(record, 'SET', 'own', 'x')
     const file = await exported(record)
     for (const bytes of [Buffer.alloc(0), Buffer.from('hello'), file.subarray(0, file.length - 20)]) {
@@ -182,7 +182,7 @@ describe('an import of an RDB file', () => {
   })
 
   it('ignores commands that are appended to the data', async () => {
-    const record = await create(at)
+    const record = await create(server)
     await command(record, 'SET', 'own', 'x')
     const file = await exported(record)
     const behind = ['SET pwned 1', 'CONFIG SET maxmemory 0', 'ACL SETUSER eve on nopass ~* +@all'].map((line) => {
@@ -196,20 +196,20 @@ describe('an import of an RDB file', () => {
     const [imported] = stored.filter(
       (backup: { internal_backup_tag: string }) => backup.internal_backup_tag === 'import',
     )
-    const kept = readFileSync(join(at.dataDir, 'backups', record.database_id, `${imported.backup_id}.rdb`))
+    const kept = readFileSync(join(server.dataDir, 'backups', record.database_id, `${imported.backup_id}.rdb`))
     expect(kept.includes('pwned')).toBe(false)
-    expect(readdirSync(join(at.dataDir, 'backups', record.database_id))).toHaveLength(stored.length)
+    expect(readdirSync(join(server.dataDir, 'backups', record.database_id))).toHaveLength(stored.length)
   })
 
   it('is refused beyond the size limit of the plan', async () => {
-    const record = await create(at, { plan: 'free' })
+    const record = await create(server, { plan: 'free' })
     const { status, body } = await upload(record, Buffer.alloc(4 * MIB))
     expect([status, body.error]).toEqual([413, expect.stringContaining(`${3 * MIB}`)])
     expect(await command(record, 'DBSIZE')).toBe(0)
   })
 
   it('has no progress when nothing was imported', async () => {
-    const record = await create(at)
-    expect(await at.api('GET', `/v2/redis/import/${record.database_id}`)).toMatchObject({ status: 404 })
+    const record = await create(server)
+    expect(await server.api('GET', `/v2/redis/import/${record.database_id}`)).toMatchObject({ status: 404 })
   })
 })

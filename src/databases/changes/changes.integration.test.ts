@@ -11,12 +11,12 @@ const MIB = 2 ** 20
 const plans = { ...DEFAULT_PLANS, fixed_250mb: { ...DEFAULT_PLANS.fixed_250mb, db_memory_threshold: 8 * MIB } }
 
 /** Shared by all tests that do not start their own server; without databases when a test starts. */
-let at: ManagementServer
+let server: ManagementServer
 /** Makes `Fleet.ensure` fail. */
 let refuseEngines: ((regions: number) => boolean) | undefined
 
 beforeAll(async () => {
-  at = await startManagement({
+  server = await startManagement({
     plans,
     ensure: (fleet, spec) => {
       if (refuseEngines?.(spec.members.length)) throw new HomeportError('engine_failed', { reason: 'the test says so' })
@@ -27,16 +27,16 @@ beforeAll(async () => {
 
 afterEach(async () => {
   refuseEngines = undefined
-  for (const { database_id } of await at.databases.list(at.owner, 'hide'))
-    await at.databases.remove(at.owner, database_id)
+  for (const { database_id } of await server.databases.list(server.owner, 'hide'))
+    await server.databases.remove(server.owner, database_id)
 })
 
 const ownerOf = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
-const post = (path: string, body?: unknown) => at.api('POST', `/v2/redis/${path}`, body)
+const post = (path: string, body?: unknown) => server.api('POST', `/v2/redis/${path}`, body)
 const recordOf = async ({ database_id }: DatabaseRecord): Promise<DatabaseRecord> =>
-  (await at.api('GET', `/v2/redis/database/${database_id}`)).body
+  (await server.api('GET', `/v2/redis/database/${database_id}`)).body
 const actsOn = async ({ database_id }: DatabaseRecord): Promise<string[]> => {
-  const log = await at.store.run(accounts.auditLog, { accountId: at.owner.accountId, limit: 100 })
+  const log = await server.store.run(accounts.auditLog, { accountId: server.owner.accountId, limit: 100 })
   return log.filter((entry) => entry.entity === database_id).map((entry) => entry.action)
 }
 async function ok(answer: Promise<{ status: number; body: unknown }>): Promise<void> {
@@ -45,7 +45,7 @@ async function ok(answer: Promise<{ status: number; body: unknown }>): Promise<v
 
 describe('a short change', () => {
   it('renames the database and answers its record', async () => {
-    const record = await create(at)
+    const record = await create(server)
     const { status, body } = await post(`rename/${record.database_id}`, { name: '  new name ' })
     expect([status, body]).toEqual([200, { ...record, database_name: 'new name' }])
     expect(await recordOf(record)).toEqual(body)
@@ -57,18 +57,18 @@ describe('a short change', () => {
   })
 
   it('sets the budget', async () => {
-    const record = await create(at)
+    const record = await create(server)
     const path = `/v2/redis/update-budget/${record.database_id}`
-    await ok(at.api('PATCH', path, { budget: 360 }))
+    await ok(server.api('PATCH', path, { budget: 360 }))
     expect(await recordOf(record)).toMatchObject({ budget: 360 })
     for (const budget of [-1, 1.5, '5', 1_000_001, undefined]) {
-      expect((await at.api('PATCH', path, { budget })).status).toBe(400)
+      expect((await server.api('PATCH', path, { budget })).status).toBe(400)
     }
-    expect((await at.api('POST', path, { budget: 1 })).status).toBe(405)
+    expect((await server.api('POST', path, { budget: 1 })).status).toBe(405)
   })
 
   it.each([undefined, '', '{}', 'null'])('toggles settings, with any empty body (%s)', async (body) => {
-    const record = await create(at)
+    const record = await create(server)
     const id = record.database_id
     await ok(post(`enable-eviction/${id}`, body))
     await ok(post(`enable-eviction/${id}`, body))
@@ -79,21 +79,21 @@ describe('a short change', () => {
     await ok(post(`enable-prodpack/${id}`, body))
     const on = { eviction: true, db_eviction: true, auto_upgrade: true, prod_pack_enabled: true, type: 'pro' }
     expect(await recordOf(record)).toEqual({ ...record, ...on })
-    expect(await ask(at, id, 'us-east-1', observerOf(at, id), ['INFO', 'memory'])).toContain(
+    expect(await ask(server, id, 'us-east-1', observerOf(server, id), ['INFO', 'memory'])).toContain(
       'maxmemory_policy:allkeys-lru',
     )
     for (const verb of ['eviction', 'autoupgrade', 'prodpack']) await ok(post(`disable-${verb}/${id}`, body))
     const off = await post(`disable-autoupgrade/${id}`, body)
     expect([off.status, off.body.error]).toEqual([409, expect.stringContaining('already disabled')])
     expect(await recordOf(record)).toEqual(record)
-    expect(await ask(at, id, 'us-east-1', observerOf(at, id), ['INFO', 'memory'])).toContain(
+    expect(await ask(server, id, 'us-east-1', observerOf(server, id), ['INFO', 'memory'])).toContain(
       'maxmemory_policy:noeviction',
     )
     expect(await actsOn(record)).toHaveLength(7)
   })
 
   it('stores the allow list as sent, and refuses invalid addresses', async () => {
-    const record = await create(at)
+    const record = await create(server)
     const path = `update-allowlist/${record.database_id}`
     const allowed_ips = ['203.0.113.7', '10.0.0.0/8', '2001:db8::/32']
     await ok(post(path, { allowed_ips }))
@@ -101,7 +101,7 @@ describe('a short change', () => {
       allowed_ip_ranges: allowed_ips,
       securityAddons: { ipWhitelisting: true },
     })
-    expect(at.databases.directory.list()[0]?.allowedIpRanges).toEqual(allowed_ips)
+    expect(server.databases.directory.list()[0]?.allowedIpRanges).toEqual(allowed_ips)
     for (const wrong of ['10.0.0.0/33', 'home', '', '10.0.0']) {
       const { status, body } = await post(path, { allowed_ips: [wrong] })
       expect([status, body.error]).toEqual([400, expect.stringContaining(`found "${wrong}"`)])
@@ -111,18 +111,18 @@ describe('a short change', () => {
   })
 
   it('turns TLS on for good', async () => {
-    const record = await create(at)
+    const record = await create(server)
     const { status, body } = await post(`enable-tls/${record.database_id}`)
     expect([status, body]).toEqual([200, { ...record, tls: true }])
     expect((await post(`enable-tls/${record.database_id}`, {})).body).toEqual(body)
-    expect(at.databases.directory.list()[0]?.tls).toBe(true)
+    expect(server.databases.directory.list()[0]?.tls).toBe(true)
     expect(await actsOn(record)).toEqual(['Enable Database TLS', 'Create Database'])
   })
 })
 
 describe('new credentials', () => {
   it('replace the old ones everywhere before the request is answered', async () => {
-    const record = await create(at, { read_regions: ['eu-west-1'] })
+    const record = await create(server, { read_regions: ['eu-west-1'] })
     const id = record.database_id
     const { status, body } = await post(`reset-password/${id}`, {})
     const fresh: DatabaseRecord = body
@@ -130,29 +130,29 @@ describe('new credentials', () => {
     const secrets = ['password', 'rest_token', 'read_only_rest_token'] as const
     for (const secret of secrets) expect(fresh[secret]).not.toBe(record[secret])
     expect(fresh).toEqual({ ...record, ...Object.fromEntries(secrets.map((secret) => [secret, fresh[secret]])) })
-    const { directory } = at.databases
+    const { directory } = server.databases
     expect(directory.authenticate(id, 'default', record.password ?? '')).toBeUndefined()
     expect(directory.authenticate(id, 'default_ro', record.read_only_rest_token ?? '')).toBeUndefined()
     expect(directory.byRestToken(record.rest_token ?? '')).toBeUndefined()
     expect(directory.byRestToken(fresh.rest_token ?? '')?.database.loginEpoch).toBe(1)
     for (const region of ['us-east-1', 'eu-west-1']) {
-      expect(await ask(at, id, region, ownerOf(fresh), ['PING'])).toBe('PONG')
+      expect(await ask(server, id, region, ownerOf(fresh), ['PING'])).toBe('PONG')
       const old = ['AUTH', ...ownerOf(record)]
-      await expect(ask(at, id, region, ownerOf(fresh), old)).rejects.toThrow('WRONGPASS')
+      await expect(ask(server, id, region, ownerOf(fresh), old)).rejects.toThrow('WRONGPASS')
     }
   })
 
   it('hold logins until the engines know them', async () => {
-    const record = await create(at)
+    const record = await create(server)
     const order: string[] = []
     const resetting = post(`reset-password/${record.database_id}`).then(() => order.push('reset'))
-    const { directory } = at.databases
+    const { directory } = server.databases
     await waitFor(() => !directory.authenticate(record.database_id, undefined, record.password ?? ''), {
       what: 'the old password to be refused',
       everyMs: 1,
     })
     const { username, password } = directory.engineCredentials(record.database_id, 'default')
-    expect(await ask(at, record.database_id, 'us-east-1', [username, password], ['PING'])).toBe('PONG')
+    expect(await ask(server, record.database_id, 'us-east-1', [username, password], ['PING'])).toBe('PONG')
     await resetting
   })
 })
@@ -163,24 +163,24 @@ describe('another plan', () => {
     ['POST', (id: string) => `change-plan/${id}`, { plan: 'fixed_1gb' }],
     ['POST', (id: string) => `change-plan/${id}`, { plan_name: 'fixed_1gb', plan: 'fixed_1gb' }],
   ])('is accepted in every spelling, and applied to the running engine (%s %s)', async (_method, pathOf, body) => {
-    const record = await create(at, { plan: 'free' })
+    const record = await create(server, { plan: 'free' })
     const id = record.database_id
-    await ask(at, id, 'us-east-1', ownerOf(record), ['SET', 'k', 'v'])
-    const [before] = await at.databases.endpoints(id)
+    await ask(server, id, 'us-east-1', ownerOf(record), ['SET', 'k', 'v'])
+    const [before] = await server.databases.endpoints(id)
     await ok(post(pathOf(id), body))
     const changed = await recordOf(record)
     expect(changed).toMatchObject({ type: 'paid', db_resource_size: 'M', db_memory_threshold: 1024 * MIB })
     expect(Math.abs(changed.last_plan_upgrade_time - Date.now() / 1000)).toBeLessThan(60)
-    expect(await ask(at, id, 'us-east-1', observerOf(at, id), ['INFO', 'memory'])).toContain(
+    expect(await ask(server, id, 'us-east-1', observerOf(server, id), ['INFO', 'memory'])).toContain(
       `maxmemory:${1024 * MIB}\r\n`,
     )
-    expect(await ask(at, id, 'us-east-1', ownerOf(record), ['GET', 'k'])).toBe('v')
-    expect((await at.databases.endpoints(id))[0]?.generation).toBe(before?.generation)
-    expect(at.databases.directory.list()[0]?.maxClients).toBe(10_000)
+    expect(await ask(server, id, 'us-east-1', ownerOf(record), ['GET', 'k'])).toBe('v')
+    expect((await server.databases.endpoints(id))[0]?.generation).toBe(before?.generation)
+    expect(server.databases.directory.list()[0]?.maxClients).toBe(10_000)
   })
 
   it('accepts the names pro and paid of some clients', async () => {
-    const record = await create(at)
+    const record = await create(server)
     await ok(post(`change-plan/${record.database_id}`, { plan: 'pro' }))
     expect(await recordOf(record)).toMatchObject({ type: 'pro', db_resource_size: 'L', prod_pack_enabled: true })
     await ok(post(`change-plan/${record.database_id}`, { plan: 'paid', prod_pack_enabled: false, auto_upgrade: true }))
@@ -189,10 +189,10 @@ describe('another plan', () => {
   })
 
   it('is refused with both sizes when it is too small for the data', async () => {
-    const record = await create(at)
+    const record = await create(server)
     const id = record.database_id
     for (let i = 0; i < 10; i++) {
-      await ask(at, id, 'us-east-1', ownerOf(record), ['SET', `k${i}`, 'x'.repeat(MIB)])
+      await ask(server, id, 'us-east-1', ownerOf(record), ['SET', `k${i}`, 'x'.repeat(MIB)])
     }
     const { status, body } = await post(`${id}/change-plan`, { plan_name: 'fixed_250mb' })
     expect(status).toBe(409)
@@ -205,7 +205,7 @@ describe('another plan', () => {
   })
 
   it('is refused with an explanation when the request is contradictory', async () => {
-    const record = await create(at, { read_regions: ['us-west-1', 'eu-west-1'] })
+    const record = await create(server, { read_regions: ['us-west-1', 'eu-west-1'] })
     const path = `${record.database_id}/change-plan`
     const refused: readonly [unknown, number, string][] = [
       ['', 400, '`plan_name` is required: one of free, payg, fixed_250mb'],
@@ -223,7 +223,7 @@ describe('another plan', () => {
   })
 
   it('leaves the old one when the engine fails to take it', async () => {
-    const record = await create(at)
+    const record = await create(server)
     let failures = 1
     refuseEngines = () => failures-- > 0
     const { status } = await post(`${record.database_id}/change-plan`, { plan: 'fixed_5gb' })

@@ -9,13 +9,13 @@ import { ask, create, enginesOf } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
 
-let at: ManagementServer
+let server: ManagementServer
 /** `Fleet.ensure` waits for it. */
 let gate: Promise<void> | undefined
 let failures = 0
 
 beforeAll(async () => {
-  at = await startManagement({
+  server = await startManagement({
     ensure: async (fleet, spec) => {
       await gate
       if (failures-- > 0) throw new HomeportError('engine_failed', { reason: 'the test says so' })
@@ -27,16 +27,16 @@ beforeAll(async () => {
 afterEach(async () => {
   failures = 0
   gate = undefined
-  for (const { database_id } of await at.databases.list(at.owner, 'hide'))
-    await at.databases.remove(at.owner, database_id)
+  for (const { database_id } of await server.databases.list(server.owner, 'hide'))
+    await server.databases.remove(server.owner, database_id)
 })
 
-afterAll(() => at.close())
+afterAll(() => server.close())
 
 const regionsTo = ({ database_id }: DatabaseRecord, read_regions: readonly unknown[]) =>
-  at.api('POST', `/v2/redis/update-regions/${database_id}`, { read_regions })
+  server.api('POST', `/v2/redis/update-regions/${database_id}`, { read_regions })
 const recordOf = async ({ database_id }: DatabaseRecord): Promise<DatabaseRecord> =>
-  (await at.api('GET', `/v2/redis/database/${database_id}`)).body
+  (await server.api('GET', `/v2/redis/database/${database_id}`)).body
 const login = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
 
 /** Closes the gate; returns the function that opens it. */
@@ -50,8 +50,8 @@ function closeGate(): () => void {
 
 describe('the read regions of a database', () => {
   it('can be added and removed while the primary loses neither a write nor a connection', async () => {
-    const record = await create(at, { read_regions: ['us-west-1'] })
-    const [primary] = await at.databases.endpoints(record.database_id)
+    const record = await create(server, { read_regions: ['us-west-1'] })
+    const [primary] = await server.databases.endpoints(record.database_id)
     const [username, password] = login(record)
     const client = new Redis({ path: primary?.socketPath ?? '', username, password, retryStrategy: () => null })
     onTestFinished(() => client.disconnect())
@@ -71,12 +71,12 @@ describe('the read regions of a database', () => {
         all_members,
         replicas: 1 + regions.length,
       })
-      const reached = (await at.databases.endpoints(record.database_id)).map((one) => one.region)
+      const reached = (await server.databases.endpoints(record.database_id)).map((one) => one.region)
       expect(reached).toEqual(all_members)
-      expect(enginesOf(at, record.database_id)).toHaveLength(all_members.length)
+      expect(enginesOf(server, record.database_id)).toHaveLength(all_members.length)
       const sofar = acknowledged
       for (const region of regions) {
-        const copied = async () => Number(await ask(at, record.database_id, region, login(record), ['GET', 'n']))
+        const copied = async () => Number(await ask(server, record.database_id, region, login(record), ['GET', 'n']))
         await waitFor(async () => (await copied()) >= sofar, { what: `the writes to reach ${region}` })
       }
     }
@@ -87,8 +87,8 @@ describe('the read regions of a database', () => {
   })
 
   it('are validated as at the creation', async () => {
-    const record = await create(at)
-    const german = await create(at, { platform: 'gcp', primary_region: 'us-central1' })
+    const record = await create(server)
+    const german = await create(server, { platform: 'gcp', primary_region: 'us-central1' })
     const refused: readonly [DatabaseRecord, readonly unknown[], string][] = [
       [record, ['us-east-1'], 'must not hold the primary region'],
       [record, ['us-west-1', 'us-west-1'], 'must not repeat a region'],
@@ -99,24 +99,26 @@ describe('the read regions of a database', () => {
       const { status, body } = await regionsTo(database, regions)
       expect([status, body.error]).toEqual([400, expect.stringContaining(text)])
     }
-    expect((await at.api('POST', `/v2/redis/update-regions/${record.database_id}`, 'null')).status).toBe(400)
+    expect((await server.api('POST', `/v2/redis/update-regions/${record.database_id}`, 'null')).status).toBe(400)
     expect(await regionsTo(record, [])).toEqual({ status: 200, body: 'OK' })
     expect(await recordOf(record)).toEqual(record)
   })
 
   it('stay unchanged when the engines fail to follow', async () => {
-    const record = await create(at, { read_regions: ['us-west-1'] })
+    const record = await create(server, { read_regions: ['us-west-1'] })
     failures = 1
     expect((await regionsTo(record, ['eu-west-1'])).status).toBe(503)
     expect(await recordOf(record)).toEqual(record)
-    await waitFor(async () => (await at.databases.endpoints(record.database_id)).length === 2, { what: 'the replica' })
-    expect(enginesOf(at, record.database_id)).toHaveLength(2)
+    await waitFor(async () => (await server.databases.endpoints(record.database_id)).length === 2, {
+      what: 'the replica',
+    })
+    expect(enginesOf(server, record.database_id)).toHaveLength(2)
   })
 })
 
 describe('a database that is being changed', () => {
   it('refuses every other change with its modifying_state, and serves meanwhile', async () => {
-    const record = await create(at)
+    const record = await create(server)
     const id = record.database_id
     const open = closeGate()
     const first = regionsTo(record, ['us-west-1'])
@@ -136,24 +138,24 @@ describe('a database that is being changed', () => {
       ['DELETE', `database/${id}`],
     ]
     for (const [method, path, body] of others) {
-      const answer = await at.api(method, `/v2/redis/${path}`, body)
+      const answer = await server.api(method, `/v2/redis/${path}`, body)
       expect([path, answer.status, answer.body.error]).toEqual([
         path,
         409,
         expect.stringContaining('"updating_regions"'),
       ])
     }
-    expect(await ask(at, id, 'us-east-1', login(record), ['PING'])).toBe('PONG')
+    expect(await ask(server, id, 'us-east-1', login(record), ['PING'])).toBe('PONG')
     open()
     expect(await first).toEqual({ status: 200, body: 'OK' })
     expect(await recordOf(record)).toMatchObject({ modifying_state: '', read_regions: ['us-west-1'], tls: false })
   })
 
   it('accepts one of two concurrent changes', async () => {
-    const record = await create(at)
+    const record = await create(server)
     const answers = await Promise.all([
       regionsTo(record, ['us-west-1']),
-      at.api('POST', `/v2/redis/change-plan/${record.database_id}`, { plan: 'fixed_1gb' }),
+      server.api('POST', `/v2/redis/change-plan/${record.database_id}`, { plan: 'fixed_1gb' }),
     ])
     expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409])
     const { read_regions, type, modifying_state } = await recordOf(record)

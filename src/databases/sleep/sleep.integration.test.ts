@@ -12,7 +12,7 @@ import { type ManagementServer, startManagement } from '../testing/management.js
 const IDLE_MS = 15 * 60_000
 const login = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
 
-let at: ManagementServer
+let server: ManagementServer
 let clock: ManualClock
 /** What the data plane would report, by database. */
 const meters = new Map<string, { lastActivityAtMs: number; holds: number; connections: number }>()
@@ -25,7 +25,7 @@ let gate: Promise<void> | undefined
 
 beforeAll(async () => {
   clock = new ManualClock(Date.now())
-  at = await startManagement({
+  server = await startManagement({
     clock,
     awakeDatabases: 2,
     traffic: { meterOf: (id) => meters.get(id), release: (id, manner) => release(id, manner) },
@@ -39,20 +39,20 @@ beforeAll(async () => {
 })
 
 afterEach(async () => {
-  for (const { database_id } of await at.databases.list(at.owner, 'hide'))
-    await at.databases.remove(at.owner, database_id)
+  for (const { database_id } of await server.databases.list(server.owner, 'hide'))
+    await server.databases.remove(server.owner, database_id)
   meters.clear()
   release = () => true
   failures = 0
   gate = undefined
 })
 
-afterAll(() => at.close())
+afterAll(() => server.close())
 
 const recordOf = async ({ database_id }: DatabaseRecord): Promise<DatabaseRecord> =>
-  (await at.api('GET', `/v2/redis/database/${database_id}`)).body
+  (await server.api('GET', `/v2/redis/database/${database_id}`)).body
 const why = async ({ database_id }: DatabaseRecord): Promise<AwakeRecord> =>
-  (await at.api('GET', `/v2/redis/awake/${database_id}`)).body
+  (await server.api('GET', `/v2/redis/awake/${database_id}`)).body
 
 /** Advances the clock and lets due work run. */
 async function pass(ms: number): Promise<void> {
@@ -61,12 +61,13 @@ async function pass(ms: number): Promise<void> {
 }
 
 async function untilAsleep(record: DatabaseRecord): Promise<void> {
-  const isAsleep = () => !at.databases.isAwake(record.database_id) && enginesOf(at, record.database_id).length === 0
+  const isAsleep = () =>
+    !server.databases.isAwake(record.database_id) && enginesOf(server, record.database_id).length === 0
   await waitFor(isAsleep, { what: 'the database to sleep' })
 }
 
 async function sleeping(some: object = {}): Promise<DatabaseRecord> {
-  const record = await create(at, some)
+  const record = await create(server, some)
   await pass(IDLE_MS + 1_000)
   await untilAsleep(record)
   return record
@@ -74,17 +75,17 @@ async function sleeping(some: object = {}): Promise<DatabaseRecord> {
 
 describe('an idle database', () => {
   it('falls asleep with its replicas after its idle time, and wakes with its data for a request', async () => {
-    const record = await create(at, { read_regions: ['us-west-1'] })
-    await ask(at, record.database_id, 'us-east-1', login(record), ['SET', 'k', 'v'])
+    const record = await create(server, { read_regions: ['us-west-1'] })
+    await ask(server, record.database_id, 'us-east-1', login(record), ['SET', 'k', 'v'])
     await pass(IDLE_MS - 1)
     expect(await recordOf(record)).toMatchObject({ state: 'active' })
     await pass(1_001)
     await untilAsleep(record)
     expect(await recordOf(record)).toEqual({ ...record, state: 'passive' })
     expect(await why(record)).toMatchObject({ awake: false, state: 'passive', sleeps_at: 0, reasons: [] })
-    expect(await ask(at, record.database_id, 'us-east-1', login(record), ['GET', 'k'])).toBe('v')
+    expect(await ask(server, record.database_id, 'us-east-1', login(record), ['GET', 'k'])).toBe('v')
     expect(await recordOf(record)).toEqual(record)
-    await waitFor(() => enginesOf(at, record.database_id).length === 2, { what: 'the replica to wake' })
+    await waitFor(() => enginesOf(server, record.database_id).length === 2, { what: 'the replica to wake' })
   })
 
   it('costs nothing while it sleeps: no timer, nothing in the fleet, no write', async () => {
@@ -95,45 +96,45 @@ describe('an idle database', () => {
       return clock.pendingTimers <= timers
     }
     await waitFor(isQuiet, { what: 'the last check' })
-    await waitFor(() => at.fleet.observe(record.database_id).length === 0, { what: 'the fleet to forget it' })
-    const [row] = await everyRow(at.store)
+    await waitFor(() => server.fleet.observe(record.database_id).length === 0, { what: 'the fleet to forget it' })
+    const [row] = await everyRow(server.store)
     expect(row?.state).toBe('active')
   })
 
   it('is started once by many concurrent requests', async () => {
     const { database_id } = await sleeping()
     starts = 0
-    const answers = await Promise.all(Array.from({ length: 50 }, () => at.databases.endpoints(database_id)))
+    const answers = await Promise.all(Array.from({ length: 50 }, () => server.databases.endpoints(database_id)))
     expect([starts, new Set(answers.map(([primary]) => primary?.generation)).size]).toEqual([1, 1])
   })
 
   it('wakes for a request while its engine is being stopped', async () => {
-    const record = await create(at)
-    const [before] = await at.databases.endpoints(record.database_id)
+    const record = await create(server)
+    const [before] = await server.databases.endpoints(record.database_id)
     await pass(IDLE_MS + 1_000)
-    await waitFor(() => !at.databases.isAwake(record.database_id), { what: 'it to fall asleep', everyMs: 1 })
-    const [after] = await at.databases.endpoints(record.database_id)
+    await waitFor(() => !server.databases.isAwake(record.database_id), { what: 'it to fall asleep', everyMs: 1 })
+    const [after] = await server.databases.endpoints(record.database_id)
     expect(after?.generation).toBe((before?.generation ?? 0) + 1)
-    expect(await ask(at, record.database_id, 'us-east-1', login(record), ['PING'])).toBe('PONG')
+    expect(await ask(server, record.database_id, 'us-east-1', login(record), ['PING'])).toBe('PONG')
   })
 
   it('can be deleted while it sleeps', async () => {
     const { database_id } = await sleeping()
-    expect((await at.api('DELETE', `/v2/redis/database/${database_id}`)).body).toBe('OK')
-    expect((await at.api('GET', `/v2/redis/awake/${database_id}`)).status).toBe(404)
+    expect((await server.api('DELETE', `/v2/redis/database/${database_id}`)).body).toBe('OK')
+    expect((await server.api('GET', `/v2/redis/awake/${database_id}`)).status).toBe(404)
   })
 })
 
 describe('a database stays awake', () => {
   it('while clients hold it; its idle time starts when they stop', async () => {
-    const record = await create(at)
+    const record = await create(server)
     const meter = { lastActivityAtMs: clock.now(), holds: 1, connections: 1 }
     meters.set(record.database_id, meter)
     await pass(3 * IDLE_MS)
-    expect(at.databases.isAwake(record.database_id)).toBe(true)
+    expect(server.databases.isAwake(record.database_id)).toBe(true)
     Object.assign(meter, { holds: 0, lastActivityAtMs: clock.now() })
     await pass(IDLE_MS - 1_000)
-    expect(at.databases.isAwake(record.database_id)).toBe(true)
+    expect(server.databases.isAwake(record.database_id)).toBe(true)
     const { reasons, sleeps_at } = await why(record)
     expect(reasons).toEqual([{ kind: 'request', count: 1 }])
     expect(sleeps_at).toBe(Math.floor((meter.lastActivityAtMs + IDLE_MS) / 1000))
@@ -142,17 +143,17 @@ describe('a database stays awake', () => {
   })
 
   it('when a command is in flight at the end of its idle time', async () => {
-    const record = await create(at)
+    const record = await create(server)
     let busy = true
     release = () => !busy
     await pass(IDLE_MS + 1_000)
     await pass(1_000)
-    expect(at.databases.isAwake(record.database_id)).toBe(true)
+    expect(server.databases.isAwake(record.database_id)).toBe(true)
     busy = false
     await waitFor(
       async () => {
         await pass(IDLE_MS)
-        return !at.databases.isAwake(record.database_id)
+        return !server.databases.isAwake(record.database_id)
       },
       { what: 'the database to sleep' },
     )
@@ -164,7 +165,7 @@ describe('a database stays awake', () => {
     gate = new Promise((resolve) => {
       open = resolve
     })
-    const backup = at.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name: 'b' })
+    const backup = server.api('POST', `/v2/redis/create-backup/${record.database_id}`, { name: 'b' })
     await waitFor(async () => (await why(record)).reasons[0]?.kind === 'backup', { what: 'the backup' })
     await pass(3 * IDLE_MS)
     expect(await why(record)).toMatchObject({ awake: true, sleeps_at: 0, reasons: [{ kind: 'backup', count: 1 }] })
@@ -179,21 +180,21 @@ describe('a change of a sleeping database', () => {
   it('does not wake it for a short change, which applies when it wakes', async () => {
     const record = await sleeping()
     const { database_id: id } = record
-    const { body } = await at.api('POST', `/v2/redis/reset-password/${id}`)
+    const { body } = await server.api('POST', `/v2/redis/reset-password/${id}`)
     for (const verb of ['enable-eviction', 'enable-autoupgrade'])
-      expect((await at.api('POST', `/v2/redis/${verb}/${id}`)).body).toBe('OK')
-    expect((await at.api('POST', `/v2/redis/rename/${id}`, { name: 'other' })).status).toBe(200)
-    expect(at.databases.isAwake(id)).toBe(false)
-    await expect(ask(at, id, 'us-east-1', login(record), ['PING'])).rejects.toThrow()
-    expect(await ask(at, id, 'us-east-1', login(body), ['PING'])).toBe('PONG')
+      expect((await server.api('POST', `/v2/redis/${verb}/${id}`)).body).toBe('OK')
+    expect((await server.api('POST', `/v2/redis/rename/${id}`, { name: 'other' })).status).toBe(200)
+    expect(server.databases.isAwake(id)).toBe(false)
+    await expect(ask(server, id, 'us-east-1', login(record), ['PING'])).rejects.toThrow()
+    expect(await ask(server, id, 'us-east-1', login(body), ['PING'])).toBe('PONG')
     expect(await recordOf(record)).toMatchObject({ state: 'active', database_name: 'other', eviction: true })
   })
 
   it('wakes it for a change of the engines', async () => {
     const record = await sleeping()
     const path = `/v2/redis/update-regions/${record.database_id}`
-    expect((await at.api('POST', path, { read_regions: ['us-west-1'] })).body).toBe('OK')
-    expect(enginesOf(at, record.database_id)).toHaveLength(2)
+    expect((await server.api('POST', path, { read_regions: ['us-west-1'] })).body).toBe('OK')
+    expect(enginesOf(server, record.database_id)).toHaveLength(2)
     expect(await recordOf(record)).toMatchObject({ state: 'active', read_regions: ['us-west-1'] })
   })
 })
@@ -203,16 +204,16 @@ describe('a failed wake-up', () => {
     const record = await sleeping()
     failures = 1
     starts = 0
-    await expect(at.databases.endpoints(record.database_id)).rejects.toThrow()
+    await expect(server.databases.endpoints(record.database_id)).rejects.toThrow()
     await waitFor(async () => (await recordOf(record)).state === 'passive', { what: 'the database to sleep again' })
     expect(starts).toBe(1)
-    expect(await ask(at, record.database_id, 'us-east-1', login(record), ['PING'])).toBe('PONG')
+    expect(await ask(server, record.database_id, 'us-east-1', login(record), ['PING'])).toBe('PONG')
   })
 })
 
 describe('a suspended database', () => {
   it('falls asleep at once, disconnects its subscribers, and is not woken by clients', async () => {
-    const record = await create(at)
+    const record = await create(server)
     const { database_id: id } = record
     meters.set(id, { lastActivityAtMs: clock.now(), holds: 1, connections: 1 })
     const manners: string[] = []
@@ -220,13 +221,13 @@ describe('a suspended database', () => {
       manners.push(manner)
       return true
     }
-    const row = at.databases.directory.rowOf(id)
-    if (row) at.databases.directory.put({ ...row, state: 'suspended' })
+    const row = server.databases.directory.rowOf(id)
+    if (row) server.databases.directory.put({ ...row, state: 'suspended' })
     await pass(1_000)
     await untilAsleep(record)
     expect(manners).toEqual(['and-send-away'])
-    await expect(at.databases.endpoints(id)).rejects.toThrow('suspended')
-    expect((await at.api('POST', `/v2/redis/create-backup/${id}`, { name: 'b' })).body).toBe('OK')
+    await expect(server.databases.endpoints(id)).rejects.toThrow('suspended')
+    expect((await server.api('POST', `/v2/redis/create-backup/${id}`, { name: 'b' })).body).toBe('OK')
     await pass(1_000)
     await untilAsleep(record)
   })
@@ -234,15 +235,15 @@ describe('a suspended database', () => {
 
 describe('when too many databases are awake', () => {
   it('the longest idle ones fall asleep early', async () => {
-    const records = [await create(at)]
+    const records = [await create(server)]
     for (let i = 0; i < 3; i++) {
       await pass(1_000)
-      records.push(await create(at))
+      records.push(await create(server))
     }
     await pass(4_500)
     for (const record of records.slice(0, 2)) await untilAsleep(record)
     await pass(60_000)
-    const awake = records.map(({ database_id }) => at.databases.isAwake(database_id))
+    const awake = records.map(({ database_id }) => server.databases.isAwake(database_id))
     expect(awake).toEqual([false, false, true, true])
   })
 })

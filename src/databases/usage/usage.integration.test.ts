@@ -51,7 +51,7 @@ const standingOf = ({ database_id }: DatabaseRecord): usage.StandingRow => ({
 const checkStats = compileChecker(DatabaseStatsSchema, 'body')
 
 let clock: ManualClock
-let at: ManagementServer
+let server: ManagementServer
 
 const open = (again: Partial<ManagementServer> = {}) => {
   const { dataDir, redisPorts } = again
@@ -60,25 +60,25 @@ const open = (again: Partial<ManagementServer> = {}) => {
 
 beforeAll(async () => {
   clock = new ManualClock(START)
-  at = await open()
+  server = await open()
 })
 
 afterEach(async () => {
   vi.restoreAllMocks()
-  for (const { database_id } of await at.databases.list(at.owner, 'hide'))
-    await at.databases.remove(at.owner, database_id)
+  for (const { database_id } of await server.databases.list(server.owner, 'hide'))
+    await server.databases.remove(server.owner, database_id)
 })
 
-afterAll(() => at.close())
+afterAll(() => server.close())
 
-const ledgerOf = ({ database_id }: DatabaseRecord) => at.databases.usage.usageOf(database_id)
+const ledgerOf = ({ database_id }: DatabaseRecord) => server.databases.usage.usageOf(database_id)
 const login = ({ password = '' }: DatabaseRecord): [string, string] => ['default', password]
 
 /** Sends commands to the engine and counts them as the data plane would; those beyond the limit are not sent. */
 async function send(record: DatabaseRecord, command: string[], times = 1): Promise<number> {
   const { meter } = ledgerOf(record)
   const index = COMMAND_INDEX.get(command[0] ?? '') ?? 0
-  await ask(at, record.database_id, 'us-east-1', login(record), command)
+  await ask(server, record.database_id, 'us-east-1', login(record), command)
   let sent = 0
   for (; sent < times && ledgerOf(record).admission.kind === 'open'; sent++) {
     meter.countCommand(index, 1)
@@ -94,15 +94,15 @@ async function send(record: DatabaseRecord, command: string[], times = 1): Promi
 /** Advances the clock by a flush interval and waits until all usage is stored. */
 async function flush(): Promise<void> {
   // A jump of the clock may have started a flush that is still active.
-  await at.databases.usage.flushed
+  await server.databases.usage.flushed
   clock.advance(FLUSH_MS)
-  await waitFor(() => at.databases.usage.ledgers.every((ledger) => !ledger.hasChanged && ledger.pending.isEmpty), {
+  await waitFor(() => server.databases.usage.ledgers.every((ledger) => !ledger.hasChanged && ledger.pending.isEmpty), {
     what: 'the ledgers to be written',
   })
 }
 
 async function statsOf({ database_id }: DatabaseRecord, period = '1h'): Promise<DatabaseStats> {
-  const { status, body } = await at.api('GET', `/v2/redis/stats/${database_id}?period=${period}`)
+  const { status, body } = await server.api('GET', `/v2/redis/stats/${database_id}?period=${period}`)
   expect([status, body.error]).toEqual([200, undefined])
   checkStats(body)
   return body
@@ -111,15 +111,15 @@ async function statsOf({ database_id }: DatabaseRecord, period = '1h'): Promise<
 const lastOf = (series: DatabaseStats['read'] | undefined) => series?.at(-1)?.y
 const sumOf = (series: DatabaseStats['read'] | undefined) => series?.reduce((sum, { y }) => sum + y, 0)
 const stateOf = async ({ database_id }: DatabaseRecord) =>
-  (await at.api('GET', `/v2/redis/database/${database_id}`)).body.state
+  (await server.api('GET', `/v2/redis/database/${database_id}`)).body.state
 const actsOn = async ({ database_id }: DatabaseRecord) => {
-  const log = await at.store.run(accounts.auditLog, { accountId: at.owner.accountId, limit: 100 })
+  const log = await server.store.run(accounts.auditLog, { accountId: server.owner.accountId, limit: 100 })
   return log.filter((entry) => entry.entity === database_id).map(({ action, source }) => [action, source])
 }
 
 describe('the statistics of a database', () => {
   it('are all 0 for one that was never used', async () => {
-    const stats = await statsOf(await create(at))
+    const stats = await statsOf(await create(server))
     const series = Object.values(stats).filter((value) => Array.isArray(value) && value.length === 60)
     expect(series).toHaveLength(14)
     for (const points of series as DatabaseStats['read'][]) expect(sumOf(points)).toBe(0)
@@ -127,7 +127,7 @@ describe('the statistics of a database', () => {
   })
 
   it('count up to the last command, before and after usage is stored', async () => {
-    const record = await create(at)
+    const record = await create(server)
     await send(record, ['SET', 'k', 'v'], 3)
     await send(record, ['GET', 'k'], 6)
     const looksRight = (stats: DatabaseStats): void => {
@@ -164,13 +164,13 @@ describe('the statistics of a database', () => {
   })
 
   it('are right for every period, over days, roll-ups and a restart', async () => {
-    const record = await create(at)
+    const record = await create(server)
     for (const minutes of [0, 14, 90, 60 * 30]) {
       clock.advance(minutes * 60_000)
       await send(record, ['GET', 'k'], 5)
       await flush()
     }
-    const dataDir = at.dataDir
+    const dataDir = server.dataDir
     const check = async (): Promise<void> => {
       const seen = await Promise.all(STATS_PERIODS.map((period) => statsOf(record, period)))
       const counted = seen.map(({ command_counts }) => sumOf(command_counts[0]?.data_points))
@@ -186,36 +186,36 @@ describe('the statistics of a database', () => {
     }
     await check()
     clock.advance(12 * 60_000)
-    await at.close()
-    at = await open(at)
-    expect(at.dataDir).toBe(dataDir)
+    await server.close()
+    server = await open(server)
+    expect(server.dataDir).toBe(dataDir)
     await check()
     expect(ledgerOf(record).meter.month.requests).toBe(20)
     const rolledUp = async () => {
       const window = { from: 0, stepMs: 1, count: 1, tierMs: usage.FIRST_TIER_MS } as const
-      const args = { accountId: at.owner.accountId, databaseId: record.database_id, sinceDay: 0, window }
-      return (await at.store.run(usageStats.report, args))?.standing
+      const args = { accountId: server.owner.accountId, databaseId: record.database_id, sinceDay: 0, window }
+      return (await server.store.run(usageStats.report, args))?.standing
     }
     expect(await rolledUp()).toMatchObject({ plan: 'payg' })
   })
 
   it('refuse an unknown period and an unknown database', async () => {
-    const record = await create(at)
-    const refused = await at.api('GET', `/v2/redis/stats/${record.database_id}?period=2h`)
+    const record = await create(server)
+    const refused = await server.api('GET', `/v2/redis/stats/${record.database_id}?period=2h`)
     expect([refused.status, refused.body.error]).toEqual([400, expect.stringContaining('1h, 3h, 12h')])
-    expect((await at.api('GET', '/v2/redis/stats/none')).status).toBe(404)
+    expect((await server.api('GET', '/v2/redis/stats/none')).status).toBe(404)
   })
 })
 
 describe('metrics', () => {
   const scrape = async (): Promise<string> => {
-    const answer = await at.raw('GET', '/metrics')
+    const answer = await server.raw('GET', '/metrics')
     expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
     return answer.text()
   }
 
   it('cover the databases of the account only', async () => {
-    const record = await create(at, { database_name: 'say "hi"', budget: 200 })
+    const record = await create(server, { database_name: 'say "hi"', budget: 200 })
     await send(record, ['SET', 'k', 'v'], 2)
     await send(record, ['GET', 'k'], 3)
     await flush()
@@ -243,15 +243,15 @@ describe('metrics', () => {
 
 describe('an unused database', () => {
   it('causes no write and no sample of its engine', async () => {
-    const record = await create(at)
+    const record = await create(server)
     await send(record, ['GET', 'k'])
     await flush()
     for (let times = 0; times < 7; times++) {
       clock.advance(12 * 60_000)
       await statsOf(record)
     }
-    const run = vi.spyOn(at.store, 'run')
-    const looked = vi.spyOn(at.fleet, 'sample')
+    const run = vi.spyOn(server.store, 'run')
+    const looked = vi.spyOn(server.fleet, 'sample')
     for (let times = 0; times < 100; times++) {
       clock.advance(FLUSH_MS)
       await Promise.resolve()
@@ -261,7 +261,7 @@ describe('an unused database', () => {
   })
 
   it('is charged the price of its plan', async () => {
-    const record = await create(at, { plan: 'fixed_250mb' })
+    const record = await create(server, { plan: 'fixed_250mb' })
     clock.advance(3 * DAY_MS)
     const { total_monthly_billing, dailybilling, total_monthly_requests } = await statsOf(record)
     expect([total_monthly_billing, total_monthly_requests]).toEqual([1, 0])
@@ -271,14 +271,14 @@ describe('an unused database', () => {
 
 describe('a budget', () => {
   it('suspends the database when it is spent, until it is raised', async () => {
-    const record = await create(at, { budget: 100 })
+    const record = await create(server, { budget: 100 })
     expect(await send(record, ['GET', 'k'], 50)).toBe(10)
     await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
     expect((await statsOf(record)).total_monthly_billing).toBe(100)
     expect(await actsOn(record)).toContainEqual(['Suspend Database', 'SYSTEM'])
-    const renamed = await at.api('POST', `/v2/redis/rename/${record.database_id}`, { name: 'still mine' })
+    const renamed = await server.api('POST', `/v2/redis/rename/${record.database_id}`, { name: 'still mine' })
     expect(renamed.body).toMatchObject({ database_name: 'still mine', state: 'suspended' })
-    await at.api('PATCH', `/v2/redis/update-budget/${record.database_id}`, { budget: 130 })
+    await server.api('PATCH', `/v2/redis/update-budget/${record.database_id}`, { budget: 130 })
     expect(ledgerOf(record).admission.kind).toBe('open')
     expect(await stateOf(record)).not.toBe('suspended')
     expect(await send(record, ['GET', 'k'], 50)).toBe(3)
@@ -287,8 +287,8 @@ describe('a budget', () => {
   })
 
   it('suspends only after the usage is stored', async () => {
-    const record = await create(at, { budget: 100 })
-    const run = vi.spyOn(at.store, 'run')
+    const record = await create(server, { budget: 100 })
+    const run = vi.spyOn(server.store, 'run')
     await send(record, ['GET', 'k'], 50)
     await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
     const asked = run.mock.calls.map(([operation, args]) => ({ name: operation.name, args }))
@@ -301,20 +301,20 @@ describe('a budget', () => {
   })
 
   it('stays spent after a restart, and does not apply on a plan that does not charge for usage', async () => {
-    const record = await create(at, { budget: 50 })
+    const record = await create(server, { budget: 50 })
     await send(record, ['GET', 'k'], 50)
     await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
-    await at.close()
-    at = await open(at)
+    await server.close()
+    server = await open(server)
     expect(await stateOf(record)).toBe('suspended')
     expect(ledgerOf(record).admission).toMatchObject({ kind: 'refused', error: { code: 'budget_exceeded' } })
-    const changed = await at.api('POST', `/v2/redis/change-plan/${record.database_id}`, { plan: 'fixed_1gb' })
+    const changed = await server.api('POST', `/v2/redis/change-plan/${record.database_id}`, { plan: 'fixed_1gb' })
     expect(changed).toEqual({ status: 200, body: 'OK' })
     expect([await stateOf(record), ledgerOf(record).admission.kind]).toEqual(['active', 'open'])
   })
 
   it('suffices again in a new month, also for an idle database', async () => {
-    const record = await create(at, { budget: 50 })
+    const record = await create(server, { budget: 50 })
     await send(record, ['GET', 'k'], 50)
     await waitFor(async () => (await stateOf(record)) === 'suspended', { what: 'the suspension' })
     const month = new Date(clock.now()).getUTCMonth()
@@ -328,28 +328,28 @@ describe('a budget', () => {
 describe('auto upgrade', () => {
   const fill = async (record: DatabaseRecord): Promise<void> => {
     const script = "for i = 1, 70 do redis.call('SET', 'k' .. i, string.rep('x', 65536)) end"
-    const full = ask(at, record.database_id, 'us-east-1', login(record), ['EVAL', script, '0'])
+    const full = ask(server, record.database_id, 'us-east-1', login(record), ['EVAL', script, '0'])
     await full.catch(() => undefined)
     ledgerOf(record).meter.lastActivityAtMs++
   }
   const sizeOf = async ({ database_id }: DatabaseRecord) =>
-    (await at.api('GET', `/v2/redis/database/${database_id}`)).body.db_resource_size
+    (await server.api('GET', `/v2/redis/database/${database_id}`)).body.db_resource_size
 
   it('moves a database that outgrows its fixed plan to the next one, and records it', async () => {
-    const record = await create(at, { plan: 'fixed_250mb' })
-    await at.api('POST', `/v2/redis/enable-autoupgrade/${record.database_id}`)
+    const record = await create(server, { plan: 'fixed_250mb' })
+    await server.api('POST', `/v2/redis/enable-autoupgrade/${record.database_id}`)
     await fill(record)
     await flush()
     await waitFor(async () => (await sizeOf(record)) === 'M', { what: 'the upgrade' })
-    const { body } = await at.api('GET', `/v2/redis/database/${record.database_id}`)
+    const { body } = await server.api('GET', `/v2/redis/database/${record.database_id}`)
     expect(body.last_plan_upgrade_time).toBe(Math.floor(clock.now() / 1000))
     expect(await actsOn(record)).toContainEqual(['Change Database Plan', 'SYSTEM'])
   })
 
   it('leaves databases with eviction or without auto upgrade alone', async () => {
-    const evicts = await create(at, { plan: 'fixed_250mb', eviction: true })
-    await at.api('POST', `/v2/redis/enable-autoupgrade/${evicts.database_id}`)
-    const stays = await create(at, { plan: 'fixed_250mb' })
+    const evicts = await create(server, { plan: 'fixed_250mb', eviction: true })
+    await server.api('POST', `/v2/redis/enable-autoupgrade/${evicts.database_id}`)
+    const stays = await create(server, { plan: 'fixed_250mb' })
     for (const record of [evicts, stays]) await fill(record)
     await flush()
     await flush()
@@ -359,7 +359,7 @@ describe('auto upgrade', () => {
 
 describe('the series of a database', () => {
   it('stay bounded over time', async () => {
-    const record = await create(at)
+    const record = await create(server)
     await send(record, ['GET', 'k'])
     await flush()
     const updates = [{ standing: standingOf(record), days: [], sample: ONE_READ }]
@@ -369,11 +369,11 @@ describe('the series of a database', () => {
       { length: 40 * (24 / hours) },
       (_, back) => now - (now % 60_000) - (back + 1) * hours * HOUR_MS,
     )
-    await Promise.all(starts.reverse().map((start) => at.store.run(usage.add, { start, updates })))
-    const work = new RollUps({ store: at.store, logger: { warn: (fields) => expect(fields).toBeUndefined() } })
+    await Promise.all(starts.reverse().map((start) => server.store.run(usage.add, { start, updates })))
+    const work = new RollUps({ store: server.store, logger: { warn: (fields) => expect(fields).toBeUndefined() } })
     work.begin(now)
     const rows = (): [number, number][] => {
-      const file = neverCollected(new SqliteFile(join(at.dataDir, 'homeport.sqlite'), { readonly: true }))
+      const file = neverCollected(new SqliteFile(join(server.dataDir, 'homeport.sqlite'), { readonly: true }))
       const counts =
         'SELECT tier_ms, count(*) FROM usage_buckets WHERE database_id = ? GROUP BY tier_ms ORDER BY tier_ms'
       const found = neverCollected(file.prepare(counts)).raw().all(record.database_id) as [number, number][]
