@@ -78,7 +78,7 @@ async function restart(): Promise<void> {
   onPoint = undefined
   killEngines('')
   await server.cleanUp()
-  await Promise.all((await rows()).map(({ database_id }) => management.fleet.rest(database_id)))
+  await Promise.all((await rows()).map(({ database_id }) => management.fleet.suspend(database_id)))
   server = await begin()
 }
 

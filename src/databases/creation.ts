@@ -159,7 +159,7 @@ export class Creation {
 
   async #createOrRollBack(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {
     try {
-      if (!(await this.#deps.fleet.lookForRoom())) throw new HomeportError('store_full', {})
+      if (!(await this.#deps.fleet.checkSpace())) throw new HomeportError('store_full', {})
       this.#deps.directory.put(row)
       this.#deps.sleep.noteStarted(row.database_id)
       await Promise.all([this.#deps.fleet.ensure(engineSpecOf(row, this.#deps.plans)), this.#openPort(row)])

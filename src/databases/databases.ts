@@ -278,7 +278,7 @@ class StoredDatabases implements Databases {
     if (recovery !== 'serve') return
     // Before the change is abandoned: if this start crashes too, the next one must repeat it.
     if (row.modifying_state === 'updating_regions')
-      await this.#deps.fleet.dropStrays(engineSpecOf(row, this.#deps.plans))
+      await this.#deps.fleet.deleteStrayMembers(engineSpecOf(row, this.#deps.plans))
     await abandonChange(this.#deps.store, row)
   }
 

@@ -137,7 +137,7 @@ export class Restores {
     const { database_id: databaseId } = database
     const spec = engineSpecOf(database, plans)
     await retryUntilDone(this.#deps, databaseId, async () => {
-      await fleet.ensure({ ...spec, wanted: 'stopped' })
+      await fleet.ensure({ ...spec, state: 'stopped' })
       await fleet.adoptSnapshot(spec, files.staged(databaseId))
     })
     try {

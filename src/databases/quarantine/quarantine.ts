@@ -152,7 +152,7 @@ export class Quarantine {
     const entry = await this.#files.find(id)
     if (!entry) throw new HomeportError('quarantine_not_found', { id })
     const adopted = await this.#restoreEntry(caller, entry, body)
-    await this.#files.forget(id)
+    await this.#files.delete(id)
     this.#deps.problems.resolve('quarantine', id)
     return adopted
   }

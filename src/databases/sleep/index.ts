@@ -6,7 +6,7 @@
  *   request ─▶ endpoints ─▶ wake ─▶ fleet.ensure                      check (one timer)
  *                                        ▲                             │ idle for long enough, or too many awake
  *                                        │                             ▼
- *                                        └── a request ◀── log compacted ─▶ connections released ─▶ fleet.rest
+ *                                        └── a request ◀── log compacted ─▶ connections released ─▶ fleet.suspend
  * ```
  *
  * - `sleeper.ts`: the state machine of one database, and the decision which databases fall asleep. Pure.

@@ -190,7 +190,7 @@ export class Sleep implements SleepControl {
 
   async #putToSleep(databaseId: string, usedAtMs: number): Promise<void> {
     const { fleet, traffic, engines, logger } = this.#deps
-    await fleet.tidyLog(databaseId).catch((error: unknown) => {
+    await fleet.compactLog(databaseId).catch((error: unknown) => {
       if (!this.#stopped)
         logger.warn({ databaseId, error }, 'the log of a database was not rewritten before it fell asleep')
     })
@@ -206,7 +206,7 @@ export class Sleep implements SleepControl {
   }
 
   async #rest(databaseId: string): Promise<void> {
-    await this.#deps.fleet.rest(databaseId)
+    await this.#deps.fleet.suspend(databaseId)
     const sleeper = this.#sleepers.get(databaseId)
     if (sleeper?.state !== 'falling-asleep') return
     this.#set(sleepers.asleep(sleeper, this.#now()))

@@ -84,9 +84,9 @@ export class CrashableDatabases {
 
   #fleetOf(fleet: ManagementServer['fleet']): DatabasesDeps['fleet'] {
     return {
-      ensure: (spec, patience) => this.#long(`engines ${spec.wanted}`, () => fleet.ensure(spec, patience)),
+      ensure: (spec, patience) => this.#long(`engines ${spec.state}`, () => fleet.ensure(spec, patience)),
       remove: (databaseId) => this.#long('engines removed', () => this.#tracked(fleet.remove(databaseId))),
-      rest: (databaseId) => this.#long('engines stopped', () => fleet.rest(databaseId)),
+      suspend: (databaseId) => this.#long('engines stopped', () => fleet.suspend(databaseId)),
       takeSnapshot: (databaseId, file) =>
         this.#long('snapshot taken', () => this.#tracked(fleet.takeSnapshot(databaseId, file))),
       adoptSnapshot: (spec, file) =>
@@ -97,15 +97,15 @@ export class CrashableDatabases {
       endpoints: (databaseId, signal, patience) => this.#unlessCrashed(fleet.endpoints(databaseId, signal, patience)),
       usedBytes: (databaseId) => this.#unlessCrashed(fleet.usedBytes(databaseId)),
       collectOrphans: (known) => this.#unlessCrashed(fleet.collectOrphans(known)),
-      tidyLog: (databaseId) => this.#unlessCrashed(fleet.tidyLog(databaseId)),
+      compactLog: (databaseId) => this.#unlessCrashed(fleet.compactLog(databaseId)),
       occupancy: (databaseId) => this.#unlessCrashed(fleet.occupancy(databaseId)),
       sample: (databaseId) => this.#unlessCrashed(fleet.sample(databaseId)),
-      lookForRoom: () => this.#unlessCrashed(fleet.lookForRoom()),
-      setDataAside: (spec, reason) =>
-        this.#long('data set aside', () => this.#tracked(fleet.setDataAside(spec, reason))),
+      checkSpace: () => this.#unlessCrashed(fleet.checkSpace()),
+      quarantineData: (spec, reason) =>
+        this.#long('data set aside', () => this.#tracked(fleet.quarantineData(spec, reason))),
       acceptLoss: (spec) => this.#long('loss accepted', () => this.#tracked(fleet.acceptLoss(spec))),
       inspectData: (spec) => this.#unlessCrashed(fleet.inspectData(spec)),
-      dropStrays: (spec) => this.#unlessCrashed(fleet.dropStrays(spec)),
+      deleteStrayMembers: (spec) => this.#unlessCrashed(fleet.deleteStrayMembers(spec)),
       observe: (databaseId) => fleet.observe(databaseId),
     }
   }
