@@ -22,11 +22,11 @@ import {
 } from './accounts/index.js'
 import {
   ClientMemoryBudget,
+  flattenServices,
   IdleMemory,
-  membersOf,
+  type ParallelServices,
   type Service,
   type SharedGrace,
-  type SideBySide,
   stopAll,
   systemClock,
   VERSION,
@@ -118,7 +118,7 @@ interface Composed {
   readonly accounts: Accounts
   readonly memory: IdleMemory
   /** In the order of starting. */
-  readonly services: readonly (Service | SideBySide)[]
+  readonly services: readonly (Service | ParallelServices)[]
 }
 
 /** Starts and stops the composed parts; a stop that comes while they start waits for the part that is under way. */
@@ -159,12 +159,12 @@ class Server implements App {
   }
 
   async #startAll(): Promise<void> {
-    for (const service of membersOf(this.#composed.services)) {
+    for (const service of flattenServices(this.#composed.services)) {
       if (this.#phase === 'stopping') return
       await service.start()
     }
     // What the start itself threw away is given back unless somebody is there already.
-    this.#composed.memory.rest()
+    this.#composed.memory.noteIdle()
   }
 }
 
@@ -260,7 +260,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     ...{ ...fleetSettings(config), engine, clock, logger, problems },
     onData: (databaseId, report) => databases.noteData(databaseId, report),
   })
-  const memory = new IdleMemory({ clock, isAtRest: () => !databases.isAnyAwake })
+  const memory = new IdleMemory({ clock, isIdle: () => !databases.isAnyAwake })
   const databases = createDatabases({
     dataDir: config.dataDir,
     ...{ store, fleet, clock, logger, problems, plans },
@@ -270,7 +270,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     engineSettings: engine.settings,
     onServing: (databaseId) => gateway.openDatabase(databaseId),
     isOperator: (accountId) => accounts.isFirst(accountId),
-    onAsleep: () => memory.rest(),
+    onAsleep: () => memory.noteIdle(),
     traffic: {
       meterOf: (databaseId) => gateway.usageOf(databaseId)?.meter,
       release: (databaseId, manner) => gateway.releaseEngines(databaseId, manner),

@@ -42,5 +42,4 @@ export const OPEN_PLACES = [
   'src/store/query.js',
   'src/store/dialect.js',
   'src/store/checksum.js',
-  'src/store/checksum.js',
 ]

@@ -13,23 +13,23 @@ describe('durations', () => {
     ['1.5s', 1_500],
     ['1h0.5m', 3_630_000],
     ['0.0004s', 0],
-  ])('reads %s', (text, ms) => {
+  ])('parses %s', (text, ms) => {
     expect(parseDuration(text)).toBe(ms)
   })
 
   it.each(['', '10', 's', '1.s', '.5s', '1.5', '1.5.5s', '-1s', '1 s', '1w', '10s ', '99999999999999999d'])(
-    'refuses "%s"',
+    'rejects "%s"',
     (text) => {
       expect(parseDuration(text)).toBeUndefined()
     },
   )
 
-  it('reads back what it writes', () => {
+  it('parses its own output', () => {
     fc.assert(fc.property(fc.integer({ min: 0, max: 10 ** 13 }), (ms) => parseDuration(formatDuration(ms)) === ms))
   })
 })
 
-describe('the nearest word', () => {
+describe('the closest known word', () => {
   it.each([
     ['lable', 'label'],
     ['workflowurl', 'workflowUrl'],
@@ -40,21 +40,21 @@ describe('the nearest word', () => {
     expect(nearest(word, ['label', 'workflowUrl', 'host', 'path'])).toBe(expected)
   })
 
-  it('is not looked for where the lengths alone tell that there is none', () => {
+  it('is not computed for words whose length already rules it out', () => {
     const known = Array.from({ length: 1_000 }, (_, index) => `name${index}`)
-    // Compared letter by letter, this would take minutes.
+    // Computing these edit distances would take minutes.
     expect(nearest('x'.repeat(10_000_000), known)).toBeUndefined()
   })
 })
 
 describe('ids', () => {
-  it('sort by the time they were made', () => {
+  it('sort by creation time', () => {
     const times = [0, 1, 61, 62, 3_843, 1_700_000_000_000, 1_700_000_000_001, 2 ** 47]
     const ids = times.map((ms) => newId('msg_', ms))
     expect([...ids].sort()).toEqual(ids)
   })
 
-  it('do not repeat within one millisecond', () => {
+  it('are unique within one millisecond', () => {
     const ids = Array.from({ length: 5_000 }, () => newId('', 1))
     expect(new Set(ids).size).toBe(ids.length)
     expect(ids.every((id) => /^[0-9A-Za-z]{22}$/.test(id))).toBe(true)
@@ -64,7 +64,7 @@ describe('ids', () => {
 describe('stopping services', () => {
   const service = (name: string, stop: () => Promise<void>): Service => ({ name, start: async () => {}, stop })
 
-  it('goes backwards and does not let one failure keep the others running', async () => {
+  it('goes in reverse order and continues after a failure', async () => {
     const stopped: string[] = []
     const record = (name: string) => service(name, async () => void stopped.push(name))
     const broken = service('broken', async () => Promise.reject(new Error('no')))
@@ -72,11 +72,11 @@ describe('stopping services', () => {
     expect(stopped).toEqual(['b', 'a'])
   })
 
-  it('lets all share one grace: what one has used is gone for those after it', async () => {
+  it('shares one grace period: time used by one service is not available to the next', async () => {
     const clock = new ManualClock(0)
     const graces: (number | undefined)[] = []
     const taking = (ms: number): Service => ({
-      name: 'part',
+      name: 'service',
       start: async () => {},
       stop: async (graceMs) => {
         graces.push(graceMs)
@@ -87,7 +87,7 @@ describe('stopping services', () => {
     expect(graces).toEqual([10_000, 10_000, 3_000, 0])
   })
 
-  it('stops what stands side by side at the same time, and what comes before it afterwards', async () => {
+  it('stops a parallel group together, then the services before it', async () => {
     const clock = new ManualClock(0)
     const ended: string[] = []
     const taking = (name: string, ms: number): Service => ({
@@ -112,7 +112,7 @@ describe('stopping services', () => {
 })
 
 describe('the manual clock', () => {
-  it('fires timers in order of their times, also those set on the way, and none that was cancelled', () => {
+  it('fires timers in order of time, including timers set meanwhile, and skips cancelled ones', () => {
     const clock = new ManualClock(1_000)
     const fired: string[] = []
     const note = (name: string) => () => fired.push(`${name}@${clock.now()}`)

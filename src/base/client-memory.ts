@@ -1,100 +1,101 @@
 import { totalmem } from 'node:os'
 
-/** A client for which memory is held: of what it has not sent to its end, or has not read. */
-export interface Holder {
-  /** Whose memory it counts as, such as a database or an account. */
+/** A client for which memory is held: its incomplete request or its unread replies. */
+export interface MemoryConsumer {
+  /** Who the memory is counted for, such as a database or an account. */
   readonly owner: string
-  /** What is held for it at the moment, bytes; 0 once it is gone. */
+  /** Memory held for it now, bytes; 0 once it is gone. */
   readonly heldBytes: number
-  /** Gives all of it up. A client that cannot be told loses its connection. */
+  /** Frees all of it. A client that cannot be sent an error loses its connection. */
   evict(): void
 }
 
-/** Holders of less need not be known, bytes: there are never so many of them that they matter. */
+/** Consumers below this size, bytes, need not be reported: there are never enough of them to matter. */
 export const WORTH_NOTING_BYTES = 64 * 1024
 
-const MOST_BYTES = 2 ** 30
+const MAX_LIMIT_BYTES = 2 ** 30
 const SHARE_OF_SYSTEM = 1 / 8
-/** It is counted anew whenever this part of the bound may have come. */
-const COUNTED_PART = 1 / 32
+/** The total is counted again whenever the reported growth reaches this share of the limit. */
+const RECOUNT_SHARE = 1 / 32
 
 interface Account {
   bytes: number
-  readonly holders: { readonly holder: Holder; readonly bytes: number }[]
+  readonly consumers: { readonly consumer: MemoryConsumer; readonly bytes: number }[]
 }
 
 /**
- * Bounds what all clients together make the process hold. Each of them has a bound of its own; many of them, each below
- * its bound, could still fill the memory. When they do, the owner that holds the most gives way, by its largest holder.
+ * Limits the memory that incomplete requests and unread replies of all clients hold together. Each client has a limit of
+ * its own; many clients, each below its limit, could still fill the memory. Beyond the limit, the largest consumer of
+ * the owner that holds the most is evicted first.
  *
- * The bound is exceeded by a thirty-second part of it at most, and by what a holder that has given way keeps until the
- * present turn is over.
+ * The total may exceed the limit by 1/32, and by what an evicted consumer keeps until the end of the present turn of the
+ * event loop.
  */
 export class ClientMemoryBudget {
   readonly limitBytes: number
-  readonly #holders = new Set<Holder>()
+  readonly #consumers = new Set<MemoryConsumer>()
   readonly #onFault: (error: unknown) => void
   #grownBytes = 0
 
   /**
-   * `limitBytes` omitted: an eighth of the system's memory, and 1 GiB at most.
-   * @param onFault told of a holder that throws when it should give way, which is no fault of whoever is served.
+   * @param limitBytes default: one eighth of system memory, at most 1 GiB.
+   * @param onFault receives the error of a consumer whose `evict` throws; the client being served is not to blame.
    */
   constructor(
-    limitBytes = Math.min(MOST_BYTES, Math.floor(totalmem() * SHARE_OF_SYSTEM)),
+    limitBytes = Math.min(MAX_LIMIT_BYTES, Math.floor(totalmem() * SHARE_OF_SYSTEM)),
     onFault: (error: unknown) => void = () => undefined,
   ) {
     this.limitBytes = limitBytes
     this.#onFault = onFault
   }
 
-  /** About so much more is held for `holder`. */
-  grew(holder: Holder, bytes: number): void {
-    this.#holders.add(holder)
+  /** Reports that about `bytes` more are held for `consumer`. */
+  grow(consumer: MemoryConsumer, bytes: number): void {
+    this.#consumers.add(consumer)
     this.#grownBytes += bytes
-    if (this.#grownBytes >= this.limitBytes * COUNTED_PART) this.#count()
+    if (this.#grownBytes >= this.limitBytes * RECOUNT_SHARE) this.#recount()
   }
 
-  /** Nothing is held for `holder` any more. */
-  gone(holder: Holder): void {
-    this.#holders.delete(holder)
+  /** Reports that nothing is held for `consumer` any more. */
+  remove(consumer: MemoryConsumer): void {
+    this.#consumers.delete(consumer)
   }
 
-  #count(): void {
+  #recount(): void {
     this.#grownBytes = 0
     let bytes = 0
-    for (const holder of this.#holders) bytes += holder.heldBytes
+    for (const consumer of this.#consumers) bytes += consumer.heldBytes
     if (bytes > this.limitBytes) this.#free(bytes - this.limitBytes)
   }
 
-  #free(wantedBytes: number): void {
+  #free(excessBytes: number): void {
     const accounts = this.#accounts()
-    for (let left = wantedBytes; left > 0; ) {
+    for (let left = excessBytes; left > 0; ) {
       const largest = accounts.reduce((most, other) => (other.bytes > most.bytes ? other : most))
-      const first = largest.holders.shift()
+      const first = largest.consumers.shift()
       if (!first) return
       largest.bytes -= first.bytes
       left -= first.bytes
-      this.#holders.delete(first.holder)
+      this.#consumers.delete(first.consumer)
       try {
-        first.holder.evict()
+        first.consumer.evict()
       } catch (error) {
         this.#onFault(error)
       }
     }
   }
 
-  /** What each owner holds, its largest holder first. */
+  /** What each owner holds, with its consumers in descending size. */
   #accounts(): readonly Account[] {
     const accounts = new Map<string, Account>()
-    for (const holder of this.#holders) {
-      const account = accounts.get(holder.owner) ?? { bytes: 0, holders: [] }
-      const { heldBytes: bytes } = holder
+    for (const consumer of this.#consumers) {
+      const account = accounts.get(consumer.owner) ?? { bytes: 0, consumers: [] }
+      const { heldBytes: bytes } = consumer
       account.bytes += bytes
-      account.holders.push({ holder, bytes })
-      accounts.set(holder.owner, account)
+      account.consumers.push({ consumer, bytes })
+      accounts.set(consumer.owner, account)
     }
-    for (const { holders } of accounts.values()) holders.sort((one, other) => other.bytes - one.bytes)
+    for (const { consumers } of accounts.values()) consumers.sort((one, other) => other.bytes - one.bytes)
     return [...accounts.values()]
   }
 }

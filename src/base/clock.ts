@@ -1,11 +1,11 @@
-/** A timer that was set and may be taken back. Cancelling a timer that has fired does nothing. */
+/** A timer that has been set. Cancelling it after it has fired does nothing. */
 export interface Timer {
   cancel(): void
 }
 
 /** The source of time. All times are Unix milliseconds. */
 export interface Clock {
-  /** The present, in Unix milliseconds. */
+  /** The current time, Unix milliseconds. */
   now(): number
   /** Calls `callback` once, `delayMs` milliseconds from now; a negative delay counts as 0. */
   after(delayMs: number, callback: () => void): Timer
@@ -18,7 +18,7 @@ export function pause(clock: Clock, ms: number): Promise<void> {
   })
 }
 
-/** Node fires a longer timeout at once, so longer waits are cut and renewed. */
+/** Node fires a longer timeout at once, so longer waits are split. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 
 /** The clock of the machine. Its timers do not keep the process alive. */
@@ -34,4 +34,40 @@ export const systemClock: Clock = {
     arm(delayMs)
     return { cancel: () => clearTimeout(handle) }
   },
+}
+
+const WATCH_EVERY_MS = 5_000
+/** Smaller differences come from NTP adjusting the clock, or from a timer that fires late. */
+const SMALLEST_JUMP_MS = 1_000
+
+/** Receives a jump of the clock, milliseconds: positive when it was set ahead, negative when it was set back. */
+export type OnJump = (byMs: number) => void
+
+/**
+ * Notices when the system clock is set while the server runs: it compares the clock with a timer, which waits for a span
+ * of time whatever happens to the clock. A timer never fires early, so a jump back is at least as long as reported. A
+ * machine that was suspended looks like one whose clock was set ahead, and means the same: time has passed unseen.
+ */
+export class ClockWatch {
+  readonly #clock: Clock
+  readonly #onJump: OnJump
+  #timer: Timer | undefined
+
+  constructor(clock: Clock, onJump: OnJump) {
+    this.#clock = clock
+    this.#onJump = onJump
+  }
+
+  start(): void {
+    const expectedMs = this.#clock.now() + WATCH_EVERY_MS
+    this.#timer = this.#clock.after(WATCH_EVERY_MS, () => {
+      const jumpMs = this.#clock.now() - expectedMs
+      this.start()
+      if (Math.abs(jumpMs) >= SMALLEST_JUMP_MS) this.#onJump(jumpMs)
+    })
+  }
+
+  stop(): void {
+    this.#timer?.cancel()
+  }
 }

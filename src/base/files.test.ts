@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-it('a replaced file holds the new content, belongs to its owner alone and leaves nothing beside it', async () => {
+it('replaces the content, restricts the file to its owner and leaves no other file behind', async () => {
   await writeFile(path, 'much longer than what follows', { mode: 0o644 })
   await replaceFile(path, 'new')
   expect(await readFile(path, 'utf8')).toBe('new')
@@ -20,14 +20,14 @@ it('a replaced file holds the new content, belongs to its owner alone and leaves
   expect(await readdir(directory)).toEqual(['kept'])
 })
 
-it('what a crash left half written neither opens the next file to others nor stays in it', async () => {
+it('a half-written file of a crash affects neither the mode nor the content of the next one', async () => {
   await writeFile(`${path}.new`, 'half of a long secret', { mode: 0o666 })
   await replaceFile(path, 'whole')
   expect(await readFile(path, 'utf8')).toBe('whole')
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 })
 
-it('a file that is missing is told from one that cannot be read', async () => {
+it('reading distinguishes a missing file from an unreadable one', async () => {
   expect(await readFileIfThere(path)).toBeUndefined()
   await expect(readFileIfThere(directory)).rejects.toThrow('EISDIR')
 })

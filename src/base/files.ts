@@ -1,16 +1,16 @@
 import { open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { codeOf } from './error-code.js'
+import { codeOf } from './errors.js'
 
 /**
- * Puts a file that only its owner may read in the place of another, as a whole: a crash leaves the old or the new one.
- * One at a time for each path, since all of them write the same file first.
+ * Replaces a file atomically: a crash leaves either the old content or the new one. Only the owner may read the new file.
+ * Do not run two replacements of one path at the same time: both write `<path>.new` first.
  */
 export async function replaceFile(path: string, content: string): Promise<void> {
   const next = `${path}.new`
   const file = await open(next, 'w', 0o600)
   try {
-    await file.chmod(0o600) // A file that an earlier crash left keeps its mode otherwise.
+    await file.chmod(0o600) // Otherwise a file left behind by a crash would keep its mode.
     await file.writeFile(content)
     await file.sync()
   } finally {
@@ -20,7 +20,7 @@ export async function replaceFile(path: string, content: string): Promise<void> 
   await syncPath(dirname(path))
 }
 
-/** The text of a file, or `undefined` when there is none. */
+/** The text of a file, or `undefined` when it does not exist. */
 export async function readFileIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
@@ -30,7 +30,7 @@ export async function readFileIfThere(path: string): Promise<string | undefined>
   }
 }
 
-/** Makes the content of a file, or the names in a directory, survive a power cut. */
+/** Syncs a file, or the entries of a directory, to the disk, so that they survive a power cut. */
 export async function syncPath(path: string): Promise<void> {
   const handle = await open(path, 'r')
   try {

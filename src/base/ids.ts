@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** Digits in ascending ASCII order, so that texts sort as the numbers they stand for. */
+/** Digits in ascending ASCII order, so that ids sort by the numbers they encode. */
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const TIME_DIGITS = 8
 const RANDOM_DIGITS = 14
 
-/** Random bytes are drawn in blocks: one call to the operating system serves many ids. */
+/** Random bytes are fetched in blocks, because a call to the operating system per id would be slow. */
 let pool = Buffer.alloc(0)
 let poolOffset = 0
 
@@ -31,8 +31,8 @@ function timeDigits(ms: number): string {
 }
 
 /**
- * Makes an identifier such as `msg_0Nk3…`: 8 digits of time, then 14 random ones (83 bits).
- * Ids of later milliseconds sort after earlier ones, so that an index over them grows at its end.
+ * Makes an id such as `msg_0Nk3…`: 8 digits of time, then 14 random digits (83 bits). Ids sort by the millisecond in which
+ * they were made, so an index over them grows at its end.
  * @param nowMs Unix milliseconds.
  */
 export function newId(prefix: string, nowMs: number): string {

@@ -1,4 +1,4 @@
-/** The value of a JSON text that somebody else wrote; `undefined` when it is no JSON. */
+/** Parses JSON from outside; `undefined` when the text is not JSON. */
 export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -7,7 +7,7 @@ export function tryParseJson(text: string): unknown {
   }
 }
 
-/** Whether a value is an object or an array, whose members may be asked for. */
+/** Whether a value is an object or an array, so that its members can be read. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null
 }

@@ -1,20 +1,20 @@
-/** How many single-letter changes a misspelling may be away from the word that was meant. */
-const FARTHEST = 3
+/** Largest edit distance at which a word still counts as a misspelling. */
+const MAX_DISTANCE = 3
 
-/** The known word that `word` most likely was meant to be, or `undefined` when none is near. */
+/** The known word that is closest to a misspelt one, or `undefined` when none is close. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const ranked = known
-    .filter((candidate) => Math.abs(candidate.length - word.length) <= reachOf(candidate))
+    .filter((candidate) => Math.abs(candidate.length - word.length) <= maxDistanceTo(candidate))
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))
     .sort((a, b) => a.distance - b.distance)
   const best = ranked[0]
-  return best && best.distance <= reachOf(best.candidate) ? best.candidate : undefined
+  return best && best.distance <= maxDistanceTo(best.candidate) ? best.candidate : undefined
 }
 
-/** Half of a word that is wrong makes another word. */
-const reachOf = (candidate: string): number => Math.min(FARTHEST, Math.floor(candidate.length / 2))
+/** Changing half of a word makes it another word. */
+const maxDistanceTo = (candidate: string): number => Math.min(MAX_DISTANCE, Math.floor(candidate.length / 2))
 
-/** Insertions, deletions and replacements that turn one text into the other; costs the product of their lengths. */
+/** Number of insertions, deletions and replacements between two texts. Costs the product of their lengths. */
 function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (let i = 1; i <= a.length; i++) {

@@ -10,8 +10,8 @@ setFlagsFromString('--no-expose-gc')
 const longLivedBytes = (): number =>
   getHeapSpaceStatistics().find((space) => space.space_name === 'old_space')?.space_used_size ?? Number.NaN
 
-describe('a map of what comes and goes', () => {
-  it('holds entries as a map does', () => {
+describe('a map with entries that come and go', () => {
+  it('behaves like a Map', () => {
     const map = new TurnoverMap<string, number>()
     map.set('a', 1)
     map.set('b', 2)
@@ -28,7 +28,7 @@ describe('a map of what comes and goes', () => {
     expect([...map.entries()]).toEqual([])
   })
 
-  it('keeps entries and their order however many go', () => {
+  it('keeps entries and their order after many deletions', () => {
     const map = new TurnoverMap<number, number>()
     for (let key = 0; key < 20_000; key++) {
       map.set(key, -key)
@@ -43,10 +43,10 @@ describe('a map of what comes and goes', () => {
   it.each([
     { passing: 30_000, bytes: 1_000 },
     { passing: 1_500, bytes: 40_000 },
-  ])('does not make $passing entries of $bytes bytes that pass through it outlive young collections', (each) => {
+  ])('lets young collections free $passing entries of $bytes bytes that pass through it', (each) => {
     const map = new TurnoverMap<number, number[]>()
     map.set(0, [])
-    // Moves the map, with all that belongs to it, among the long-lived objects.
+    // Promotes the map and its table to the old generation.
     collect()
     const before = longLivedBytes()
     for (let key = 1; key < each.passing; key++) {

@@ -1,19 +1,18 @@
-/** So many entries go, and four times as many as are left, before the map is made anew. */
-const GONE_AT_LEAST = 32
-const GONE_PER_ENTRY = 4
+/** The map is copied after this many deletions, plus four for each entry that is left. */
+const MIN_DELETIONS = 32
+const DELETIONS_PER_ENTRY = 4
 
 /**
- * A map whose entries come and go all the time, as requests in flight do.
+ * A map whose entries come and go all the time, such as requests in flight.
  *
- * When a `Map` of V8 has no room left for changes, it goes on in a new table, and the old one points to that. An old
- * table that a full collection has moved among the long-lived objects therefore keeps the next one alive although nobody
- * uses it, that one the one after it, and each of them what was in the map when it was left: everything that passes
- * through such a map outlives all young collections, which then take twenty times as long. A copy of the map ends the
- * chain.
+ * When a V8 `Map` has no space left for changes, it moves to a new table, and the old table points to the new one. Once a
+ * full collection has promoted an old table to the old generation, it keeps the next table alive although nobody uses
+ * it, that one keeps its successor, and each keeps the entries it had. So everything that passes through such a map
+ * outlives all young collections, which then take twenty times as long. Copying the map ends the chain.
  */
 export class TurnoverMap<Key, Value> {
   #entries = new Map<Key, Value>()
-  #gone = 0
+  #deletions = 0
 
   get size(): number {
     return this.#entries.size
@@ -31,14 +30,14 @@ export class TurnoverMap<Key, Value> {
     this.#entries.set(key, value)
   }
 
-  /** Answers whether there was such an entry. */
+  /** Returns whether there was such an entry. */
   delete(key: Key): boolean {
     if (!this.#entries.delete(key)) return false
-    if (++this.#gone > GONE_AT_LEAST + GONE_PER_ENTRY * this.#entries.size) this.#renew()
+    if (++this.#deletions > MIN_DELETIONS + DELETIONS_PER_ENTRY * this.#entries.size) this.#copy()
     return true
   }
 
-  /** In the order in which they were set; what is set or deleted meanwhile may be met or not. */
+  /** In insertion order; entries that are set or deleted meanwhile may or may not appear. */
   keys(): IterableIterator<Key> {
     return this.#entries.keys()
   }
@@ -55,11 +54,11 @@ export class TurnoverMap<Key, Value> {
 
   clear(): void {
     this.#entries = new Map()
-    this.#gone = 0
+    this.#deletions = 0
   }
 
-  #renew(): void {
+  #copy(): void {
     this.#entries = new Map(this.#entries)
-    this.#gone = 0
+    this.#deletions = 0
   }
 }

@@ -1,4 +1,4 @@
 import packageFile from '../../package.json' with { type: 'json' }
 
-/** The version of Homeport, as its package.json has it. */
+/** The version of Homeport, from its package.json. */
 export const VERSION: string = packageFile.version

@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net'
 import { afterEach, beforeAll, expect, it } from 'vitest'
 import { atCleanup, freePort, waitFor } from '../../test/support/index.js'
-import { ClientMemoryBudget, type Holder, systemClock } from '../base/index.js'
+import { ClientMemoryBudget, type MemoryConsumer, systemClock } from '../base/index.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
 import { awaitOpening } from './tls/opening.js'
 
@@ -9,9 +9,9 @@ import { awaitOpening } from './tls/opening.js'
 class FaultyMemory extends ClientMemoryBudget {
   isFaulty = false
 
-  override grew(holder: Holder, bytes: number): void {
+  override grow(holder: MemoryConsumer, bytes: number): void {
     if (this.isFaulty) throw new RangeError('a defect')
-    super.grew(holder, bytes)
+    super.grow(holder, bytes)
   }
 }
 

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import {
   type ClientMemoryBudget,
-  type Holder,
-  joinBytes,
+  type MemoryConsumer,
   systemClock,
   type Timer,
   yieldToEventLoop,
@@ -76,7 +75,7 @@ interface Waiting {
 }
 
 /** What has come of a body so far. */
-class Gathering implements Holder {
+class Gathering implements MemoryConsumer {
   readonly owner: string
   heldBytes = 0
   readonly #request: IncomingMessage
@@ -112,7 +111,7 @@ class Gathering implements Holder {
       return
     }
     this.#pieces.push(piece)
-    this.#memory.grew(this, piece.byteLength)
+    this.#memory.grow(this, piece.byteLength)
     this.#turnBytes += piece.byteLength
     if (this.#turnBytes >= TURN_READ_BYTES) this.#giveOthersATurn()
   }
@@ -139,7 +138,7 @@ class Gathering implements Holder {
 
   #over(): void {
     this.#timer.cancel()
-    this.#memory.gone(this)
+    this.#memory.remove(this)
   }
 }
 
@@ -155,6 +154,16 @@ function joined(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
   if (!first) return NOTHING
   if (pieces.length === 1 && first.byteLength === first.buffer.byteLength) return new Uint8Array(first.buffer)
   return joinBytes(pieces, bytes)
+}
+
+function joinBytes(pieces: readonly Uint8Array[], bytes: number): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(bytes)
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.byteLength
+  }
+  return whole
 }
 
 async function joinedInTurns(pieces: readonly Uint8Array[], bytes: number): Promise<Uint8Array> {

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { onceOver } from '../base/index.js'
 import type { HomeportError } from '../contract/errors/errors.js'
 import { arrivalOf } from './arrival.js'
 import type { Caller } from './caller.js'
@@ -69,4 +68,20 @@ function goneSignal(request: IncomingMessage, response: ServerResponse): AbortSi
     if (!response.writableFinished) controller.abort()
   })
   return controller.signal
+}
+
+/**
+ * Calls back once a response is over: it has been sent completely, or its connection is lost. The response alone does
+ * not tell: one that is queued behind earlier responses has no connection yet, so it emits no `close` when that is lost.
+ */
+export function onceOver({ socket }: IncomingMessage, response: ServerResponse, callback: () => void): void {
+  const over = (): void => {
+    socket.off('close', over)
+    response.off('close', over)
+    callback()
+  }
+  // One listener per pipelined request of the connection.
+  socket.setMaxListeners(0)
+  socket.on('close', over)
+  response.on('close', over)
 }

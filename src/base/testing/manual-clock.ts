@@ -1,11 +1,11 @@
 import type { Clock, Timer } from '../clock.js'
 
-/** A clock for tests: time stands still until `advance` is called. */
+/** A clock for tests: its time changes only by `advance`. */
 export class ManualClock implements Clock {
   #now: number
   #timers: { at: number; callback: () => void }[] = []
 
-  /** @param startAt the first answer of `now()`, Unix milliseconds. */
+  /** @param startAt initial time, Unix milliseconds. */
   constructor(startAt = 1_700_000_000_000) {
     this.#now = startAt
   }
@@ -20,7 +20,7 @@ export class ManualClock implements Clock {
     return { cancel: () => this.#remove(entry) }
   }
 
-  /** Moves time forward by `byMs` and fires every timer that falls due on the way, in order of their times. */
+  /** Advances the time by `byMs` and fires all timers that become due, in the order of their times. */
   advance(byMs: number): void {
     const end = this.#now + byMs
     for (;;) {
@@ -37,7 +37,7 @@ export class ManualClock implements Clock {
     this.#timers = this.#timers.filter((other) => other !== entry)
   }
 
-  /** How many timers are set. */
+  /** Number of timers that are set. */
   get pendingTimers(): number {
     return this.#timers.length
   }

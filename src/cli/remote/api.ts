@@ -4,7 +4,7 @@ import { isObject, tryParseJson } from '../../base/index.js'
 import type { BodyOf, BodyShape, Endpoint } from '../../contract/endpoint.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
-import { unreachable } from './unreachable.js'
+import { connectionError } from './connection-error.js'
 
 /** What a request says, in the types of its endpoint. */
 export interface Request<Params extends TSchema, Query extends TSchema, Body extends BodyShape> {
@@ -79,7 +79,7 @@ export class Api {
  */
 export function reach(url: string, target: string, init: RequestInit): Promise<Response> {
   return fetch(url + target, init).catch((cause: unknown) => {
-    throw unreachable(url, cause)
+    throw connectionError(url, cause)
   })
 }
 

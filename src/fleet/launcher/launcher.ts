@@ -31,7 +31,7 @@ process.umask(0o077)
 process.title = ['homeport-launcher', ...process.argv.slice(2)].join(' ')
 
 const children = new Map<number, ChildProcess>()
-const memory = new IdleMemory({ clock: systemClock, isAtRest: () => children.size === 0 })
+const memory = new IdleMemory({ clock: systemClock, isIdle: () => children.size === 0 })
 
 function report(message: LauncherReport): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => {})
@@ -65,8 +65,8 @@ function start(id: number, command: string, args: readonly string[]): void {
     const reportExit = (): void => {
       if (!children.delete(id)) return
       report({ kind: 'exited', id, code, signal, output: output() })
-      exitWhenDone()
-      memory.rest()
+      leaveWhenDone()
+      memory.noteIdle()
     }
     child.once('close', reportExit)
     systemClock.after(LAST_LINES_MS, reportExit)

@@ -1,4 +1,4 @@
-import { inTurn, isTurnSpent } from '../../base/index.js'
+import { isTurnSpent, scheduleSlice } from '../../base/index.js'
 import type { ClientLane } from './lane.js'
 import type { Outlet } from './outlet.js'
 
@@ -88,7 +88,7 @@ export class Flow {
     this.#effort = 0
     if (this.#wait !== 'nothing' || !isTurnSpent()) return
     this.#wait = 'turn'
-    inTurn(() => this.proceed('turn'))
+    scheduleSlice(() => this.proceed('turn'))
   }
 
   /** Waits if the window is full or the engine takes no more. */

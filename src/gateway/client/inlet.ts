@@ -1,5 +1,5 @@
-import type { Server, Socket } from 'node:net'
-import { inTurn, isTurnSpent } from '../../base/index.js'
+import { type Server, Socket, type SocketConstructorOpts } from 'node:net'
+import { isObject, isTurnSpent, scheduleSlice } from '../../base/index.js'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
 import { type ConnectionHandle, interceptConnections, openSocket } from './node-internals.js'
 
@@ -43,7 +43,7 @@ export class Inlet {
     const { socket } = this
     if (length < MUCH_BYTES || socket.isPaused() || socket.destroyed || !isTurnSpent()) return
     socket.pause()
-    inTurn(() => socket.resume())
+    scheduleSlice(() => socket.resume())
   }
 
   /** Sets the socket options of a client that has logged in. A client that has not is not worth the system calls. */

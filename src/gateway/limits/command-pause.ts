@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../../base/index.js'
-import { inTurn } from '../../base/index.js'
+import { scheduleSlice } from '../../base/index.js'
 import type { ServedCommand } from '../commands/command-table.js'
 import type { Argument } from '../resp/encode.js'
 import { mayWrite, readingFunctions } from './command-effect.js'
@@ -65,7 +65,7 @@ export class CommandPause {
     this.#functions = undefined
     this.#timer?.cancel()
     this.#timer = undefined
-    for (const release of [...this.#held]) inTurn(() => this.#held.delete(release) && release())
+    for (const release of [...this.#held]) scheduleSlice(() => this.#held.delete(release) && release())
   }
 
   /** Calls `release` when the pause has ended, unless the returned function was called before. */

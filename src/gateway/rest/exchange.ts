@@ -4,12 +4,11 @@ import {
   type ClientMemoryBudget,
   type Clock,
   codeOf,
-  type Holder,
-  onceOver,
+  type MemoryConsumer,
   WORTH_NOTING_BYTES,
 } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import type { ClientAddresses } from '../../http/index.js'
+import { type ClientAddresses, onceOver } from '../../http/index.js'
 import type { GatewayLogger } from '../deps.js'
 import { errorText } from '../error-text.js'
 import type { SyncTokens } from '../replicas/sync-token.js'
@@ -36,7 +35,7 @@ const SHARE_OF_REQUEST = 1 / 4
 const TOO_LONG = /^Invalid string length$/
 
 /** One HTTP request and its answer. */
-export class Exchange implements Holder, AnswerBody {
+export class Exchange implements MemoryConsumer, AnswerBody {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly deps: ExchangeDeps
@@ -140,10 +139,10 @@ export class Exchange implements Holder, AnswerBody {
   }
 
   #grew(bytes: number): void {
-    const { memory } = this.deps
-    if (!this.#isCounted) onceOver(this.request, this.response, () => memory.gone(this))
-    this.#isCounted = true
-    memory.grew(this, bytes)
+    const { memory } = this.parts
+    if (!this.#isNoted) onceOver(this.request, this.response, () => memory.remove(this))
+    this.#isNoted = true
+    memory.grow(this, bytes)
   }
 
   get #maxUnreadBytes(): number {

@@ -1,4 +1,4 @@
-import { type Clock, inSlices, newId } from '../../base/index.js'
+import { type Clock, mapInSlices, newId } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import {
   type BatchReply,
@@ -89,7 +89,7 @@ export class RunIntake implements Intake, TriggerGate {
 
   async submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]> {
     const now = this.#deps.clock.now()
-    const submissions = await inSlices(items, (item) => this.#submission(item, publisher, now))
+    const submissions = await mapInSlices(items, (item) => this.#submission(item, publisher, now))
     const accepted = await this.run(publisher, submissions, now)
     return accepted.map(toReply)
   }

@@ -1,4 +1,4 @@
-import { type Clock, inSlices, newId } from '../../base/index.js'
+import { type Clock, mapInSlices, newId } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { triggerRun, triggerRuns } from '../../contract/workflow/runs.js'
 import { type Route, route } from '../../http/index.js'
@@ -25,7 +25,7 @@ export function triggerRoutes(deps: TriggerDeps): Route[] {
       return triggered as Triggered
     }),
     route(triggerRuns, async ({ body, caller, ip }) => {
-      const items = await inSlices(body, ({ destination, headers = {}, body: text }) => ({
+      const items = await mapInSlices(body, ({ destination, headers = {}, body: text }) => ({
         destination,
         headers: lowerCase(headers),
         body: text === undefined ? undefined : new TextEncoder().encode(text),
@@ -47,7 +47,7 @@ async function trigger(
   items: readonly PublishItem[],
 ): Promise<Triggered[]> {
   const now = clock.now()
-  const submissions = await inSlices(items, (item) => {
+  const submissions = await mapInSlices(items, (item) => {
     const prepared = withDefaults(item, now)
     return intake.trigger(prepared, runIdOf(prepared), 'untried', publisher, now)
   })

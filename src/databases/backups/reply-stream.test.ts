@@ -27,7 +27,7 @@ it.each([1, 2, 3, 7, 1 << 16])('reads every type of reply from chunks of %i byte
   await expect(stream.reply()).rejects.toThrow('closed')
 })
 
-it.each([1, 5, 1 << 16])('passes a value on in the pieces that it comes in (%i bytes)', async (chunkBytes) => {
+it.each([1, 5, 1 << 16])('streams a value in the chunks in which it arrives (%i bytes)', async (chunkBytes) => {
   const stream = streamOf(`$2000\r\n${'x'.repeat(2000)}\r\n$-1\r\n-LOADING\r\n`, chunkBytes)
   const seen: number[] = []
   let longest = 0
@@ -67,7 +67,7 @@ it.each([
   expect(String(refusal)).toContain(found)
 })
 
-it('refuses a value to be passed on that is none, or too long', async () => {
+it('refuses to stream a reply that is no value or is too long', async () => {
   for (const [text, found] of [
     [':1\r\n', 'a reply of type ":1"'],
     ['$5001\r\n', '5001 bytes, where at most 5000'],

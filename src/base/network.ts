@@ -2,13 +2,14 @@ import { lookup as dnsLookup, type LookupAddress, type LookupOptions } from 'nod
 import { BlockList, isIP } from 'node:net'
 
 /**
- * Which destinations that users name may be contacted: everything, or public addresses only.
+ * Which destinations named by users the server may contact: everything, or public addresses only (protection against
+ * server-side request forgery).
  *
- * There is one gate, and it stands where connections are made, so that everything passes it: messages, callbacks,
- * endpoints of groups, fires of schedules, workflow calls, servers that data is imported from. A literal address is
- * judged after the URL parser has brought it into its one canonical form. A name is resolved once; every address that
- * it has must be allowed, and the connection is made to the addresses that were judged, so that a name which resolves
- * differently a moment later gains nothing. A redirect is never followed, so an answer cannot lead anywhere else.
+ * `TargetGate` checks where connections are made, so nothing bypasses it: messages, callbacks, endpoints of URL groups,
+ * schedules, workflow calls, and servers that data is imported from. A literal address is checked after the URL parser
+ * has brought it into its canonical form. A name is resolved once; all its addresses must be allowed, and the connection
+ * goes to exactly those addresses, so a name that resolves differently a moment later gains nothing (DNS rebinding). No
+ * redirect is followed, so a response cannot lead anywhere else.
  */
 export type TargetPolicy = 'everything' | 'public'
 
@@ -41,7 +42,7 @@ const FORBIDDEN_V4: readonly Range[] = [
   ['240.0.0.0', 4, 'a reserved address'],
 ]
 
-/** Of the global unicast space of IPv6, what is not public all the same. */
+/** Networks in the global unicast space of IPv6 that are not public. */
 const FORBIDDEN_V6: readonly Range[] = [
   ['2001::', 23, 'a protocol address'],
   ['2001:db8::', 32, 'a documentation address'],
@@ -59,7 +60,7 @@ const rules = (ranges: readonly Range[], family: 'ipv4' | 'ipv6') =>
 const RULES_V4 = rules(FORBIDDEN_V4, 'ipv4')
 const RULES_V6 = rules(FORBIDDEN_V6, 'ipv6')
 
-/** Why an address is not public, in words; `undefined` when it is. What is no address is not public either. */
+/** Why an address is not public, in words; `undefined` when it is. Text that is no address is not public. */
 function addressProblem(address: string): string | undefined {
   const plain = address.replace(/%.*$/, '')
   switch (isIP(plain)) {
@@ -81,7 +82,7 @@ function problemOfV6(address: string): string | undefined {
   return RULES_V6.find((rule) => rule.covers(address))?.reason
 }
 
-/** The eight groups of an IPv6 address. The URL parser knows every spelling. */
+/** The eight groups of an IPv6 address. The URL parser accepts every spelling and normalizes it. */
 function groupsOf(address: string): number[] {
   const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1)
   const [head = '', tail] = canonical.split('::')
@@ -100,12 +101,12 @@ function embeddedV4(groups: readonly number[]): string | undefined {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }
 
-/** Names that lead to the machine itself, whatever a resolver says. */
+/** Names of the machine itself, whatever a resolver answers. */
 const LOCAL_NAME = /^(?:.*\.)?localhost\.?$/
 
 /**
- * Why a policy forbids the host of a URL, in words, as far as that can be told without a look-up: of literal addresses
- * and of the name `localhost`.
+ * Why a policy forbids the host of a URL, in words. It checks only what needs no look-up: literal addresses and the name
+ * `localhost`.
  */
 export function targetProblem(url: URL, policy: TargetPolicy): string | undefined {
   if (policy === 'everything') return undefined
@@ -114,7 +115,7 @@ export function targetProblem(url: URL, policy: TargetPolicy): string | undefine
   return isIP(host) === 0 ? undefined : addressProblem(host)
 }
 
-/** Resolves a name to all its addresses, as `dns.lookup` does. */
+/** Resolves a name to all its addresses; the signature of `dns.lookup`. */
 export type Resolve = (
   name: string,
   options: { readonly all: true; readonly family?: number | undefined },
@@ -130,7 +131,7 @@ type LookupDone = (
 const resolveByDns: Resolve = (name, options, done) =>
   dnsLookup(name, { all: true, ...(options.family !== undefined && { family: options.family }) }, done)
 
-/** Judges destinations by a policy. */
+/** Checks destinations against a policy. */
 export class TargetGate {
   readonly #policy: TargetPolicy
   readonly #resolve: Resolve
@@ -141,7 +142,7 @@ export class TargetGate {
   }
 
   /**
-   * Judges the host of a URL as far as it can be judged as it stands; other names are judged when they are resolved.
+   * Checks the host of a URL if it is an address or `localhost`; `lookup` checks other names when it resolves them.
    * @throws TargetRefused
    */
   check(url: URL): void {
@@ -149,13 +150,13 @@ export class TargetGate {
     if (problem !== undefined) throw new TargetRefused(url.hostname.replace(/^\[|\]$/g, ''), problem)
   }
 
-  /** To be used by whatever makes connections: answers only addresses that were judged. */
+  /** A `lookup` function for sockets: answers only allowed addresses, and fails when any address is forbidden. */
   readonly lookup = (name: string, options: LookupOptions, done: LookupDone): void => {
     const family = typeof options.family === 'number' ? options.family : undefined
     this.#resolve(name, { all: true, family }, (error, addresses) => {
       if (error) return done(error, [])
       try {
-        this.#judge(name, addresses)
+        this.#checkAddresses(name, addresses)
       } catch (refusal) {
         return done(refusal as Error, [])
       }
@@ -166,7 +167,7 @@ export class TargetGate {
   }
 
   /**
-   * All addresses of a host, judged, for a client that opens its own connections.
+   * All addresses of a host, checked, for a client that opens its own connections.
    * @throws TargetRefused
    */
   addressesOf(host: string): Promise<readonly LookupAddress[]> {
@@ -178,7 +179,7 @@ export class TargetGate {
     })
   }
 
-  #judge(name: string, addresses: readonly LookupAddress[]): void {
+  #checkAddresses(name: string, addresses: readonly LookupAddress[]): void {
     if (this.#policy === 'everything') return
     if (addresses.length === 0) throw new TargetRefused(name, 'without an address')
     for (const { address } of addresses) refuseUnlessPublic(address, `${name} (${address})`)
@@ -188,4 +189,47 @@ export class TargetGate {
 function refuseUnlessPublic(address: string, shown: string): void {
   const problem = addressProblem(address)
   if (problem !== undefined) throw new TargetRefused(shown, problem)
+}
+
+interface IpRange {
+  readonly address: string
+  readonly family: 'ipv4' | 'ipv6'
+  readonly prefixBits: number
+}
+
+const RANGE_PATTERN = /^([0-9a-fA-F.:]+)(?:\/(\d{1,3}))?$/
+
+function parseRange(text: string): IpRange | undefined {
+  const [, address = '', bits] = RANGE_PATTERN.exec(text) ?? []
+  const version = isIP(address)
+  if (version === 0) return undefined
+  const most = version === 4 ? 32 : 128
+  const prefixBits = bits === undefined ? most : Number(bits)
+  return prefixBits <= most ? { address, family: version === 4 ? 'ipv4' : 'ipv6', prefixBits } : undefined
+}
+
+/** Whether a text is an IPv4 or IPv6 address, or a network such as `203.0.113.0/24`. */
+export function isIpRange(text: string): boolean {
+  return parseRange(text) !== undefined
+}
+
+/** How an IPv6 socket shows the address of an IPv4 client. */
+const MAPPED_V4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
+
+/**
+ * Makes a function that tests whether an address is in one of the ranges (see `isIpRange`). An empty list matches every
+ * address; a malformed range matches none.
+ */
+export function ipMatcher(ranges: readonly string[]): (address: string) => boolean {
+  if (ranges.length === 0) return () => true
+  const list = new BlockList()
+  for (const range of ranges) {
+    const parsed = parseRange(range)
+    if (parsed) list.addSubnet(parsed.address, parsed.prefixBits, parsed.family)
+  }
+  return (address) => {
+    const plain = MAPPED_V4.exec(address)?.[1] ?? address
+    const version = isIP(plain)
+    return version !== 0 && list.check(plain, version === 4 ? 'ipv4' : 'ipv6')
+  }
 }

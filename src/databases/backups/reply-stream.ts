@@ -1,24 +1,24 @@
 /**
- * Reads the replies of a Redis server that is not ours, in RESP2, with a bound on everything that it may claim or send.
+ * Reads RESP2 replies of a Redis server that is not trusted, with a limit for everything that it may announce or send.
  *
- * A number that the server has sent is compared with its bound before anything is allocated for it. Nothing is read
- * ahead: a reply is pulled out of the socket when it is asked for, so whatever the server sends beyond that stays in its
- * own buffers. A value can be passed on as it arrives and is then never held as a whole.
+ * Every number from the server is compared with its limit before anything is allocated for it. Nothing is read ahead:
+ * the caller pulls each reply out of the socket, so anything more that the server sends stays in the buffers of the
+ * operating system. A value can be streamed to the caller; it is then never held as a whole.
  */
 
-/** What one reply may be at most. */
+/** Limits of one reply. */
 export interface ReplyLimits {
   /** Arrays inside arrays; an array of plain values has depth 1. */
   readonly depth: number
   /** Elements of all arrays of one reply together. */
   readonly elements: number
-  /** Bytes of one reply that is held as a whole. */
+  /** Bytes of one reply that is buffered as a whole. */
   readonly replyBytes: number
-  /** Bytes of one value that is passed on as it arrives. */
+  /** Bytes of one value that is streamed. */
   readonly valueBytes: number
 }
 
-/** An error that the server has answered. */
+/** An error reply of the server. */
 export class ReplyError extends Error {
   constructor(text: string) {
     super(text)
@@ -26,7 +26,7 @@ export class ReplyError extends Error {
   }
 }
 
-/** The server has sent what no reply may be; nothing after it can be understood. */
+/** The server has sent something that is not an acceptable reply; nothing after it can be parsed. */
 export class ReplyRefused extends Error {
   constructor(found: string) {
     super(found)
@@ -34,10 +34,10 @@ export class ReplyRefused extends Error {
   }
 }
 
-/** A reply: a status, a value, a number, nothing, an error, or several of them. */
+/** A reply: a status, a value, a number, null, an error, or an array of them. */
 export type Reply = string | Buffer | number | null | ReplyError | readonly Reply[]
 
-/** Takes a piece of a value; a promise holds back the next piece. */
+/** Receives a chunk of a value; a returned promise delays the next chunk. */
 export type TakePiece = (piece: Buffer) => Promise<void> | void
 
 const LONGEST_LINE_BYTES = 4096
@@ -45,13 +45,13 @@ const LF = 10
 const CR = 13
 const EMPTY = Buffer.alloc(0)
 
-/** What is left to the arrays of one reply. */
+/** What the rest of a reply may still use. */
 interface Budget {
   elements: number
   bytes: number
 }
 
-/** See the top of this file. */
+/** Reads replies one by one; see the top of this file. */
 export class ReplyStream {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #limits: ReplyLimits
@@ -60,7 +60,7 @@ export class ReplyStream {
   /** Bytes of replies read so far. */
   readBytes = 0
 
-  /** @param source a stream of bytes, such as a socket, that nobody else reads. */
+  /** @param source a byte stream, such as a socket, that nobody else reads. */
   constructor(source: AsyncIterable<Buffer>, limits: ReplyLimits) {
     this.#chunks = source[Symbol.asyncIterator]()
     this.#limits = limits
@@ -72,8 +72,8 @@ export class ReplyStream {
   }
 
   /**
-   * The next reply, which is a value or nothing: `onLength` is told its length before the first piece goes to `take`.
-   * Resolves with false when there is no value, and with the error if that is what the server has answered.
+   * Streams the next reply, which must be a value or null: calls `onLength` with its length, then `take` with each chunk.
+   * Resolves with false for null, and with the error if the server has answered one.
    */
   async value(onLength: (bytes: number) => void, take: TakePiece): Promise<boolean | ReplyError> {
     const line = await this.#line()
@@ -82,7 +82,7 @@ export class ReplyStream {
     const bytes = this.#length(line, this.#limits.valueBytes, 'a value', 'bytes')
     if (bytes === null) return false
     onLength(bytes)
-    await this.#pass(bytes, take)
+    await this.#stream(bytes, take)
     await this.#endOfValue()
     return true
   }
@@ -97,7 +97,7 @@ export class ReplyStream {
       case ':':
         return numberIn(line)
       case '$':
-        return this.#held(line, budget)
+        return this.#buffered(line, budget)
       case '*':
         return this.#array(line, depth + 1, budget)
       default:
@@ -115,21 +115,21 @@ export class ReplyStream {
     return elements
   }
 
-  async #held(line: string, budget: Budget): Promise<Buffer | null> {
+  async #buffered(line: string, budget: Budget): Promise<Buffer | null> {
     const bytes = this.#length(line, budget.bytes, 'a reply', 'bytes')
     if (bytes === null) return null
     budget.bytes -= bytes
-    // Gathered in one place: a list of pieces would cost a hundred times as much when they come byte by byte.
+    // Copied into one buffer: a list of chunks would cost a hundred times as much if they arrive byte by byte.
     const value = Buffer.allocUnsafe(bytes)
     let filled = 0
-    await this.#pass(bytes, (piece) => {
+    await this.#stream(bytes, (piece) => {
       filled += piece.copy(value, filled)
     })
     await this.#endOfValue()
     return value
   }
 
-  /** The number of a header: `null` for -1, which stands for nothing. */
+  /** The length in a header; `null` for -1, which means null. */
   #length(line: string, most: number, what: string, unit: string): number | null {
     const length = numberIn(line)
     if (length === -1) return null
@@ -138,7 +138,7 @@ export class ReplyStream {
     return length
   }
 
-  async #pass(bytes: number, take: TakePiece): Promise<void> {
+  async #stream(bytes: number, take: TakePiece): Promise<void> {
     let left = bytes
     while (left > 0) {
       if (this.#at === this.#chunk.length) await this.#nextChunk()
@@ -151,14 +151,14 @@ export class ReplyStream {
   }
 
   async #endOfValue(): Promise<void> {
-    for (const wanted of [CR, LF]) {
+    for (const expected of [CR, LF]) {
       if (this.#at === this.#chunk.length) await this.#nextChunk()
-      if (this.#chunk[this.#at++] !== wanted) throw new ReplyRefused('a value that is longer than its length says')
+      if (this.#chunk[this.#at++] !== expected) throw new ReplyRefused('a value that is longer than its length says')
     }
     this.readBytes += 2
   }
 
-  /** A line without its end; at most `LONGEST_LINE_BYTES` are looked at. */
+  /** A line without its CRLF, of at most `LONGEST_LINE_BYTES`. */
   async #line(): Promise<string> {
     let text = ''
     for (;;) {
@@ -185,14 +185,14 @@ export class ReplyStream {
   }
 }
 
-/** The number behind the first byte of a line. */
+/** The number after the first byte of a line. */
 function numberIn(line: string): number {
   const text = line.slice(1)
   if (!/^-?\d{1,15}$/.test(text)) throw new ReplyRefused(`a number that is none (${shown(text.slice(0, 20))})`)
   return Number(text)
 }
 
-/** The beginning of what was found, so that it can stand in a message. */
+/** The first 20 printable characters of what was received, for an error message. */
 function shown(text: string): string {
   return text === '' ? 'nothing' : JSON.stringify(text.slice(0, 20).replace(/[^\x20-\x7e]/g, '?'))
 }

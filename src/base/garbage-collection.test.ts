@@ -1,22 +1,22 @@
 import { getHeapStatistics } from 'node:v8'
 import { beforeEach, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/index.js'
-import { IdleMemory } from './idle-memory.js'
+import { IdleMemory } from './garbage-collection.js'
 import { ManualClock } from './testing/manual-clock.js'
 
 const MIB = 2 ** 20
 
 let clock: ManualClock
-let state: { isAtRest: boolean; work: number; heapBytes: number; collected: number }
+let state: { isIdle: boolean; utilization: number; heapBytes: number; collected: number }
 let memory: IdleMemory
 
 beforeEach(() => {
   clock = new ManualClock()
-  state = { isAtRest: true, work: 0, heapBytes: 100 * MIB, collected: 0 }
+  state = { isIdle: true, utilization: 0, heapBytes: 100 * MIB, collected: 0 }
   memory = new IdleMemory({
     clock,
-    isAtRest: () => state.isAtRest,
-    workSinceAsked: () => state.work,
+    isIdle: () => state.isIdle,
+    utilization: () => state.utilization,
     heapBytes: () => state.heapBytes,
     collect: async () => {
       state.collected++
@@ -25,70 +25,70 @@ beforeEach(() => {
   })
 })
 
-/** Lets time pass, and what falls due with it happen. */
+/** Advances the clock and lets the timers' callbacks finish. */
 async function pass(ms: number): Promise<void> {
   clock.advance(ms)
   await new Promise((resolve) => setImmediate(resolve))
 }
 
-it('collects once after a rest, however many things came to rest', async () => {
-  for (let i = 0; i < 1_000; i++) memory.rest()
+it('collects once after an idle time, however often idleness is reported', async () => {
+  for (let i = 0; i < 1_000; i++) memory.noteIdle()
   await pass(9_999)
   expect([state.collected, clock.pendingTimers]).toEqual([0, 1])
   await pass(1)
   expect([state.collected, clock.pendingTimers]).toEqual([1, 0])
 })
 
-it('waits as long as there is work', async () => {
-  state.work = 0.5
-  memory.rest()
+it('waits while the event loop works', async () => {
+  state.utilization = 0.5
+  memory.noteIdle()
   await pass(60_000)
   expect(state.collected).toBe(0)
-  state.work = 0.04
+  state.utilization = 0.04
   await pass(10_000)
   expect(state.collected).toBe(1)
 })
 
-it('leaves a program alone that works again, until that tells of its next rest', async () => {
-  memory.rest()
-  state.isAtRest = false
+it('does nothing when the process is busy again, until it reports idleness once more', async () => {
+  memory.noteIdle()
+  state.isIdle = false
   await pass(60_000)
   expect([state.collected, clock.pendingTimers]).toEqual([0, 0])
-  state.isAtRest = true
-  memory.rest()
+  state.isIdle = true
+  memory.noteIdle()
   await pass(10_000)
   expect(state.collected).toBe(1)
 })
 
-it('goes on where memory cannot be given back', async () => {
+it('keeps watching after a collection that failed', async () => {
   const fail = new IdleMemory({
     clock,
-    isAtRest: () => true,
-    workSinceAsked: () => 0,
+    isIdle: () => true,
+    utilization: () => 0,
     collect: () => Promise.reject(new Error('no')),
   })
-  fail.rest()
+  fail.noteIdle()
   await pass(10_000)
-  fail.rest()
+  fail.noteIdle()
   expect(clock.pendingTimers).toBe(1)
 })
 
 it('collects again only when the heap has grown', async () => {
-  const rested = async (heapBytes: number): Promise<number> => {
+  const collectedAt = async (heapBytes: number): Promise<number> => {
     state.heapBytes = heapBytes
-    memory.rest()
+    memory.noteIdle()
     await pass(10_000)
     return state.collected
   }
-  expect([await rested(100 * MIB), await rested(43 * MIB), await rested(44 * MIB)]).toEqual([1, 1, 2])
+  expect([await collectedAt(100 * MIB), await collectedAt(43 * MIB), await collectedAt(44 * MIB)]).toEqual([1, 1, 2])
 })
 
-it('makes V8 give back what was thrown away', async () => {
-  let rubbish: unknown[] | undefined = Array.from({ length: 300_000 }, (_, number) => ({ number }))
+it('makes V8 return the memory of garbage', async () => {
+  let garbage: unknown[] | undefined = Array.from({ length: 300_000 }, (_, number) => ({ number }))
   const full = getHeapStatistics().total_heap_size
-  new IdleMemory({ clock, isAtRest: () => true, workSinceAsked: () => 0 }).rest()
-  expect(rubbish.splice(0)).toHaveLength(300_000)
-  rubbish = undefined
+  new IdleMemory({ clock, isIdle: () => true, utilization: () => 0 }).noteIdle()
+  expect(garbage.splice(0)).toHaveLength(300_000)
+  garbage = undefined
   clock.advance(10_000)
   await waitFor(() => getHeapStatistics().total_heap_size < full - 5 * MIB, { what: 'the heap to shrink' })
 })

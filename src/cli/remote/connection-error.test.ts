@@ -2,9 +2,9 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { makeAuthority, makeServerCertificate } from '../../gateway/tls/certificates.js'
-import { unreachable } from './unreachable.js'
+import { connectionError } from './connection-error.js'
 
-const told = (url: string) => fetch(url).then(String, (cause: unknown) => unreachable(url, cause))
+const told = (url: string) => fetch(url).then(String, (cause: unknown) => connectionError(url, cause))
 
 it('tells a server whose certificate is not trusted from one that is not there', async () => {
   const now = Date.now()

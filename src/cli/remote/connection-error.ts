@@ -8,7 +8,7 @@ const OF_CERTIFICATES = /CERT|^UNABLE_TO_(?:VERIFY|GET)|SELF_SIGNED/
  * Says why a request to `url` could not be made: nobody answers there, or somebody whose certificate is not trusted.
  * What `fetch` throws says no more than that it has failed; the error behind that has the code of the system or of TLS.
  */
-export function unreachable(url: string, error: unknown): HomeportError {
+export function connectionError(url: string, error: unknown): HomeportError {
   const cause = error instanceof Error ? error.cause : undefined
   const code = codeOf(cause)
   const words = cause instanceof Error ? cause.message : String(error)

@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns'
 import { describe, expect, it } from 'vitest'
-import { TargetGate } from './index.js'
+import { ipMatcher, isIpRange, TargetGate } from './network.js'
 
 const gate = new TargetGate('public')
 
@@ -13,7 +13,7 @@ function isRefused(url: string): boolean {
   }
 }
 
-/** Every spelling of one host that the URL parser takes. */
+/** Spellings of this machine's address that the URL parser accepts. */
 const LOOPBACK_SPELLINGS = [
   '127.0.0.1',
   '127.1',
@@ -211,7 +211,7 @@ const PUBLIC = [
 const REFUSED = [...LOOPBACK_SPELLINGS, ...PRIVATE_V4, ...PRIVATE_V6.map((address) => `[${address}]`)]
 
 describe('the public policy', () => {
-  it('is tried with many vectors', () => {
+  it('is tested with at least 150 hosts', () => {
     expect(REFUSED.length + PUBLIC.length).toBeGreaterThanOrEqual(150)
   })
 
@@ -248,14 +248,46 @@ describe('a name', () => {
     [['2606:4700:4700::1111', 'fd00::1']],
     [['fe80::1%eth0']],
     [[]],
-  ])('that resolves to %j is refused: every address has to be public', async (addresses) => {
+  ])('that resolves to %j is refused, because every address must be public', async (addresses) => {
     await expect(resolved(addresses).lookup()).rejects.toThrow(/public addresses only/)
   })
 
-  it('is resolved once, and the connection goes to what was judged', async () => {
+  it('is resolved once, and the connection goes to the checked addresses', async () => {
     const { lookup, asked } = resolved(['8.8.8.8'], ['127.0.0.1'])
     expect(await lookup()).toEqual([{ address: '8.8.8.8', family: 4 }])
     expect(asked()).toBe(1)
     await expect(lookup()).rejects.toThrow(/loopback/)
+  })
+})
+
+describe('ranges of addresses', () => {
+  it.each([
+    ['203.0.113.7', true],
+    ['10.0.0.0/8', true],
+    ['0.0.0.0/0', true],
+    ['2001:db8::/32', true],
+    ['::1', true],
+    ['10.0.0.0/33', false],
+    ['::/129', false],
+    ['10.0.0', false],
+    ['10.0.0.0/', false],
+    ['10.0.0.0/-1', false],
+    ['home', false],
+    ['', false],
+  ])('says whether %s is an address or network: %s', (text, expected) => {
+    expect(isIpRange(text)).toBe(expected)
+  })
+
+  it('matches addresses in a range, including IPv4 addresses that arrived over an IPv6 socket', () => {
+    const matches = ipMatcher(['10.0.0.0/8', '203.0.113.7', '2001:db8::/32'])
+    for (const inside of ['10.1.2.3', '203.0.113.7', '::ffff:10.1.2.3', '2001:db8::7'])
+      expect(matches(inside)).toBe(true)
+    for (const outside of ['11.0.0.1', '203.0.113.8', '::1', '2001:db9::1', '', 'x'])
+      expect(matches(outside)).toBe(false)
+  })
+
+  it('matches every address without ranges, and none when the only range is malformed', () => {
+    expect(ipMatcher([])('192.0.2.1')).toBe(true)
+    expect(ipMatcher(['nonsense'])('192.0.2.1')).toBe(false)
   })
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { inTurn, isTurnSpent, nextTurn } from './turns.js'
+import { isTurnSpent, scheduleSlice, yieldToEventLoop } from './event-loop.js'
 
-/** Keeps the processor busy. */
+/** Blocks the event loop. */
 function work(ms: number): void {
   const until = performance.now() + ms
   while (performance.now() < until) {
@@ -9,12 +9,12 @@ function work(ms: number): void {
   }
 }
 
-it('does one slice of long work in a turn of the event loop, in the order of asking', async () => {
+it('runs one slice per turn of the event loop, first come, first served', async () => {
   const seen: string[] = []
   const turns = setInterval(() => {}, 1_000)
   const tick = (): void => void seen.push('turn')
-  for (const name of ['a', 'b', 'c']) inTurn(() => seen.push(name))
-  const done = new Promise<void>((resolve) => inTurn(resolve))
+  for (const name of ['a', 'b', 'c']) scheduleSlice(() => seen.push(name))
+  const done = new Promise<void>((resolve) => scheduleSlice(resolve))
   for (let i = 0; i < 4; i++) await new Promise<void>((resolve) => setImmediate(() => resolve(tick())))
   await done
   clearInterval(turns)
@@ -22,12 +22,12 @@ it('does one slice of long work in a turn of the event loop, in the order of ask
   expect(seen.indexOf('b') - seen.indexOf('a')).toBeGreaterThan(1)
 })
 
-it('lets others go first while many do long work', async () => {
+it('serves other callbacks while many tasks do long work', async () => {
   const SLICE_MS = 5
   let slices = 0
   const long = async (): Promise<void> => {
     for (let i = 0; i < 4; i++) {
-      await nextTurn()
+      await yieldToEventLoop()
       work(SLICE_MS)
       slices++
     }
@@ -44,11 +44,11 @@ it('lets others go first while many do long work', async () => {
   expect(looks).toBeGreaterThanOrEqual(40)
 })
 
-it('tells when a turn is spent, of all that is done in it together, and begins anew with the next', async () => {
-  await nextTurn()
+it('measures the work of all callers in one turn, and starts again with the next turn', async () => {
+  await yieldToEventLoop()
   expect(isTurnSpent()).toBe(false)
   work(15)
   expect(isTurnSpent()).toBe(true)
-  await nextTurn()
+  await yieldToEventLoop()
   expect(isTurnSpent()).toBe(false)
 })
