@@ -4,8 +4,7 @@ import pg from 'pg'
 import { neverCollected, yieldToEventLoop } from '../base/index.js'
 import { isIntact } from './checksum.js'
 import { sqliteFileIn } from './open.js'
-import { connectionSettings } from './postgres/connection.js'
-import { reasonOf } from './postgres/failure.js'
+import { connectionSettings, reasonOf } from './postgres/connection.js'
 
 /** How thoroughly a store is looked at. `quick` takes seconds at most, `deep` reads all of it. */
 export type CheckDepth = 'quick' | 'deep'

@@ -1,10 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { systemClock } from '../base/index.js'
 import type { StoreDamage } from './damage.js'
 import { openPostgresStore } from './postgres/store.js'
-import { inspectLog } from './sqlite/log-damage.js'
-import { closeToOthers } from './sqlite/private-file.js'
 import { openSqliteStore } from './sqlite/store.js'
 import type { Store } from './types.js'
 
@@ -50,9 +47,5 @@ export async function openStore(settings: StoreSettings): Promise<Store> {
   const { onFailure, onDamage = () => undefined } = settings
   const watch = { onFailure, onDamage }
   if (settings.location !== 'sqlite') return openPostgresStore(settings.location, watch)
-  const path = sqliteFileIn(settings.dataDir)
-  closeToOthers(path)
-  const found = await inspectLog(path, systemClock.now())
-  if (found !== undefined) onDamage({ table: 'write-ahead log', found })
-  return openSqliteStore(path, settings.modules ?? [], watch)
+  return openSqliteStore(sqliteFileIn(settings.dataDir), settings.modules ?? [], watch)
 }

@@ -1,7 +1,7 @@
 import type { Selectable } from 'kysely'
 import { change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { ConsoleSessionsTable } from '../../store/schema/console.js'
+import type { ConsoleSessionsTable } from '../../store/schema/accounts.js'
 
 /** A session of the console as it is stored. */
 export type ConsoleSessionRow = Selectable<ConsoleSessionsTable>

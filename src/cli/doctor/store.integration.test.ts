@@ -7,7 +7,7 @@ import * as backups from '../../databases/transactions/backups.js'
 import type { NewMessage } from '../../queue/transactions/messages.js'
 import * as messages from '../../queue/transactions/messages.js'
 import { openStore } from '../../store/index.js'
-import { changeBehind, damagePage } from '../../store/testing/damage.js'
+import { changeBehind, damagePage } from '../../store/testing/inspect.js'
 import { runCli } from '../index.js'
 import type { Finding } from './finding.js'
 

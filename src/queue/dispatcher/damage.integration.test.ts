@@ -1,7 +1,7 @@
 import { expect, it, type Mock, onTestFinished, vi } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { openStore, type Store } from '../../store/index.js'
-import { changeBehind, type DamagedPage, damagePage } from '../../store/testing/damage.js'
+import { changeBehind, type DamagedPage, damagePage } from '../../store/testing/inspect.js'
 import { startQueue } from '../testing/harness.js'
 import { type Sink, startSink } from '../testing/sink.js'
 import type { NewMessage } from '../transactions/messages.js'

@@ -1,12 +1,13 @@
 import pg from 'pg'
 import { TurnoverMap } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { postgresDialect } from '../dialect.js'
+import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
+import type { Migration } from '../migrations/migration.js'
 import type { AnyOperation, Operation } from '../operation.js'
 import type { Store, StoreDescription, StoreWatch } from '../types.js'
-import { connectionSettings, placeOf } from './connection.js'
-import { isLoss, mayRunAgain, reasonOf, toStoreError } from './failure.js'
+import { connectionSettings, isLoss, mayRunAgain, placeOf, reasonOf, toStoreError } from './connection.js'
 import { NodeLock } from './node-lock.js'
-import { durabilityOf, migrate } from './prepare.js'
 import { runTransaction } from './transaction.js'
 
 const POOL_SIZE = 10
@@ -32,6 +33,37 @@ export async function openPostgresStore(url: string, watch: StoreWatch): Promise
     throw new HomeportError('store_not_opened', { where: placeOf(url), reason: reasonOf(error) })
   }
   return new PostgresStore(new pg.Pool({ ...settings, max: POOL_SIZE }), lock, { durability, onDamage: watch.onDamage })
+}
+
+const RECORD = 'INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES ($1, $2, $3, $4)'
+
+/** Brings the schema up to date, each step in a transaction of its own. The caller holds the node lock. */
+async function migrate(client: pg.Client): Promise<void> {
+  await client.query(ledgerStatement(postgresDialect.types))
+  const applied = await client.query<AppliedMigration>('SELECT number, name, breaking FROM schema_migrations')
+  for (const migration of pendingMigrations(applied.rows)) await apply(client, migration)
+}
+
+async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  await client.query('BEGIN')
+  try {
+    await client.query(RECORD, [migration.number, migration.name, migration.breaking ? 1 : 0, Date.now()])
+    for (const statement of migration.statements(postgresDialect.types)) await client.query(statement)
+    await client.query('COMMIT')
+  } catch (error) {
+    await client.query('ROLLBACK')
+    throw error
+  }
+}
+
+/** What a commit of this server promises, in words for the operator. */
+async function durabilityOf(client: pg.Client): Promise<string> {
+  const settings: string[] = []
+  for (const name of ['fsync', 'synchronous_commit', 'full_page_writes']) {
+    const answer = await client.query<{ value: string }>('SELECT current_setting($1) AS value', [name])
+    settings.push(`${name}=${answer.rows[0]?.value}`)
+  }
+  return `PostgreSQL's own: ${settings.join(', ')} (each must not be off)`
 }
 
 /** Each operation is a transaction of its own on a pooled connection; PostgreSQL itself groups the commits. */

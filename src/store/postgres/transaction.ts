@@ -5,7 +5,7 @@ import { postgresDialect } from '../dialect.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
 import { bind, valuesOf } from '../query.js'
 import type { Tables } from '../schema/index.js'
-import { isLoss, reasonOf } from './failure.js'
+import { isLoss, reasonOf } from './connection.js'
 
 /** PostgreSQL's protocol counts parameters with 16 bits. */
 const MOST_PARAMETERS = 65_535

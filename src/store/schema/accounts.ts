@@ -78,11 +78,22 @@ export interface InstallationTable {
   created_at: number
 }
 
-/** Tables of the accounts room. */
+/** A session of the console: a cookie that stands for an API key. */
+export interface ConsoleSessionsTable {
+  /** SHA-256 of the secret in the cookie, hexadecimal. */
+  secret_hash: string
+  key_id: string
+  created_at: number
+  /** Extended while the session is used. */
+  expires_at: number
+}
+
+/** Tables of the module accounts. */
 export interface AccountTables {
   installation: InstallationTable
   accounts: AccountsTable
   api_keys: ApiKeysTable
+  console_sessions: ConsoleSessionsTable
   audit_log: AuditLogTable
   teams: TeamsTable
   team_members: TeamMembersTable

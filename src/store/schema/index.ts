@@ -1,7 +1,6 @@
 import type { AccountTables } from './accounts.js'
 import type { BackupTables } from './backups.js'
 import type { BulkTables } from './bulk.js'
-import type { ConsoleTables } from './console.js'
 import type { DatabaseTables } from './databases.js'
 import type { MessageTables } from './messages.js'
 import type { QueueTables } from './queues.js'
@@ -16,13 +15,11 @@ export type Tables = AccountTables &
   MessageTables &
   QueueTables &
   RunTables &
-  BulkTables &
-  ConsoleTables
+  BulkTables
 
 export type * from './accounts.js'
 export type * from './backups.js'
 export type * from './bulk.js'
-export type * from './console.js'
 export type * from './databases.js'
 export type * from './messages.js'
 export type * from './queues.js'

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { MessageChannel, type Worker } from 'node:worker_threads'
 import { systemClock, type Timer } from '../../base/index.js'
-import { type LogLength, logLength } from './log-length.js'
 import { type CheckpointLink, setGone, sharedMemory } from './paced-checkpoints.js'
 import { startScript } from './start-thread.js'
+import { type LogLength, logLength } from './write-ahead-log.js'
 
 /** Many writes cost one look at the log. */
 const LOOK_AFTER_MS = 20

@@ -6,7 +6,7 @@ import * as messages from '../../queue/transactions/messages.js'
 import * as messagesDue from '../../queue/transactions/messages-due.js'
 import * as messagesRetention from '../../queue/transactions/messages-retention.js'
 import { openStore } from '../open.js'
-import { damagePage } from '../testing/damage.js'
+import { damagePage } from '../testing/inspect.js'
 import type { Store } from '../types.js'
 
 const message = (index: number): NewMessage => ({

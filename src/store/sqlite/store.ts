@@ -1,8 +1,11 @@
+import { chmodSync, closeSync, existsSync, openSync } from 'node:fs'
+import { systemClock } from '../../base/index.js'
 import type { Operation } from '../operation.js'
 import type { Store, StoreDescription, StoreWatch } from '../types.js'
 import { Checkpointer } from './checkpointer.js'
 import { Lane } from './lane.js'
 import type { ThreadSettings } from './protocol.js'
+import { inspectLog } from './write-ahead-log.js'
 
 /**
  * Opens the store in a SQLite file, making it when it is not there.
@@ -10,6 +13,9 @@ import type { ThreadSettings } from './protocol.js'
  * @throws HomeportError `store_not_opened`, `store_full` or `store_newer`.
  */
 export async function openSqliteStore(path: string, modules: readonly string[], watch: StoreWatch): Promise<Store> {
+  makePrivate(path)
+  const found = await inspectLog(path, systemClock.now())
+  if (found !== undefined) watch.onDamage({ table: 'write-ahead log', found })
   const open = (access: ThreadSettings['access']): Promise<Lane> => Lane.open({ path, access, modules }, watch)
   const [writer, reader] = await Promise.allSettled([open('write'), open('read')])
   if (writer.status === 'fulfilled' && reader.status === 'fulfilled') {
@@ -50,5 +56,28 @@ class SqliteStore implements Store {
     await this.#reader.close()
     await this.#checkpointer.close()
     await this.#writer.close()
+  }
+}
+
+const OWNER_ONLY = 0o600
+
+/**
+ * Closes the file of a store, and the log beside it, to other users of the machine, also where they may enter the
+ * directory: it holds passwords and signing keys. A new file is made; SQLite gives what it makes beside it the same mode.
+ * A file of another user stays as it is, and one that cannot be made is left for SQLite to complain about.
+ */
+function makePrivate(path: string): void {
+  // An existing file is never opened here: closing it would drop the locks that SQLite holds on it in this process.
+  if (!existsSync(path)) attempt(() => closeSync(openSync(path, 'ax', OWNER_ONLY)))
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+    if (existsSync(file)) attempt(() => chmodSync(file, OWNER_ONLY))
+  }
+}
+
+function attempt(work: () => void): void {
+  try {
+    work()
+  } catch {
+    // See above: whether the store can be used is for SQLite to tell.
   }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { tempDir } from '../../../test/support/index.js'
-import { damageOf, inspectLog } from './log-damage.js'
+import { damageOf, inspectLog } from './write-ahead-log.js'
 
 const FRAME_BYTES = 24 + 4_096
 
