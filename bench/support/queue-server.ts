@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { compileSooner } from '../../src/cli/compile-sooner.js'
 import { startQueue } from '../../src/queue/testing/harness.js'
 import { openStore } from '../../src/store/index.js'
 
@@ -13,7 +12,6 @@ const onFailure = (error: Error): void => {
 const store = await openStore({ location: 'sqlite', dataDir, onFailure })
 const deliveryConcurrency = Number(process.env.BENCH_CONCURRENCY ?? 100)
 const service = await startQueue({ store, deliveryConcurrency })
-compileSooner()
 process.send?.({ port: Number(new URL(service.url).port), token: service.token })
 process.once('disconnect', async () => {
   await service.stop()

@@ -2,7 +2,6 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { compileSooner } from '../../src/cli/compile-sooner.js'
 import { openStore } from '../../src/store/index.js'
 import { startWorkflows } from '../../src/workflow/testing/harness.js'
 
@@ -12,7 +11,6 @@ const onFailure = (error: Error): void => {
 }
 const store = await openStore({ location: 'sqlite', dataDir, onFailure })
 const service = await startWorkflows({ store })
-compileSooner()
 process.send?.({ port: Number(new URL(service.url).port), token: service.token })
 process.once('disconnect', async () => {
   await service.stop()

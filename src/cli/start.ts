@@ -10,12 +10,10 @@ import {
   noteAddresses,
 } from '../config/index.js'
 import { clientEnvironment, clientExports } from './client-environment.js'
-import { compileSooner } from './compile-sooner.js'
 import { describeError } from './errors.js'
 import { type ExitCode, FAILED } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
-import { startLean } from './lean-start.js'
 import { serve } from './serve.js'
 import { stopSignals } from './signals.js'
 
@@ -39,7 +37,6 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
   keepFilesPrivate()
   const stopRequests = stopSignals(systemClock)
   const lock = lockDataDir(config.dataDir)
-  const growAsEver = startLean()
   let ignoreDefects = (): void => undefined
   try {
     await prepare?.()
@@ -53,9 +50,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
       clock: systemClock,
       stopDeadlineMs: config.shutdownGraceMs + STOP_MARGIN_MS,
       onServing: () => {
-        growAsEver()
         void closeDataDir(config.dataDir).catch(() => undefined)
-        compileSooner()
         const own = hasServed(config.dataDir) ? undefined : app.ownCredentials
         noteAddresses(config)
         io.out(welcome(config) + (own ? firstStart(config, own) : ''))

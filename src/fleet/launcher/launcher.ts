@@ -8,7 +8,6 @@
  * because Homeport decides when engines end.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { setFlagsFromString } from 'node:v8'
 import { IdleMemory, systemClock } from '../../base/index.js'
 import type { LauncherReport, LauncherRequest } from './protocol.js'
 
@@ -18,13 +17,7 @@ const GRACE_MS = 10_000
 /** Time to wait for the last output after an exit: a child of the engine may hold the pipe open much longer. */
 const LAST_LINES_MS = 50
 
-// This process nearly always waits for the kernel. Compiled code and a large heap gain nothing, and would keep about 7
-// MB after a thousand starts.
-setFlagsFromString('--no-opt')
-setFlagsFromString('--optimize-for-size')
-setFlagsFromString('--semi-space-growth-factor=1')
-
-// Engines create world-readable files by default; their files are as private as the rest of the data directory.
+// Engines ask for files that everybody may read: what they write is as private as everything else of the data directory.
 process.umask(0o077)
 
 // Shows the data directory in the process list.
