@@ -1,5 +1,4 @@
 import { resolve } from 'node:path'
-import { isLoopback, isWildcard } from './hosts.js'
 import type { Settings } from './options.js'
 
 /** The options whose default follows from others; in the configuration they always have a value. */
@@ -37,4 +36,14 @@ function dialable(host: string): string {
 function freezeDeeply<Value extends object>(value: Value): Value {
   for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) freezeDeeply(part)
   return Object.freeze(value)
+}
+
+/** Whether only this machine can reach a listener on this address. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\./.test(host)
+}
+
+/** Whether the address means "every interface". */
+function isWildcard(host: string): boolean {
+  return host === '0.0.0.0' || host === '::'
 }

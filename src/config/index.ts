@@ -16,7 +16,7 @@
  *
  * Nothing outside this room reads `process.env`.
  */
-export { type ClientVariables, clientVariablesOfProcess } from './client.js'
+
 export {
   closeDataDir,
   type DataDirLock,
@@ -27,12 +27,17 @@ export {
   openToOthers,
 } from './data-dir.js'
 export type { Config } from './derive.js'
+export { isLoopback } from './derive.js'
 export { configurationPage, defaultText } from './docs.js'
-export { DEFAULT_FILE, readConfigFile } from './file.js'
-export { isLoopback } from './hosts.js'
 export { describeStore, type PortRange, type StoreChoice } from './kinds.js'
 export { hasServed, noteAddresses } from './last-start.js'
-export { type Defaults, loadConfig, type Sources, unknownEnvironment } from './load.js'
+export { DEFAULT_FILE, type Defaults, loadConfig, readConfigFile, type Sources, unknownEnvironment } from './load.js'
 export { envName, flagName, suggestion } from './names.js'
 export { OPTION_NAMES, type Option, type OptionName, optionOf } from './options.js'
-export { configOfProcess, configOfServer, unknownVariablesOfProcess } from './process.js'
+export {
+  type ClientVariables,
+  clientVariablesOfProcess,
+  configOfProcess,
+  configOfServer,
+  unknownVariablesOfProcess,
+} from './process.js'

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { isLoopback } from './hosts.js'
+import { isLoopback } from './derive.js'
 import type { Settings } from './options.js'
 
 const HTTP_PORTS = ['apiPort', 'restPort', 'queuePort'] as const

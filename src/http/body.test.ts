@@ -1,9 +1,12 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
+import Type from 'typebox'
 import { expect, it, onTestFinished } from 'vitest'
 import { ClientMemoryBudget } from '../base/index.js'
+import { endpoint } from '../contract/endpoint.js'
 import { readBody } from './body.js'
+import { HttpServer, route } from './index.js'
 
 it('puts a body of megabytes together as it was sent', async () => {
   const server = createServer().listen(0, '127.0.0.1')
@@ -20,4 +23,64 @@ it('puts a body of megabytes together as it was sent', async () => {
   const { port } = server.address() as AddressInfo
   await fetch(`http://127.0.0.1:${port}`, { method: 'POST', body: sent, headers: { connection: 'close' } })
   expect(sent.equals(await received)).toBe(true)
+})
+
+const take = endpoint({
+  ...{ id: 'take', service: 'queue', topic: 'Server', path: '/v2/take', errors: [] },
+  ...{ summary: 'Take', description: 'Takes a body.' },
+  ...{ method: 'POST', auth: 'none', access: 'write', body: { kind: 'raw' } },
+  success: { status: 200, description: 'taken', body: Type.Any() },
+} as const)
+
+it('does not wait forever for the rest of a body, also of somebody who has shown no credentials', async () => {
+  const server = new HttpServer({
+    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, bodyTimeoutMs: 20, version: '1.2.3' },
+    authenticator: { basic: () => undefined, bearer: () => undefined },
+    routes: [route(take, async () => ({}))],
+    publicUrl: 'http://localhost:8702',
+    onInternalError: () => {},
+  })
+  await server.start()
+  try {
+    const answer = await new Promise<string>((resolve, reject) => {
+      let text = ''
+      const socket = connect(server.port, '127.0.0.1', () => {
+        socket.write('POST /v2/take HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nonly a part')
+      })
+      socket.on('data', (chunk) => (text += chunk.toString('latin1')))
+      socket.on('error', reject)
+      socket.on('close', () => resolve(text))
+    })
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    expect(answer).toContain('The body was not complete within 0.02 s.')
+  } finally {
+    await server.stop()
+  }
+})
+
+it('gives up a body when too much is held of those that have not come whole', async () => {
+  const LIMIT_BYTES = 1_000_000
+  const server = new HttpServer({
+    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: LIMIT_BYTES, version: '1.2.3' },
+    memory: new ClientMemoryBudget(LIMIT_BYTES),
+    authenticator: { basic: () => undefined, bearer: () => undefined },
+    routes: [route(take, async () => ({}))],
+    publicUrl: 'http://localhost:8702',
+    onInternalError: () => {},
+  })
+  await server.start()
+  const sockets = Array.from({ length: 4 }, () => connect(server.port, '127.0.0.1'))
+  try {
+    const answers = sockets.map((socket) => {
+      socket.on('error', () => {})
+      socket.write(`POST /v2/take HTTP/1.1\r\nHost: x\r\nContent-Length: ${LIMIT_BYTES}\r\n\r\n${'x'.repeat(500_000)}`)
+      return new Promise<string>((resolve) => socket.once('data', (chunk) => resolve(chunk.toString('latin1'))))
+    })
+    const answer = await Promise.race(answers)
+    expect(answer).toMatch(/^HTTP\/1\.1 503 /)
+    expect(answer).toContain('Too much is held for clients that send or read slowly')
+  } finally {
+    for (const socket of sockets) socket.destroy()
+    await server.stop()
+  }
 })

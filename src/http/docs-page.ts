@@ -1,8 +1,15 @@
 import { createHash } from 'node:crypto'
 import type { TSchema } from 'typebox'
 import { type AuthScheme, type Endpoint, type ServiceName, type SuccessShape, TOPICS } from '../contract/endpoint.js'
-import { exampleOf, type Field, fieldsOf, propertiesOf } from './docs-fields.js'
-import { type Described, errorsByStatus, SERVICE_TITLES } from './openapi.js'
+import {
+  type Described,
+  errorsByStatus,
+  exampleOf,
+  type Field,
+  fieldsOf,
+  propertiesOf,
+  SERVICE_TITLES,
+} from './openapi.js'
 import { DATA_HEADER_MAP } from './safe-headers.js'
 
 const STYLE = `

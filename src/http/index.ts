@@ -21,9 +21,10 @@
  * This room knows no operation, no account and no store. The REST data plane of databases does not pass through here:
  * it has its own, faster listener in the gateway.
  */
+
+export { discardBody } from './body.js'
 export type { Authenticator, Caller } from './caller.js'
 export { ClientAddresses } from './client-address.js'
-export { discardBody } from './discard-body.js'
 export { HostNames } from './host-names.js'
 export { onceOver } from './received-call.js'
 export { type Call, isReply, ok, type Reply, type Route, reply, route, type TooLarge } from './route.js'

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { parseJson } from './json.js'
-import { type Crossed, type JsonLimits, JsonScan } from './json-scan.js'
+import { type Crossed, type JsonLimits, JsonScan, parseJson } from './json.js'
 
 const bytesOf = (text: string) => new TextEncoder().encode(text)
 const FREE: JsonLimits = { levels: 1e9, values: 1e9, members: 1e9, text: 1e9 }

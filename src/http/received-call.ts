@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { HomeportError } from '../contract/errors/errors.js'
-import { arrivalOf } from './arrival.js'
 import type { Caller } from './caller.js'
+import { arrivalOf } from './caller.js'
 import type { Call } from './route.js'
 
 /** Says why a caller is refused. */

@@ -1,20 +1,18 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingHttpHeaders, IncomingMessage, Server } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { ClientMemoryBudget, codeOf, randomSecret, type Service, systemClock } from '../base/index.js'
 import type { ServiceName } from '../contract/endpoint.js'
 import { ERRORS, HomeportError, isError } from '../contract/errors/errors.js'
-import { arrivalOf, noteArrival } from './arrival.js'
-import type { Authenticator } from './caller.js'
+import { type Authenticator, arrivalOf, noteArrival } from './caller.js'
 import { ClientAddresses } from './client-address.js'
-import { Connections } from './connections.js'
 import { DOCS_HEADERS, docsPage } from './docs-page.js'
 import type { HostNames } from './host-names.js'
 import { openApi } from './openapi.js'
-import { type PathPattern, parsePath } from './path.js'
 import { Pipeline, send } from './pipeline.js'
 import type { Route } from './route.js'
+import { type PathPattern, parsePath } from './route.js'
 import { challengeFor, DATA_HEADERS } from './safe-headers.js'
 import type { SessionKeeper } from './session-cookie.js'
 import type { Site } from './site.js'
@@ -279,4 +277,38 @@ export function refuseSocket(socket: Duplex, code?: string): void {
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\n${SAFE_LINES}Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
+}
+
+const NEWEST = Symbol('newest request')
+
+/** A connection with the request that came over it last; those before it have come whole. */
+interface Connection extends Socket {
+  [NEWEST]?: IncomingMessage
+}
+
+/** The open connections of a listener. */
+class Connections {
+  readonly #open = new Set<Connection>()
+
+  /** Follows the connections of a listener, from its start on. */
+  follow(server: Server): void {
+    server.on('connection', (connection: Connection) => {
+      this.#open.add(connection)
+      connection.once('close', () => this.#open.delete(connection))
+    })
+  }
+
+  /** A request has begun to come. */
+  note(request: IncomingMessage): void {
+    const connection: Connection = request.socket
+    connection[NEWEST] = request
+  }
+
+  /** Ends requests that have not come whole: their senders may never go on. */
+  endIncomplete(): void {
+    for (const connection of this.#open) {
+      const request = connection[NEWEST]
+      if (request && !request.complete) request.destroy()
+    }
+  }
 }

@@ -27,11 +27,12 @@ export {
   countedAs,
   DatabaseMeter,
   isScript,
+  LatencyHistogram,
   type MonthCount,
   monthIndex,
   nextMonthMs,
+  percentileOfSteps,
 } from './database-meter.js'
-export { LatencyHistogram, percentileOfSteps } from './latency-histogram.js'
 export { createLogger, type LogFields, type Logger, type LoggerOptions, type LogLevel, silentLogger } from './logger.js'
 export { METRICS_CONTENT_TYPE, type Metric, type MetricValue, processMetrics, renderMetrics } from './metrics.js'
 export { type Problem, type ProblemKind, type ProblemReport, Problems } from './problems.js'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { humanLine } from './human-line.js'
 import { createLogger } from './index.js'
+import { humanLine } from './logger.js'
 
 function recorded(level: 'info' | 'silent' = 'info') {
   const lines: string[] = []

@@ -1,6 +1,5 @@
 import { type DestinationStream, pino } from 'pino'
-import { codeOf } from '../base/index.js'
-import { humanLine } from './human-line.js'
+import { codeOf, isObject, tryParseJson } from '../base/index.js'
 
 /** What a line may carry besides its text. */
 export type LogFields = Readonly<Record<string, unknown>>
@@ -84,4 +83,27 @@ export const silentLogger: Logger = createLogger({ level: 'silent' })
 function standardError(): DestinationStream {
   if (!process.stderr.isTTY) return pino.destination({ dest: 2, sync: true })
   return { write: (line) => void process.stderr.write(humanLine(line)) }
+}
+
+/** Turns one JSON log line into one for people: `12:00:00.000 WARN text key=value`, then the stack if there is one. */
+export function humanLine(json: string): string {
+  const { time, level, msg, error, ...fields } = parse(json)
+  const clock = String(time ?? '').slice(11, 23)
+  const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${show(value)}`)
+  const stack = error === undefined ? '' : `\n  ${stackOf(error).replaceAll('\n', '\n  ')}`
+  return `${clock} ${String(level).toUpperCase().padEnd(5)} ${msg ?? ''}${pairs.join('')}${stack}\n`
+}
+
+function parse(json: string): Record<string, unknown> {
+  const value = tryParseJson(json)
+  return isObject(value) ? value : { msg: json }
+}
+
+const show = (value: unknown): string =>
+  typeof value === 'string' && /^[\w./:@-]+$/.test(value) ? value : JSON.stringify(value)
+
+function stackOf(error: unknown): string {
+  if (!isObject(error)) return show(error)
+  const { stack, message } = error
+  return String(stack ?? message ?? show(error))
 }

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { expect, it } from 'vitest'
-import { exampleOf, fieldsOf } from './docs-fields.js'
+import { exampleOf, fieldsOf } from './openapi.js'
 
 const endpoint = Type.Object({
   url: Type.String({ description: 'Where to.' }),
