@@ -1,16 +1,18 @@
 /**
- * The composition root: every part is built once, here, and wired to the others. Nothing else knows them all.
+ * The composition root: it builds every module once and wires them. Nothing else knows them all.
  *
- * The order of the list in `compose` is the order of starting; stopping goes backwards, and the store comes last of all:
+ * Services start in the order of the list in `compose` and stop in reverse; the store closes last:
  *
  *   accounts ─ certificate ─ fleet ─ databases ─ usage ─┬─ gateway
  *                                                       ├─ queue, workflow
  *                                                       ├─ management listener, queue listener
  *                                                       └─ bulk, backups
  *
- * What stands side by side stops at the same time: all of it takes nothing new on and finishes what is in flight, and
- * needs only the store and what is left of it for that. A delivery that takes its time leaves no less of the grace to
- * the client of a database.
+ * Services side by side stop at the same time: each takes on nothing new and finishes its work in flight, for which it
+ * needs only the services before it. So a slow delivery does not shorten the grace period of a database's clients.
+ *
+ * Some modules use each other: the gateway wakes databases, and databases release their engines through the gateway. The
+ * one that is built first gets a `Port`, which is bound to the other as soon as that exists.
  */
 import {
   type Accounts,
@@ -35,39 +37,39 @@ import { createBulk } from './bulk/index.js'
 import { type Config, isLoopback } from './config/index.js'
 import { type ConsoleDeps, consoleRoutes, consoleSite } from './console.js'
 import { type HomeportError, isError } from './contract/errors/errors.js'
-import { createDatabases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
-import { createFleet, probeEngine } from './fleet/index.js'
-import { createGateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
+import { createDatabases, type Databases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
+import { createFleet, type Fleet, probeEngine } from './fleet/index.js'
+import { createGateway, type Gateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
 import { HostNames, HttpServer, type HttpSettings, type Route } from './http/index.js'
 import { createQueue } from './queue/index.js'
 import { openStore, type Store, type StoreDamage } from './store/index.js'
 import { createLogger, type Logger, lastCrash, type ProblemReport, Problems } from './telemetry/index.js'
 import { createWorkflow } from './workflow/index.js'
 
-/** The whole server as one thing. */
+/** The whole server. */
 export interface App {
   /** Resolves when every listener serves. */
   start(): Promise<void>
-  /** Finishes what is in flight within one grace for all parts, ends the engines, closes the store. */
+  /** Finishes work in flight within one grace period for all services, stops the engines, closes the store. */
   stop(): Promise<void>
-  /** What the credentials file of the data directory holds; `undefined` while that belongs to no account of the store. */
+  /** The content of the credentials file; `undefined` unless it belongs to an account of the store. */
   readonly ownCredentials: Credentials | undefined
 }
 
-/** What the process around the server decides. */
+/** What the process that runs the server provides. */
 export interface AppOptions {
-  /** Called when the server can no longer keep its promises and has to end; what was acknowledged is safe. */
+  /** Called when the store has failed for good and the server has to end. Acknowledged writes are safe. */
   readonly onFailure: (error: Error) => void
 }
 
 /**
- * Builds the server of a configuration. The data directory must be locked by the caller.
- * @throws HomeportError when the engine, the plans or the store cannot be used; nothing is left running then.
+ * Builds the server for a configuration. The caller must have locked the data directory.
+ * @throws HomeportError when the engine, the plans or the store cannot be used; then nothing is left running.
  */
 export async function createApp(config: Config, options: AppOptions): Promise<App> {
   const logger = createLogger({ level: config.logLevel })
   const problems = new Problems(systemClock, logger)
-  tellOfLastCrash(config.dataDir, problems)
+  reportLastCrash(config.dataDir, problems)
   const engine = await probeEngine(config.engineBinary)
   const plans = await loadPlans(config.plansFile)
   const tls = await openCertificate(config, logger, problems)
@@ -78,7 +80,16 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
     onFailure: options.onFailure,
     onDamage: (damage) => problems.report(damagedStore(damage)),
   })
-  const composed = compose({ config, logger, problems, engine, plans, tls, store, held: clientMemoryBudget(logger) })
+  const composed = compose({
+    config,
+    logger,
+    problems,
+    engine,
+    plans,
+    tls,
+    store,
+    clientMemory: clientMemoryBudget(logger),
+  })
   return new Server(store, composed, { clock: systemClock, graceMs: config.shutdownGraceMs })
 }
 
@@ -98,19 +109,19 @@ function clientMemoryBudget(logger: Logger): ClientMemoryBudget {
   )
 }
 
-/** A crash is mentioned for so long, unless its report is deleted. */
-const CRASH_TOLD_MS = 7 * 86_400_000
+/** How long a crash is shown as a problem, unless its report is deleted. */
+const CRASH_SHOWN_MS = 7 * 86_400_000
 
-function tellOfLastCrash(dataDir: string, problems: Problems): void {
+function reportLastCrash(dataDir: string, problems: Problems): void {
   const crash = lastCrash(dataDir)
-  if (!crash || systemClock.now() - crash.atMs > CRASH_TOLD_MS) return
+  if (!crash || systemClock.now() - crash.atMs > CRASH_SHOWN_MS) return
   const at = new Date(crash.atMs).toISOString()
   problems.report({
     kind: 'crash',
     subject: crash.file,
     severity: 'warning',
-    title: `The server ended by a defect at ${at}: ${crash.type} in ${crash.module}.`,
-    advice: `See ${crash.file} in the data directory and the log of that time, and report it. It is mentioned for 7 days, or until the file is deleted and the server restarted.`,
+    title: `The server crashed at ${at}: ${crash.type} in ${crash.module}.`,
+    advice: `See ${crash.file} in the data directory and the log of that time, and report it. This notice stays for 7 days, or until you delete the file and restart the server.`,
   })
 }
 
@@ -121,7 +132,7 @@ interface Composed {
   readonly services: readonly (Service | ParallelServices)[]
 }
 
-/** Starts and stops the composed parts; a stop that comes while they start waits for the part that is under way. */
+/** Starts and stops the services. A stop during the start waits for the service that is starting. */
 class Server implements App {
   readonly #store: Store
   readonly #composed: Composed
@@ -163,23 +174,35 @@ class Server implements App {
       if (this.#phase === 'stopping') return
       await service.start()
     }
-    // What the start itself threw away is given back unless somebody is there already.
+    // Collects the garbage of the start itself, unless clients keep the server busy.
     this.#composed.memory.noteIdle()
+  }
+}
+
+/** A collaborator that is built after those that use it. They may call it once the server starts. */
+class Port<Target> {
+  #target: Target | undefined
+
+  bind(target: Target): void {
+    this.#target = target
+  }
+
+  get target(): Target {
+    if (this.#target === undefined) throw new Error('a module was used before all were built')
+    return this.#target
   }
 }
 
 interface Foundations {
   readonly config: Config
   readonly logger: Logger
-  /** What needs a person. */
   readonly problems: Problems
   readonly engine: Awaited<ReturnType<typeof probeEngine>>
   readonly plans: Awaited<ReturnType<typeof loadPlans>>
-  /** Undefined: the local authority cannot be used, so databases with TLS are not served. */
+  /** Undefined: the local certificate authority is unusable, so databases with TLS are not served. */
   readonly tls: ServerCertificate | undefined
   readonly store: Store
-  /** What all clients together may make the process hold. */
-  readonly held: ClientMemoryBudget
+  readonly clientMemory: ClientMemoryBudget
 }
 
 function compose(foundations: Foundations): Composed {
@@ -221,11 +244,11 @@ function compose(foundations: Foundations): Composed {
   return { accounts, memory, services: [accounts, mark, ...dataPlane.services, busy] }
 }
 
-/** A local authority that cannot be used stops databases with TLS, and nothing else. */
+/** An unusable local certificate authority keeps only databases with TLS from being served. */
 async function openCertificate(config: Config, logger: Logger, problems: Problems) {
   const onProblem = (error: HomeportError): void => {
     const subject = isError(error, 'tls_authority_unusable') ? `tls/${error.details.file}` : 'tls'
-    const advice = 'Databases with TLS cannot be served, or soon not any more; all others are.'
+    const advice = 'Databases with TLS cannot be served, now or once the certificate expires. All others can.'
     problems.report({ kind: 'tls_files', subject, severity: 'error', title: error.message, advice })
   }
   try {
@@ -237,7 +260,7 @@ async function openCertificate(config: Config, logger: Logger, problems: Problem
   }
 }
 
-/** The certificate of databases with TLS: the operator's, or one of the local authority for every name they go by. */
+/** The certificate for databases with TLS: the operator's, or one of the local authority for all their names. */
 function certificateOptions({ dataDir, publicRedisHost, redisDomain, ...files }: Config, logger: Logger) {
   const { tlsCertFile: certificate, tlsKeyFile: key } = files
   return {
@@ -252,15 +275,17 @@ function fleetSettings({ dataDir, engineAllowUnsafeVersion, shutdownGraceMs }: C
   return { dataDir, allowUnsafeVersion: engineAllowUnsafeVersion, stopGraceMs: shutdownGraceMs }
 }
 
-/** The databases with what stands below and in front of them. */
+/** The fleet below the databases, the databases, and the gateway in front of them. */
 function composeDatabases(foundations: Foundations, accounts: Accounts) {
-  const { config, logger, problems, engine, plans, tls, store, held } = foundations
+  const { config, logger, problems, engine, plans, tls, store, clientMemory } = foundations
   const clock = systemClock
+  const databasesPort = new Port<Databases>()
+  const gatewayPort = new Port<Gateway>()
   const fleet = createFleet({
     ...{ ...fleetSettings(config), engine, clock, logger, problems },
-    onData: (databaseId, report) => databases.noteData(databaseId, report),
+    onData: (databaseId, report) => databasesPort.target.noteData(databaseId, report),
   })
-  const memory = new IdleMemory({ clock, isIdle: () => !databases.isAnyAwake })
+  const memory = new IdleMemory({ clock, isIdle: () => !databasesPort.target.isAnyAwake })
   const databases = createDatabases({
     dataDir: config.dataDir,
     ...{ store, fleet, clock, logger, problems, plans },
@@ -268,14 +293,12 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     hasNewer: (name) => engine.commands.has(name),
     engineSettings: engine.settings,
-    onServing: (databaseId) => gateway.openDatabase(databaseId),
+    onServing: (databaseId) => gatewayPort.target.openDatabase(databaseId),
     isOperator: (accountId) => accounts.isFirst(accountId),
     onAsleep: () => memory.noteIdle(),
-    traffic: {
-      meterOf: (databaseId) => gateway.usageOf(databaseId)?.meter,
-      release: (databaseId, manner) => gateway.releaseEngines(databaseId, manner),
-    },
+    traffic: trafficThrough(gatewayPort),
   })
+  databasesPort.bind(databases)
   const gateway = createGateway({
     settings: {
       ...{ ...config, tls, hosts: servedNames(config) },
@@ -285,16 +308,12 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     administration: databases.administration,
     fleet: databases,
     usage: databases.usage,
-    breakOff: (databaseId) => {
-      const isEnded = fleet.killPrimary(databaseId)
-      if (isEnded)
-        logger.warn({ databaseId }, 'a script that cannot be ended held a database: its engine is started again')
-      return isEnded
-    },
-    hasSpace: () => fleet.hasSpace,
-    onLackOfSpace: () => fleet.reportNoSpace(),
-    ...{ clock, logger, version: VERSION, memory: held },
+    breakOff: (databaseId) => breakOff(fleet, databaseId, logger),
+    hasRoom: () => fleet.hasRoom,
+    onLackOfRoom: () => fleet.noteLackOfRoom(),
+    ...{ clock, logger, version: VERSION, memory: clientMemory },
   })
+  gatewayPort.bind(gateway)
   return {
     services: [...(tls ? [tls] : []), fleet, databases, databases.usage],
     backups: databases.backups,
@@ -303,7 +322,22 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
   }
 }
 
-/** The management listener also carries the console, and for it the operations of the queue. */
+/** What the databases ask of the gateway. */
+function trafficThrough(gateway: Port<Gateway>): Parameters<typeof createDatabases>[0]['traffic'] {
+  return {
+    meterOf: (databaseId) => gateway.target.usageOf(databaseId)?.meter,
+    release: (databaseId, manner) => gateway.target.releaseEngines(databaseId, manner),
+  }
+}
+
+/** Restarts the engine of a database that a script blocks. Returns whether it did. */
+function breakOff(fleet: Fleet, databaseId: string, logger: Logger): boolean {
+  const isEnded = fleet.breakOff(databaseId)
+  if (isEnded) logger.warn({ databaseId }, 'a script that cannot be ended blocks a database: its engine is restarted')
+  return isEnded
+}
+
+/** The management listener also serves the console, and the queue's operations for it. */
 function managementListener(
   foundations: Foundations & Pick<ConsoleDeps, 'databases' | 'fleet'>,
   accounts: Accounts,
@@ -331,7 +365,7 @@ function managementListener(
   })
 }
 
-/** The names that HTTP listeners answer to; beyond loopback any. */
+/** The host names that HTTP listeners accept; `undefined` (any) on addresses other than loopback. */
 function servedNames({ host, allowedHosts, ...urls }: Config): HostNames | undefined {
   if (!isLoopback(host)) return undefined
   const { publicApiUrl, publicRestUrl, publicQueueUrl, publicRedisHost } = urls
@@ -340,7 +374,7 @@ function servedNames({ host, allowedHosts, ...urls }: Config): HostNames | undef
 }
 
 function listenerSettings(
-  { config, logger, problems, held: memory }: Foundations,
+  { config, logger, problems, clientMemory: memory }: Foundations,
   accounts: Accounts,
   service: HttpSettings['service'],
 ) {

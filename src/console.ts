@@ -1,6 +1,6 @@
 /**
- * What only the console asks, and only the composition root can tell, because it takes several modules: what this server
- * offers, and how everything is doing. Beside it stands where the pages of the console come from.
+ * The operations behind the console that need several modules at once: the server's settings, the overview of Home, usage
+ * and regions. They stand at the top level because no module sees all the others. `consoleSite` finds the built pages.
  */
 
 import { X509Certificate } from 'node:crypto'
@@ -29,13 +29,13 @@ import { type Route, route, Site } from './http/index.js'
 import type { Store } from './store/index.js'
 import type { Problem, Problems } from './telemetry/index.js'
 
-/** What the answers for the console are made of. */
+/** Collaborators of the console's operations. */
 export interface ConsoleDeps {
   readonly config: Config
   readonly engine: EngineInfo
   readonly plans: PlanTable
   readonly store: Store
-  /** Certificate of the Redis ports, PEM; undefined while there is none that can be used. */
+  /** Certificate of the Redis ports, PEM; undefined while there is no usable one. */
   readonly certificate: string | undefined
   readonly databases: Pick<Databases, 'directory' | 'summaries' | 'tally' | 'usage'>
   readonly fleet: Pick<Fleet, 'observe' | 'replication'>
@@ -45,19 +45,19 @@ export interface ConsoleDeps {
   readonly startedAt: number
 }
 
-/** The operations behind the pages of the console. */
-export function consoleRoutes(parts: ConsoleDeps): Route[] {
-  const settings = settingsOf(parts)
+/** The operations that only the console uses. */
+export function consoleRoutes(deps: ConsoleDeps): Route[] {
+  const settings = settingsOf(deps)
   return [
     route(getConsoleSettings, async () => settings),
-    route(listDatabaseSummaries, async ({ caller, query }) => parts.databases.summaries(caller.accountId, query)),
-    route(getUsage, async ({ caller }) => usageOf(parts.databases.usage, caller.accountId)),
-    route(getRegionStatus, ({ caller, params }) => regions(parts, caller.accountId, params.id)),
-    route(getOverview, ({ caller }) => overview(parts, caller.accountId)),
+    route(listDatabaseSummaries, async ({ caller, query }) => deps.databases.summaries(caller.accountId, query)),
+    route(getUsage, async ({ caller }) => usageOf(deps.databases.usage, caller.accountId)),
+    route(getRegionStatus, ({ caller, params }) => regions(deps, caller.accountId, params.id)),
+    route(getOverview, ({ caller }) => overview(deps, caller.accountId)),
   ]
 }
 
-/** The pages of the console; `undefined` in a tree where they have not been built. */
+/** The pages of the console; `undefined` if they have not been built. */
 export function consoleSite({ publicRestUrl }: Config): Site | undefined {
   const folder = ['./console/', '../dist/console/']
     .map((place) => fileURLToPath(new URL(place, import.meta.url)))
@@ -78,8 +78,8 @@ function settingsOf({ config, engine, plans, version }: ConsoleDeps): ConsoleSet
   }
 }
 
-async function overview(parts: ConsoleDeps, accountId: string): Promise<Overview> {
-  const { config, engine, store, version, startedAt } = parts
+async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview> {
+  const { config, engine, store, version, startedAt } = deps
   const [counts, disk] = await Promise.all([
     store.run(consoleCounts.ofAccount, { accountId, most: MOST_COUNTED }),
     statfs(config.dataDir),
@@ -89,14 +89,14 @@ async function overview(parts: ConsoleDeps, accountId: string): Promise<Overview
     started_at: Math.floor(startedAt / 1000),
     engine: { kind: engine.kind, version: engine.version, problems: [...engine.problems] },
     store: store.describe(),
-    tls: { by_default: config.redisTlsByDefault, ...expiryOf(parts.certificate) },
+    tls: { by_default: config.redisTlsByDefault, ...expiryOf(deps.certificate) },
     disk: { free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
     memory: { resident_bytes: process.memoryUsage.rss() },
-    problems: parts.problems.visibleTo(accountId).map(renderProblem),
-    databases: parts.databases.tally(accountId),
-    messages: { waiting: counts.pendingMessages, dead: counts.deadMessages },
-    runs: { unfinished: counts.activeRuns, dead: counts.deadRuns },
-    bulk_actions: { unfinished: counts.activeActions },
+    problems: deps.problems.visibleTo(accountId).map(renderProblem),
+    databases: deps.databases.tally(accountId),
+    messages: { waiting: counts.waitingMessages, dead: counts.deadMessages },
+    runs: { unfinished: counts.unfinishedRuns, dead: counts.deadRuns },
+    bulk_actions: { unfinished: counts.unfinishedActions },
   }
 }
 
@@ -117,16 +117,16 @@ const expiryOf = (certificate: string | undefined): { certificate_expires_at?: n
     ? {}
     : { certificate_expires_at: Math.floor(Date.parse(new X509Certificate(certificate).validTo) / 1000) }
 
-/** From memory: what is known of the present month needs no store, however many databases there are. */
-function usageOf({ ledgers, nowMs }: ConsoleDeps['databases']['usage'], accountId: string): DatabaseUsage[] {
-  const own = ledgers.filter(({ row }) => row.account_id === accountId)
-  const entries = own.map((ledger) => ({
-    database_id: ledger.row.database_id,
-    database_name: ledger.row.name,
-    requests: ledger.monthRequests(nowMs),
-    storage_bytes: ledger.usedBytes,
-    cost: ledger.monthCostNano(nowMs) / 1e9,
-    budget: ledger.row.budget,
+/** Usage of the current month, from memory: the cost of a call does not depend on the store. */
+function usageOf({ books, nowMs }: ConsoleDeps['databases']['usage'], accountId: string): DatabaseUsage[] {
+  const own = books.filter(({ row }) => row.account_id === accountId)
+  const entries = own.map((book) => ({
+    database_id: book.row.database_id,
+    database_name: book.row.name,
+    requests: book.monthRequests(nowMs),
+    storage_bytes: book.usedBytes,
+    cost: book.monthCostNano(nowMs) / 1e9,
+    budget: book.row.budget,
   }))
   return entries.sort((one, other) => other.cost - one.cost)
 }
@@ -138,8 +138,8 @@ async function regions({ databases, fleet }: ConsoleDeps, accountId: string, id:
   const members = fleet.observe(id).filter(({ state }) => state !== 'stopped')
   return members.map(({ region, role, state }) => {
     const seen = replication.find((status) => status.region === region)
-    const place = seen && { lag_bytes: seen.lagBytes, heard_seconds_ago: seen.heardSecondsAgo }
-    return { region, role, state: STATES[state], ...place }
+    const progress = seen && { lag_bytes: seen.lagBytes, heard_seconds_ago: seen.heardSecondsAgo }
+    return { region, role, state: STATES[state], ...progress }
   })
 }
 

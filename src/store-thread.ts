@@ -1,3 +1,3 @@
-/** The program of a store thread: the transactions of all modules, and the thread that runs them. */
+/** The program of a store thread: registers the transactions of all modules, then runs them on request. */
 import './transactions.js'
 import './store/sqlite/thread.js'

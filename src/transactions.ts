@@ -1,6 +1,6 @@
 /**
- * Registers every transaction by its name. A store thread loads this file, because only names and arguments cross over to
- * it. The transactions themselves stand with the module whose rules they are, in its folder `transactions/`.
+ * Registers every transaction by name. Store threads load this file, because callers send them only names and arguments.
+ * Each transaction stands in the folder `transactions/` of the module whose rules it implements.
  */
 import './accounts/transactions/accounts-reset.js'
 import './accounts/transactions/accounts.js'

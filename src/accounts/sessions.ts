@@ -1,7 +1,7 @@
 import { type Clock, randomSecret, sha256Hex } from '../base/index.js'
 import { SESSION_LASTS_MS, type SignInBody } from '../contract/console/console.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import { type Caller, cookieNameOf, type SessionKeeper } from '../http/index.js'
+import { type Caller, cookieNameOf, type SessionResolver } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import type { AccountDirectory } from './directory.js'
 import * as consoleSessions from './transactions/console-sessions.js'
@@ -30,8 +30,8 @@ export interface NewSession {
  * the team, the session is invalid. The store has the hash of the secret, so every node knows every session, and a
  * restart signs nobody out.
  */
-export class Sessions implements SessionKeeper {
-  readonly #deps: SessionsDeps
+export class Sessions implements SessionResolver {
+  readonly #options: SessionsOptions
   readonly #failures: FailedSignIns
 
   constructor(deps: SessionsDeps) {

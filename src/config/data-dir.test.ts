@@ -34,7 +34,7 @@ async function lockElsewhere(directory: string) {
   return child
 }
 
-it('creates the directory for its owner alone and keeps others out until it is released', () => {
+it('creates the directory with mode 0700 and locks it until it is released', () => {
   const directory = join(root, 'a', 'b')
   const lock = lockDataDir(directory)
   expect(statSync(directory).mode & 0o777).toBe(0o700)
@@ -48,7 +48,7 @@ it('creates the directory for its owner alone and keeps others out until it is r
   expect(existsSync(join(directory, 'lock.pid'))).toBe(false)
 })
 
-it('is free again after the other process was killed, whatever it left behind', async () => {
+it('is free after the other process was killed, whatever files it left', async () => {
   const child = await lockElsewhere(root)
   expect(inspectDataDir(root)).toEqual({ state: 'locked', mode: 0o700, pid: child.pid })
   expect(errorOf(() => lockDataDir(root)).details).toEqual({ directory: root, pid: child.pid })
@@ -58,7 +58,7 @@ it('is free again after the other process was killed, whatever it left behind', 
   lockDataDir(root).release()
 })
 
-it('looks without locking or creating', () => {
+it('inspects without locking or creating anything', () => {
   expect(inspectDataDir(join(root, 'none'))).toEqual({ state: 'missing' })
   mkdirSync(join(root, 'open'))
   chmodSync(join(root, 'open'), 0o755)
@@ -66,7 +66,7 @@ it('looks without locking or creating', () => {
   expect(existsSync(join(root, 'open', 'lock'))).toBe(false)
 })
 
-it('says why a directory cannot be used', () => {
+it('reports why a directory cannot be used', () => {
   const path = join(root, 'file')
   writeFileSync(path, '')
   expect(inspectDataDir(path)).toEqual({ state: 'unusable', reason: 'it is not a directory' })

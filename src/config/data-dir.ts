@@ -7,30 +7,30 @@ import { codeOf, neverCollected } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
 /**
- * The lock is the kernel's: an exclusive record lock on the file `lock`, taken through SQLite because Node itself has
- * no call for one. The kernel drops it with the process, however that ends, so a SIGKILL leaves nothing stale and no
- * process id has to be compared. It holds across users and containers that share the directory on one machine, and it
- * is not inherited by child processes.
+ * The lock is an exclusive record lock of the kernel on the file `lock`. SQLite takes it, because Node has no function
+ * for it. The kernel releases it when the process ends, even by SIGKILL, so a lock is never stale and no process ids are
+ * compared. It works across users and containers that share the directory on one machine, and child processes do not
+ * inherit it.
  *
- * `lock.pid` only serves the message; nobody decides by it.
+ * `lock.pid` is only for the error message.
  */
 const LOCK_FILE = 'lock'
 const PID_FILE = 'lock.pid'
 
 const PRIVATE_UMASK = 0o077
-/** What nobody but the owner may do. */
+/** Permission bits of group and others. */
 const OTHERS = 0o077
 
-/** Long enough for a look of `homeport doctor` to pass by, short enough to fail at once for a person. */
+/** Longer than `homeport doctor` holds the lock, shorter than a person notices. */
 const LOCK_WAIT_MS = 250
 
 /** A held lock. */
 export interface DataDirLock {
-  /** Gives the directory free. May be called twice. */
+  /** Unlocks the directory. May be called more than once. */
   release(): void
 }
 
-/** What `inspectDataDir` found. */
+/** Result of `inspectDataDir`. */
 export type DataDirState =
   | { readonly state: 'missing' }
   | { readonly state: 'free'; readonly mode: number }
@@ -38,8 +38,8 @@ export type DataDirState =
   | { readonly state: 'unusable'; readonly reason: string }
 
 /**
- * Creates the data directory (mode 0700) when it is missing and locks it for this process.
- * @throws HomeportError `data_dir_locked` when another process has it, `data_dir_unusable` when it cannot be used.
+ * Creates the data directory (mode 0700) if it is missing, and locks it for this process.
+ * @throws HomeportError `data_dir_locked` when another process holds the lock, `data_dir_unusable` otherwise.
  */
 export function lockDataDir(directory: string): DataDirLock {
   create(directory)
@@ -57,17 +57,17 @@ export function lockDataDir(directory: string): DataDirLock {
 }
 
 /**
- * From now on every file of this process, and of those that it starts, is closed to other users, whoever makes it and
- * with whatever mode: engines, SQLite and others ask for files that everybody may read.
+ * Sets the umask, so that only the owner can access files that this process and its children create: engines, SQLite
+ * and others request modes that everybody may read.
  */
 export function keepFilesPrivate(): void {
   process.umask(PRIVATE_UMASK)
 }
 
 /**
- * Closes what earlier versions, or somebody's tools, have left open to others in the data directory. Links are not
- * followed, and files of other users stay as they are.
- * @returns how many files and directories that were.
+ * Removes the permissions of other users from files in the data directory that earlier versions or other tools left
+ * readable. It does not follow links and skips files of other users.
+ * @returns the number of files and directories changed.
  */
 export async function closeDataDir(directory: string): Promise<number> {
   let closed = 0
@@ -80,7 +80,7 @@ export async function closeDataDir(directory: string): Promise<number> {
   return closed
 }
 
-/** What in the data directory others may read or enter: files come and go while it is looked at. */
+/** Paths in the data directory that other users may read or enter. Files may come and go during the search. */
 export async function openToOthers(directory: string): Promise<string[]> {
   const found: string[] = []
   const look = async (path: string): Promise<void> => {
@@ -94,7 +94,7 @@ export async function openToOthers(directory: string): Promise<string[]> {
   return found
 }
 
-/** Looks at the data directory without changing anything in it. */
+/** Inspects the data directory without changing anything. */
 export function inspectDataDir(directory: string): DataDirState {
   try {
     const found = statSync(directory, { throwIfNoEntry: false })
@@ -110,7 +110,7 @@ export function inspectDataDir(directory: string): DataDirState {
 function create(directory: string): void {
   try {
     const made = mkdirSync(directory, { recursive: true, mode: 0o700 })
-    // The umask may only narrow the mode above, and parents that were missing got it too.
+    // The umask may have narrowed the mode.
     if (made !== undefined) chmodSync(directory, 0o700)
   } catch (error) {
     throw unusable(directory, error)

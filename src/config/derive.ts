@@ -1,13 +1,13 @@
 import { resolve } from 'node:path'
 import type { Settings } from './options.js'
 
-/** The options whose default follows from others; in the configuration they always have a value. */
+/** Options whose default depends on other options; in a `Config` they always have a value. */
 type Derived = 'publicApiUrl' | 'publicRestUrl' | 'publicQueueUrl' | 'redisTlsByDefault' | 'deliveryTargets'
 
 /** The configuration of a server: one frozen object, made once at start. Field names are those of the options table. */
 export type Config = Omit<Settings, Derived> & { readonly [Name in Derived]: NonNullable<Settings[Name]> }
 
-/** Fills in what follows from other options and makes paths absolute. */
+/** Fills in defaults that depend on other options, and makes paths absolute. */
 export function derive(settings: Settings, workingDir: string): Config {
   const urlOf = (port: number): string => `http://${dialable(settings.host)}:${port}`
   return freezeDeeply({
@@ -27,7 +27,7 @@ export function derive(settings: Settings, workingDir: string): Config {
 const absolute = (path: string | undefined, workingDir: string): string | undefined =>
   path === undefined ? undefined : resolve(workingDir, path)
 
-/** A wildcard is an address to listen on, not one to dial. */
+/** The host part of a URL. A wildcard is an address to listen on, not to connect to. */
 function dialable(host: string): string {
   if (isWildcard(host)) return 'localhost'
   return host.includes(':') ? `[${host}]` : host
@@ -38,7 +38,7 @@ function freezeDeeply<Value extends object>(value: Value): Value {
   return Object.freeze(value)
 }
 
-/** Whether only this machine can reach a listener on this address. */
+/** Whether only this machine can reach a listener on the address. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127\./.test(host)
 }

@@ -3,20 +3,20 @@ import { OPTION_NAMES, type OptionName, optionOf } from './options.js'
 
 const OPENING = `# Configuration
 
-Homeport works without any configuration. Each option below can be given in three ways; the first that is there wins:
+Homeport works without any configuration. Each option below can be set in three ways; the first one that is set wins:
 
 1. a flag of \`homeport start\` (\`npm start -- --api-port 9700\`),
 2. an environment variable (\`HOMEPORT_API_PORT=9700\`),
 3. a key in \`homeport.config.json\` of the working directory, or in the file that \`--config\` or \`HOMEPORT_CONFIG\` names
    (\`{"apiPort": 9700}\`).
 
-All wrong values are reported together, with their names and what was expected, and the server does not start.
-\`homeport doctor\` shows what was found. Sizes may be written as \`16MiB\`, times as \`10s\` or \`1m30s\`.
+If a value is wrong, the server does not start. It reports all wrong values together, with their names and what it
+expected. \`homeport doctor\` shows what was found. Sizes may be written as \`16MiB\`, times as \`10s\` or \`1m30s\`.
 
 This page is generated from the table in \`src/config/options.ts\` by \`npm run docs\`.
 `
 
-/** The default of an option as people read it. */
+/** The default of an option, for people. */
 export function defaultText(name: OptionName): string {
   const option = optionOf(name)
   return option.defaultText ?? String(option.default)

@@ -1,20 +1,19 @@
 /**
- * The configuration: what the operator decides, parsed once into one frozen object.
+ * The configuration of the server: parsed once from flags, environment and file into one frozen object.
  *
- * `OPTIONS` is a table. A row holds the default, the kind of the value with its bounds, what the option promises and
- * how it stands to others. Flags, environment names, keys of the file, `--help` and `docs/configuration.md` all follow
- * from the row, so that nothing about an option is written twice. A new option is a new row.
+ * `OPTIONS` in `options.ts` is a table with one row per option: default, kind of value with its bounds, meaning, relation
+ * to other options. Flags, environment names, keys of the file, `--help` and `docs/configuration.md` follow from the row.
+ * To add an option, add a row.
  *
- * `loadConfig` is pure: sources in, `Config` out, or one `invalid_config` error that lists every problem with name and
- * value. After that nobody parses again: rooms take the `Config`, or the few fields they need, and trust it. A wrong
- * value never falls back to a default in silence, and unknown keys are refused with a suggestion.
+ * `loadConfig` is pure: it returns a `Config`, or throws one `invalid_config` error that lists every problem with name and
+ * value. Nothing is parsed later: modules take the `Config`, or the fields they need. A wrong value never falls back to
+ * the default, and an unknown key is refused with a suggestion.
  *
- * The room also owns the data directory as a place: it is created private and locked against a second process
- * (`lockDataDir`). What lies inside belongs to the rooms that put it there.
+ * This module also creates the data directory, with mode 0700, and locks it against a second server (`lockDataDir`). The
+ * files in it belong to the modules that write them.
  *
- * Secrets: the URL of the store may hold a password. It is never shown; use `describeStore`.
- *
- * Nothing outside this room reads `process.env`.
+ * The URL of the store may contain a password, so it is never shown; use `describeStore`. No other module reads
+ * `process.env`.
  */
 
 export {

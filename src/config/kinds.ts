@@ -1,13 +1,13 @@
 import { isIP } from 'node:net'
 import { isIpRange, parseDuration } from '../base/index.js'
 
-/** How the text of an option becomes its value. Every source (flag, environment, file) hands over text. */
+/** How the text of an option becomes its value. Every source (flag, environment, file) provides text. */
 export interface Kind<Value> {
-  /** What a right value looks like, to finish the sentence "expected ...". */
+  /** Describes a valid value; completes the sentence "expected ...". */
   readonly expects: string
-  /** The unit of the value as the documentation names it; empty for values without one. */
+  /** The unit of the value in the documentation; empty if it has none. */
   readonly unit: string
-  /** Whether the flag may stand alone, meaning `true`. */
+  /** Whether the flag without a value means `true`. */
   readonly isSwitch: boolean
   /** Whether the text may hold a password and is therefore never shown. */
   readonly isSecret: boolean
@@ -23,15 +23,15 @@ function kind<Value>(
   return { expects, parse, unit: '', isSwitch: false, isSecret: false, ...more }
 }
 
-/** The same kind for an option that may stay unset. */
+/** The same kind, for an option that may be unset. */
 export function optional<Value>(inner: Kind<Value>): Kind<Value | undefined> {
   return inner
 }
 
-/** Any text that is not empty. */
+/** Any non-empty text. */
 export const text = kind('a text that is not empty', (value) => (value.trim() === '' ? undefined : value))
 
-/** `true` or `false`; the flag alone means `true`. */
+/** `true` or `false`; the flag without a value means `true`. */
 export const flag = kind<boolean>(
   'true or false',
   (value) => (value === 'true' ? true : value === 'false' ? false : undefined),
@@ -43,7 +43,7 @@ export function oneOf<const Word extends string>(words: readonly Word[]): Kind<W
   return kind(`one of ${words.join(', ')}`, (value) => words.find((word) => word === value))
 }
 
-/** A whole number within bounds, both included. */
+/** A whole number between two bounds, inclusive. */
 export function integer(min: number, max: number): Kind<number> {
   return kind(`a whole number from ${min} to ${max}`, (value) => within(wholeNumber(value), min, max))
 }
@@ -51,7 +51,7 @@ export function integer(min: number, max: number): Kind<number> {
 /** A TCP port. */
 export const port: Kind<number> = { ...integer(1, 65_535), expects: 'a port from 1 to 65535' }
 
-/** Ports in a row, both ends included. */
+/** Consecutive ports, both ends included. */
 export interface PortRange {
   readonly from: number
   readonly to: number
@@ -83,12 +83,12 @@ export function sizeBytes(min: number, max: number): Kind<number> {
   return kind(`a size from ${min} to ${max} bytes, as a number of bytes or such as 16MiB`, parse, { unit: 'bytes' })
 }
 
-/** An IP address or `localhost`; other names could turn into a different address behind our back. */
+/** An IP address or `localhost`. Another name could resolve to a different address later. */
 export const hostAddress = kind('an IP address or localhost', (value) =>
   value === 'localhost' || isIP(value) !== 0 ? value : undefined,
 )
 
-/** Addresses and networks, separated by commas. */
+/** IP addresses and networks, separated by commas. */
 export const ipRanges = kind('IP addresses and networks such as 10.0.0.0/8, separated by commas', (value) => {
   const ranges = value
     .split(',')
@@ -97,7 +97,7 @@ export const ipRanges = kind('IP addresses and networks such as 10.0.0.0/8, sepa
   return ranges.every(isIpRange) ? ranges : undefined
 })
 
-/** Names of hosts, separated by commas. */
+/** Host names, separated by commas. */
 export const hostNames = kind('host names such as homeport.internal, separated by commas', (value) => {
   const names = value
     .split(',')
@@ -106,12 +106,12 @@ export const hostNames = kind('host names such as homeport.internal, separated b
   return names.every((name) => hostName.parse(name) !== undefined) ? names : undefined
 })
 
-/** The name or address of a host, as clients would dial it. */
+/** The name or address of a host, for clients to connect to. */
 export const hostName = kind('a host name or an IP address', (value) =>
   isIP(value) !== 0 || /^(?!-)[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*$/.test(value) ? value : undefined,
 )
 
-/** An http or https URL without user, query or fragment; given back without a trailing slash. */
+/** An http or https URL without user, query or fragment; trailing slashes are removed. */
 export const baseUrl = kind('an http:// or https:// URL without user name, query or fragment', (value) => {
   const url = URL.canParse(value) ? new URL(value) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) return undefined
@@ -119,7 +119,7 @@ export const baseUrl = kind('an http:// or https:// URL without user name, query
   return url.href.replace(/\/+$/, '')
 })
 
-/** Where durable state is kept. */
+/** The database that keeps the durable state. */
 export type StoreChoice = { readonly kind: 'sqlite' } | { readonly kind: 'postgres'; readonly url: string }
 
 /** `sqlite`, or the URL of a PostgreSQL database. The URL may hold a password. */
@@ -134,7 +134,7 @@ export const storeChoice = kind<StoreChoice>(
   { isSecret: true },
 )
 
-/** The store as it may be shown: without the password of its URL. */
+/** The store for people: its URL without user and password. */
 export function describeStore(store: StoreChoice): string {
   if (store.kind === 'sqlite') return 'sqlite'
   const url = new URL(store.url)

@@ -14,17 +14,17 @@ const AddressesSchema = Type.Object({
   publicQueueUrl: Type.String(),
 })
 
-/** Where a server is reached. */
+/** The addresses of a server. */
 export type Addresses = Static<typeof AddressesSchema>
 
-/** The options that decide about it. */
+/** The options that decide about the addresses. */
 export const ADDRESS_OPTIONS = Object.keys(AddressesSchema.properties) as readonly (keyof Addresses)[]
 
 const pathIn = (dataDir: string): string => join(dataDir, 'addresses.json')
 
 /**
- * Leaves the addresses of a server that serves in its data directory, for commands that are not told them. A server
- * serves also where that is not possible.
+ * Writes the server's addresses to its data directory, for commands without address options. A failure is ignored: the
+ * server works without the file.
  */
 export function noteAddresses({ dataDir, ...config }: Config): void {
   const { host, apiPort, restPort, queuePort, publicApiUrl, publicRestUrl, publicQueueUrl } = config
@@ -32,20 +32,20 @@ export function noteAddresses({ dataDir, ...config }: Config): void {
   try {
     writeFileSync(pathIn(dataDir), `${JSON.stringify(addresses, null, 2)}\n`, { mode: 0o600 })
   } catch {
-    // The options decide, as they do without the file.
+    // Commands then need address options, as they do before the first start.
   }
 }
 
-/** Whether a server has ever served from this data directory. A start that failed has not. */
+/** Whether a server has ever started completely from this data directory. */
 export const hasServed = (dataDir: string): boolean => existsSync(pathIn(dataDir))
 
-/** The addresses of the server that served from this data directory last; undefined when nobody can tell. */
+/** The addresses of the last server that ran from this data directory; undefined when they are unknown. */
 export function lastAddresses(dataDir: string): Addresses | undefined {
   try {
     const found: unknown = JSON.parse(readFileSync(pathIn(dataDir), 'utf8'))
     return Value.Check(AddressesSchema, found) ? found : undefined
   } catch {
-    // Without them the configuration decides, as it does before the first start.
+    // The configuration decides, as it does before the first start.
     return undefined
   }
 }

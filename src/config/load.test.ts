@@ -16,8 +16,8 @@ function problemsOf(sources: Sources): readonly string[] {
 
 const file = (content: unknown) => ({ path: '/etc/homeport.json', content })
 
-describe('where values come from', () => {
-  it('works without any source, all on loopback', () => {
+describe('sources of values', () => {
+  it('works without any source, listening on loopback only', () => {
     const config = loadConfig({ workingDir: '/srv' })
     expect(config).toMatchObject({
       dataDir: '/srv/homeport-data',
@@ -34,7 +34,7 @@ describe('where values come from', () => {
     })
   })
 
-  it('prefers flags to the environment, that to the file, and that to the default', () => {
+  it('prefers flags over the environment over the file over the default', () => {
     const sources = {
       flags: { apiPort: '9001' },
       env: { HOMEPORT_API_PORT: '9002', HOMEPORT_REST_PORT: '9003' },
@@ -47,17 +47,17 @@ describe('where values come from', () => {
     })
   })
 
-  it('takes an empty environment variable for one that is not set', () => {
+  it('treats an empty environment variable as unset', () => {
     expect(loadConfig({ env: { HOMEPORT_API_PORT: '' } }).apiPort).toBe(8700)
   })
 
-  it('is frozen through and through', () => {
+  it('is deeply frozen', () => {
     const config = loadConfig()
     expect(Object.isFrozen(config) && Object.isFrozen(config.redisPorts) && Object.isFrozen(config.store)).toBe(true)
   })
 })
 
-describe('what values mean', () => {
+describe('parsing of values', () => {
   it.each([
     ['HOMEPORT_SHUTDOWN_GRACE_MS', '1m30s', { shutdownGraceMs: 90_000 }],
     ['HOMEPORT_SHUTDOWN_GRACE_MS', '2500', { shutdownGraceMs: 2500 }],
@@ -72,13 +72,13 @@ describe('what values mean', () => {
     expect(loadConfig({ env: { [name]: value } })).toMatchObject(expected)
   })
 
-  it('dials a wildcard host as localhost, and asks for TLS beyond loopback', () => {
+  it('uses localhost in URLs for a wildcard host, and TLS by default beyond loopback', () => {
     const config = loadConfig({ flags: { host: '0.0.0.0', proxyTerminatesTls: true } })
     expect(config).toMatchObject({ publicApiUrl: 'http://localhost:8700', redisTlsByDefault: true })
   })
 })
 
-describe('what is refused', () => {
+describe('refused values', () => {
   it.each([
     ['HOMEPORT_API_PORT', '0', 'HOMEPORT_API_PORT is "0", expected a port from 1 to 65535'],
     ['HOMEPORT_API_PORT', '80a', 'HOMEPORT_API_PORT is "80a", expected a port from 1 to 65535'],
@@ -98,7 +98,7 @@ describe('what is refused', () => {
     expect(problems[0]).toMatch(problem)
   })
 
-  it('reports all problems at once, naming each source', () => {
+  it('reports all problems together, each with its source', () => {
     const problems = problemsOf({
       flags: { apiPort: 'x' },
       env: { HOMEPORT_REST_PORT: 'y' },
@@ -111,13 +111,13 @@ describe('what is refused', () => {
     ])
   })
 
-  it('never shows a value that may hold a password', () => {
+  it('never shows a value that may contain a password', () => {
     const problems = problemsOf({ env: { HOMEPORT_STORE: 'mysql://root:hunter2@db/x' } })
     expect(problems[0]).toContain('a value that is not shown')
     expect(problems.join()).not.toContain('hunter2')
   })
 
-  it('refuses unknown keys of the file with a suggestion, and values that are no scalars', () => {
+  it('refuses unknown keys of the file with a suggestion, and values that are not scalars', () => {
     expect(problemsOf({ file: file({ apiport: 1, quux: 3, host: ['a'], $schema: 'x' }) })).toEqual([
       'apiport in /etc/homeport.json is not an option; did you mean apiPort?',
       'quux in /etc/homeport.json is not an option',
@@ -128,7 +128,7 @@ describe('what is refused', () => {
 
   it('refuses ports that collide, naming both options', () => {
     expect(problemsOf({ flags: { apiPort: '9000', queuePort: '9000', redisPorts: '9500-9600' } })).toEqual([
-      'apiPort and queuePort are both 9000, expected a port of its own for each',
+      'apiPort and queuePort are both 9000, expected different ports',
     ])
     expect(problemsOf({ flags: { restPort: '8805' } })).toEqual([
       'restPort 8805 lies inside redisPorts 8800-9799, expected it outside',
@@ -140,7 +140,7 @@ describe('what is refused', () => {
     expect(problemsOf({ flags: { host: '127.0.0.2' } })).toEqual([])
   })
 
-  it('refuses one file of a certificate without the other, and a domain where TLS does not reach the server', () => {
+  it('refuses a certificate without its key, and a domain when TLS does not reach the server', () => {
     expect(() => loadConfig({ flags: { tlsCertFile: 'a.crt' } })).toThrow(/tlsCertFile is set and tlsKeyFile is not/)
     expect(() => loadConfig({ flags: { tlsKeyFile: 'a.key' } })).toThrow(/tlsKeyFile is set and tlsCertFile is not/)
     expect(() => loadConfig({ flags: { redisDomain: '10.0.0.1' } })).toThrow(/redisDomain is the address 10.0.0.1/)
@@ -149,7 +149,7 @@ describe('what is refused', () => {
     )
   })
 
-  it('lets nothing else listen on the port of the domain, once there is a domain', () => {
+  it('refuses a redisDomainPort in use, if there is a redisDomain', () => {
     expect(loadConfig({ flags: { queuePort: '8703' } }).queuePort).toBe(8703)
     expect(() => loadConfig({ flags: { queuePort: '8703', redisDomain: 'r.test' } })).toThrow(
       /queuePort and redisDomainPort are both 8703/,
@@ -161,12 +161,12 @@ describe('what is refused', () => {
   })
 })
 
-it('finds misspelt environment variables and leaves those alone that client programs read', () => {
+it('finds misspelt environment variables and ignores those of clients', () => {
   const env = { HOMEPORT_API_PROT: '1', HOMEPORT_API_KEY: 'k', HOMEPORT_CONFIG: 'f', PATH: '/bin' }
   expect(unknownEnvironment(env)).toEqual(['HOMEPORT_API_PROT; did you mean HOMEPORT_API_PORT?'])
 })
 
-it('has no option without a default that passes its own check', () => {
+it('every option has a valid default', () => {
   expect(OPTION_NAMES.length).toBeGreaterThan(20)
   expect(problemsOf({})).toEqual([])
 })

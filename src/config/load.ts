@@ -7,20 +7,20 @@ import { envName, flagName, suggestion } from './names.js'
 import { OPTION_NAMES, type Option, type OptionName, optionOf, type Settings } from './options.js'
 import { relationProblems } from './relations.js'
 
-/** Raw settings by source. */
+/** Unparsed settings by source. */
 export interface Sources {
-  /** By option name, as commander hands them over. */
+  /** By option name, as commander returns them. */
   readonly flags?: Readonly<Partial<Record<OptionName, string | true>>>
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** The parsed file and its path for messages. */
+  /** The content of the file, parsed as JSON, and its path for messages. */
   readonly file?: { readonly path: string; readonly content: unknown } | undefined
-  /** What a command uses in place of defaults of the table. */
+  /** A command's replacements for defaults of the table. */
   readonly defaults?: Defaults | undefined
-  /** Relative paths count from here. Default: the working directory of the process. */
+  /** Base of relative paths. Default: the working directory of the process. */
   readonly workingDir?: string
 }
 
-/** Defaults of a command, as texts. */
+/** Default values of a command, as text. */
 export type Defaults = Readonly<Partial<Record<OptionName, string>>>
 
 interface Given {
@@ -29,8 +29,8 @@ interface Given {
 }
 
 /**
- * Makes the configuration: flags win over the environment, which wins over the file, which wins over the defaults.
- * @throws HomeportError `invalid_config` with every problem at once: names, values and what is expected.
+ * Builds the configuration. Flags take precedence over the environment, then the file, then the defaults.
+ * @throws HomeportError `invalid_config` with all problems: names, values and what was expected.
  */
 export function loadConfig(sources: Sources = {}): Config {
   const problems: string[] = []
@@ -39,36 +39,36 @@ export function loadConfig(sources: Sources = {}): Config {
   for (const name of OPTION_NAMES) {
     values[name] = valueFor(name, given(name, sources, fileEntries), problems)
   }
-  // Each value came out of its own option's kind or default, which is what Settings says of it.
+  // Safe: each value was parsed by its own option's kind or is that option's default.
   const settings = values as Settings
   if (problems.length === 0) problems.push(...relationProblems(settings))
   if (problems.length > 0) throw new HomeportError('invalid_config', { problems })
   return derive(settings, sources.workingDir ?? process.cwd())
 }
 
-/** Whether any source says something about an option. */
+/** Whether any source sets an option. */
 export function isGiven(name: OptionName, sources: Sources): boolean {
   return given(name, sources, readEntries(sources.file, [])) !== undefined
 }
 
-/** The names of `HOMEPORT_` variables that mean nothing, each with a suggestion where one is close. */
+/** The names of unknown `HOMEPORT_` variables, each with a suggestion if a known one is close. */
 export function unknownEnvironment(env: Readonly<Record<string, string | undefined>>): string[] {
   const known = [...OPTION_NAMES.map(envName), 'HOMEPORT_CONFIG', ...PRINTED_NAMES]
   const unknown = Object.keys(env).filter((name) => name.startsWith('HOMEPORT_') && !known.includes(name))
   return unknown.map((name) => `${name}${suggestion(name, known)}`)
 }
 
-/** What `homeport env` prints for client programs, and what commands read; the server itself does not read these. */
+/** Variables for clients: `homeport env` prints them and commands read them. The server ignores them. */
 const PRINTED_NAMES = ['HOMEPORT_EMAIL', 'HOMEPORT_API_KEY', 'HOMEPORT_API_URL', 'HOMEPORT_PROFILE']
 
 function given(name: OptionName, sources: Sources, fileEntries: ReadonlyMap<string, Given>): Given | undefined {
   const flag = sources.flags?.[name]
   if (flag !== undefined) return { text: String(flag), place: flagName(name) }
   const variable = sources.env?.[envName(name)]
-  // An empty variable is how shells and compose files say "not set".
+  // Shells and compose files set an empty variable to mean "not set".
   if (variable !== undefined && variable !== '') return { text: variable, place: envName(name) }
-  const usual = sources.defaults?.[name]
-  return fileEntries.get(name) ?? (usual === undefined ? undefined : { text: usual, place: name })
+  const fallback = sources.defaults?.[name]
+  return fileEntries.get(name) ?? (fallback === undefined ? undefined : { text: fallback, place: name })
 }
 
 function valueFor(name: OptionName, input: Given | undefined, problems: string[]): unknown {
@@ -102,11 +102,11 @@ const isOptionName = (key: string): key is OptionName => (OPTION_NAMES as readon
 
 const isScalar = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value)
 
-/** Read when it is there and no other file is named. */
+/** Read if it exists and no other file is named. */
 export const DEFAULT_FILE = 'homeport.config.json'
 
 /**
- * Reads the configuration file. A file that was named has to exist; the default one may be missing.
+ * Reads the configuration file. A named file must exist; the default one may be missing.
  * @throws HomeportError `invalid_config` when it cannot be read or is not JSON.
  */
 export function readConfigFile(named: string | undefined, workingDir: string): Sources['file'] {
@@ -121,7 +121,7 @@ export function readConfigFile(named: string | undefined, workingDir: string): S
 
 const isMissing = (error: unknown): boolean => codeOf(error) === 'ENOENT'
 
-/** The parser's own words may quote the file, and the file may hold a password. */
+/** Does not include the parser's message: it may quote the file, which may contain a password. */
 function reasonOf(error: unknown): string {
   if (error instanceof SyntaxError) return 'it is not valid JSON'
   return isMissing(error) ? 'there is no such file' : 'it cannot be read'

@@ -2,15 +2,15 @@ import { PRIMARY_REGIONS } from '../contract/databases/regions.js'
 import type { Kind } from './kinds.js'
 import * as kinds from './kinds.js'
 
-/** One option: a promise to the operator. Its flag and environment name follow from its key (see `names.ts`). */
+/** One option. Its flag and environment name follow from its key (see `names.ts`). */
 export interface Option<Value> {
   readonly kind: Kind<Value>
   readonly default: NoInfer<Value>
-  /** How the documentation writes the default where the value itself would not say it. */
+  /** The default in the documentation, if not the value itself. */
   readonly defaultText?: string
-  /** What the option does, as one sentence that is kept. */
+  /** What the option does, one sentence. */
   readonly meaning: string
-  /** How it stands to other options, or what has to be true around it. */
+  /** How it relates to other options, or what it requires. */
   readonly relation?: string
 }
 
@@ -19,13 +19,13 @@ const option = <Value>(entry: Option<Value>): Option<Value> => entry
 const MINUTE_MS = 60_000
 const MIB = 2 ** 20
 
-/** Every option of the server. The order is the order of the documentation and of `--help`. */
+/** All options of the server, in the order of the documentation and `--help`. */
 const OPTIONS = {
   dataDir: option({
     kind: kinds.text,
     default: './homeport-data',
-    meaning: 'Everything that Homeport keeps lives in this directory; it is created with mode 0700.',
-    relation: 'One running server per directory. A relative path counts from the working directory.',
+    meaning: 'Homeport keeps all its data in this directory, which it creates with mode 0700.',
+    relation: 'Only one server may run per directory. A relative path starts at the working directory.',
   }),
   host: option({
     kind: kinds.hostAddress,
@@ -37,34 +37,33 @@ const OPTIONS = {
     kind: kinds.port,
     default: 8700,
     meaning: 'The management API listens on this port.',
-    relation: 'Differs from restPort and queuePort and lies outside redisPorts.',
+    relation: 'Must differ from restPort and queuePort and lie outside redisPorts.',
   }),
   restPort: option({
     kind: kinds.port,
     default: 8701,
     meaning: 'The REST data plane of all databases listens on this port.',
-    relation: 'Differs from apiPort and queuePort and lies outside redisPorts.',
+    relation: 'Must differ from apiPort and queuePort and lie outside redisPorts.',
   }),
   queuePort: option({
     kind: kinds.port,
     default: 8702,
     meaning: 'The queue and workflow service listens on this port.',
-    relation: 'Differs from apiPort and restPort and lies outside redisPorts.',
+    relation: 'Must differ from apiPort and restPort and lie outside redisPorts.',
   }),
   redisPorts: option({
     kind: kinds.portRange,
     default: { from: 8800, to: 9799 },
     defaultText: '8800-9799',
-    meaning: 'Each database takes one port of this range for the Redis protocol and keeps it for life.',
-    relation: 'The size of the range bounds the number of databases. Lies clear of the three HTTP ports.',
+    meaning: 'Each database gets one port of this range for the Redis protocol and keeps it until it is deleted.',
+    relation: 'The size of the range limits the number of databases. It must not contain the three HTTP ports.',
   }),
   store: option({
     kind: kinds.storeChoice,
     default: { kind: 'sqlite' },
     defaultText: 'sqlite',
-    meaning: 'Durable state is kept in SQLite inside dataDir, or in the PostgreSQL database of this URL.',
-    relation:
-      'A URL with a password belongs into the environment or the file, because flags are visible in the process list.',
+    meaning: 'Durable state is kept in a SQLite file in dataDir, or in the PostgreSQL database with this URL.',
+    relation: 'Put a URL with a password into the environment or the file: flags are visible in the process list.',
   }),
   publicApiUrl: option({
     kind: kinds.optional(kinds.baseUrl),
@@ -91,58 +90,58 @@ const OPTIONS = {
     kind: kinds.hostName,
     default: 'localhost',
     meaning: 'The record of a database names this host as its endpoint.',
-    relation: 'Must lead to host from where the clients are.',
+    relation: 'Clients must be able to resolve it to host.',
   }),
   redisDomain: option({
     kind: kinds.optional(kinds.hostName),
     default: undefined,
     defaultText: 'none',
     meaning:
-      'Databases with TLS are reached under a name of their own below this domain, all on redisDomainPort, and their ' +
-      'records say so.',
-    relation: 'Point *.domain at this server. Not together with proxyTerminatesTls, which takes TLS away from here.',
+      'Each database with TLS has its own name below this domain, on the shared redisDomainPort, and its record shows ' +
+      'that name and port.',
+    relation: 'Point *.domain at this server. Cannot be combined with proxyTerminatesTls.',
   }),
   redisDomainPort: option({
     kind: kinds.port,
     default: 8703,
     meaning: 'The port that all databases with TLS share when redisDomain is set; otherwise nothing listens there.',
-    relation: 'Differs from the three HTTP ports and lies outside redisPorts.',
+    relation: 'Must differ from the three HTTP ports and lie outside redisPorts.',
   }),
   tlsCertFile: option({
     kind: kinds.optional(kinds.text),
     default: undefined,
     defaultText: 'a certificate of the local authority',
     meaning:
-      'Databases with TLS show the certificate in this PEM file, followed by its chain. The file is read again when it ' +
-      'changes; connections stay.',
-    relation: 'Together with tlsKeyFile.',
+      'Databases with TLS present the certificate in this PEM file, followed by its chain. The file is read again when ' +
+      'it changes; open connections continue.',
+    relation: 'Set it together with tlsKeyFile.',
   }),
   tlsKeyFile: option({
     kind: kinds.optional(kinds.text),
     default: undefined,
     defaultText: 'a key of the local authority',
     meaning: 'The private key of tlsCertFile, PEM, without a passphrase.',
-    relation: 'Together with tlsCertFile.',
+    relation: 'Set it together with tlsCertFile.',
   }),
   region: option({
     kind: kinds.optional(kinds.oneOf(PRIMARY_REGIONS)),
     default: undefined,
     defaultText: 'none',
     meaning:
-      'This server stands for the region: reads of a database that has a read region there are answered by its replica, ' +
-      'everything else by its primary.',
+      'This server acts as this region: if a database has a read region there, its replica answers reads; its primary ' +
+      'answers everything else.',
     relation: 'Without it every command goes to the primary.',
   }),
   redisTlsByDefault: option({
     kind: kinds.optional(kinds.flag),
     default: undefined,
     defaultText: 'true with redisDomain and beyond loopback, false otherwise',
-    meaning: 'A database created without a word about TLS gets this value.',
+    meaning: 'A database that is created without a TLS setting gets this value.',
   }),
   proxyTerminatesTls: option({
     kind: kinds.flag,
     default: false,
-    meaning: 'The operator states that a proxy in front of the listeners terminates TLS.',
+    meaning: 'States that a proxy in front of the listeners terminates TLS.',
     relation: 'Required when host is not a loopback address.',
   }),
   trustedProxies: option({
@@ -150,133 +149,134 @@ const OPTIONS = {
     default: [],
     defaultText: 'none',
     meaning:
-      'HTTP requests from these proxies count as those of the client that X-Forwarded-For names: for allow lists, the ' +
-      'audit log, callerIp and the limit on failed sign-ins.',
-    relation: 'Without it the header is not believed.',
+      'For HTTP requests from these proxies the client address is taken from X-Forwarded-For: for allow lists, the audit ' +
+      'log, callerIp and the limit on failed sign-ins.',
+    relation: 'Without it the header is ignored.',
   }),
   allowedHosts: option({
     kind: kinds.hostNames,
     default: [],
     defaultText: 'none',
     meaning:
-      'While host is a loopback address, HTTP requests are answered only under localhost and names below it, under ' +
-      'addresses, under the hosts of the public URLs and under these names; others get 421.',
-    relation: 'Keeps pages out whose name leads to this machine. Beyond loopback every name is answered.',
+      'While host is a loopback address, HTTP requests are answered only if their Host header names localhost or a name ' +
+      'below it, an IP address, the host of a public URL, or one of these names; others get 421.',
+    relation: 'Protects against DNS rebinding. On other addresses every name is accepted.',
   }),
   engineBinary: option({
     kind: kinds.optional(kinds.text),
     default: undefined,
     defaultText: 'valkey-server, else redis-server, from PATH',
-    meaning: 'Databases run this valkey-server or redis-server binary.',
+    meaning: 'The valkey-server or redis-server binary that runs the databases.',
   }),
   engineAllowUnsafeVersion: option({
     kind: kinds.flag,
     default: false,
-    meaning: 'An engine version with a known remote-code-execution hole is used all the same.',
-    relation: 'Only for databases that nobody but you can reach.',
+    meaning: 'Allows an engine version with a known remote-code-execution vulnerability.',
+    relation: 'Use it only for databases that nobody but you can reach.',
   }),
   plansFile: option({
     kind: kinds.optional(kinds.text),
     default: undefined,
     defaultText: 'the built-in plans',
-    meaning: 'The plans and their limits are read from this JSON file at start; a wrong row is refused.',
+    meaning:
+      'The plans and their limits are read from this JSON file at start; the server refuses to start if a row is wrong.',
   }),
   freeAccountDatabases: option({
     kind: kinds.integer(0, 1_000_000),
     default: 1,
-    meaning: 'An account of type free holds at most this many databases.',
-    relation: 'redisPorts bounds the number of databases of all accounts together.',
+    meaning: 'An account of type free may have at most this many databases.',
+    relation: 'redisPorts limits the number of databases of all accounts together.',
   }),
   paidAccountDatabases: option({
     kind: kinds.integer(0, 1_000_000),
     default: 1000,
-    meaning: 'An account of type paid holds at most this many databases.',
-    relation: 'redisPorts bounds the number of databases of all accounts together.',
+    meaning: 'An account of type paid may have at most this many databases.',
+    relation: 'redisPorts limits the number of databases of all accounts together.',
   }),
   awakeDatabases: option({
     kind: kinds.integer(1, 1_000_000),
     default: 200,
     meaning:
-      'When more databases are awake, those that nobody has used for 5 seconds go to sleep, the longest idle first.',
-    relation: 'Every database goes to sleep after db_store_max_idle of its plan anyway.',
+      'When more databases are awake, those that have been unused for 5 seconds go to sleep, the longest idle first.',
+    relation: 'Every database goes to sleep after the db_store_max_idle of its plan anyway.',
   }),
   usageFlushMs: option({
     kind: kinds.durationMs(100, 60_000),
     default: 10_000,
-    meaning: 'What databases use is written down this often; a crash loses at most what was counted since.',
-    relation: 'A database that does nothing causes no write.',
+    meaning: 'The usage of databases is stored this often; a crash loses at most what was counted since.',
+    relation: 'An idle database causes no write.',
   }),
   managementBodyLimitBytes: option({
     kind: kinds.sizeBytes(1024, 64 * MIB),
     default: MIB,
-    meaning: 'A request to the management API with a larger body is answered 413.',
+    meaning: 'A request to the management API with a larger body gets status 413.',
   }),
   queueBodyLimitBytes: option({
     kind: kinds.sizeBytes(1024, 256 * MIB),
     default: 16 * MIB,
-    meaning: 'A request to the queue and workflow service with a larger body is answered 413.',
+    meaning: 'A request to the queue and workflow service with a larger body gets status 413.',
   }),
   deliveryConcurrency: option({
     kind: kinds.integer(1, 10_000),
     default: 100,
     meaning:
-      'At most this many deliveries are in flight at once; further due messages wait. Deliveries that are open for more ' +
-      'than 2 s do not count, as long as they are not very many.',
+      'At most this many deliveries run at once; further due messages wait. Deliveries that have run for more than 2 s do ' +
+      'not count, unless there are very many.',
   }),
   deliveryTimeoutMs: option({
     kind: kinds.durationMs(1000, 24 * 60 * MINUTE_MS),
     default: 15 * MINUTE_MS,
-    meaning: 'A delivery whose answer is not complete after this time counts as failed.',
-    relation: 'A message may ask for less with Upstash-Timeout, never for more.',
+    meaning: 'A delivery without a complete response after this time counts as failed.',
+    relation: 'A message may set a shorter time with Upstash-Timeout, never a longer one.',
   }),
   deliveryTargets: option({
     kind: kinds.optional(kinds.oneOf(['everything', 'public'])),
     default: undefined,
     defaultText: 'everything on loopback, public beyond',
     meaning:
-      'Deliveries go to every address and imports read from every address, or from public ones only: loopback, private, ' +
-      'link-local and other special addresses are refused then, by whatever name or spelling.',
-    relation: 'Keep it on public when others than you may publish and host is not a loopback address.',
+      'Deliveries and imports may contact every address, or public addresses only: then loopback, private, link-local and ' +
+      'other special addresses are refused, under every name and spelling.',
+    relation: 'Keep it on public if others may publish and host is not a loopback address.',
   }),
   responseKeepBytes: option({
     kind: kinds.sizeBytes(0, 64 * MIB),
     default: MIB,
-    meaning: 'Of the answer to a delivery this much is kept for callbacks, logs and dead letters.',
+    meaning: 'This much of the response to a delivery is kept for callbacks, logs and dead letters.',
   }),
   retentionMs: option({
     kind: kinds.durationMs(MINUTE_MS, 3650 * 24 * 60 * MINUTE_MS),
     default: 7 * 24 * 60 * MINUTE_MS,
     meaning:
-      'Finished messages and workflow runs, with their logs, dead letters, and bulk actions that have ended are kept this ' +
-      'long; older ones are deleted in small steps that do not disturb deliveries.',
-    relation: 'What is not finished is never deleted.',
+      'Finished messages, workflow runs and bulk actions are kept this long, with their logs and dead letters; older ones ' +
+      'are deleted in small batches that do not delay deliveries.',
+    relation: 'Pending messages and active runs are never deleted.',
   }),
   retentionBytes: option({
     kind: kinds.sizeBytes(MIB, 1024 * 1024 * MIB),
     default: 4096 * MIB,
     meaning:
-      'Of finished messages with their logs and dead letters the newest are kept, up to this much content, and as much ' +
-      'again of ended workflow runs with theirs; older ones are deleted in small steps that do not disturb deliveries.',
-    relation: 'Whichever of retentionMs and retentionBytes is reached first counts.',
+      'Finished messages may hold this much content with their logs and dead letters, and finished workflow runs as much ' +
+      'again; beyond that the oldest are deleted in small batches that do not delay deliveries.',
+    relation: 'Whichever of retentionMs and retentionBytes is reached first applies.',
   }),
   acceptUnknownData: option({
     kind: kinds.oneOf(['few', 'quarantine']),
     default: 'few',
     meaning:
-      'Up to three databases and backups in the data directory that the store does not know are moved into quarantine, ' +
-      'as long as the store knows as many databases; with more of them the server starts only when this is quarantine.',
-    relation: 'They stand in quarantine/ for quarantineMs, and "homeport db adopt" brings them back.',
+      'If the data directory holds databases and backups that the store does not know, up to three are moved into ' +
+      'quarantine, as long as the store knows as many databases; with more, the server starts only with "quarantine".',
+    relation: 'They stay in quarantine/ for quarantineMs; "homeport db adopt" restores them.',
   }),
   quarantineMs: option({
     kind: kinds.durationMs(MINUTE_MS, 3650 * 24 * 60 * MINUTE_MS),
     default: 7 * 24 * 60 * MINUTE_MS,
-    meaning: 'What was moved into quarantine is deleted after this time.',
+    meaning: 'Files in quarantine are deleted after this time.',
   }),
   shutdownGraceMs: option({
     kind: kinds.durationMs(0, 10 * MINUTE_MS),
     default: 10_000,
-    meaning: 'After SIGTERM work in flight, that of all parts together, gets this long to finish before it is cut off.',
-    relation: 'What supervises the server has to wait more than 5 s longer before it sends SIGKILL.',
+    meaning: 'After SIGTERM, work in flight gets this long to finish, all services together, before it is aborted.',
+    relation: 'The service manager must wait more than 5 s longer before it sends SIGKILL.',
   }),
   logLevel: option({
     kind: kinds.oneOf(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
@@ -285,10 +285,10 @@ const OPTIONS = {
   }),
 } as const
 
-/** The name of an option, which is also its key in the file. */
+/** The name of an option, also its key in the configuration file. */
 export type OptionName = keyof typeof OPTIONS
 
-/** The value of every option as given or by its fixed default, before derived defaults are filled in. */
+/** The value of every option as set or by its fixed default, before derived defaults are filled in. */
 export type Settings = {
   readonly [Name in OptionName]: (typeof OPTIONS)[Name] extends Option<infer Value> ? Value : never
 }
@@ -296,5 +296,5 @@ export type Settings = {
 /** All option names in the order of the table. */
 export const OPTION_NAMES = Object.keys(OPTIONS) as readonly OptionName[]
 
-/** The table for code that treats all options alike. */
+/** A row of the table, for code that treats all options alike. */
 export const optionOf = (name: OptionName): Option<unknown> => OPTIONS[name] as Option<unknown>

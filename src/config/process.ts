@@ -5,9 +5,9 @@ import { ADDRESS_OPTIONS, lastAddresses } from './last-start.js'
 import { type Defaults, isGiven, loadConfig, readConfigFile, type Sources, unknownEnvironment } from './load.js'
 
 /**
- * The configuration of this process: its environment, its working directory, and the flags it was called with.
- * @param configFile the file that `--config` names; without it `HOMEPORT_CONFIG`, else the default file.
- * @param defaults what counts where neither flags nor environment nor file say anything.
+ * The configuration of this process, from its flags, environment, configuration file and working directory.
+ * @param configFile value of `--config`. Default: `HOMEPORT_CONFIG`, else the default file.
+ * @param defaults replace defaults of the table.
  * @throws HomeportError `invalid_config`.
  */
 export function configOfProcess(flags: Sources['flags'] = {}, configFile?: string, defaults?: Defaults): Config {
@@ -15,8 +15,8 @@ export function configOfProcess(flags: Sources['flags'] = {}, configFile?: strin
 }
 
 /**
- * The same for a command that looks for a server: where no option says anything about its addresses, they are those of
- * the last start from the data directory.
+ * The configuration for a command that talks to a server. If no source sets an address option, the addresses are those
+ * of the last server that ran from the data directory.
  * @throws HomeportError `invalid_config`.
  */
 export function configOfServer(flags: Sources['flags'] = {}, configFile?: string): Config {
@@ -32,12 +32,12 @@ function sourcesOfProcess(flags: Sources['flags'], configFile: string | undefine
   return { flags, env: process.env, file, workingDir }
 }
 
-/** The `HOMEPORT_` variables of this process that mean nothing, with suggestions. */
+/** Unknown `HOMEPORT_` variables of this process, with suggestions. */
 export function unknownVariablesOfProcess(): string[] {
   return unknownEnvironment(process.env)
 }
 
-/** What the environment says about the server that a command is meant to talk to, and about the terminal. */
+/** Environment variables for commands: the server to talk to, and the terminal. */
 export interface ClientVariables {
   readonly apiUrl: string | undefined
   readonly email: string | undefined
@@ -46,17 +46,16 @@ export interface ClientVariables {
   readonly queueToken: string | undefined
   /** Name of the profile to use. */
   readonly profile: string | undefined
-  /** A data directory was named; commands then mean the server of that directory. */
+  /** Whether `HOMEPORT_DATA_DIR` is set; commands then talk to the server of that directory. */
   readonly namesDataDir: boolean
-  /** Where programs of this user keep their settings. */
+  /** The folder for settings of this user's programs. */
   readonly configHome: string
-  /** The user asked for plain text, or the terminal knows no colours. */
+  /** Whether the user asked for plain text, or the terminal has no colours. */
   readonly noColor: boolean
 }
 
 /**
- * Reads the variables of this process that commands need beside the configuration of the server. An empty variable
- * counts as one that is not set.
+ * Reads the variables that commands need besides the configuration of the server. An empty variable counts as unset.
  */
 export function clientVariablesOfProcess(env: NodeJS.ProcessEnv = process.env): ClientVariables {
   const of = (name: string): string | undefined => env[name] || undefined

@@ -4,12 +4,12 @@ import type { Settings } from './options.js'
 
 const HTTP_PORTS = ['apiPort', 'restPort', 'queuePort'] as const
 
-/** The options whose port something listens on. */
+/** Options whose ports are in use. */
 function portOptions({ redisDomain }: Settings) {
   return redisDomain === undefined ? HTTP_PORTS : ([...HTTP_PORTS, 'redisDomainPort'] as const)
 }
 
-/** What is wrong between options that are each fine alone: one sentence per problem, naming both sides. */
+/** Conflicts between options that are valid on their own: one sentence per problem, naming both. */
 export function relationProblems(settings: Settings): string[] {
   return [...samePorts(settings), ...portsInRange(settings), ...exposure(settings), ...tlsProblems(settings)]
 }
@@ -19,7 +19,7 @@ function samePorts(settings: Settings): string[] {
   const pairs = options.flatMap((a, i) => options.slice(i + 1).map((b) => [a, b] as const))
   return pairs
     .filter(([a, b]) => settings[a] === settings[b])
-    .map(([a, b]) => `${a} and ${b} are both ${settings[a]}, expected a port of its own for each`)
+    .map(([a, b]) => `${a} and ${b} are both ${settings[a]}, expected different ports`)
 }
 
 function portsInRange(settings: Settings): string[] {

@@ -10,28 +10,28 @@ import {
 import { HomeportError } from '../contract/errors/errors.js'
 
 const NOTHING = new Uint8Array()
-/** So much is copied at a stretch, in about a millisecond. */
+/** Bytes copied before yielding, about a millisecond of work. */
 const TURN_BYTES = 1_048_576
-/** So much is read at a stretch. */
+/** Bytes read from the socket before yielding. */
 const TURN_READ_BYTES = 262_144
 
-/** How much of a body is read, and how long it may take to come. */
+/** Limits of size and time for a body. */
 export interface BodyLimits {
   readonly bytes: number
   readonly ms: number
 }
 
-/** Where a body that comes in pieces is counted until it is whole, and as whose. */
+/** The budget that an incomplete body is counted in, and its owner there. */
 export interface BodyAccount {
   readonly memory: ClientMemoryBudget
   readonly owner: string
 }
 
 /**
- * Reads the whole body of a request, into bytes of its own.
- * @throws HomeportError `body_too_large` as soon as that is known; the rest is still to be read or thrown away.
- * `invalid_request` when the connection or the time ends before the body does,
- * `memory_short` when too much would be held with it.
+ * Reads the whole body of a request into memory.
+ * @throws HomeportError `body_too_large` as soon as that is known, with the rest of the body unread;
+ * `invalid_request` when the connection closes or the time limit passes before the end of the body;
+ * `memory_short` when the body is evicted from the memory budget.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
@@ -44,7 +44,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits, account: 
   })
 }
 
-/** How long a body says that it is, 0 when it does not. @throws HomeportError `body_too_large`. */
+/** The `Content-Length`, 0 when absent. @throws HomeportError `body_too_large`. */
 function declaredWithin(request: IncomingMessage, limits: BodyLimits): number {
   const bytes = Number(request.headers['content-length'] ?? 0)
   if (bytes > limits.bytes) throw new HomeportError('body_too_large', { limitBytes: limits.bytes, bytes })
@@ -52,8 +52,8 @@ function declaredWithin(request: IncomingMessage, limits: BodyLimits): number {
 }
 
 /**
- * A short body nearly always comes together with its head and has been parsed once the call has returned that told of
- * the head. Then it is there for the taking, without the events of a stream.
+ * Takes a body that has arrived completely. A short body nearly always arrives in one packet with the head, and Node has
+ * parsed it by the next tick. Then no stream events are needed.
  */
 function takeWhole(request: IncomingMessage, declaredBytes: number): Uint8Array | undefined {
   if (declaredBytes === 0) return undefined
@@ -64,37 +64,37 @@ function takeWhole(request: IncomingMessage, declaredBytes: number): Uint8Array 
   return undefined
 }
 
-/** Reads a body that comes in pieces, or that tells its end by itself. */
+/** Reads a body that arrives in several chunks, or that has no declared length. */
 function gather(request: IncomingMessage, limits: BodyLimits, account: BodyAccount): Promise<readonly Buffer[]> {
-  return new Promise((resolve, reject) => new Gathering(request, limits, account, { resolve, reject }))
+  return new Promise((resolve, reject) => new IncompleteBody(request, limits, account, { resolve, reject }))
 }
 
-/** Who waits for a body; one of the two is called. */
-interface Waiting {
+/** The promise of a body; one of the two is called. */
+interface Pending {
   readonly resolve: (pieces: readonly Buffer[]) => void
   readonly reject: (error: HomeportError) => void
 }
 
-/** What has come of a body so far. */
-class Gathering implements MemoryConsumer {
+/** A body that is still arriving. */
+class IncompleteBody implements MemoryConsumer {
   readonly owner: string
   heldBytes = 0
   readonly #request: IncomingMessage
   readonly #limitBytes: number
   readonly #memory: ClientMemoryBudget
-  readonly #waiting: Waiting
+  readonly #pending: Pending
   readonly #timer: Timer
   #pieces: Buffer[] = []
-  /** What has come in the present turn of the event loop. */
+  /** Bytes received since the last yield. */
   #turnBytes = 0
 
-  constructor(request: IncomingMessage, { bytes, ms }: BodyLimits, { memory, owner }: BodyAccount, waiting: Waiting) {
+  constructor(request: IncomingMessage, { bytes, ms }: BodyLimits, { memory, owner }: BodyAccount, pending: Pending) {
     this.owner = owner
     this.#request = request
     this.#limitBytes = bytes
     this.#memory = memory
-    this.#waiting = waiting
-    // Somebody who sends a byte now and then must not hold what has come forever.
+    this.#pending = pending
+    // A client that sends a byte now and then must not hold the memory forever.
     this.#timer = systemClock.after(ms, () => this.#refuse(tooSlow(ms)))
     request.on('data', this.#take)
     request.once('end', () => this.#end())
@@ -114,42 +114,42 @@ class Gathering implements MemoryConsumer {
     this.#pieces.push(piece)
     this.#memory.grow(this, piece.byteLength)
     this.#turnBytes += piece.byteLength
-    if (this.#turnBytes >= TURN_READ_BYTES) this.#giveOthersATurn()
+    if (this.#turnBytes >= TURN_READ_BYTES) this.#yield()
   }
 
-  /** A socket is read for as long as there is something, and a fast client can keep it full for megabytes. */
-  #giveOthersATurn(): void {
+  /** Node reads a socket as long as it has data, and a fast client can keep it full for megabytes. */
+  #yield(): void {
     this.#turnBytes = 0
     this.#request.pause()
     void yieldToEventLoop().then(() => this.#request.resume())
   }
 
   #end(): void {
-    this.#over()
-    this.#waiting.resolve(this.#pieces)
+    this.#release()
+    this.#pending.resolve(this.#pieces)
   }
 
   #refuse(error: HomeportError): void {
-    this.#over()
+    this.#release()
     this.#request.off('data', this.#take)
     this.#pieces = []
     this.heldBytes = 0
-    this.#waiting.reject(error)
+    this.#pending.reject(error)
   }
 
-  #over(): void {
+  #release(): void {
     this.#timer.cancel()
     this.#memory.remove(this)
   }
 }
 
-/** Makes one of the pieces of a body; nobody has to wait until all of a long one was copied. */
+/** Joins the chunks of a body, with yields if it is long. */
 function joinPieces(pieces: readonly Uint8Array[]): Uint8Array | Promise<Uint8Array> {
   const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0)
-  return bytes > TURN_BYTES ? joinedInTurns(pieces, bytes) : joined(pieces, bytes)
+  return bytes > TURN_BYTES ? joinedWithYields(pieces, bytes) : joined(pieces, bytes)
 }
 
-/** Most bodies come in one piece, which the parser has already copied out of the buffer of the connection. */
+/** Most bodies are one chunk, which the parser has already copied out of the connection's buffer. */
 function joined(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
   const [first] = pieces
   if (!first) return NOTHING
@@ -167,7 +167,7 @@ function joinBytes(pieces: readonly Uint8Array[], bytes: number): Uint8Array<Arr
   return whole
 }
 
-async function joinedInTurns(pieces: readonly Uint8Array[], bytes: number): Promise<Uint8Array> {
+async function joinedWithYields(pieces: readonly Uint8Array[], bytes: number): Promise<Uint8Array> {
   const whole = new Uint8Array(bytes)
   let at = 0
   let turnEnd = TURN_BYTES
@@ -187,29 +187,28 @@ const tooSlow = (ms: number): HomeportError =>
 const cutOff = (): HomeportError =>
   new HomeportError('invalid_request', { problem: 'The connection was closed before the body was complete.' })
 
-/** How much is read for the sake of the answer. */
-const MOST_BYTES = 64 * 2 ** 20
-const LONGEST_MS = 5_000
+/** Most bytes of a refused body that are read before the connection is closed. */
+const MAX_DISCARDED_BYTES = 64 * 2 ** 20
+const DISCARD_TIMEOUT_MS = 5_000
 
-/** So much of the beginning is shown to who wants to know what it was. */
+/** Bytes from the start of a discarded body that are kept. */
 const HEAD_BYTES = 65_536
 
-/** What was thrown away. */
+/** A discarded body. */
 export interface Discarded {
-  /** The connection can go on with another request. */
+  /** Whether its end was reached, so that the connection can carry another request. */
   readonly isAtEnd: boolean
-  /** The beginning of it. */
+  /** Its first bytes. */
   readonly head: Buffer
 }
 
 /**
- * Reads on and throws away the rest of a body that is refused, so that the client gets to read why: a connection that
- * is closed while bytes arrive is reset, and the answer is lost with it. Resolves when the body has ended, and early
- * when there is no end in sight.
+ * Reads and discards the rest of a refused body, so that the client can read the response: closing a connection while
+ * bytes arrive resets it and loses the response. Resolves at the end of the body, or earlier when a limit is reached.
  */
 export function discardBody(request: Readable): Promise<Discarded> {
   return new Promise((resolve) => {
-    let left = MOST_BYTES
+    let left = MAX_DISCARDED_BYTES
     const head: Uint8Array[] = []
     let headBytes = 0
     const settle = (isAtEnd: boolean): void => {
@@ -223,7 +222,7 @@ export function discardBody(request: Readable): Promise<Discarded> {
       if (headBytes < HEAD_BYTES) headBytes += head[head.push(chunk) - 1]?.byteLength ?? 0
       if (left < 0) settle(false)
     }
-    const timer = systemClock.after(LONGEST_MS, () => settle(false))
+    const timer = systemClock.after(DISCARD_TIMEOUT_MS, () => settle(false))
     const stopListening = finished(request, { writable: false }, (error) => settle(!error))
     request.on('data', count)
     request.resume()

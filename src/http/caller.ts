@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { TeamRole } from '../contract/accounts/accounts.js'
 
-/** Who makes a request, as the credentials prove. */
+/** The owner of a request's credentials. */
 export interface Caller {
   /** The account or team that the credentials act for. */
   readonly accountId: string
@@ -10,21 +10,21 @@ export interface Caller {
   /** For the audit log: `API_KEY - <name>` or `QUEUE_TOKEN`. Never a secret. */
   readonly source: string
   readonly access: 'read' | 'write'
-  /** With a key of a team, whose account is the team: what the member with this e-mail is to it. */
+  /** Only for a team's key: the role of the member with this e-mail. The account is the team. */
   readonly role?: TeamRole
   /** Address of the client. */
   readonly ip: string
 }
 
-/** Checks credentials. Both answer `undefined` for anything wrong, and take the same time for every kind of wrong. */
+/** Checks credentials. Both methods return `undefined` for wrong ones, and take equal time whatever is wrong. */
 export interface Authenticator {
   /** @param header value of `Authorization`, if any. */
   basic(header: string | undefined, ip: string): Caller | undefined
-  /** @param token the queue token, taken out of the header or the query. */
+  /** @param token the queue token, from the header or the query. */
   bearer(token: string | undefined, ip: string): Caller | undefined
 }
 
-/** What is known of a request before its body is read. */
+/** What is known about a request before its body is read. */
 export interface Arrival {
   /** The request target as it was on the wire. */
   readonly target: string
@@ -38,19 +38,19 @@ export interface Arrival {
 
 const ARRIVAL = Symbol('arrival')
 
-/** A member of the request itself: with entries of a weak map, every collection of young garbage would cost more. */
-interface Arrived extends IncomingMessage {
+/** Stored on the request itself: entries of a `WeakMap` would slow down every young garbage collection. */
+interface RequestWithArrival extends IncomingMessage {
   [ARRIVAL]?: Arrival
 }
 
-/** Notes how a request came. */
-export function noteArrival(request: Arrived, arrival: Arrival): void {
+/** Stores the arrival of a request. */
+export function setArrival(request: RequestWithArrival, arrival: Arrival): void {
   request[ARRIVAL] = arrival
 }
 
-/** How a request came. */
-export function arrivalOf(request: Arrived): Arrival {
+/** The arrival of a request. @throws Error if none was stored. */
+export function arrivalOf(request: RequestWithArrival): Arrival {
   const arrival = request[ARRIVAL]
-  if (!arrival) throw new Error('a request came past the door')
+  if (!arrival) throw new Error('a request was not seen by the listener')
   return arrival
 }

@@ -3,19 +3,19 @@ import { isIP } from 'node:net'
 import { ipMatcher } from '../base/index.js'
 
 /**
- * Where requests come from. What a proxy says in `X-Forwarded-For` counts only if the proxy is one of those that the
- * operator trusts: everybody can send the header. It is read from its end, where the nearest proxy wrote, and back over
- * further trusted proxies to the first address that is none of them.
+ * Finds the client address of requests. `X-Forwarded-For` counts only if a trusted proxy sent it, because anybody can send
+ * the header. It is read from its end, where the nearest proxy appended, back to the first address that is not a trusted
+ * proxy.
  */
 export class ClientAddresses {
   readonly #isTrusted: (address: string) => boolean
 
-  /** `trustedProxies` are addresses and networks (see `ipMatcher`); none means that no header is believed. */
+  /** @param trustedProxies addresses and networks (see `ipMatcher`); an empty list means that the header is ignored. */
   constructor(trustedProxies: readonly string[]) {
     this.#isTrusted = trustedProxies.length === 0 ? () => false : ipMatcher(trustedProxies)
   }
 
-  /** The address of the client that a request comes from; undefined when its connection is gone. */
+  /** The client address of a request; undefined when its connection is closed. */
   of(request: IncomingMessage): string | undefined {
     const peer = request.socket.remoteAddress
     if (peer === undefined || !this.#isTrusted(peer)) return peer

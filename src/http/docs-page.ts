@@ -29,7 +29,7 @@ h3, p { overflow-wrap: anywhere; }
 }
 `
 
-/** The page has one style sheet of its own and nothing else. */
+/** The page loads nothing except its inline style sheet. */
 export const DOCS_HEADERS: Readonly<Record<string, string>> = {
   ...DATA_HEADER_MAP,
   'content-security-policy': [
@@ -48,7 +48,7 @@ const AUTH_TEXTS: Readonly<Record<AuthScheme, string>> = {
   none: 'none',
 }
 
-/** The variables of examples are those that `homeport env` sets. */
+/** Examples use the variables that `homeport env` sets. */
 const URL_VARIABLES: Readonly<Record<ServiceName, string>> = { management: '$HOMEPORT_API_URL', queue: '$QSTASH_URL' }
 const AUTH_ARGUMENTS: Readonly<Record<AuthScheme, readonly string[]>> = {
   basic: ['-u "$HOMEPORT_EMAIL:$HOMEPORT_API_KEY"'],
@@ -56,7 +56,7 @@ const AUTH_ARGUMENTS: Readonly<Record<AuthScheme, readonly string[]>> = {
   none: [],
 }
 
-/** The page at `/docs`: every operation with an example, its fields and errors, readable without any script. */
+/** The page `/docs`: all operations with examples, fields and errors. It needs no script. */
 export function docsPage(described: Described): string {
   const title = SERVICE_TITLES[described.service]
   const chapters = TOPICS.map((topic) => ({
@@ -68,7 +68,7 @@ export function docsPage(described: Described): string {
 <title>${escapeHtml(title)}</title><link rel="icon" href="data:,"><style>${STYLE}</style></head><body>
 <h1>${escapeHtml(title)}</h1>
 <p class="quiet">Version ${escapeHtml(described.version)} at <code>${escapeHtml(described.publicUrl)}</code>. For machines: <a href="/openapi.json">OpenAPI 3.1</a>.</p>
-<p>The examples use what <code>eval "$(npx homeport env)"</code> sets. A refusal is <code>{"error": "..."}</code>, which says what is wrong and what to do.</p>
+<p>The examples use the variables that <code>eval "$(npx homeport env)"</code> sets. An error is <code>{"error": "..."}</code>; its text says what is wrong and what to do.</p>
 <nav aria-label="Operations">${chapters.map(contents).join('')}</nav>
 <main>
 ${chapters.map(chapter).join('\n')}
@@ -107,7 +107,7 @@ function section(endpoint: Endpoint): string {
   return parts.filter((part) => part !== '').join('\n')
 }
 
-/** A command that calls the operation, with what it requires. */
+/** A `curl` command that calls the operation with its required parameters. */
 function curl({ service, method, path, auth, body }: Endpoint): string {
   const target = path.replace('{+destination}', 'https://example.com/hook').replaceAll(/\{\+?(\w+)\}/g, '$$$1')
   const verb = method === 'GET' ? [] : [method === 'HEAD' ? '--head' : `-X ${method}`]
@@ -124,7 +124,7 @@ function bodyArguments(body: Endpoint['body']): string[] {
     case 'stream':
       return ['-T file']
     case 'json':
-      // A selector that is left out means everything, which an example that is copied must not.
+      // Without this example, a copied bulk operation would select everything.
       return propertiesOf(body.schema).length === 0
         ? []
         : [`-H 'Content-Type: application/json' -d '${JSON.stringify(exampleOf(body.schema))}'`]
@@ -132,7 +132,7 @@ function bodyArguments(body: Endpoint['body']): string[] {
 }
 
 function answerPart({ status, description, body }: SuccessShape): string {
-  return `<h4>Answer ${status}</h4><p>${prose(description)}</p>${fieldTable('Fields of the answer', 'Always', body)}`
+  return `<h4>Response ${status}</h4><p>${prose(description)}</p>${fieldTable('Fields of the response', 'Always', body)}`
 }
 
 function bodyPart(endpoint: Endpoint): string {
@@ -141,7 +141,7 @@ function bodyPart(endpoint: Endpoint): string {
       return ''
     case 'raw':
     case 'stream':
-      return '<h4>Body</h4><p>Any bytes; they pass through as they are.</p>'
+      return '<h4>Body</h4><p>Any bytes; they are passed on unchanged.</p>'
     case 'json':
       return fieldTable('Body (JSON)', 'Required', endpoint.body.schema)
   }
@@ -158,7 +158,7 @@ function fieldRow({ name, type, required, meaning }: Field, presence: string): s
   return `<tr>${cells.map((cell, index) => `<td${index === 2 ? ` data-label="${presence}:"` : ''}>${cell}</td>`).join('')}</tr>`
 }
 
-/** A text of the contract, whose backticks stand around code. */
+/** HTML of a text of the contract, with code in backticks. */
 const prose = (text: string): string => escapeHtml(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 
 function escapeHtml(text: string): string {

@@ -1,25 +1,25 @@
 /**
- * What all HTTP listeners over declared endpoints share.
+ * HTTP listeners for the endpoints declared in `contract/`.
  *
- * A request goes through one pipeline, made from the declaration of its endpoint in `contract/`:
+ * Every request goes through one pipeline, which follows from the declaration of its endpoint:
  *
  *   raw target ─ route ─ credentials ─ body within its limit ─ JSON ─ schemas ─ handler ─ JSON answer
  *        │         │          │                │                │        │         │
  *        │       404, 405    401, 403         413              400      400    catalogue
  *        └ destinations of the queue stand unencoded in the path and are kept byte for byte
  *
- * Handlers get values of the declared types and throw errors of the catalogue; nothing else decides a status.
- * Anything else that is thrown is our fault: 500 with a reference that the log has too, and no more than that.
- * Credentials are checked before a byte of the body is read, and bodies are read here, whatever their content type is, but
- * not forever; the framework below only finds the route and writes the answer. Behind proxies that the operator trusts,
- * the address of a caller is the one that they name (`client-address.ts`). `/health`, `/openapi.json` and `/docs` come by
- * themselves.
+ * Handlers receive values of the declared types and throw errors of the catalogue, which decide the status. Any other
+ * error is a defect: the client gets status 500 and a reference, and the log has the error under the same reference.
  *
- * The listener that carries the console also serves its pages (`site.ts`), takes its cookie in place of credentials
- * (`session-cookie.ts`) and serves the operations of the other service as guests, so that the browser needs one origin.
+ * Credentials are checked before the body is read. This module reads bodies itself, of any content type and within a time
+ * limit; Fastify only finds the route and writes the response. Behind trusted proxies, the client address comes from
+ * their header (`client-address.ts`). Every listener also serves `/health`, `/openapi.json` and `/docs`.
  *
- * This room knows no operation, no account and no store. The REST data plane of databases does not pass through here:
- * it has its own, faster listener in the gateway.
+ * The management listener also serves the pages of the console (`site.ts`), accepts its cookie in place of credentials
+ * (`session-cookie.ts`) and serves the queue's operations as guests, so that the browser needs only one origin.
+ *
+ * This module knows no operation, account or store. The REST data plane of databases has its own, faster listener in the
+ * module `gateway`.
  */
 
 export { discardBody } from './body.js'
@@ -34,7 +34,7 @@ export { HttpServer, type HttpSettings, LONGEST_HEAD_BYTES, refuseSocket } from 
 export {
   cookieNameOf,
   requireConsoleHeader,
-  type SessionKeeper,
+  type SessionResolver,
   sessionCookie,
   sessionSecretOf,
 } from './session-cookie.js'

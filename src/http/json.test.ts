@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest'
-import { type Crossed, type JsonLimits, JsonScan, parseJson } from './json.js'
+import { type ExceededLimit, type JsonLimits, JsonScan, parseJson } from './json.js'
 
 const bytesOf = (text: string) => new TextEncoder().encode(text)
 const FREE: JsonLimits = { levels: 1e9, values: 1e9, members: 1e9, text: 1e9 }
 
 /** The smallest limit that a text stays within, looked at in slices of any size. */
-function leastOf(limit: Crossed, json: string): number {
+function leastOf(limit: ExceededLimit, json: string): number {
   for (let most = 0; ; most++) {
     const scan = new JsonScan(bytesOf(json), { ...FREE, [limit]: most })
-    let crossed: Crossed | undefined
-    for (let size = 1; !scan.isAtEnd && !crossed; size++) crossed = scan.advance(size)
-    if (!crossed) return most
+    let exceeded: ExceededLimit | undefined
+    for (let size = 1; !scan.isAtEnd && !exceeded; size++) exceeded = scan.advance(size)
+    if (!exceeded) return most
   }
 }
 

@@ -1,24 +1,24 @@
 import { yieldToEventLoop } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
-/** What a JSON text may ask of whoever reads it. */
+/** Limits for a JSON text, so that a small request cannot cause much work. */
 export interface JsonLimits {
-  /** Lists and objects in each other: the parser takes any depth, but whatever walks the value afterwards does not. */
+  /** Depth of nested lists and objects: the parser accepts any depth, but code that walks the value does not. */
   readonly levels: number
-  /** Values of all kinds, counting each element of a list and each member of an object. */
+  /** Values of all kinds: each element of a list and each member of an object counts. */
   readonly values: number
-  /** Members of objects in one element of the outermost list, or in the whole text when that is no list. */
+  /** Members of objects in one element of the outermost list, or in the whole text if that is not a list. */
   readonly members: number
-  /** Bytes of one text: parsed at a stretch, whatever is done with the rest. */
+  /** Bytes of one string, which is always parsed in one go. */
   readonly text: number
 }
 
-/** Which limit a JSON text crosses. */
-export type Crossed = keyof JsonLimits
+/** The limit that a JSON text exceeds. */
+export type ExceededLimit = keyof JsonLimits
 
-/** Elements of an outermost list are parsed together up to so many values and so many bytes: about a millisecond's work. */
-const PIECE_VALUES = 4_000
-const PIECE_BYTES = 131_072
+/** Elements of an outermost list are parsed in chunks of up to this many values or bytes, about a millisecond of work. */
+const CHUNK_VALUES = 4_000
+const CHUNK_BYTES = 131_072
 
 const QUOTE = 0x22
 const COMMA = 0x2c
@@ -31,22 +31,21 @@ const END_OF_OBJECT = 0x7d
 const LAST_SPACE = 0x20
 
 /**
- * Counts what stands in a JSON text, byte by byte and without parsing it, so that what would be too much work is refused
- * before the work begins. The JSON need not be valid: a parser
- * would make at most twice as many values of it as are counted.
+ * Counts the values in a JSON text byte by byte, without parsing it, so that a text that would be too much work is refused
+ * first. The text need not be valid JSON: a parser creates at most twice as many values as are counted.
  */
 export class JsonScan {
   readonly #json: Uint8Array
   readonly #limits: JsonLimits
-  /** Commas of the outermost list behind which a new piece begins. */
+  /** Positions of commas in the outermost list after which a new chunk starts. */
   readonly cuts: number[] = []
   #at = 0
-  #inText = false
-  #textStart = 0
+  #isInString = false
+  #stringStart = 0
   #levels = 0
   #values = 0
   #members = 0
-  /** What had been counted at the last comma of the outermost list, and at the last cut. */
+  /** The counts at the last comma of the outermost list, and at the last cut. */
   #membersBefore = 0
   #valuesAtCut = 0
   #outermost: 'none' | 'list' | 'other' | 'over' = 'none'
@@ -60,52 +59,52 @@ export class JsonScan {
     return this.#at >= this.#json.length
   }
 
-  /** Whether the text is one list, whose elements may be parsed apart from each other. */
+  /** Whether the text is one list, whose elements can be parsed separately. */
   get isList(): boolean {
     return this.#outermost === 'over' && this.#levels === 0 && this.cuts.length > 0
   }
 
-  /** Looks at the next bytes. @returns the limit that the text crosses in them. */
-  advance(bytes: number): Crossed | undefined {
+  /** Scans the next bytes. @returns the limit that the text exceeds in them, if any. */
+  advance(bytes: number): ExceededLimit | undefined {
     const end = Math.min(this.#json.length, this.#at + bytes)
     while (this.#at < end) {
-      if (this.#inText) {
-        this.#passText(end)
-        if (this.#at - this.#textStart > this.#limits.text) return 'text'
+      if (this.#isInString) {
+        this.#skipString(end)
+        if (this.#at - this.#stringStart > this.#limits.text) return 'text'
       } else {
-        const crossed = this.#take(this.#json[this.#at] ?? 0)
+        const exceeded = this.#take(this.#json[this.#at] ?? 0)
         this.#at++
-        if (crossed) return crossed
+        if (exceeded) return exceeded
       }
     }
     return undefined
   }
 
-  #passText(end: number): void {
+  #skipString(end: number): void {
     const json = this.#json
     let at = this.#at
     while (at < end) {
       const byte = json[at]
       if (byte === QUOTE) {
-        this.#inText = false
+        this.#isInString = false
         at++
         break
       }
-      // The byte behind a backslash ends no text, whatever it is.
+      // A byte after a backslash never ends the string.
       at += byte === BACKSLASH ? 2 : 1
     }
     this.#at = at
   }
 
-  #take(byte: number): Crossed | undefined {
+  #take(byte: number): ExceededLimit | undefined {
     if (byte <= LAST_SPACE) return undefined
-    // Something behind the end of the outermost value: no valid JSON, and nothing to be parsed in pieces.
+    // Bytes after the end of the outermost value: not valid JSON, and not parsed in chunks.
     if (this.#outermost === 'over') this.#outermost = 'other'
     if (this.#outermost === 'none') this.#outermost = byte === LIST ? 'list' : 'other'
     switch (byte) {
       case QUOTE:
-        this.#inText = true
-        this.#textStart = this.#at
+        this.#isInString = true
+        this.#stringStart = this.#at
         return this.#levels === 0 ? this.#value() : undefined
       case LIST:
       case OBJECT:
@@ -126,16 +125,16 @@ export class JsonScan {
     }
   }
 
-  #value(): Crossed | undefined {
+  #value(): ExceededLimit | undefined {
     this.#values++
     return this.#values > this.#limits.values ? 'values' : undefined
   }
 
-  #comma(): Crossed | undefined {
+  #comma(): ExceededLimit | undefined {
     if (this.#levels === 1 && this.#outermost === 'list') {
       this.#membersBefore = this.#members
       const from = this.cuts.at(-1) ?? 0
-      if (this.#values - this.#valuesAtCut >= PIECE_VALUES || this.#at - from >= PIECE_BYTES) {
+      if (this.#values - this.#valuesAtCut >= CHUNK_VALUES || this.#at - from >= CHUNK_BYTES) {
         this.cuts.push(this.#at)
         this.#valuesAtCut = this.#values
       }
@@ -145,48 +144,48 @@ export class JsonScan {
 }
 
 /**
- * What the JSON of a request may hold. Reading as much takes some ten milliseconds of processor time, most of it in
- * slices; 10,000 messages of a batch with 20 headers each, or 100,000 ids, stay within.
+ * Limits for the JSON of a request. Parsing that much takes some ten milliseconds of CPU time, most of it in slices. A
+ * batch of 10,000 messages with 20 headers each, or 100,000 ids, is within the limits.
  */
 const JSON_LIMITS: JsonLimits = { levels: 64, values: 250_000, members: 20_000, text: 1_048_576 }
-/** For operations that take bodies of messages, which may be as long as the request. */
+/** For operations with message bodies, which may be as long as the request. */
 const WITH_LONG_TEXTS: JsonLimits = { ...JSON_LIMITS, text: Number.POSITIVE_INFINITY }
 
-const WHAT: Readonly<Record<Crossed, string>> = {
-  levels: 'nests lists and objects too deep',
-  values: 'holds too much',
-  members: 'has too many members in its objects, or in those of one element of its list',
-  text: 'has a text that is longer than any here',
+const EXCEEDED_TEXT: Readonly<Record<ExceededLimit, string>> = {
+  levels: 'nests lists and objects too deeply',
+  values: 'contains too many values',
+  members: 'has too many members in its objects, or in the objects of one element of its list',
+  text: 'contains a string that is too long',
 }
-const UNITS: Readonly<Record<Crossed, string>> = {
+const UNITS: Readonly<Record<ExceededLimit, string>> = {
   levels: 'levels',
   values: 'JSON values',
   members: 'members',
   text: 'bytes',
 }
 
-/** Bodies up to this size are read at a stretch, in a few milliseconds. */
+/** Bodies up to this size are parsed in one go, in a few milliseconds. */
 const SMALL_BYTES = 262_144
-/** So much of a larger one is decoded in one slice. */
+/** Bytes of a larger body that are decoded in one slice. */
 const SLICE_BYTES = 1_048_576
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Reads the JSON of a request body; a long one in slices, between which everybody else has a turn.
- * @param texts `long`: one text in it may be as long as the body.
- * @throws HomeportError `invalid_json`; `body_too_complex` when more stands in it than any request needs.
+ * Parses the JSON of a request body; a long one in slices that yield to the event loop.
+ * @param texts `long`: a string in it may be as long as the body.
+ * @throws HomeportError `invalid_json`, or `body_too_complex` when a limit is exceeded.
  */
 export function parseJson(bytes: Uint8Array, texts: 'short' | 'long' = 'short'): unknown {
   const scan = new JsonScan(bytes, texts === 'long' ? WITH_LONG_TEXTS : JSON_LIMITS)
   if (bytes.length > SMALL_BYTES) return parseLong(bytes, scan)
-  refuseCrossed(scan.advance(bytes.length))
+  refuseExceeded(scan.advance(bytes.length))
   return parsed(() => decoder.decode(bytes))
 }
 
 async function parseLong(bytes: Uint8Array, scan: JsonScan): Promise<unknown> {
   while (!scan.isAtEnd) {
-    refuseCrossed(scan.advance(SMALL_BYTES))
+    refuseExceeded(scan.advance(SMALL_BYTES))
     await yieldToEventLoop()
   }
   if (scan.isList) return parseList(bytes, scan.cuts)
@@ -194,7 +193,7 @@ async function parseLong(bytes: Uint8Array, scan: JsonScan): Promise<unknown> {
   return parsed(() => text)
 }
 
-/** Parses a list in pieces: a text that is cut at commas of its outermost list is as valid as its pieces are. */
+/** Parses a list in chunks. Cut at commas of the outermost list, the text is valid exactly if all chunks are. */
 async function parseList(bytes: Uint8Array, cuts: readonly number[]): Promise<unknown[]> {
   const start = bytes.indexOf(0x5b) + 1
   const end = bytes.lastIndexOf(0x5d)
@@ -211,7 +210,7 @@ async function parseList(bytes: Uint8Array, cuts: readonly number[]): Promise<un
   return list
 }
 
-/** Decodes what may be megabytes. */
+/** Decodes UTF-8 text that may be megabytes long. */
 async function decoded(bytes: Uint8Array): Promise<string> {
   if (bytes.length <= SLICE_BYTES) return utf8(() => decoder.decode(bytes))
   const streaming = new TextDecoder('utf-8', { fatal: true })
@@ -241,8 +240,8 @@ function parsed(text: () => string): unknown {
 
 const invalid = (reason: string) => new HomeportError('invalid_json', { reason })
 
-function refuseCrossed(crossed: Crossed | undefined): void {
-  if (!crossed) return
-  const limit = JSON_LIMITS[crossed].toLocaleString('en-US')
-  throw new HomeportError('body_too_complex', { what: WHAT[crossed], limit: `${limit} ${UNITS[crossed]}` })
+function refuseExceeded(exceeded: ExceededLimit | undefined): void {
+  if (!exceeded) return
+  const limit = JSON_LIMITS[exceeded].toLocaleString('en-US')
+  throw new HomeportError('body_too_complex', { what: EXCEEDED_TEXT[exceeded], limit: `${limit} ${UNITS[exceeded]}` })
 }

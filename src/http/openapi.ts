@@ -2,7 +2,7 @@ import type { TSchema } from 'typebox'
 import { type AuthScheme, type Endpoint, type ServiceName, TOPICS } from '../contract/endpoint.js'
 import { ERRORS, type ErrorCode } from '../contract/errors/errors.js'
 
-/** What a description of a service is made from. */
+/** A service to describe. */
 export interface Described {
   readonly service: ServiceName
   readonly version: string
@@ -11,13 +11,13 @@ export interface Described {
   readonly endpoints: readonly Endpoint[]
 }
 
-/** Titles of the services for people. */
+/** Titles of the services. */
 export const SERVICE_TITLES: Readonly<Record<ServiceName, string>> = {
   management: 'Homeport management API',
   queue: 'Homeport queue and workflow API',
 }
 
-/** Errors that every operation may answer. */
+/** Errors of every operation. */
 const COMMON_ERRORS: readonly ErrorCode[] = [
   'invalid_request',
   'host_not_served',
@@ -25,7 +25,7 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
   'store_unavailable',
   'starting',
 ]
-/** Errors that every operation may answer that changes something. */
+/** Errors of every operation that writes. */
 const WRITE_ERRORS: readonly ErrorCode[] = ['store_full', 'store_outcome_unknown']
 const JSON_BODY = 'application/json'
 
@@ -55,7 +55,7 @@ export function openApi(described: Described): object {
 
 const PARAMETER = /\{(\w+)\}/g
 
-/** Paths that differ only in the names of their parameters are one path to OpenAPI: the first one stands for all. */
+/** To OpenAPI, paths that differ only in the names of parameters are one path: the first one is used for all. */
 function firstWithShape(named: Map<string, string>, path: string): string {
   const shape = path.replace(PARAMETER, '{}')
   const first = named.get(shape) ?? path
@@ -155,8 +155,8 @@ function authErrors(auth: AuthScheme, access: 'read' | 'write'): ErrorCode[] {
   return access === 'write' ? ['unauthorized', 'readonly_api_key'] : ['unauthorized']
 }
 
-/** The parts of a JSON Schema that the documentation tells. */
-interface Told {
+/** The members of a JSON Schema that the documentation uses. */
+interface DocumentedSchema {
   readonly type?: string
   readonly enum?: readonly unknown[]
   readonly const?: unknown
@@ -167,35 +167,35 @@ interface Told {
   readonly minimum?: number
 }
 
-/** A field as the documentation lists it; those inside of another one are named `outer.inner` or `list[].inner`. */
+/** A field in the documentation; nested fields are named `outer.inner` or `list[].inner`. */
 export interface Field {
   readonly name: string
   readonly type: string
-  /** Whether a request must have it, or an answer always has it. */
+  /** Whether a request must contain it, or a response always does. */
   readonly required: boolean
   readonly meaning: string
 }
 
-/** Deeper fields are left to OpenAPI. */
-const DEEPEST = 3
+/** Fields below this depth are shown only in OpenAPI. */
+const MAX_DEPTH = 3
 
-const told = (schema: TSchema): Told => schema
+const documented = (schema: TSchema): DocumentedSchema => schema
 
-/** The fields of an object, or of the objects in a list, with those inside of them. */
+/** The fields of an object, or of the objects in a list, including nested fields. */
 export function fieldsOf(schema: TSchema | undefined, prefix = '', depth = 1): Field[] {
   if (!schema) return []
-  const { items } = told(schema)
+  const { items } = documented(schema)
   if (items) return fieldsOf(items, `${prefix}[]`, depth)
   const inside = prefix === '' ? '' : `${prefix}.`
   return propertiesOf(schema).flatMap(({ name, property, required }) => {
-    const { description = '' } = told(property)
+    const { description = '' } = documented(property)
     const field = { name: inside + name, type: typeText(property), required, meaning: description }
-    return [field, ...(depth < DEEPEST ? fieldsOf(property, field.name, depth + 1) : [])]
+    return [field, ...(depth < MAX_DEPTH ? fieldsOf(property, field.name, depth + 1) : [])]
   })
 }
 
 function typeText(schema: TSchema): string {
-  const { const: only, enum: values, anyOf, type, items } = told(schema)
+  const { const: only, enum: values, anyOf, type, items } = documented(schema)
   if (only !== undefined) return String(only)
   if (values) return values.map(String).join(' | ')
   if (anyOf) return anyOf.map(typeText).join(' | ')
@@ -203,9 +203,9 @@ function typeText(schema: TSchema): string {
   return type ?? 'any'
 }
 
-/** A value that fits a schema, with what it requires, or its first field when it requires none; texts are `...`. */
+/** An example value of a schema: its required fields, or the first field if none is required. Texts are `...`. */
 export function exampleOf(schema: TSchema): unknown {
-  const { examples, const: only, enum: values, anyOf, type, items, minimum } = told(schema)
+  const { examples, const: only, enum: values, anyOf, type, items, minimum } = documented(schema)
   const known = examples?.[0] ?? only ?? values?.[0]
   if (known !== undefined) return known
   if (anyOf?.[0]) return exampleOf(anyOf[0])

@@ -11,22 +11,22 @@ import { parseJson } from './json.js'
 import { ReceivedCall } from './received-call.js'
 import { type Call, isReply, type Route } from './route.js'
 import { DATA_HEADER_MAP } from './safe-headers.js'
-import { isLarge, isLongList, piecesOfList, piecesOfObject, sendJson, sendPieces } from './send.js'
-import { requireConsoleHeader, type SessionKeeper, sessionSecretOf } from './session-cookie.js'
+import { chunksOfList, chunksOfObject, isLarge, isLongList, sendChunks, sendJson } from './send.js'
+import { requireConsoleHeader, type SessionResolver, sessionSecretOf } from './session-cookie.js'
 import { type Checker, compileChecker } from './validation.js'
 
-/** The checkers of one endpoint, compiled once. */
+/** The validators of one endpoint. */
 interface Checkers {
   readonly params: Checker | undefined
   readonly query: Checker | undefined
   readonly body: Checker | undefined
 }
 
-/** By what a listener recognises its callers. */
-export interface Recognition {
+/** How a listener authenticates callers. */
+export interface Authentication {
   readonly authenticator: Authenticator
-  /** Where requests without an `Authorization` header may come with the cookie of the console instead. */
-  readonly sessions: SessionKeeper | undefined
+  /** If set, the console's cookie is accepted on requests without an `Authorization` header. */
+  readonly sessions: SessionResolver | undefined
 }
 
 /** How one route is served. */
@@ -34,15 +34,15 @@ export interface PipelineSettings {
   readonly route: Route
   /** The parameter that takes the raw rest of the target, if the path ends in one. */
   readonly restName: string | undefined
-  readonly recognition: Recognition
+  readonly authentication: Authentication
   /** Larger bodies are refused with 413, slower ones with 400. */
   readonly bodyLimits: BodyLimits
-  /** Where bodies are counted that have not come whole. */
+  /** The budget of incomplete bodies. */
   readonly memory: ClientMemoryBudget
 }
 
 /**
- * Serves requests of one route: credentials before the body is read, then parsing, checking, the handler, the answer.
+ * Serves the requests of one route: checks credentials, reads and parses the body, validates, calls the handler, responds.
  */
 export class Pipeline {
   readonly #settings: PipelineSettings
@@ -56,13 +56,13 @@ export class Pipeline {
     return this.#settings.route.endpoint
   }
 
-  /** Compiled by the first request: most servers are asked for a few of their operations only. */
+  /** Compiled by the first request, because most servers use only a few operations. */
   get #checkers(): Checkers {
     this.#compiled ??= compile(this.#endpoint)
     return this.#compiled
   }
 
-  /** Why wrong credentials are refused, or writes with read-only ones. Those of a header are judged at once. */
+  /** The error for wrong credentials, or for a write with read-only ones. Synchronous for credentials in a header. */
   refusal(request: FastifyRequest): HomeportError | undefined | Promise<HomeportError | undefined> {
     if (this.#endpoint.auth === 'none') return undefined
     const arrival = arrivalOf(request.raw)
@@ -74,7 +74,7 @@ export class Pipeline {
     return this.#admit(arrival, await this.#bySession(request, arrival))
   }
 
-  /** Notes who calls, or answers why the caller is refused. */
+  /** Stores the caller of a request, or returns the error for it. */
   #admit(arrival: Arrival, caller: Caller | undefined): HomeportError | undefined {
     const { auth, access } = this.#endpoint
     if (!caller) return new HomeportError('unauthorized', { scheme: auth === 'basic' ? 'Basic' : 'Bearer' })
@@ -84,17 +84,17 @@ export class Pipeline {
   }
 
   #byHeader(request: FastifyRequest, arrival: Arrival): Caller | undefined {
-    const { authenticator } = this.#settings.recognition
+    const { authenticator } = this.#settings.authentication
     const header = request.headers.authorization
     if (this.#endpoint.auth === 'basic') return authenticator.basic(header, arrival.ip)
     const token = tokenOfHeader(header)
     const caller = token === undefined ? undefined : authenticator.bearer(token, arrival.ip)
-    // A webhook comes with a header of its sender, which says nothing here.
+    // A webhook may carry an `Authorization` header of its sender that is not ours; its token is in the query.
     return caller ?? authenticator.bearer(tokenOfQuery(arrival.target), arrival.ip)
   }
 
   async #bySession(request: FastifyRequest, { ip }: Arrival): Promise<Caller | undefined> {
-    const { sessions } = this.#settings.recognition
+    const { sessions } = this.#settings.authentication
     if (!sessions || request.headers.authorization !== undefined) return undefined
     const secret = sessionSecretOf(request.headers, sessions.cookieName)
     if (secret === undefined) return undefined
@@ -102,10 +102,12 @@ export class Pipeline {
     return sessions.caller(secret, ip)
   }
 
-  /** Reads the body, parses, checks, calls the handler and sends its answer, or the error that stood in the way. */
+  /** Reads the body, validates, calls the handler and sends its result or error. */
   serve(request: FastifyRequest, response: FastifyReply): void {
     this.#work(request, response).catch((error: unknown) =>
-      response.send(error instanceof Error ? error : new Error('what was thrown is no error', { cause: error })),
+      response.send(
+        error instanceof Error ? error : new Error('a value that is not an Error was thrown', { cause: error }),
+      ),
     )
   }
 
@@ -120,7 +122,7 @@ export class Pipeline {
     else send(response, this.#endpoint.success.status, answer)
   }
 
-  /** The body before it is parsed: nothing, bytes, or the stream that the handler reads by itself. */
+  /** The unparsed body: nothing, bytes, or the stream that the handler reads itself. */
   #receive(request: IncomingMessage, response: FastifyReply): Received | Promise<Uint8Array> {
     const { method, body } = this.#endpoint
     if (method === 'GET') return undefined
@@ -131,19 +133,19 @@ export class Pipeline {
     return this.#orRefused(readBody(request, bodyLimits, account), request, response)
   }
 
-  /** A body that is being read; when that fails, the connection may have to be closed. */
+  /** Awaits the body; if that fails, decides whether the connection must be closed. */
   async #orRefused<Body>(reading: Promise<Body>, request: IncomingMessage, response: FastifyReply): Promise<Body> {
     try {
       return await reading
     } catch (error) {
       const discarded = isError(error, 'body_too_large') ? await this.#discard(request, error) : undefined
-      // A client that is still sending would not read the answer; one that is too slow or gone is not waited for.
+      // A client that is still sending does not read the response. Slow or lost clients are not waited for.
       if (!discarded?.isAtEnd) response.header('connection', 'close')
       throw discarded?.error ?? error
     }
   }
 
-  /** Throws a body away that is too large, and answers what is said of it. */
+  /** Discards a body that is too large, and chooses the error. */
   async #discard(request: IncomingMessage, error: HomeportError) {
     const { isAtEnd, head } = await discardBody(request)
     const { refuseTooLarge } = this.#settings.route
@@ -156,19 +158,19 @@ export class Pipeline {
     try {
       return await this.#settings.route.handler(call)
     } finally {
-      // What is left of a body that nobody has read to its end would be taken for the next request.
+      // The unread rest of a body would be parsed as the next request.
       if (!request.raw.complete) response.header('connection', 'close')
     }
   }
 
   #call(request: FastifyRequest, response: FastifyReply, body: unknown): Call {
     const arrival = arrivalOf(request.raw)
-    // The router makes both for this request alone.
+    // Safe to change: the router creates both for this request.
     const params = request.params as Record<string, unknown>
     const query = request.query as Record<string, unknown>
     const { restName } = this.#settings
     if (restName !== undefined) params[restName] = arrival.rest ?? ''
-    // It has proved who calls and is no parameter of any operation.
+    // The token is a credential, not a parameter of an operation.
     if (query.qstash_token !== undefined) delete query.qstash_token
     const checkers = this.#checkers
     checkers.params?.(params)
@@ -191,7 +193,7 @@ function compile(endpoint: Endpoint): Checkers {
 const tokenOfHeader = (header: string | undefined): string | undefined =>
   header === undefined ? undefined : /^Bearer +(\S+) *$/i.exec(header)?.[1]
 
-/** The query parameter `qstash_token`, for those who cannot send a header (reference queue 1.1). */
+/** The query parameter `qstash_token`, for clients that cannot send a header (reference queue 1.1). */
 function tokenOfQuery(target: string): string | undefined {
   const start = target.indexOf('?')
   return start < 0 ? undefined : (new URLSearchParams(target.slice(start + 1)).get('qstash_token') ?? undefined)
@@ -199,10 +201,10 @@ function tokenOfQuery(target: string): string | undefined {
 
 const NO_BYTES = new Uint8Array()
 
-/** What is there of a body before the handler is called. */
+/** A body before it is parsed. */
 type Received = Uint8Array | Readable | undefined
 
-/** Clients send writes without fields as an empty body, as `{}` or as `null`; all three mean the same. */
+/** For writes without fields, clients send an empty body, `{}` or `null`; all three mean the same. */
 function parseBody(endpoint: Endpoint, received: Received): unknown {
   if (endpoint.body.kind === 'stream') return received ?? Readable.from([])
   const bytes = received instanceof Uint8Array ? received : NO_BYTES
@@ -213,17 +215,17 @@ function parseBody(endpoint: Endpoint, received: Received): unknown {
       return bytes
     case 'json': {
       const value = bytes.length === 0 ? null : parseJson(bytes, endpoint.body.texts)
-      return value instanceof Promise ? value.then((long) => meant(endpoint, long)) : meant(endpoint, value)
+      return value instanceof Promise ? value.then((long) => withoutNull(endpoint, long)) : withoutNull(endpoint, value)
     }
   }
 }
 
-function meant({ body }: Endpoint, value: unknown): unknown {
+function withoutNull({ body }: Endpoint, value: unknown): unknown {
   if (value !== null) return value
   return body.kind === 'json' && body.optional ? undefined : {}
 }
 
-/** Sends bytes and streams of them as they are and everything else as JSON; `undefined` is an empty body. */
+/** Sends bytes and byte streams unchanged and everything else as JSON; `undefined` is an empty body. */
 export function send(response: FastifyReply, status: number, value: unknown): FastifyReply {
   if (value === undefined || value instanceof Uint8Array || value instanceof Readable) {
     return response
@@ -231,30 +233,30 @@ export function send(response: FastifyReply, status: number, value: unknown): Fa
       .code(status)
       .send(value)
   }
-  // Made before the framework lets go of the answer: it still has to tell of what cannot be written.
+  // Serialized first: if that fails, the framework must still be able to send the error.
   const json = JSON.stringify(value)
-  sendJson(response.request.raw, letGo(response), status, json)
+  sendJson(response.request.raw, takeOver(response), status, json)
   return response
 }
 
-/** Sends a long list as JSON, made in turns. */
+/** Sends a long list as JSON, serialized with yields. */
 async function sendList(response: FastifyReply, status: number, list: readonly unknown[]): Promise<void> {
-  const pieces = await piecesOfList(list)
-  sendPieces(letGo(response), status, pieces)
+  const chunks = await chunksOfList(list)
+  sendChunks(takeOver(response), status, chunks)
 }
 
-/** Sends an object with much text in it as JSON, made in turns. */
+/** Sends an object with much text as JSON, serialized with yields. */
 async function sendLarge(
   response: FastifyReply,
   status: number,
   object: Readonly<Record<string, unknown>>,
 ): Promise<void> {
-  const pieces = await piecesOfObject(object)
-  sendPieces(letGo(response), status, pieces)
+  const chunks = await chunksOfObject(object)
+  sendChunks(takeOver(response), status, chunks)
 }
 
-/** Takes an answer, with the headers it has been given, out of the hands of the framework. */
-function letGo(response: FastifyReply): ServerResponse {
+/** Takes a response over from the framework, with the headers set so far. */
+function takeOver(response: FastifyReply): ServerResponse {
   const { raw } = response.hijack()
   for (const [name, text] of Object.entries(response.getHeaders())) if (text !== undefined) raw.setHeader(name, text)
   return raw

@@ -5,34 +5,39 @@ import type { Caller } from './caller.js'
 import { arrivalOf } from './caller.js'
 import type { Call } from './route.js'
 
-/** Says why a caller is refused. */
-interface Door {
+/** Checks the credentials of a request. */
+interface CredentialCheck {
   refusal(request: FastifyRequest): HomeportError | undefined | Promise<HomeportError | undefined>
 }
 
-/** What a request says, parsed and checked. */
-interface Said {
+/** The validated input of a request. */
+interface Input {
   readonly params: unknown
   readonly query: unknown
   readonly body: unknown
 }
 
-/** A call over HTTP: what was parsed and checked, and the rest of the request when it is asked for. */
+/** A call over HTTP: the validated input, and the rest of the request on demand. */
 export class ReceivedCall implements Call {
   readonly params: unknown
   readonly query: unknown
   readonly body: unknown
   readonly #request: FastifyRequest
   readonly #response: FastifyReply
-  readonly #door: Door
+  readonly #credentials: CredentialCheck
 
-  constructor({ params, query, body }: Said, request: FastifyRequest, response: FastifyReply, door: Door) {
+  constructor(
+    { params, query, body }: Input,
+    request: FastifyRequest,
+    response: FastifyReply,
+    credentials: CredentialCheck,
+  ) {
     this.params = params
     this.query = query
     this.body = body
     this.#request = request
     this.#response = response
-    this.#door = door
+    this.#credentials = credentials
   }
 
   get caller(): Caller {
@@ -58,7 +63,7 @@ export class ReceivedCall implements Call {
   }
 
   async isStillAllowed(): Promise<boolean> {
-    return (await this.#door.refusal(this.#request)) === undefined
+    return (await this.#credentials.refusal(this.#request)) === undefined
   }
 }
 

@@ -10,35 +10,35 @@ type StaticOr<Schema, Otherwise> = Schema extends TSchema
     : Static<Schema>
   : Otherwise
 
-/** What a handler gets: everything that its endpoint declares, parsed and checked, and where it came from. */
+/** The argument of a handler: the validated input of the endpoint, and facts about the request. */
 export interface Call<Params = unknown, Query = unknown, Body = unknown> {
   readonly params: Params
   readonly query: Query
   readonly body: Body
-  /** The owner of the credentials. Endpoints without authentication must not ask for it: it throws there. */
+  /** The owner of the credentials. Throws on endpoints without authentication. */
   readonly caller: Caller
   /** Address of the client. */
   readonly ip: string
   readonly headers: IncomingHttpHeaders
   /** The request target as it was on the wire, before any decoding. */
   readonly target: string
-  /** Fires when the peer has gone before the answer. */
+  /** Aborted when the client disconnects before the response is complete. */
   readonly signal: AbortSignal
-  /** Whether the credentials are good still: an answer that goes on for long has to ask. */
+  /** Whether the credentials are still valid; a long-lived response must check this from time to time. */
   isStillAllowed(): Promise<boolean>
 }
 
 const replies = new WeakSet<object>()
 
-/** An answer other than the declared success: another status, more headers, or a body that is not JSON. */
+/** A response other than the declared success: another status, more headers, or a body that is not JSON. */
 export interface Reply<Value = unknown> {
   readonly status: number
-  /** Sent as JSON, unless it is bytes, which go as they are. */
+  /** Sent as JSON, or unchanged if it is bytes. */
   readonly value: Value
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Makes a reply with a status of its own. */
+/** Makes a reply with its own status. */
 export function reply<Value>(
   status: number,
   value: Value,
@@ -49,25 +49,25 @@ export function reply<Value>(
   return made
 }
 
-/** Tells a reply from a plain value, whatever fields that value has. */
+/** Whether a value was made by `reply`. */
 export function isReply(value: unknown): value is Reply {
   return typeof value === 'object' && value !== null && replies.has(value)
 }
 
-/** What operations without a record to answer with answer: the text "OK", once the work is done. */
+/** The response of operations that return no record: the text "OK", once the work is done. */
 export async function ok(work: Promise<unknown>): Promise<'OK'> {
   await work
   return 'OK'
 }
 
-/** A request whose body is refused for its size. */
+/** A request whose body is too large. */
 export interface TooLarge {
   readonly headers: IncomingHttpHeaders
   /** The request target as it was on the wire. */
   readonly target: string
-  /** Absent where nobody has to say who calls. */
+  /** Absent on endpoints without authentication. */
   readonly caller: Caller | undefined
-  /** How the body begins, if its size was declared: some ten thousand bytes. */
+  /** The first bytes of the body, at most 64 KiB. */
   readonly head: Buffer
   readonly error: HomeportError
 }
@@ -76,13 +76,13 @@ export interface TooLarge {
 export interface Route {
   readonly endpoint: Endpoint
   readonly handler: (call: Call) => Promise<unknown>
-  /** The error that such a request ends with; without this function it is the given one. */
+  /** Chooses the error for a body that is too large. Default: the given error. */
   readonly refuseTooLarge?: (request: TooLarge) => HomeportError
 }
 
 /**
- * Joins an endpoint and its handler. The handler returns the body of the declared success, or a `reply`; what it
- * throws is rendered from the catalogue.
+ * Combines an endpoint with its handler. The handler returns the body of the declared success, or a `reply`; errors that
+ * it throws are rendered from the catalogue.
  */
 export function route<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Answer extends TSchema>(
   endpoint: Endpoint<Params, Query, Body, Answer>,
@@ -90,13 +90,13 @@ export function route<Params extends TSchema, Query extends TSchema, Body extend
     call: Call<StaticOr<Params, Record<never, never>>, StaticOr<Query, Record<never, never>>, BodyOf<Body>>,
   ) => Promise<Static<Answer> | Reply>,
 ): Route {
-  // The server hands over a call only after it has matched the schemas that these types come from.
+  // Safe: the server validates a call against the schemas that these types come from.
   return { endpoint, handler: handler as (call: Call) => Promise<unknown> }
 }
 
-/** A path of an endpoint, taken apart: how the router is to know it and what the raw rest of it is. */
+/** The parsed path of an endpoint. */
 export interface PathPattern {
-  /** The path for the router: `:name` for parameters; a raw rest stands as the fixed segment `-`. */
+  /** The path for the router: `:name` for parameters, the fixed segment `-` for a raw rest. */
   readonly routerPath: string
   /** Matches the path of a request target, without its query. */
   readonly matches: (path: string) => boolean
@@ -109,7 +109,7 @@ export interface PathPattern {
 
 const PARAMETER = /\{(\+?)(\w+)\}/g
 
-/** Takes the path of an endpoint apart. */
+/** Parses the path of an endpoint. */
 export function parsePath(path: string): PathPattern {
   const raw = /\{\+(\w+)\}$/.exec(path)
   const routerPath = path.replace(PARAMETER, (_whole, plus: string, name: string) => (plus ? '-' : `:${name}`))

@@ -2,10 +2,10 @@ import Type from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { endpoint } from '../contract/endpoint.js'
 import { HttpServer, route } from './index.js'
-import { isLarge, isLongList, piecesOfList, piecesOfObject } from './send.js'
+import { chunksOfList, chunksOfObject, isLarge, isLongList } from './send.js'
 
 const listOf = (length: number): unknown[] => Array.from({ length }, (_, index) => ({ index, name: `größe ${index}` }))
-const joined = async (list: readonly unknown[]): Promise<string> => Buffer.concat(await piecesOfList(list)).toString()
+const joined = async (list: readonly unknown[]): Promise<string> => Buffer.concat(await chunksOfList(list)).toString()
 
 it.each([501, 1_000, 1_001])('writes a list of %i items in pieces as if in one', async (length) => {
   const list = listOf(length)
@@ -30,7 +30,7 @@ it.each([
   [{ none: undefined, items: [{ text: 'x'.repeat(2_000_000) }] }],
 ])('writes an object with much text in pieces as if in one', async (object) => {
   expect(isLarge(object)).toBe(true)
-  expect(Buffer.concat(await piecesOfObject(object)).toString()).toBe(JSON.stringify(object))
+  expect(Buffer.concat(await chunksOfObject(object)).toString()).toBe(JSON.stringify(object))
 })
 
 it.each([{ items: listOf(5_000) }, { text: 'x'.repeat(2_000_000) }, {}, [], null, 'x'])(
@@ -42,7 +42,7 @@ it('lets others go between the pieces', async () => {
   let written = 0
   const list = Array.from({ length: 5_000 }, () => ({ toJSON: () => ++written }))
   const seen: number[] = []
-  const pieces = piecesOfList(list)
+  const pieces = chunksOfList(list)
   const look = (): unknown => written < list.length && seen.push(written) && setImmediate(look)
   look()
   await pieces

@@ -3,8 +3,8 @@ import { isObject, TimeSlice, yieldToEventLoop } from '../base/index.js'
 import { DATA_HEADERS } from './safe-headers.js'
 
 /**
- * Sends head and body of an answer in one write to the socket: ending with the body would gather two pieces first. The
- * head must have been given, with the length of the body.
+ * Sends head and body of a response in one write to the socket; `end(body)` would first concatenate them. The head must
+ * have been written, with the length of the body.
  */
 export function sendWhole(
   request: IncomingMessage,
@@ -21,39 +21,39 @@ export function sendWhole(
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** Answers with a JSON text, beside the headers that the response already has. */
+/** Sends a JSON text, in addition to the headers that the response already has. */
 export function sendJson(request: IncomingMessage, response: ServerResponse, status: number, json: string): void {
   const bytes = Buffer.byteLength(json)
   const length = String(bytes)
   response.writeHead(status, ['content-type', JSON_TYPE, 'content-length', length, ...DATA_HEADERS])
-  // Text of ASCII alone, which most is, is written faster where that is known.
+  // Most texts are ASCII only, and Node writes them faster as latin1.
   sendWhole(request, response, json, bytes === json.length ? 'latin1' : 'utf8')
 }
 
-/** So many items of a list are written as JSON in one turn: even of large ones no more than some milliseconds of work. */
-const TURN_ITEMS = 500
+/** Items of a list that are serialized in one go, some milliseconds of work at most. */
+const SLICE_ITEMS = 500
 
-/** Whether an answer is a list too long to be written in one turn. */
+/** Whether a response is a list that is too long to be serialized in one go. */
 export function isLongList(value: unknown): value is readonly unknown[] {
-  return Array.isArray(value) && value.length > TURN_ITEMS
+  return Array.isArray(value) && value.length > SLICE_ITEMS
 }
 
-/** The JSON of a list as pieces that follow each other; everybody else gets a turn between them. */
-export async function piecesOfList(list: readonly unknown[]): Promise<Buffer[]> {
-  const pieces: Buffer[] = []
-  for (let start = 0; start < list.length; start += TURN_ITEMS) {
+/** The JSON of a list in chunks, with a yield after each. */
+export async function chunksOfList(list: readonly unknown[]): Promise<Buffer[]> {
+  const chunks: Buffer[] = []
+  for (let start = 0; start < list.length; start += SLICE_ITEMS) {
     if (start > 0) await yieldToEventLoop()
-    const items = JSON.stringify(list.slice(start, start + TURN_ITEMS)).slice(1, -1)
-    pieces.push(Buffer.from(`${start === 0 ? '[' : ','}${items}`))
+    const items = JSON.stringify(list.slice(start, start + SLICE_ITEMS)).slice(1, -1)
+    chunks.push(Buffer.from(`${start === 0 ? '[' : ','}${items}`))
   }
-  pieces.push(Buffer.from(']'))
-  return pieces
+  chunks.push(Buffer.from(']'))
+  return chunks
 }
 
-/** Answers with more characters than this are written in slices. */
+/** Responses with more characters than this are serialized in slices. */
 const LARGE_CHARACTERS = 1_048_576
 
-/** Whether an answer is an object with lists whose items hold so much text that it is written in slices. */
+/** Whether a response is an object with so much text in its lists that it must be serialized in slices. */
 export function isLarge(value: unknown): value is Readonly<Record<string, unknown>> {
   if (!isObject(value)) return false
   let characters = 0
@@ -67,11 +67,11 @@ export function isLarge(value: unknown): value is Readonly<Record<string, unknow
   return characters > LARGE_CHARACTERS
 }
 
-/** The JSON of an object as pieces that follow each other: the items of its lists are written one by one. */
-export async function piecesOfObject(object: Readonly<Record<string, unknown>>): Promise<Buffer[]> {
-  const pieces: Buffer[] = []
+/** The JSON of an object in chunks; the items of its lists are serialized one by one. */
+export async function chunksOfObject(object: Readonly<Record<string, unknown>>): Promise<Buffer[]> {
+  const chunks: Buffer[] = []
   const slice = new TimeSlice()
-  const add = (text: string) => pieces.push(Buffer.from(text))
+  const add = (text: string) => chunks.push(Buffer.from(text))
   let before = '{'
   for (const [name, value] of Object.entries(object)) {
     if (value === undefined) continue
@@ -80,7 +80,7 @@ export async function piecesOfObject(object: Readonly<Record<string, unknown>>):
     if (!Array.isArray(value)) add(JSON.stringify(value))
     else {
       for (const [index, item] of value.entries()) {
-        // Put before a text of megabytes, it would be copied once more.
+        // A separate chunk: prepended to a text of megabytes, it would cause another copy.
         add(index === 0 ? '[' : ',')
         add(JSON.stringify(item) ?? 'null')
         if (slice.isOver) await slice.rest()
@@ -89,13 +89,13 @@ export async function piecesOfObject(object: Readonly<Record<string, unknown>>):
     }
   }
   add(before === '{' ? '{}' : '}')
-  return pieces
+  return chunks
 }
 
-/** Answers with a JSON text in pieces, beside the headers that the response already has. */
-export function sendPieces(response: ServerResponse, status: number, pieces: readonly Buffer[]): void {
-  const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
+/** Sends a JSON text in chunks, in addition to the headers that the response already has. */
+export function sendChunks(response: ServerResponse, status: number, chunks: readonly Buffer[]): void {
+  const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
   response.writeHead(status, ['content-type', JSON_TYPE, 'content-length', String(length), ...DATA_HEADERS])
-  for (const piece of pieces) response.write(piece)
+  for (const chunk of chunks) response.write(chunk)
   response.end()
 }

@@ -5,7 +5,7 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import { ClientMemoryBudget, codeOf, randomSecret, type Service, systemClock } from '../base/index.js'
 import type { ServiceName } from '../contract/endpoint.js'
 import { ERRORS, HomeportError, isError } from '../contract/errors/errors.js'
-import { type Authenticator, arrivalOf, noteArrival } from './caller.js'
+import { type Authenticator, arrivalOf, setArrival } from './caller.js'
 import { ClientAddresses } from './client-address.js'
 import { DOCS_HEADERS, docsPage } from './docs-page.js'
 import type { HostNames } from './host-names.js'
@@ -14,20 +14,20 @@ import { Pipeline, send } from './pipeline.js'
 import type { Route } from './route.js'
 import { type PathPattern, parsePath } from './route.js'
 import { challengeFor, DATA_HEADERS } from './safe-headers.js'
-import type { SessionKeeper } from './session-cookie.js'
+import type { SessionResolver } from './session-cookie.js'
 import type { Site } from './site.js'
 
-/** Long enough for ids and names of any client; the router's own default is 100. */
+/** Longest path parameter, characters; the router's default is 100. */
 const LONGEST_PARAMETER = 2_048
-/** The request line and the headers together; a message may bring headers for its destination and its callbacks. */
+/** Request line and headers together; a message may carry headers for its destination and callbacks. */
 export const LONGEST_HEAD_BYTES = 65_536
 const RETRY_AFTER_SECONDS = '1'
 const STOP_GRACE_MS = 10_000
 const BODY_TIMEOUT_MS = 300_000
-/** Methods whose requests carry a body. */
-const WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
+/** Methods with a request body. */
+const METHODS_WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
-/** What the router says of a path that it cannot match, by the code of its error. */
+/** Explanations of the router's errors, by their codes. */
 const UNROUTABLE: ReadonlyMap<string, string> = new Map([
   ['FST_ERR_BAD_URL', 'The path of the request has a % that is not followed by two hexadecimal digits.'],
   [
@@ -36,39 +36,39 @@ const UNROUTABLE: ReadonlyMap<string, string> = new Map([
   ],
 ])
 
-/** How one HTTP listener is to be. */
+/** Settings of an HTTP listener. */
 export interface HttpSettings {
-  /** Which of the services it is; only its endpoints may be mounted. */
+  /** The service whose endpoints it serves. */
   readonly service: ServiceName
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number
   /** Larger bodies are refused with 413. */
   readonly bodyLimitBytes: number
-  /** How long a body may take to come, but for those that are streamed on. Default 300,000. */
+  /** Time limit for receiving a body, except streamed ones. Default 300,000. */
   readonly bodyTimeoutMs?: number
-  /** What clients together may make the process hold. Omitted: a bound of this listener's own. */
+  /** Budget of incomplete bodies. Default: one for this listener alone. */
   readonly memory?: ClientMemoryBudget
   readonly routes: readonly Route[]
   readonly authenticator: Authenticator
-  /** Lets the cookie of the console stand for credentials; absent: cookies mean nothing here. */
-  readonly sessions?: SessionKeeper
-  /** Operations of another service that are served here too, undescribed, so that the console has one origin. */
+  /** Accepts the console's cookie as credentials. Default: cookies are ignored. */
+  readonly sessions?: SessionResolver
+  /** Operations of another service, undocumented here, so that the console needs only one origin. */
   readonly guests?: { readonly routes: readonly Route[]; readonly bodyLimitBytes: number }
-  /** Proxies whose `X-Forwarded-For` is believed, as addresses and networks; none where absent. */
+  /** Proxies whose `X-Forwarded-For` is trusted, as addresses and networks. Default: none. */
   readonly trustedProxies?: readonly string[]
-  /** The names under which it may be asked; under any where absent. */
+  /** Host names that it accepts. Default: any. */
   readonly hosts?: HostNames | undefined
   /** The pages of the console. */
   readonly site?: Site | undefined
-  /** How many problems need a person, for `/health`. Omitted: none. */
+  /** Number of unsolved problems, for `/health`. Default: none. */
   readonly problems?: { readonly count: number }
   readonly version: string
-  /** Where users reach it, for OpenAPI. */
+  /** Its URL for clients, for OpenAPI. */
   readonly publicUrl: string
-  /** Told of errors that are our fault; the reference stands in the answer too. */
+  /** Receives unexpected errors with the reference that the response contains. */
   readonly onInternalError: (error: unknown, reference: string) => void
-  /** How long requests in flight may take to be answered once the server stops. Default 10,000. */
+  /** Grace period for requests in flight when the server stops. Default 10,000. */
   readonly stopGraceMs?: number
 }
 
@@ -80,12 +80,12 @@ interface Mounted {
   readonly path: PathPattern
 }
 
-/** An HTTP listener over declared endpoints, with `/health`, `/openapi.json` and `/docs`. */
+/** An HTTP listener for declared endpoints, with `/health`, `/openapi.json` and `/docs`. */
 export class HttpServer implements Service {
   readonly name: string
   readonly #settings: HttpSettings
   readonly #mounted: readonly Mounted[]
-  /** Paths that end in a raw rest, by method: another one may know the same path by its parts. */
+  /** Paths that end in a raw rest, by method: with another method, the same path may have parameters. */
   readonly #withRest: ReadonlyMap<string, readonly RawRest[]>
   readonly #connections = new Connections()
   readonly #memory: ClientMemoryBudget
@@ -105,7 +105,7 @@ export class HttpServer implements Service {
     this.#addresses = new ClientAddresses(settings.trustedProxies ?? [])
     this.#app = fastify({
       routerOptions: { maxParamLength: LONGEST_PARAMETER },
-      // The framework hands the plain request of Node to this hook, under a narrower type.
+      // Fastify passes Node's request to this hook, under a narrower type.
       rewriteUrl: (request) => this.#arrive(request as IncomingMessage),
       frameworkErrors: (error, _request, response) => this.#renderError(error, response),
       clientErrorHandler: (error, socket) => refuseSocket(socket, error.code),
@@ -120,10 +120,10 @@ export class HttpServer implements Service {
     this.#phase = 'serving'
   }
 
-  /** Lets requests in flight finish, as long as the grace lasts; new ones get 503. */
+  /** Lets requests in flight finish within the grace period; new ones get 503. */
   async stop(graceMs = this.#settings.stopGraceMs ?? STOP_GRACE_MS): Promise<void> {
     this.#phase = 'stopping'
-    // What has not come whole cannot be work that was taken on; its sender may never go on.
+    // An incomplete request has not been accepted, and its client may never complete it.
     this.#connections.endIncomplete()
     const timer = systemClock.after(graceMs, () => this.#app.server.closeAllConnections())
     try {
@@ -139,7 +139,7 @@ export class HttpServer implements Service {
     return typeof address === 'object' && address !== null ? address.port : this.#settings.port
   }
 
-  /** Notes a request as it came and gives the router one that it can match. */
+  /** Stores the arrival of a request and returns a target that the router can match. */
   #arrive(request: IncomingMessage): string {
     this.#connections.note(request)
     const target = request.url ?? '/'
@@ -147,10 +147,10 @@ export class HttpServer implements Service {
     for (const path of this.#withRest.get(request.method ?? '') ?? []) {
       const found = path.find(target)
       if (found === undefined) continue
-      noteArrival(request, { target, rest: found.rest, ip, caller: undefined })
+      setArrival(request, { target, rest: found.rest, ip, caller: undefined })
       return found.routerTarget
     }
-    noteArrival(request, { target, rest: undefined, ip, caller: undefined })
+    setArrival(request, { target, rest: undefined, ip, caller: undefined })
     return target
   }
 
@@ -158,9 +158,9 @@ export class HttpServer implements Service {
     this.#connections.follow(this.#app.server)
     const { hosts } = this.#settings
     if (hosts) this.#app.addHook('onRequest', (request, _response, done) => done(hosts.refusal(request.headers.host)))
-    // The pipeline reads bodies itself: whatever their content type is, and only once the credentials are good.
-    for (const method of WITH_BODY) this.#app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
-    // Nothing is returned to the framework: it would wait for the end of each answer.
+    // The pipeline reads bodies itself, of any content type, after it has checked the credentials.
+    for (const method of METHODS_WITH_BODY) this.#app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
+    // Nothing is returned to the framework, which would wait for the end of each response.
     this.#app.setErrorHandler((error, _request, response) => void this.#renderError(error, response))
     this.#app.setNotFoundHandler((request, response) => void this.#answerUnknown(request, response))
     for (const mounted of this.#mounted) this.#mount(mounted)
@@ -169,11 +169,17 @@ export class HttpServer implements Service {
 
   #mount({ route, path, bodyLimitBytes }: Mounted): void {
     const { authenticator, sessions } = this.#settings
-    const recognition = { authenticator, sessions }
+    const authentication = { authenticator, sessions }
     const { body } = route.endpoint
     const own = body.kind === 'raw' ? (body.mostBytes ?? bodyLimitBytes) : bodyLimitBytes
     const bodyLimits = { bytes: Math.min(own, bodyLimitBytes), ms: this.#settings.bodyTimeoutMs ?? BODY_TIMEOUT_MS }
-    const pipeline = new Pipeline({ route, restName: path.rest?.name, recognition, bodyLimits, memory: this.#memory })
+    const pipeline = new Pipeline({
+      route,
+      restName: path.rest?.name,
+      authentication,
+      bodyLimits,
+      memory: this.#memory,
+    })
     this.#app.route({
       method: route.endpoint.method,
       url: path.routerPath,
@@ -263,8 +269,8 @@ const [SNIFF, NO_SNIFF, CACHE, NO_STORE] = DATA_HEADERS
 const SAFE_LINES = `${SNIFF}: ${NO_SNIFF}\r\n${CACHE}: ${NO_STORE}\r\n`
 
 /**
- * Answers bytes that are not HTTP, or not all that they should be, and closes.
- * @param code of the error that the parser has found, as Node names it.
+ * Answers malformed HTTP with an error and closes the connection.
+ * @param code Node's code of the parser error.
  */
 export function refuseSocket(socket: Duplex, code?: string): void {
   if (!socket.writable) return
@@ -281,7 +287,7 @@ export function refuseSocket(socket: Duplex, code?: string): void {
 
 const NEWEST = Symbol('newest request')
 
-/** A connection with the request that came over it last; those before it have come whole. */
+/** A connection with its newest request; earlier requests are complete. */
 interface Connection extends Socket {
   [NEWEST]?: IncomingMessage
 }
@@ -290,7 +296,7 @@ interface Connection extends Socket {
 class Connections {
   readonly #open = new Set<Connection>()
 
-  /** Follows the connections of a listener, from its start on. */
+  /** Starts to track the connections of a listener. */
   follow(server: Server): void {
     server.on('connection', (connection: Connection) => {
       this.#open.add(connection)
@@ -298,13 +304,13 @@ class Connections {
     })
   }
 
-  /** A request has begun to come. */
+  /** Records that a request has started to arrive. */
   note(request: IncomingMessage): void {
     const connection: Connection = request.socket
     connection[NEWEST] = request
   }
 
-  /** Ends requests that have not come whole: their senders may never go on. */
+  /** Aborts incomplete requests. */
   endIncomplete(): void {
     for (const connection of this.#open) {
       const request = connection[NEWEST]

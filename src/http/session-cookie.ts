@@ -3,20 +3,20 @@ import { CONSOLE_HEADER } from '../contract/console/console.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from './caller.js'
 
-/** Enough that no two servers on one host share it. */
+/** Enough characters that two servers on one host do not share a name. */
 const ID_CHARACTERS = 12
 
-/** Knows who is signed in to the console. */
-export interface SessionKeeper {
+/** Finds the caller of a console session. */
+export interface SessionResolver {
   /** Name of the cookie; see `cookieNameOf`. */
   readonly cookieName: string
-  /** The caller that the session with this secret stands for; `undefined` when there is none, or its key has ended. */
+  /** The caller of the session with this secret; `undefined` when there is none or its API key was deleted. */
   caller(secret: string, ip: string): Promise<Caller | undefined>
 }
 
 /**
- * The name of the cookie of one installation. Browsers know hosts and no ports: under one name, signing in to a second
- * server of a host would end the session at the first. The id is that of the store, so that all its nodes agree.
+ * The cookie name of an installation. Cookies belong to a host, not to a port: with one name, signing in to a second
+ * server on a host would end the session with the first. The installation id comes from the store, so all nodes agree.
  */
 export function cookieNameOf(installationId: string): string {
   return `homeport_session_${installationId.replaceAll('-', '').slice(0, ID_CHARACTERS)}`
@@ -29,16 +29,16 @@ export function sessionSecretOf(headers: IncomingHttpHeaders, cookieName: string
   return own?.slice(cookieName.length + 1) || undefined
 }
 
-/** The value of `Set-Cookie`; an empty secret takes the cookie away. */
+/** The value of `Set-Cookie`; an empty secret deletes the cookie. */
 export function sessionCookie(cookieName: string, secret: string, isSecure: boolean): string {
-  // A session moves on with each use, so the server alone knows its end; the browser keeps the cookie while it is open.
+  // Each use extends the session, so only the server knows its end. The browser keeps the cookie until it is closed.
   const age = secret === '' ? '; Max-Age=0' : ''
   return `${cookieName}=${secret}; Path=/; HttpOnly; SameSite=Strict${age}${isSecure ? '; Secure' : ''}`
 }
 
 /**
- * Refuses what another page could have sent: a form or an image cannot set this header, and a script of another origin
- * is not allowed to, because this listener grants nothing to other origins.
+ * Refuses requests that a page of another origin could have sent (CSRF): forms and images cannot set this header, and
+ * scripts of other origins may not, because the listener sends no CORS headers.
  */
 export function requireConsoleHeader(headers: IncomingHttpHeaders): void {
   if (headers[CONSOLE_HEADER] !== '1') throw new HomeportError('console_header_missing', {})

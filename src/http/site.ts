@@ -17,10 +17,10 @@ const TYPES: Readonly<Record<string, string>> = {
   '.txt': 'text/plain; charset=utf-8',
 }
 const PAGE = '/index.html'
-/** Files here have the hash of their content in their name: another content is another file. */
+/** Names of files here contain a hash of the content, so a file never changes. */
 const HASHED = '/assets/'
 const COMPRESSIBLE = /^(?:text|image\/svg|application\/json)/
-/** Paths of the APIs: whatever is unknown there is an error in JSON, also for browsers. */
+/** Paths of the APIs: unknown ones get a JSON error, even in browsers. */
 const API = /^\/v\d+(?:\/|$)/
 
 interface SiteFile {
@@ -31,17 +31,17 @@ interface SiteFile {
   compressed?: Buffer
 }
 
-/** What pages are and may do. */
+/** Settings of a site. */
 export interface SiteOptions {
-  /** The folder with `index.html` and everything it needs. */
+  /** The folder with `index.html` and its assets. */
   readonly folder: string
-  /** Other origins that the pages may talk to. */
+  /** Other origins that the pages may connect to. */
   readonly connectTo: readonly string[]
 }
 
 /**
- * A single-page application, read into memory once. Every address that is neither a file nor of an API is a page of it,
- * so that a page can be opened by its address.
+ * A single-page application, read into memory once. Every path that is neither a file nor part of an API gets the page,
+ * so that each view has an address.
  */
 export class Site {
   readonly #files: ReadonlyMap<string, SiteFile>
@@ -52,7 +52,7 @@ export class Site {
     this.#headers = headers
   }
 
-  /** Reads the site; `undefined` when the folder holds none, as in a tree that has not been built. */
+  /** Reads the site; `undefined` when the folder has no `index.html`, because it was not built. */
   static read({ folder, connectTo }: SiteOptions): Site | undefined {
     if (!existsSync(join(folder, PAGE))) return undefined
     const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
@@ -63,7 +63,7 @@ export class Site {
     return new Site(new Map(files), pageHeaders(connectTo))
   }
 
-  /** Answers a request that no operation knows; `undefined` when it is none for the site either. */
+  /** Answers a request that matches no operation; `undefined` when it is not for the site either. */
   answer(request: IncomingMessage, target: string, response: FastifyReply): FastifyReply | undefined {
     const path = target.split('?', 1)[0] ?? target
     const isReading = request.method === 'GET' || request.method === 'HEAD'
@@ -72,7 +72,7 @@ export class Site {
   }
 
   #find(path: string, headers: IncomingHttpHeaders): SiteFile | undefined {
-    // The root always answers the page; other addresses do so only for clients that accept HTML.
+    // The root is always the page; other paths are only for clients that accept HTML.
     const exact = this.#files.get(path === '/' ? PAGE : path)
     if (exact || API.test(path) || path.startsWith(HASHED)) return exact
     return headers.accept?.includes('text/html') ? this.#files.get(PAGE) : undefined
@@ -97,8 +97,8 @@ function send(file: SiteFile, headers: IncomingHttpHeaders, response: FastifyRep
 }
 
 /**
- * Scripts come from this origin only, and nobody may frame the pages. Styles may stand in the page, because the
- * component library writes the variables of its theme there.
+ * Scripts may come from this origin only, and no page may be framed. Inline styles are allowed, because the component
+ * library writes its theme variables into the page.
  */
 function pageHeaders(connectTo: readonly string[]): Readonly<Record<string, string>> {
   const policy = [

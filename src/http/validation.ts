@@ -5,16 +5,16 @@ import { PATTERN_IN_WORDS } from '../contract/endpoint.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
 /**
- * Bodies are taken at their word: the text "5" is not a number. Characters are those of JavaScript, whose number a text
- * knows; to count code points would go through all of a text of megabytes.
+ * Bodies are not coerced: the text "5" is not a number. Characters are UTF-16 code units, as in `length`: counting code
+ * points would scan texts of megabytes.
  */
 const STRICT = { strict: false, verbose: true, unicode: false, logger: false } as const
-/** Query and path are texts by nature: "5" is a number where one is declared, one value is a list of one. */
+/** Query and path are always text: "5" is valid for a number, and one value is a list with one element. */
 const LENIENT = { ...STRICT, coerceTypes: 'array' } as const
 
 /**
- * Two of each kind: the first stops at the first problem, and so takes no longer for a wrong value than for a right
- * one.
+ * Two validators of each kind: `first` stops at the first problem, so an invalid value costs no more than a valid one;
+ * `all` finds all problems, for small values.
  */
 const AJV = {
   strict: { first: new Ajv(STRICT), all: new Ajv({ ...STRICT, allErrors: true }) },
@@ -22,17 +22,17 @@ const AJV = {
 }
 
 const MOST_PROBLEMS = 5
-/** Of a list or object only the first problem is reported: a million wrong elements would make a million of them. */
-const MOST_PARTS = 1_000
-/** Most characters of a value, and of a name, that an error repeats. */
+/** For values with more nested values, only the first problem is reported: there could be a million. */
+const MAX_VALUES_FOR_ALL = 1_000
+/** Characters of a value or name that an error quotes. */
 const LONGEST_FOUND = 60
 
-/** Where a value was found: decides how strictly it is read and how an error names it. */
+/** Where a value was found: decides whether it is coerced and how errors name it. */
 export type ValuePlace = 'body' | 'query' | 'path'
 
 /**
- * Checks a value against a schema, or throws `invalid_request` with every problem in words. May turn texts into
- * numbers.
+ * Validates a value in place, coercing text in query and path. @throws HomeportError `invalid_request` with up to five
+ * problems in words.
  */
 export type Checker = (value: unknown) => void
 
@@ -43,14 +43,14 @@ export function compileChecker(declared: TSchema, place: ValuePlace): Checker {
   const isRight: ValidateFunction = first.compile(schema)
   return (value) => {
     if (isRight(value)) return
-    const errors = hasFewParts(value) ? errorsOf(all.compile(schema), value) : isRight.errors
-    const problems = (errors ?? []).filter(isTelling).map((error) => describe(error, place))
+    const errors = isSmall(value) ? errorsOf(all.compile(schema), value) : isRight.errors
+    const problems = (errors ?? []).filter(isSpecific).map((error) => describe(error, place))
     const unique = [...new Set(problems)].slice(0, MOST_PROBLEMS)
     throw new HomeportError('invalid_request', { problem: unique.join(' ') })
   }
 }
 
-/** The same schema, whose integers are of those that JSON and the store keep exactly. */
+/** The same schema with its integers limited to those that JSON and the store represent exactly. */
 function withExactIntegers(schema: TSchema): TSchema {
   return JSON.parse(JSON.stringify(schema), (_key, part: unknown) => (isInteger(part) ? { ...EXACT, ...part } : part))
 }
@@ -66,9 +66,9 @@ function errorsOf(validate: ValidateFunction, value: unknown): ValidateFunction[
   return validate.errors
 }
 
-/** Whether a value has at most `MOST_PARTS` parts, counting itself and everything that stands in it. */
-function hasFewParts(value: unknown): boolean {
-  let left = MOST_PARTS
+/** Whether a value consists of at most `MAX_VALUES_FOR_ALL` nested values, including itself. */
+function isSmall(value: unknown): boolean {
+  let left = MAX_VALUES_FOR_ALL
   const fits = (part: unknown): boolean => {
     if (--left < 0) return false
     return typeof part !== 'object' || part === null || Object.values(part).every(fits)
@@ -76,8 +76,8 @@ function hasFewParts(value: unknown): boolean {
   return fits(value)
 }
 
-/** A failed union reports every branch and itself; the branches tell more. */
-function isTelling(error: ErrorObject): boolean {
+/** A failed union reports all its branches and itself; the branches are more specific. */
+function isSpecific(error: ErrorObject): boolean {
   return error.keyword !== 'anyOf' && error.keyword !== 'oneOf'
 }
 
@@ -123,7 +123,7 @@ function requirementOf({ keyword, params, message, parentSchema }: ErrorObject):
   }
 }
 
-/** A pattern is for machines: the schema says next to it what it asks for. */
+/** The description of a pattern for people, which stands beside it in the schema. */
 function patternInWords(schema: unknown): string | undefined {
   const words = (schema as { [PATTERN_IN_WORDS]?: unknown } | undefined)?.[PATTERN_IN_WORDS]
   return typeof words === 'string' ? words : undefined
@@ -170,14 +170,14 @@ function listed(values: unknown): string {
 
 function show(value: unknown): string {
   if (value === undefined) return 'nothing'
-  // JSON knows no name for a number that is too large for it.
+  // JSON cannot represent infinity.
   if (typeof value === 'number') return String(value)
-  // A text of megabytes is not written out to show its beginning; lists and objects are shown by their beginning as well.
+  // Only the beginning is serialized, because a value may have megabytes.
   if (typeof value === 'string') return shortened(JSON.stringify(value.slice(0, LONGEST_FOUND + 1)))
   return shortened(JSON.stringify(beginningOf(value)))
 }
 
-/** The first few parts of a value, and of each text the beginning: more is never shown. */
+/** A value reduced to its first elements and the beginning of each text. */
 function beginningOf(value: unknown): unknown {
   if (typeof value === 'string') return value.slice(0, LONGEST_FOUND)
   if (Array.isArray(value)) return value.slice(0, LONGEST_FOUND).map(beginningOf)

@@ -1,12 +1,12 @@
 /**
- * What is left of a server that ended by a defect: a small file for whoever looks for the cause.
+ * Crash reports: a small file that helps to find the defect that ended the server.
  *
  * ```
  * <dataDir>/crashes/crash-2026-03-01T10-20-30-400Z.json    the newest ten are kept, mode 0600
  * ```
  *
- * A report holds no words of the error, because those may contain what a user has sent: only its kind, its code and
- * where in the code it was thrown. Everything here is synchronous, since nothing of the process can be relied on.
+ * A report contains the type and code of the error and where it was thrown, but not its message, which may contain user
+ * data. Everything here is synchronous, because a crashing process may not run its event loop again.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { SourceMap } from 'node:module'
@@ -19,10 +19,10 @@ const KEPT_REPORTS = 10
 const MOST_FRAMES = 30
 const MOST_CAUSES = 3
 const NAME = /^crash-[\dTZ-]+\.json$/
-/** Only what has this form is taken out of a stack, so that no words of a message come along. */
+/** Only lines of this form are taken from a stack, so that no part of a message is included. */
 const FRAME = /^\s+at (?:(?:async )?([\w$.<>#[\] ]{1,120}) \()?((?:file:|node:|\/)[^\s()]{1,400}):(\d+):(\d+)\)?$/
 
-/** How the process came to its end. */
+/** Why the process ended. */
 export type CrashKind = 'uncaughtException' | 'unhandledRejection'
 
 /** A place in the code. */
@@ -32,7 +32,7 @@ interface Frame {
   readonly at: string
 }
 
-/** An error without its words. */
+/** An error without its message. */
 interface ErrorFacts {
   readonly type: string
   readonly code?: string
@@ -40,11 +40,11 @@ interface ErrorFacts {
   readonly causes?: readonly ErrorFacts[]
 }
 
-/** A report as it is in its file. */
+/** The content of a report's file. */
 export interface CrashReport {
   readonly at: string
   readonly kind: CrashKind
-  /** The module of Homeport, or the package, that the error came from. */
+  /** The module of Homeport, or the package, that threw the error. */
   readonly module: string
   readonly version: string
   readonly node: string
@@ -54,7 +54,7 @@ export interface CrashReport {
   readonly error: ErrorFacts
 }
 
-/** Describes the end of this process by an error that nobody has caught. */
+/** Describes an uncaught error of this process. */
 export function describeCrash(kind: CrashKind, error: unknown, nowMs: number): CrashReport {
   const facts = factsOf(error, MOST_CAUSES)
   return {
@@ -70,7 +70,7 @@ export function describeCrash(kind: CrashKind, error: unknown, nowMs: number): C
   }
 }
 
-/** Writes a report and deletes all but the newest ones. @returns its path; `undefined` when it could not be written. */
+/** Writes a report and deletes the oldest beyond ten. @returns its path; `undefined` if it could not be written. */
 export function writeCrashReport(dataDir: string, report: CrashReport): string | undefined {
   const directory = join(dataDir, DIRECTORY)
   const path = join(directory, `crash-${report.at.replace(/[:.]/g, '-')}.json`)
@@ -80,12 +80,12 @@ export function writeCrashReport(dataDir: string, report: CrashReport): string |
     for (const name of reportsIn(directory).slice(KEPT_REPORTS)) rmSync(join(directory, name), { force: true })
     return path
   } catch {
-    // A disk that is full may be why the server ends.
+    // A full disk may be the reason for the crash.
     return undefined
   }
 }
 
-/** What the newest report says; `undefined` when there is none that can be read. */
+/** The newest report; `undefined` when there is no readable one. */
 export function lastCrash(
   dataDir: string,
 ): { readonly file: string; readonly atMs: number; readonly module: string; readonly type: string } | undefined {
@@ -101,7 +101,7 @@ export function lastCrash(
   }
 }
 
-/** The names of the reports, the newest first. */
+/** File names of the reports, newest first. */
 function reportsIn(directory: string): string[] {
   return readdirSync(directory)
     .filter((name) => NAME.test(name))
@@ -141,7 +141,7 @@ function placeOf(file: string, row: number, column: number): string {
   return source ?? `${shortPath(path)}:${row}:${column}`
 }
 
-/** `dist/` is put together of all sources; its maps, which nobody has read until now, know where a line comes from. */
+/** Maps a place in the bundle `dist/` to its source, by the source map beside the file. */
 function sourceOf(path: string, row: number, column: number): string | undefined {
   try {
     const map = new SourceMap(JSON.parse(readFileSync(`${path}.map`, 'utf8')))
@@ -155,7 +155,7 @@ function sourceOf(path: string, row: number, column: number): string | undefined
 
 const shortPath = (path: string): string => /(?:^|\/)((?:src|node_modules|dist)\/.*)$/.exec(path)?.[1] ?? basename(path)
 
-/** The first module of Homeport on the stack, or else the first package. */
+/** The topmost module of Homeport on the stack, or else the topmost package. */
 function moduleOf(stack: readonly Frame[]): string {
   const first = (pattern: RegExp): string | undefined =>
     stack.map(({ at }) => pattern.exec(at)?.[1]).find((name) => name !== undefined)

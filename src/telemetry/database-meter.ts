@@ -1,12 +1,12 @@
 import { COMMANDS, type Command } from '../contract/databases/commands.js'
 
-/** A calendar month in UTC and what was counted in it. */
+/** Counters of a calendar month (UTC). */
 export interface MonthCount {
-  /** Months since January of the year 0; 0 as long as nothing was counted. */
+  /** Months since January of the year 0; 0 before anything was counted. */
   index: number
-  /** Requests as they are billed: a write also counts once for each read region. */
+  /** Billed requests: a write also counts once for each read region. */
   requests: number
-  /** What `bytesIn` and `bytesOut` were together when the month began; negative where earlier lives counted. */
+  /** `bytesIn + bytesOut` at the start of the month; negative if earlier processes have counted bytes of this month. */
   bytesOffset: number
 }
 
@@ -29,77 +29,76 @@ export function isScript(name: string): boolean {
   return SCRIPTS.has(name)
 }
 
-/** What a command counts as. */
+/** The category in which a command is counted. */
 export function countedAs(command: Command): keyof CommandTotals {
   if (isScript(command.name)) return 'scripts'
   if (!command.allowed || command.access === 'none') return 'others'
   return command.access === 'read' ? 'reads' : 'writes'
 }
 
-/** The counts of every database that was sent nothing. */
+/** Shared by all databases that have received no command. */
 const NO_COUNTS = new Float64Array(COMMANDS.length)
 
-/** The month that a time is in. `nowMs` is Unix milliseconds. */
+/** The month of a time, in the format of `MonthCount.index`. `nowMs` is Unix milliseconds. */
 export function monthIndex(nowMs: number): number {
   const date = new Date(nowMs)
   return date.getUTCFullYear() * 12 + date.getUTCMonth()
 }
 
-/** When the month after that of `nowMs` begins, Unix milliseconds. */
+/** Start of the month after that of `nowMs`, Unix milliseconds. */
 export function nextMonthMs(nowMs: number): number {
   const date = new Date(nowMs)
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1)
 }
 
 /**
- * What happened on one database, as plain counters that only grow, apart from `connections`, `holds` and `month`. The
- * data plane writes them for every command, so nothing here allocates after the first; what keeps the time series reads
- * them now and then and works with differences. Most databases sleep, so what takes room is made with the first
- * command.
+ * Counters of one database. They only grow, except `connections`, `holds` and `month`. The gateway updates them for every
+ * command, so nothing here allocates after the first command; the usage statistics read them periodically and work with
+ * differences. Most databases sleep, so large arrays are allocated with the first command.
  *
  * Hits and misses are not here: the engine counts them (`keyspace_hits` in INFO).
  */
 export class DatabaseMeter {
   #commandCounts: Float64Array | undefined
-  /** Requests as they are billed, this calendar month. The usage book adds what was counted before the last restart. */
+  /** Billed requests of this calendar month. The usage book adds what was counted before the last restart. */
   readonly month: MonthCount = { index: 0, requests: 0, bytesOffset: 0 }
-  /** Bytes that clients sent: of the Redis protocol all, of HTTP the bodies and targets. */
+  /** Bytes from clients: all bytes of the Redis protocol; bodies and targets of HTTP. */
   bytesIn = 0
-  /** Bytes that clients were sent, counted alike. */
+  /** Bytes to clients, counted in the same way. */
   bytesOut = 0
-  /** Client connections at the moment. */
+  /** Open client connections. */
   connections = 0
-  /** Client connections ever accepted. */
+  /** Client connections accepted so far. */
   connectionsTotal = 0
-  /** From a command's departure to its reply; of commands sent together, one. */
+  /** Time from sending a command to its reply; commands sent together count once. */
   readonly readLatency = new LatencyHistogram()
   readonly writeLatency = new LatencyHistogram()
-  /** Commands that the engine refused because its data set is full. */
+  /** Commands that the engine refused because its memory limit is reached. */
   refusedForSpace = 0
-  /** When a command last came in, Unix milliseconds; 0 before the first. */
+  /** Time of the last command, Unix milliseconds; 0 before the first. */
   lastActivityAtMs = 0
   /**
-   * Blocking commands, subscriptions, monitors and event streams that are open: the engine must not sleep meanwhile.
+   * Open blocking commands, subscriptions, monitors and event streams. The engine must not sleep while there are any.
    */
   holds = 0
 
-  /** How often each command was sent to the engine; by its position in `COMMANDS`. */
+  /** How often each command was sent to the engine, by its position in `COMMANDS`. */
   get commandCounts(): ArrayLike<number> {
     return this.#commandCounts ?? NO_COUNTS
   }
 
-  /** Counts a command by its position in `COMMANDS`; with -1 for `times`, one that was counted and is not sent. */
+  /** Counts a command, by its position in `COMMANDS`. `times` is -1 for a counted command that was not sent after all. */
   countCommand(index: number, times: number): void {
     this.#commandCounts ??= new Float64Array(NO_COUNTS.length)
     this.#commandCounts[index] = (this.#commandCounts[index] ?? 0) + times
   }
 
-  /** Bytes in and out since the month began. */
+  /** Bytes in and out since the start of the month. */
   get monthBytes(): number {
     return this.bytesIn + this.bytesOut - this.month.bytesOffset
   }
 
-  /** Begins another month, of which nothing is counted yet. */
+  /** Starts a new month with zero counts. */
   turnMonth(index: number): void {
     Object.assign(this.month, { index, requests: 0, bytesOffset: this.bytesIn + this.bytesOut })
   }
@@ -113,7 +112,7 @@ export class DatabaseMeter {
     return totals
   }
 
-  /** Counts by name of every command that was sent at all. */
+  /** Counts by command name, without zeros. */
   byCommand(): ReadonlyMap<string, number> {
     const counts = COMMANDS.map(({ name }, index): [string, number] => [name, this.commandCounts[index] ?? 0])
     return new Map(counts.filter(([, count]) => count > 0))
@@ -122,19 +121,19 @@ export class DatabaseMeter {
 
 const STEPS_PER_OCTAVE = 4
 const OCTAVES = 27
-/** The steps of every histogram that is empty. */
+/** Shared by all empty histograms. */
 const NO_DURATIONS = new Float64Array(OCTAVES * STEPS_PER_OCTAVE)
 
 /**
- * Durations in steps of a quarter of a doubling, from 1 µs to about 2 minutes: any percentile of them is exact to 25 %.
- * Recording allocates nothing but the steps, once, with the first duration.
+ * A histogram of durations from 1 µs to about 2 minutes, with four steps per doubling, so percentiles are exact to 25 %.
+ * Only the first duration allocates memory.
  */
 export class LatencyHistogram {
   #counts: Float64Array | undefined
   count = 0
   sumUs = 0
 
-  /** How many durations fell into each step. */
+  /** Number of durations in each step. */
   get counts(): ArrayLike<number> {
     return this.#counts ?? NO_DURATIONS
   }
@@ -149,7 +148,7 @@ export class LatencyHistogram {
   }
 
   /**
-   * The upper end of the step below which the given share (0 to 1) of the durations lies, microseconds; 0 when empty.
+   * A percentile in microseconds: the upper end of the step that contains it; 0 when empty. `share` is 0 to 1.
    */
   percentileUs(share: number): number {
     let left = share * this.count
@@ -163,8 +162,8 @@ export class LatencyHistogram {
 }
 
 /**
- * The same share of durations that lie apart from their histogram: its steps, each followed by its count, ascending.
- * Answers microseconds; 0 without durations.
+ * The same percentile for a stored histogram: a list of steps in ascending order, each followed by its count. Returns
+ * microseconds; 0 when empty.
  */
 export function percentileOfSteps(steps: readonly number[], share: number): number {
   let left = 0

@@ -1,24 +1,16 @@
 /**
- * Telemetry listens and never steers: nothing that the server does depends on whether it is logged.
+ * Telemetry: logging, problems, crash reports and metrics. Nothing that the server does depends on it.
  *
- * `createLogger` makes the one logger of a process; the composition root hands it to the rooms, which narrow it with
- * `child`. Lines are JSON, one a line, on stderr; on a terminal they are written for people. Log where an error is
- * handled, not where it is passed on, under the key `error`. ERROR means that a person must look.
- *
- * Fields that hold credentials are replaced by `[secret]` by name, wherever they stand within three levels. That is a
- * net below the rule, not the rule: secrets are not handed to the logger in the first place. Of an error only its kind,
- * words, code and stack are written, and those of its causes.
- *
- * `Problems` keeps what only a person can put right: a damaged page, files that nobody knows, an engine that hangs.
- *
- * `describeCrash` and `writeCrashReport` keep why a server ended by a defect, without words of anybody; `lastCrash` tells
- * the next one.
- *
- * `renderMetrics` writes metrics the way Prometheus reads them; the rooms that have figures are asked for them when it
- * is scraped.
- *
- * `DatabaseMeter` holds the counters of one database: the data plane writes them, what keeps the time series reads
- * them.
+ * - `createLogger` makes the logger of the process; modules narrow it with `child`. It writes one JSON object per line to
+ *   stderr, or readable lines on a terminal. Log an error where it is handled, not where it is rethrown, under the key
+ *   `error`. The level `error` means that a person must look.
+ * - Never log a secret. As a second line of defence, fields with the names of credentials are replaced by `[secret]`, up
+ *   to three levels deep, and of an error only type, message, code and stack are written, with those of its causes.
+ * - `Problems` lists what only a person can put right: a damaged page, unknown files, an engine that hangs.
+ * - `describeCrash` and `writeCrashReport` record why a server crashed, without any user data; the next start shows it
+ *   (`lastCrash`).
+ * - `renderMetrics` writes metrics in the format of Prometheus; modules provide their values at each scrape.
+ * - `DatabaseMeter` holds the counters of one database: the gateway writes them, the usage statistics read them.
  */
 export { type CrashKind, describeCrash, lastCrash, writeCrashReport } from './crash-reports.js'
 export {

@@ -10,24 +10,24 @@ function recorded(level: 'info' | 'silent' = 'info') {
 
 it('writes one JSON line with time, level, text and fields', () => {
   const { logger, last } = recorded()
-  logger.child({ room: 'queue' }).info({ messageId: 'msg_1' }, 'delivered')
+  logger.child({ module: 'queue' }).info({ messageId: 'msg_1' }, 'delivered')
   expect(last()).toEqual({
     level: 'info',
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
-    room: 'queue',
+    module: 'queue',
     messageId: 'msg_1',
     msg: 'delivered',
   })
 })
 
-it('leaves out what lies below the level', () => {
+it('omits lines below the level', () => {
   const { logger, lines } = recorded()
   logger.debug({}, 'detail')
   recorded('silent').logger.error({}, 'nothing')
   expect(lines).toEqual([])
 })
 
-it('hides credentials on three levels', () => {
+it('replaces credentials on three levels', () => {
   const { logger, lines } = recorded()
   const secrets = { password: 'hunter2', authorization: 'Bearer hunter2', rest_token: 'hunter2', apiKey: 'hunter2' }
   logger.info(secrets, 'top')
@@ -37,7 +37,7 @@ it('hides credentials on three levels', () => {
   expect(lines.join('')).not.toContain('hunter2')
 })
 
-it('writes an error with its stack, for machines and for people', () => {
+it('writes an error with its stack, as JSON and for people', () => {
   const { logger, lines, last } = recorded()
   logger.error({ error: new TypeError('no'), databaseId: 'db 1' }, 'engine failed')
   expect(last().error).toMatchObject({ type: 'TypeError', message: 'no', stack: expect.stringContaining('TypeError') })
@@ -46,7 +46,7 @@ it('writes an error with its stack, for machines and for people', () => {
   )
 })
 
-it('writes nothing of an error but its kind, words, code and stack: drivers hang the command that failed on it', () => {
+it('writes only type, message, code and stack of an error, because drivers attach the failed command', () => {
   const { logger, lines, last } = recorded()
   const command = { name: 'auth', args: ['default', 'hunter2'] }
   const failed = Object.assign(new Error('WRONGPASS'), { code: 'EAUTH', command })

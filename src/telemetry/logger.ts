@@ -1,26 +1,26 @@
 import { type DestinationStream, pino } from 'pino'
 import { codeOf, isObject, tryParseJson } from '../base/index.js'
 
-/** What a line may carry besides its text. */
+/** Fields of a log line besides its text. */
 export type LogFields = Readonly<Record<string, unknown>>
 
-/** The logger that rooms take. Text says what happened; fields say to what, with names that end in their unit. */
+/** The logger of a module. The text says what happened, the fields to what; names of fields end in their unit. */
 export interface Logger {
   trace(fields: LogFields, text: string): void
   debug(fields: LogFields, text: string): void
   info(fields: LogFields, text: string): void
-  /** Something to look at when there is time. */
+  /** Worth a look when there is time. */
   warn(fields: LogFields, text: string): void
   /** A person must look. An error under the key `error` is written with its stack. */
   error(fields: LogFields, text: string): void
-  /** A logger whose lines all carry these fields. */
+  /** A logger that adds these fields to every line. */
   child(fields: LogFields): Logger
 }
 
-/** How much is written: a level and everything above it. */
+/** The lowest level that is written. */
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
-/** Fields that never appear in a log line, at the top or one or two levels down. */
+/** Fields that are replaced in log lines, at the top level and up to two levels below. */
 const SECRET_FIELDS = [
   'password',
   'apiKey',
@@ -43,10 +43,10 @@ const SECRET_FIELDS = [
 
 const REDACTED_PATHS = SECRET_FIELDS.flatMap((field) => [`["${field}"]`, `*["${field}"]`, `*.*["${field}"]`])
 
-/** Where lines go, and how they look there. */
+/** Settings of a logger. */
 export interface LoggerOptions {
   readonly level: LogLevel
-  /** Default: stderr, as lines for people on a terminal and as JSON otherwise. */
+  /** Default: stderr, readable on a terminal and JSON otherwise. */
   readonly destination?: DestinationStream
 }
 
@@ -66,8 +66,8 @@ export function createLogger({ level, destination = standardError() }: LoggerOpt
 }
 
 /**
- * An error as a line has it: what it is and says, with the errors behind it. Other members are left out, because drivers
- * hang on it what failed, such as a command with a password among its arguments.
+ * An error for a log line: type, message, code, stack and causes. Other members are left out, because drivers attach what
+ * failed, such as a command with a password in its arguments.
  */
 function errorLine(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) }
@@ -85,7 +85,7 @@ function standardError(): DestinationStream {
   return { write: (line) => void process.stderr.write(humanLine(line)) }
 }
 
-/** Turns one JSON log line into one for people: `12:00:00.000 WARN text key=value`, then the stack if there is one. */
+/** Formats a JSON log line for people: `12:00:00.000 WARN text key=value`, then the stack if there is one. */
 export function humanLine(json: string): string {
   const { time, level, msg, error, ...fields } = parse(json)
   const clock = String(time ?? '').slice(11, 23)

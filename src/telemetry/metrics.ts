@@ -1,26 +1,26 @@
 import { Counter, Gauge, Registry } from 'prom-client'
 
-/** One figure of a metric. */
+/** One value of a metric. */
 export interface MetricValue {
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
-/** A metric with all its figures. Every figure has the same labels. */
+/** A metric with all its values, which have the same label names. */
 export interface Metric {
-  /** By the conventions of Prometheus: the unit, and `_total` for what is counted. */
+  /** Follows the conventions of Prometheus: ends in the unit, or in `_total` for a counter. */
   readonly name: string
   /** One line for people. */
   readonly help: string
-  /** A counter only grows while a process lives. */
+  /** A counter never decreases while the process runs. */
   readonly kind: 'counter' | 'gauge'
   readonly values: readonly MetricValue[]
 }
 
-/** What the answer of a scrape is said to be. */
+/** Content type of a scrape's response. */
 export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 
-/** Metrics in the text form of Prometheus; those without a figure are left out. */
+/** Metrics in the text format of Prometheus; metrics without values are left out. */
 export function renderMetrics(metrics: readonly Metric[]): Promise<string> {
   const registry = new Registry()
   for (const { name, help, kind, values } of metrics) {
@@ -33,7 +33,7 @@ export function renderMetrics(metrics: readonly Metric[]): Promise<string> {
   return registry.metrics()
 }
 
-/** What this process takes of its machine. Asked for when it is scraped, so it costs nothing meanwhile. */
+/** Resource usage of this process. Measured at each scrape, so it costs nothing between scrapes. */
 export function processMetrics(): readonly Metric[] {
   const { user, system } = process.cpuUsage()
   const { rss, heapUsed } = process.memoryUsage()

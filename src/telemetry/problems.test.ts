@@ -25,7 +25,7 @@ const DAMAGE = {
   advice: 'Restore a backup.',
 } as const
 
-it('a problem is logged once, counted each time, and keeps the time of its first sight', () => {
+it('a problem is logged once, counted each time, and keeps the time of its first report', () => {
   const clock = new ManualClock(1_000)
   const { lines, logger } = recordingLogger()
   const problems = new Problems(clock, logger)
@@ -36,7 +36,7 @@ it('a problem is logged once, counted each time, and keeps the time of its first
   expect(problems.visibleTo('anybody')).toEqual([{ ...DAMAGE, sinceMs: 1_000, count: 2 }])
 })
 
-it('a solved problem is gone, and is new when it comes back', () => {
+it('a solved problem is removed, and is new when it is reported again', () => {
   const { lines, logger } = recordingLogger()
   const problems = new Problems(new ManualClock(), logger)
   problems.report(DAMAGE)
@@ -56,7 +56,7 @@ it('an account sees its own problems and those of the server', () => {
   expect(problems.visibleTo('other').map(({ subject }) => subject)).toEqual(['messages'])
 })
 
-it('a disk that breaks everywhere does not fill the memory', () => {
+it('the number of problems in memory is limited', () => {
   const { lines, logger } = recordingLogger()
   const problems = new Problems(new ManualClock(), logger)
   for (let index = 0; index < 1_500; index++) problems.report({ ...DAMAGE, subject: `table ${index}` })

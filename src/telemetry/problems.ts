@@ -1,7 +1,7 @@
 import type { Clock } from '../base/index.js'
 import type { Logger } from './logger.js'
 
-/** What a problem is about. The kind and the subject together identify it. */
+/** Kind of a problem. Kind and subject together identify it. */
 export type ProblemKind =
   | 'crash'
   | 'data_missing'
@@ -11,26 +11,26 @@ export type ProblemKind =
   | 'store_damaged'
   | 'tls_files'
 
-/** Something that only a person can put right, as the module that found it tells it. */
+/** Something that only a person can put right, as reported by the module that found it. */
 export interface ProblemReport {
   readonly kind: ProblemKind
-  /** What it concerns: a database id, a table, a file relative to the data directory. Never a secret. */
+  /** The affected database id, table, or file relative to the data directory. Never a secret. */
   readonly subject: string
-  /** `error`: data is lost or refused. `warning`: everything serves, but somebody should look. */
+  /** `error`: data is lost or refused. `warning`: everything works, but somebody should look. */
   readonly severity: 'warning' | 'error'
-  /** What is wrong and what was found, one sentence. */
+  /** What is wrong, one sentence. */
   readonly title: string
   /** What to do, with the command that helps. */
   readonly advice: string
-  /** Whose it is; absent: the server's own. */
+  /** The account it belongs to; absent for a problem of the server. */
   readonly accountId?: string
 }
 
-/** A problem that is not solved yet. */
+/** An unsolved problem. */
 export interface Problem extends ProblemReport {
-  /** When it was first seen in this life of the process, Unix milliseconds. */
+  /** When this process saw it first, Unix milliseconds. */
   readonly sinceMs: number
-  /** How often it was seen. */
+  /** How often it was reported. */
   readonly count: number
 }
 
@@ -38,9 +38,9 @@ export interface Problem extends ProblemReport {
 const MOST_PROBLEMS = 1_000
 
 /**
- * What needs a person: `/health` counts it, Home of the console shows it, the log has a line for each.
+ * The unsolved problems: `/health` counts them, Home of the console shows them, the log has a line for each.
  *
- * Kept in memory only. Whoever reports a problem finds it again after a restart, or stores it.
+ * They are kept in memory only. A module that reports a problem must detect it again after a restart, or store it.
  */
 export class Problems {
   readonly #clock: Clock
@@ -52,12 +52,12 @@ export class Problems {
     this.#logger = logger
   }
 
-  /** How many are not solved. */
+  /** Number of unsolved problems. */
   get count(): number {
     return this.#open.size
   }
 
-  /** Notes a problem, or that it was seen once more; only the first sight is logged. */
+  /** Adds a problem, or counts it again if it is known; logs only the first report. */
   report(report: ProblemReport): void {
     const key = keyOf(report.kind, report.subject)
     const known = this.#open.get(key)
@@ -67,12 +67,12 @@ export class Problems {
     this.#open.set(key, { ...report, sinceMs, count: (known?.count ?? 0) + 1 })
   }
 
-  /** A problem is solved; nothing happens when it was not known. */
+  /** Removes a solved problem; does nothing if it is unknown. */
   resolve(kind: ProblemKind, subject: string): void {
     if (this.#open.delete(keyOf(kind, subject))) this.#logger.info({ kind, subject }, 'a problem is solved')
   }
 
-  /** The problems that an account may see: its own and the server's, the oldest first. */
+  /** The problems of an account and of the server, oldest first. */
   visibleTo(accountId: string): readonly Problem[] {
     return [...this.#open.values()].filter((problem) => (problem.accountId ?? accountId) === accountId)
   }
