@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** Accounts, their keys, and the record of what they did. */
+/** Accounts, their API keys, and the audit log. */
 export const accounts: Migration = {
   number: 1,
   name: 'accounts',

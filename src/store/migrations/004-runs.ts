@@ -29,7 +29,7 @@ export const runs: Migration = {
       UNIQUE (account_id, run_id)
     )`,
     'CREATE INDEX runs_by_account ON runs (account_id, seq)',
-    // What bulk actions select from: small however many runs have ended.
+    // For the selection of bulk actions: active runs only, however many have ended.
     "CREATE INDEX runs_unfinished ON runs (account_id, seq) WHERE state = 'RUN_STARTED'",
     'CREATE INDEX runs_dead ON runs (account_id, seq) WHERE dlq_id IS NOT NULL',
     `CREATE TABLE steps (

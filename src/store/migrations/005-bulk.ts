@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** Bulk actions and the sets that they work on. */
+/** Bulk actions and their sets. */
 export const bulk: Migration = {
   number: 5,
   name: 'bulk',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** What can be changed about a database after its creation, and teams with their members and keys. */
+/** Settings of a database that can change after its creation; teams with their members and keys. */
 export const changes: Migration = {
   number: 6,
   name: 'changes',

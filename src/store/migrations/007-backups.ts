@@ -1,12 +1,12 @@
 import type { Migration } from './migration.js'
 
-/** Backups of databases, restores that are under way, and the last import of each database. */
+/** Backups of databases, running restores, and the last import of each database. */
 export const backups: Migration = {
   number: 7,
   name: 'backups',
   breaking: true,
   statements: (t) => [
-    // When the next daily backup is due, Unix milliseconds; NULL where there are none.
+    // When the next daily backup is due, Unix milliseconds; NULL without daily backups.
     `ALTER TABLE databases ADD COLUMN next_daily_backup_at ${t.integer}`,
     `CREATE INDEX databases_by_daily_backup ON databases (next_daily_backup_at)
       WHERE next_daily_backup_at IS NOT NULL`,

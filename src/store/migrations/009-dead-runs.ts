@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** What a failed run needs to be taken up again, and the order of dead letters. */
+/** Data to resume failed runs, and the order of dead letters. */
 export const deadRuns: Migration = {
   number: 9,
   name: 'dead_runs',
@@ -10,7 +10,7 @@ export const deadRuns: Migration = {
     // Dead letters are listed in the order in which the runs failed.
     'CREATE INDEX runs_dead_by_end ON runs (account_id, finished_at, seq) WHERE dlq_id IS NOT NULL',
     'DROP INDEX runs_dead',
-    // Runs that were invoked: few among all.
+    // Only invoked runs, which are few.
     'CREATE INDEX runs_by_parent ON runs (parent_seq) WHERE parent_seq IS NOT NULL',
     `CREATE TABLE run_remains (
       seq ${t.serial},

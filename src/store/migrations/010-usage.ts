@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** What databases did, as series of bounded length and as totals of days, and what is known of them. */
+/** Usage of databases: time series of limited length, daily totals, and the current state. */
 export const usage: Migration = {
   number: 10,
   name: 'usage',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** Users of a database's data that its owner made, and the setting that its clients may change. */
+/** ACL users of a database, and the engine setting that clients may change. */
 export const aclUsers: Migration = {
   number: 11,
   name: 'acl_users',

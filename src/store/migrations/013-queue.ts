@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** The messages of one account in the order of falling due, however many others there are. */
+/** Index of an account's messages by due time. */
 export const queueOfMany: Migration = {
   number: 13,
   name: 'queue of many accounts',

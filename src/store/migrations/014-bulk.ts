@@ -3,8 +3,8 @@ import type { Migration } from './migration.js'
 const COPIED = 'action_id, account_id, selector, actor, source, ip, matched, already_finished, already_cancelled'
 
 /**
- * Bulk actions of every kind, with controls. Both tables are made anew, because a check of a column cannot be changed
- * in place; actions get new numbers in the old order, as the numbers of one database cannot be chosen.
+ * Bulk actions of every kind, with controls. Both tables are recreated, because a CHECK constraint cannot be changed in
+ * place. Actions get new numbers in the old order, because PostgreSQL assigns them.
  */
 export const bulkKinds: Migration = {
   number: 14,

@@ -1,12 +1,12 @@
 import type { Migration } from './migration.js'
 
-/** Who is signed in to the console. */
+/** Sessions of the console. */
 export const consoleSessions: Migration = {
   number: 15,
   name: 'console_sessions',
   breaking: false,
   statements: (t) => [
-    // Without a reference to the key: a session whose key is gone opens nothing and is swept when its time is over.
+    // No foreign key: a session without its API key is invalid and is deleted when it expires.
     `CREATE TABLE console_sessions (
       secret_hash ${t.text} PRIMARY KEY,
       key_id ${t.text} NOT NULL,

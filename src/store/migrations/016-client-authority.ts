@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** Whose certificates the clients of a database have to show. */
+/** Certificate authority for the client certificates of a database. */
 export const clientAuthority: Migration = {
   number: 16,
   name: 'client_authority',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** Failed attempts of deliveries that came through in the end: run logs show them, and their messages are gone. */
+/** Failed attempts of deliveries that succeeded later, for run logs: their messages are deleted. */
 export const runAttempts: Migration = {
   number: 18,
   name: 'run_attempts',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** The messages of groups that have failed before and are tried again: few, and looked for among very many. */
+/** Index of the few messages that are being retried. */
 export const messagesRetried: Migration = {
   number: 20,
   name: 'retried messages of groups',

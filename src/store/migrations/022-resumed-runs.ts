@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** Which run goes on in the place of one that has failed: what is addressed to that one is for this one. */
+/** The run that continues in place of a failed one and receives what is addressed to it. */
 export const resumedRuns: Migration = {
   number: 22,
   name: 'resumed runs',

@@ -1,9 +1,8 @@
 import type { Migration } from './migration.js'
 
 /**
- * A kind of action that calls failure functions again, since when an action is paused, and which are open. A check of a
- * column cannot be changed in place: the column is made anew, which leaves the table and its numbers, to which runs
- * refer, as they are.
+ * Adds actions that repeat failure callbacks, the time of a pause, and an index of open actions. A CHECK constraint cannot
+ * be changed in place, so the column is recreated; the table stays, because runs refer to its numbers.
  */
 export const bulkCallbacks: Migration = {
   number: 24,

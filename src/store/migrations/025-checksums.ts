@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** Checksums of what callers gave us to keep; NULL where it was stored before there were any. */
+/** Checksums of contents from callers; NULL for contents stored before this migration. */
 export const checksums: Migration = {
   number: 25,
   name: 'checksums',

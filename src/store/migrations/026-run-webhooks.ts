@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** The webhooks that runs have made: an address is good for these events only. */
+/** Webhooks of runs. */
 export const runWebhooks: Migration = {
   number: 26,
   name: 'run webhooks',

@@ -1,6 +1,6 @@
 import type { Migration } from './migration.js'
 
-/** What is wrong with the data of a database, until its owner has decided. */
+/** A problem with the data of a database, until its owner decides. */
 export const dataProblem: Migration = {
   number: 27,
   name: 'data problem of a database',

@@ -25,7 +25,7 @@ import { dataProblem } from './027-data-problem.js'
 import { engineSettings } from './028-engine-settings.js'
 import type { Migration } from './migration.js'
 
-/** All steps in order. */
+/** All migrations in order. */
 export const MIGRATIONS: readonly Migration[] = [
   accounts,
   databases,
@@ -52,7 +52,7 @@ export const MIGRATIONS: readonly Migration[] = [
   engineSettings,
 ]
 
-/** The table that remembers which steps a store has. It is made before the first step. */
+/** Creates the table that records the applied migrations. It runs before the first migration. */
 export function ledgerStatement(types: ColumnTypes): string {
   return `CREATE TABLE IF NOT EXISTS schema_migrations (
     number ${types.integer} PRIMARY KEY,
@@ -62,7 +62,7 @@ export function ledgerStatement(types: ColumnTypes): string {
   )`
 }
 
-/** A row of the ledger. */
+/** A row of `schema_migrations`. */
 export interface AppliedMigration {
   readonly number: number
   readonly name: string
@@ -70,8 +70,8 @@ export interface AppliedMigration {
 }
 
 /**
- * Which steps are still to run on a store that has `applied`.
- * @throws HomeportError `store_newer` when the store was changed by a newer Homeport in a way that this one does not understand.
+ * The migrations that are missing in a store.
+ * @throws HomeportError `store_newer` when the store has a breaking migration of a newer Homeport.
  */
 export function pendingMigrations(applied: readonly AppliedMigration[]): readonly Migration[] {
   const known = new Set(MIGRATIONS.map((migration) => migration.number))

@@ -1,13 +1,13 @@
 import type { ColumnTypes } from '../dialect.js'
 
 /**
- * One step of the schema. Steps are numbered, run in order, only forward, each in a transaction of its own; one text
- * serves both databases, with the column types filled in.
+ * A migration of the schema. Migrations are numbered and run in order, forward only, each in its own transaction. Both
+ * databases run the same statements, with their own column types.
  */
 export interface Migration {
   readonly number: number
   readonly name: string
-  /** Whether an older Homeport must not work on a store that has this step. */
+  /** Whether an older Homeport must refuse a store with this migration. */
   readonly breaking: boolean
   readonly statements: (types: ColumnTypes) => readonly string[]
 }

@@ -1,6 +1,6 @@
 import type { Assigned } from './assigned.js'
 
-/** A 0 or 1 that stands for no or yes. */
+/** A boolean: 0 or 1. */
 export type Flag = 0 | 1
 
 /** An owner of databases, messages and runs. */
@@ -12,7 +12,7 @@ export interface AccountsTable {
   queue_user_id: string
   /** SHA-256 of the queue token, hexadecimal. */
   queue_token_hash: string
-  /** The signing keys are kept as they are: each delivery is signed with one. */
+  /** Plain text: each delivery is signed with one of them. */
   signing_current: string
   signing_next: string
   created_at: number
@@ -27,31 +27,31 @@ export interface ApiKeysTable {
   key_hash: string
   read_only: Flag
   created_at: number
-  /** For a key of a team: e-mail of the member that it belongs to, lower case. NULL: the account's own key. */
+  /** For a team's key: e-mail of its member, lower case. NULL for the account's own keys. */
   holder: string | null
 }
 
-/** A team. It is an account of its own (its id is that account's id), so that it owns things as an account does. */
+/** A team. It is also an account with the same id, so it owns databases and a queue as an account does. */
 export interface TeamsTable {
   team_id: string
   name: string
-  /** Whether the team was to take over its maker's way to pay; kept and shown, without effect here. */
+  /** Whether the team should use its creator's payment method; stored and shown, without effect. */
   copy_cc: Flag
   created_at: number
 }
 
-/** A member of a team, by e-mail; whoever has that e-mail need not have an account yet. */
+/** A member of a team, by e-mail; an account with that e-mail need not exist yet. */
 export interface TeamMembersTable {
   team_id: string
   /** The e-mail in lower case. */
   email_key: string
-  /** The e-mail as it was given. */
+  /** The e-mail as the request spelled it. */
   email: string
   role: 'owner' | 'admin' | 'dev' | 'finance'
   created_at: number
 }
 
-/** Who did what; entries stay for `AUDIT_KEPT_SECONDS` and go with later ones. */
+/** An entry of the audit log; kept for `AUDIT_KEPT_SECONDS`, deleted when later entries are added. */
 export interface AuditLogTable {
   seq: Assigned<number>
   log_id: string
@@ -62,7 +62,7 @@ export interface AuditLogTable {
   source: string
   /** What, in words: `Create Database`, `Cancel Workflow Runs`. */
   action: string
-  /** The id of what it was done to. */
+  /** Id of the affected object. */
   entity: string
   /** JSON object. */
   details: string
@@ -70,7 +70,7 @@ export interface AuditLogTable {
   at: number
 }
 
-/** The store's own identity, one row: data directories remember it, so that none is used with a foreign store. */
+/** The identity of the store, one row. Data directories record it, so that none is used with another store. */
 export interface InstallationTable {
   /** Always 1: there is one row. */
   place: number

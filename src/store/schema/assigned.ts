@@ -1,4 +1,4 @@
 import type { ColumnType } from 'kysely'
 
-/** A column that the database fills in. */
+/** A column whose value the database assigns. */
 export type Assigned<T> = ColumnType<T, never, never>

@@ -1,7 +1,7 @@
-/** Why a backup was made: by wish, by schedule, before a restore, or as the first stop of an import. */
+/** Why a backup was made: by request, by schedule, before a restore, or by an import. */
 export type BackupKind = 'manual' | 'daily' | 'safety' | 'import'
 
-/** A backup of a database. Whose it is follows from its database. */
+/** A backup of a database. It belongs to the owner of the database. */
 export interface BackupsTable {
   backup_id: string
   database_id: string
@@ -10,11 +10,11 @@ export interface BackupsTable {
   state: 'pending' | 'completed' | 'failed'
   created_at: number
   finished_at: number | null
-  /** Of the file. The figures are 0 until the backup is completed. */
+  /** Size of the file. All numbers are 0 until the backup is completed. */
   size_bytes: number
   /** Number of keys in it. */
   key_count: number
-  /** Memory that an engine takes with this data, bytes. */
+  /** Memory of an engine with this data, bytes. */
   data_bytes: number
   /** SHA-256 of the file, hexadecimal; empty until the backup is completed. */
   sha256: string
@@ -22,11 +22,11 @@ export interface BackupsTable {
   failure: string | null
 }
 
-/** A restore under way: at most one for each database. */
+/** A running restore; at most one per database. */
 export interface RestoresTable {
   database_id: string
   backup_id: string
-  /** `preparing`: nothing is replaced yet. `replacing`: the old data may be gone, so it can only go on. */
+  /** `preparing`: nothing is replaced yet. `replacing`: the old data may be gone, so it must continue. */
   phase: 'preparing' | 'replacing'
   started_at: number
 }
@@ -34,13 +34,13 @@ export interface RestoresTable {
 /** The last import of a database. */
 export interface ImportsTable {
   database_id: string
-  /** The backup that it makes of what it reads. */
+  /** The backup that it fills. */
   backup_id: string
-  /** Where the data comes from, without credentials. */
+  /** The source of the data, without credentials. */
   source: string
   state: 'reading' | 'checking' | 'restoring' | 'completed' | 'failed'
   keys_read: number
-  /** Keys that the source had at the beginning; NULL where that is not known. */
+  /** Keys in the source at the start; NULL if unknown. */
   keys_total: number | null
   bytes_read: number
   started_at: number

@@ -1,14 +1,14 @@
 import type { Generated } from 'kysely'
 import type { Flag } from './accounts.js'
 
-/** A database as it should be. */
+/** The desired state of a database. */
 export interface DatabasesTable {
   database_id: string
   account_id: string
   name: string
   /** `adjective-noun-number`, unique. */
   slug: string
-  /** TCP port, unique, for life. */
+  /** TCP port, unique, never changes. */
   port: number
   platform: string
   primary_region: string
@@ -22,44 +22,44 @@ export interface DatabasesTable {
   persistence: 'append-only' | 'snapshot'
   state: 'active' | 'suspended' | 'passive'
   modifying_state: '' | 'creating' | 'deleting' | 'updating_regions' | 'changing_plan' | 'backing_up' | 'restoring'
-  /** Kept as they are: the record shows them, and engines are logged in to with them. */
+  /** Plain text: the record shows them, and Homeport logs in to engines with them. */
   password: string
   rest_token: string
   read_only_rest_token: string
   created_at: number
-  /** Whether a database that outgrows its plan moves to the next one. */
+  /** Whether the database moves to the next plan when it outgrows its plan. */
   auto_upgrade: Generated<Flag>
   production_pack: Generated<Flag>
   /** JSON array of addresses and networks that may connect; empty means all. */
   allowed_ips: Generated<string>
-  /** JSON array of the users that the owner made; see the databases' `users/`. */
+  /** JSON array of the owner's ACL users; see `databases/users/`. */
   acl_users: Generated<string>
-  /** Which events of keys are published, in the engine's letters; empty means none. */
+  /** `notify-keyspace-events` of the engine; empty means none. */
   keyspace_events: Generated<string>
-  /** JSON object of the engine's settings that clients have changed; see the databases' `users/`. */
+  /** JSON object of engine settings that clients have changed; see `databases/users/`. */
   engine_settings: Generated<string>
-  /** PEM of the authority whose certificates clients of the TLS port have to show; NULL where none is asked for. */
+  /** PEM of the certificate authority for client certificates; NULL if clients need none. */
   client_authority: Generated<string | null>
   /** Unix milliseconds of the last move to a larger plan; 0 means never. */
   last_upgrade_at: Generated<number>
-  /** JSON of what is wrong with its data (`databases/losses.ts`); NULL: nothing that is known. */
+  /** JSON of a data problem (`databases/losses.ts`); NULL for none. */
   data_problem: Generated<string | null>
-  /** When the next daily backup is due, Unix milliseconds; NULL where there are none. */
+  /** When the next daily backup is due, Unix milliseconds; NULL without daily backups. */
   next_daily_backup_at: number | null
 }
 
-/** Which creation an idempotency key stands for. */
+/** The creation that used an idempotency key. */
 export interface IdempotencyKeysTable {
   account_id: string
   key: string
   /** SHA-256 of the normalised request, hexadecimal. */
   request_hash: string
-  /** The database that was made; it may be gone since. */
+  /** The created database; it may have been deleted. */
   database_id: string
   created_at: number
 }
 
-/** Tables of this room. */
+/** Tables of the module databases. */
 export interface DatabaseTables {
   databases: DatabasesTable
   idempotency_keys: IdempotencyKeysTable

@@ -7,7 +7,7 @@ import type { QueueTables } from './queues.js'
 import type { RunTables } from './runs.js'
 import type { UsageTables } from './usage.js'
 
-/** Every table of the store and the types of its columns. Booleans are 0 and 1, times Unix milliseconds, JSON text. */
+/** All tables and the types of their columns. Booleans are 0 and 1, times are Unix milliseconds, JSON is text. */
 export type Tables = AccountTables &
   UsageTables &
   DatabaseTables &

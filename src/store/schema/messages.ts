@@ -1,26 +1,26 @@
 import type { Assigned } from './assigned.js'
 
 /**
- * What has become of a message.
- * - `held`: waits for its turn in its queue; it has no due time yet and the delivery engine does not see it;
- * - `pending`: waits for `next_at` or is being sent right now (the store does not tell these apart, so that an attempt
- *   costs no write at its start and is simply made again after a crash);
- * - `delivered`, `failed`, `canceled`: finished forever.
+ * State of a message.
+ * - `held`: waits for its turn in its queue; it has no due time yet and the dispatcher does not see it;
+ * - `pending`: waits for `next_at` or is being sent. The store does not distinguish these, so starting an attempt costs no
+ *   write, and after a crash the attempt is repeated;
+ * - `delivered`, `failed`, `canceled`: finished for good.
  */
 export type MessageState = 'held' | 'pending' | 'delivered' | 'failed' | 'canceled'
 
-/** A message: what is sent where, when next, and how it ended. */
+/** A message: what is sent where, when next, and with which outcome. */
 export interface MessagesTable {
   seq: Assigned<number>
-  /** `msg_…`, made with `newId`, so that the ids of an account sort by the time of creation. */
+  /** `msg_…`, made by `newId`, so ids sort by creation time. */
   message_id: string
   account_id: string
   /**
-   * The kind that builds its requests and settles its outcomes: `http` for plain messages, else the name that another
-   * room registered.
+   * The kind that builds its requests and settles its outcomes: `http` for plain messages, otherwise the name that
+   * another module registered.
    */
   kind: string
-  /** An integer by which the creator finds and drops its messages together; NULL for none. */
+  /** An integer that groups messages of one creator, to find and delete them together; NULL for none. */
   group_key: number | null
   state: MessageState
   url: string
@@ -28,68 +28,68 @@ export interface MessagesTable {
   /** JSON object of Title-Case header name to array of values, as sent to the destination. */
   headers: string
   body: Uint8Array | null
-  /** Of the body; see `checksum.ts`. */
+  /** Checksum of the body; see `checksum.ts`. */
   body_crc: number | null
-  /** JSON of `MessageConfig` (queue room). */
+  /** JSON of `MessageConfig` (module queue). */
   config: string
-  /** How many attempts may follow the first one. */
+  /** Maximum number of retries. */
   max_retries: number
-  /** How many attempts have failed so far and were or will be followed by another. */
+  /** Failed attempts so far that were or will be retried. */
   retried: number
   /** When the next attempt is due. */
   next_at: number
   created_at: number
   finished_at: number | null
-  /** When the last attempt of a finished message began; NULL when none was made. */
+  /** Start of the last attempt of a finished message; NULL if there was none. */
   started_at: number | null
-  /** The answer to the last attempt of a finished message; 0 when there was none. */
+  /** Status of the response to the last attempt of a finished message; 0 for no response. */
   response_status: number | null
   /** JSON object of header name to array of values. */
   response_headers: string | null
-  /** The first bytes of the answer's body. */
+  /** The first bytes of the response's body. */
   response_body: Uint8Array | null
-  /** Of `response_body`. */
+  /** Checksum of `response_body`. */
   response_crc: number | null
-  /** Why the last attempt got no answer, in words. */
+  /** Why the last attempt got no response, in words. */
   error: string | null
   /** `<finished_at>-<seq>` while the message is in the dead letter queue. */
   dlq_id: string | null
-  /** Every label between bars, `|a|b|`; empty for none. */
+  /** All labels between bars, `|a|b|`; empty for none. */
   labels: string
   flow_key: string | null
   caller_ip: string | null
-  /** Host (with port, if one is written) and path of `url`, for filters and fairness. */
+  /** Host (with port, if given) and path of `url`, for filters and fairness. */
   host: string
   path: string
-  /** The URL group that it was published to, and the name of the endpoint there, if that has one. */
+  /** The URL group that it was published to, and the name of its endpoint, if any. */
   topic: string | null
   endpoint: string | null
-  /** The queue in which it waits for its turn; NULL for messages that wait for nothing but their time. */
+  /** The queue that it waits in; NULL for messages without a queue. */
   queue: string | null
-  /** A callback of a message of a queue: the number of that message, whose turn lasts until the callback has ended. */
+  /** For a callback of a queue's message: `seq` of that message, whose turn lasts until the callback has ended. */
   slot_seq: number | null
-  /** The schedule that made it. */
+  /** The schedule that published it. */
   schedule_id: string | null
 }
 
-/** A failed attempt that was followed by another one. The last attempt of a message stands in its own row. */
+/** A failed attempt that was retried. The last attempt is in the message's own row. */
 export interface MessageAttemptsTable {
   message_seq: number
   /** 0 for the first attempt. */
   retried: number
   started_at: number
   finished_at: number
-  /** 0 when there was no answer. */
+  /** HTTP status; 0 for no response. */
   status: number
   /** JSON object of header name to array of values. */
   headers: string
   body: Uint8Array | null
   error: string | null
-  /** When the attempt after this one was due. */
+  /** When the next attempt was due. */
   next_at: number
 }
 
-/** Which message a deduplication key stands for, until when. */
+/** The message of a deduplication key, and when the key expires. */
 export interface MessageKeysTable {
   account_id: string
   dedup_key: string
@@ -97,7 +97,7 @@ export interface MessageKeysTable {
   expires_at: number
 }
 
-/** Tables of the queue room. */
+/** Tables of messages, of the module queue. */
 export interface MessageTables {
   messages: MessagesTable
   message_attempts: MessageAttemptsTable

@@ -1,18 +1,18 @@
-/** A queue: its messages take turns in the order in which they came. */
+/** A queue: its messages are delivered in the order in which they were published. */
 export interface QueuesTable {
   account_id: string
   name: string
-  /** How many messages have their turn at once. */
+  /** How many messages may be delivered at once. */
   parallelism: number
-  /** 1: no turn begins; those that have begun go on. */
+  /** 1: paused. No turn starts; turns that have started continue. */
   paused: number
   created_at: number
   updated_at: number
 }
 
 /**
- * A turn in a queue: from the moment a message may be delivered until it and its callbacks have ended. The message may
- * have ended long before its turn.
+ * A turn in a queue: lasts from when a message may be delivered until the message and its callbacks have ended. The message
+ * may end long before its turn does.
  */
 export interface QueueTurnsTable {
   message_seq: number
@@ -20,11 +20,11 @@ export interface QueueTurnsTable {
   queue: string
 }
 
-/** A URL group: what is published to it goes to each of its endpoints. */
+/** A URL group: a message published to it goes to all its endpoints. */
 export interface UrlGroupsTable {
   account_id: string
   name: string
-  /** JSON object of lower-case header name to value: settings of publications that do not say them themselves. */
+  /** JSON object of lower-case header name to value: default settings of its messages. */
   headers: string
   /** JSON array of `{ name?, url }`, in the order in which they were added. */
   endpoints: string
@@ -32,33 +32,33 @@ export interface UrlGroupsTable {
   updated_at: number
 }
 
-/** A schedule: publishes the same message again and again. */
+/** A schedule: publishes the same message periodically. */
 export interface SchedulesTable {
   account_id: string
   schedule_id: string
-  /** The cron expression as it was sent, time zone included. */
+  /** The cron expression as requested, including the time zone. */
   cron: string
   destination: string
-  /** JSON object of lower-case header name to value, as the schedule was created with. */
+  /** JSON object of lower-case header name to value, from the creating request. */
   headers: string
   body: Uint8Array | null
-  /** Of the body; see `checksum.ts`. */
+  /** Checksum of the body; see `checksum.ts`. */
   body_crc: number | null
   queue: string | null
   caller_ip: string | null
   paused: number
   created_at: number
-  /** When it fires next; NULL when it never does again. */
+  /** When it fires next; NULL for never. */
   next_at: number | null
-  /** When it has fired last. */
+  /** When it fired last. */
   last_at: number | null
-  /** JSON array of the ids of the messages of the last fires, newest first. */
+  /** JSON array of the ids of the last published messages, newest first. */
   last_messages: string
-  /** Why the last fire brought nothing, in words. */
+  /** Why the last fire published nothing, in words. */
   error: string | null
 }
 
-/** A flow-control key: how many deliveries that name it may run side by side and begin in a period. */
+/** A flow-control key: limits the parallelism and the rate of deliveries that name it. */
 export interface FlowKeysTable {
   account_id: string
   flow_key: string
@@ -67,13 +67,13 @@ export interface FlowKeysTable {
   rate: number | null
   period_s: number
   paused: number
-  /** 1: messages do not change the limit any more. */
+  /** 1: messages no longer change the limit. */
   pinned_parallelism: number
   pinned_rate: number
   updated_at: number
 }
 
-/** Tables that lead messages to where they go, and when. */
+/** Tables of queues, URL groups, schedules and flow control, of the module queue. */
 export interface QueueTables {
   queues: QueuesTable
   queue_turns: QueueTurnsTable

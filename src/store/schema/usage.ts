@@ -1,20 +1,20 @@
-/** What one database did in one stretch of time. Stretches of a tier have the same length and never overlap. */
+/** Usage of a database in an interval. Intervals of a tier have the same length and never overlap. */
 export interface UsageBucketsTable {
   database_id: string
-  /** Length of the stretch, milliseconds. */
+  /** Length of the interval, milliseconds. */
   tier_ms: number
-  /** Beginning of the stretch, a multiple of its length. */
+  /** Start of the interval, a multiple of its length. */
   start: number
   /** JSON of a `UsageSample`. */
   sample: string
 }
 
-/** What one database did on one day (UTC), and what that cost. */
+/** Usage and cost of a database on one day (UTC). */
 export interface UsageDaysTable {
   database_id: string
-  /** Midnight at which the day begins. */
+  /** Midnight at the start of the day. */
   day: number
-  /** As they are billed: a write also counts once for each read region. */
+  /** Billed requests: a write also counts once for each read region. */
   requests: number
   reads: number
   writes: number
@@ -24,31 +24,31 @@ export interface UsageDaysTable {
   bytes_out: number
   /** Billionths of a US dollar. */
   cost_nano: number
-  /** Size of the data set times how long it was held, KiB times seconds. */
+  /** Size of the data set integrated over time, KiB × seconds. */
   held_kib_s: number
 }
 
-/** What is known of one database at the moment up to which its usage is written down. */
+/** State of a database's usage at the time up to which it is stored. */
 export interface UsageStandingsTable {
   database_id: string
-  /** Everything before this time stands in `usage_days`. */
+  /** Usage before this time is in `usage_days`. */
   accounted_at: number
-  /** The plan whose prices hold since then. */
+  /** The plan whose prices apply from then on. */
   plan: string
-  /** When the engine was last looked at; 0 for never. The figures are from then. */
+  /** When the engine was last measured; 0 for never. */
   looked_at: number
   keys: number
   used_bytes: number
   disk_bytes: number
 }
 
-/** Up to when the stretches of a shorter tier have been put together into those of this one. */
+/** Up to when intervals of a shorter tier have been merged into this tier. */
 export interface UsageRollupsTable {
   tier_ms: number
   rolled_to: number
 }
 
-/** Tables of the usage of databases. */
+/** Tables of the usage statistics. */
 export interface UsageTables {
   usage_buckets: UsageBucketsTable
   usage_days: UsageDaysTable
