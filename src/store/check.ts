@@ -6,37 +6,37 @@ import { isIntact } from './checksum.js'
 import { sqliteFileIn } from './open.js'
 import { connectionSettings, reasonOf } from './postgres/connection.js'
 
-/** How thoroughly a store is looked at. `quick` takes seconds at most, `deep` reads all of it. */
+/** How thoroughly a store is checked: `quick` takes seconds at most, `deep` reads everything. */
 export type CheckDepth = 'quick' | 'deep'
 
-/** A backup as the store remembers it. */
-export interface RememberedBackup {
+/** A completed backup recorded in the store. */
+export interface RecordedBackup {
   readonly databaseId: string
   readonly backupId: string
-  /** Of the file, hexadecimal. */
+  /** SHA-256 of the file, hexadecimal. */
   readonly sha256: string
 }
 
-/** What was found in a store. */
+/** Result of a check. */
 export type StoreReport =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly reason: string }
   | {
       readonly kind: 'read'
-      /** What is wrong, each in the words of the database or a sentence of ours; empty when nothing was found. */
+      /** Messages of the database, or sentences of ours; empty if nothing is wrong. */
       readonly problems: readonly string[]
-      /** What was looked at, in words. */
+      /** What was checked, in words. */
       readonly looked: string
-      /** Completed backups; of a `deep` look only. */
-      readonly backups: readonly RememberedBackup[]
+      /** Completed backups; only for a `deep` check. */
+      readonly backups: readonly RecordedBackup[]
     }
 
-/** A larger file is not read by a quick look. */
-const MOST_QUICK_BYTES = 2 * 2 ** 30
+/** The quick check does not read larger files. */
+const MAX_QUICK_BYTES = 2 * 2 ** 30
 const MOST_PROBLEMS = 20
 const ROWS_AT_ONCE = 100
 
-/** Contents with checksums: the table, the column, and what a row is called. */
+/** Contents with checksums: table, column, checksum column, and the column that names a row. */
 const CONTENTS = [
   ['messages', 'body', 'body_crc', 'message_id'],
   ['messages', 'response_body', 'response_crc', 'message_id'],
@@ -58,11 +58,11 @@ const contentsOf = ([table, column, crc, name]: (typeof CONTENTS)[number]): stri
 const COMPLETED = `SELECT database_id AS "databaseId", backup_id AS "backupId", sha256 FROM backups WHERE state = 'completed'`
 
 const changedText = ([table, column]: (typeof CONTENTS)[number], { name }: Checked): string =>
-  `${table}: the ${column} of ${name} is not what was written, its checksum differs`
+  `${table}: the ${column} of ${name} has changed since it was written: its checksum differs`
 
 /**
- * Looks at the SQLite store of a data directory without changing it, also while a server works with it.
- * Errors of the file are part of the report.
+ * Checks the SQLite store of a data directory without changing it, even while a server uses it. Errors are part of the
+ * report.
  */
 export async function checkSqliteStore(dataDir: string, depth: CheckDepth): Promise<StoreReport> {
   const path = sqliteFileIn(dataDir)
@@ -74,7 +74,7 @@ export async function checkSqliteStore(dataDir: string, depth: CheckDepth): Prom
   try {
     const db = neverCollected(new Database(path, { readonly: true, fileMustExist: true, timeout: 5_000 }))
     try {
-      return depth === 'deep' ? await lookDeep(db) : lookQuick(db, size)
+      return depth === 'deep' ? await checkDeep(db) : checkQuick(db, size)
     } finally {
       db.close()
     }
@@ -83,16 +83,16 @@ export async function checkSqliteStore(dataDir: string, depth: CheckDepth): Prom
   }
 }
 
-function lookQuick(db: Database.Database, size: number): StoreReport {
-  // Fails when the file is no database, or its first page is damaged.
+function checkQuick(db: Database.Database, size: number): StoreReport {
+  // Fails if the file is not a database or its first page is damaged.
   db.prepare('SELECT count(*) FROM sqlite_schema').get()
-  if (size > MOST_QUICK_BYTES) {
+  if (size > MAX_QUICK_BYTES) {
     return { kind: 'read', problems: [], backups: [], looked: 'opened; too large for the quick check, see --deep' }
   }
   return { kind: 'read', problems: pragma(db, 'quick_check'), backups: [], looked: 'quick check' }
 }
 
-async function lookDeep(db: Database.Database): Promise<StoreReport> {
+async function checkDeep(db: Database.Database): Promise<StoreReport> {
   const problems = pragma(db, 'integrity_check')
   let verified = 0
   for (const content of CONTENTS) {
@@ -105,13 +105,13 @@ async function lookDeep(db: Database.Database): Promise<StoreReport> {
       problems.push(`${content[0]}: ${reasonOf(error)}`)
     }
   }
-  const backups = neverCollected(db.prepare(COMPLETED)).all() as RememberedBackup[]
+  const backups = neverCollected(db.prepare(COMPLETED)).all() as RecordedBackup[]
   return { kind: 'read', problems: firstOf(problems), backups, looked: looked('integrity check', verified) }
 }
 
 type Check = 'quick_check' | 'integrity_check'
 
-/** Damage may end the check itself: then each table is checked alone, so that the damaged ones can be named. */
+/** Damage may abort the check itself. Then each table is checked separately, to find the damaged ones. */
 function pragma(db: Database.Database, check: Check): string[] {
   try {
     return checkOf(db, check, String(MOST_PROBLEMS))
@@ -137,7 +137,7 @@ function checkOf(db: Database.Database, check: Check, of: string): string[] {
   return rows.filter((row) => row !== 'ok')
 }
 
-/** Looks at the store in a PostgreSQL database; PostgreSQL itself checks its pages when it was set up to. */
+/** Checks the store in a PostgreSQL database. PostgreSQL verifies its pages itself if page checksums are enabled. */
 export async function checkPostgresStore(url: string, depth: CheckDepth): Promise<StoreReport> {
   const client = new pg.Client(connectionSettings(url))
   client.on('error', () => undefined)
@@ -146,7 +146,7 @@ export async function checkPostgresStore(url: string, depth: CheckDepth): Promis
     const found = await client.query("SELECT to_regclass('messages') IS NOT NULL AS there")
     if (!found.rows[0]?.there) return { kind: 'absent' }
     if (depth === 'quick') return { kind: 'read', problems: [], backups: [], looked: 'answers' }
-    return await lookDeepAtPostgres(client)
+    return await checkDeepOnPostgres(client)
   } catch (error) {
     return { kind: 'unusable', reason: reasonOf(error) }
   } finally {
@@ -154,7 +154,7 @@ export async function checkPostgresStore(url: string, depth: CheckDepth): Promis
   }
 }
 
-async function lookDeepAtPostgres(client: pg.Client): Promise<StoreReport> {
+async function checkDeepOnPostgres(client: pg.Client): Promise<StoreReport> {
   const problems: string[] = []
   let verified = 0
   for (const content of CONTENTS) {
@@ -172,7 +172,7 @@ async function lookDeepAtPostgres(client: pg.Client): Promise<StoreReport> {
     }
     await client.query('ROLLBACK')
   }
-  const { rows } = await client.query<RememberedBackup>(COMPLETED)
+  const { rows } = await client.query<RecordedBackup>(COMPLETED)
   return { kind: 'read', problems: firstOf(problems), backups: rows, looked: looked('all contents', verified) }
 }
 

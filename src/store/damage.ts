@@ -1,23 +1,23 @@
 import { codeOf } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
-/** Something in the store that cannot be read any more, or is not what was written. */
+/** Data in the store that is unreadable or has changed since it was written. */
 export interface StoreDamage {
-  /** Where it is: a table, or several that one statement joins. */
+  /** The table, or the tables of the statement that failed. */
   readonly table: string
-  /** What was found, in the words of the database. */
+  /** The message of the database. */
   readonly found: string
 }
 
-/** SQLite: pages that make no sense. PostgreSQL: `data_corrupted` and `index_corrupted`. */
+/** SQLite's codes for damaged pages; PostgreSQL's `data_corrupted` and `index_corrupted`. */
 const DAMAGE = /^(?:SQLITE_CORRUPT|SQLITE_NOTADB|XX001$|XX002$)/
 
-/** Whether an error of a driver says that the data itself is damaged. */
+/** Whether a driver's error means that the data is damaged. */
 export function isDamage(error: unknown): boolean {
   return DAMAGE.test(codeOf(error))
 }
 
-/** An error of a driver about damage, as callers get it; the statement tells the tables. */
+/** The error that callers get for a driver's error about damage; the tables are taken from the statement. */
 export function damageIn(sql: string, error: unknown): HomeportError<'store_damaged'> {
   const found = error instanceof Error ? error.message : String(error)
   return new HomeportError('store_damaged', { table: tablesIn(sql), found })

@@ -14,41 +14,41 @@ import {
 } from 'kysely'
 import type { Tables } from './schema/index.js'
 
-/** How column types are spelt in `create table`. All integers hold 53 bits; booleans are the integers 0 and 1. */
+/** SQL names of column types. Integers hold at least 53 bits; booleans are the integers 0 and 1. */
 export interface ColumnTypes {
-  /** An integer primary key that the database assigns, always growing. */
+  /** An integer primary key that the database assigns in ascending order. */
   readonly serial: string
   readonly integer: string
   readonly text: string
   readonly bytes: string
 }
 
-/** The differences between the databases, each a small named capability. Everything else is one text for both. */
+/** The differences between the databases, as small named capabilities. Everything else is the same SQL. */
 export interface Dialect {
   readonly name: 'sqlite' | 'postgres'
-  /** Builds queries; it is never connected to anything. */
+  /** Builds queries; it has no connection. */
   readonly db: Kysely<Tables>
   readonly types: ColumnTypes
   /** `column` is one of the numbers of a list parameter. */
   inNumbers(column: string, list: readonly number[]): RawBuilder<boolean>
-  /** `column`, or what an expression makes of several, is one of the texts of a list parameter. */
+  /** `column`, or an expression, is one of the texts of a list parameter. */
   inTexts(column: string | Expression<string>, list: readonly string[]): RawBuilder<boolean>
   /** The text in `column` contains `part`, case-sensitive. */
   contains(column: string, part: string | Expression<string>): RawBuilder<boolean>
   /** The text in `column` starts with `prefix`, case-sensitive and without wildcards. */
   startsWith(column: string, prefix: string | Expression<string>): RawBuilder<boolean>
-  /** `test` holds for at least one of the texts of a list parameter. */
+  /** `test` is true for at least one text of a list parameter. */
   someText(list: readonly string[], test: (item: Expression<string>) => RawBuilder<boolean>): RawBuilder<boolean>
   /**
-   * The texts of a list parameter as rows to join, in the column `item.value`: to look thousands of them up one by one
-   * costs less than to ask which rows are among them, which sorts them first.
+   * The texts of a list parameter as rows to join, in the column `item.value`. Thousands of index look-ups cost less than
+   * `in`, which sorts the list first.
    */
   textRows(list: readonly string[]): AliasedRawBuilder<{ value: string }, 'item'>
-  /** All values of a column as one text, a JSON list in no certain order: thousands of rows would cost several times as much. */
+  /** All values of a column as a JSON list, unordered: thousands of rows would cost several times as much. */
   listOf(column: string): RawBuilder<string>
-  /** Locks the selected rows until the transaction ends, where transactions run side by side. */
+  /** Locks the selected rows until the end of the transaction, where transactions run concurrently. */
   forUpdate<Builder extends { forUpdate(): Builder }>(builder: Builder): Builder
-  /** The highest number that a table has ever given to a row; 0 before the first. It never falls, also not by deletions. */
+  /** The highest number that a table has ever assigned; 0 before the first row. Deletions do not lower it. */
   lastNumber(table: 'messages' | 'runs' | 'audit_log'): RawBuilder<number>
 }
 
@@ -59,12 +59,12 @@ function starts(column: string, prefix: string | Expression<string>): RawBuilder
 const refTo = (column: string | Expression<string>): Expression<unknown> =>
   typeof column === 'string' ? sql.ref(column) : column
 
-/** One text of the list that `someText` goes through. */
+/** The current text in `someText`. */
 const ITEM = sql.ref<string>('item.value')
 
 /**
- * Numbers that stand in a query become part of its text. As a parameter, a number such as that of `limit(1)` has SQLite
- * plan the statement anew whenever it is run, to see whether it is small.
+ * Writes constant numbers of a query into its SQL. If the number of `limit(1)` were a parameter, SQLite would plan the
+ * statement again at each run.
  */
 class LiteralNumbers extends SqliteQueryCompiler {
   protected override appendValue(value: unknown): void {
@@ -73,7 +73,7 @@ class LiteralNumbers extends SqliteQueryCompiler {
   }
 }
 
-/** SQLite runs write transactions one after the other, so nothing needs a row lock. Lists travel as JSON texts. */
+/** SQLite runs write transactions one after the other, so no row locks are needed. Lists are passed as JSON. */
 export const sqliteDialect: Dialect = {
   name: 'sqlite',
   db: new Kysely<Tables>({
@@ -96,7 +96,7 @@ export const sqliteDialect: Dialect = {
   lastNumber: (table) => sql<number>`coalesce((select seq from sqlite_sequence where name = ${sql.lit(table)}), 0)`,
 }
 
-/** PostgreSQL runs transactions side by side: a row that is read to be changed is locked. Lists travel as arrays. */
+/** PostgreSQL runs transactions concurrently, so rows that are read to be changed are locked. Lists are passed as arrays. */
 export const postgresDialect: Dialect = {
   name: 'postgres',
   db: new Kysely<Tables>({
@@ -110,7 +110,7 @@ export const postgresDialect: Dialect = {
   types: {
     serial: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
     integer: 'BIGINT',
-    // Byte order, as in SQLite: comparisons and sorting must not depend on the server's locale.
+    // Byte order, as in SQLite: comparison and sorting must not depend on the server's locale.
     text: 'TEXT COLLATE "C"',
     bytes: 'BYTEA',
   },

@@ -1,26 +1,31 @@
 /**
- * Durable state behind one seam. This module is infrastructure: it knows transactions, not what they mean.
+ * The store: durable state in SQLite or PostgreSQL. This module is infrastructure only: it runs transactions and does not
+ * know what they mean. It knows no run, no message and no database.
  *
- * The other modules declare named transactions such as `messages.publish`, each in its own folder `transactions/`, and run
- * them with `Store.run(transaction, args)`. A transaction either happens wholly and is on disk when it resolves, or does
- * not happen. No SQL stands outside of those folders, and nobody knows which database is behind them.
+ * Other modules declare named transactions such as `messages.publish` in their folders `transactions/` and run them with
+ * `Store.run(transaction, args)`. A transaction is atomic, and durable when its promise resolves. SQL stands only in those
+ * folders, and no caller knows which database runs it.
  *
  *   transaction (generator of statements) ── SQLite: a writer thread, many transactions in one commit; a reader thread
  *                                        └── PostgreSQL: a transaction on a pooled connection
  *
- * - `schema/`: the tables as types, one file a room; `migrations/`: the same as numbered statements.
- * - `query.ts`: a query is declared once with Kysely over named parameters and compiled once for each dialect.
- * - `operation.ts`: what a transaction is and how its body asks for rows.
- * - `dialect.ts`: everything in which the two databases differ, as small named capabilities.
+ * - `schema/`: types of the tables, by subject. `migrations/`: the statements that create and change them.
+ * - `operation.ts`: a transaction and the statements that it yields.
+ * - `query.ts`: queries, declared once with Kysely over named parameters and compiled once per dialect.
+ * - `dialect.ts`: all differences between the two databases, as small named capabilities.
+ * - `checksum.ts`, `check.ts`: detection of damaged data while reading, and by `homeport doctor`.
+ * - `sqlite/`, `postgres/`: the two implementations. `testing/`: runs a test suite on both.
  *
- * Promises: a resolved write survives SIGKILL and a power cut; a rejected one has changed nothing, unless it was
- * rejected with `store_outcome_unknown`; operations of one caller run in the order in which they were asked for when
- * the caller awaits them; a reading operation sees one snapshot; an operation that is refused does no harm to those
- * that share its commit. A full disk (`store_full`) and a PostgreSQL server that is away (`store_unavailable`) pass;
- * when the store can never work again, `onFailure` is called and the process has to end.
+ * Guarantees:
+ * - A resolved write survives SIGKILL and a power cut. A rejected one has changed nothing, unless the error is
+ *   `store_outcome_unknown`.
+ * - A read sees one snapshot. Awaited operations of one caller run in order. A refused operation does not affect others
+ *   in the same commit.
+ * - A full disk (`store_full`) and an unreachable PostgreSQL server (`store_unavailable`) are temporary. If the store has
+ *   failed for good, it calls `onFailure`, and the process must end.
+ * - The store never retries a write whose commit may have succeeded. That decision belongs to the caller.
  *
- * The store never retries a write whose commit may have happened, and never decides anything: that is the caller's
- * module. `testing/` runs a suite on both databases; `docs/store.md` tells how to write an operation.
+ * How to write a transaction: `docs/store.md`.
  */
 
 export { type CheckDepth, checkPostgresStore, checkSqliteStore, type StoreReport } from './check.js'

@@ -5,27 +5,27 @@ import { openPostgresStore } from './postgres/store.js'
 import { openSqliteStore } from './sqlite/store.js'
 import type { Store } from './types.js'
 
-/** Where a store lies and what to do when it breaks. */
+/** Settings of a store. */
 export interface StoreSettings {
-  /** `sqlite` for a file in the data directory, or a `postgres://` URL. */
+  /** `sqlite` for a file in `dataDir`, or a `postgres://` URL. */
   readonly location: string
-  /** Holds the SQLite file; must exist. */
+  /** Directory of the SQLite file; must exist. */
   readonly dataDir: string
   /**
-   * URLs of sources with transactions besides those of `src/transactions.ts`; store threads load them as well. For tests and
-   * benchmarks, which run from sources.
+   * URLs of sources with more transactions than `src/transactions.ts`, which store threads load as well. Only for tests and
+   * benchmarks.
    */
   readonly modules?: readonly string[]
-  /** Called when an open store can no longer work; what was acknowledged is safe. */
+  /** Called when an open store has failed for good. Acknowledged writes are safe. */
   readonly onFailure: (error: Error) => void
-  /** Called whenever damaged data was met. Omitted: nobody is told but the caller that asked for the data. */
+  /** Called whenever damaged data is found. Default: only the caller that read it gets an error. */
   readonly onDamage?: (damage: StoreDamage) => void
 }
 
-/** The file of the SQLite store of a data directory. */
+/** Path of the SQLite store in a data directory. */
 export const sqliteFileIn = (dataDir: string): string => join(dataDir, 'homeport.sqlite')
 
-/** Whether a data directory holds a SQLite store with anything in it, be it in its write-ahead log only. */
+/** Whether a data directory has a non-empty SQLite store; data may be only in its write-ahead log. */
 export async function hasSqliteStore(dataDir: string): Promise<boolean> {
   const path = sqliteFileIn(dataDir)
   const sizes = await Promise.all(
@@ -40,7 +40,7 @@ export async function hasSqliteStore(dataDir: string): Promise<boolean> {
 }
 
 /**
- * Opens the store that the settings name, with its schema brought up to date.
+ * Opens the store of the settings and migrates its schema.
  * @throws HomeportError `store_not_opened`, `store_in_use`, `store_newer` or `store_full`.
  */
 export async function openStore(settings: StoreSettings): Promise<Store> {

@@ -4,13 +4,13 @@ import type { Query } from './query.js'
 import type { Tables } from './schema/index.js'
 
 /**
- * An operation is one transaction with a name: a generator that yields statements and gets their results. Because it
- * never waits for anything but the store, SQLite runs it synchronously beside many others in one commit, and
- * PostgreSQL runs the same text over a connection. It may run more than once (a commit is tried again when another
- * transaction was in the way), so it must depend on nothing but its arguments and the store: the time is an argument.
+ * An operation is a named transaction: a generator that yields statements and receives their results. It waits for nothing
+ * but the store, so SQLite runs it synchronously, with many others in one commit, and PostgreSQL runs it over a connection.
+ * It may run more than once, because a transaction is retried after a conflict. So it must depend only on its arguments
+ * and the store; the current time is an argument.
  */
 
-/** A statement that an operation asks the store to run. */
+/** A statement that an operation yields. */
 export type Statement =
   | { readonly kind: 'all'; readonly query: Query<never, unknown>; readonly params: object }
   | { readonly kind: 'change'; readonly query: Query<never, unknown>; readonly params: object }
@@ -19,7 +19,7 @@ export type Statement =
       readonly kind: 'number'
       readonly table: keyof Tables
       readonly rows: readonly object[]
-      /** A column that tells the rows apart. */
+      /** A column with unique values. */
       readonly key: string
     }
   | { readonly kind: 'damage'; readonly damage: StoreDamage }
@@ -30,45 +30,45 @@ export type Transaction<Result> = Generator<Statement, Result, unknown>
 /** A named transaction. `Args` and `Result` must survive a structured clone. */
 export interface Operation<Args, Result> {
   readonly name: string
-  /** `read` operations see one snapshot and change nothing; `write` operations are durable when they resolve. */
+  /** A `read` sees one snapshot and changes nothing; a `write` is durable when it resolves. */
   readonly access: 'read' | 'write'
   readonly body: (args: Args) => Transaction<Result>
   /**
-   * Nobody waits for it: it may be held back this long, so that it shares the commit of a write that somebody waits for.
-   * Absent: it goes at once.
+   * For a write that nobody waits for: it may be delayed this long, to share the commit of another write. Default: no
+   * delay.
    */
   readonly patienceMs?: number
   /**
-   * `background`: large work that is cut into pieces. Where operations take turns, all that wait beside it go first, and
-   * then pieces until somebody comes; so others wait for one piece at most, and the pieces may be asked for ahead.
-   * Absent: it is small.
+   * `background`: one batch of a large job. On SQLite, all other pending operations run first; then batches run until
+   * another operation arrives. So others wait for at most one batch, and a job may enqueue several batches in advance.
+   * Default: a small operation.
    */
   readonly turn?: 'background'
-  /** How calls that are asked for at the same time become one. Absent: each goes by itself. */
+  /** How calls of the same tick are combined into one. Default: they are not. */
   readonly together?: Together<Args, Result>
-  /** In which form a large result comes over from the thread of the store. Absent: as it is. */
+  /** Encoding of a large result for the way from the store thread. Default: a structured clone. */
   readonly crossing?: Crossing<Result>
 }
 
-/** Another form of a result, which costs less to copy. */
+/** An encoding of a result that is cheaper to copy between threads. */
 export interface Crossing<Result> {
   pack(result: Result): unknown
   unpack(packed: unknown): Result
 }
 
 /**
- * Makes one call of several of an operation, for which more is done than for their parts: crossing to the thread of the
- * store costs more by the call than by the row. When the one call fails, the others are made after all.
+ * Combines several calls of an operation into one call of another operation, because sending calls to the store thread
+ * costs more per call than per row. If the combined call fails, the calls are made one by one.
  */
 export interface Together<Args, Result> {
-  /** What is called instead. */
+  /** The operation that is called instead. */
   readonly operation: Pick<AnyOperation, 'name'>
   readonly join: (all: readonly Args[]) => unknown
-  /** The results of the calls, in order, from the result of the one call. */
+  /** Splits the result of the combined call into those of the calls, in order. */
   readonly split: (result: unknown, all: readonly Args[]) => readonly Result[]
 }
 
-/** An operation whose argument and result types are known only to its caller. */
+/** An operation whose types of arguments and result only the caller knows. */
 export type AnyOperation = Operation<never, unknown>
 
 const operations = new Map<string, AnyOperation>()
@@ -79,7 +79,7 @@ function register<Args, Result>(operation: Operation<Args, Result>): Operation<A
   return operation
 }
 
-/** Declares a reading operation. Names are `room.verb`, unique in the store. */
+/** Declares an operation that reads. Names are `subject.verb` and unique. */
 export function read<Args, Result>(
   name: string,
   body: (args: Args) => Transaction<Result>,
@@ -88,7 +88,7 @@ export function read<Args, Result>(
   return register({ name, access: 'read', body, ...how })
 }
 
-/** Declares a writing operation. Names are `room.verb`, unique in the store. */
+/** Declares an operation that writes. Names are `subject.verb` and unique. */
 export function write<Args, Result>(
   name: string,
   body: (args: Args) => Transaction<Result>,
@@ -97,7 +97,7 @@ export function write<Args, Result>(
   return register({ name, access: 'write', body, ...how })
 }
 
-/** Says how calls of one operation become one of another. */
+/** Declares how calls are combined; see `Together`. */
 export function together<Args, Result, Joined, All>(
   operation: Operation<Joined, All>,
   how: {
@@ -105,34 +105,34 @@ export function together<Args, Result, Joined, All>(
     readonly split: (result: All, all: readonly Args[]) => readonly Result[]
   },
 ): Together<Args, Result> {
-  // The result is that of this very operation.
+  // Safe: `split` receives the result of this operation.
   return { operation, join: how.join, split: (result, all) => how.split(result as All, all) }
 }
 
-/** Says in which form a result crosses. */
+/** Declares the encoding of a result; see `Crossing`. */
 export function crossing<Result, Packed>(
   pack: (result: Result) => Packed,
   unpack: (packed: Packed) => Result,
 ): Crossing<Result> {
-  // What comes over is what was packed.
+  // Safe: `unpack` receives what `pack` returned.
   return { pack, unpack: (packed) => unpack(packed as Packed) }
 }
 
-/** Finds an operation by name, as the other side of a thread boundary has to. */
+/** Finds an operation by name: store threads receive only names. */
 export function operationNamed(name: string): AnyOperation {
   const operation = operations.get(name)
   if (!operation) throw new Error(`no store operation is named ${name}`)
   return operation
 }
 
-/** Whether an operation lets others go first; one that nobody has declared does not. */
+/** Whether an operation is a background batch; false for unknown names. */
 export function isBackground(name: string): boolean {
   return operations.get(name)?.turn === 'background'
 }
 
 /** All rows of a query. */
 export function* all<Params extends object, Row>(query: Query<Params, Row>, params: Params): Transaction<Row[]> {
-  // The runner answers `all` with the rows that the query's own type describes.
+  // Safe: `all` returns rows of the query's own type.
   return (yield { kind: 'all', query: query as Query<never, unknown>, params }) as Row[]
 }
 
@@ -144,19 +144,19 @@ export function* first<Params extends object, Row>(
   return (yield* all(query, params))[0]
 }
 
-/** The only row of a query that always has one, such as a count or an insert with `returning`. */
+/** The only row of a query that always returns one, such as a count. */
 export function* only<Params extends object, Row>(query: Query<Params, Row>, params: Params): Transaction<Row> {
   const row = (yield* all(query, params))[0]
-  if (row === undefined) throw new Error('a query that always has one row had none')
+  if (row === undefined) throw new Error('a query that must return one row returned none')
   return row
 }
 
-/** Runs an insert, update or delete; returns how many rows it touched. */
+/** Runs an insert, update or delete; returns the number of affected rows. */
 export function* change<Params extends object>(query: Query<Params, unknown>, params: Params): Transaction<number> {
   return (yield { kind: 'change', query: query as Query<never, unknown>, params }) as number
 }
 
-/** Inserts rows as they are. All rows must have the same columns. No rows is no statement. */
+/** Inserts rows, which must all have the same columns. Does nothing without rows. */
 export function* insertAll<Table extends keyof Tables>(
   table: Table,
   rows: readonly InsertRow<Table>[],
@@ -165,8 +165,8 @@ export function* insertAll<Table extends keyof Tables>(
 }
 
 /**
- * Inserts rows into a table that numbers them by itself, in its column `seq`. Answers their numbers, in order. `key` is a
- * column of texts that tells the rows apart. All rows must have the same columns.
+ * Inserts rows into a table that assigns `seq`, and returns these numbers in the order of the rows. `key` is a text column
+ * with unique values. All rows must have the same columns.
  */
 export function* insertNumbered<Table extends keyof Tables>(
   table: Table,
@@ -176,15 +176,15 @@ export function* insertNumbered<Table extends keyof Tables>(
   return rows.length > 0 ? ((yield { kind: 'number', table, rows, key }) as number[]) : []
 }
 
-/** Tells of damage that the operation goes on around. One that cannot throws `store_damaged`, which is told by itself. */
-export function* tellDamage(damage: StoreDamage): Transaction<void> {
+/** Reports damage without failing. An operation that cannot continue throws `store_damaged`, which is reported too. */
+export function* reportDamage(damage: StoreDamage): Transaction<void> {
   yield { kind: 'damage', damage }
 }
 
-/** A row as `insertAll` takes it. */
+/** A row for `insertAll`. */
 export type InsertRow<Table extends keyof Tables> = import('kysely').Insertable<Tables[Table]>
 
-/** Refuses a transaction: nothing of it is kept, and the caller gets this error of the catalogue. */
+/** Rolls the transaction back; the caller gets this error. */
 export function refuse(error: HomeportError): never {
   throw error
 }

@@ -4,11 +4,11 @@ import type { Dialect } from './dialect.js'
 import type { Tables } from './schema/index.js'
 
 /**
- * A query is written once, with Kysely, over named parameters, and compiled once for each dialect. At run time only
- * the parameters are filled in: building the text again for each call would cost more than running it.
+ * A query is declared once, with Kysely, over named parameters, and compiled once per dialect. A call only binds the
+ * parameters: building the SQL for each call would cost more than running it.
  */
 
-/** Stands for a named parameter while a query is compiled. */
+/** Placeholder of a named parameter during compilation. */
 class Parameter {
   readonly name: string
 
@@ -17,30 +17,30 @@ class Parameter {
   }
 }
 
-/** What a query builder gets: the database, the parameters by name, and what the dialect can do. */
+/** Arguments of a query builder: the database, the parameters by name, the dialect. */
 export interface Building<Params> {
   readonly db: Kysely<Tables>
-  /** `p.name` is the parameter `name`: of the parameter's type for the compiler, a placeholder in truth. */
+  /** `p.name` is the parameter `name`. It has the parameter's type, but its value is a placeholder. */
   readonly p: Required<Params>
   readonly d: Dialect
 }
 
-/** A parameter of a statement: its value itself, or a parameter of the query by name. */
+/** A parameter of a statement: a constant, or a parameter of the query by name. */
 export type Slot = { readonly value: unknown } | { readonly parameter: string }
 
 /** A query compiled for one dialect. */
 export interface Compiled {
-  /** Short and unique in this process, for servers that keep prepared statements by name. */
+  /** Name of the prepared statement in PostgreSQL: short and unique in this process. */
   readonly name: string
   readonly sql: string
   readonly slots: readonly Slot[]
 }
 
-/** A query of the store: what it needs (`Params`) and what a row of its answer holds (`Row`). */
+/** A query with its parameters (`Params`) and the type of its rows (`Row`). */
 export interface Query<Params, Row> {
-  /** Compiles for a dialect; the same dialect always gets the same object. */
+  /** Compiles for a dialect, once. */
   compile(dialect: Dialect): Compiled
-  /** Types only; never set. */
+  /** For types only; never set. */
   readonly __types?: { params: Params; row: Row }
 }
 
@@ -49,12 +49,12 @@ let compilations = 0
 const parameterNames: object = new Proxy({}, { get: (_target, name) => new Parameter(String(name)) })
 
 /**
- * Declares a query. The builder runs once per dialect, so it must not look at parameter values: a choice that depends
- * on a value is two queries.
+ * Declares a query. The builder runs once per dialect, so it must not depend on parameter values: declare two queries
+ * instead.
  *
- * A value that never changes and that an index is limited to (`WHERE state = 'pending'`) is best written with `sql.lit`:
- * as a parameter, SQLite plans the statement anew whenever it is bound, to see whether the index fits. Numbers are always
- * written into the text there.
+ * Write a constant that selects a partial index (`WHERE state = 'pending'`) with `sql.lit`. If it were a parameter, SQLite
+ * would plan the statement again whenever it is bound, to see whether the index applies. Numbers always become literals on
+ * SQLite.
  */
 export function query<Params extends object, Row = unknown>(
   build: (building: Building<Params>) => Compilable<Row>,
@@ -80,17 +80,17 @@ export function query<Params extends object, Row = unknown>(
   }
 }
 
-/** Fills the slots of a compiled query with the parameters of one call. */
+/** The parameter values of a call, in the order of the statement. */
 export function bind(compiled: Compiled, params: object): unknown[] {
   const values = membersOf(params)
   return compiled.slots.map((slot) => storable('value' in slot ? slot.value : values[slot.parameter]))
 }
 
 /**
- * Holds a parameter to what both databases keep alike: texts without U+0000, integers of 53 bits, bytes, NULL, and
- * lists of texts or of integers. Of anything else one database would keep something slightly different.
- * @throws HomeportError `invalid_request` for U+0000 in a text, because texts come from callers.
- * @throws TypeError for everything else, because the rest comes from us.
+ * Checks that both databases store a parameter identically: texts without U+0000, 53-bit integers, bytes, NULL, and lists
+ * of texts or integers.
+ * @throws HomeportError `invalid_request` for U+0000 in a text, because callers send texts.
+ * @throws TypeError for anything else, which is a defect.
  */
 function storable(value: unknown): unknown {
   if (value === undefined || value === null) return null
@@ -103,16 +103,16 @@ function storable(value: unknown): unknown {
 
 function withoutNul(text: string): string {
   if (!text.includes('\0')) return text
-  throw new HomeportError('invalid_request', { problem: 'A text holds the character U+0000. Leave it out.' })
+  throw new HomeportError('invalid_request', { problem: 'A text contains the character U+0000. Remove it.' })
 }
 
-/** The values of rows that are inserted together, each in the order of the first one's columns. */
+/** The values of rows for one insert, each in the order of the first row's columns. */
 export function valuesOf(rows: readonly object[]): unknown[][] {
   const columns = Object.keys(rows[0] ?? {})
   return rows.map((row, index) => Object.values(index === 0 ? row : ordered(row, columns)).map(storable))
 }
 
-/** The same object, seen by the names of its members: a copy would cost more than running the statement. */
+/** The same object as a record. A copy would cost more than running the statement. */
 function membersOf(params: object): Readonly<Record<string, unknown>> {
   return params as Readonly<Record<string, unknown>>
 }

@@ -1,28 +1,29 @@
 import type { StoreDamage } from './damage.js'
 import type { Operation } from './operation.js'
 
-/** Who is told of what befalls an open store. */
+/** Callbacks for failures of an open store. */
 export interface StoreWatch {
-  /** Called once, when the store can never work again; what was acknowledged is safe. */
+  /** Called once, when the store has failed for good. Acknowledged writes are safe. */
   readonly onFailure: (error: Error) => void
-  /** Called whenever damaged data was met: the caller that asked for it got `store_damaged`, everything else goes on. */
+  /** Called whenever damaged data is found. The caller that read it gets `store_damaged`; everything else continues. */
   readonly onDamage: (damage: StoreDamage) => void
 }
 
-/** The durable state behind one seam. */
+/** The durable state of the server. */
 export interface Store {
   /**
-   * Runs a named transaction. A writing one resolves when its commit is on disk and rejects with nothing changed.
-   * @throws HomeportError whatever the operation refuses with; `store_full` or `store_unavailable` when the store cannot.
+   * Runs a transaction. A write resolves when its commit is on disk; if it rejects, nothing has changed.
+   * @throws HomeportError the refusal of the transaction, or `store_full`, `store_unavailable`, `store_damaged`,
+   * `store_outcome_unknown`.
    */
   run<Args, Result>(operation: Operation<Args, Result>, args: Args): Promise<Result>
-  /** For `doctor` and `/health`; never holds a secret. */
+  /** For `doctor` and `/health`; contains no secret. */
   describe(): StoreDescription
-  /** Finishes what is under way and closes. */
+  /** Finishes pending operations and closes. */
   close(): Promise<void>
 }
 
-/** What kind of store this is and what its commits promise. */
+/** The database of a store and the durability of its commits. */
 export interface StoreDescription {
   readonly kind: 'sqlite' | 'postgres'
   readonly durability: string

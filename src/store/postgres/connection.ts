@@ -3,22 +3,22 @@ import { codeOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { isDamage } from '../damage.js'
 
-/** An idle connection is probed after this long, so that a vanished server is noticed. */
+/** Idle time before TCP keep-alive probes, which detect a lost server. */
 const KEEP_ALIVE_MS = 10_000
-/** How long a new connection may take, and how long an operation waits for one of the pool. */
+/** Time limit for connecting, and for waiting for a connection of the pool. */
 const CONNECT_TIMEOUT_MS = 30_000
-/** A server that does not answer a statement for this long counts as gone. Statements of ours are far shorter. */
+/** A server that does not answer a statement for this long counts as lost. Our statements are far shorter. */
 const STATEMENT_TIMEOUT_MS = 60_000
 
-/** PostgreSQL's own numbers of the types whose values we read in another way than the driver. */
+/** PostgreSQL's type numbers of values that are not parsed as the driver does by default. */
 const BOOL = 16
 const BYTEA = 17
 const INT8 = 20
 const NUMERIC = 1700
 
 /**
- * Values arrive as SQLite gives them: integers of every size and sums as numbers (ours fit in 53 bits), truth as 1
- * and 0, bytes as plain `Uint8Array`.
+ * Returns values as SQLite does: integers of every size and sums as numbers (ours fit in 53 bits), booleans as 1 and 0,
+ * bytes as plain `Uint8Array`.
  */
 function parserOf(type: number, format?: 'text' | 'binary'): (text: string) => unknown {
   switch (type) {
@@ -35,10 +35,9 @@ function parserOf(type: number, format?: 'text' | 'binary'): (text: string) => u
 }
 
 /**
- * How every connection to this URL is made. Statements are pipelined: one may be sent before its predecessors are
- * answered.
+ * Settings of all connections to a URL. Statements are pipelined: one may be sent before earlier ones are answered.
  * @param url `postgres://user:password@host:port/database`.
- * @throws HomeportError `store_not_opened`, without the URL, when it cannot be read.
+ * @throws HomeportError `store_not_opened`, without the URL, when the URL is invalid.
  */
 export function connectionSettings(url: string): pg.ClientConfig & { pipeline: true } {
   if (!URL.canParse(url)) {
@@ -59,36 +58,37 @@ export function connectionSettings(url: string): pg.ClientConfig & { pipeline: t
   }
 }
 
-/** Where the URL leads, without user and password. */
+/** The URL without user and password. */
 export function placeOf(url: string): string {
   const { host, pathname } = new URL(url)
   return `postgres://${host}${pathname}`
 }
 
-/** Serialization failure and deadlock: the transaction did nothing and may simply run again. */
-const TRY_AGAIN = new Set(['40001', '40P01'])
+/** Serialization failure and deadlock: the transaction was rolled back and can be retried. */
+const RETRYABLE = new Set(['40001', '40P01'])
 const FULL_DISK = new Set(['53100'])
-/** Too many connections, for this role or at all: the server is there but has no room for us now. */
-const CROWDED = new Set(['53300', '53400'])
-/** What the driver says when a connection breaks or does not come about; it gives these no code. */
+/** Too many connections, for this role or in total. */
+const TOO_MANY_CONNECTIONS = new Set(['53300', '53400'])
+/** Messages of the driver for lost or failed connections; these errors have no code. */
 const DRIVER_LOST = /connection (?:terminated|error|timeout)|not queryable|timeout exceeded|read timeout/i
 
-/** Whether the transaction was rolled back only because another one was in its way. */
-export function mayRunAgain(error: unknown): boolean {
-  return TRY_AGAIN.has(codeOf(error))
+/** Whether the transaction was rolled back because of a conflict with another one. */
+export function isRetryable(error: unknown): boolean {
+  return RETRYABLE.has(codeOf(error))
 }
 
-/** Whether the server or the way to it is gone, so that nobody knows what became of a commit under way. */
+/** Whether the server or the connection is lost, so that the outcome of a pending commit is unknown. */
 export function isLoss(error: unknown): boolean {
   const code = codeOf(error)
-  // 08: connection exceptions; 57P: the server is going down; E...: errors of sockets and of name look-ups.
-  if (code.startsWith('08') || code.startsWith('57P') || /^E[A-Z_]+$/.test(code) || CROWDED.has(code)) return true
+  // 08: connection exceptions; 57P: shutdown of the server; E…: errors of sockets and DNS.
+  if (code.startsWith('08') || code.startsWith('57P') || /^E[A-Z_]+$/.test(code) || TOO_MANY_CONNECTIONS.has(code))
+    return true
   return code === '' && error instanceof Error && DRIVER_LOST.test(error.message)
 }
 
 /**
- * What a caller gets for an error of the driver. The driver's own object stays behind: it carries the whole
- * connection and, in its details, the values of rows.
+ * The error that callers get for a driver's error. The driver's object is dropped, because it refers to the connection and
+ * its details contain values of rows.
  */
 export function toStoreError(error: unknown, operation: string): Error {
   if (error instanceof HomeportError) return error
@@ -99,7 +99,7 @@ export function toStoreError(error: unknown, operation: string): Error {
   return new Error(`store operation ${operation} failed: ${cause.message}`)
 }
 
-/** An error of the driver in words. Neither PostgreSQL nor the driver puts the password into them. */
+/** The message of a driver's error. Neither PostgreSQL nor the driver includes the password. */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
   const code = codeOf(error)

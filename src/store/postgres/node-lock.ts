@@ -2,15 +2,15 @@ import pg from 'pg'
 import { codeOf } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 
-/** Any fixed number: the advisory lock that a node holds for as long as it works on a store. */
+/** Key of the advisory lock that a node holds while it uses a store; an arbitrary constant. */
 const NODE_LOCK = 7_210_001
-/** The server may take a moment to notice that the node which held the lock was killed. */
+/** The server may need a moment to notice that the previous node was killed. */
 const LOCK_WAIT_MS = 2_000
 const LOCK_NOT_AVAILABLE = '55P03'
 
 /**
- * States: `held` (the connection that owns the lock lives), `lost` (it broke; nothing may run until it is taken
- * again) and `released`.
+ * `held`: the connection that owns the lock is open. `lost`: it broke, and no transaction may run until the lock is taken
+ * again. `released`: the store is closed.
  */
 type State =
   | { readonly kind: 'held'; readonly client: pg.Client }
@@ -18,23 +18,23 @@ type State =
   | { readonly kind: 'released' }
 
 /**
- * Keeps two nodes from working on one store. The lock belongs to a connection: when the node dies, the server lets
- * go of it; when the server restarts, the node has to take it again before it works on.
+ * Keeps two nodes from using one store, by an advisory lock of PostgreSQL. The lock belongs to a connection: when the node
+ * dies, the server releases it; when the server restarts, the node takes it again before it continues.
  */
 export class NodeLock {
   readonly #settings: pg.ClientConfig
   readonly #onTaken: (error: Error) => void
   #state: State = { kind: 'lost' }
 
-  /** @param onTaken called when another node took the store while this one was cut off from it. */
+  /** @param onTaken called when another node took the lock while this node was disconnected. */
   constructor(settings: pg.ClientConfig, onTaken: (error: Error) => void) {
     this.#settings = settings
     this.#onTaken = onTaken
   }
 
   /**
-   * Takes the store for this node the first time and lets `prepare` work over the connection that holds it.
-   * @throws HomeportError `store_in_use` when another node works on the store.
+   * Takes the lock for the first time, then runs `prepare` on its connection.
+   * @throws HomeportError `store_in_use` when another node holds it.
    */
   async take(prepare: (client: pg.Client) => Promise<void>): Promise<void> {
     const client = await this.#connect()
@@ -47,7 +47,7 @@ export class NodeLock {
     this.#setHeld(client)
   }
 
-  /** Resolves when this node holds the lock, taking it again when the connection had broken. */
+  /** Resolves when this node holds the lock; takes it again if the connection broke. */
   async ensureHeld(): Promise<void> {
     switch (this.#state.kind) {
       case 'held':
@@ -59,7 +59,7 @@ export class NodeLock {
     }
   }
 
-  /** Gives the store back. */
+  /** Releases the lock. */
   async release(): Promise<void> {
     const state = this.#state
     this.#state = { kind: 'released' }
@@ -67,7 +67,7 @@ export class NodeLock {
     if (state.kind === 'lost') await state.retaking?.catch(() => undefined)
   }
 
-  /** Callers that need the lock while it is lost share the one attempt that is under way. */
+  /** Concurrent callers share one attempt. */
   #retake(state: Extract<State, { kind: 'lost' }>): Promise<void> {
     if (state.retaking) return state.retaking
     const retaking = this.#connect().then(
@@ -96,7 +96,7 @@ export class NodeLock {
 
   async #connect(): Promise<pg.Client> {
     const client = new pg.Client(this.#settings)
-    client.on('error', () => undefined) // followed by 'end', which counts
+    client.on('error', () => undefined) // 'end' follows and is handled
     await client.connect()
     try {
       await client.query(`SET lock_timeout = ${LOCK_WAIT_MS}`)

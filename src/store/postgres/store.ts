@@ -6,17 +6,17 @@ import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../mi
 import type { Migration } from '../migrations/migration.js'
 import type { AnyOperation, Operation } from '../operation.js'
 import type { Store, StoreDescription, StoreWatch } from '../types.js'
-import { connectionSettings, isLoss, mayRunAgain, placeOf, reasonOf, toStoreError } from './connection.js'
+import { connectionSettings, isLoss, isRetryable, placeOf, reasonOf, toStoreError } from './connection.js'
 import { NodeLock } from './node-lock.js'
 import { runTransaction } from './transaction.js'
 
 const POOL_SIZE = 10
-const MOST_TRIES = 10
+const MAX_ATTEMPTS = 10
 
 /**
- * Opens the store in a PostgreSQL database, bringing its schema up to date.
+ * Opens the store in a PostgreSQL database and migrates its schema.
  * @param url `postgres://user:password@host:port/database`; never logged, never part of an error.
- * @param watch its `onFailure` is called when another node has taken the database.
+ * @param watch `onFailure` is called when another node has taken the database.
  * @throws HomeportError `store_in_use`, `store_newer` or `store_not_opened`.
  */
 export async function openPostgresStore(url: string, watch: StoreWatch): Promise<Store> {
@@ -37,7 +37,7 @@ export async function openPostgresStore(url: string, watch: StoreWatch): Promise
 
 const RECORD = 'INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES ($1, $2, $3, $4)'
 
-/** Brings the schema up to date, each step in a transaction of its own. The caller holds the node lock. */
+/** Migrates the schema, each migration in its own transaction. The caller holds the node lock. */
 async function migrate(client: pg.Client): Promise<void> {
   await client.query(ledgerStatement(postgresDialect.types))
   const applied = await client.query<AppliedMigration>('SELECT number, name, breaking FROM schema_migrations')
@@ -56,24 +56,24 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
   }
 }
 
-/** What a commit of this server promises, in words for the operator. */
+/** Durability of a commit of this server, in words for the operator. */
 async function durabilityOf(client: pg.Client): Promise<string> {
   const settings: string[] = []
   for (const name of ['fsync', 'synchronous_commit', 'full_page_writes']) {
     const answer = await client.query<{ value: string }>('SELECT current_setting($1) AS value', [name])
     settings.push(`${name}=${answer.rows[0]?.value}`)
   }
-  return `PostgreSQL's own: ${settings.join(', ')} (each must not be off)`
+  return `PostgreSQL's own: ${settings.join(', ')} (none may be off)`
 }
 
-/** Each operation is a transaction of its own on a pooled connection; PostgreSQL itself groups the commits. */
+/** Runs each operation as a transaction on a pooled connection; PostgreSQL itself groups commits. */
 class PostgresStore implements Store {
   readonly #pool: pg.Pool
   readonly #lock: NodeLock
   readonly #durability: string
   readonly #onDamage: StoreWatch['onDamage']
   readonly #running = new TurnoverMap<Promise<unknown>, true>()
-  #lastTurn: Promise<unknown> = Promise.resolve()
+  #lastRetry: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | undefined
 
   constructor(pool: pg.Pool, lock: NodeLock, more: { durability: string; onDamage: StoreWatch['onDamage'] }) {
@@ -81,14 +81,14 @@ class PostgresStore implements Store {
     this.#lock = lock
     this.#durability = more.durability
     this.#onDamage = more.onDamage
-    // A connection that breaks fails its statements; without a listener the same error would end the process.
+    // A lost connection fails its statements. Without a listener, the same error would end the process.
     pool.on('error', () => undefined)
     pool.on('connect', (client) => client.on('error', () => undefined))
   }
 
   run<Args, Result>(operation: Operation<Args, Result>, args: Args): Promise<Result> {
     if (this.#closing) return Promise.reject(new HomeportError('starting', {}))
-    // The body is the very operation that carries this type.
+    // Safe: the result comes from this operation.
     const result = this.#run(operation as AnyOperation, args) as Promise<Result>
     this.#running.set(result, true)
     const done = (): void => void this.#running.delete(result)
@@ -100,27 +100,27 @@ class PostgresStore implements Store {
     try {
       return await this.#runOnce(operation, args)
     } catch (error) {
-      if (!mayRunAgain(error)) throw this.#failure(error, operation)
-      return await this.#inTurn(() => this.#runAgain(operation, args))
+      if (!isRetryable(error)) throw this.#failure(error, operation)
+      return await this.#retryInTurn(() => this.#retry(operation, args))
     }
   }
 
   /**
-   * Operations that were in each other's way would be so again if they ran again together, and each deadlock takes
-   * PostgreSQL a second to find: second tries run one after the other.
+   * Runs retries one after the other: operations that conflicted would conflict again if they ran together, and
+   * PostgreSQL needs a second to detect each deadlock.
    */
-  #inTurn(work: () => Promise<unknown>): Promise<unknown> {
-    const turn = this.#lastTurn.then(work)
-    this.#lastTurn = turn.catch(() => undefined)
-    return turn
+  #retryInTurn(work: () => Promise<unknown>): Promise<unknown> {
+    const retry = this.#lastRetry.then(work)
+    this.#lastRetry = retry.catch(() => undefined)
+    return retry
   }
 
-  async #runAgain(operation: AnyOperation, args: unknown): Promise<unknown> {
+  async #retry(operation: AnyOperation, args: unknown): Promise<unknown> {
     for (let attempt = 2; ; attempt++) {
       try {
         return await this.#runOnce(operation, args)
       } catch (error) {
-        if (attempt >= MOST_TRIES || !mayRunAgain(error)) throw this.#failure(error, operation)
+        if (attempt >= MAX_ATTEMPTS || !isRetryable(error)) throw this.#failure(error, operation)
       }
     }
   }
@@ -154,7 +154,7 @@ class PostgresStore implements Store {
     return this.#closing
   }
 
-  /** The pool drops those who wait for a connection when it ends, so everything asked for is finished first. */
+  /** Waits for all operations first, because the pool drops those that wait for a connection when it ends. */
   async #close(): Promise<void> {
     await Promise.allSettled(this.#running.keys())
     await this.#pool.end()

@@ -7,16 +7,17 @@ import { bind, valuesOf } from '../query.js'
 import type { Tables } from '../schema/index.js'
 import { isLoss, reasonOf } from './connection.js'
 
-/** PostgreSQL's protocol counts parameters with 16 bits. */
-const MOST_PARAMETERS = 65_535
+/** PostgreSQL's protocol counts parameters in 16 bits. */
+const MAX_PARAMETERS = 65_535
 
 const BEGIN = { write: 'BEGIN', read: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' } as const
 
 /**
- * Runs an operation as one transaction on a connection. Only a statement whose result the body needs costs a round
- * trip: BEGIN, inserts and COMMIT are sent without waiting, so an operation that only inserts is one round trip.
+ * Runs an operation as one transaction on a connection. Only statements whose result the body needs cost a round trip:
+ * BEGIN, inserts and COMMIT are sent without waiting, so an operation that only inserts takes one round trip.
  *
- * Rejects with nothing changed, or with `store_outcome_unknown` when the connection broke after COMMIT was sent.
+ * If it rejects, nothing has changed, unless the error is `store_outcome_unknown`: then the connection broke after COMMIT
+ * was sent.
  */
 export async function runTransaction(
   client: pg.ClientBase,
@@ -24,17 +25,17 @@ export async function runTransaction(
   args: unknown,
   onDamage: (damage: StoreDamage) => void,
 ): Promise<unknown> {
-  const pipe = new Pipe(client, onDamage)
+  const pipeline = new Pipeline(client, onDamage)
   try {
-    pipe.send({ text: BEGIN[operation.access] })
-    const result = await drive(pipe, operation.body(args as never))
-    await pipe.allAnswered()
+    pipeline.send({ text: BEGIN[operation.access] })
+    const result = await drive(pipeline, operation.body(args as never))
+    await pipeline.allAnswered()
     return result
   } catch (thrown) {
-    const error = (await pipe.firstFailure()) ?? thrown
-    if (!pipe.isCommitSent) await client.query('ROLLBACK')
+    const error = (await pipeline.firstFailure()) ?? thrown
+    if (!pipeline.isCommitSent) await client.query('ROLLBACK')
     else if (operation.access === 'write' && isLoss(error)) throw outcomeUnknown(error)
-    throw pipe.damage ?? error
+    throw pipeline.damage ?? error
   }
 }
 
@@ -42,13 +43,13 @@ function outcomeUnknown(error: unknown): HomeportError {
   return new HomeportError('store_outcome_unknown', {}, { cause: new Error(reasonOf(error)) })
 }
 
-/** Statements on their way over one connection, answered in the order in which they were sent. */
-class Pipe {
+/** Pipelined statements on a connection; replies come in the order of sending. */
+class Pipeline {
   readonly #client: pg.ClientBase
   readonly onDamage: (damage: StoreDamage) => void
   readonly #sent: Promise<pg.QueryResult>[] = []
   isCommitSent = false
-  /** What the first statement said that met damaged data. */
+  /** The error of the first statement that found damaged data. */
   damage: HomeportError | undefined
 
   constructor(client: pg.ClientBase, onDamage: (damage: StoreDamage) => void) {
@@ -56,7 +57,7 @@ class Pipe {
     this.onDamage = onDamage
   }
 
-  /** Sends a statement. A failure is not lost when nobody waits for it: `allAnswered` meets it. */
+  /** Sends a statement. If nobody awaits the result, `allAnswered` reports a failure. */
   send(statement: pg.QueryConfig): Promise<pg.QueryResult> {
     const answer = this.#client.query(statement)
     answer.catch((error: unknown) => {
@@ -66,7 +67,7 @@ class Pipe {
     return answer
   }
 
-  /** Sends COMMIT. PostgreSQL turns it into a rollback when a statement before it has failed. */
+  /** Sends COMMIT. PostgreSQL rolls back instead if an earlier statement has failed. */
   commit(): void {
     this.send({ text: 'COMMIT' })
     this.isCommitSent = true
@@ -76,51 +77,56 @@ class Pipe {
     await Promise.all(this.#sent)
   }
 
-  /** The first statement that failed tells why; those behind it only say that the transaction is aborted. */
+  /** The error of the first failed statement; later ones only report that the transaction is aborted. */
   async firstFailure(): Promise<unknown> {
     const answers = await Promise.allSettled(this.#sent)
     return answers.find((answer) => answer.status === 'rejected')?.reason
   }
 }
 
-async function drive(pipe: Pipe, transaction: Transaction<unknown>): Promise<unknown> {
+async function drive(pipeline: Pipeline, transaction: Transaction<unknown>): Promise<unknown> {
   let step = transaction.next()
-  while (!step.done) step = transaction.next(await execute(pipe, step.value))
-  pipe.commit()
+  while (!step.done) step = transaction.next(await execute(pipeline, step.value))
+  pipeline.commit()
   return step.value
 }
 
-function execute(pipe: Pipe, statement: Statement): unknown {
-  if (statement.kind === 'damage') return pipe.onDamage(statement.damage)
-  if (statement.kind === 'insert') return void insert(pipe, statement.table, statement.rows)
-  if (statement.kind === 'number') return insertNumbered(pipe, statement.table, statement.rows, statement.key)
+function execute(pipeline: Pipeline, statement: Statement): unknown {
+  if (statement.kind === 'damage') return pipeline.onDamage(statement.damage)
+  if (statement.kind === 'insert') return void insert(pipeline, statement.table, statement.rows)
+  if (statement.kind === 'number') return insertNumbered(pipeline, statement.table, statement.rows, statement.key)
   const { name, sql: text, slots } = statement.query.compile(postgresDialect)
-  const answer = pipe.send({ name, text, values: bind({ name, sql: text, slots }, statement.params) })
+  const answer = pipeline.send({ name, text, values: bind({ name, sql: text, slots }, statement.params) })
   return answer.then(({ rows, rowCount }) => (statement.kind === 'all' ? rows : (rowCount ?? 0)))
 }
 
-/** Many rows go in one statement; PostgreSQL prepares only the shape that comes again and again, a single row. */
-function insert(pipe: Pipe, table: keyof Tables, rows: readonly object[], ending = ''): Promise<pg.QueryResult>[] {
+/** Inserts many rows per statement. Only the statement for a single row is prepared, because only that one recurs. */
+function insert(
+  pipeline: Pipeline,
+  table: keyof Tables,
+  rows: readonly object[],
+  ending = '',
+): Promise<pg.QueryResult>[] {
   const columns = Object.keys(rows[0] ?? {})
-  const perStatement = Math.floor(MOST_PARAMETERS / columns.length)
+  const perStatement = Math.floor(MAX_PARAMETERS / columns.length)
   const answers: Promise<pg.QueryResult>[] = []
   for (let start = 0; start < rows.length; start += perStatement) {
-    const some = rows.slice(start, start + perStatement)
-    const text = `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${tuples(some.length, columns.length)}${ending}`
-    const values = valuesOf(some).flat()
-    answers.push(pipe.send(some.length === 1 ? { name: nameOf(text), text, values } : { text, values }))
+    const batch = rows.slice(start, start + perStatement)
+    const text = `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${tuples(batch.length, columns.length)}${ending}`
+    const values = valuesOf(batch).flat()
+    answers.push(pipeline.send(batch.length === 1 ? { name: nameOf(text), text, values } : { text, values }))
   }
   return answers
 }
 
-/** Nothing promises that numbers come back in the order of the rows, so each comes with the key of its row. */
+/** PostgreSQL does not guarantee the order of RETURNING, so each number is returned with the key of its row. */
 async function insertNumbered(
-  pipe: Pipe,
+  pipeline: Pipeline,
   table: keyof Tables,
   rows: readonly object[],
   key: string,
 ): Promise<number[]> {
-  const answers = await Promise.all(insert(pipe, table, rows, ` RETURNING seq, ${key} AS key`))
+  const answers = await Promise.all(insert(pipeline, table, rows, ` RETURNING seq, ${key} AS key`))
   const numbers = new Map(answers.flatMap((answer) => answer.rows).map((row) => [row.key, row.seq]))
   return rows.map((row) => numbers.get(Reflect.get(row, key)))
 }

@@ -4,12 +4,12 @@ import { neverCollected } from '../../base/index.js'
 import { type CheckpointLink, setDone } from './paced-checkpoints.js'
 
 /**
- * The thread of a `Checkpointer`: copies the log into the file when it is told to, and says when it is done. The writer, to
- * which it is lent, asks for small checkpoints in between.
+ * The thread of a `Checkpointer`: copies the write-ahead log into the database file on request and reports when it is done.
+ * In between, the writer thread requests small checkpoints through its link.
  */
 
-/** What the writer adds meanwhile is little, and less each time; SQLite begins the log anew once nothing is left. */
-const MOST_PASSES = 3
+/** Each pass leaves less, namely what the writer added meanwhile. SQLite restarts the log once nothing is left. */
+const MAX_PASSES = 3
 
 const port = parentPort
 if (!port) throw new Error('the checkpoint thread must be started by the store')
@@ -18,13 +18,13 @@ const db = neverCollected(new Database(path, { fileMustExist: true }))
 db.exec('PRAGMA synchronous = FULL')
 const pass = neverCollected(db.prepare('PRAGMA wal_checkpoint(PASSIVE)'))
 
-/** How far the file is behind the log, in pages. */
+/** Result of a checkpoint, in pages. */
 interface Progress {
   readonly log: number
   readonly checkpointed: number
 }
 
-/** `undefined` when it cannot: on a full disk, say, which the writer meets as well, and tells. */
+/** `undefined` on an error, such as a full disk, which the writer also meets and reports. */
 function checkpoint(): Progress | undefined {
   try {
     const [progress] = pass.all() as Progress[]
@@ -35,7 +35,7 @@ function checkpoint(): Progress | undefined {
 }
 
 function catchUp(): void {
-  for (let pass = 0; pass < MOST_PASSES; pass++) {
+  for (let pass = 0; pass < MAX_PASSES; pass++) {
     const progress = checkpoint()
     if (!progress || progress.log === progress.checkpointed) return
   }

@@ -40,7 +40,7 @@ it('tells how long a log is in its present life, also when the file remembers a 
   db.exec('PRAGMA wal_checkpoint(RESTART)')
   write(10)
   const second = logLength(path)
-  expect(second?.life).not.toBe(first?.life)
+  expect(second?.generation).not.toBe(first?.generation)
   expect(second?.frames).toBeGreaterThan(9)
   expect(second?.frames).toBeLessThan(30)
 })
@@ -49,19 +49,19 @@ it('checkpoints a long log while the writer goes on, and leaves a short one alon
   const { path, write } = database()
   const checkpointer = new Checkpointer(path, alone())
   write(100)
-  checkpointer.notice()
+  checkpointer.noteWrite()
   for (let part = 0; part < 25; part++) write(100)
   expect(statSync(path).size).toBeLessThan(100 * PAGE_BYTES)
   await waitFor(
     () => {
-      checkpointer.notice()
+      checkpointer.noteWrite()
       write(1)
       return statSync(path).size > 2_000 * PAGE_BYTES
     },
     { what: 'the file to grow' },
   )
   await checkpointer.close()
-  checkpointer.notice()
+  checkpointer.noteWrite()
   await checkpointer.close()
   write(1)
 })
@@ -69,7 +69,7 @@ it('checkpoints a long log while the writer goes on, and leaves a short one alon
 it('has a full log begin anew although something is added to it all the time', async () => {
   const { path, db, write } = database()
   write(1)
-  const first = logLength(path)?.life
+  const first = logLength(path)?.generation
   let pages = 400
   const checkpointer = new Checkpointer(path, {
     hold: (held) => {
@@ -84,9 +84,9 @@ it('has a full log begin anew although something is added to it all the time', a
   })
   await waitFor(
     () => {
-      checkpointer.notice()
+      checkpointer.noteWrite()
       write(pages)
-      return logLength(path)?.life !== first
+      return logLength(path)?.generation !== first
     },
     { what: 'the log to begin anew', deadlineMs: 30_000 },
   )
@@ -116,7 +116,7 @@ const row = (name: string) => ({ rows: [{ name }] })
 
 it('keeps the background waiting until the log is checkpointed, and nobody else', async () => {
   const { path, lane } = await openWriter()
-  const before = logLength(path)?.life
+  const before = logLength(path)?.generation
   await new Promise<void>((held) => lane.hold(held))
   const order: string[] = []
   const background = ['b1', 'b2'].map(async (name) => {
@@ -130,7 +130,7 @@ it('keeps the background waiting until the log is checkpointed, and nobody else'
   await Promise.all(background)
   expect(order).toEqual(['a2', 'b1', 'b2'])
   // All of it was in the file when the background went on, so that it could begin anew.
-  expect(logLength(path)?.life).not.toBe(before)
+  expect(logLength(path)?.generation).not.toBe(before)
 })
 
 it('finishes the background that waits for the log when it closes', async () => {

@@ -5,19 +5,19 @@ import { type CheckpointLink, setGone, sharedMemory } from './paced-checkpoints.
 import { startScript } from './start-thread.js'
 import { type LogLength, logLength } from './write-ahead-log.js'
 
-/** Many writes cost one look at the log. */
-const LOOK_AFTER_MS = 20
-/** The log is checkpointed from so many new pages on (8 MB): rarely enough to cost little. */
-const LONG_FRAMES = 2_000
-/** From so many pages on (48 MB) it is to begin anew. */
-const FULL_FRAMES = 12_000
-/** A thread that has had nothing to do for so long gives its memory back. */
+/** Delay before the log is measured, so that many writes cost one measurement. */
+const MEASURE_AFTER_MS = 20
+/** New pages (8 MB) after which the log is checkpointed. */
+const CHECKPOINT_FRAMES = 2_000
+/** Pages (48 MB) after which the log should restart from its beginning. */
+const RESTART_FRAMES = 12_000
+/** The thread ends after this idle time, to free its memory. */
 const IDLE_MS = 60_000
 
 /**
- * Where the thread stands: there is none until the log is long for the first time, and after it was idle for long.
- * `emptying` when the log is to begin anew after it, and the background of the writer waits for that. `over` when the
- * store is closed, or the thread has met an error.
+ * State of the thread. `none`: before the first long log, and after a long idle time. `emptying`: the log will restart
+ * after this checkpoint, and the writer's background batches wait for it. `over`: the store is closed, or the thread has
+ * failed.
  */
 type State =
   | { readonly kind: 'none' }
@@ -25,37 +25,37 @@ type State =
   | { readonly kind: 'checkpointing' | 'emptying'; readonly worker: Worker }
   | { readonly kind: 'idle'; readonly worker: Worker; readonly end: Timer }
 
-/** What is asked of the writer. */
+/** What the checkpointer needs of the writer. */
 export interface CheckpointingWriter {
-  /** Operations of the background have to wait until `checkpoint`; calls `held` when none is being worked on any more. */
+  /** Makes background batches wait until `checkpoint`; calls `held` when none is running any more. */
   hold(held: () => void): void
-  /** Checkpoints what is left, which is little now. */
+  /** Checkpoints the rest, which is little now, and lets background batches continue. */
   checkpoint(): void
-  /** May ask the thread for small checkpoints by itself from now on. */
+  /** Gives the writer a link to the thread, for small checkpoints. */
   lend(link: CheckpointLink): void
 }
 
 /**
- * Checkpoints the write-ahead log: copies it into the file, on a thread and a connection of its own. Were it left to the
- * writer, every few megabytes one commit would take many times as long as the others, and whatever waits behind it as
- * well: SQLite lets another connection do it while the writer goes on.
+ * Checkpoints the write-ahead log, that is, copies it into the database file, on its own thread and connection. If the
+ * writer did it, one commit every few megabytes would take many times as long as the others, and delay all that wait
+ * behind it. SQLite lets another connection checkpoint while the writer continues.
  *
- * The log begins anew only when all of it was copied between two commits, which would never happen while many are made.
- * So when it is long, the background of the writer has to wait for a moment, in which next to nothing is added; and the
- * writer itself copies that. It does all of it itself only when the log has become very long all the same; so nothing
- * depends on this one.
+ * SQLite restarts the log only if all of it has been copied between two commits, which never happens under load. So when
+ * the log is long, the writer's background batches wait for a moment, in which next to nothing is added, and the writer
+ * copies that rest itself. If the log gets very long all the same, the writer checkpoints all of it, so correctness does
+ * not depend on this class.
  *
- * While the writer works on its background, it asks the thread by itself, more often and for less: `PacedCheckpoints`.
+ * While the writer runs background batches, it requests smaller and more frequent checkpoints: see `PacedCheckpoints`.
  */
 export class Checkpointer {
   readonly #path: string
   readonly #writer: CheckpointingWriter
   #state: State = { kind: 'none' }
-  #look: Timer | undefined
-  /** Of the present thread. */
+  #measuring: Timer | undefined
+  /** Memory shared with the current thread. */
   #shared = sharedMemory()
-  /** As long as the log was when it was checkpointed last. */
-  #checkpointed: LogLength = { life: '', frames: 0 }
+  /** Length of the log at the last checkpoint. */
+  #checkpointed: LogLength = { generation: '', frames: 0 }
 
   /** @param path of the database file. */
   constructor(path: string, writer: CheckpointingWriter) {
@@ -63,11 +63,11 @@ export class Checkpointer {
     this.#writer = writer
   }
 
-  /** Something is being written: the log may become long. */
-  notice(): void {
-    if (this.#look || this.#state.kind === 'over') return
-    this.#look = systemClock.after(LOOK_AFTER_MS, () => {
-      this.#look = undefined
+  /** Call on every write: the log may become long. */
+  noteWrite(): void {
+    if (this.#measuring || this.#state.kind === 'over') return
+    this.#measuring = systemClock.after(MEASURE_AFTER_MS, () => {
+      this.#measuring = undefined
       if (this.#state.kind === 'none' || this.#state.kind === 'idle') this.#checkpointIfLong()
     })
   }
@@ -75,8 +75,8 @@ export class Checkpointer {
   #checkpointIfLong(): void {
     const length = logLength(this.#path)
     if (!length) return
-    const before = length.life === this.#checkpointed.life ? this.#checkpointed.frames : 0
-    if (length.frames - before < LONG_FRAMES) return
+    const before = length.generation === this.#checkpointed.generation ? this.#checkpointed.frames : 0
+    if (length.frames - before < CHECKPOINT_FRAMES) return
     this.#checkpointed = length
     const worker = this.#thread()
     this.#state = { kind: 'checkpointing', worker }
@@ -114,7 +114,7 @@ export class Checkpointer {
   #done(worker: Worker): void {
     if (this.#state.kind === 'emptying') this.#writer.checkpoint()
     else if (this.#state.kind !== 'checkpointing') return
-    else if (this.#checkpointed.frames >= FULL_FRAMES) {
+    else if (this.#checkpointed.frames >= RESTART_FRAMES) {
       this.#empty(worker)
       return
     }
@@ -123,14 +123,14 @@ export class Checkpointer {
       this.#end(worker)
     })
     this.#state = { kind: 'idle', worker, end }
-    this.notice()
+    this.noteWrite()
   }
 
-  /** Lets the thread end; the writer, who leaves last, checkpoints what is left. */
+  /** Ends the thread. The writer closes last and checkpoints the rest. */
   async close(): Promise<void> {
     const before = this.#state
     this.#state = { kind: 'over' }
-    this.#look?.cancel()
+    this.#measuring?.cancel()
     if (before.kind === 'none' || before.kind === 'over') return
     if (before.kind === 'idle') before.end.cancel()
     const ended = once(before.worker, 'exit')

@@ -9,13 +9,14 @@ import { bind, valuesOf } from '../query.js'
 import type { Tables } from '../schema/index.js'
 
 const BUSY_TIMEOUT_MS = 5_000
-/** SQLite counts a negative size in KiB. */
+/** Page cache, KiB (SQLite takes a negative size as KiB). */
 const CACHE_KIB = 65_536
-/** The writer checkpoints the write-ahead log by itself only when it is this long (128 MB): see `checkpointer.ts`. */
+/** The writer checkpoints the log itself only when it is this long (128 MB): see `checkpointer.ts`. */
 const CHECKPOINT_PAGES = 32_000
-/** What a commit takes is an average over about so many; one that stalls longer than this says little of the others. */
-const COMMITS_LOOKED_BACK_AT = 16
-const STALL_MS = 10
+/** Sliding window of the average commit time, commits. */
+const COMMIT_WINDOW = 16
+/** A commit counts with at most this time, so that one stall does not dominate the average. */
+const MAX_COMMIT_MS = 10
 
 /** Runs operations synchronously on one SQLite connection. */
 export class SqliteEngine {
@@ -23,13 +24,13 @@ export class SqliteEngine {
   readonly #onDamage: (damage: StoreDamage) => void
   readonly #prepared = new Map<string, Database.Statement>()
   #commitMs = 0
-  /** The last insert into each table. */
+  /** The last insert statement of each table. */
   readonly #inserts = new Map<keyof Tables, { readonly columns: readonly string[]; statement: Database.Statement }>()
 
   /**
    * @param path of the database file.
    * @param access a `read` connection cannot change anything.
-   * @param onDamage told what an operation has found damaged without failing for it.
+   * @param onDamage receives damage that an operation reports without failing.
    */
   constructor(path: string, access: 'read' | 'write', onDamage: (damage: StoreDamage) => void = () => undefined) {
     neverCollected(this)
@@ -38,17 +39,17 @@ export class SqliteEngine {
     this.#db.exec(`PRAGMA temp_store = MEMORY; PRAGMA cache_size = -${CACHE_KIB}`)
     if (access === 'read') return
     this.#db.exec('PRAGMA journal_mode = WAL')
-    // FULL makes every commit wait for the disk: an answer sent after it survives a power cut.
+    // FULL: every commit waits for the disk, so acknowledged writes survive a power cut.
     this.#db.exec('PRAGMA synchronous = FULL')
     this.#db.exec(`PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   }
 
-  /** Brings the schema up to date, each step in a transaction of its own. */
+  /** Migrates the schema, each migration in its own transaction. */
   migrate(nowMs: number): void {
     this.inTransaction(() => this.#db.exec(ledgerStatement(sqliteDialect.types)))
     for (const { number } of this.#pendingMigrations()) {
       this.inTransaction(() => {
-        // Another starter may have taken the step since; it is looked up again under the write lock.
+        // Another process may have applied it since, so it is checked again under the write lock.
         const migration = this.#pendingMigrations().find((pending) => pending.number === number)
         if (migration) this.#apply(migration, nowMs)
       })
@@ -94,17 +95,17 @@ export class SqliteEngine {
   #commit(): void {
     const began = performance.now()
     this.#prepare('COMMIT').run()
-    this.#commitMs += (Math.min(performance.now() - began, STALL_MS) - this.#commitMs) / COMMITS_LOOKED_BACK_AT
+    this.#commitMs += (Math.min(performance.now() - began, MAX_COMMIT_MS) - this.#commitMs) / COMMIT_WINDOW
   }
 
-  /** How long a commit has taken of late, milliseconds. */
+  /** Average time of recent commits, milliseconds. */
   get commitMs(): number {
     return this.#commitMs
   }
 
   /**
-   * Runs `work` inside the open transaction so that anything thrown takes back only what `work` did.
-   * When SQLite has rolled the whole transaction back, `isTransactionLost` answers true afterwards.
+   * Runs `work` in a savepoint of the open transaction; an error rolls back only `work`. If SQLite has rolled back the whole
+   * transaction, `isTransactionLost` is true afterwards.
    */
   inSavepoint<T>(work: () => T): T {
     this.#prepare('SAVEPOINT operation').run()
@@ -121,12 +122,12 @@ export class SqliteEngine {
     }
   }
 
-  /** Whether no transaction is open, within `inTransaction` because an error has ended it. */
+  /** Within `inTransaction`: whether an error has ended the transaction. */
   get isTransactionLost(): boolean {
     return !this.#db.inTransaction
   }
 
-  /** Drives the generator of an operation to its end. */
+  /** Runs the generator of an operation to its end. */
   run(operation: AnyOperation, args: unknown): unknown {
     const transaction: Transaction<unknown> = operation.body(args as never)
     let step = transaction.next()
@@ -147,7 +148,7 @@ export class SqliteEngine {
     }
   }
 
-  /** Answers the numbers of the rows: asking for them with `RETURNING` would cost a fifth more. */
+  /** Returns the numbers of the rows; `RETURNING` would cost a fifth more. */
   #insert(table: keyof Tables, rows: readonly object[]): number[] {
     const statement = this.#insertInto(table, Object.keys(rows[0] ?? {}))
     try {
@@ -157,7 +158,7 @@ export class SqliteEngine {
     }
   }
 
-  /** Rows of a table nearly always have the columns of those before; to compare these is cheaper than to write the text. */
+  /** Rows of a table nearly always have the same columns; comparing them is cheaper than building the SQL. */
   #insertInto(table: keyof Tables, columns: readonly string[]): Database.Statement {
     const known = this.#inserts.get(table)
     if (known && isSame(known.columns, columns)) return known.statement
@@ -176,12 +177,12 @@ export class SqliteEngine {
     return statement
   }
 
-  /** Copies the write-ahead log into the file, as far as nobody who reads needs it; between two transactions. */
+  /** Copies the write-ahead log into the file, except what readers still need. Not within a transaction. */
   checkpoint(): void {
     this.#prepare('PRAGMA wal_checkpoint(PASSIVE)').all()
   }
 
-  /** Closes the file; the last connection to it copies the write-ahead log into it. */
+  /** Closes the connection; the last one copies the write-ahead log into the file. */
   close(): void {
     this.#db.close()
   }
@@ -191,7 +192,7 @@ function isSame(some: readonly string[], others: readonly string[]): boolean {
   return some.length === others.length && some.every((text, index) => text === others[index])
 }
 
-/** Lists travel as JSON texts, which `json_each` takes apart again. */
+/** Lists are passed as JSON, which the SQL reads with `json_each`. */
 function asParameter(value: unknown): unknown {
   return Array.isArray(value) ? JSON.stringify(value) : value
 }

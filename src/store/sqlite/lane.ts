@@ -19,38 +19,38 @@ import { startThread } from './start-thread.js'
 
 type AnyTogether = NonNullable<AnyOperation['together']>
 
-/** A caller who has no answer yet. */
-interface Waiting {
+/** A call without a reply yet. */
+interface PendingCall {
   readonly call: Call
-  /** How it goes together with others like it; absent where it goes by itself. */
+  /** How it is combined with others like it; absent if it is not. */
   readonly together?: AnyTogether | undefined
-  /** How its result comes over; absent where it comes as it is. */
+  /** Encoding of its result, if any. */
   readonly crossing?: AnyOperation['crossing']
   readonly resolve: (value: unknown) => void
   readonly reject: (error: Error) => void
 }
 
 /**
- * `open` → `closing` (no further calls are taken) → `ended`; or `open` → `ended` when the thread ends by itself. Who
- * calls later gets the refusal.
+ * `open` → `closing` (refuses new calls) → `ended`; or `open` → `ended` when the thread fails. Later calls get the
+ * refusal.
  */
 type State = { readonly kind: 'open' } | { readonly kind: 'closing' | 'ended'; readonly refusal: HomeportError }
 
 /**
- * The way to one store thread: calls of one tick go together, with those that have waited for company; answers come back
- * in the order in which the thread has worked on them.
+ * Sends calls to one store thread. Calls of one tick are sent together, with delayed ones (`patienceMs`). Replies arrive in
+ * the order in which the thread ran the calls.
  */
 export class Lane {
   readonly #worker: Worker
   readonly #access: ThreadSettings['access']
   readonly #watch: StoreWatch
   #state: State = { kind: 'open' }
-  /** Asked for and not yet given to the thread. */
-  #unsent: Waiting[] = []
-  /** When that is to happen: after this tick, or later when nobody waits for any of it. */
-  #plan: 'none' | 'soon' | Timer = 'none'
-  /** Given to the thread, by the ids of the calls. */
-  readonly #sent = new TurnoverMap<number, Waiting>()
+  /** Calls that are not sent yet. */
+  #unsent: PendingCall[] = []
+  /** When they are sent: after this tick, or later if all of them may be delayed. */
+  #sending: 'none' | 'soon' | Timer = 'none'
+  /** Calls that were sent, by id. */
+  readonly #sent = new TurnoverMap<number, PendingCall>()
   #held = (): void => {}
   #lastId = 0
 
@@ -64,24 +64,24 @@ export class Lane {
   }
 
   /**
-   * Starts a thread and resolves when it works: the writer has then brought the schema up to date.
+   * Starts a thread and resolves when it is ready; the writer has then migrated the schema.
    * @throws HomeportError `store_not_opened`, `store_full` or `store_newer`.
    */
   static async open(settings: ThreadSettings, watch: StoreWatch): Promise<Lane> {
     const worker = startThread(settings)
-    // Rejects when the thread ends with an error instead.
+    // Rejects if the thread fails instead.
     const [message]: FromThread[] = await once(worker, 'message')
     if (message?.kind === 'failed') throw openingError(message.failure, settings.path)
     return new Lane(worker, settings.access, watch)
   }
 
-  /** Runs one operation on the thread; one that has patience goes with the next that has none. */
+  /** Runs an operation on the thread. One with `patienceMs` is sent with the next one without. */
   run({ name, patienceMs = 0, together, crossing }: AnyOperation, args: unknown): Promise<unknown> {
     if (this.#state.kind !== 'open') return Promise.reject(this.#state.refusal)
     return new Promise((resolve, reject) => {
       this.#unsent.push({ call: this.#call(name, args), together, crossing, resolve, reject })
       if (patienceMs === 0) this.#sendSoon()
-      else if (this.#plan === 'none') this.#plan = systemClock.after(patienceMs, () => this.#send())
+      else if (this.#sending === 'none') this.#sending = systemClock.after(patienceMs, () => this.#send())
     })
   }
 
@@ -89,96 +89,96 @@ export class Lane {
     return { id: ++this.#lastId, name, args }
   }
 
-  /** What is asked for in one tick goes together. */
+  /** Sends all calls of this tick together. */
   #sendSoon(): void {
-    if (this.#plan === 'soon') return
-    if (this.#plan !== 'none') this.#plan.cancel()
-    this.#plan = 'soon'
+    if (this.#sending === 'soon') return
+    if (this.#sending !== 'none') this.#sending.cancel()
+    this.#sending = 'soon'
     setImmediate(() => this.#send())
   }
 
-  /** Waits for what is under way and ends the thread. May be called more than once. */
+  /** Waits for pending calls and ends the thread. May be called more than once. */
   async close(): Promise<void> {
     if (this.#state.kind === 'ended') return
     const ended = once(this.#worker, 'exit')
     if (this.#state.kind === 'open') {
       this.#send()
       this.#state = { kind: 'closing', refusal: new HomeportError('starting', {}) }
-      this.#tell({ kind: 'close' })
+      this.#post({ kind: 'close' })
     }
     await ended
   }
 
-  /** Has operations of the background wait until `checkpoint`; `held` is called when the last one before is committed. */
+  /** Makes background batches wait until `checkpoint`; calls `held` when the running one is committed. */
   hold(held: () => void): void {
     this.#held = held
-    if (this.#state.kind === 'open') this.#tell({ kind: 'hold' })
+    if (this.#state.kind === 'open') this.#post({ kind: 'hold' })
   }
 
-  /** Has the thread checkpoint what is left of the log, before operations of the background go on. */
+  /** Makes the thread checkpoint the rest of the log, then continue with background batches. */
   checkpoint(): void {
-    if (this.#state.kind === 'open') this.#tell({ kind: 'checkpoint' })
+    if (this.#state.kind === 'open') this.#post({ kind: 'checkpoint' })
   }
 
-  /** Gives the thread the way to a checkpoint thread. */
+  /** Gives the thread a link to the checkpoint thread. */
   lend(link: CheckpointLink): void {
     if (this.#state.kind === 'open') this.#worker.postMessage({ kind: 'lend', link } satisfies ToThread, [link.port])
   }
 
   #send(): void {
-    if (this.#plan !== 'none' && this.#plan !== 'soon') this.#plan.cancel()
-    this.#plan = 'none'
-    while (this.#unsent.length > 0) this.#sendBatch(this.#joined(this.#unsent.splice(0, LARGEST_BATCH)))
+    if (this.#sending !== 'none' && this.#sending !== 'soon') this.#sending.cancel()
+    this.#sending = 'none'
+    while (this.#unsent.length > 0) this.#sendBatch(this.#combined(this.#unsent.splice(0, LARGEST_BATCH)))
   }
 
-  /** Makes one call of those that go together. */
-  #joined(batch: readonly Waiting[]): readonly Waiting[] {
-    const groups = new Map<AnyTogether, Waiting[]>()
-    for (const waiting of batch) {
-      if (!waiting.together) continue
-      const group = groups.get(waiting.together)
-      if (group) group.push(waiting)
-      else groups.set(waiting.together, [waiting])
+  /** Combines calls where their operation allows it. */
+  #combined(batch: readonly PendingCall[]): readonly PendingCall[] {
+    const groups = new Map<AnyTogether, PendingCall[]>()
+    for (const pending of batch) {
+      if (!pending.together) continue
+      const group = groups.get(pending.together)
+      if (group) group.push(pending)
+      else groups.set(pending.together, [pending])
     }
     const many = [...groups].filter(([, group]) => group.length > 1)
     if (many.length === 0) return batch
-    const joined = many.map(([together, group]) => this.#joinedCall(together, group))
-    const isAlone = ({ together }: Waiting): boolean => !together || groups.get(together)?.length === 1
+    const joined = many.map(([together, group]) => this.#combinedCall(together, group))
+    const isAlone = ({ together }: PendingCall): boolean => !together || groups.get(together)?.length === 1
     return [...batch.filter(isAlone), ...joined]
   }
 
-  #joinedCall(together: AnyTogether, group: readonly Waiting[]): Waiting {
+  #combinedCall(together: AnyTogether, group: readonly PendingCall[]): PendingCall {
     const all = group.map(({ call }) => call.args) as never[]
     return {
       call: this.#call(together.operation.name, together.join(all)),
       resolve: (result) => {
         const results = together.split(result, all)
-        group.forEach((waiting, index) => {
-          waiting.resolve(results[index])
+        group.forEach((pending, index) => {
+          pending.resolve(results[index])
         })
       },
-      reject: (error) => this.#sendApart(group, error),
+      reject: (error) => this.#sendSeparately(group, error),
     }
   }
 
-  /** One of them may be the reason why all were refused. */
-  #sendApart(group: readonly Waiting[], error: Error): void {
+  /** Sends the calls separately, because one of them may be the reason for the refusal. */
+  #sendSeparately(group: readonly PendingCall[], error: Error): void {
     if (this.#state.kind === 'open') this.#sendBatch(group)
     else for (const { reject } of group) reject(error)
   }
 
-  #sendBatch(batch: readonly Waiting[]): void {
+  #sendBatch(batch: readonly PendingCall[]): void {
     try {
-      this.#tell({ kind: 'run', calls: batch.map((waiting) => waiting.call) })
-      for (const waiting of batch) this.#sent.set(waiting.call.id, waiting)
+      this.#post({ kind: 'run', calls: batch.map((pending) => pending.call) })
+      for (const pending of batch) this.#sent.set(pending.call.id, pending)
     } catch (error) {
-      // Arguments that cannot cross the thread boundary: a mistake of one caller, who alone gets to know.
-      if (batch.length > 1) for (const waiting of batch) this.#sendBatch([waiting])
+      // Arguments that cannot be cloned are a defect of one caller; only that one gets the error.
+      if (batch.length > 1) for (const pending of batch) this.#sendBatch([pending])
       else for (const { call, reject } of batch) reject(new TypeError(`arguments of ${call.name}: ${String(error)}`))
     }
   }
 
-  #tell(message: ToThread): void {
+  #post(message: ToThread): void {
     this.#worker.postMessage(message)
   }
 
@@ -187,33 +187,33 @@ export class Lane {
     if (message.kind === 'damaged') this.#watch.onDamage(message.damage)
     if (message.kind !== 'done') return
     for (const { id, outcome } of message.answers) {
-      const waiting = this.#sent.get(id)
+      const pending = this.#sent.get(id)
       this.#sent.delete(id)
-      if (waiting) this.#settle(waiting, outcome)
+      if (pending) this.#settle(pending, outcome)
     }
   }
 
-  #settle(waiting: Waiting, outcome: Outcome): void {
+  #settle(pending: PendingCall, outcome: Outcome): void {
     if ('value' in outcome) {
-      waiting.resolve(waiting.crossing ? waiting.crossing.unpack(outcome.value) : outcome.value)
+      pending.resolve(pending.crossing ? pending.crossing.unpack(outcome.value) : outcome.value)
       return
     }
-    const error = toError(outcome.failure, waiting.call.name)
+    const error = toError(outcome.failure, pending.call.name)
     if (isError(error, 'store_damaged')) this.#watch.onDamage(error.details)
-    waiting.reject(error)
+    pending.reject(error)
   }
 
-  /** The thread is gone, because it was told to or because something broke. */
+  /** The thread has ended, on request or because of a failure. */
   #end(cause: Error): void {
     if (this.#state.kind === 'ended') return
-    const wasTold = this.#state.kind === 'closing' && this.#sent.size === 0
+    const wasRequested = this.#state.kind === 'closing' && this.#sent.size === 0
     const unavailable = new HomeportError('store_unavailable', {}, { cause })
     const unknown = new HomeportError('store_outcome_unknown', {}, { cause })
     this.#state = { kind: 'ended', refusal: this.#state.kind === 'closing' ? this.#state.refusal : unavailable }
-    for (const waiting of this.#sent.values()) waiting.reject(this.#access === 'write' ? unknown : unavailable)
+    for (const pending of this.#sent.values()) pending.reject(this.#access === 'write' ? unknown : unavailable)
     this.#sent.clear()
-    for (const waiting of this.#unsent.splice(0)) waiting.reject(unavailable)
-    if (!wasTold) this.#watch.onFailure(cause)
+    for (const pending of this.#unsent.splice(0)) pending.reject(unavailable)
+    if (!wasRequested) this.#watch.onFailure(cause)
   }
 }
 

@@ -1,118 +1,117 @@
 import type { MessagePort } from 'node:worker_threads'
 
 /**
- * Checkpoints that the writer asks for while it works on the background, each of a few hundred pages. One runs beside the
- * computing of the next transaction, whose commit waits for it: were both at the disk at once, the commit would take many
- * times as long, and with it everybody who waits for it. The answer is a number in memory that both threads see, so that
- * the writer can wait without a turn of its event loop.
+ * Small checkpoints, of a few hundred pages each, that the writer requests while it runs background batches. One runs while
+ * the writer computes its next transaction, and the commit waits for it: if both used the disk at the same time, the
+ * commit would take many times as long. The state is in shared memory, so the writer can wait without its event loop.
  */
 
-/** What the writer is lent of a checkpoint thread. */
+/** The writer's link to a checkpoint thread. */
 export interface CheckpointLink {
-  /** Each message asks for one checkpoint. */
+  /** Each message requests one checkpoint. */
   readonly port: MessagePort
-  /** Read and written with `Atomics`, at the places below. */
+  /** Accessed with `Atomics`, at the indexes below. */
   readonly shared: SharedArrayBuffer
 }
 
-/** Places in the shared memory: what the thread does, and how long the log was at its last checkpoint, in pages. */
+/** Indexes in the shared memory: state of the thread, and length of the log at its last checkpoint, pages. */
 const STATE = 0
 const LOG_PAGES = 1
-const PLACES = 2
+const SHARED_NUMBERS = 2
 
-/** What stands at `STATE`. `GONE`: the thread ends, and nothing that is asked will be answered. */
+/** Values of `STATE`. `GONE`: the thread ends and answers no request. */
 const IDLE = 0
-const ASKED = 1
+const REQUESTED = 1
 const GONE = 2
 
-/** A checkpoint should move about so many pages: few enough to be over when the next transaction comes to its commit. */
-const AIM_PAGES = 300
-/** So many transactions lie between two checkpoints at most. */
-const MOST_COMMITS = 30
-/** From so many pages on (6 MB) the log is to begin anew, so that its file stays small. */
+/** Target size of a checkpoint, pages: small enough to finish before the next transaction commits. */
+const TARGET_PAGES = 300
+/** Maximum number of transactions between two checkpoints. */
+const MAX_COMMITS = 30
+/** Pages (6 MB) after which the log should restart from its beginning, so that its file stays small. */
 const LONG_LOG_PAGES = 1_500
-/** A commit waits no longer than this: where the disk is slow, waiting would cost more than it brings. */
+/** Longest wait of a commit for a checkpoint: on a slow disk, waiting longer would not pay. */
 const LONGEST_WAIT_MS = 5
 
-/** Memory for a link. */
+/** Creates the shared memory of a link. */
 export function sharedMemory(): SharedArrayBuffer {
-  return new SharedArrayBuffer(PLACES * Int32Array.BYTES_PER_ELEMENT)
+  return new SharedArrayBuffer(SHARED_NUMBERS * Int32Array.BYTES_PER_ELEMENT)
 }
 
-/** Tells the writer that the thread is there no more. */
+/** Signals to the writer that the thread has ended. */
 export function setGone(shared: SharedArrayBuffer): void {
-  const places = new Int32Array(shared)
-  Atomics.store(places, STATE, GONE)
-  Atomics.notify(places, STATE)
+  const numbers = new Int32Array(shared)
+  Atomics.store(numbers, STATE, GONE)
+  Atomics.notify(numbers, STATE)
 }
 
-/** Tells the writer that what it has asked for is done; `logPages` is how long the log was. */
+/** Signals to the writer that the checkpoint is done; `logPages` is the length of the log. */
 export function setDone(shared: SharedArrayBuffer, logPages: number): void {
-  const places = new Int32Array(shared)
-  Atomics.store(places, LOG_PAGES, logPages)
-  Atomics.compareExchange(places, STATE, ASKED, IDLE)
-  Atomics.notify(places, STATE)
+  const numbers = new Int32Array(shared)
+  Atomics.store(numbers, LOG_PAGES, logPages)
+  Atomics.compareExchange(numbers, STATE, REQUESTED, IDLE)
+  Atomics.notify(numbers, STATE)
 }
 
 /** The writer's side of a link. */
 export class PacedCheckpoints {
   readonly #port: MessagePort
-  readonly #places: Int32Array
-  /** Transactions since the last checkpoint was asked for, and between that one and the one before. */
+  readonly #shared: Int32Array
+  /** Transactions since the last request, and between the last two requests. */
   #commits = 0
   #commitsBefore = 1
-  /** So many are to lie between two. */
+  /** Desired number of transactions between two requests. */
   #commitsApart = 1
   #logPages = 0
 
   constructor({ port, shared }: CheckpointLink) {
     this.#port = port
-    this.#places = new Int32Array(shared)
+    this.#shared = new Int32Array(shared)
   }
 
   /**
-   * A transaction of the background is about to begin: asks for a checkpoint when one is due. When the log is long, waits
-   * for its end, so that the transaction finds nothing left to move and begins the log anew.
+   * Call before a background transaction. Requests a checkpoint if one is due; if the log is long, also waits for its end,
+   * so that nothing is left to copy and the transaction restarts the log.
    */
   beforeTransaction(): void {
-    if (this.#commits >= this.#commitsApart) this.#ask()
+    if (this.#commits >= this.#commitsApart) this.#request()
     this.#commits++
   }
 
-  #ask(): void {
-    if (Atomics.compareExchange(this.#places, STATE, IDLE, ASKED) !== IDLE) return
-    this.#learn()
+  #request(): void {
+    if (Atomics.compareExchange(this.#shared, STATE, IDLE, REQUESTED) !== IDLE) return
+    this.#adaptInterval()
     this.#port.postMessage('checkpoint')
-    if (this.#logPages >= LONG_LOG_PAGES && this.awaitEnd() === IDLE) this.#begunAnew()
+    if (this.#logPages >= LONG_LOG_PAGES && this.awaitEnd() === IDLE) this.#noteRestart()
   }
 
-  /** Waits for a checkpoint that is under way, for some milliseconds at most; answers what stands at `STATE` then. */
+  /** Waits some milliseconds for a running checkpoint; returns the value of `STATE`. */
   awaitEnd(): number {
-    Atomics.wait(this.#places, STATE, ASKED, LONGEST_WAIT_MS)
-    return Atomics.load(this.#places, STATE)
+    Atomics.wait(this.#shared, STATE, REQUESTED, LONGEST_WAIT_MS)
+    return Atomics.load(this.#shared, STATE)
   }
 
-  /** By how much the log has grown from one checkpoint to the next tells how many transactions make the right size. */
-  #learn(): void {
-    const logPages = Atomics.load(this.#places, LOG_PAGES)
+  /** Computes from the log's growth between two checkpoints how many transactions make one of the target size. */
+  #adaptInterval(): void {
+    const logPages = Atomics.load(this.#shared, LOG_PAGES)
     const added = logPages > this.#logPages ? logPages - this.#logPages : logPages
-    if (added > 0) this.#commitsApart = between(1, MOST_COMMITS, Math.round((AIM_PAGES * this.#commitsBefore) / added))
+    if (added > 0) this.#commitsApart = clamp(1, MAX_COMMITS, Math.round((TARGET_PAGES * this.#commitsBefore) / added))
     this.#logPages = logPages
     this.#commitsBefore = this.#commits
     this.#commits = 0
   }
 
-  #begunAnew(): void {
-    Atomics.store(this.#places, LOG_PAGES, 0)
+  #noteRestart(): void {
+    Atomics.store(this.#shared, LOG_PAGES, 0)
     this.#logPages = 0
   }
 
-  /** Gives the link back. */
+  /** Closes the link. */
   close(): void {
     this.#port.close()
   }
 }
 
-function between(least: number, most: number, value: number): number {
-  return Math.min(Math.max(value, least), most)
+function clamp(min: number, max: number, value: number): number {
+  return Math.min(Math.max(value, min), max)
 }

@@ -3,24 +3,24 @@ import { ERRORS, type ErrorCode, HomeportError } from '../../contract/errors/err
 import { isDamage, type StoreDamage } from '../damage.js'
 import type { CheckpointLink } from './paced-checkpoints.js'
 
-/** What a store thread is started with. */
+/** `workerData` of a store thread. */
 export interface ThreadSettings {
-  /** Of the database file. */
+  /** Path of the database file. */
   readonly path: string
   readonly access: 'read' | 'write'
-  /** URLs of sources that declare further operations. */
+  /** URLs of sources that declare more operations. */
   readonly modules: readonly string[]
 }
 
-/** One operation on its way to a store thread. */
+/** A call of an operation, for a store thread. */
 export interface Call {
-  /** Its answer carries it too: answers do not come in the order of the calls. */
+  /** Matches the answer, because answers do not come in the order of the calls. */
   readonly id: number
   readonly name: string
   readonly args: unknown
 }
 
-/** An error on its way back: of the catalogue, or anything else. */
+/** A serialized error: of the catalogue, or any other. */
 export interface Failure {
   readonly code?: ErrorCode
   readonly details?: unknown
@@ -30,13 +30,16 @@ export interface Failure {
 /** The outcome of one operation. */
 export type Outcome = { readonly value: unknown } | { readonly failure: Failure }
 
-/** What a caller is told: the id of the call, and its outcome. */
+/** The id of a call and its outcome. */
 export interface Answer {
   readonly id: number
   readonly outcome: Outcome
 }
 
-/** What a store thread says: `ready` or `failed` once, at its start; then the answers to calls, and `held` to a `hold`; `damaged` whenever it has met damage. */
+/**
+ * Messages of a store thread: `ready` or `failed` once, at its start; then `done` with answers, `held` after a `hold`, and
+ * `damaged` whenever it finds damage.
+ */
 export type FromThread =
   | { readonly kind: 'ready' }
   | { readonly kind: 'held' }
@@ -44,13 +47,13 @@ export type FromThread =
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'done'; readonly answers: readonly Answer[] }
 
-/** Calls are sent, and run in one transaction, up to about this many: the first of them waits for the last. */
+/** Maximum number of calls in one message and, approximately, in one transaction: the first waits for the last. */
 export const LARGEST_BATCH = 1_000
 
 /**
- * What a store thread is told. After `hold` no operation of the background begins, and once the last one is committed the
- * thread says so; `checkpoint` has it copy what is left of the log, and lets them go on. `lend` gives it the way to a
- * checkpoint thread, in place of an earlier one. `close` is the last message; what came before is finished first.
+ * Messages to a store thread. After `hold` it starts no background batch and answers `held` once the running one is
+ * committed; `checkpoint` makes it copy the rest of the log and continue with batches. `lend` gives it a link to a new
+ * checkpoint thread. `close` is the last message; the thread finishes earlier ones first.
  */
 export type ToThread =
   | { readonly kind: 'run'; readonly calls: readonly Call[] }
@@ -59,27 +62,27 @@ export type ToThread =
   | { readonly kind: 'lend'; readonly link: CheckpointLink }
   | { readonly kind: 'close' }
 
-/** SQLite's codes for a disk that has no room, or none for this user. */
+/** SQLite's codes for a full disk or an exhausted quota. */
 const FULL_DISK = new Set(['SQLITE_FULL', 'SQLITE_IOERR_WRITE', 'SQLITE_IOERR_SHMSIZE'])
-/** After these nothing that the connection says can be trusted. */
-const BEYOND_TRUST = /^SQLITE_IOERR/
+/** Errors after which the connection can no longer be trusted. */
+const IO_ERROR = /^SQLITE_IOERR/
 
-/** Whether the disk is broken, so that the thread must not go on. */
-export function isBeyondTrust(error: unknown): boolean {
-  return BEYOND_TRUST.test(codeOf(error)) && !FULL_DISK.has(codeOf(error))
+/** Whether an error means that the disk is broken, so that the thread must end. */
+export function isDiskBroken(error: unknown): boolean {
+  return IO_ERROR.test(codeOf(error)) && !FULL_DISK.has(codeOf(error))
 }
 
 /**
- * An error on its way out of a thread that ends with it: an error of the driver would arrive without its text, since it
- * is of a class that the other side does not know.
+ * Converts an error that ends the thread into a plain `Error`: an error of the driver's class would lose its message on
+ * the way to the other thread.
  */
-export function crossable(error: unknown): Error {
+export function toPlainError(error: unknown): Error {
   const code = codeOf(error)
   const text = error instanceof Error ? error.message : String(error)
   return Object.assign(new Error(code === '' ? text : `${text} (${code})`), code === '' ? {} : { code })
 }
 
-/** Makes an error ready to cross the thread boundary. */
+/** Serializes an error for another thread. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof HomeportError) return { code: error.code, details: error.details, message: error.message }
   if (FULL_DISK.has(codeOf(error))) return { code: 'store_full', details: {}, message: ERRORS.store_full.text({}) }
@@ -88,7 +91,7 @@ export function toFailure(error: unknown): Failure {
   return toFailure(new HomeportError('store_damaged', { table: 'unknown', found: message }))
 }
 
-/** Makes the error again on this side of the thread boundary. */
+/** Recreates an error from another thread. */
 export function toError(failure: Failure, operation: string): Error {
   if (failure.code === undefined) return new Error(`store operation ${operation} failed: ${failure.message}`)
   return new HomeportError(failure.code, failure.details as never)

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { type TransferListItem, Worker } from 'node:worker_threads'
 import type { ThreadSettings } from './protocol.js'
 
-/** This program stands above the store, because it loads the transactions of every module. */
+/** The thread's program is outside this module, because it loads the transactions of all modules. */
 const THREAD = import.meta.url.endsWith('.ts') ? '../../store-thread.ts' : './store-thread.js'
 
 /** Starts a store thread. */
@@ -13,9 +13,9 @@ export function startThread(settings: ThreadSettings): Worker {
 }
 
 /**
- * Starts a thread: bundled code as it is; sources, in tests and while developing, put together first.
- * @param modules URLs of sources that are put together with it; bundled code takes none.
- * @param transferList what of `workerData` is given away.
+ * Starts a thread. Bundled code runs as it is; sources, in tests and during development, are bundled first.
+ * @param modules URLs of sources that are bundled with it; ignored for bundled code.
+ * @param transferList objects in `workerData` that are transferred.
  */
 export function startScript(
   url: URL,
@@ -30,8 +30,8 @@ export function startScript(
 const scripts = new Map<string, string>()
 
 /**
- * Sources as one script with the packages they use, kept for the next thread. A loader that translates them file by
- * file would cost each thread about a second of computing; this costs a tenth of one, once in a process.
+ * Bundles sources with their packages into one script, cached for the next thread. A loader that compiles file by file
+ * would cost each thread about a second of CPU time; this costs a tenth of a second, once per process.
  */
 function fromSources(urls: readonly string[]): string {
   const contents = urls.map((url) => `import ${JSON.stringify(fileURLToPath(url))}`).join('\n')
@@ -41,9 +41,9 @@ function fromSources(urls: readonly string[]): string {
 }
 
 function bundle(contents: string): string {
-  // Looked up only here: an installed Homeport has no use for it.
+  // Loaded only here, because an installed Homeport does not have it.
   const esbuild: typeof import('esbuild') = createRequire(import.meta.url)('esbuild')
-  // A script without a file would look for packages in the working directory.
+  // Without this, the script would resolve packages from the working directory.
   const js = `globalThis.require = require('node:module').createRequire(${JSON.stringify(import.meta.url)})`
   const { outputFiles } = esbuild.buildSync({
     stdin: { contents, resolveDir: fileURLToPath(new URL('.', import.meta.url)) },

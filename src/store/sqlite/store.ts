@@ -8,8 +8,9 @@ import type { ThreadSettings } from './protocol.js'
 import { inspectLog } from './write-ahead-log.js'
 
 /**
- * Opens the store in a SQLite file, making it when it is not there.
- * @param modules URLs of modules that declare further operations.
+ * Opens the store in a SQLite file, which it creates if necessary. A damaged write-ahead log is reported and copied to
+ * quarantine first.
+ * @param modules URLs of modules that declare more operations.
  * @throws HomeportError `store_not_opened`, `store_full` or `store_newer`.
  */
 export async function openSqliteStore(path: string, modules: readonly string[], watch: StoreWatch): Promise<Store> {
@@ -26,8 +27,8 @@ export async function openSqliteStore(path: string, modules: readonly string[], 
 }
 
 /**
- * Threads on one file: one writes, in group commits; one reads, never in the writer's way; one copies the log into the
- * file, in nobody's way.
+ * Three threads share one file: one writes, in group commits; one reads, without blocking the writer; one checkpoints the
+ * write-ahead log, without blocking either.
  */
 class SqliteStore implements Store {
   readonly #writer: Lane
@@ -42,8 +43,8 @@ class SqliteStore implements Store {
 
   run<Args, Result>(operation: Operation<Args, Result>, args: Args): Promise<Result> {
     const lane = operation.access === 'write' ? this.#writer : this.#reader
-    if (operation.access === 'write') this.#checkpointer.notice()
-    // The thread runs the very operation that carries this type.
+    if (operation.access === 'write') this.#checkpointer.noteWrite()
+    // Safe: the thread runs this operation.
     return lane.run(operation, args) as Promise<Result>
   }
 
@@ -51,7 +52,7 @@ class SqliteStore implements Store {
     return { kind: 'sqlite', durability: 'write-ahead log, every commit waits for the disk (synchronous=FULL)' }
   }
 
-  /** The writer is the last to leave, so that it copies the write-ahead log into the file. */
+  /** The writer closes last, which copies the write-ahead log into the file. */
   async close(): Promise<void> {
     await this.#reader.close()
     await this.#checkpointer.close()
@@ -62,9 +63,9 @@ class SqliteStore implements Store {
 const OWNER_ONLY = 0o600
 
 /**
- * Closes the file of a store, and the log beside it, to other users of the machine, also where they may enter the
- * directory: it holds passwords and signing keys. A new file is made; SQLite gives what it makes beside it the same mode.
- * A file of another user stays as it is, and one that cannot be made is left for SQLite to complain about.
+ * Restricts the store's file and its log to their owner, even if others may enter the directory: the store contains
+ * passwords and signing keys. Creates the file if it is missing; SQLite gives its other files the same mode. Errors are
+ * ignored: files of another user stay as they are, and if the store is unusable, SQLite will report it.
  */
 function makePrivate(path: string): void {
   // An existing file is never opened here: closing it would drop the locks that SQLite holds on it in this process.
@@ -78,6 +79,6 @@ function attempt(work: () => void): void {
   try {
     work()
   } catch {
-    // See above: whether the store can be used is for SQLite to tell.
+    // SQLite reports whether the store is usable.
   }
 }

@@ -7,37 +7,38 @@ import { PacedCheckpoints } from './paced-checkpoints.js'
 import {
   type Answer,
   type Call,
-  crossable,
   type FromThread,
-  isBeyondTrust,
+  isDiskBroken,
   LARGEST_BATCH,
   type Outcome,
   type ThreadSettings,
   type ToThread,
   toFailure,
+  toPlainError,
 } from './protocol.js'
 
 /**
- * A thread with one connection. While it works, calls pile up in its port; then it takes all of them together, and
- * the writer runs them in one transaction, so that one wait for the disk makes all of them durable: the busier the
- * store is, the more operations share a commit. Operations of the background come after all others that wait, and share
- * a transaction of their own until somebody comes, who joins it: nobody waits for more than one of them and one commit,
- * and they are not kept out forever. Where the disk is slow, they share the commit of those that wait, too.
+ * A store thread with one connection. Calls that arrive while it works are taken together, and the writer runs them in one
+ * transaction (group commit): the busier the store, the more operations share a wait for the disk.
  *
- * An error that is not the fault of an operation is thrown and ends the thread; the lane tells everybody.
+ * Background batches run after all other pending calls, in a transaction of their own that lasts until another call
+ * arrives and joins it. So a call waits for at most one batch and one commit, and batches are never starved. On a slow
+ * disk, batches share the commit of other calls.
+ *
+ * An error that no operation has caused ends the thread; the lane then rejects all calls.
  */
 const port = parentPort
 if (!port) throw new Error('the store thread must be started by the store')
 const settings = workerData as ThreadSettings
-/** So long operations of the background share a transaction while nobody else comes. */
+/** Longest transaction of background batches while no other call arrives. */
 const LONGEST_TURN_MS = 8
-/** A commit that takes so long costs others as much as an operation of the background. */
+/** From this commit time on, the disk is slow: a commit delays others as much as a background batch. */
 const SLOW_COMMIT_MS = 4
 let engine: SqliteEngine | undefined
 
-/** The reader opens the file with its first call: when it starts, the writer may not have made the file yet. */
+/** Opens the file on first use: when the reader starts, the writer may not have created the file yet. */
 function open(): SqliteEngine {
-  engine ??= new SqliteEngine(settings.path, settings.access, (damage) => say({ kind: 'damaged', damage }))
+  engine ??= new SqliteEngine(settings.path, settings.access, (damage) => post({ kind: 'damaged', damage }))
   return engine
 }
 
@@ -53,19 +54,19 @@ function prepare(): FromThread {
 const urgent: Call[] = []
 const background: Call[] = []
 /**
- * Whether the background may go on. Else it has been told to wait, and who told it is to hear that it does; it waits; or
- * what it waits for, the checkpoint of the log, comes next.
+ * Whether background batches wait for a checkpoint. `none`: they run. `asked`: a `hold` has arrived and must be answered.
+ * `awaited`: they wait. `next`: the checkpoint is due now, then they continue.
  */
 let checkpointing: 'none' | 'asked' | 'awaited' | 'next' = 'none'
 let checkpoints: PacedCheckpoints | undefined
 let isClosing = false
 
-/** Works until nothing is left to do, in turns of both kinds. */
+/** Runs calls and background batches until none is left. */
 function receive(first: ToThread): void {
   takeMessages(first)
   while (urgent.length > 0 || checkpointing === 'asked' || checkpointing === 'next' || isBackgroundDue()) {
     if (!isCommitShared()) run(urgent.splice(0))
-    goOnCheckpointing()
+    continueCheckpoint()
     if (settings.access === 'read') run(background.splice(0, 1))
     else if (isBackgroundDue()) runShared()
     takeMessages(nextMessage())
@@ -74,8 +75,8 @@ function receive(first: ToThread): void {
 }
 
 /**
- * Whether an operation of the background goes into the commit of those who wait: on a slow disk, one more for each of
- * both would keep everybody longer.
+ * Whether a background batch shares the commit of other calls: on a slow disk, separate commits would delay everybody
+ * longer.
  */
 function isCommitShared(): boolean {
   return settings.access === 'write' && isBackgroundDue() && open().commitMs >= SLOW_COMMIT_MS
@@ -85,7 +86,7 @@ function isBackgroundDue(): boolean {
   return background.length > 0 && checkpointing === 'none'
 }
 
-/** Takes in what has come, up to about as many calls as go into one transaction. */
+/** Takes messages from the port, up to about as many calls as one transaction holds. */
 function takeMessages(first: ToThread | undefined): void {
   for (let message = first; message; message = urgent.length < LARGEST_BATCH ? nextMessage() : undefined) take(message)
 }
@@ -114,20 +115,20 @@ function take(message: ToThread): void {
   }
 }
 
-function goOnCheckpointing(): void {
+function continueCheckpoint(): void {
   if (checkpointing === 'asked') {
     checkpointing = 'awaited'
-    say({ kind: 'held' })
+    post({ kind: 'held' })
   } else if (checkpointing === 'next') checkpoint()
 }
 
-/** Copies what has come into the log since another connection has done so: little, as long as the background waits. */
+/** Copies what was added to the log since the last checkpoint: little, while background batches wait. */
 function checkpoint(): void {
   checkpointing = 'none'
   try {
     open().checkpoint()
   } catch (error) {
-    if (isBeyondTrust(error)) throw error
+    if (isDiskBroken(error)) throw error
   }
 }
 
@@ -138,17 +139,16 @@ function run(calls: readonly Call[]): void {
 
 function runShared(): void {
   const calls: Call[] = []
-  // Where the disk is slow, many small checkpoints would cost more than a large one.
+  // On a slow disk, many small checkpoints cost more than a large one.
   if (open().commitMs < SLOW_COMMIT_MS) checkpoints?.beforeTransaction()
-  answerCalls(calls, writeShared(open(), calls, turnsOfBackground()))
+  answerCalls(calls, writeShared(open(), calls, backgroundTurns()))
 }
 
 /**
- * Operations of the background one after the other, while nobody else comes, for a while. Whoever comes has waited for
- * the one that was running, and goes into the same commit instead of waiting for a second one. The commit itself comes
- * after the checkpoint that is under way, if there is one.
+ * Yields background batches one by one, until another call arrives or the time is up. Calls that arrived during a batch
+ * join the same commit instead of waiting for a second one. The commit waits for a running checkpoint.
  */
-function* turnsOfBackground(): Generator<Turn> {
+function* backgroundTurns(): Generator<Turn> {
   if (urgent.length > 0) yield { kind: 'guarded', calls: urgent.splice(0) }
   const until = performance.now() + LONGEST_TURN_MS
   do {
@@ -162,7 +162,7 @@ function* turnsOfBackground(): Generator<Turn> {
 }
 
 function answerCalls(calls: readonly Call[], outcomes: readonly Outcome[]): void {
-  answer(calls.map(({ id, name }, index) => ({ id, outcome: packed(name, outcomes[index] ?? lost(name)) })))
+  answer(calls.map(({ id, name }, index) => ({ id, outcome: packed(name, outcomes[index] ?? missing(name)) })))
 }
 
 function packed(name: string, outcome: Outcome): Outcome {
@@ -171,8 +171,8 @@ function packed(name: string, outcome: Outcome): Outcome {
   return crossing ? { value: crossing.pack(outcome.value) } : outcome
 }
 
-/** A batch has an outcome for each of its calls; if one had none, its caller must not wait forever. */
-function lost(name: string): Outcome {
+/** Every call has an outcome; should one be missing, its caller must not wait forever. */
+function missing(name: string): Outcome {
   return { failure: { message: `${name} got no outcome` } }
 }
 
@@ -182,14 +182,14 @@ function nextMessage(): ToThread | undefined {
 
 function answer(answers: readonly Answer[]): void {
   try {
-    say({ kind: 'done', answers })
+    post({ kind: 'done', answers })
   } catch {
-    say({ kind: 'done', answers: answers.map(({ id, outcome }) => ({ id, outcome: passable(outcome) })) })
+    post({ kind: 'done', answers: answers.map(({ id, outcome }) => ({ id, outcome: cloneable(outcome) })) })
   }
 }
 
-/** A result that cannot cross the thread boundary is a mistake in the operation; its neighbours must not suffer. */
-function passable(outcome: Outcome): Outcome {
+/** A result that cannot be cloned is a defect of its operation and must not affect other calls. */
+function cloneable(outcome: Outcome): Outcome {
   try {
     return structuredClone(outcome)
   } catch (error) {
@@ -197,16 +197,16 @@ function passable(outcome: Outcome): Outcome {
   }
 }
 
-/** What ends the thread is told in words: see `crossable`. */
-function orEnd(work: () => void): void {
+/** Runs `work`; an error ends the thread with a plain error: see `toPlainError`. */
+function endOnError(work: () => void): void {
   try {
     work()
   } catch (error) {
-    throw crossable(error)
+    throw toPlainError(error)
   }
 }
 
-function say(message: FromThread): void {
+function post(message: FromThread): void {
   port?.postMessage(message)
 }
 
@@ -217,6 +217,6 @@ function close(): void {
 }
 
 const message = prepare()
-say(message)
-if (message.kind === 'ready') port.on('message', (first: ToThread) => orEnd(() => receive(first)))
+post(message)
+if (message.kind === 'ready') port.on('message', (first: ToThread) => endOnError(() => receive(first)))
 else close()

@@ -85,7 +85,7 @@ describe('a write-ahead log', () => {
     const damaged = flipped(log, 32 + 20 * FRAME_BYTES + 100)
     writeFileSync(`${store}-wal`, damaged)
     const found = await inspectLog(store, Date.UTC(2026, 0, 2))
-    expect(found).toMatch(/^\d+ commits behind byte \d+ of homeport\.sqlite-wal .* a copy of it is in quarantine\/2026/)
+    expect(found).toMatch(/^\d+ commits after byte \d+ of homeport\.sqlite-wal .* a copy of it is in quarantine\/2026/)
     const [entry] = readdirSync(join(dir, 'quarantine'))
     expect(readFileSync(join(dir, 'quarantine', entry ?? '', 'data'))).toEqual(damaged)
     expect(readFileSync(`${store}-wal`)).toEqual(damaged)

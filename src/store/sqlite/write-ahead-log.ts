@@ -1,11 +1,13 @@
 /**
- * Looks at a write-ahead log before SQLite does. SQLite takes a log up to the first frame that does not fit, and throws
- * the rest away when it copies the log into the file, because after a power cut the rest is a commit nobody was told of.
- * Where commits stand behind such a frame, the log is damaged instead, and those commits were acknowledged.
+ * Reads SQLite's write-ahead log: to find damage before SQLite opens it, and to measure its length.
  *
- * The format (sqlite.org/fileformat2.html, section 4): a header of 32 bytes with two salts, then frames of 24 bytes and a
- * page each; a frame repeats the salts, and carries a checksum over all frames before it. A frame of a commit has the
- * size of the database after it.
+ * SQLite reads a log up to the first invalid frame and discards the rest, because after a power cut the rest is an
+ * unacknowledged commit. If complete commits follow the invalid frame, however, the log is damaged, and SQLite would
+ * silently discard acknowledged commits.
+ *
+ * The format (sqlite.org/fileformat2.html, section 4): a header of 32 bytes with two salts, then frames of 24 bytes plus a
+ * page. Each frame repeats the salts and has a checksum over all earlier frames. The last frame of a commit has the new
+ * size of the database.
  */
 import { randomBytes } from 'node:crypto'
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
@@ -20,18 +22,18 @@ const MAGIC = 0x377f0682
 const SMALLEST_PAGE = 512
 const LARGEST_PAGE = 65_536
 
-/** What stands in a log that SQLite will not read. */
+/** Commits in a log that SQLite would discard. */
 export interface LogDamage {
-  /** The first byte that does not fit. */
+  /** Offset of the first invalid frame. */
   readonly atByte: number
   readonly sizeBytes: number
-  /** Commits behind it; undefined: the header of the log is damaged, so nobody can tell. */
+  /** Commits after it; undefined if the header is damaged, so that the number is unknown. */
   readonly lostCommits: number | undefined
 }
 
 type Sums = readonly [number, number]
 
-/** The words of a log in the byte order that its header names. */
+/** The 32-bit words of a log, in the byte order given in its header. */
 function wordsOf(bytes: Buffer, order: 'BE' | 'LE'): Uint32Array {
   const whole = bytes.length - (bytes.length % 4)
   const isReady = order === endianness() && bytes.byteOffset % 4 === 0
@@ -40,7 +42,7 @@ function wordsOf(bytes: Buffer, order: 'BE' | 'LE'): Uint32Array {
   return new Uint32Array(own.buffer, own.byteOffset, whole / 4)
 }
 
-/** Goes on with the checksum of the log over further bytes. */
+/** Continues the checksum of the log over more bytes. */
 function sumOver(words: Uint32Array, fromByte: number, toByte: number, [first, second]: Sums): Sums {
   let one = first
   let other = second
@@ -54,9 +56,9 @@ function sumOver(words: Uint32Array, fromByte: number, toByte: number, [first, s
 const holds = (bytes: Buffer, at: number, [one, other]: Sums): boolean =>
   bytes.readUInt32BE(at) === one && bytes.readUInt32BE(at + 4) === other
 
-/** What is wrong with the bytes of a log; undefined when SQLite reads all commits of it. Pure. */
+/** Damage in the bytes of a log; undefined when SQLite reads all its commits. Pure. */
 export function damageOf(bytes: Buffer): LogDamage | undefined {
-  // An empty log, or one whose first commit was cut short.
+  // An empty log, or an incomplete first commit.
   if (bytes.length < HEADER_BYTES + FRAME_HEADER_BYTES) return undefined
   const magic = bytes.readUInt32BE(0)
   const words = wordsOf(bytes, (magic & 1) === 1 ? 'BE' : 'LE')
@@ -73,7 +75,7 @@ function damagedFrames(bytes: Buffer, words: Uint32Array, frameBytes: number, st
   let atByte: number | undefined
   let lostCommits = 0
   for (let at = HEADER_BYTES; at + frameBytes <= bytes.length; at += frameBytes) {
-    // What is left of a log that began anew has other salts.
+    // Frames from before the log restarted have other salts.
     const isOfThisLog = bytes.compare(bytes, 16, 24, at + 8, at + 16) === 0
     if (atByte === undefined) {
       sums = sumOver(words, at, at + 8, sums)
@@ -87,14 +89,14 @@ function damagedFrames(bytes: Buffer, words: Uint32Array, frameBytes: number, st
 }
 
 /**
- * Looks at the log of a store that nobody has open. A damaged one is copied into `quarantine/` beside the store, because
- * opening the store throws it away.
- * @returns what was found, for people; undefined when all of the log can be read.
+ * Checks the log of a store that no process has open. A damaged log is copied into `quarantine/` beside the store, because
+ * opening the store discards it.
+ * @returns a description of the damage; undefined if all of the log is readable.
  */
 export async function inspectLog(store: string, atMs: number): Promise<string | undefined> {
   const log = `${store}-wal`
   const bytes = await readFile(log).catch((error: unknown) => {
-    // Whether the store can be opened without it is for SQLite to tell.
+    // SQLite reports whether the store can be opened without it.
     if (['ENOENT', 'EISDIR', 'EACCES'].includes(codeOf(error))) return Buffer.alloc(0)
     throw error
   })
@@ -105,14 +107,14 @@ export async function inspectLog(store: string, atMs: number): Promise<string | 
   const what =
     lostCommits === undefined
       ? `the header of ${name} (${sizeBytes} bytes) is damaged, so none of its commits can be read`
-      : `${lostCommits} commits behind byte ${atByte} of ${name} (${sizeBytes} bytes) cannot be read`
-  return `${what}; ${await setAside(log, what, atMs)}`
+      : `${lostCommits} commits after byte ${atByte} of ${name} (${sizeBytes} bytes) cannot be read`
+  return `${what}; ${await copyToQuarantine(log, what, atMs)}`
 }
 
 const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** An entry as `databases/quarantine` lists and prunes it. */
-async function setAside(log: string, reason: string, atMs: number): Promise<string> {
+/** Copies the log as a quarantine entry, in the format of `databases/quarantine`. */
+async function copyToQuarantine(log: string, reason: string, atMs: number): Promise<string> {
   const time = new Date(atMs).toISOString().replace(/[-:]|\.\d+/g, '')
   const entry = join('quarantine', `${time}-store-${randomBytes(2).toString('hex')}`)
   const dir = join(dirname(log), entry)
@@ -137,24 +139,24 @@ async function setAside(log: string, reason: string, atMs: number): Promise<stri
 }
 
 /**
- * How long a write-ahead log is, read from the file itself: SQLite overwrites an old log from its beginning, so the size
- * of the file tells only how long it has ever been. (Its shared memory knows too, but opening and closing that file
- * would take SQLite's locks away from the whole process.)
+ * The length of a write-ahead log, read from the file itself: SQLite overwrites an old log from its beginning, so the size
+ * of the file is only the largest length so far. (Its shared memory has the length too, but opening and closing that file
+ * would release SQLite's locks in the whole process.)
  */
 export interface LogLength {
-  /** Differs between two lives of the log. */
-  readonly life: string
-  /** Pages in its present life. */
+  /** Changes when the log restarts from its beginning. */
+  readonly generation: string
+  /** Pages since the last restart. */
   readonly frames: number
 }
 
 const SALT_BYTES = 8
-/** Where the salt stands: the header has that of the present life, frames of an earlier one another. */
+/** Offsets of the salt: frames from before the last restart have a different one than the header. */
 const SALT_IN_HEADER = 16
 const SALT_IN_FRAME = 8
 const PAGE_SIZE_IN_HEADER = 8
 
-/** The length of the log of a database; `undefined` when there is none. */
+/** The length of a database's log; `undefined` when there is none. */
 export function logLength(path: string): LogLength | undefined {
   let fd: number
   try {
@@ -177,10 +179,10 @@ function measure(fd: number): LogLength | undefined {
   const isPresent = (frame: number): boolean =>
     bytesAt(fd, HEADER_BYTES + frame * frameBytes + SALT_IN_FRAME, SALT_BYTES)?.equals(salt) ?? false
   const most = Math.floor((fstatSync(fd).size - HEADER_BYTES) / frameBytes)
-  return { life: salt.toString('hex'), frames: firstWithout(most, isPresent) }
+  return { generation: salt.toString('hex'), frames: firstWithout(most, isPresent) }
 }
 
-/** The first number below `end` that lacks what all before it have; `end` when there is none. */
+/** Binary search for the first number below `end` for which `has` is false; `end` when there is none. */
 function firstWithout(end: number, has: (number: number) => boolean): number {
   let [low, high] = [0, end]
   while (low < high) {

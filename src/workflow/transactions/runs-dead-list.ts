@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { firstFitting, inOrderOf } from '../../queue/transactions/messages-sizes.js'
-import { isIntact, tellChanged } from '../../store/checksum.js'
+import { isIntact, reportChanged } from '../../store/checksum.js'
 import { all, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { type DeadRunPage, type DeadRunSelector, selectPlaces } from './runs-dead.js'
@@ -45,7 +45,7 @@ function* listedLetters(
   const listed: DeadLetterRow[] = []
   for (const { payload_crc, ...letter } of rows) {
     const isWhole = isIntact(letter.payload, payload_crc)
-    if (!isWhole) yield* tellChanged('steps', `the payload of ${letter.run_id}`)
+    if (!isWhole) yield* reportChanged('steps', `the payload of ${letter.run_id}`)
     listed.push(isWhole ? letter : { ...letter, payload: new Uint8Array() })
   }
   return listed

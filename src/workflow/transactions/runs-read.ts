@@ -1,4 +1,4 @@
-import { intact, isIntact, tellChanged } from '../../store/checksum.js'
+import { intact, isIntact, reportChanged } from '../../store/checksum.js'
 import { all, first, only, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
@@ -111,7 +111,7 @@ export function* listedRuns<Run extends Pick<RunRow, 'run_id' | 'response' | 're
   const listed: Run[] = []
   for (const run of runs) {
     const isWhole = isIntact(run.response, run.response_crc)
-    if (!isWhole) yield* tellChanged('runs', `what ${run.run_id} returned`)
+    if (!isWhole) yield* reportChanged('runs', `what ${run.run_id} returned`)
     listed.push(isWhole ? run : { ...run, response: null })
   }
   return listed
@@ -122,7 +122,7 @@ export function* listedElements(elements: readonly ElementRow[]): Transaction<El
   const listed: ElementRow[] = []
   for (const element of elements) {
     const isWhole = isIntact(element.body, element.body_crc)
-    if (!isWhole) yield* tellChanged('steps', `the element of ${element.message_id}`)
+    if (!isWhole) yield* reportChanged('steps', `the element of ${element.message_id}`)
     listed.push(isWhole ? element : { ...element, body: new Uint8Array() })
   }
   return listed
