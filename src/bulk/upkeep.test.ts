@@ -3,7 +3,7 @@ import { waitFor } from '../../test/support/wait-for.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { MIGRATIONS } from '../store/migrations/index.js'
 import { describeOnEveryStore, describeOnStore } from '../store/testing/index.js'
-import { leaveBehind, raw } from '../store/testing/inspect.js'
+import { createOldStore, raw } from '../store/testing/inspect.js'
 import { startBulk } from './testing/harness.js'
 import { startRuns } from './testing/runs.js'
 
@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000
 describeOnEveryStore('actions of an older Homeport', (openStore, on) => {
   it('are kept, and continue where they stopped', async () => {
     const place = await on.newPlace()
-    await leaveBehind(
+    await createOldStore(
       place,
       MIGRATIONS.filter(({ number }) => number < 14),
     )

@@ -23,7 +23,7 @@ function errorOf(action: () => unknown): HomeportError {
   throw new Error('nothing was thrown')
 }
 
-/** A process of its own that locks the directory and then stays. */
+/** Starts a process that locks the directory and keeps running. */
 async function lockElsewhere(directory: string) {
   const module = new URL('./data-dir.ts', import.meta.url).href
   const code = `const { lockDataDir } = await import(${JSON.stringify(module)})

@@ -8,7 +8,7 @@ import { endpoint } from '../contract/endpoint.js'
 import { readBody } from './body.js'
 import { HttpServer, route } from './index.js'
 
-it('puts a body of megabytes together as it was sent', async () => {
+it('joins a body of megabytes correctly', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
   await once(server, 'listening')
@@ -32,7 +32,7 @@ const take = endpoint({
   success: { status: 200, description: 'taken', body: Type.Any() },
 } as const)
 
-it('does not wait forever for the rest of a body, also of somebody who has shown no credentials', async () => {
+it('limits the time for receiving a body, also on endpoints without authentication', async () => {
   const server = new HttpServer({
     ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 1_000, bodyTimeoutMs: 20, version: '1.2.3' },
     authenticator: { basic: () => undefined, bearer: () => undefined },
@@ -58,7 +58,7 @@ it('does not wait forever for the rest of a body, also of somebody who has shown
   }
 })
 
-it('gives up a body when too much is held of those that have not come whole', async () => {
+it('evicts an incomplete body when incomplete bodies exceed the memory budget', async () => {
   const LIMIT_BYTES = 1_000_000
   const server = new HttpServer({
     ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: LIMIT_BYTES, version: '1.2.3' },

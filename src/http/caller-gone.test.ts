@@ -12,7 +12,7 @@ const patience = endpoint({
   success: { status: 200, description: 'never', body: Type.Any() },
 })
 
-it('handlers are told that their caller is gone, also while its request waits for the answers before it', async () => {
+it('the signal of a call is aborted when its caller disconnects, also for a pipelined request', async () => {
   let waiting = 0
   const handler = route(patience, ({ signal }) => {
     waiting++

@@ -49,13 +49,13 @@ async function addressSeen(trustedProxies: readonly string[], forwarded: string)
 
 const of = (ip: string) => ({ ip, callerIp: ip })
 
-it('counts a request from a trusted proxy as one of the client that the proxy names', async () => {
+it('uses the client address given by a trusted proxy', async () => {
   expect(await addressSeen(['127.0.0.1', '10.0.0.0/8'], '198.51.100.9, 203.0.113.7, 10.1.2.3')).toEqual(
     of('203.0.113.7'),
   )
 })
 
-it('believes nobody else, and nothing that is no address', async () => {
+it('ignores the header of untrusted peers, and malformed addresses', async () => {
   expect(await addressSeen([], '203.0.113.7')).toEqual(of('127.0.0.1'))
   expect(await addressSeen(['10.0.0.1'], '203.0.113.7')).toEqual(of('127.0.0.1'))
   expect(await addressSeen(['127.0.0.1'], 'nonsense')).toEqual(of('127.0.0.1'))

@@ -8,7 +8,7 @@ import { endpoint } from '../contract/endpoint.js'
 import type { Caller } from './caller.js'
 import { cookieNameOf, HttpServer, type HttpSettings, route, Site } from './index.js'
 
-/** What the listener that carries the console does besides: pages, the cookie, and the operations of another service. */
+/** Features of the listener with the console: pages, cookie, and operations of another service. */
 
 const caller: Caller = {
   ...{ accountId: 'acc', email: 'a@b.c', accountType: 'paid', source: 'API_KEY - first', ip: '127.0.0.1' },
@@ -70,12 +70,12 @@ const post = (path: string, headers: Record<string, string>, body = '') =>
   fetch(base + path, { method: 'POST', headers, body })
 
 describe('the cookie of the console', () => {
-  it.each(['/v2/read', '/v2/messages'])('stands for credentials at %s', async (path) => {
+  it.each(['/v2/read', '/v2/messages'])('is accepted as credentials at %s', async (path) => {
     expect(await (await get(path, SIGNED_IN)).json()).toEqual({ email: 'a@b.c', access: 'write' })
   })
 
   it.each(['/v2/write', '/v2/publish'])(
-    'changes nothing at %s without the header that only the console sends',
+    'cannot write at %s without the header that only the console sends',
     async (path) => {
       const refused = await post(path, SIGNED_IN)
       expect(refused.status).toBe(403)
@@ -84,19 +84,19 @@ describe('the cookie of the console', () => {
     },
   )
 
-  it('is refused writes when its key may only read', async () => {
+  it('cannot write if its API key is read-only', async () => {
     const reader = { ...FROM_CONSOLE, cookie: `${COOKIE}=reader` }
     expect((await get('/v2/read', reader)).status).toBe(200)
     expect((await post('/v2/write', reader)).status).toBe(403)
   })
 
-  it('is not looked at when there is an Authorization header, and an unknown one is nobody', async () => {
+  it('is ignored when there is an Authorization header, and refused when it is unknown', async () => {
     expect((await get('/v2/read', { ...SIGNED_IN, authorization: 'Basic wrong' })).status).toBe(401)
     expect((await get('/v2/read', { cookie: `${COOKIE}=stale` })).status).toBe(401)
     expect((await get('/v2/read', { cookie: `${COOKIE}=` })).status).toBe(401)
   })
 
-  it('means nothing at a listener without sessions', async () => {
+  it('is ignored by a listener without sessions', async () => {
     const { sessions, ...without } = settings
     const plain = new HttpServer(without)
     await plain.start()
@@ -107,7 +107,7 @@ describe('the cookie of the console', () => {
 })
 
 describe('the operations of a guest service', () => {
-  it('have their own body limit, and stay out of the description', async () => {
+  it('have their own body limit and are not documented', async () => {
     expect((await post('/v2/publish', FROM_CONSOLE, 'x'.repeat(900))).status).toBe(200)
     const large = await post('/v2/publish', FROM_CONSOLE, 'x'.repeat(1_100))
     expect([large.status, await large.text()]).toEqual([413, expect.stringContaining('1000 bytes')])
@@ -122,7 +122,7 @@ describe('the pages of the console', () => {
   const asBrowser = { accept: 'text/html,application/xhtml+xml' }
 
   it.each(['/', '/databases/some-id', '/sign-in?next=/'])(
-    'are at %s for browsers, with a strict policy',
+    'are at %s for browsers, with a strict content security policy',
     async (path) => {
       const response = await get(path, asBrowser)
       expect([response.status, await response.text()]).toEqual([200, PAGE])
@@ -136,12 +136,12 @@ describe('the pages of the console', () => {
     },
   )
 
-  it('have a root that answers whoever asks', async () => {
+  it('include a root page for every client', async () => {
     const response = await fetch(`${base}/`, { headers: { accept: '*/*' } })
     expect([response.status, await response.text()]).toEqual([200, PAGE])
   })
 
-  it('come with files that browsers may keep forever, compressed for those who ask', async () => {
+  it('have assets that browsers may cache forever, compressed on request', async () => {
     const response = await get('/assets/app-1a2b.js')
     expect(response.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
     expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
@@ -151,7 +151,7 @@ describe('the pages of the console', () => {
     expect(plain.headers.get('content-encoding')).toBeNull()
   })
 
-  it('are not sent again to whoever has them', async () => {
+  it('are not sent again if the client has them', async () => {
     const etag = (await get('/', asBrowser)).headers.get('etag') ?? ''
     expect((await get('/', { ...asBrowser, 'if-none-match': etag })).status).toBe(304)
   })
@@ -160,13 +160,13 @@ describe('the pages of the console', () => {
     ['/v2/unknown', asBrowser],
     ['/assets/gone-9f9f.js', asBrowser],
     ['/somewhere', { accept: 'application/json' }],
-  ])('do not stand in the place of an error at %s', async (path, headers) => {
+  ])('do not replace an error at %s', async (path, headers) => {
     const response = await get(path, headers)
     expect(response.status).toBe(404)
     expect(response.headers.get('content-type')).toContain('application/json')
   })
 
-  it('are no place to write to', async () => {
+  it('accept no writes', async () => {
     expect((await post('/databases', { ...FROM_CONSOLE, ...asBrowser })).status).toBe(404)
   })
 })

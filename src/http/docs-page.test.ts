@@ -14,16 +14,16 @@ const exampleOn = (endpoint: Endpoint): string => {
   return /<pre>(.*?)<\/pre>/s.exec(page)?.[1] ?? ''
 }
 
-it('shows a selector where an example without one would mean everything', () => {
+it('shows a selector in examples that would select everything without one', () => {
   expect(exampleOn(cancelWorkflowRuns)).toContain("-d '{&quot;workflowRunIds&quot;:&quot;...&quot;}'")
   expect(exampleOn(startBulkAction)).toContain('&quot;selector&quot;:')
 })
 
-it('shows no body where there is nothing to say in it', () => {
+it('shows no body if it has no fields', () => {
   expect(exampleOn(resetPassword)).not.toContain('-d')
 })
 
-it('sets code that the contract writes between backticks as code', () => {
+it('formats text in backticks as code', () => {
   const page = docsPage({
     service: 'queue',
     version: '0.0.0',

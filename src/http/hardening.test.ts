@@ -43,7 +43,7 @@ function ask(path: string, headers: Record<string, string> = {}) {
   })
 }
 
-describe('the name under which a listener is asked', () => {
+describe('the host name of a request', () => {
   it.each([
     'localhost',
     'LOCALHOST:8700',
@@ -55,7 +55,7 @@ describe('the name under which a listener is asked', () => {
     '[::1]:8700',
   ])('may be %s', async (host) => expect((await ask('/open', { host })).status).toBe(200))
 
-  it('may be one that the operator has given', async () => {
+  it('may be one that the operator allows', async () => {
     expect((await ask('/open', { host: 'HomePort.example:443' })).status).toBe(200)
   })
 
@@ -75,7 +75,7 @@ describe('the name under which a listener is asked', () => {
   })
 })
 
-describe('an answer', () => {
+describe('a response', () => {
   it.each(['/open', '/bytes', '/list', '/nothing', '/basic', '/health', '/openapi.json', '/docs', '/%'])(
     'to %s is not kept, framed or guessed about',
     async (path) => {
@@ -85,13 +85,13 @@ describe('an answer', () => {
     },
   )
 
-  it('has its own style on the page of operations, and nothing from elsewhere', async () => {
+  it('allows only the inline style sheet on /docs', async () => {
     const { headers, text } = await ask('/docs')
     expect(headers['content-security-policy']).toMatch(/style-src 'sha256-[\w+/=]{44}'/)
     expect(text).not.toMatch(/<script|style=/)
   })
 
-  it('to what is no HTTP has the same headers', async () => {
+  it('to malformed HTTP has the same headers', async () => {
     const text = await new Promise<string>((resolve) => {
       let all = ''
       const socket = connect(server.port, '127.0.0.1', () => socket.write('nonsense\r\n\r\n'))
@@ -101,11 +101,11 @@ describe('an answer', () => {
   })
 })
 
-describe('a refusal for want of credentials', () => {
+describe('a response to missing credentials', () => {
   it.each([
     ['/basic', {}, 'Basic realm="homeport", charset="UTF-8"'],
     ['/bearer', {}, 'Bearer realm="homeport"'],
-    // A browser would show a window of its own.
+    // A browser would show its own login window.
     ['/basic', { 'sec-fetch-mode': 'cors' }, 'xBasic realm="homeport"'],
     ['/basic', { 'sec-fetch-site': 'same-origin' }, 'xBasic realm="homeport"'],
     ['/basic', { cookie: 'homeport_session_1=x' }, 'xBasic realm="homeport"'],

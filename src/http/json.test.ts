@@ -4,7 +4,7 @@ import { type ExceededLimit, type JsonLimits, JsonScan, parseJson } from './json
 const bytesOf = (text: string) => new TextEncoder().encode(text)
 const FREE: JsonLimits = { levels: 1e9, values: 1e9, members: 1e9, text: 1e9 }
 
-/** The smallest limit that a text stays within, looked at in slices of any size. */
+/** The smallest limit that a text does not exceed, scanned in slices of different sizes. */
 function leastOf(limit: ExceededLimit, json: string): number {
   for (let most = 0; ; most++) {
     const scan = new JsonScan(bytesOf(json), { ...FREE, [limit]: most })
@@ -51,11 +51,11 @@ const refusal = (json: string | Uint8Array) =>
 const big = (index: number) => ({ id: index, text: `ü"\\[{,:${'x'.repeat(20)}`, more: { list: [1, null, true, 'a'] } })
 
 it.each([
-  ['a list that is parsed in pieces', Array.from({ length: 20_000 }, (_, index) => big(index))],
-  ['a list with white space around', Array.from({ length: 20_000 }, (_, index) => [index])],
+  ['a list that is parsed in chunks', Array.from({ length: 20_000 }, (_, index) => big(index))],
+  ['a list with surrounding white space', Array.from({ length: 20_000 }, (_, index) => [index])],
   ['long texts', Array.from({ length: 6 }, () => 'é€😀\\"'.repeat(60_000))],
   ['a list of one', [{ ids: Array.from({ length: 100_000 }, (_, index) => `wfr_${index}`) }]],
-])('reads %s as any parser does', async (_, value) => {
+])('parses %s correctly', async (_, value) => {
   const json = ` \n${JSON.stringify(value, null, 1)} \t`
   expect(await parse(json)).toEqual(value)
 })
@@ -73,13 +73,13 @@ it.each([
   expect(await refusal(json)).toMatch('not valid JSON')
 })
 
-it('refuses one very long text where no operation has a use for it', async () => {
+it('refuses one very long string unless the operation allows it', async () => {
   const json = (length: number) => JSON.stringify({ text: 'a'.repeat(length) })
   await expect(parse(json(2 ** 20 + 10), 'short')).rejects.toMatchObject({ code: 'body_too_complex' })
   expect(await parse(json(2 ** 20 - 10), 'short')).toEqual({ text: 'a'.repeat(2 ** 20 - 10) })
 })
 
-it('refuses long bytes that are no UTF-8, wherever they stand', async () => {
+it('refuses invalid UTF-8 anywhere in a long body', async () => {
   for (const at of [10, 1_048_577, 2_999_990]) {
     const bytes = bytesOf(`["${'a'.repeat(3_000_000)}"]`)
     bytes[at] = 0xff

@@ -12,7 +12,7 @@ const group = Type.Object({
   limits: Type.Object({ rate: Type.Integer({ minimum: 5 }) }),
 })
 
-it('lists the fields of an object with those inside of it', () => {
+it('lists the fields of an object, including nested ones', () => {
   expect(fieldsOf(group)).toEqual([
     { name: 'kind', type: 'a | b', required: true, meaning: '' },
     { name: 'endpoints', type: 'list of object', required: true, meaning: '' },
@@ -23,14 +23,14 @@ it('lists the fields of an object with those inside of it', () => {
   ])
 })
 
-it('lists the fields of what a list holds', () => {
+it('lists the fields of list elements', () => {
   expect(fieldsOf(Type.Array(endpoint)).map(({ name }) => name)).toEqual(['[].url', '[].name'])
 })
 
-it('makes an example of what is required', () => {
+it('makes an example of the required fields', () => {
   expect(exampleOf(group)).toEqual({ kind: 'a', endpoints: [{ url: '...' }], limits: { rate: 5 } })
 })
 
-it('prefers the example that a schema brings', () => {
+it('prefers the example in the schema', () => {
   expect(exampleOf(Type.String({ examples: ['us-east-1'] }))).toBe('us-east-1')
 })

@@ -7,13 +7,13 @@ import { chunksOfList, chunksOfObject, isLarge, isLongList } from './send.js'
 const listOf = (length: number): unknown[] => Array.from({ length }, (_, index) => ({ index, name: `größe ${index}` }))
 const joined = async (list: readonly unknown[]): Promise<string> => Buffer.concat(await chunksOfList(list)).toString()
 
-it.each([501, 1_000, 1_001])('writes a list of %i items in pieces as if in one', async (length) => {
+it.each([501, 1_000, 1_001])('serializes a list of %i items in chunks that join to its JSON', async (length) => {
   const list = listOf(length)
   expect(isLongList(list)).toBe(true)
   expect(await joined(list)).toBe(JSON.stringify(list))
 })
 
-it('takes short lists and what only holds lists for answers of one piece', () => {
+it('serializes short lists, and objects with lists, in one go', () => {
   expect(isLongList(listOf(500))).toBe(false)
   expect(isLongList({ items: listOf(5_000) })).toBe(false)
 })
@@ -34,11 +34,11 @@ it.each([
 })
 
 it.each([{ items: listOf(5_000) }, { text: 'x'.repeat(2_000_000) }, {}, [], null, 'x'])(
-  'writes other answers in one piece',
+  'serializes other responses in one go',
   (answer) => expect(isLarge(answer)).toBe(false),
 )
 
-it('lets others go between the pieces', async () => {
+it('yields between the chunks', async () => {
   let written = 0
   const list = Array.from({ length: 5_000 }, () => ({ toJSON: () => ++written }))
   const seen: number[] = []
@@ -49,7 +49,7 @@ it('lets others go between the pieces', async () => {
   expect(seen).toEqual([500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500])
 })
 
-describe('a long list as an answer', () => {
+describe('a long list as a response', () => {
   const items = endpoint({
     ...{ id: 'items', service: 'queue', topic: 'Server', method: 'GET', path: '/v2/items/{last}', auth: 'none' },
     ...{ access: 'read', summary: 'items', description: 'items', params: Type.Object({ last: Type.String() }) },
@@ -68,7 +68,7 @@ describe('a long list as an answer', () => {
   afterAll(() => server.stop())
   const ask = (last: string): Promise<Response> => fetch(`http://127.0.0.1:${server.port}/v2/items/${last}`)
 
-  it('comes whole, as JSON with its length', async () => {
+  it('is sent completely, as JSON with its length', async () => {
     const answer = await ask('z')
     const text = await answer.text()
     expect(answer.status).toBe(200)
@@ -77,7 +77,7 @@ describe('a long list as an answer', () => {
     expect(text).toBe(JSON.stringify([...listOf(2_000), 'z']))
   })
 
-  it('is an internal error and nothing of it is sent when an item cannot be written', async () => {
+  it('is an internal error without partial output if an item cannot be serialized', async () => {
     expect((await ask('broken')).status).toBe(500)
     expect(String(internalErrors)).toContain('BigInt')
   })

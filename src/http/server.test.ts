@@ -125,7 +125,7 @@ async function ask(method: string, path: string, body?: string | Buffer, headers
   return { status: response.status, headers: response.headers, json: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** Sends bytes as they are and returns the whole answer. */
+/** Sends raw bytes and returns the whole response. */
 function raw(bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = ''
@@ -137,7 +137,7 @@ function raw(bytes: string): Promise<string> {
 }
 
 describe('a declared endpoint', () => {
-  it('hands parsed values to its handler and ignores unknown fields', async () => {
+  it('passes parsed values to its handler and ignores unknown fields', async () => {
     const answer = await ask(
       'POST',
       '/v2/things?many=1&many=2',
@@ -164,7 +164,7 @@ describe('a declared endpoint', () => {
     expect(answer.json.error).toContain(problem)
   })
 
-  it('refuses a body that is not JSON, or not UTF-8, with a reason', async () => {
+  it('refuses a body that is not JSON or not UTF-8, with a reason', async () => {
     for (const body of ['{"name":', '{"name":NaN}', Buffer.from([0x22, 0xff, 0x22])]) {
       const answer = await ask('POST', '/v2/things', body)
       expect(answer.status).toBe(400)
@@ -172,34 +172,34 @@ describe('a declared endpoint', () => {
     }
   })
 
-  it('takes an empty body, {} and null alike where no field is required', async () => {
+  it('treats an empty body, {} and null the same if no field is required', async () => {
     for (const body of [undefined, '', 'null']) {
       expect((await ask('DELETE', '/v2/strict', body)).json).toEqual({ got: 'nothing' })
     }
     expect((await ask('DELETE', '/v2/strict', '{}')).json).toEqual({ got: {} })
   })
 
-  it('names a misspelt field and the one that was meant', async () => {
+  it('names a misspelt field and suggests the right one', async () => {
     const answer = await ask('DELETE', '/v2/strict', '{"lable":"x"}')
     expect(answer).toMatchObject({ status: 400 })
     expect(answer.json.error).toContain('`lable` is not known here. Did you mean `label`?')
   })
 
-  it('reads a body that comes in pieces of unknown number', async () => {
+  it('reads a chunked body', async () => {
     const answer = await raw(
       'POST /v2/publish/http://x HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n',
     )
     expect(answer).toContain('"bytes":"616263"')
   })
 
-  it('refuses a body of unknown length once it is over the limit, and the connection goes on', async () => {
+  it('refuses a chunked body over the limit, and keeps the connection open', async () => {
     const head = 'POST /v2/things HTTP/1.1\r\nHost: x\r\nAuthorization: Basic good\r\nTransfer-Encoding: chunked\r\n'
     const large = `${head}\r\n3e9\r\n${'x'.repeat(1_001)}\r\n0\r\n\r\n`
     const answers = await raw(`${large}GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
     expect(answers.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 413', 'HTTP/1.1 200'])
   })
 
-  it('takes it for no error of ours when a client goes away in the middle of a body', async () => {
+  it('reports no internal error when a client disconnects during a body', async () => {
     const before = internalErrors.length
     await new Promise<void>((resolve) => {
       const socket = connect(server.port, '127.0.0.1', () => {
@@ -208,7 +208,7 @@ describe('a declared endpoint', () => {
       })
       socket.once('close', () => resolve())
     })
-    // What the server has to say about it, it has said when it has answered to two later requests.
+    // After two later responses, the server would have reported the error.
     for (let n = 0; n < 2; n++) await fetch(`${base}/health`)
     expect(internalErrors).toHaveLength(before)
   })
@@ -233,13 +233,13 @@ describe('credentials', () => {
     expect(answer.json.error).toMatch(/^Unauthorized/)
   })
 
-  it('refuses a write with a read-only key before it looks at the body', async () => {
+  it('refuses a write with a read-only key before it reads the body', async () => {
     const answer = await ask('POST', '/v2/things', 'not json', { authorization: 'Basic reader' })
     expect(answer.status).toBe(403)
     expect(answer.json.error).toContain('Readonly API key')
   })
 
-  it('takes the queue token from the header, whatever the case of the scheme, or from the query', async () => {
+  it('accepts the queue token in the header, with any case of the scheme, or in the query', async () => {
     for (const authorization of ['Bearer good', 'bearer good']) {
       expect((await ask('POST', '/v2/publish/http://x', '', { authorization })).status).toBe(202)
     }
@@ -247,13 +247,13 @@ describe('credentials', () => {
     expect((await ask('POST', '/v2/publish/http://x?qstash_token=bad', '', { authorization: '' })).status).toBe(401)
   })
 
-  it('takes the token from the query when the sender of a webhook has a header of its own', async () => {
+  it('accepts the token in the query when a webhook has another Authorization header', async () => {
     const authorization = 'Bearer of-the-sender'
     expect((await ask('POST', '/v2/publish/http://x?qstash_token=good', '', { authorization })).status).toBe(202)
     expect((await ask('POST', '/v2/publish/http://x?qstash_token=bad', '', { authorization })).status).toBe(401)
   })
 
-  it('says so when the headers are longer than it reads', async () => {
+  it('answers 431 when the headers are too long', async () => {
     const long = await ask('POST', '/v2/publish/http://x', '', {
       authorization: 'Bearer good',
       'x-long': 'x'.repeat(60_000),
@@ -279,7 +279,7 @@ describe('a path that ends in a raw rest', () => {
     expect(answer).toContain('"type":"odd"')
   })
 
-  it('keeps the destinations of requests apart that are served at once', async () => {
+  it('does not mix up the destinations of concurrent requests', async () => {
     let letAllGo = (): void => undefined
     const allAreHere = new Promise<void>((resolve) => (letAllGo = resolve))
     let here = 0
@@ -299,13 +299,13 @@ describe('a path that ends in a raw rest', () => {
     await slow.stop()
   })
 
-  it('hands over an empty rest as it is', async () => {
+  it('passes an empty rest to the handler', async () => {
     const answer = await ask('POST', '/v2/publish/', '', { authorization: 'Bearer good' })
     expect(answer.json).toMatchObject({ destination: '' })
   })
 })
 
-describe('what is not there', () => {
+describe('error responses', () => {
   it('answers 404 for unknown paths and 405 with the allowed methods for known ones', async () => {
     const unknown = await ask('GET', '/v2/nothing?secret=1')
     expect(unknown).toMatchObject({ status: 404, json: { error: expect.stringContaining('GET /v2/nothing.') } })
@@ -328,7 +328,7 @@ describe('what is not there', () => {
     }
   })
 
-  it('tells nothing of an error of our own but a reference, and reports it', async () => {
+  it('shows only a reference for an internal error, and reports the error', async () => {
     const answer = await ask('GET', '/v2/failing/detail')
     expect(answer.status).toBe(500)
     expect(answer.json.error).not.toContain('secret')
@@ -337,8 +337,8 @@ describe('what is not there', () => {
   })
 })
 
-describe('the pages that come by themselves', () => {
-  it('says it is healthy', async () => {
+describe('the built-in pages', () => {
+  it('reports its health', async () => {
     expect(await ask('GET', '/health')).toMatchObject({ status: 200, json: { status: 'ok', version: '1.2.3' } })
   })
 
@@ -358,7 +358,7 @@ describe('the pages that come by themselves', () => {
 })
 
 describe('a server that stops', () => {
-  /** A server whose only operation never ends. */
+  /** A server whose only operation never completes. */
   async function endless(): Promise<{ stopping: HttpServer; begun: Promise<void> }> {
     let begin = (): void => undefined
     const begun = new Promise<void>((resolve) => (begin = resolve))
@@ -371,7 +371,7 @@ describe('a server that stops', () => {
     return { stopping, begun }
   }
 
-  /** Opens a connection and sends the beginning of a request; resolves when it is closed. */
+  /** Opens a connection and sends the start of a request; resolves when the connection is closed. */
   function sendTo(to: HttpServer, bytes: string): Promise<void> {
     const socket = connect(to.port, '127.0.0.1', () => socket.write(bytes))
     socket.on('error', () => undefined)
@@ -381,7 +381,7 @@ describe('a server that stops', () => {
   const head = (length: number) =>
     `DELETE /v2/strict HTTP/1.1\r\nHost: x\r\nAuthorization: Basic good\r\nContent-Length: ${length}\r\n\r\n`
 
-  it('does not wait for a request that does not come whole', async () => {
+  it('does not wait for an incomplete request', async () => {
     const { stopping } = await endless()
     const closed = sendTo(stopping, `${head(100)}{`)
     await fetch(`http://127.0.0.1:${stopping.port}/health`)
@@ -389,7 +389,7 @@ describe('a server that stops', () => {
     await closed
   })
 
-  it('waits for requests in flight as long as its grace lasts', async () => {
+  it('waits for requests in flight within its grace period', async () => {
     const { stopping, begun } = await endless()
     const closed = sendTo(stopping, `${head(2)}{}`)
     await begun

@@ -26,27 +26,27 @@ function problemOf(value: unknown): string {
   throw new Error('the value was taken')
 }
 
-it('tells several problems of a value at once', () => {
+it('reports several problems of a value together', () => {
   expect(problemOf({ ids: [1, 'a', 2], idz: 0 })).toMatch(/`idz` is not known.*`ids\[0\]`.*`ids\[2\]`/)
 })
 
-it('tells the first problem of a large value and looks for no more', () => {
+it('reports only the first problem of a large value', () => {
   const problem = problemOf({ ids: Array.from({ length: 200_000 }, () => 1) })
   expect(problem).toBe('`ids[0]` must be a string; found 1.')
 })
 
-it('names the element of a list that stands alone', () => {
+it('names the element of a top-level list', () => {
   const list = compileChecker(Type.Array(Type.Object({ body: Type.String() })), 'body')
   expect(() => list([{ body: 'x' }, { body: {} }])).toThrow('`[1].body` must be a string; found {}.')
 })
 
-it('repeats no more than the beginning of a long name', () => {
+it('quotes only the beginning of a long name', () => {
   expect(problemOf({ ['x'.repeat(100_000)]: 1 })).toBe(
     `\`${'x'.repeat(60)}…\` is not known here. Known: ids, name, urls.`,
   )
 })
 
-it('says in words how long a text or a list may be, and what a pattern asks for', () => {
+it('describes limits of length and patterns in words', () => {
   expect(problemOf({ name: '' })).toBe(
     '`name` must have at least 1 character; found "". `name` must be seen; found "".',
   )
@@ -56,7 +56,7 @@ it('says in words how long a text or a list may be, and what a pattern asks for'
   expect(problemOf({ urls: ['a', 'b', 'c'] })).toBe('`urls` must have at most 2 elements; found ["a","b","c"].')
 })
 
-it('takes no integer that the store cannot keep, wherever it stands', () => {
+it('refuses integers that the store cannot represent, at any depth', () => {
   const inQuery = compileChecker(Type.Object({ after: Type.Array(Type.Integer({ minimum: 0 })) }), 'query')
   for (const text of ['9007199254740992', '1e400']) {
     expect(() => inQuery({ after: text })).toThrow('`after[0]` must be')

@@ -5,7 +5,7 @@ import { describeOnEveryStore } from './testing/index.js'
 import { add, install, list, PROBE_MODULE, search } from './testing/probe.js'
 import type { Store } from './types.js'
 
-/** In the order of their UTF-8 bytes, which is the order of the store. */
+/** Sorted by their UTF-8 bytes, as the store does. */
 const NAMES = ['%', '100%', '100% sure', '100x sure', 'A', 'B', '_', 'a', 'a_b', 'axb', 'b', 'é', '東京', '🏠']
 
 describeOnEveryStore(
@@ -23,11 +23,11 @@ describeOnEveryStore(
       await store.run(add, { rows: shuffled })
     })
 
-    it('sorts texts by their bytes, whatever the locale', async () => {
+    it('sorts texts by their bytes, regardless of the locale', async () => {
       expect(await found({ how: 'all' })).toEqual(NAMES)
     })
 
-    it('answers rows in the order of insertion when it asks for that', async () => {
+    it('returns rows in the order of insertion if requested', async () => {
       const ids = (await store.run(list, {})).map(({ id }) => id)
       expect(ids).toEqual([...ids].sort((a, b) => a - b))
     })
@@ -73,12 +73,12 @@ describeOnEveryStore(
       expect(await found({ how: 'inTexts', texts: numbers.map(String).concat('a') })).toEqual(['a'])
     })
 
-    it('finds what starts with one of a list', async () => {
+    it('finds texts that start with one of a list', async () => {
       expect(await found({ how: 'someStart', texts: ['100%', 'a_'] })).toEqual(['100%', '100% sure', 'a_b'])
       expect(await found({ how: 'someStart', texts: [] })).toEqual([])
     })
 
-    it('takes a quotation mark for nothing but a character', async () => {
+    it('treats a quotation mark as an ordinary character', async () => {
       for (const text of ["'; DROP TABLE probe; --", '"', '$1', '?', '\\'])
         expect(await found({ how: 'contains', text })).toEqual([])
       expect(await found({ how: 'all' })).toHaveLength(NAMES.length)
@@ -87,7 +87,7 @@ describeOnEveryStore(
   [PROBE_MODULE],
 )
 
-it('leaves numbers that never change in the text of a statement, so that SQLite plans it once', () => {
+it('writes constant numbers into the SQL, so that SQLite plans the statement once', () => {
   const oldest = query<{ kind: string }>(({ db, p }) =>
     db.selectFrom('messages').select('seq').where('retried', '>', 0).where('kind', '=', p.kind).orderBy('seq').limit(1),
   )

@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, expect, it } from 'vitest'
 import * as accounts from '../accounts/transactions/accounts.js'
 import { describeOnEveryStore } from './testing/index.js'
-import { add, increase, install, list, PROBE_MODULE, sumTwice, unpassable } from './testing/probe.js'
+import { add, increase, install, list, PROBE_MODULE, sumTwice, uncloneable } from './testing/probe.js'
 import type { Store } from './types.js'
 
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, index) => `row ${index}`)
@@ -17,7 +17,7 @@ describeOnEveryStore(
     })
     beforeEach(() => store.run(install, {}))
 
-    it('is there for the next reader, and after the store was closed and opened again', async () => {
+    it('is visible to the next reader, and after the store is reopened', async () => {
       const place = await on.newPlace()
       const first = await openStore(place)
       await first.run(install, {})
@@ -27,19 +27,19 @@ describeOnEveryStore(
       expect(await names(await openStore(place))).toEqual(['kept'])
     })
 
-    it('leaves nothing when it is refused, and gives the refusal to the caller as it was', async () => {
+    it('changes nothing if it is refused, and passes the error to the caller', async () => {
       const refused = store.run(add, { rows: [{ name: 'refused' }], refuseWith: 'Not today.' })
       await expect(refused).rejects.toMatchObject({ code: 'invalid_request', message: 'Not today.', status: 400 })
       expect(await names()).toEqual([])
     })
 
-    it('leaves nothing when a statement fails half way, and says which operation it was', async () => {
+    it('changes nothing if a statement fails, and names the operation', async () => {
       const rows = [{ name: 'first' }, { name: 'twice' }, { name: 'twice' }]
       await expect(store.run(add, { rows })).rejects.toThrow(/^store operation probe\.add failed: .*unique/i)
       expect(await names()).toEqual([])
     })
 
-    it('does no harm to its neighbours of the same tick when it is refused', async () => {
+    it('does not affect others of the same tick if it is refused', async () => {
       const work = numbered(300).map((name, index) =>
         store.run(add, { rows: [{ name }], ...(index % 3 === 0 ? { refuseWith: 'Every third.' } : {}) }),
       )
@@ -50,7 +50,7 @@ describeOnEveryStore(
       expect(new Set(await names())).toEqual(new Set(numbered(300).filter((_, index) => index % 3 !== 0)))
     })
 
-    it('does no harm to its neighbours when its arguments or its result are not data', async () => {
+    it('does not affect others if its arguments or result cannot be cloned', async () => {
       const good = (name: string) => store.run(add, { rows: [{ name }] })
       const outcomes = await Promise.allSettled([
         good('a'),
@@ -58,19 +58,19 @@ describeOnEveryStore(
         good('c'),
       ])
       expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-      await Promise.allSettled([store.run(unpassable, { rows: [{ name: 'd' }] }), good('e')])
+      await Promise.allSettled([store.run(uncloneable, { rows: [{ name: 'd' }] }), good('e')])
       expect(await names()).toEqual(expect.arrayContaining(['a', 'c', 'e']))
       expect(await names()).not.toContain('b')
     })
 
-    it('does not lose the change of another that reads and writes the same row', async () => {
+    it('does not overwrite a concurrent change of the same row', async () => {
       await store.run(add, { rows: [{ name: 'shared', amount: 0 }] })
       const work = Array.from({ length: 200 }, () => store.run(increase, { names: ['shared'], by: 1 }))
       expect(new Set(await Promise.all(work)).size).toBe(200)
       expect((await store.run(list, {}))[0]?.amount).toBe(200)
     })
 
-    it('is tried again when it and another wait for each other', async () => {
+    it('is retried after a deadlock', async () => {
       await store.run(add, { rows: ['a', 'b', 'c'].map((name) => ({ name, amount: 0 })) })
       const orders = [
         ['a', 'b', 'c'],
@@ -84,7 +84,7 @@ describeOnEveryStore(
       expect((await store.run(list, {})).map(({ amount }) => amount)).toEqual([6, 6, 6])
     })
 
-    it('that reads sees one moment, whatever is written meanwhile', async () => {
+    it('that reads sees one snapshot during concurrent writes', async () => {
       await store.run(add, { rows: numbered(50).map((name) => ({ name, amount: 1 })) })
       let writing = true
       const writer = (async () => {
@@ -105,7 +105,7 @@ describeOnEveryStore(
       expect(await names()).toEqual(rows.map(({ name }) => name))
     })
 
-    it('inserts rows whose columns come in another order', async () => {
+    it('inserts rows with columns in another order', async () => {
       await store.run(add, {
         rows: [
           { name: 'a', amount: 1, note: 'x' },
@@ -120,7 +120,7 @@ describeOnEveryStore(
       await expect(store.run(add, { rows: different })).rejects.toThrow('differ in their columns')
     })
 
-    it('is finished before the store closes, and refused afterwards', async () => {
+    it('finishes before the store closes, and is refused afterwards', async () => {
       const own = await on.newPlace()
       const closing = await openStore(own)
       await closing.run(install, {})
@@ -132,7 +132,7 @@ describeOnEveryStore(
       expect(await names(await openStore(own))).toHaveLength(500)
     })
 
-    it('that inserts and is refused by a foreign key leaves nothing', async () => {
+    it('that inserts changes nothing if a foreign key fails', async () => {
       const account_id = 'acc_1'
       const account = { account_id, email: 'a@example.com', type: 'paid', created_at: 1 } as const
       const rest = { queue_user_id: 'u', queue_token_hash: 'h', signing_current: 'c', signing_next: 'n' }

@@ -19,7 +19,7 @@ describeOnEveryStore(
     }
 
     it.each([0, -1, 2 ** 31, -(2 ** 31) - 1, 1_700_000_000_000, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER])(
-      'comes back as it was: the integer %d',
+      'is stored exactly: the integer %d',
       async (amount) => {
         expect(await kept({ name: `integer ${amount}`, amount })).toMatchObject({ amount })
         expect(await store.run(touch, { name: `integer ${amount}`, amount })).toBe(1)
@@ -39,7 +39,7 @@ describeOnEveryStore(
       expect(await kept({ name: `text ${note.slice(0, 20)}`, note })).toMatchObject({ note })
     })
 
-    it('comes back as it was: bytes of every value, none, and many', async () => {
+    it('is stored exactly: bytes of every value, none, and many', async () => {
       const every = Uint8Array.from({ length: 256 }, (_, index) => index)
       const row = await kept({ name: 'bytes', data: every })
       expect(row?.data?.constructor.name).toMatch(/^(Uint8Array|Buffer)$/)
@@ -50,12 +50,12 @@ describeOnEveryStore(
       )
     })
 
-    it('keeps only the viewed part of a larger buffer', async () => {
+    it('stores only the viewed range of a larger buffer', async () => {
       const view = Buffer.from('....kept....').subarray(4, 8)
       expect(Buffer.from((await kept({ name: 'view', data: view }))?.data ?? []).toString()).toBe('kept')
     })
 
-    it('is NULL when it is null, undefined or left out', async () => {
+    it('is NULL if it is null, undefined or missing', async () => {
       const nothing = { amount: null, note: null, data: null }
       expect(await kept({ name: 'null', ...nothing })).toMatchObject(nothing)
       expect(await kept({ name: 'undefined', amount: undefined as never })).toMatchObject(nothing)
@@ -63,7 +63,7 @@ describeOnEveryStore(
     })
 
     it.each([1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, true, 1n, { a: 1 }, new Date(0), [[{}]]])(
-      'is refused when the databases would not keep it alike: %s',
+      'is refused if the databases would store it differently: %s',
       async (amount) => {
         const rows = [{ name: 'refused', amount: amount as number }]
         await expect(store.run(add, { rows })).rejects.toThrow('the store does not keep')
@@ -71,13 +71,13 @@ describeOnEveryStore(
       },
     )
 
-    it('is refused as the fault of the caller when a text holds U+0000', async () => {
+    it('is refused with invalid_request if a text contains U+0000', async () => {
       await expect(store.run(add, { rows: [{ name: 'a\0b' }] })).rejects.toMatchObject({ code: 'invalid_request' })
       const refused = store.run(search, { how: 'inTexts', texts: ['fine', 'a\0b'] })
       await expect(refused).rejects.toMatchObject({ code: 'invalid_request' })
     })
 
-    it('comes out of sums, counts and comparisons as a number', async () => {
+    it('is a number in sums, counts and comparisons', async () => {
       const own = await openStore()
       await own.run(install, {})
       await own.run(add, {

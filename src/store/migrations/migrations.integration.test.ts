@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import * as bulkRead from '../../bulk/transactions/bulk-read.js'
 import { describeOnEveryStore, STORE_KINDS, type StoreKind } from '../testing/index.js'
-import { type Column, leaveBehind, raw } from '../testing/inspect.js'
+import { type Column, createOldStore, raw } from '../testing/inspect.js'
 import { MIGRATIONS } from './index.js'
 import type { Migration } from './migration.js'
 
-/** Opening one is mostly waiting for the disk. */
+/** Opening a store mostly waits for the disk. */
 const STORES_AT_A_TIME = 4
 
 const columnsOn = new Map<StoreKind, Column[]>()
@@ -18,8 +18,8 @@ const foreign = (breaking: boolean): Migration => ({
   statements: () => ['CREATE TABLE from_the_future (id INTEGER)'],
 })
 
-describe('the list of schema steps', () => {
-  it('is numbered upwards, each number and name once', () => {
+describe('the list of migrations', () => {
+  it('has ascending numbers, and unique numbers and names', () => {
     const numbers = MIGRATIONS.map(({ number }) => number)
     expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
     expect(new Set(MIGRATIONS.map(({ name }) => name)).size).toBe(MIGRATIONS.length)
@@ -27,7 +27,7 @@ describe('the list of schema steps', () => {
 })
 
 describeOnEveryStore('the schema', (openStore, on) => {
-  it('is the same for a new store and for one that went through every older version', async () => {
+  it('is the same for a new store and for one migrated from every older version', async () => {
     const fresh = await on.newPlace()
     await (await openStore(fresh)).close()
     const expected = await raw(fresh).schema()
@@ -36,17 +36,17 @@ describeOnEveryStore('the schema', (openStore, on) => {
     const travellers = Array.from({ length: STORES_AT_A_TIME }, async () => {
       for (const age of ages) {
         const place = await on.newPlace()
-        await leaveBehind(place, MIGRATIONS.slice(0, age))
+        await createOldStore(place, MIGRATIONS.slice(0, age))
         await (await openStore(place)).close()
         expect(await raw(place).schema()).toEqual(expected)
       }
     })
     await Promise.all(travellers)
     columnsOn.set(on.kind, await raw(fresh).columns())
-    // Opens a store for every step that there has ever been.
+    // Opens a store for every migration.
   }, 120_000)
 
-  it('keeps what was stored when the store is opened again', async () => {
+  it('keeps data when the store is reopened', async () => {
     const place = await on.newPlace()
     const entry = { log_id: 'log_1', account_id: 'acc_1', actor: 'a', source: 's', action: 'x', entity: 'e' }
     const first = await openStore(place)
@@ -56,9 +56,9 @@ describeOnEveryStore('the schema', (openStore, on) => {
     expect(await again.run(accounts.auditLog, { accountId: 'acc_1', limit: 9 })).toMatchObject([{ log_id: 'log_1' }])
   })
 
-  it('keeps bulk actions under their numbers, and since when they are paused', async () => {
+  it('keeps the numbers of bulk actions and the times of pauses', async () => {
     const place = await on.newPlace()
-    await leaveBehind(
+    await createOldStore(
       place,
       MIGRATIONS.filter(({ number }) => number < 24),
     )
@@ -80,9 +80,9 @@ describeOnEveryStore('the schema', (openStore, on) => {
     expect(await shown('bulk_3')).toMatchObject({ seq: 4, paused_at: 5 })
   })
 
-  it('of a newer Homeport is refused when this one would misread it, and nothing is touched', async () => {
+  it('of a newer Homeport is refused if it is breaking, and nothing is changed', async () => {
     const place = await on.newPlace()
-    await leaveBehind(place, [...MIGRATIONS.slice(0, 1), foreign(true)])
+    await createOldStore(place, [...MIGRATIONS.slice(0, 1), foreign(true)])
     const before = await raw(place).schema()
     await expect(openStore(place)).rejects.toMatchObject({
       code: 'store_newer',
@@ -91,18 +91,18 @@ describeOnEveryStore('the schema', (openStore, on) => {
     expect(await raw(place).schema()).toEqual(before)
   })
 
-  it('of a newer Homeport is worked with when its steps do not matter to this one', async () => {
+  it('of a newer Homeport is accepted if its migrations are not breaking', async () => {
     const place = await on.newPlace()
-    await leaveBehind(place, [...MIGRATIONS, foreign(false)])
+    await createOldStore(place, [...MIGRATIONS, foreign(false)])
     const store = await openStore(place)
     expect(await store.run(accounts.load, {})).toMatchObject({ accounts: [], keys: [] })
   })
 
-  it('is made once when two start at the same moment', async () => {
+  it('is created once when two servers start at the same time', async () => {
     const place = await on.newPlace()
     const starts = await Promise.allSettled([openStore(place), openStore(place)])
     const refused = starts.flatMap((start) => (start.status === 'rejected' ? [start.reason] : []))
-    // One server has one file to itself by the lock on its data directory; PostgreSQL is locked by the store itself.
+    // The lock on the data directory protects the file of SQLite; the store itself locks PostgreSQL.
     if (on.kind === 'sqlite') expect(refused).toEqual([])
     else expect(refused).toMatchObject([{ code: 'store_in_use' }])
     for (const start of starts) {
@@ -113,7 +113,7 @@ describeOnEveryStore('the schema', (openStore, on) => {
 })
 
 describe('the schemas of both databases', () => {
-  it('have the same tables and columns, and let the same columns be NULL', () => {
+  it('have the same tables, columns and nullable columns', () => {
     const [first, ...others] = STORE_KINDS.map((kind) => columnsOn.get(kind)?.filter(({ name }) => name !== 'seq'))
     expect(first?.length).toBeGreaterThan(20)
     for (const other of others) expect(nullable(other)).toEqual(nullable(first))

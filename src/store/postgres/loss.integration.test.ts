@@ -17,7 +17,7 @@ describeOnStore(
       for (const proxy of proxies) await proxy.close()
     })
 
-    /** A store whose way to the server can be cut, and the place as it is reached without that way. */
+    /** A store behind a proxy that can be cut, and its place without the proxy. */
     const behindProxy = async (onFailure?: (error: Error) => void) => {
       const place = await on.newPlace()
       const url = new URL(place.location)
@@ -35,7 +35,7 @@ describeOnStore(
         (error) => error.code ?? String(error),
       )
 
-    it('says that it is unavailable while the server is away, and goes on when it is back', async () => {
+    it('reports store_unavailable while the server is unreachable, and continues afterwards', async () => {
       const { store, proxy } = await behindProxy()
       await store.run(add, { rows: [{ name: 'before' }] })
       proxy.cut()
@@ -47,7 +47,7 @@ describeOnStore(
       expect(await names(store)).toEqual(['before', 'after'])
     })
 
-    it('answers every operation under way when the connections break, none of them twice done', async () => {
+    it('settles every pending operation when connections break, and runs none twice', async () => {
       const { store, proxy } = await behindProxy()
       const work = Array.from({ length: 200 }, (_, index) =>
         codeOf(store.run(add, { rows: [{ name: `row ${index}` }] })),
@@ -65,7 +65,7 @@ describeOnStore(
       }
     })
 
-    it('says that the outcome is unknown when the connection breaks after the commit was sent', async () => {
+    it('reports store_outcome_unknown when the connection breaks after COMMIT was sent', async () => {
       const { store, proxy } = await behindProxy()
       proxy.cutAfter('COMMIT')
       expect(await codeOf(store.run(add, { rows: [{ name: 'perhaps' }] }))).toBe('store_outcome_unknown')
@@ -73,7 +73,7 @@ describeOnStore(
       await waitFor(async () => (await codeOf(store.run(list, {}))) === 'done', { what: 'the return' })
     })
 
-    it('goes on after an administrator has ended its connections', async () => {
+    it('continues after an administrator has terminated its connections', async () => {
       const { store, place } = await behindProxy()
       const ended =
         'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
@@ -84,7 +84,7 @@ describeOnStore(
       expect(await names(store)).toContain('after')
     })
 
-    it('does not work beside another node: neither at its start nor when it comes back', async () => {
+    it('refuses to run beside another node, at the start and after a lost connection', async () => {
       const onFailure = vi.fn()
       const { store, proxy, place } = await behindProxy(onFailure)
       await expect(openStore(place)).rejects.toMatchObject({ code: 'store_in_use' })
@@ -96,7 +96,7 @@ describeOnStore(
       expect(await codeOf(second.run(list, {}))).toBe('done')
     })
 
-    it('closes while the server is away', async () => {
+    it('closes while the server is unreachable', async () => {
       const { store, proxy } = await behindProxy()
       proxy.cut()
       await store.close()
@@ -129,7 +129,7 @@ describeOnStore(
       }
     })
 
-    it('does not show rows or connections in an error', async () => {
+    it('includes no rows or connections in errors', async () => {
       const store = await openStore()
       const entry = { log_id: 'secret-id', account_id: 'a', actor: 'a', source: 's', action: 'x', entity: 'e' }
       await store.run(accounts.audit, { ...entry, details: '{}', ip: '', at: 1 })
@@ -140,7 +140,7 @@ describeOnStore(
       expect(inspect(error, { depth: 9, showHidden: true })).not.toMatch(/secret-id|only-for-tests/)
     })
 
-    it('says how durable the server is', async () => {
+    it('describes the durability of the server', async () => {
       const { durability } = (await openStore()).describe()
       expect(durability).toContain('fsync=off')
     })

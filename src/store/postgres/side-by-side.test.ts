@@ -24,20 +24,20 @@ const delivered = (seq: number) => ({
   ...{ end: { kind: 'delivered', keep: true } as const, follow: [], turn: seq },
 })
 
-describeOnStore('postgres', 'transactions side by side', (openStore, on) => {
+describeOnStore('postgres', 'concurrent transactions', (openStore, on) => {
   const clients: pg.Client[] = []
   afterEach(async () => {
     for (const client of clients.splice(0)) await client.end()
   })
 
-  /** A store, and a connection of somebody else that can hold its rows. */
+  /** A store, and another connection that can lock its rows. */
   async function beside() {
     const place = await on.newPlace()
     const store = await openStore(place)
     const other = new pg.Client({ connectionString: place.location })
     clients.push(other)
     await other.connect()
-    /** Resolves when so many transactions of the store wait for a lock. */
+    /** Resolves when this many transactions of the store wait for a lock. */
     const waiting = (count: number) =>
       waitFor(
         async () => {
@@ -52,7 +52,7 @@ describeOnStore('postgres', 'transactions side by side', (openStore, on) => {
     return { store, other, waiting }
   }
 
-  it('give no turn to a message that was cancelled when its turn came', async () => {
+  it('give no turn to a message that is cancelled at the same time', async () => {
     const { store, other, waiting } = await beside()
     const { seqs } = await publish(store, message('msg_1'), message('msg_2'), message('msg_3'))
     const [first = 0, second = 0, third = 0] = seqs
@@ -65,7 +65,7 @@ describeOnStore('postgres', 'transactions side by side', (openStore, on) => {
     expect((await other.query('SELECT message_seq::int FROM queue_turns')).rows).toEqual([{ message_seq: third }])
   })
 
-  it('make a queue again that is deleted while a message is published to it', async () => {
+  it('recreate a queue that is deleted while a message is published to it', async () => {
     const { store, other, waiting } = await beside()
     for (const name of ['a', 'q']) {
       await store.run(queues.upsert, { accountId: 'acc', name, parallelism: 2, paused: 0, now: T })
@@ -74,7 +74,7 @@ describeOnStore('postgres', 'transactions side by side', (openStore, on) => {
     await other.query("SELECT 1 FROM queues WHERE name = 'a' FOR UPDATE")
     const publishing = publish(store, { ...message('msg_1'), queue: 'a' }, message('msg_2'))
     await waiting(1)
-    // What is published is not committed yet, so the queue looks empty.
+    // The message is not committed yet, so the queue looks empty.
     expect(await store.run(queues.removeEmpty, QUEUE)).toBe(true)
     await other.query('COMMIT')
     const { seqs, turns } = await publishing
@@ -82,7 +82,7 @@ describeOnStore('postgres', 'transactions side by side', (openStore, on) => {
     expect(await store.run(queues.get, QUEUE)).toMatchObject({ parallelism: 1 })
   })
 
-  it('keep a queue that a message has just been published to', async () => {
+  it('keep a queue to which a message has just been published', async () => {
     const { store, other, waiting } = await beside()
     await store.run(queues.upsert, { ...QUEUE, parallelism: 2, paused: 0, now: T })
     await other.query('BEGIN')

@@ -32,14 +32,14 @@ const adding = (name: string, refuseWith?: string): Call => ({
   args: { rows: [{ name }], ...(refuseWith !== undefined && { refuseWith }) },
 })
 
-/** What has been committed. */
+/** Names of the committed rows. */
 function stored(): string[] {
   const rows = reader.inSnapshot(() => reader.run(operationNamed(list.name), {})) as ProbeRow[]
   return rows.map((row) => row.name)
 }
 
-/** Answers the turns one after the other, and notes what others see at each of these times. */
-function* playing(turns: readonly Turn[], seen: string[][] = []): Generator<Turn> {
+/** Yields the turns, and records before each one what a reader sees. */
+function* yielding(turns: readonly Turn[], seen: string[][] = []): Generator<Turn> {
   for (const turn of turns) {
     seen.push(stored())
     yield turn
@@ -54,27 +54,27 @@ it('commits all turns together', () => {
   const seen: string[][] = []
   const ran: Call[] = []
   const turns = [bare(adding('b1')), bare(adding('b2')), guarded(adding('a1'), adding('a2'))]
-  const outcomes = writeShared(writer, ran, playing(turns, seen))
+  const outcomes = writeShared(writer, ran, yielding(turns, seen))
   expect(outcomes).toEqual([{ value: 1 }, { value: 1 }, { value: 1 }, { value: 1 }])
   expect(ran).toEqual(turns.flatMap((turn) => turn.calls))
   expect(seen).toEqual([[], [], [], []])
   expect(stored()).toEqual(['b1', 'b2', 'a1', 'a2'])
 })
 
-it('refuses one of those that join without the others, and without running these again', () => {
+it('rolls back only the refused call that joined, without repeating the others', () => {
   const ran: Call[] = []
   const seen: string[][] = []
   const turns = [bare(adding('b1')), guarded(adding('a1'), adding('a2', 'no'), adding('a3'))]
-  const outcomes = writeShared(writer, ran, playing(turns, seen))
+  const outcomes = writeShared(writer, ran, yielding(turns, seen))
   expect(outcomes.map((outcome) => 'value' in outcome)).toEqual([true, true, false, true])
   expect(seen).toHaveLength(3)
   expect(stored()).toEqual(['b1', 'a1', 'a3'])
 })
 
-it('keeps what others did when a large operation throws', () => {
+it('keeps the changes of other batches when one throws', () => {
   const ran: Call[] = []
   const turns = [bare(adding('b1')), bare(adding('b1')), bare(adding('b2')), guarded(adding('a1'))]
-  const outcomes = writeShared(writer, ran, playing(turns))
+  const outcomes = writeShared(writer, ran, yielding(turns))
   expect(outcomes.map((outcome) => 'value' in outcome)).toEqual([true, false])
   expect(ran).toHaveLength(2)
   expect(stored()).toEqual(['b1'])

@@ -12,7 +12,7 @@ import { logLength } from './write-ahead-log.js'
 
 const PAGE_BYTES = 4_096
 
-/** A database whose writer never checkpoints the log, and what writes so many pages into it. */
+/** A database that is never checkpointed automatically, and a function that writes a number of pages. */
 function database() {
   const path = join(tempDir(), 'a.sqlite')
   const db = neverCollected(new Database(path))
@@ -24,14 +24,14 @@ function database() {
   return { path, db, write }
 }
 
-/** A writer without a background: nothing has to wait. */
-const alone = (checkpoint: () => void = () => {}): CheckpointingWriter => ({
+/** A writer without background batches. */
+const idleWriter = (checkpoint: () => void = () => {}): CheckpointingWriter => ({
   hold: (held) => held(),
   checkpoint,
   lend: ({ port }) => port.close(),
 })
 
-it('tells how long a log is in its present life, also when the file remembers a longer one', () => {
+it('measures the log since its last restart, even if the file is longer', () => {
   const { path, db, write } = database()
   expect(logLength(join(tempDir(), 'none.sqlite'))).toBeUndefined()
   write(100)
@@ -45,9 +45,9 @@ it('tells how long a log is in its present life, also when the file remembers a 
   expect(second?.frames).toBeLessThan(30)
 })
 
-it('checkpoints a long log while the writer goes on, and leaves a short one alone', async () => {
+it('checkpoints a long log while the writer continues, and ignores a short one', async () => {
   const { path, write } = database()
-  const checkpointer = new Checkpointer(path, alone())
+  const checkpointer = new Checkpointer(path, idleWriter())
   write(100)
   checkpointer.noteWrite()
   for (let part = 0; part < 25; part++) write(100)
@@ -66,7 +66,7 @@ it('checkpoints a long log while the writer goes on, and leaves a short one alon
   write(1)
 })
 
-it('has a full log begin anew although something is added to it all the time', async () => {
+it('restarts a full log although the writer keeps adding to it', async () => {
   const { path, db, write } = database()
   write(1)
   const first = logLength(path)?.generation
@@ -88,9 +88,9 @@ it('has a full log begin anew although something is added to it all the time', a
       write(pages)
       return logLength(path)?.generation !== first
     },
-    { what: 'the log to begin anew', deadlineMs: 30_000 },
+    { what: 'the log to restart', deadlineMs: 30_000 },
   )
-  await waitFor(() => pages === 400, { what: 'the background to go on' })
+  await waitFor(() => pages === 400, { what: 'background batches to continue' })
   await checkpointer.close()
 })
 
@@ -114,7 +114,7 @@ async function openWriter() {
 
 const row = (name: string) => ({ rows: [{ name }] })
 
-it('keeps the background waiting until the log is checkpointed, and nobody else', async () => {
+it('delays only background batches until the log is checkpointed', async () => {
   const { path, lane } = await openWriter()
   const before = logLength(path)?.generation
   await new Promise<void>((held) => lane.hold(held))
@@ -129,11 +129,11 @@ it('keeps the background waiting until the log is checkpointed, and nobody else'
   lane.checkpoint()
   await Promise.all(background)
   expect(order).toEqual(['a2', 'b1', 'b2'])
-  // All of it was in the file when the background went on, so that it could begin anew.
+  // All of the log was in the file when the batches continued, so it could restart.
   expect(logLength(path)?.generation).not.toBe(before)
 })
 
-it('finishes the background that waits for the log when it closes', async () => {
+it('finishes delayed background batches when it closes', async () => {
   const { lane } = await openWriter()
   await new Promise<void>((held) => lane.hold(held))
   const background = lane.run(addInBackground, row('b1'))

@@ -31,7 +31,7 @@ const range = { after: { nextAt: -1, seq: 0 }, until: { nextAt: MANY, seq: MANY 
 
 async function damagedStore(): Promise<{ store: Store; onDamage: ReturnType<typeof vi.fn> }> {
   const dataDir = tempDir()
-  const onFailure = (error: Error): never => expect.fail(`the store has ended: ${error.message}`)
+  const onFailure = (error: Error): never => expect.fail(`the store has failed: ${error.message}`)
   const before = await openStore({ location: 'sqlite', dataDir, onFailure })
   await before.run(
     messages.insert,
@@ -45,8 +45,8 @@ async function damagedStore(): Promise<{ store: Store; onDamage: ReturnType<type
   return { store, onDamage }
 }
 
-describe('a SQLite store with a broken page', () => {
-  it('fails the reads that need the page, says which table, and serves all others', async () => {
+describe('a SQLite store with a damaged page', () => {
+  it('fails reads that need the page, names the table, and serves all others', async () => {
     const { store, onDamage } = await damagedStore()
     const all = { ...range, exceptAccounts: [], exceptLanes: [] }
     const refusal = { code: 'store_damaged', status: 503, message: expect.stringContaining('table messages') }
@@ -59,7 +59,7 @@ describe('a SQLite store with a broken page', () => {
     await expect(store.run(accounts.load, {})).resolves.toMatchObject({ accounts: [] })
   })
 
-  it('takes back only the writes that need the page, in a commit with others', async () => {
+  it('rolls back only the writes that need the page, in a commit with others', async () => {
     const { store } = await damagedStore()
     const sweep = { after: 0, finishedBefore: 10, now: 10, limit: MANY }
     const writes = [

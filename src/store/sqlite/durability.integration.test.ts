@@ -22,7 +22,7 @@ afterEach(async () => {
   for (const store of open.splice(0)) await store.close()
 })
 
-/** The number of commits in a write-ahead log: the second word of a frame's header is not 0 where one ends. */
+/** Number of commits in a write-ahead log: the second word of a frame's header is not 0 at the end of one. */
 function commitsIn(path: string): number {
   const log = readFileSync(path)
   const pageBytes = log.readUInt32BE(8)
@@ -47,12 +47,12 @@ describe('the SQLite store', () => {
     expect(commitsIn(log) - before).toBe(2)
   })
 
-  it('says how durable it is', async () => {
+  it('describes its durability', async () => {
     const store = await openHere(tempDir())
     expect(store.describe()).toEqual({ kind: 'sqlite', durability: expect.stringContaining('synchronous=FULL') })
   })
 
-  it('has every acknowledged write after the process was killed in the middle of writing', async () => {
+  it('keeps every acknowledged write when the process is killed', async () => {
     const dataDir = tempDir()
     await (await openHere(dataDir)).run(install, {})
     await open.pop()?.close()
@@ -60,10 +60,10 @@ describe('the SQLite store', () => {
     for (const enough of [200, 500, 1_000]) acknowledged.push(...(await writeAndKill(dataDir, enough)))
     const found = new Set((await (await openHere(dataDir)).run(list, {})).map(({ name }) => name))
     expect(acknowledged.filter((name) => !found.has(name))).toEqual([])
-    // Starts three programs from sources, one after the other, and waits for the disk some hundred times.
+    // Starts three programs from sources and waits for the disk some hundred times.
   }, 120_000)
 
-  it('refuses with store_full when the disk is full, changes nothing, and works on when there is room', async (context) => {
+  it('refuses with store_full while the disk is full, changes nothing, and continues once it has space', async (context) => {
     const dataDir = tempDir()
     const script = `mount -t tmpfs -o size=3m none "$1" && head -c 300000 /dev/zero >"$1/ballast" &&
       exec "$2" --import tsx "$3" "$1" "$1/ballast"`
@@ -75,7 +75,7 @@ describe('the SQLite store', () => {
     expect(lines.length).toBeGreaterThan(50)
   })
 
-  it('fails what meets broken pages, and works on', async () => {
+  it('fails operations that need damaged pages, and continues', async () => {
     const dataDir = tempDir()
     const store = await openHere(dataDir)
     await store.run(install, {})
@@ -90,18 +90,18 @@ describe('the SQLite store', () => {
     expect(onFailure).not.toHaveBeenCalled()
   })
 
-  it('stops for good when the file cannot be reached any more, and says why', async () => {
+  it('fails for good when the file becomes unreachable, and reports why', async () => {
     const dataDir = tempDir()
     const onFailure = vi.fn()
     const store = await openHere(dataDir, onFailure)
     rmSync(join(dataDir, 'homeport.sqlite'))
-    // The reader opens the file with its first call.
+    // The reader opens the file on its first call.
     await expect(store.run(list, {})).rejects.toMatchObject({ code: 'store_unavailable' })
     expect(onFailure).toHaveBeenCalledOnce()
     expect(String(onFailure.mock.calls[0]?.[0])).toMatch(/unable to open database file.*SQLITE_CANTOPEN/)
   })
 
-  it('says what is wrong when it cannot be opened', async () => {
+  it('reports why it cannot be opened', async () => {
     const nowhere = join(tempDir(), 'not', 'there')
     await expect(openHere(nowhere)).rejects.toMatchObject({
       code: 'store_not_opened',
@@ -116,7 +116,7 @@ describe('the SQLite store', () => {
   })
 })
 
-/** Lets a process write until it has acknowledged `enough` rows, kills it, and answers all that it acknowledged. */
+/** Runs a writing process until it has acknowledged `enough` rows, kills it, and returns all acknowledged rows. */
 async function writeAndKill(dataDir: string, enough: number): Promise<string[]> {
   const child: ChildProcessByStdio<null, Readable, null> = spawn(
     process.execPath,
@@ -130,11 +130,11 @@ async function writeAndKill(dataDir: string, enough: number): Promise<string[]> 
     acknowledged.push(line)
     if (acknowledged.length === enough) child.kill('SIGKILL')
   }
-  // The last line may be cut off by the kill.
+  // The kill may cut off the last line.
   return acknowledged.filter((name) => /^\d+-\d+$/.test(name)).slice(0, -1)
 }
 
-/** Overwrites everything but the first pages, where the schema is. */
+/** Overwrites everything except the first pages, which hold the schema. */
 function ruin(path: string): void {
   const file = openSync(path, 'r+')
   const { size } = statSync(path)

@@ -14,24 +14,24 @@ const fail = {
   onDamage: () => undefined,
 }
 
-/** A writer's side, and a thread at its other end that counts what it is asked. */
+/** The writer's side of a link, and a function that tells whether the other side received a request. */
 function link() {
   const { port1, port2 } = new MessageChannel()
   const shared = sharedMemory()
   const checkpoints = new PacedCheckpoints({ port: port2, shared })
-  const asked = (): boolean => receiveMessageOnPort(port1) !== undefined
+  const isRequested = (): boolean => receiveMessageOnPort(port1) !== undefined
   onTestFinished(() => checkpoints.close())
-  return { checkpoints, shared, asked }
+  return { checkpoints, shared, isRequested }
 }
 
-it('asks for a checkpoint after as many transactions as make a few hundred pages', () => {
-  const { checkpoints, shared, asked } = link()
+it('requests a checkpoint after transactions of about 300 pages together', () => {
+  const { checkpoints, shared, isRequested } = link()
   let logPages = 0
   const gaps: number[] = []
   let gap = 0
   for (let transaction = 0; transaction < 12; transaction++) {
     checkpoints.beforeTransaction()
-    if (asked()) {
+    if (isRequested()) {
       gaps.push(gap)
       gap = 0
       setDone(shared, logPages)
@@ -42,31 +42,31 @@ it('asks for a checkpoint after as many transactions as make a few hundred pages
   expect(gaps.slice(-2)).toEqual([3, 3])
 })
 
-it('asks for nothing more while a checkpoint is under way, and waits for it only for a while', () => {
-  const { checkpoints, shared, asked } = link()
+it('sends no request during a checkpoint, and waits for it only for a limited time', () => {
+  const { checkpoints, shared, isRequested } = link()
   checkpoints.beforeTransaction()
   checkpoints.beforeTransaction()
-  expect(asked()).toBe(true)
+  expect(isRequested()).toBe(true)
   for (let transaction = 0; transaction < 40; transaction++) checkpoints.beforeTransaction()
   checkpoints.awaitEnd()
-  expect(asked()).toBe(false)
+  expect(isRequested()).toBe(false)
   setDone(shared, 10)
   checkpoints.beforeTransaction()
-  expect(asked()).toBe(true)
+  expect(isRequested()).toBe(true)
 })
 
-it('asks for nothing once the thread has gone, also when it was asked before', () => {
-  const { checkpoints, shared, asked } = link()
+it('sends no request after the thread has ended, even with one unanswered', () => {
+  const { checkpoints, shared, isRequested } = link()
   checkpoints.beforeTransaction()
   checkpoints.beforeTransaction()
-  expect(asked()).toBe(true)
+  expect(isRequested()).toBe(true)
   setGone(shared)
   setDone(shared, 10)
   for (let transaction = 0; transaction < 40; transaction++) checkpoints.beforeTransaction()
-  expect(asked()).toBe(false)
+  expect(isRequested()).toBe(false)
 })
 
-it('does not keep the background waiting for a thread that never answers', async () => {
+it('does not block background batches when the thread never answers', async () => {
   const lane = await Lane.open({ path: join(tempDir(), 'a.sqlite'), access: 'write', modules: [PROBE_MODULE] }, fail)
   await lane.run(install, {})
   const { port1, port2 } = new MessageChannel()
@@ -76,11 +76,11 @@ it('does not keep the background waiting for a thread that never answers', async
   port1.close()
 })
 
-it('loses nothing of what the background writes while checkpoints come often', async () => {
+it('loses no background write during frequent checkpoints', async () => {
   const store = await openSqliteStore(join(tempDir(), 'a.sqlite'), [PROBE_MODULE], fail)
   await store.run(install, {})
   const names = Array.from({ length: 80 }, (_, part) => `part ${part}`)
-  // Some 8,000 pages: the thread is there from 2,000 on.
+  // About 8,000 pages: the thread starts at 2,000.
   const data = new Uint8Array(400_000)
   for (const name of names) await store.run(addInBackground, { rows: [{ name, data }] })
   expect(await store.run(list, {})).toHaveLength(names.length)

@@ -17,7 +17,7 @@ async function withStore<Result>(dataDir: string, work: (store: Store) => Result
   }
 }
 
-it('keeps its files to its owner, also in a directory that others may enter, and closes those that were open', async () => {
+it('restricts its files to their owner, even in a directory that others may enter, and fixes the mode of existing files', async () => {
   const dataDir = join(tempDir(), 'open')
   mkdirSync(dataDir)
   chmodSync(dataDir, 0o755)

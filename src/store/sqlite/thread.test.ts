@@ -15,12 +15,15 @@ import type { Store } from '../types.js'
 
 type Add = Operation<{ rows: readonly NewProbe[] }, unknown>
 
-/** Asks for inserts in this order, in one tick; answers their names in the order in which they were told to be done. */
-async function orderOf(store: Store, wanted: readonly (readonly [operation: Add, name: string])[]): Promise<string[]> {
+/** Starts inserts in this order, in one tick; returns their names in the order in which they resolved. */
+async function orderOf(
+  store: Store,
+  requested: readonly (readonly [operation: Add, name: string])[],
+): Promise<string[]> {
   await store.run(install, {})
   const order: string[] = []
   await Promise.all(
-    wanted.map(async ([operation, name]) => {
+    requested.map(async ([operation, name]) => {
       await store.run(operation, { rows: [{ name }] })
       order.push(name)
     }),
@@ -30,11 +33,11 @@ async function orderOf(store: Store, wanted: readonly (readonly [operation: Add,
 
 describeOnStore(
   'sqlite',
-  'an operation of the background',
+  'a background batch',
   (openStore, on) => {
-    it('lets all others that wait go first', async () => {
+    it('runs after all other pending operations', async () => {
       const store = await openStore()
-      const wanted = [
+      const requested = [
         [addInBackground, 'b1'],
         [addInBackground, 'b2'],
         [add, 'a1'],
@@ -42,11 +45,11 @@ describeOnStore(
         [add, 'a2'],
       ] as const
       const order = ['a1', 'a2', 'b1', 'b2', 'b3']
-      expect(await orderOf(store, wanted)).toEqual(order)
+      expect(await orderOf(store, requested)).toEqual(order)
       expect((await store.run(list, {})).map((row) => row.name)).toEqual(order)
     })
 
-    it('has its turn although others keep coming', async () => {
+    it('is not starved by other operations', async () => {
       const store = await openStore()
       await store.run(install, {})
       let isDone = false
@@ -61,7 +64,7 @@ describeOnStore(
       expect((await store.run(list, {})).map((row) => row.name)).toEqual(expect.arrayContaining(['b1', 'b2', 'b3']))
     })
 
-    it('is finished before the store closes', async () => {
+    it('finishes before the store closes', async () => {
       const place = await on.newPlace()
       const store = await openStore(place)
       await store.run(install, {})
@@ -80,26 +83,26 @@ const row = (name: string) => ({ rows: [{ name }] })
 
 describeOnStore(
   'sqlite',
-  'an operation with patience',
+  'an operation with patienceMs',
   (openStore, on) => {
-    it('waits for another that has none, and goes with it', async () => {
+    it('shares the commit of the next operation without patienceMs', async () => {
       const store = await openStore()
       await store.run(install, {})
       const patient = [store.run(addPatiently, row('a')), store.run(addPatiently, row('b'))]
-      // A read does not take it along, and does not see it.
+      // A read neither triggers it nor sees it.
       expect(await store.run(list, {})).toEqual([])
       await Promise.all([store.run(add, row('c')), ...patient])
       expect((await store.run(list, {})).map(({ name }) => name)).toEqual(['a', 'b', 'c'])
     })
 
-    it('goes alone when no other comes', async () => {
+    it('runs alone when its time is up', async () => {
       const store = await openStore()
       await store.run(install, {})
       await store.run(addSoon, row('a'))
       expect((await store.run(list, {})).map(({ name }) => name)).toEqual(['a'])
     })
 
-    it('is finished before the store closes', async () => {
+    it('finishes before the store closes', async () => {
       const place = await on.newPlace()
       const store = await openStore(place)
       await store.run(install, {})

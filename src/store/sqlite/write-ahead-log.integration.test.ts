@@ -7,7 +7,7 @@ import { damageOf, inspectLog } from './write-ahead-log.js'
 
 const FRAME_BYTES = 24 + 4_096
 
-/** A log with many commits, as a server that was killed leaves it. */
+/** A log with many commits, left by a killed server. */
 function makeLog(commits: number, before: (db: Database.Database) => void = () => undefined): Buffer {
   const path = join(tempDir(), 'store.sqlite')
   const db = new Database(path)
@@ -31,14 +31,14 @@ function flipped(log: Buffer, at: number): Buffer {
 describe('a write-ahead log', () => {
   const log = makeLog(50)
 
-  it('is whole as SQLite leaves it, when it is empty, and when its end was cut off', () => {
+  it('is undamaged as SQLite left it, when it is empty, and when its end is cut off', () => {
     expect(damageOf(log)).toBeUndefined()
     expect(damageOf(Buffer.alloc(0))).toBeUndefined()
     expect(damageOf(log.subarray(0, log.length - 1_000))).toBeUndefined()
     expect(damageOf(log.subarray(0, 32 + 10 * FRAME_BYTES + 7))).toBeUndefined()
   })
 
-  it('is whole when it began anew over an older and longer one', () => {
+  it('is undamaged when it restarted over an older and longer one', () => {
     const begunAnew = makeLog(3, (db) => {
       const insert = db.prepare('INSERT INTO t (text) VALUES (?)')
       for (let n = 0; n < 30; n++) insert.run('y'.repeat(2_000))
@@ -48,7 +48,7 @@ describe('a write-ahead log', () => {
     expect(damageOf(begunAnew)).toBeUndefined()
   })
 
-  it('is whole when a transaction was rolled back after it had been written to it', () => {
+  it('is undamaged after a rolled-back transaction', () => {
     const rolledBack = makeLog(1, (db) => {
       db.pragma('cache_size = 2')
       db.exec('BEGIN')
@@ -59,7 +59,7 @@ describe('a write-ahead log', () => {
     expect(damageOf(rolledBack)).toBeUndefined()
   })
 
-  it('is damaged at the frame of a bit that has flipped, with all commits from there on', () => {
+  it('is damaged from the frame with a flipped bit, including all later commits', () => {
     const frames = (log.length - 32) / FRAME_BYTES
     const at = 32 + 12 * FRAME_BYTES
     const damage = damageOf(flipped(log, at + 2_000))
@@ -69,13 +69,13 @@ describe('a write-ahead log', () => {
     for (const place of [0, 5, 9, 17]) expect(damageOf(flipped(log, at + place))?.atByte).toBe(at)
   })
 
-  it('is damaged as a whole when its header is', () => {
+  it('is damaged completely when its header is', () => {
     for (const at of [1, 10, 17, 25])
       expect(damageOf(flipped(log, at))).toEqual({ atByte: 0, sizeBytes: log.length, lostCommits: undefined })
     expect(damageOf(Buffer.alloc(log.length))).toMatchObject({ lostCommits: undefined })
   })
 
-  it('is copied into quarantine when it is damaged, and left alone otherwise', async () => {
+  it('is copied into quarantine only when it is damaged', async () => {
     const dir = tempDir()
     const store = join(dir, 'homeport.sqlite')
     expect(await inspectLog(store, 0)).toBeUndefined()

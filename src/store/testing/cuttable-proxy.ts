@@ -1,19 +1,19 @@
 import type { AddressInfo } from 'node:net'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
-/** A way to a server that can be cut, as a cable is. */
+/** A TCP proxy that can be cut like a cable. */
 export interface CuttableProxy {
   readonly port: number
-  /** Breaks every connection; new ones are broken at once. */
+  /** Breaks all connections; new ones break at once. */
   cut(): void
-  /** Lets new connections through again. */
+  /** Accepts new connections again. */
   mend(): void
-  /** Cuts when a client sends these bytes: the server still gets them, its answer does not come back. */
+  /** Cuts when a client sends these bytes: the server still receives them, but its reply is lost. */
   cutAfter(bytes: string): void
   close(): Promise<void>
 }
 
-/** Listens on a free port of 127.0.0.1 and passes everything on to `targetPort`. */
+/** Listens on a free port of 127.0.0.1 and forwards everything to `targetPort`. */
 export async function cuttableProxy(targetPort: number): Promise<CuttableProxy> {
   const clients = new Set<Socket>()
   let isCut = false
@@ -27,7 +27,7 @@ export async function cuttableProxy(targetPort: number): Promise<CuttableProxy> 
     clients.add(client)
     const target = connect(targetPort, '127.0.0.1')
     target.pipe(client)
-    // A server that leaves before it has read everything resets the connection, which a pipe does not pass on.
+    // A server that closes before it has read everything resets the connection; a pipe would not forward that.
     target.on('close', (isReset) => isReset && client.resetAndDestroy())
     client.on('data', (chunk: Buffer) => {
       const isTrigger = trigger !== undefined && chunk.includes(trigger)

@@ -1,6 +1,5 @@
 /**
- * Tests on every database that the store supports: a suite is written once and runs on a SQLite file and on a real
- * PostgreSQL server.
+ * Runs a test suite on both databases: on a SQLite file and on a real PostgreSQL server.
  *
  *   describeOnEveryStore('accounts', (openStore) => {
  *     it('keeps what was written', async () => {
@@ -9,11 +8,11 @@
  *     })
  *   })
  *
- * Every `openStore()` opens a new, empty store; it costs two threads or a database, so a suite that can share one
- * opens it in `beforeAll` and gives each test an account of its own. `openStore(place)` opens the same store again:
- * `place = await newPlace()`, open, close, open. Whatever is still open after the suite is closed, and the places are
- * deleted. A new PostgreSQL database is a copy of one that has the whole schema already; only `newPlace()` holds nothing
- * yet. The server starts when the first suite of a run asks for it and ends with the run, even when the run is killed.
+ * Every `openStore()` opens a new, empty store. It costs two threads or a database, so a suite that can share one opens it
+ * in `beforeAll` and gives each test its own account. `openStore(place)` opens the same store again: `place = await
+ * newPlace()`, open, close, open. Stores that are open after the suite are closed, and the places are deleted. A new
+ * PostgreSQL database is a copy of one with the whole schema; only that of `newPlace()` is empty. The server starts with
+ * the first suite that needs it and ends with the run, even if the run is killed.
  */
 import { basename } from 'node:path'
 import { afterAll, describe, inject } from 'vitest'
@@ -25,34 +24,34 @@ import './postgres-broker.js'
 /** Which database a suite runs on. */
 export type StoreKind = StoreDescription['kind']
 
-/** Where a store lies. */
+/** Location of a store. */
 export type StorePlace = Pick<StoreSettings, 'location' | 'dataDir'>
 
-/** Opens a store at a place, or a new and empty one. */
+/** Opens a store at a place, or a new, empty one. */
 export type OpenStore = (place?: StorePlace, onFailure?: (error: Error) => void) => Promise<Store>
 
-/** What a suite may want to know of the database it runs on. */
+/** The database that a suite runs on. */
 export interface StoreUnderTest {
   readonly kind: StoreKind
-  /** A place that holds nothing yet. */
+  /** Returns a place without any data. */
   newPlace(): Promise<StorePlace>
 }
 
-/** Every kind of store. */
+/** All kinds of stores. */
 export const STORE_KINDS: readonly StoreKind[] = ['sqlite', 'postgres']
 
 /** The tests of a suite. */
 export type Suite = (openStore: OpenStore, on: StoreUnderTest) => void
 
 /**
- * Declares a suite on every kind of store.
- * @param modules URLs of modules with operations that only the suite needs.
+ * Declares a suite that runs on every kind of store.
+ * @param modules URLs of modules with operations of the suite.
  */
 export function describeOnEveryStore(name: string, suite: Suite, modules: readonly string[] = []): void {
   for (const kind of STORE_KINDS) describeOnStore(kind, name, suite, modules)
 }
 
-/** Declares a suite on one kind of store, for what only that kind promises. */
+/** Declares a suite that runs on one kind of store. */
 export function describeOnStore(kind: StoreKind, name: string, suite: Suite, modules: readonly string[] = []): void {
   describe(`${name} on ${kind}`, () => {
     const open: Store[] = []

@@ -8,18 +8,18 @@ import { ledgerStatement } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
 import type { StorePlace } from './index.js'
 
-/** A column as both databases can tell it. */
+/** A column of a table. */
 export interface Column {
   readonly table: string
   readonly name: string
   readonly isNullable: boolean
 }
 
-/** What tests do to a store behind its back. */
+/** Direct access to the database of a store, for tests. */
 export interface RawStore {
-  /** Runs statements with `;` between them, all or none. */
+  /** Runs statements, separated by `;`, in one transaction. */
   execute(statements: string): Promise<void>
-  /** Everything that the database itself remembers of its schema, as sorted lines. */
+  /** The whole schema as the database reports it, as sorted lines. */
   schema(): Promise<string[]>
   columns(): Promise<Column[]>
 }
@@ -27,11 +27,11 @@ export interface RawStore {
 const onSqlite = (dataDir: string): RawStore => {
   const on = async <T>(work: (db: Database.Database) => T): Promise<T> => onFile(dataDir, work)
   const schema = "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1"
-  // A primary key that is a text may be NULL in SQLite, by an old mistake that it keeps; we never put NULL there.
+  // SQLite allows NULL in a text primary key, for backward compatibility; we never store NULL there.
   const columns = `SELECT t.name AS "table", c.name, NOT (c."notnull" OR c.pk) AS isNullable
     FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' ORDER BY 1, 2`
   return {
-    // One transaction, as on PostgreSQL: a wait for the disk after every statement would take seconds.
+    // One transaction, as on PostgreSQL: committing after every statement would take seconds.
     execute: (statements) => on((db) => void db.transaction(() => db.exec(statements))()),
     schema: () => on((db) => neverCollected(db.prepare(schema)).pluck().all() as string[]),
     columns: () => on((db) => neverCollected(db.prepare(columns)).all() as Column[]),
@@ -64,32 +64,36 @@ const onPostgres = (url: string): RawStore => {
   }
 }
 
-/** Opens the database of a place without the store. */
+/** Direct access to the database of a place. */
 export function raw(place: StorePlace): RawStore {
   return place.location === 'sqlite' ? onSqlite(place.dataDir) : onPostgres(place.location)
 }
 
-/** Makes at a place what a Homeport with only these steps would have left there. */
-export async function leaveBehind(place: StorePlace, steps: readonly Migration[]): Promise<void> {
+/** Creates at a place the store of a Homeport with only these migrations. */
+export async function createOldStore(place: StorePlace, migrations: readonly Migration[]): Promise<void> {
   const { types } = place.location === 'sqlite' ? sqliteDialect : postgresDialect
-  const records = steps.map(
+  const records = migrations.map(
     ({ number, name, breaking }) =>
       `INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES (${number}, '${name}', ${breaking ? 1 : 0}, 0)`,
   )
-  const statements = [ledgerStatement(types), ...steps.flatMap((step) => step.statements(types)), ...records]
+  const statements = [
+    ledgerStatement(types),
+    ...migrations.flatMap((migration) => migration.statements(types)),
+    ...records,
+  ]
   await raw(place).execute(statements.join(';\n'))
 }
 
 /** A page of a table or an index. */
 export interface DamagedPage {
-  /** Of the table or index. */
+  /** Name of the table or index. */
   readonly tree: string
   readonly type: 'leaf' | 'internal' | 'overflow'
-  /** Which of them, from 0; counted from the last one when negative. */
+  /** Index among the pages of this type; negative counts from the end. */
   readonly index: number
 }
 
-/** Opens the file of a store that is closed, without the store. */
+/** Opens the file of a closed store. */
 function onFile<Result>(dataDir: string, work: (db: Database.Database) => Result): Result {
   const db = neverCollected(new Database(join(dataDir, 'homeport.sqlite')))
   try {
@@ -99,7 +103,7 @@ function onFile<Result>(dataDir: string, work: (db: Database.Database) => Result
   }
 }
 
-/** Overwrites a page of a store that is closed, as a bad block would. */
+/** Overwrites a page of a closed store, as a bad block would. */
 export function damagePage(dataDir: string, { tree, type, index }: DamagedPage): void {
   const offset = onFile(dataDir, (db) => {
     db.pragma('wal_checkpoint(TRUNCATE)')
@@ -112,7 +116,7 @@ export function damagePage(dataDir: string, { tree, type, index }: DamagedPage):
   closeSync(file)
 }
 
-/** Runs a statement on a store that is closed, as a flipped bit would change it: nothing else is told. */
+/** Runs a statement on a closed store, to simulate a flipped bit. Returns the number of changed rows. */
 export function changeBehind(dataDir: string, statement: string): number {
   return onFile(dataDir, (db) => neverCollected(db.prepare(statement)).run().changes)
 }

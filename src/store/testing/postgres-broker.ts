@@ -7,19 +7,19 @@ import type { TestProject } from 'vitest/node'
 import { type PostgresServer, startPostgresServer } from './postgres-server.js'
 
 declare module 'vitest' {
-  /** What the test processes are told. */
+  /** Values for test processes. */
   export interface ProvidedContext {
     /**
-     * Where `POST /empty` and `POST /migrated` make a PostgreSQL database, without and with the schema of the store, and
-     * answer its URL, and `DELETE /<name>` drops it.
+     * URL of the broker: `POST /empty` and `POST /migrated` create a PostgreSQL database, without and with the schema of
+     * the store, and return its URL; `DELETE /<name>` drops it.
      */
     postgresBroker: string
   }
 }
 
 /**
- * One PostgreSQL server for a whole test run, started when the first test file asks for a database. Test files run in
- * processes of their own, so they ask over HTTP; a run that never asks pays for nothing but a listening port.
+ * One PostgreSQL server for a whole test run, started when a test file first needs a database. Test files run in their own
+ * processes, so they use HTTP; a run without such tests costs only a listening port.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   let server: Promise<PostgresServer> | undefined
@@ -37,10 +37,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
 }
 
-/** What databases are made of, each made when it is first asked for. */
+/** The server and the template database, each created on first use. */
 interface Source {
   server(): Promise<PostgresServer>
-  /** The name of a database with the schema of the store, which nobody is connected to. */
+  /** Name of a database with the schema of the store and without connections. */
   template(): Promise<string>
 }
 
@@ -61,10 +61,10 @@ async function createDatabase(url: string, template: string): Promise<string> {
   return `${url}/${name}`
 }
 
-/** To copy a database costs a tenth of what it costs to make its tables one by one. */
+/** Copying a database costs a tenth of creating its tables one by one. */
 async function migratedDatabase(url: string): Promise<string> {
   const location = await createDatabase(url, 'template1')
-  // Loaded only here: most runs of single test files need no database.
+  // Loaded only here, because most runs of single test files need no database.
   const { openStore } = await import('../open.js')
   const store = await openStore({ location, dataDir: '', onFailure: () => undefined })
   await store.close()

