@@ -30,6 +30,6 @@ it('the signal of a call is aborted when its caller disconnects, also for a pipe
   const socket = connect(server.port, '127.0.0.1', () => socket.write(request.repeat(2)))
   await waitFor(() => waiting === 2, { what: 'both requests' })
   socket.destroy()
-  await waitFor(() => waiting === 0, { what: 'both handlers to be told' })
+  await waitFor(() => waiting === 0, { what: 'both signals to be aborted' })
   await server.stop()
 })

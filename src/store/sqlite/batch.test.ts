@@ -5,18 +5,18 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { operationNamed } from '../operation.js'
 import { add, install, list, type ProbeRow } from '../testing/probe.js'
 import { type Turn, writeShared } from './batch.js'
-import { SqliteEngine } from './engine.js'
+import { SqliteConnection } from './connection.js'
 import type { Call } from './protocol.js'
 
 let directory: string
-let writer: SqliteEngine
-let reader: SqliteEngine
+let writer: SqliteConnection
+let reader: SqliteConnection
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'homeport-'))
-  writer = new SqliteEngine(join(directory, 'store.sqlite'), 'write')
+  writer = new SqliteConnection(join(directory, 'store.sqlite'), 'write')
   writer.inTransaction(() => writer.run(operationNamed(install.name), {}))
-  reader = new SqliteEngine(join(directory, 'store.sqlite'), 'read')
+  reader = new SqliteConnection(join(directory, 'store.sqlite'), 'read')
 })
 
 afterEach(() => {

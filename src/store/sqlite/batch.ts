@@ -1,5 +1,5 @@
 import { operationNamed } from '../operation.js'
-import type { SqliteEngine } from './engine.js'
+import type { SqliteConnection } from './connection.js'
 import { type Call, isDiskBroken, type Outcome, toFailure } from './protocol.js'
 
 /** Calls that run one after the other in an open transaction; each `guarded` call is rolled back alone if it throws. */
@@ -15,12 +15,12 @@ export interface Turn {
  * in its own transaction, so that a large one does not keep the small ones out.
  * @throws when the disk can no longer be trusted.
  */
-export function writeBatch(engine: SqliteEngine, calls: readonly Call[]): Outcome[] {
-  if (calls.length === 1) return calls.map((call) => writeAlone(engine, call))
+export function writeBatch(connection: SqliteConnection, calls: readonly Call[]): Outcome[] {
+  if (calls.length === 1) return calls.map((call) => writeAlone(connection, call))
   return (
-    inOneTransaction(engine, () => calls.map((call) => ({ value: runCall(engine, call) }))) ??
-    inOneTransaction(engine, () => calls.map((call) => writeGuarded(engine, call))) ??
-    calls.map((call) => writeAlone(engine, call))
+    inOneTransaction(connection, () => calls.map((call) => ({ value: runCall(connection, call) }))) ??
+    inOneTransaction(connection, () => calls.map((call) => writeGuarded(connection, call))) ??
+    calls.map((call) => writeAlone(connection, call))
   )
 }
 
@@ -30,29 +30,29 @@ export function writeBatch(engine: SqliteEngine, calls: readonly Call[]): Outcom
  * @param ran receives the calls in the order of running; the outcomes have the same order.
  * @throws when the disk can no longer be trusted.
  */
-export function writeShared(engine: SqliteEngine, ran: Call[], turns: Iterable<Turn>): Outcome[] {
+export function writeShared(connection: SqliteConnection, ran: Call[], turns: Iterable<Turn>): Outcome[] {
   return (
-    inOneTransaction(engine, () => runTurns(engine, ran, turns)) ??
-    inOneTransaction(engine, () => ran.map((call) => writeGuarded(engine, call))) ??
-    ran.map((call) => writeAlone(engine, call))
+    inOneTransaction(connection, () => runTurns(connection, ran, turns)) ??
+    inOneTransaction(connection, () => ran.map((call) => writeGuarded(connection, call))) ??
+    ran.map((call) => writeAlone(connection, call))
   )
 }
 
-function runTurns(engine: SqliteEngine, ran: Call[], turns: Iterable<Turn>): Outcome[] {
+function runTurns(connection: SqliteConnection, ran: Call[], turns: Iterable<Turn>): Outcome[] {
   const outcomes: Outcome[] = []
   for (const turn of turns) {
     ran.push(...turn.calls)
     const isGuarded = turn.kind === 'guarded'
-    const runOne = (call: Call) => (isGuarded ? writeGuarded(engine, call) : { value: runCall(engine, call) })
+    const runOne = (call: Call) => (isGuarded ? writeGuarded(connection, call) : { value: runCall(connection, call) })
     outcomes.push(...turn.calls.map(runOne))
   }
   return outcomes
 }
 
 /** The outcomes of one transaction, or `undefined` if it was rolled back. */
-function inOneTransaction(engine: SqliteEngine, work: () => Outcome[]): Outcome[] | undefined {
+function inOneTransaction(connection: SqliteConnection, work: () => Outcome[]): Outcome[] | undefined {
   try {
-    return engine.inTransaction(work)
+    return connection.inTransaction(work)
   } catch (error) {
     if (isDiskBroken(error)) throw error
     return undefined
@@ -60,23 +60,23 @@ function inOneTransaction(engine: SqliteEngine, work: () => Outcome[]): Outcome[
 }
 
 /** Runs reads, each on its own snapshot. */
-export function readBatch(engine: SqliteEngine, calls: readonly Call[]): Outcome[] {
-  return calls.map((call) => outcomeOf(() => engine.inSnapshot(() => runCall(engine, call))))
+export function readBatch(connection: SqliteConnection, calls: readonly Call[]): Outcome[] {
+  return calls.map((call) => outcomeOf(() => connection.inSnapshot(() => runCall(connection, call))))
 }
 
-function writeAlone(engine: SqliteEngine, call: Call): Outcome {
-  return outcomeOf(() => engine.inTransaction(() => runCall(engine, call)))
+function writeAlone(connection: SqliteConnection, call: Call): Outcome {
+  return outcomeOf(() => connection.inTransaction(() => runCall(connection, call)))
 }
 
-function writeGuarded(engine: SqliteEngine, call: Call): Outcome {
+function writeGuarded(connection: SqliteConnection, call: Call): Outcome {
   return outcomeOf(
-    () => engine.inSavepoint(() => runCall(engine, call)),
-    () => engine.isTransactionLost,
+    () => connection.inSavepoint(() => runCall(connection, call)),
+    () => connection.isTransactionLost,
   )
 }
 
-function runCall(engine: SqliteEngine, call: Call): unknown {
-  return engine.run(operationNamed(call.name), call.args)
+function runCall(connection: SqliteConnection, call: Call): unknown {
+  return connection.run(operationNamed(call.name), call.args)
 }
 
 /** The outcome of one operation; rethrows errors that affect other operations too. */

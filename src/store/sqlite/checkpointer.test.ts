@@ -7,7 +7,7 @@ import { waitFor } from '../../../test/support/wait-for.js'
 import { neverCollected } from '../../base/index.js'
 import { add, addInBackground, install, list, PROBE_MODULE } from '../testing/probe.js'
 import { Checkpointer, type CheckpointingWriter } from './checkpointer.js'
-import { Lane } from './lane.js'
+import { ThreadClient } from './thread-client.js'
 import { logLength } from './write-ahead-log.js'
 
 const PAGE_BYTES = 4_096
@@ -97,7 +97,7 @@ it('restarts a full log although the writer keeps adding to it', async () => {
 async function openWriter() {
   const path = join(tempDir(), 'a.sqlite')
   const failures: Error[] = []
-  const lane = await Lane.open(
+  const client = await ThreadClient.open(
     { path, access: 'write', modules: [PROBE_MODULE] },
     {
       onFailure: (error) => failures.push(error),
@@ -105,28 +105,28 @@ async function openWriter() {
     },
   )
   onTestFinished(async () => {
-    await lane.close()
+    await client.close()
     expect(failures).toEqual([])
   })
-  await lane.run(install, {})
-  return { path, lane }
+  await client.run(install, {})
+  return { path, client }
 }
 
 const row = (name: string) => ({ rows: [{ name }] })
 
 it('delays only background batches until the log is checkpointed', async () => {
-  const { path, lane } = await openWriter()
+  const { path, client } = await openWriter()
   const before = logLength(path)?.generation
-  await new Promise<void>((held) => lane.hold(held))
+  await new Promise<void>((held) => client.hold(held))
   const order: string[] = []
   const background = ['b1', 'b2'].map(async (name) => {
-    await lane.run(addInBackground, row(name))
+    await client.run(addInBackground, row(name))
     order.push(name)
   })
-  await lane.run(add, row('a1'))
-  await lane.run(add, row('a2'))
+  await client.run(add, row('a1'))
+  await client.run(add, row('a2'))
   order.push('a2')
-  lane.checkpoint()
+  client.checkpoint()
   await Promise.all(background)
   expect(order).toEqual(['a2', 'b1', 'b2'])
   // All of the log was in the file when the batches continued, so it could restart.
@@ -134,11 +134,11 @@ it('delays only background batches until the log is checkpointed', async () => {
 })
 
 it('finishes delayed background batches when it closes', async () => {
-  const { lane } = await openWriter()
-  await new Promise<void>((held) => lane.hold(held))
-  const background = lane.run(addInBackground, row('b1'))
-  const others = lane.run(list, {})
-  await lane.close()
+  const { client } = await openWriter()
+  await new Promise<void>((held) => client.hold(held))
+  const background = client.run(addInBackground, row('b1'))
+  const others = client.run(list, {})
+  await client.close()
   expect(await others).toEqual([])
   expect(await background).toBeUndefined()
 })

@@ -3,9 +3,9 @@ import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import { expect, it, onTestFinished } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { addInBackground, install, list, PROBE_MODULE } from '../testing/probe.js'
-import { Lane } from './lane.js'
 import { PacedCheckpoints, setDone, setGone, sharedMemory } from './paced-checkpoints.js'
 import { openSqliteStore } from './store.js'
+import { ThreadClient } from './thread-client.js'
 
 const fail = {
   onFailure: (error: Error): void => {
@@ -67,12 +67,15 @@ it('sends no request after the thread has ended, even with one unanswered', () =
 })
 
 it('does not block background batches when the thread never answers', async () => {
-  const lane = await Lane.open({ path: join(tempDir(), 'a.sqlite'), access: 'write', modules: [PROBE_MODULE] }, fail)
-  await lane.run(install, {})
+  const client = await ThreadClient.open(
+    { path: join(tempDir(), 'a.sqlite'), access: 'write', modules: [PROBE_MODULE] },
+    fail,
+  )
+  await client.run(install, {})
   const { port1, port2 } = new MessageChannel()
-  lane.lend({ port: port2, shared: sharedMemory() })
-  for (const name of 'abcdefgh') await lane.run(addInBackground, { rows: [{ name }] })
-  await lane.close()
+  client.lend({ port: port2, shared: sharedMemory() })
+  for (const name of 'abcdefgh') await client.run(addInBackground, { rows: [{ name }] })
+  await client.close()
   port1.close()
 })
 

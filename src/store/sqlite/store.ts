@@ -3,8 +3,8 @@ import { systemClock } from '../../base/index.js'
 import type { Operation } from '../operation.js'
 import type { Store, StoreDescription, StoreWatch } from '../types.js'
 import { Checkpointer } from './checkpointer.js'
-import { Lane } from './lane.js'
 import type { ThreadSettings } from './protocol.js'
+import { ThreadClient } from './thread-client.js'
 import { inspectLog } from './write-ahead-log.js'
 
 /**
@@ -17,12 +17,13 @@ export async function openSqliteStore(path: string, modules: readonly string[], 
   makePrivate(path)
   const found = await inspectLog(path, systemClock.now())
   if (found !== undefined) watch.onDamage({ table: 'write-ahead log', found })
-  const open = (access: ThreadSettings['access']): Promise<Lane> => Lane.open({ path, access, modules }, watch)
+  const open = (access: ThreadSettings['access']): Promise<ThreadClient> =>
+    ThreadClient.open({ path, access, modules }, watch)
   const [writer, reader] = await Promise.allSettled([open('write'), open('read')])
   if (writer.status === 'fulfilled' && reader.status === 'fulfilled') {
     return new SqliteStore(writer.value, reader.value, new Checkpointer(path, writer.value))
   }
-  for (const lane of [writer, reader]) if (lane.status === 'fulfilled') await lane.value.close()
+  for (const client of [writer, reader]) if (client.status === 'fulfilled') await client.value.close()
   throw writer.status === 'rejected' ? writer.reason : (reader as PromiseRejectedResult).reason
 }
 
@@ -31,21 +32,21 @@ export async function openSqliteStore(path: string, modules: readonly string[], 
  * write-ahead log, without blocking either.
  */
 class SqliteStore implements Store {
-  readonly #writer: Lane
-  readonly #reader: Lane
+  readonly #writer: ThreadClient
+  readonly #reader: ThreadClient
   readonly #checkpointer: Checkpointer
 
-  constructor(writer: Lane, reader: Lane, checkpointer: Checkpointer) {
+  constructor(writer: ThreadClient, reader: ThreadClient, checkpointer: Checkpointer) {
     this.#writer = writer
     this.#reader = reader
     this.#checkpointer = checkpointer
   }
 
   run<Args, Result>(operation: Operation<Args, Result>, args: Args): Promise<Result> {
-    const lane = operation.access === 'write' ? this.#writer : this.#reader
+    const client = operation.access === 'write' ? this.#writer : this.#reader
     if (operation.access === 'write') this.#checkpointer.noteWrite()
     // Safe: the thread runs this operation.
-    return lane.run(operation, args) as Promise<Result>
+    return client.run(operation, args) as Promise<Result>
   }
 
   describe(): StoreDescription {

@@ -2,7 +2,7 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import { unreachable } from '../../base/index.js'
 import { isBackground, operationNamed } from '../operation.js'
 import { readBatch, type Turn, writeBatch, writeShared } from './batch.js'
-import { SqliteEngine } from './engine.js'
+import { SqliteConnection } from './connection.js'
 import { PacedCheckpoints } from './paced-checkpoints.js'
 import {
   type Answer,
@@ -25,7 +25,7 @@ import {
  * arrives and joins it. So a call waits for at most one batch and one commit, and batches are never starved. On a slow
  * disk, batches share the commit of other calls.
  *
- * An error that no operation has caused ends the thread; the lane then rejects all calls.
+ * An error that no operation has caused ends the thread; the client then rejects all calls.
  */
 const port = parentPort
 if (!port) throw new Error('the store thread must be started by the store')
@@ -34,12 +34,12 @@ const settings = workerData as ThreadSettings
 const LONGEST_TURN_MS = 8
 /** From this commit time on, the disk is slow: a commit delays others as much as a background batch. */
 const SLOW_COMMIT_MS = 4
-let engine: SqliteEngine | undefined
+let connection: SqliteConnection | undefined
 
 /** Opens the file on first use: when the reader starts, the writer may not have created the file yet. */
-function open(): SqliteEngine {
-  engine ??= new SqliteEngine(settings.path, settings.access, (damage) => post({ kind: 'damaged', damage }))
-  return engine
+function open(): SqliteConnection {
+  connection ??= new SqliteConnection(settings.path, settings.access, (damage) => post({ kind: 'damaged', damage }))
+  return connection
 }
 
 function prepare(): FromThread {
@@ -212,7 +212,7 @@ function post(message: FromThread): void {
 
 function close(): void {
   checkpoints?.close()
-  engine?.close()
+  connection?.close()
   port?.close()
 }
 

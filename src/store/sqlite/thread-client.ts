@@ -40,7 +40,7 @@ type State = { readonly kind: 'open' } | { readonly kind: 'closing' | 'ended'; r
  * Sends calls to one store thread. Calls of one tick are sent together, with delayed ones (`patienceMs`). Replies arrive in
  * the order in which the thread ran the calls.
  */
-export class Lane {
+export class ThreadClient {
   readonly #worker: Worker
   readonly #access: ThreadSettings['access']
   readonly #watch: StoreWatch
@@ -67,12 +67,12 @@ export class Lane {
    * Starts a thread and resolves when it is ready; the writer has then migrated the schema.
    * @throws HomeportError `store_not_opened`, `store_full` or `store_newer`.
    */
-  static async open(settings: ThreadSettings, watch: StoreWatch): Promise<Lane> {
+  static async open(settings: ThreadSettings, watch: StoreWatch): Promise<ThreadClient> {
     const worker = startThread(settings)
     // Rejects if the thread fails instead.
     const [message]: FromThread[] = await once(worker, 'message')
     if (message?.kind === 'failed') throw openingError(message.failure, settings.path)
-    return new Lane(worker, settings.access, watch)
+    return new ThreadClient(worker, settings.access, watch)
   }
 
   /** Runs an operation on the thread. One with `patienceMs` is sent with the next one without. */

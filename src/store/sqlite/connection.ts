@@ -19,7 +19,7 @@ const COMMIT_WINDOW = 16
 const MAX_COMMIT_MS = 10
 
 /** Runs operations synchronously on one SQLite connection. */
-export class SqliteEngine {
+export class SqliteConnection {
   readonly #db: Database.Database
   readonly #onDamage: (damage: StoreDamage) => void
   readonly #prepared = new Map<string, Database.Statement>()
