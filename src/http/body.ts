@@ -11,9 +11,9 @@ import { HomeportError } from '../contract/errors/errors.js'
 
 const NOTHING = new Uint8Array()
 /** Bytes copied before yielding, about a millisecond of work. */
-const TURN_BYTES = 1_048_576
+const COPY_SLICE_BYTES = 1_048_576
 /** Bytes read from the socket before yielding. */
-const TURN_READ_BYTES = 262_144
+const READ_SLICE_BYTES = 262_144
 
 /** Limits of size and time for a body. */
 export interface BodyLimits {
@@ -37,9 +37,9 @@ export function readBody(request: IncomingMessage, limits: BodyLimits, account: 
   return new Promise((resolve, reject) => {
     const declaredBytes = declaredWithin(request, limits)
     process.nextTick(() => {
-      const body = takeWhole(request, declaredBytes)
+      const body = takeCompleteBody(request, declaredBytes)
       if (body) resolve(body)
-      else gather(request, limits, account).then((pieces) => resolve(joinPieces(pieces)), reject)
+      else gather(request, limits, account).then((chunks) => resolve(joinChunks(chunks)), reject)
     })
   })
 }
@@ -55,7 +55,7 @@ function declaredWithin(request: IncomingMessage, limits: BodyLimits): number {
  * Takes a body that has arrived completely. A short body nearly always arrives in one packet with the head, and Node has
  * parsed it by the next tick. Then no stream events are needed.
  */
-function takeWhole(request: IncomingMessage, declaredBytes: number): Uint8Array | undefined {
+function takeCompleteBody(request: IncomingMessage, declaredBytes: number): Uint8Array | undefined {
   if (declaredBytes === 0) return undefined
   const body: unknown = request.read()
   if (!(body instanceof Buffer)) return undefined
@@ -71,7 +71,7 @@ function gather(request: IncomingMessage, limits: BodyLimits, account: BodyAccou
 
 /** The promise of a body; one of the two is called. */
 interface Pending {
-  readonly resolve: (pieces: readonly Buffer[]) => void
+  readonly resolve: (chunks: readonly Buffer[]) => void
   readonly reject: (error: HomeportError) => void
 }
 
@@ -84,9 +84,9 @@ class IncompleteBody implements MemoryConsumer {
   readonly #memory: ClientMemoryBudget
   readonly #pending: Pending
   readonly #timer: Timer
-  #pieces: Buffer[] = []
+  #chunks: Buffer[] = []
   /** Bytes received since the last yield. */
-  #turnBytes = 0
+  #sliceBytes = 0
 
   constructor(request: IncomingMessage, { bytes, ms }: BodyLimits, { memory, owner }: BodyAccount, pending: Pending) {
     this.owner = owner
@@ -105,34 +105,34 @@ class IncompleteBody implements MemoryConsumer {
     this.#refuse(new HomeportError('memory_short', {}))
   }
 
-  readonly #take = (piece: Buffer): void => {
-    this.heldBytes += piece.byteLength
+  readonly #take = (chunk: Buffer): void => {
+    this.heldBytes += chunk.byteLength
     if (this.heldBytes > this.#limitBytes) {
       this.#refuse(new HomeportError('body_too_large', { limitBytes: this.#limitBytes }))
       return
     }
-    this.#pieces.push(piece)
-    this.#memory.grow(this, piece.byteLength)
-    this.#turnBytes += piece.byteLength
-    if (this.#turnBytes >= TURN_READ_BYTES) this.#yield()
+    this.#chunks.push(chunk)
+    this.#memory.grow(this, chunk.byteLength)
+    this.#sliceBytes += chunk.byteLength
+    if (this.#sliceBytes >= READ_SLICE_BYTES) this.#yield()
   }
 
   /** Node reads a socket as long as it has data, and a fast client can keep it full for megabytes. */
   #yield(): void {
-    this.#turnBytes = 0
+    this.#sliceBytes = 0
     this.#request.pause()
     void yieldToEventLoop().then(() => this.#request.resume())
   }
 
   #end(): void {
     this.#release()
-    this.#pending.resolve(this.#pieces)
+    this.#pending.resolve(this.#chunks)
   }
 
   #refuse(error: HomeportError): void {
     this.#release()
     this.#request.off('data', this.#take)
-    this.#pieces = []
+    this.#chunks = []
     this.heldBytes = 0
     this.#pending.reject(error)
   }
@@ -144,38 +144,38 @@ class IncompleteBody implements MemoryConsumer {
 }
 
 /** Joins the chunks of a body, with yields if it is long. */
-function joinPieces(pieces: readonly Uint8Array[]): Uint8Array | Promise<Uint8Array> {
-  const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0)
-  return bytes > TURN_BYTES ? joinedWithYields(pieces, bytes) : joined(pieces, bytes)
+function joinChunks(chunks: readonly Uint8Array[]): Uint8Array | Promise<Uint8Array> {
+  const bytes = chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0)
+  return bytes > COPY_SLICE_BYTES ? joinedWithYields(chunks, bytes) : joined(chunks, bytes)
 }
 
 /** Most bodies are one chunk, which the parser has already copied out of the connection's buffer. */
-function joined(pieces: readonly Uint8Array[], bytes: number): Uint8Array {
-  const [first] = pieces
+function joined(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
+  const [first] = chunks
   if (!first) return NOTHING
-  if (pieces.length === 1 && first.byteLength === first.buffer.byteLength) return new Uint8Array(first.buffer)
-  return joinBytes(pieces, bytes)
+  if (chunks.length === 1 && first.byteLength === first.buffer.byteLength) return new Uint8Array(first.buffer)
+  return joinBytes(chunks, bytes)
 }
 
-function joinBytes(pieces: readonly Uint8Array[], bytes: number): Uint8Array<ArrayBuffer> {
+function joinBytes(chunks: readonly Uint8Array[], bytes: number): Uint8Array<ArrayBuffer> {
   const whole = new Uint8Array(bytes)
   let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.byteLength
+  for (const chunk of chunks) {
+    whole.set(chunk, at)
+    at += chunk.byteLength
   }
   return whole
 }
 
-async function joinedWithYields(pieces: readonly Uint8Array[], bytes: number): Promise<Uint8Array> {
+async function joinedWithYields(chunks: readonly Uint8Array[], bytes: number): Promise<Uint8Array> {
   const whole = new Uint8Array(bytes)
   let at = 0
-  let turnEnd = TURN_BYTES
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.byteLength
-    if (at < turnEnd) continue
-    turnEnd = at + TURN_BYTES
+  let sliceEnd = COPY_SLICE_BYTES
+  for (const chunk of chunks) {
+    whole.set(chunk, at)
+    at += chunk.byteLength
+    if (at < sliceEnd) continue
+    sliceEnd = at + COPY_SLICE_BYTES
     await yieldToEventLoop()
   }
   return whole

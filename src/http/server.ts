@@ -249,12 +249,12 @@ export class HttpServer implements Service {
   }
 }
 
-/** Most errors do not know when they pass; a moment is a fair guess. */
+/** Seconds for `Retry-After`: the error's own, or 1, because most such errors pass within a moment. */
 function retryAfterOf({ details }: HomeportError): string {
   return 'retryAfterSeconds' in details ? String(details.retryAfterSeconds) : RETRY_AFTER_SECONDS
 }
 
-/** The paths of operations that end in a raw rest, by method. */
+/** Paths that end in a raw rest, by method. */
 function rawRests(mounted: readonly Mounted[]): ReadonlyMap<string, readonly RawRest[]> {
   const byMethod = new Map<string, RawRest[]>()
   for (const { route, path } of mounted) {

@@ -37,7 +37,7 @@ export interface Operation<Args, Result> {
    * For a write that nobody waits for: it may be delayed this long, to share the commit of another write. Default: no
    * delay.
    */
-  readonly patienceMs?: number
+  readonly maxDelayMs?: number
   /**
    * `background`: one batch of a large job. On SQLite, all other pending operations run first; then batches run until
    * another operation arrives. So others wait for at most one batch, and a job may enqueue several batches in advance.
@@ -45,13 +45,13 @@ export interface Operation<Args, Result> {
    */
   readonly turn?: 'background'
   /** How calls of the same tick are combined into one. Default: they are not. */
-  readonly together?: Together<Args, Result>
+  readonly combining?: CallCombining<Args, Result>
   /** Encoding of a large result for the way from the store thread. Default: a structured clone. */
-  readonly crossing?: Crossing<Result>
+  readonly encoding?: ResultEncoding<Result>
 }
 
 /** An encoding of a result that is cheaper to copy between threads. */
-export interface Crossing<Result> {
+export interface ResultEncoding<Result> {
   pack(result: Result): unknown
   unpack(packed: unknown): Result
 }
@@ -60,7 +60,7 @@ export interface Crossing<Result> {
  * Combines several calls of an operation into one call of another operation, because sending calls to the store thread
  * costs more per call than per row. If the combined call fails, the calls are made one by one.
  */
-export interface Together<Args, Result> {
+export interface CallCombining<Args, Result> {
   /** The operation that is called instead. */
   readonly operation: Pick<AnyOperation, 'name'>
   readonly join: (all: readonly Args[]) => unknown
@@ -83,7 +83,7 @@ function register<Args, Result>(operation: Operation<Args, Result>): Operation<A
 export function read<Args, Result>(
   name: string,
   body: (args: Args) => Transaction<Result>,
-  how: Pick<Operation<Args, Result>, 'turn' | 'crossing'> = {},
+  how: Pick<Operation<Args, Result>, 'turn' | 'encoding'> = {},
 ): Operation<Args, Result> {
   return register({ name, access: 'read', body, ...how })
 }
@@ -92,28 +92,28 @@ export function read<Args, Result>(
 export function write<Args, Result>(
   name: string,
   body: (args: Args) => Transaction<Result>,
-  how: Pick<Operation<Args, Result>, 'patienceMs' | 'turn' | 'together'> = {},
+  how: Pick<Operation<Args, Result>, 'maxDelayMs' | 'turn' | 'combining'> = {},
 ): Operation<Args, Result> {
   return register({ name, access: 'write', body, ...how })
 }
 
-/** Declares how calls are combined; see `Together`. */
-export function together<Args, Result, Joined, All>(
+/** Declares how calls are combined; see `CallCombining`. */
+export function combineCalls<Args, Result, Joined, All>(
   operation: Operation<Joined, All>,
   how: {
     readonly join: (all: readonly Args[]) => Joined
     readonly split: (result: All, all: readonly Args[]) => readonly Result[]
   },
-): Together<Args, Result> {
+): CallCombining<Args, Result> {
   // Safe: `split` receives the result of this operation.
   return { operation, join: how.join, split: (result, all) => how.split(result as All, all) }
 }
 
-/** Declares the encoding of a result; see `Crossing`. */
-export function crossing<Result, Packed>(
+/** Declares the encoding of a result; see `ResultEncoding`. */
+export function encodeResult<Result, Packed>(
   pack: (result: Result) => Packed,
   unpack: (packed: Packed) => Result,
-): Crossing<Result> {
+): ResultEncoding<Result> {
   // Safe: `unpack` receives what `pack` returned.
   return { pack, unpack: (packed) => unpack(packed as Packed) }
 }

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import { all, crossing, first, read, type Transaction, write } from '../../store/operation.js'
+import { all, encodeResult, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DuePlace, PendingRow } from './messages.js'
 import {
@@ -197,7 +197,7 @@ export const selectPending = read(
     const found = yield* all(filtering(walk, shapeOf(filter)), { ...params, untilAt, untilSeq })
     return pageOf(found, selector.limit, ahead)
   },
-  { turn: 'background', crossing: crossing(packPage, unpackPage) },
+  { turn: 'background', encoding: encodeResult(packPage, unpackPage) },
 )
 
 const pageOf = (places: readonly DuePlace[], limit: number, ahead: DuePlace | undefined): PendingPage => ({

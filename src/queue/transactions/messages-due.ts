@@ -10,7 +10,7 @@ import {
   type StoredPending,
   withIntactBodies,
 } from './messages.js'
-import { type DuePage, pageCrossing } from './messages-packed.js'
+import { type DuePage, pageEncoding } from './messages-page.js'
 
 export type { DuePage } from './messages-packed.js'
 
@@ -154,7 +154,7 @@ export const ofAll = read(
     const rows = yield* all(rowsOfAll, { ...pageOf(args, bound), exceptAccounts, exceptLanes })
     return paged(rows, args.limit, bound)
   },
-  { crossing: pageCrossing },
+  { encoding: pageEncoding },
 )
 
 function* boundOfAccount(args: DueRange & { accountId: string }): Transaction<DuePlace> {
@@ -170,7 +170,7 @@ export const ofAccount = read(
     const bound = yield* boundOfAccount(args)
     return paged(yield* all(rowsOfAccount, { ...pageOf(args, bound), accountId, exceptLanes }), args.limit, bound)
   },
-  { crossing: pageCrossing },
+  { encoding: pageEncoding },
 )
 
 /** Of one account and destination host, without flow-control key. */
@@ -181,7 +181,7 @@ export const ofHost = read(
     const bound = yield* boundOfAccount(args)
     return paged(yield* all(rowsOfHost, { ...pageOf(args, bound), accountId, host }), args.limit, bound)
   },
-  { crossing: pageCrossing },
+  { encoding: pageEncoding },
 )
 
 /** Of one account and flow-control key. */
@@ -192,5 +192,5 @@ export const ofFlow = read(
     // An index contains exactly these rows.
     return paged(yield* all(rowsOfFlow, { ...pageOf(args, until), accountId, flowKey }), args.limit, until)
   },
-  { crossing: pageCrossing },
+  { encoding: pageEncoding },
 )

@@ -1,4 +1,4 @@
-import { all, change, type Transaction, together, write } from '../../store/operation.js'
+import { all, change, combineCalls, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { NewMessage, PublishEntry } from './messages.js'
 import { type PackedEntries, packEntries, unpackEntries } from './messages-packed.js'
@@ -89,7 +89,7 @@ export const publish = write(
   function* (args: PublishArgs): Transaction<Published> {
     return yield* publishEntries(args.entries, args.now)
   },
-  { together: together(publishPacked, { join: joinPublications, split: splitPublished }) },
+  { combining: combineCalls(publishPacked, { join: joinPublications, split: splitPublished }) },
 )
 
 function joinPublications(all: readonly PublishArgs[]): PackedEntries {

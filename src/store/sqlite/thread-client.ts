@@ -17,15 +17,15 @@ import {
 } from './protocol.js'
 import { startThread } from './start-thread.js'
 
-type AnyTogether = NonNullable<AnyOperation['together']>
+type AnyCombining = NonNullable<AnyOperation['combining']>
 
 /** A call without a reply yet. */
 interface PendingCall {
   readonly call: Call
   /** How it is combined with others like it; absent if it is not. */
-  readonly together?: AnyTogether | undefined
+  readonly combining?: AnyCombining | undefined
   /** Encoding of its result, if any. */
-  readonly crossing?: AnyOperation['crossing']
+  readonly encoding?: AnyOperation['encoding']
   readonly resolve: (value: unknown) => void
   readonly reject: (error: Error) => void
 }
@@ -37,7 +37,7 @@ interface PendingCall {
 type State = { readonly kind: 'open' } | { readonly kind: 'closing' | 'ended'; readonly refusal: HomeportError }
 
 /**
- * Sends calls to one store thread. Calls of one tick are sent together, with delayed ones (`patienceMs`). Replies arrive in
+ * Sends calls to one store thread. Calls of one tick are sent together, with delayed ones (`maxDelayMs`). Replies arrive in
  * the order in which the thread ran the calls.
  */
 export class ThreadClient {
@@ -75,13 +75,13 @@ export class ThreadClient {
     return new ThreadClient(worker, settings.access, watch)
   }
 
-  /** Runs an operation on the thread. One with `patienceMs` is sent with the next one without. */
-  run({ name, patienceMs = 0, together, crossing }: AnyOperation, args: unknown): Promise<unknown> {
+  /** Runs an operation on the thread. One with `maxDelayMs` is sent with the next one without. */
+  run({ name, maxDelayMs = 0, combining, encoding }: AnyOperation, args: unknown): Promise<unknown> {
     if (this.#state.kind !== 'open') return Promise.reject(this.#state.refusal)
     return new Promise((resolve, reject) => {
-      this.#unsent.push({ call: this.#call(name, args), together, crossing, resolve, reject })
-      if (patienceMs === 0) this.#sendSoon()
-      else if (this.#sending === 'none') this.#sending = systemClock.after(patienceMs, () => this.#send())
+      this.#unsent.push({ call: this.#call(name, args), combining, encoding, resolve, reject })
+      if (maxDelayMs === 0) this.#sendSoon()
+      else if (this.#sending === 'none') this.#sending = systemClock.after(maxDelayMs, () => this.#send())
     })
   }
 
@@ -133,26 +133,26 @@ export class ThreadClient {
 
   /** Combines calls where their operation allows it. */
   #combined(batch: readonly PendingCall[]): readonly PendingCall[] {
-    const groups = new Map<AnyTogether, PendingCall[]>()
+    const groups = new Map<AnyCombining, PendingCall[]>()
     for (const pending of batch) {
-      if (!pending.together) continue
-      const group = groups.get(pending.together)
+      if (!pending.combining) continue
+      const group = groups.get(pending.combining)
       if (group) group.push(pending)
-      else groups.set(pending.together, [pending])
+      else groups.set(pending.combining, [pending])
     }
     const many = [...groups].filter(([, group]) => group.length > 1)
     if (many.length === 0) return batch
-    const joined = many.map(([together, group]) => this.#combinedCall(together, group))
-    const isAlone = ({ together }: PendingCall): boolean => !together || groups.get(together)?.length === 1
+    const joined = many.map(([combining, group]) => this.#combinedCall(combining, group))
+    const isAlone = ({ combining }: PendingCall): boolean => !combining || groups.get(combining)?.length === 1
     return [...batch.filter(isAlone), ...joined]
   }
 
-  #combinedCall(together: AnyTogether, group: readonly PendingCall[]): PendingCall {
+  #combinedCall(combining: AnyCombining, group: readonly PendingCall[]): PendingCall {
     const all = group.map(({ call }) => call.args) as never[]
     return {
-      call: this.#call(together.operation.name, together.join(all)),
+      call: this.#call(combining.operation.name, combining.join(all)),
       resolve: (result) => {
-        const results = together.split(result, all)
+        const results = combining.split(result, all)
         group.forEach((pending, index) => {
           pending.resolve(results[index])
         })
@@ -195,7 +195,7 @@ export class ThreadClient {
 
   #settle(pending: PendingCall, outcome: Outcome): void {
     if ('value' in outcome) {
-      pending.resolve(pending.crossing ? pending.crossing.unpack(outcome.value) : outcome.value)
+      pending.resolve(pending.encoding ? pending.encoding.unpack(outcome.value) : outcome.value)
       return
     }
     const error = toError(outcome.failure, pending.call.name)

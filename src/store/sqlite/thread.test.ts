@@ -83,9 +83,9 @@ const row = (name: string) => ({ rows: [{ name }] })
 
 describeOnStore(
   'sqlite',
-  'an operation with patienceMs',
+  'an operation with maxDelayMs',
   (openStore, on) => {
-    it('shares the commit of the next operation without patienceMs', async () => {
+    it('shares the commit of the next operation without maxDelayMs', async () => {
       const store = await openStore()
       await store.run(install, {})
       const patient = [store.run(addPatiently, row('a')), store.run(addPatiently, row('b'))]

@@ -167,8 +167,8 @@ function answerCalls(calls: readonly Call[], outcomes: readonly Outcome[]): void
 
 function packed(name: string, outcome: Outcome): Outcome {
   if (!('value' in outcome)) return outcome
-  const { crossing } = operationNamed(name)
-  return crossing ? { value: crossing.pack(outcome.value) } : outcome
+  const { encoding } = operationNamed(name)
+  return encoding ? { value: encoding.pack(outcome.value) } : outcome
 }
 
 /** Every call has an outcome; should one be missing, its caller must not wait forever. */

@@ -70,12 +70,12 @@ export const addInBackground = write(
 export const addPatiently = write(
   'probe.addPatiently',
   ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows),
-  { patienceMs: 60_000 },
+  { maxDelayMs: 60_000 },
 )
 
 /** Inserts rows with the next write, or after 5 ms. */
 export const addSoon = write('probe.addSoon', ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows), {
-  patienceMs: 5,
+  maxDelayMs: 5,
 })
 
 const allRows = query<object, ProbeRow>(({ db }) => probes(db).selectFrom('probe').selectAll().orderBy('id'))

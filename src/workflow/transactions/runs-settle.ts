@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { deletePendingOfGroups, type PendingRow } from '../../queue/transactions/messages.js'
 import { type SettleArgs, settleMessage } from '../../queue/transactions/messages-settle.js'
-import { all, change, first, type Transaction, together, write } from '../../store/operation.js'
+import { all, change, combineCalls, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { FailureState, RunContact, RunState } from '../../store/schema/runs.js'
 import { appendElements } from './runs-append.js'
@@ -105,7 +105,7 @@ const attemptsOf = query<
  * How long `settleDone` may wait to share a commit. The next step of the program usually arrives at the same time; then
  * both need one commit instead of two.
  */
-const PATIENCE_MS = 10
+const MAX_DELAY_MS = 10
 
 const remove = query<DoneDelivery>(({ db, p }) =>
   db.deleteFrom('messages').where('seq', '=', p.seq).where('state', '=', 'pending').where('retried', '=', p.retried),
@@ -136,10 +136,10 @@ const settleAllDone = write('runs.settleAllDone', function* (all: readonly DoneD
   for (const done of all) if (done.retried > 0) yield* deleteDone(done)
 })
 
-/** Deletes the message of a delivery that has no effect on its run; keeps its failed attempts. */
-export const settleDone = write('runs.settleDone', deleteDone, {
-  patienceMs: PATIENCE_MS,
-  together: together(settleAllDone, { join: (all) => all, split: (_result, all) => all.map(() => undefined) }),
+/** Forgets the message of a delivery from which nothing follows, but not what failed before. */
+export const settleDone = write('runs.settleDone', forget, {
+  maxDelayMs: MAX_DELAY_MS,
+  combining: combineCalls(settleAllDone, { join: (all) => all, split: (_result, all) => all.map(() => undefined) }),
 })
 
 /** Commits the outcome of a delivery together with its effect on the run. */
