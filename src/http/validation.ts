@@ -21,7 +21,7 @@ const AJV = {
   lenient: { first: new Ajv(LENIENT), all: new Ajv({ ...LENIENT, allErrors: true }) },
 }
 
-const MOST_PROBLEMS = 5
+const MAX_PROBLEMS = 5
 /** For values with more nested values, only the first problem is reported: there could be a million. */
 const MAX_VALUES_FOR_ALL = 1_000
 /** Characters of a value or name that an error quotes. */
@@ -45,7 +45,7 @@ export function compileChecker(declared: TSchema, place: ValuePlace): Checker {
     if (isRight(value)) return
     const errors = isSmall(value) ? errorsOf(all.compile(schema), value) : isRight.errors
     const problems = (errors ?? []).filter(isSpecific).map((error) => describe(error, place))
-    const unique = [...new Set(problems)].slice(0, MOST_PROBLEMS)
+    const unique = [...new Set(problems)].slice(0, MAX_PROBLEMS)
     throw new HomeportError('invalid_request', { problem: unique.join(' ') })
   }
 }

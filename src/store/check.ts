@@ -33,7 +33,7 @@ export type StoreReport =
 
 /** The quick check does not read larger files. */
 const MAX_QUICK_BYTES = 2 * 2 ** 30
-const MOST_PROBLEMS = 20
+const MAX_PROBLEMS = 20
 const ROWS_AT_ONCE = 100
 
 /** Contents with checksums: table, column, checksum column, and the column that names a row. */
@@ -114,7 +114,7 @@ type Check = 'quick_check' | 'integrity_check'
 /** Damage may abort the check itself. Then each table is checked separately, to find the damaged ones. */
 function pragma(db: Database.Database, check: Check): string[] {
   try {
-    return checkOf(db, check, String(MOST_PROBLEMS))
+    return checkOf(db, check, String(MAX_PROBLEMS))
   } catch (error) {
     const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all() as string[]
     const problems = tables.flatMap((table) => problemsOfTable(db, check, table))
@@ -179,6 +179,6 @@ async function checkDeepOnPostgres(client: pg.Client): Promise<StoreReport> {
 const looked = (how: string, verified: number): string => `${how}, ${verified} contents compared with their checksums`
 
 function firstOf(problems: readonly string[]): readonly string[] {
-  if (problems.length <= MOST_PROBLEMS) return problems
-  return [...problems.slice(0, MOST_PROBLEMS), `and ${problems.length - MOST_PROBLEMS} more`]
+  if (problems.length <= MAX_PROBLEMS) return problems
+  return [...problems.slice(0, MAX_PROBLEMS), `and ${problems.length - MAX_PROBLEMS} more`]
 }

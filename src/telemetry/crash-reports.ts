@@ -16,8 +16,8 @@ import { codeOf, isObject, tryParseJson, VERSION } from '../base/index.js'
 
 const DIRECTORY = 'crashes'
 const KEPT_REPORTS = 10
-const MOST_FRAMES = 30
-const MOST_CAUSES = 3
+const MAX_FRAMES = 30
+const MAX_CAUSES = 3
 const NAME = /^crash-[\dTZ-]+\.json$/
 /** Only lines of this form are taken from a stack, so that no part of a message is included. */
 const FRAME = /^\s+at (?:(?:async )?([\w$.<>#[\] ]{1,120}) \()?((?:file:|node:|\/)[^\s()]{1,400}):(\d+):(\d+)\)?$/
@@ -56,7 +56,7 @@ export interface CrashReport {
 
 /** Describes an uncaught error of this process. */
 export function describeCrash(kind: CrashKind, error: unknown, nowMs: number): CrashReport {
-  const facts = factsOf(error, MOST_CAUSES)
+  const facts = factsOf(error, MAX_CAUSES)
   return {
     at: new Date(nowMs).toISOString(),
     kind,
@@ -120,7 +120,7 @@ function factsOf(error: unknown, causes: number): ErrorFacts {
     ...(/^\w{1,60}$/.test(code) && { code }),
     stack: framesOf(error.stack ?? ''),
     ...(behind.length > 0 &&
-      causes > 0 && { causes: behind.slice(0, MOST_CAUSES).map((one) => factsOf(one, causes - 1)) }),
+      causes > 0 && { causes: behind.slice(0, MAX_CAUSES).map((one) => factsOf(one, causes - 1)) }),
   }
 }
 
@@ -129,7 +129,7 @@ function framesOf(stack: string): Frame[] {
   for (const line of stack.split('\n')) {
     const [found, name = '(anonymous)', file = '', row, column] = FRAME.exec(line) ?? []
     if (found !== undefined) frames.push({ in: name, at: placeOf(file, Number(row), Number(column)) })
-    if (frames.length === MOST_FRAMES) break
+    if (frames.length === MAX_FRAMES) break
   }
   return frames
 }

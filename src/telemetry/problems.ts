@@ -35,7 +35,7 @@ export interface Problem extends ProblemReport {
 }
 
 /** Beyond this many, further problems are only logged: a broken disk must not fill the memory. */
-const MOST_PROBLEMS = 1_000
+const MAX_PROBLEMS = 1_000
 
 /**
  * The unsolved problems: `/health` counts them, Home of the console shows them, the log has a line for each.
@@ -62,7 +62,7 @@ export class Problems {
     const key = keyOf(report.kind, report.subject)
     const known = this.#open.get(key)
     if (!known) this.#log(report)
-    if (!known && this.#open.size >= MOST_PROBLEMS) return
+    if (!known && this.#open.size >= MAX_PROBLEMS) return
     const sinceMs = known?.sinceMs ?? this.#clock.now()
     this.#open.set(key, { ...report, sinceMs, count: (known?.count ?? 0) + 1 })
   }

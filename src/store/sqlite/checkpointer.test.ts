@@ -26,9 +26,9 @@ function database() {
 
 /** A writer without background batches. */
 const idleWriter = (checkpoint: () => void = () => {}): CheckpointingWriter => ({
-  hold: (held) => held(),
+  pauseBatches: (onPaused) => onPaused(),
   checkpoint,
-  lend: ({ port }) => port.close(),
+  link: ({ port }) => port.close(),
 })
 
 it('measures the log since its last restart, even if the file is longer', () => {
@@ -72,15 +72,15 @@ it('restarts a full log although the writer keeps adding to it', async () => {
   const first = logLength(path)?.generation
   let pages = 400
   const checkpointer = new Checkpointer(path, {
-    hold: (held) => {
+    pauseBatches: (onPaused) => {
       pages = 1
-      held()
+      onPaused()
     },
     checkpoint: () => {
       db.pragma('wal_checkpoint(PASSIVE)')
       pages = 400
     },
-    lend: ({ port }) => port.close(),
+    link: ({ port }) => port.close(),
   })
   await waitFor(
     () => {
@@ -117,7 +117,7 @@ const row = (name: string) => ({ rows: [{ name }] })
 it('delays only background batches until the log is checkpointed', async () => {
   const { path, client } = await openWriter()
   const before = logLength(path)?.generation
-  await new Promise<void>((held) => client.hold(held))
+  await new Promise<void>((onPaused) => client.pauseBatches(onPaused))
   const order: string[] = []
   const background = ['b1', 'b2'].map(async (name) => {
     await client.run(addInBackground, row(name))
@@ -135,7 +135,7 @@ it('delays only background batches until the log is checkpointed', async () => {
 
 it('finishes delayed background batches when it closes', async () => {
   const { client } = await openWriter()
-  await new Promise<void>((held) => client.hold(held))
+  await new Promise<void>((onPaused) => client.pauseBatches(onPaused))
   const background = client.run(addInBackground, row('b1'))
   const others = client.run(list, {})
   await client.close()

@@ -27,12 +27,12 @@ type State =
 
 /** What the checkpointer needs of the writer. */
 export interface CheckpointingWriter {
-  /** Makes background batches wait until `checkpoint`; calls `held` when none is running any more. */
-  hold(held: () => void): void
+  /** Makes background batches wait until `checkpoint`; calls `onPaused` when none is running any more. */
+  pauseBatches(onPaused: () => void): void
   /** Checkpoints the rest, which is little now, and lets background batches continue. */
   checkpoint(): void
   /** Gives the writer a link to the thread, for small checkpoints. */
-  lend(link: CheckpointLink): void
+  link(link: CheckpointLink): void
 }
 
 /**
@@ -85,7 +85,7 @@ export class Checkpointer {
 
   #empty(worker: Worker): void {
     this.#state = { kind: 'emptying', worker }
-    this.#writer.hold(() => {
+    this.#writer.pauseBatches(() => {
       if (this.#state.kind === 'emptying') worker.postMessage('checkpoint')
     })
   }
@@ -100,7 +100,7 @@ export class Checkpointer {
     const shared = sharedMemory()
     const worker = startScript(script, [], { path: this.#path, link: { port: port1, shared } }, [port1])
     this.#shared = shared
-    this.#writer.lend({ port: port2, shared })
+    this.#writer.link({ port: port2, shared })
     worker.on('message', () => this.#done(worker))
     worker.on('error', () => {
       setGone(shared)

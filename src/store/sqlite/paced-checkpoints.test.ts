@@ -73,7 +73,7 @@ it('does not block background batches when the thread never answers', async () =
   )
   await client.run(install, {})
   const { port1, port2 } = new MessageChannel()
-  client.lend({ port: port2, shared: sharedMemory() })
+  client.link({ port: port2, shared: sharedMemory() })
   for (const name of 'abcdefgh') await client.run(addInBackground, { rows: [{ name }] })
   await client.close()
   port1.close()

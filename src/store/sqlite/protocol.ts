@@ -37,12 +37,12 @@ export interface Answer {
 }
 
 /**
- * Messages of a store thread: `ready` or `failed` once, at its start; then `done` with answers, `held` after a `hold`, and
- * `damaged` whenever it finds damage.
+ * Messages of a store thread: `ready` or `failed` once, at its start; then `done` with answers, `batches-paused` after a
+ * `pause-batches`, and `damaged` whenever it finds damage.
  */
 export type FromThread =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'held' }
+  | { readonly kind: 'batches-paused' }
   | { readonly kind: 'damaged'; readonly damage: StoreDamage }
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'done'; readonly answers: readonly Answer[] }
@@ -51,15 +51,15 @@ export type FromThread =
 export const LARGEST_BATCH = 1_000
 
 /**
- * Messages to a store thread. After `hold` it starts no background batch and answers `held` once the running one is
- * committed; `checkpoint` makes it copy the rest of the log and continue with batches. `lend` gives it a link to a new
- * checkpoint thread. `close` is the last message; the thread finishes earlier ones first.
+ * Messages to a store thread. After `pause-batches` it starts no background batch, and answers `batches-paused` once the
+ * running one is committed; `checkpoint` makes it copy the rest of the log and continue with batches. `link` gives it a
+ * link to a new checkpoint thread. `close` is the last message; the thread finishes earlier ones first.
  */
 export type ToThread =
   | { readonly kind: 'run'; readonly calls: readonly Call[] }
-  | { readonly kind: 'hold' }
+  | { readonly kind: 'pause-batches' }
   | { readonly kind: 'checkpoint' }
-  | { readonly kind: 'lend'; readonly link: CheckpointLink }
+  | { readonly kind: 'link'; readonly link: CheckpointLink }
   | { readonly kind: 'close' }
 
 /** SQLite's codes for a full disk or an exhausted quota. */

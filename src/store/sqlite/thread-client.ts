@@ -51,7 +51,7 @@ export class ThreadClient {
   #sending: 'none' | 'soon' | Timer = 'none'
   /** Calls that were sent, by id. */
   readonly #sent = new TurnoverMap<number, PendingCall>()
-  #held = (): void => {}
+  #onPaused = (): void => {}
   #lastId = 0
 
   private constructor(worker: Worker, access: ThreadSettings['access'], watch: StoreWatch) {
@@ -109,10 +109,10 @@ export class ThreadClient {
     await ended
   }
 
-  /** Makes background batches wait until `checkpoint`; calls `held` when the running one is committed. */
-  hold(held: () => void): void {
-    this.#held = held
-    if (this.#state.kind === 'open') this.#post({ kind: 'hold' })
+  /** Makes background batches wait until `checkpoint`; calls `onPaused` when the running one is committed. */
+  pauseBatches(onPaused: () => void): void {
+    this.#onPaused = onPaused
+    if (this.#state.kind === 'open') this.#post({ kind: 'pause-batches' })
   }
 
   /** Makes the thread checkpoint the rest of the log, then continue with background batches. */
@@ -121,8 +121,8 @@ export class ThreadClient {
   }
 
   /** Gives the thread a link to the checkpoint thread. */
-  lend(link: CheckpointLink): void {
-    if (this.#state.kind === 'open') this.#worker.postMessage({ kind: 'lend', link } satisfies ToThread, [link.port])
+  link(link: CheckpointLink): void {
+    if (this.#state.kind === 'open') this.#worker.postMessage({ kind: 'link', link } satisfies ToThread, [link.port])
   }
 
   #send(): void {
@@ -183,7 +183,7 @@ export class ThreadClient {
   }
 
   #receive(message: FromThread): void {
-    if (message.kind === 'held') this.#held()
+    if (message.kind === 'batches-paused') this.#onPaused()
     if (message.kind === 'damaged') this.#watch.onDamage(message.damage)
     if (message.kind !== 'done') return
     for (const { id, outcome } of message.answers) {

@@ -54,8 +54,8 @@ function prepare(): FromThread {
 const urgent: Call[] = []
 const background: Call[] = []
 /**
- * Whether background batches wait for a checkpoint. `none`: they run. `asked`: a `hold` has arrived and must be answered.
- * `awaited`: they wait. `next`: the checkpoint is due now, then they continue.
+ * Whether background batches wait for a checkpoint. `none`: they run. `asked`: a `pause-batches` has arrived and must be
+ * answered. `awaited`: they wait. `next`: the checkpoint is due now, then they continue.
  */
 let checkpointing: 'none' | 'asked' | 'awaited' | 'next' = 'none'
 let checkpoints: PacedCheckpoints | undefined
@@ -96,13 +96,13 @@ function take(message: ToThread): void {
     case 'run':
       for (const call of message.calls) (isBackground(call.name) ? background : urgent).push(call)
       return
-    case 'hold':
+    case 'pause-batches':
       checkpointing = 'asked'
       return
     case 'checkpoint':
       checkpointing = 'next'
       return
-    case 'lend':
+    case 'link':
       checkpoints?.close()
       checkpoints = new PacedCheckpoints(message.link)
       return
@@ -118,7 +118,7 @@ function take(message: ToThread): void {
 function continueCheckpoint(): void {
   if (checkpointing === 'asked') {
     checkpointing = 'awaited'
-    post({ kind: 'held' })
+    post({ kind: 'batches-paused' })
   } else if (checkpointing === 'next') checkpoint()
 }
 
