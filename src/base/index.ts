@@ -6,7 +6,7 @@
  * - `duration.ts`: durations as people write them, and times that were given in the wrong unit.
  * - `event-loop.ts`: how long work yields to the event loop, so that it delays nobody.
  * - `client-memory.ts`: one limit for the memory that the requests and replies of all clients hold.
- * - `garbage-collection.ts`, `turnover-map.ts`: where V8's garbage collector needs help.
+ * - `garbage-collection.ts`: where V8's garbage collector needs help.
  * - `network.ts`: IP ranges, and the gate that decides which addresses the server may contact on behalf of a user.
  * - `files.ts`: atomic, synced writes. `ids.ts`: sortable ids, secrets, hashes. `json.ts`, `nearest.ts`, `errors.ts`.
  * - `service.ts`: the interface of everything that starts and stops, and the order of stopping.
@@ -21,11 +21,10 @@ export { formatDuration, otherUnitOf, parseDuration } from './duration.js'
 export { codeOf, unreachable } from './errors.js'
 export { isTurnSpent, mapInSlices, scheduleSlice, TimeSlice, yieldToEventLoop } from './event-loop.js'
 export { readFileIfThere, replaceFile, syncPath } from './files.js'
-export { IdleMemory, type IdleMemoryDeps, neverCollected } from './garbage-collection.js'
+export { IdleMemory, type IdleMemoryDeps, neverCollected, TurnoverMap } from './garbage-collection.js'
 export { newId, randomSecret, sha256Hex } from './ids.js'
 export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { ipMatcher, isIpRange, TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './network.js'
 export { flattenServices, type ParallelServices, type Service, type SharedGrace, stopAll } from './service.js'
-export { TurnoverMap } from './turnover-map.js'
 export { VERSION } from './version.js'
