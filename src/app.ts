@@ -309,8 +309,8 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     fleet: databases,
     usage: databases.usage,
     breakOff: (databaseId) => breakOff(fleet, databaseId, logger),
-    hasRoom: () => fleet.hasRoom,
-    onLackOfRoom: () => fleet.noteLackOfRoom(),
+    hasSpace: () => fleet.hasSpace,
+    onLackOfSpace: () => fleet.reportNoSpace(),
     ...{ clock, logger, version: VERSION, memory: clientMemory },
   })
   gatewayPort.bind(gateway)
@@ -332,7 +332,7 @@ function trafficThrough(gateway: Port<Gateway>): Parameters<typeof createDatabas
 
 /** Restarts the engine of a database that a script blocks. Returns whether it did. */
 function breakOff(fleet: Fleet, databaseId: string, logger: Logger): boolean {
-  const isEnded = fleet.breakOff(databaseId)
+  const isEnded = fleet.killPrimary(databaseId)
   if (isEnded) logger.warn({ databaseId }, 'a script that cannot be ended blocks a database: its engine is restarted')
   return isEnded
 }

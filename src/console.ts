@@ -94,9 +94,9 @@ async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview>
     memory: { resident_bytes: process.memoryUsage.rss() },
     problems: deps.problems.visibleTo(accountId).map(renderProblem),
     databases: deps.databases.tally(accountId),
-    messages: { waiting: counts.waitingMessages, dead: counts.deadMessages },
-    runs: { unfinished: counts.unfinishedRuns, dead: counts.deadRuns },
-    bulk_actions: { unfinished: counts.unfinishedActions },
+    messages: { waiting: counts.pendingMessages, dead: counts.deadMessages },
+    runs: { unfinished: counts.activeRuns, dead: counts.deadRuns },
+    bulk_actions: { unfinished: counts.activeActions },
   }
 }
 
@@ -118,15 +118,15 @@ const expiryOf = (certificate: string | undefined): { certificate_expires_at?: n
     : { certificate_expires_at: Math.floor(Date.parse(new X509Certificate(certificate).validTo) / 1000) }
 
 /** Usage of the current month, from memory: the cost of a call does not depend on the store. */
-function usageOf({ books, nowMs }: ConsoleDeps['databases']['usage'], accountId: string): DatabaseUsage[] {
-  const own = books.filter(({ row }) => row.account_id === accountId)
-  const entries = own.map((book) => ({
-    database_id: book.row.database_id,
-    database_name: book.row.name,
-    requests: book.monthRequests(nowMs),
-    storage_bytes: book.usedBytes,
-    cost: book.monthCostNano(nowMs) / 1e9,
-    budget: book.row.budget,
+function usageOf({ ledgers, nowMs }: ConsoleDeps['databases']['usage'], accountId: string): DatabaseUsage[] {
+  const own = ledgers.filter(({ row }) => row.account_id === accountId)
+  const entries = own.map((ledger) => ({
+    database_id: ledger.row.database_id,
+    database_name: ledger.row.name,
+    requests: ledger.monthRequests(nowMs),
+    storage_bytes: ledger.usedBytes,
+    cost: ledger.monthCostNano(nowMs) / 1e9,
+    budget: ledger.row.budget,
   }))
   return entries.sort((one, other) => other.cost - one.cost)
 }

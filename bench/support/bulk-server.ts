@@ -3,7 +3,7 @@
  * their own. Says `{url, token, memoryBytes}` on its IPC channel, and answers any message with `{memoryBytes}`: the
  * most resident memory so far.
  */
-import { startHouse } from '../../src/bulk/testing/house.js'
+import { startBulkServer } from '../../src/bulk/testing/harness.js'
 import { openStore } from '../../src/store/index.js'
 
 const onFailure = (error: Error): void => {
@@ -12,7 +12,6 @@ const onFailure = (error: Error): void => {
 const store = await openStore({ location: 'sqlite', dataDir: process.env.DATA_DIR ?? '', onFailure })
 const house = await startBulkServer(store)
 const memoryBytes = (): number => process.resourceUsage().maxRSS * 1_024
-
 process.on('message', () => process.send?.({ memoryBytes: memoryBytes() }))
 process.send?.({ url: house.url, token: house.token, memoryBytes: memoryBytes() })
 process.once('disconnect', async () => {

@@ -31,7 +31,7 @@ export interface NewSession {
  * restart signs nobody out.
  */
 export class Sessions implements SessionResolver {
-  readonly #options: SessionsOptions
+  readonly #deps: SessionsDeps
   readonly #failures: FailedSignIns
 
   constructor(deps: SessionsDeps) {

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { RunningHomeport } from '../support/index.js'
 import type { Expectation, QueueLedger } from './queue-ledger.js'
 import type { QueueWorld } from './queue-ledger-world.js'
@@ -106,7 +106,7 @@ async function enqueue(scene: Scene, queue: string): Promise<void> {
   const answer = await asked(scene, 'POST', `/v2/enqueue/${queue}/${world.url}/${path}`, headers)
   ledger.accept((answer as { messageId: string }).messageId, 'delivered')
   const { lag } = (await asked(scene, 'GET', `/v2/queues/${queue}`)) as { lag: number }
-  if (lag > MOST_WAITING) for (let turn = 0; turn < 100; turn++) await nextTurn()
+  if (lag > MOST_WAITING) for (let turn = 0; turn < 100; turn++) await yieldToEventLoop()
 }
 
 /** A message that is being sent, and never answered, is cancelled; so is one that waits for its time. */

@@ -61,7 +61,7 @@ async function startEndpoints(homeport: RunningHomeport): Promise<Endpoints> {
     ...{ QSTASH_CURRENT_SIGNING_KEY: currentSigningKey, QSTASH_NEXT_SIGNING_KEY: nextSigningKey },
   }
   const strangers: string[] = []
-  let isAtRest = false
+  let isIdle = false
   const workflows = new Map([
     ['/short', serve(short)],
     ['/waits', serve(waits)],
@@ -70,7 +70,7 @@ async function startEndpoints(homeport: RunningHomeport): Promise<Endpoints> {
   ])
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const path = incoming.url ?? '/'
-    if (isAtRest) strangers.push(`${path} ${incoming.headers['upstash-message-id']}`)
+    if (isIdle) strangers.push(`${path} ${incoming.headers['upstash-message-id']}`)
     const workflow = workflows.get(path)
     const response = workflow ? await workflow.fetch(await toRequest(incoming), env) : reaction(path)
     outgoing.writeHead(response.status, Object.fromEntries(response.headers))
@@ -86,7 +86,7 @@ async function startEndpoints(homeport: RunningHomeport): Promise<Endpoints> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     strangers,
     rest: () => {
-      isAtRest = true
+      isIdle = true
     },
   }
 }

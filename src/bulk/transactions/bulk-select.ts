@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
-import { all, crossing, only, read, type Transaction } from '../../store/operation.js'
+import { all, encodeResult, only, read, type Transaction } from '../../store/operation.js'
 import { type Query, query } from '../../store/query.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import { packSeqs } from './bulk-pack.js'
@@ -274,7 +274,7 @@ const packed = (runs: NamedRuns): NamedRuns => ({ ...runs, found: Float64Array.f
 /** Finds runs of an account by id. Usually all are found and the second query is skipped. */
 export const selectNamed = read('bulk.selectNamed', (args: NamedArgs) => findNamed(args), {
   turn: 'background',
-  crossing: crossing(packed, (runs) => runs),
+  encoding: encodeResult(packed, (runs) => runs),
 })
 
 const activeAmong = query<{ seqs: readonly number[] }, Numbers>(({ db, p, d }) =>

@@ -3,12 +3,12 @@
  * server may claim and send anything, so everything that it does is bounded by `COPY_LIMITS`. Values are streamed in
  * chunks: a copy holds one page of key names and never a whole value.
  */
+
+import { isIP } from 'node:net'
 import { type Clock, codeOf, type TargetGate } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { COPY_LIMITS, type CopyLimits } from './copy-limits.js'
-import { argument, Peer, type PeerPatience } from './peer.js'
+import { argument, COPY_LIMITS, type CopyLimits, Peer, type PeerAddress, type PeerOptions } from './peer.js'
 import type { Reply } from './reply-stream.js'
-import type { ImportSource } from './source.js'
 
 const DEFAULT_PORT = 6379
 const DATABASE = /^\/?(\d{0,4})$/

@@ -5,8 +5,7 @@
 import { connect as connectPlain, type NetConnectOpts, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { Clock, Timer } from '../../base/index.js'
-import { COPY_LIMITS } from './copy-limits.js'
-import { type Reply, ReplyError, ReplyStream, type TakePiece } from './reply-stream.js'
+import { type Reply, ReplyError, type ReplyLimits, ReplyStream, type TakePiece } from './reply-stream.js'
 
 const MIB = 2 ** 20
 

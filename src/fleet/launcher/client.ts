@@ -67,7 +67,7 @@ const LOST: ExitReport = { code: null, signal: null, output: 'its launcher ended
 
 /**
  * V8 flags of the launcher. It waits for the kernel nearly all the time, so optimized code and large heaps gain nothing
- * and would keep some 7 MB after it has started a thousand engines.
+ * and would keep about 7 MB after it has started a thousand engines.
  */
 const V8_FLAGS = ['--no-opt', '--optimize-for-size', '--semi-space-growth-factor=1']
 

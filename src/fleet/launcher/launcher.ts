@@ -17,7 +17,7 @@ const GRACE_MS = 10_000
 /** Time to wait for the last output after an exit: a child of the engine may hold the pipe open much longer. */
 const LAST_LINES_MS = 50
 
-// Engines ask for files that everybody may read: what they write is as private as everything else of the data directory.
+// Engines create world-readable files by default; their files are as private as the rest of the data directory.
 process.umask(0o077)
 
 // Shows the data directory in the process list.
@@ -58,7 +58,7 @@ function start(id: number, command: string, args: readonly string[]): void {
     const reportExit = (): void => {
       if (!children.delete(id)) return
       report({ kind: 'exited', id, code, signal, output: output() })
-      leaveWhenDone()
+      exitWhenDone()
       memory.noteIdle()
     }
     child.once('close', reportExit)

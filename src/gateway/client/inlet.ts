@@ -1,5 +1,5 @@
-import { type Server, Socket, type SocketConstructorOpts } from 'node:net'
-import { isObject, isTurnSpent, scheduleSlice } from '../../base/index.js'
+import type { Server, Socket } from 'node:net'
+import { isTurnSpent, scheduleSlice } from '../../base/index.js'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
 import { type ConnectionHandle, interceptConnections, openSocket } from './node-internals.js'
 

@@ -30,9 +30,9 @@ const EFFORT_OF_EMPTY = 64
 const MOST_WAITING_INPUT_BYTES = 256 * 1024
 const NOTHING_SUBSCRIBED = { channels: 0, patterns: 0, shardChannels: 0 }
 
-/** The connection of one client: frames its commands, keeps their order, and sends them where they belong. */
-export class Session implements LaneOwner, FlowOwner, ListedClient, MemoryConsumer {
-  readonly inlet: Inlet
+/** The connection of one client: frames its commands, keeps their order, and passes each to its handler or its lane. */
+export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryConsumer {
+  readonly deps: SessionDeps
   readonly profile: ClientProfile
   readonly lane: ClientLane
   readonly outlet: Outlet
@@ -59,11 +59,11 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, MemoryConsum
     this.deps = deps
     this.#inlet = inlet
     this.#socket = socket
-    this.profile = new ClientProfile(socket, id, services.clock.now())
-    this.lane = new ClientLane(services.lanes, this, services.guard.meter)
-    this.outlet = new Outlet(inlet, services.guard.meter, services.readerBounds, {
-      drained: () => this.flow.drained(),
-      grew: (bytes) => services.memory.grow(this, bytes),
+    this.profile = new ClientProfile(socket, id, deps.clock.now())
+    this.lane = new ClientLane(deps.lanes, this, deps.guard.meter)
+    this.outlet = new Outlet(inlet, deps.guard.meter, deps.readerBounds, {
+      drained: () => this.#flow.readerCaughtUp(),
+      grew: (bytes) => deps.memory.grow(this, bytes),
     })
     this.#flow = new Flow(this, this.lane, this.outlet)
     this.#group = new CommandGroup(this.lane, this.#flow, this.#hold, deps.guard.meter)
@@ -215,13 +215,11 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, MemoryConsum
     this.#socket.destroy()
   }
 
-  #onData(memory: Buffer, length: number): void {
-    this.services.guard.meter.bytesIn += length
-    this.parser.push(memory, length)
-    if (this.flow.isOpen) this.#takeCommands()
-    else if (this.parser.heldBytes > HELD_INPUT_BYTES) this.#socket.pause()
-    this.parser.release()
-    if (this.parser.heldBytes > WORTH_NOTING_BYTES) this.services.memory.grow(this, length)
+  fault(error: unknown): void {
+    const { address } = this.profile
+    const message = 'a client was disconnected: its command has met a fault'
+    this.deps.logger.error({ error, databaseId: this.owner, address }, message)
+    this.cut()
   }
 
   /** The client sends no more, or the server stops. The client still gets its replies, except those that may never come. */
@@ -258,7 +256,7 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, MemoryConsum
     if (this.#flow.isOpen) this.#takeCommands()
     else if (this.#parser.heldBytes > MOST_WAITING_INPUT_BYTES) this.#socket.pause()
     this.#parser.release()
-    if (this.#parser.heldBytes > WORTH_NOTING_BYTES) this.deps.memory.grew(this, length)
+    if (this.#parser.heldBytes > WORTH_NOTING_BYTES) this.deps.memory.grow(this, length)
   }
 
   /** A fault in one client's command must not end the process, and with it every other connection. */
@@ -385,8 +383,8 @@ export class Session implements LaneOwner, FlowOwner, ListedClient, MemoryConsum
   #onClose(): void {
     this.#flow.wait('end')
     this.#loginTimer.cancel()
-    this.services.memory.remove(this)
-    this.hold.close()
+    this.deps.memory.remove(this)
+    this.#hold.close()
     this.lane.leave()
     this.control.progressed()
   }

@@ -55,11 +55,11 @@ it.each(['command', 'pipeline'] as const)('reads a %s in slices with the same ou
     const whole = bodyOf(random, kind)
     const body = random() < 0.5 ? damaged(random, whole) : whole
     const bytes = Buffer.from(body)
-    const [inSlices, atOnce] =
+    const [mapInSlices, atOnce] =
       kind === 'command'
         ? [() => readLargeCommand(bytes), () => parseCommand(bytes.toString())]
         : [() => readLargePipeline(bytes, { commands: 100_000 }), () => prepareSlots(parsePipeline(bytes.toString()))]
-    const [found, expected] = [await outcomeOf(inSlices), await outcomeOf(atOnce)]
+    const [found, expected] = [await outcomeOf(mapInSlices), await outcomeOf(atOnce)]
     if (JSON.stringify(found) !== JSON.stringify(expected)) expect.fail(`seed ${seed}: the slices give other commands`)
   }
 })

@@ -1,4 +1,4 @@
-import { nextTurn } from '../../base/index.js'
+import { yieldToEventLoop } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import {
   type CommandArguments,
@@ -213,7 +213,7 @@ export async function readLargeCommand(body: Buffer): Promise<CommandArguments> 
   const args: (string | Buffer)[] = []
   for (const slice of slicesOf(body, cuts)) {
     for (const arg of parseCommand(slice)) args.push(arg)
-    await nextTurn()
+    await yieldToEventLoop()
   }
   return args
 }
@@ -225,7 +225,7 @@ export async function readLargePipeline(body: Buffer, limits: BodyLimits): Promi
   // A syntax error anywhere refuses the whole body, so all of it is parsed before any command is prepared.
   for (const slice of slicesOf(body, cuts)) {
     for (const command of parsePipeline(slice)) parsed.push(command)
-    await nextTurn()
+    await yieldToEventLoop()
   }
   return prepareInSlices(parsed)
 }
@@ -237,14 +237,14 @@ async function prepareInSlices(parsed: readonly ParsedCommand[]): Promise<readon
   const slots: Slot[] = []
   for (let at = 0; at < parsed.length; at += PREPARED_COMMANDS) {
     for (const slot of prepareSlots(parsed.slice(at, at + PREPARED_COMMANDS))) slots.push(slot)
-    await nextTurn()
+    await yieldToEventLoop()
   }
   return slots
 }
 
 async function cutsOf(body: Buffer, kind: 'command' | 'pipeline', limits: BodyLimits): Promise<readonly number[]> {
   const scan = new JsonScan(body, kind, limits)
-  while (scan.scan(SCAN_BYTES)) await nextTurn()
+  while (scan.scan(SCAN_BYTES)) await yieldToEventLoop()
   return scan.cuts
 }
 

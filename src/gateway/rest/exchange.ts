@@ -139,9 +139,9 @@ export class Exchange implements MemoryConsumer, AnswerBody {
   }
 
   #grew(bytes: number): void {
-    const { memory } = this.parts
-    if (!this.#isNoted) onceOver(this.request, this.response, () => memory.remove(this))
-    this.#isNoted = true
+    const { memory } = this.deps
+    if (!this.#isCounted) onceOver(this.request, this.response, () => memory.remove(this))
+    this.#isCounted = true
     memory.grow(this, bytes)
   }
 

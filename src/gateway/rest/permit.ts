@@ -1,4 +1,9 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { yieldToEventLoop } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { onceOver } from '../../http/index.js'
+import { findCommandByName } from '../commands/command-table.js'
+import { DEFAULT_MAX_CLIENTS } from '../deps.js'
 import type { DatabaseGuard, Verdict } from '../limits/database-guard.js'
 import type { AskEngine } from '../limits/engine-questions.js'
 import { MAX_KEY_BYTES } from '../limits/inspect.js'
@@ -64,8 +69,8 @@ function applyVerdict({ guard }: Limiter, slot: Slot, verdict: Verdict): Slot {
 export async function permitInSlices(limiter: Limiter, slots: readonly Slot[]): Promise<readonly Slot[]> {
   if (slots.length <= SLICE_COMMANDS) return permitEach(limiter, slots)
   const permitted: Slot[] = []
-  for (let at = 0; at < slots.length; at += PERMITTED_A_TURN) {
-    for (const slot of await permitEach(limiter, slots.slice(at, at + PERMITTED_A_TURN))) permitted.push(slot)
+  for (let at = 0; at < slots.length; at += SLICE_COMMANDS) {
+    for (const slot of await permitEach(limiter, slots.slice(at, at + SLICE_COMMANDS))) permitted.push(slot)
     await yieldToEventLoop()
   }
   return permitted

@@ -1,4 +1,4 @@
-import { nextTurn } from '../../base/index.js'
+import { yieldToEventLoop } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
@@ -186,7 +186,7 @@ export async function joinInSlices(parts: readonly KeptBytes[]): Promise<Buffer>
     copiedBytes += part.length
     if (copiedBytes < JOINED_AT_ONCE_BYTES) continue
     copiedBytes = 0
-    await nextTurn()
+    await yieldToEventLoop()
   }
   return joined
 }
@@ -205,14 +205,14 @@ export class SlicedReader {
   /** Reads one reply. */
   async next(): Promise<RestReply> {
     for (;;) {
-      if (this.#reader.position >= this.#until) await this.#nextTurn()
+      if (this.#reader.position >= this.#until) await this.#yieldToEventLoop()
       const reply = this.#reader.readSome(this.#until - this.#reader.position)
       if (reply) return reply
     }
   }
 
-  async #nextTurn(): Promise<void> {
-    await nextTurn()
+  async #yieldToEventLoop(): Promise<void> {
+    await yieldToEventLoop()
     this.#until = this.#reader.position + READ_AT_ONCE_BYTES
   }
 }
@@ -248,7 +248,7 @@ export async function replyBytesInSlices(slots: readonly Slot[], replies: KeptBy
     readBytes += part.length
     if (readBytes < READ_AT_ONCE_BYTES) continue
     readBytes = 0
-    await nextTurn()
+    await yieldToEventLoop()
   }
   return joinInSlices(parts)
 }

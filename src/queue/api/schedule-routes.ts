@@ -12,7 +12,7 @@ import {
 } from '../../contract/queue/schedules.js'
 import { type Reply, type Route, reply, route } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
-import type { MessageState } from '../../store/schema/index.js'
+import type { MessageState } from '../../store/schema/messages.js'
 import { forwardedHeaders } from '../headers.js'
 import { configOf, DEFAULT_RETRIES, labelColumn } from '../publish/draft.js'
 import { itemOfRequest } from '../publish/request.js'

@@ -10,7 +10,7 @@ import {
   type StoredPending,
   withIntactBodies,
 } from './messages.js'
-import { type DuePage, pageEncoding } from './messages-page.js'
+import { type DuePage, pageEncoding } from './messages-packed.js'
 
 export type { DuePage } from './messages-packed.js'
 

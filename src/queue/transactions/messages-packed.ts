@@ -1,4 +1,4 @@
-import { crossing } from '../../store/operation.js'
+import { encodeResult } from '../../store/operation.js'
 import type { DuePlace, NewMessage, PendingRow, PublishEntry } from './messages.js'
 
 /**
@@ -194,4 +194,4 @@ function unpackPage({ rows, bodies, upTo }: PackedPage): DuePage {
 }
 
 /** Pages cross threads as lists of values, with all bodies in one buffer: a load of a thousand messages is large. */
-export const pageCrossing = crossing(packPage, unpackPage)
+export const pageEncoding = encodeResult(packPage, unpackPage)

@@ -33,12 +33,12 @@ export function* listedMessages(rows: readonly MessageRow[]): Transaction<Messag
 function* listedMessage(row: MessageRow): Transaction<MessageRow> {
   const { body, body_crc, response_body, response_crc, message_id } = row
   const hasBody = isIntact(body, body_crc)
-  const hasAnswer = isIntact(response_body, response_crc)
-  if (hasBody && hasAnswer) return row
+  const hasResponse = isIntact(response_body, response_crc)
+  if (hasBody && hasResponse) return row
   if (!hasBody) yield* reportChanged('messages', `the body of ${message_id}`)
-  if (!hasAnswer) yield* reportChanged('messages', `the answer to ${message_id}`)
-  const error = `${row.error ?? ''} (left out here: what is damaged in the store of the server)`.trimStart()
-  return { ...row, body: hasBody ? body : null, response_body: hasAnswer ? response_body : null, error }
+  if (!hasResponse) yield* reportChanged('messages', `the response to ${message_id}`)
+  const error = `${row.error ?? ''} (content left out: it is damaged in the store of the server)`.trimStart()
+  return { ...row, body: hasBody ? body : null, response_body: hasResponse ? response_body : null, error }
 }
 
 const byId = query<{ accountId: string; kind: string; messageId: string }, MessageRow>(({ db, p }) =>

@@ -1,6 +1,6 @@
 import type { Insertable } from 'kysely'
 import { checksumOf } from '../../store/checksum.js'
-import { change, insertAll, type Transaction, together, write } from '../../store/operation.js'
+import { change, combineCalls, insertAll, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { MessageAttemptsTable } from '../../store/schema/messages.js'
 import { insertMessages, type NewMessage, type PendingRow } from './messages.js'
@@ -168,7 +168,7 @@ export interface Delivery {
 }
 
 /** How long a delivery may wait to share another commit. */
-const PATIENCE_MS = 5
+const MAX_DELAY_MS = 5
 
 /** Writes a delivery. The row stays for the logs. */
 function* finishDelivered({ seq, retried, at, attempt }: Delivery): Transaction<void> {
@@ -219,6 +219,6 @@ function joinDeliveries(all: readonly Delivery[]): PackedDeliveries {
 
 /** Writes that a message was delivered. */
 export const deliver = write('messages.deliver', finishDelivered, {
-  patienceMs: PATIENCE_MS,
-  together: together(deliverPacked, { join: joinDeliveries, split: (_result, all) => all.map(() => undefined) }),
+  maxDelayMs: MAX_DELAY_MS,
+  combining: combineCalls(deliverPacked, { join: joinDeliveries, split: (_result, all) => all.map(() => undefined) }),
 })

@@ -136,8 +136,8 @@ const settleAllDone = write('runs.settleAllDone', function* (all: readonly DoneD
   for (const done of all) if (done.retried > 0) yield* deleteDone(done)
 })
 
-/** Forgets the message of a delivery from which nothing follows, but not what failed before. */
-export const settleDone = write('runs.settleDone', forget, {
+/** Deletes the message of a delivery that has no effect on its run; keeps its failed attempts. */
+export const settleDone = write('runs.settleDone', deleteDone, {
   maxDelayMs: MAX_DELAY_MS,
   combining: combineCalls(settleAllDone, { join: (all) => all, split: (_result, all) => all.map(() => undefined) }),
 })

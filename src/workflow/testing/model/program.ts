@@ -210,7 +210,7 @@ export function invokeItem({ random, now, runId, step, depth }: Invocation): Pub
 /** Disables waiting for a shared commit: the simulation is sequential, so nothing would share it. */
 export function withoutPatience(store: Store): Store {
   return {
-    run: (operation, args) => store.run({ ...operation, patienceMs: 0 }, args),
+    run: (operation, args) => store.run({ ...operation, maxDelayMs: 0 }, args),
     describe: () => store.describe(),
     close: () => store.close(),
   }
