@@ -5,7 +5,7 @@ import type { ErrorCode } from './errors/errors.js'
 /** Which listener serves an endpoint. */
 export type ServiceName = 'management' | 'queue'
 
-/** What operations are about, in the order in which the documentation lists them. */
+/** Topics of operations, in the order of the documentation. */
 export const TOPICS = [
   'Databases',
   'Backups and imports',
@@ -27,29 +27,29 @@ export const TOPICS = [
   'Bulk actions',
 ] as const
 
-/** What an operation is about. */
+/** The topic of an operation. */
 export type Topic = (typeof TOPICS)[number]
 
-/** How a caller proves who it is: HTTP Basic with e-mail and API key, a queue token, or not at all. */
+/** How a caller authenticates: HTTP Basic with e-mail and API key, a queue token, or not at all. */
 export type AuthScheme = 'basic' | 'bearer' | 'none'
 
-/** The answer to a request that succeeded. */
+/** The response to a request that succeeded. */
 export interface SuccessShape<Body extends TSchema = TSchema> {
   readonly status: number
   readonly description: string
   /** Schema of the JSON body. */
   readonly body: Body
-  /** What the body is where it is not JSON. */
+  /** The content type of a body that is not JSON. */
   readonly contentType?: string
 }
 
-/** The keyword beside a `pattern` that says what it asks for, as the end of the sentence "the field ...". */
+/** The keyword beside a `pattern` that says in words what it requires, as the end of the sentence "the field ...". */
 export const PATTERN_IN_WORDS = '$comment'
 
 /**
- * How the body of a request is read: not at all, as JSON of a schema, as bytes that pass through, or as a stream of
- * bytes of any length, which the handler has to bound. Bytes may have a limit of their own below that of the listener,
- * and a text in JSON may be longer than 1 MiB only where that is said.
+ * How the server reads a request body: not at all, as JSON with a schema, as raw bytes, or as a stream of any length,
+ * which the handler limits. `mostBytes` is a limit below that of the listener. A text in JSON is limited to 1 MiB
+ * unless `texts` is `long`.
  */
 export type BodyShape =
   | { readonly kind: 'none' }
@@ -58,9 +58,9 @@ export type BodyShape =
   | { readonly kind: 'stream' }
 
 /**
- * One operation of the wire, declared once. Routing, validation, types, OpenAPI and the docs page come from it.
- * `path` is in OpenAPI form (`/v2/redis/database/{id}`). A path that ends in `{+name}` takes the rest of the raw
- * request target, byte for byte, slashes and query included (destinations of the queue stand there unencoded).
+ * One operation of the wire, declared once. Routing, validation, types, OpenAPI and the docs page follow from it.
+ * `path` has the form of OpenAPI (`/v2/redis/database/{id}`). A path that ends in `{+name}` takes the rest of the raw
+ * request target byte for byte, with slashes and query: destinations of the queue are sent unencoded.
  */
 export interface Endpoint<
   Params extends TSchema = TSchema,
@@ -79,26 +79,26 @@ export interface Endpoint<
   readonly access: 'read' | 'write'
   /** One line for lists. */
   readonly summary: string
-  /** A paragraph for the docs page: effects, special values, what is refused. */
+  /** A paragraph for the docs page: effects, special values, refusals. */
   readonly description: string
-  /** Objects of texts; absent when the path has no parameters. */
+  /** An object of texts; absent when the path has no parameters. */
   readonly params?: Params
-  /** Query parameters. A list is given by repetition; one value is a list of one. Unknown ones are ignored unless the schema forbids them. */
+  /** Query parameters. A list is sent by repetition. Unknown parameters are ignored unless the schema forbids them. */
   readonly query?: Query
   readonly body: Body
   /**
-   * `handler`: the schemas of query and body only document, and the handler judges `target` and the parsed JSON itself,
-   * because its rules say more than a schema can. Absent: both are checked before the handler is called.
+   * `handler`: the schemas of query and body only document. The handler validates `target` and the parsed JSON itself,
+   * because its rules go beyond a schema. Absent: both are validated before the handler is called.
    */
   readonly checkedBy?: 'handler'
   readonly success: SuccessShape<Answer>
-  /** Further answers that are no errors, each with a status of its own, such as 202 for work that goes on. */
+  /** Further responses that are not errors, each with its own status, such as 202 for background work. */
   readonly otherAnswers?: readonly SuccessShape[]
-  /** The errors of the catalogue that this operation itself may answer, besides those every operation shares. */
+  /** The errors that this operation may respond with, besides those that all operations share. */
   readonly errors: readonly ErrorCode[]
 }
 
-/** Declares an endpoint; the identity function, for its inference. */
+/** Declares an endpoint: the identity function, for type inference. */
 export function endpoint<
   Params extends TSchema,
   Query extends TSchema,

@@ -205,7 +205,7 @@ describe('a creation that is refused', () => {
     onTestFinished(() => small.close())
     await create(small)
     const { status, body } = await small.api('POST', '/v2/redis/database', least)
-    expect([status, body.error]).toEqual([503, expect.stringContaining(`all of ${from}-${from} are taken`)])
+    expect([status, body.error]).toEqual([503, expect.stringContaining(`all ports from ${from} to ${from} are in use`)])
     expect((await small.api('GET', '/v2/redis/databases')).body).toHaveLength(1)
   })
 })

@@ -164,8 +164,8 @@ describe('a creation is refused', () => {
   })
 
   it('with a paid plan for a free account', () => {
-    expect(() => validate({ ...least, plan: 'payg' }, { accountType: 'free' })).toThrow(
-      'not open to an account of type free',
+    expect(() => judge({ ...least, plan: 'payg' }, { accountType: 'free' })).toThrow(
+      'not available to an account of type free',
     )
   })
 })

@@ -6,7 +6,7 @@ import { type Rig, startRig } from './testing/rig.js'
 /** The goal on an idle machine is one second. */
 const BOUND_MS = 5_000
 const HELD =
-  'ERR A script held this database for longer than its plan allows and could not be ended otherwise, so its engine was ended and is started again. Nothing that the script wrote is kept. Another command that was not answered may or may not have been applied: look, or repeat it if that is safe.'
+  'ERR A script ran longer than the plan of this database allows and could not be killed, so the engine was killed and restarts. The writes of the script are lost. Another command without a reply may or may not have been applied: check, or repeat it if that is safe.'
 
 /** A rig that restarts its engine as the fleet does. */
 async function startBreakable(): Promise<Rig> {

@@ -135,7 +135,7 @@ it('signing out ends the session, and the sign-in leads back to where one was', 
   await page.getByLabel('E-mail').fill(homeport.credentials.email)
   await page.getByLabel('API key').first().fill('wrong')
   await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.getByText('do not belong together').waitFor()
+  await page.getByText('API key is wrong').waitFor()
   await page.getByLabel('API key').first().fill(homeport.credentials.apiKey)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await heading(page, 'Audit log').waitFor()

@@ -156,7 +156,7 @@ describe('a user of a database', () => {
 
   it('is not part of plan free', async () => {
     const free = await create({ plan: 'free' })
-    await expect(acl(owner(free), 'GENTOKEN', 'alice')).rejects.toThrow(/^ERR ACL users are not part of plan "free"/)
+    await expect(acl(owner(free), 'GENTOKEN', 'alice')).rejects.toThrow(/^ERR Plan "free" does not include ACL users/)
     expect(await acl(owner(free), 'USERS')).toEqual(['default', 'default_ro'])
   })
 })

@@ -17,7 +17,7 @@ describeOnStore('postgres', 'a server', (_openStore, on) => {
     const other = await newPlace()
     const refused = await runHomeport(['start', ...placeFlags(other)], { env })
     expect(refused.code).toBe(1)
-    expect(refused.stderr).toContain('Another Homeport already works on this PostgreSQL database')
+    expect(refused.stderr).toContain('Another Homeport server already uses this PostgreSQL database')
 
     await first.kill('SIGKILL')
     const second = await startHomeport({ ...first.place, env })

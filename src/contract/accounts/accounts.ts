@@ -1,32 +1,32 @@
 import { type Static, Type } from 'typebox'
 import { endpoint, PATTERN_IN_WORDS } from '../endpoint.js'
 
-/** What a member may be to a team. The owner is who made it; nobody else can become one. */
+/** Roles in a team. The owner is the account that created it; the role cannot be given. */
 export const TEAM_ROLES = ['owner', 'admin', 'dev', 'finance'] as const
 
-/** What a member is to a team. */
+/** The role of a member. */
 export type TeamRole = (typeof TEAM_ROLES)[number]
 
-/** The roles that can be given. */
+/** Roles that can be given to a member. */
 export const GIVEN_ROLES = ['admin', 'dev', 'finance'] as const
 
-/** How many teams one person may own (reference redis 1.10). */
+/** Most teams that one person may own (reference redis 1.10). */
 export const MOST_OWNED_TEAMS = 5
 
-/** How many API keys an account or team may have (reference redis 1.1). */
+/** Most API keys of an account or team (reference redis 1.1). */
 export const MOST_API_KEYS = 37
 
 /** Longest name of a team or key, characters. */
 export const LONGEST_LABEL = 64
 
-/** Entries that one page of the audit log may hold. */
+/** Most entries of one page of the audit log. */
 export const MOST_AUDIT_ENTRIES = 1000
 
 const text = (description: string) => Type.String({ description })
 const yesNo = (description: string) => Type.Boolean({ description })
 /**
- * Something that can be seen, no control characters, and no half of a character, which the store would change. Each
- * character can be matched in one way only, so that a text of any length is refused as fast as it is read.
+ * At least one visible character, no control characters, and no lone surrogate, which the store would change. Each
+ * character can match in one way only, so that matching takes linear time.
  */
 const VISIBLE = '^(?:(?!\\p{Cc})\\s)*[^\\s\\p{Cc}\\p{Cs}][^\\p{Cc}\\p{Cs}]*$'
 const EMAIL = '^[^\\s\\p{Cc}\\p{Cs}@:]+@[^\\s\\p{Cc}\\p{Cs}@:]+$'
@@ -35,7 +35,7 @@ const label = (description: string) =>
     minLength: 1,
     maxLength: LONGEST_LABEL,
     pattern: VISIBLE,
-    [PATTERN_IN_WORDS]: 'must have something to see, no control characters and no half of a character',
+    [PATTERN_IN_WORDS]: 'must have at least one visible character, no control characters and no lone surrogates',
     description,
   })
 const email = (description: string) =>
@@ -48,14 +48,14 @@ const email = (description: string) =>
     examples: ['ada@example.com'],
   })
 const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') }
-// Real clients send a body where none is needed: empty, {} or null.
+// Some clients send a body where none is needed: empty, {} or null.
 const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
 
 /** A team (reference redis 1.10). */
 export const TeamSchema = Type.Object({
   team_id: text('Identifier of the team.'),
   team_name: text('Name of the team.'),
-  copy_cc: yesNo('As it was given; nothing is paid here.'),
+  copy_cc: yesNo('The value that was sent. It has no effect: Homeport takes no payments.'),
 })
 
 /** A member of a team (reference redis 1.10). */
@@ -63,8 +63,8 @@ export const TeamMemberSchema = Type.Object({
   team_id: text('Identifier of the team.'),
   team_name: text('Name of the team.'),
   member_email: text('E-mail of the member.'),
-  member_role: Type.Enum([...TEAM_ROLES], { description: 'What the member is to the team.' }),
-  copy_cc: yesNo('As it was given for the team.'),
+  member_role: Type.Enum([...TEAM_ROLES], { description: 'Role of the member.' }),
+  copy_cc: yesNo('The value of the team.'),
 })
 
 /** A team as the management API shows it. */
@@ -82,7 +82,7 @@ export const listTeams = endpoint({
   auth: 'basic',
   access: 'read',
   summary: 'List your teams',
-  description: 'All teams that you are a member of, oldest first. A key of a team sees that team only.',
+  description: 'All teams that you are a member of, oldest first. A key of a team lists that team only.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The teams.', body: Type.Array(TeamSchema) },
   errors: ['store_unavailable'],
@@ -90,13 +90,13 @@ export const listTeams = endpoint({
 
 const CreateTeamSchema = Type.Object({
   team_name: label(`Name of the team, at most ${LONGEST_LABEL} characters; names need not be unique.`),
-  copy_cc: yesNo('Kept and shown; nothing is paid here.'),
+  copy_cc: yesNo('Stored and returned. It has no effect: Homeport takes no payments.'),
 })
 
 /** The body of a team's creation. */
 export type CreateTeamBody = Static<typeof CreateTeamSchema>
 
-/** Makes a team. */
+/** Creates a team. */
 export const createTeam = endpoint({
   id: 'createTeam',
   service: 'management',
@@ -122,7 +122,7 @@ export const deleteTeam = endpoint({
   auth: 'basic',
   access: 'write',
   summary: 'Delete a team',
-  description: 'Only the owner may, and only when the team has no databases. Its keys end at once.',
+  description: 'Only the owner may delete a team, and only when it has no databases. Its keys are deleted with it.',
   params: Type.Object({ id: text('`team_id` of the team.') }),
   body: noFields,
   success: ok,
@@ -168,7 +168,7 @@ export const addTeamMember = endpoint({
   access: 'write',
   summary: 'Add a member to a team',
   description:
-    'The owner and admins may. The e-mail need not have an account on this server: such a member uses keys of the team. A role is changed by removing the member and adding them again.',
+    'Only the owner and admins may add members. The e-mail needs no account on this server: such a member uses keys of the team. To change a role, remove the member and add them again.',
   body: { kind: 'json', schema: AddMemberSchema },
   success: { status: 200, description: 'The new member.', body: TeamMemberSchema },
   errors: ['team_not_found', 'team_forbidden', 'member_exists', 'store_unavailable'],
@@ -193,7 +193,7 @@ export const removeTeamMember = endpoint({
   access: 'write',
   summary: 'Remove a member from a team',
   description:
-    "The owner and admins may remove others, everybody may remove themselves, and nobody the owner. The member's keys of the team end at once.",
+    "The owner and admins may remove other members, and members may remove themselves. The owner cannot be removed. The member's keys of the team are deleted.",
   body: { kind: 'json', schema: RemoveMemberSchema },
   success: ok,
   errors: ['team_not_found', 'team_forbidden', 'member_not_found', 'team_owner_stays', 'store_unavailable'],
@@ -204,26 +204,28 @@ const keyFields = {
   name: text('Name of the key, unique in its account or team.'),
   read_only: yesNo('Whether the key is refused every write.'),
   creation_time: Type.Integer({ description: 'Unix seconds.' }),
-  team_id: Type.Optional(text('The team that the key acts for; absent for a key of your account.')),
-  member_email: Type.Optional(text('Of a team: the member who uses the key, with this e-mail as user name.')),
+  team_id: Type.Optional(text('The team of the key. Absent for a key of your account.')),
+  member_email: Type.Optional(text('For a key of a team: the member who uses it, with this e-mail as user name.')),
 }
 
 /** An API key, without its secret. */
 export const ApiKeySchema = Type.Object(keyFields)
 
-/** An API key as it is shown once, with its secret. */
+/** A new API key with its secret. */
 export const NewApiKeySchema = Type.Object({
   ...keyFields,
-  api_key: text('The secret: the password of HTTP Basic. It is shown this once and not kept.'),
+  api_key: text('The secret: the password of HTTP Basic. It is shown once and not stored.'),
 })
 
 /** An API key as the management API lists it. */
 export type ApiKey = Static<typeof ApiKeySchema>
-/** An API key as its creation answers it. */
+/** An API key as its creation returns it. */
 export type NewApiKey = Static<typeof NewApiKeySchema>
 
 const TeamQuery = Type.Object({
-  team_id: Type.Optional(text('A team that you are a member of. Absent: the account or team of the key that asks.')),
+  team_id: Type.Optional(
+    text('A team that you are a member of. Absent: the account or team of the API key of this request.'),
+  ),
 })
 
 /** Lists API keys. */
@@ -236,21 +238,21 @@ export const listApiKeys = endpoint({
   auth: 'basic',
   access: 'read',
   summary: 'List API keys',
-  description: 'Names and kinds, never the secrets; oldest first.',
+  description: 'Names and properties of the keys without their secrets, oldest first.',
   query: TeamQuery,
   body: { kind: 'none' },
   success: { status: 200, description: 'The keys.', body: Type.Array(ApiKeySchema) },
   errors: ['team_not_found', 'store_unavailable'],
 })
 
-// Nothing but what is known: a misspelt `read_only` must not make a key that may write.
+// Unknown fields are refused: a misspelt `read_only` must not create a key with write access.
 const CreateApiKeySchema = Type.Object(
   {
     name: label(`Name of the key, at most ${LONGEST_LABEL} characters, unique in its account or team.`),
     read_only: Type.Optional(yesNo('Whether the key is refused every write. Default: false.')),
-    team_id: Type.Optional(text('Make a key of this team.')),
+    team_id: Type.Optional(text('Create a key of this team.')),
     member_email: Type.Optional(
-      email('The member of the team who will use the key. Default: you. Owner and admins may name others.'),
+      email('The member of the team who will use the key. Default: you. Owner and admins may choose other members.'),
     ),
   },
   { additionalProperties: false },
@@ -259,7 +261,7 @@ const CreateApiKeySchema = Type.Object(
 /** The body of a key's creation. */
 export type CreateApiKeyBody = Static<typeof CreateApiKeySchema>
 
-/** Makes an API key. */
+/** Creates an API key. */
 export const createApiKey = endpoint({
   id: 'createApiKey',
   service: 'management',
@@ -269,7 +271,7 @@ export const createApiKey = endpoint({
   auth: 'basic',
   access: 'write',
   summary: 'Create an API key',
-  description: `A key acts for your account, or for one team with the role of the member who holds it. Its secret is in this answer and nowhere else. At most ${MOST_API_KEYS} for an account or team.`,
+  description: `A key has access to your account, or to one team with the role of the member who uses it. Only this response has its secret. An account or team may have ${MOST_API_KEYS} keys.`,
   body: { kind: 'json', schema: CreateApiKeySchema },
   success: { status: 200, description: 'The key with its secret.', body: NewApiKeySchema },
   errors: [
@@ -282,7 +284,7 @@ export const createApiKey = endpoint({
   ],
 })
 
-/** Ends an API key. */
+/** Deletes an API key. */
 export const deleteApiKey = endpoint({
   id: 'deleteApiKey',
   service: 'management',
@@ -292,7 +294,8 @@ export const deleteApiKey = endpoint({
   auth: 'basic',
   access: 'write',
   summary: 'Delete an API key',
-  description: 'The key is dead when the answer is sent. The last key of an account that may write stays.',
+  description:
+    'The key is invalid when the response is sent. The last key of an account with write access cannot be deleted.',
   params: Type.Object({ id: text('`key_id` of the key.') }),
   query: TeamQuery,
   body: noFields,

@@ -3,8 +3,8 @@ import { endpoint } from '../endpoint.js'
 import { MOST_AUDIT_ENTRIES } from './accounts.js'
 
 /**
- * Every act that the audit log records, with its number. Of the numbers only that of `Delete Team` is fixed by clients
- * (reference redis 1.10); a number is never given to another act.
+ * All actions of the audit log with their numbers. Clients depend on the number of `Delete Team` only (reference redis
+ * 1.10). A number is never reused for another action.
  */
 export const AUDIT_ACTIONS = {
   'Create Database': 1,
@@ -56,10 +56,10 @@ export const AUDIT_ACTIONS = {
   'Retry Failure Callbacks': 71,
 } as const
 
-/** An act that the audit log records by number. */
+/** An action of the audit log. */
 export type AuditAction = keyof typeof AUDIT_ACTIONS
 
-/** How long an entry is promised to be kept, seconds: `ttl` is `timestamp` plus this. */
+/** Guaranteed retention of an entry, seconds: `ttl` is `timestamp` plus this. */
 export const AUDIT_KEPT_SECONDS = 182 * 24 * 60 * 60
 
 const text = (description: string) => Type.String({ description })
@@ -68,19 +68,19 @@ const text = (description: string) => Type.String({ description })
 export const AuditLogSchema = Type.Object({
   log_id: text('Identifier of the entry.'),
   customer_id: text('E-mail of the account, or id of the team.'),
-  actor: text('E-mail of who acted.'),
+  actor: text('E-mail of the actor.'),
   timestamp: Type.Integer({ description: 'When, Unix seconds.' }),
-  action: Type.Integer({ description: 'Number of the act; 0 for one without a number.' }),
-  action_string: text('The act in words.'),
-  source: text('How: `API_KEY - <name of the key>`, `QUEUE_TOKEN` or `SYSTEM`.'),
-  entity: text('Identifier of what it was done to.'),
+  action: Type.Integer({ description: 'Number of the action; 0 for an action without a number.' }),
+  action_string: text('Name of the action.'),
+  source: text('Credential of the actor: `API_KEY - <name of the key>`, `QUEUE_TOKEN` or `SYSTEM`.'),
+  entity: text('Identifier of the changed entity.'),
   secondary_entity: text('`NA` when there is none.'),
   third_entity: text('`NA` when there is none.'),
   readable_format: text('The entry as a sentence.'),
-  ip: text('Address of who acted.'),
-  ttl: Type.Integer({ description: 'Until when the entry is kept at least, Unix seconds.' }),
-  reason: text('Empty.'),
-  notes: text('Further facts as JSON; never a secret.'),
+  ip: text('IP address of the actor.'),
+  ttl: Type.Integer({ description: 'The entry is kept at least until this time, Unix seconds.' }),
+  reason: text('Always empty.'),
+  notes: text('Details as JSON, without secrets.'),
 })
 
 /** An entry of the audit log as the management API shows it. */
@@ -91,10 +91,10 @@ const AuditQuery = Type.Object({
     Type.Integer({
       minimum: 1,
       maximum: MOST_AUDIT_ENTRIES,
-      description: `Most entries. Default: ${MOST_AUDIT_ENTRIES}.`,
+      description: `Entries per page. Default: ${MOST_AUDIT_ENTRIES}.`,
     }),
   ),
-  before: Type.Optional(text('`log_id` of the last entry of the page before: only older ones.')),
+  before: Type.Optional(text('`log_id` of the last entry of the previous page; only older entries are returned.')),
 })
 
 const auditLogsAt = <const Id extends string>(id: Id, path: string, summary: string) =>
@@ -107,7 +107,7 @@ const auditLogsAt = <const Id extends string>(id: Id, path: string, summary: str
     auth: 'basic',
     access: 'read',
     summary,
-    description: 'Every change that was made for this account or team, the newest first.',
+    description: 'All changes of this account or team, newest first.',
     query: AuditQuery,
     body: { kind: 'none' },
     success: { status: 200, description: 'The entries.', body: Type.Array(AuditLogSchema) },
@@ -117,7 +117,7 @@ const auditLogsAt = <const Id extends string>(id: Id, path: string, summary: str
 /** Reads the audit log. */
 export const listAuditLogs = auditLogsAt('listAuditLogs', '/v2/auditlogs', 'Read the audit log')
 
-/** The same at the root of the host, where the reference has it. */
+/** The same at the root of the host, as in the reference. */
 export const listAuditLogsAtRoot = auditLogsAt(
   'listAuditLogsAtRoot',
   '/auditlogs',

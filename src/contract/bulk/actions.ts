@@ -14,12 +14,12 @@ export const BULK_KINDS = [
   'retryDeadLetters',
 ] as const
 
-/** Where a bulk action may stand. */
+/** The states of a bulk action. */
 export const BULK_STATES = ['running', 'paused', 'finished', 'aborted'] as const
 
 /**
- * The wire of bulk actions: what may stand in a selector, and what is answered. The rules that a schema cannot say are
- * kept by `bulk/selector/selector.ts`, which also writes the texts of refusals.
+ * The wire of bulk actions: selectors and responses. Rules that a schema cannot express are in
+ * `bulk/selector/selector.ts`, which also writes their error texts.
  */
 
 const texts = (description: string) =>
@@ -35,9 +35,9 @@ const texts = (description: string) =>
 
 const instant = (description: string) => Type.Integer({ minimum: 0, description })
 
-const REASON = 'Why, in 1 to 500 characters: kept with the action, in its audit entry and in the log of each run.'
-/** What a rate means. */
-export const RATE = 'At most so many items a second. Absent: as fast as other traffic allows.'
+const REASON = 'Why, in 1 to 500 characters. Stored with the action, in its audit entry and in the log of each run.'
+/** The description of `ratePerSecond`. */
+export const RATE = 'Most items per second. Absent: as fast as other traffic allows.'
 
 /** The selector of a bulk cancel, in the JSON body or as query parameters of the same names. */
 export const CancelSelector = Type.Partial(
@@ -50,9 +50,11 @@ export const CancelSelector = Type.Partial(
             'Only these runs, at most 100,000 in one request; the filters below are ignored. An empty list selects nothing.',
         },
       ),
-      workflowUrl: texts('Runs whose workflow URL begins with this text, case-sensitive; any of a list.'),
+      workflowUrl: texts(
+        'Runs whose workflow URL begins with this text, case-sensitive. A list matches any of its values.',
+      ),
       workflowUrlExactMatch: Type.Boolean({ description: '`workflowUrl` is the whole URL, not its beginning.' }),
-      label: texts('Runs that carry this label; any of a list.'),
+      label: texts('Runs with this label. A list matches any of its values.'),
       host: texts('Runs whose workflow URL has this host, with its port if one is written.'),
       path: texts('Runs whose workflow URL has this path.'),
       callerIp: texts('Runs that were triggered from this address.'),
@@ -60,13 +62,19 @@ export const CancelSelector = Type.Partial(
       fromDate: instant('Runs created after this time, Unix milliseconds.'),
       toDate: instant('Runs created before this time, Unix milliseconds.'),
       count: Type.Integer({ minimum: 0, description: 'At most this many runs, oldest first. Absent: no limit.' }),
-      dryRun: Type.Boolean({ description: 'Cancel nothing; answer how many runs match, and the first of their ids.' }),
-      async: Type.Boolean({ description: 'Answer 202 as soon as the set is fixed, and work on it afterwards.' }),
-      report: Type.Boolean({ description: 'Answer also the outcomes as counts, and the id of the action.' }),
+      dryRun: Type.Boolean({
+        description: 'Cancel nothing. The response says how many runs match and lists the first ids.',
+      }),
+      async: Type.Boolean({
+        description: 'Respond with 202 as soon as the set is fixed, and cancel the runs afterwards.',
+      }),
+      report: Type.Boolean({
+        description: 'Include the counts of each outcome and the id of the action in the response.',
+      }),
       reason: Type.String({ description: REASON }),
       ratePerSecond: Type.Integer({ minimum: 1, description: RATE }),
       fenceUntil: instant(
-        'Until then, Unix milliseconds, a trigger of a run that matches the selector is refused with 409.',
+        'Until this time, Unix milliseconds, triggers of runs that match the selector are refused with 409.',
       ),
     },
     { additionalProperties: false },
@@ -76,14 +84,16 @@ export const CancelSelector = Type.Partial(
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 const SHARED_COUNTS = {
-  alreadyFinished: count('Had ended, or left the dead letters, before their turn came; by an earlier cancel too.'),
-  notFound: count('Ids that name nothing.'),
-  failed: count('Could not be worked on because of a fault; repeat the request.'),
-  skipped: Type.Optional(count('Had no outcome when the action was aborted; absent when there are none.')),
+  alreadyFinished: count(
+    'Items that had already ended, or were no dead letters any more, when the action reached them.',
+  ),
+  notFound: count('Ids that do not exist.'),
+  failed: count('Items that failed because of a server fault. Repeat the request.'),
+  skipped: Type.Optional(count('Items without an outcome when the action was aborted. Absent when there are none.')),
 }
-const done = (description: string) => Type.Optional(count(`${description} by this action; absent for other kinds.`))
+const done = (description: string) => Type.Optional(count(`${description} by this action. Absent for other kinds.`))
 
-/** How many items had which outcome. */
+/** Counts of items by outcome. */
 export const OutcomeCounts = Type.Object({
   cancelled: done('Cancelled'),
   resumed: done('Resumed'),
@@ -93,7 +103,7 @@ export const OutcomeCounts = Type.Object({
   ...SHARED_COUNTS,
 })
 
-/** What an item of a bulk action came to. */
+/** The outcome of one item of a bulk action. */
 export const Outcome = Type.Enum([
   'pending',
   'cancelled',
@@ -111,75 +121,81 @@ const CancelError = Type.Object({ workflowRunId: Type.String(), error: Type.Stri
 
 const CancelAnswer = Type.Object({
   cancelled: count('Runs that this request cancelled.'),
-  failed: Type.Optional(count('Selected runs that exist and could not be cancelled; absent when there are none.')),
-  errors: Type.Optional(Type.Array(CancelError, { description: 'The first 100 of them; absent when there are none.' })),
-  actionId: Type.Optional(Type.String({ description: 'With `report`, and when the action was aborted.' })),
+  failed: Type.Optional(count('Selected runs that exist and could not be cancelled. Absent when there are none.')),
+  errors: Type.Optional(Type.Array(CancelError, { description: 'The first 100 errors. Absent when there are none.' })),
+  actionId: Type.Optional(Type.String({ description: 'Present with `report`, and when the action was aborted.' })),
   outcomes: Type.Optional(
-    Type.Object({ cancelled: count('Cancelled by this action.'), ...SHARED_COUNTS }, { description: 'With `report`.' }),
+    Type.Object(
+      { cancelled: count('Cancelled by this action.'), ...SHARED_COUNTS },
+      { description: 'Present with `report`.' },
+    ),
   ),
   matched: Type.Optional(count('With `dryRun`: how many runs the selector matches.')),
   sample: Type.Optional(Type.Array(Type.String(), { description: 'With `dryRun`: the first 20 ids.' })),
-  state: Type.Optional(Type.Literal('aborted', { description: 'When somebody has aborted the action meanwhile.' })),
-  skipped: Type.Optional(count('Then: how many of the set were not worked on any more.')),
+  state: Type.Optional(Type.Literal('aborted', { description: 'Present when the action was aborted meanwhile.' })),
+  skipped: Type.Optional(count('Present when the action was aborted: how many items of the set were not processed.')),
 })
 
-/** What is answered when the work goes on after the answer. */
+/** The response to an action that continues in the background. */
 export const AcceptedAnswer = Type.Object({
-  actionId: Type.String({ description: 'Under which the progress can be followed.' }),
+  actionId: Type.String({
+    description: 'Id of the action. `GET /v2/workflows/bulkActions/{actionId}` shows its progress.',
+  }),
   matched: count('Items in the fixed set.'),
-  state: Type.Optional(Type.Literal('paused', { description: 'When somebody has paused the action meanwhile.' })),
+  state: Type.Optional(Type.Literal('paused', { description: 'Present when the action was paused meanwhile.' })),
 })
 
-/** What an action would be about, for who only looks. */
+/** The result of a dry run: what an action would do. */
 export const BulkLook = Type.Object({
-  matched: count('Items that something can be done to.'),
-  sample: Type.Array(Type.String(), { description: 'The first 20 ids: of runs, or of messages.' }),
+  matched: count('Items that the action would change.'),
+  sample: Type.Array(Type.String(), { description: 'The first 20 ids, of runs or of messages.' }),
   preview: Type.Array(
     Type.Object({
-      workflowRunId: Type.Optional(Type.String({ description: 'Of actions on runs.' })),
-      messageId: Type.Optional(Type.String({ description: 'Of actions on messages.' })),
-      dlqId: Type.Optional(Type.String({ description: 'Of dead letters.' })),
-      url: Type.String({ description: 'The workflow, or where the message goes.' }),
+      workflowRunId: Type.Optional(Type.String({ description: 'For actions on runs.' })),
+      messageId: Type.Optional(Type.String({ description: 'For actions on messages.' })),
+      dlqId: Type.Optional(Type.String({ description: 'For actions on dead letters.' })),
+      url: Type.String({ description: 'The URL of the workflow, or the destination of the message.' }),
       labels: Type.Optional(Type.Array(Type.String())),
       createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
     }),
-    { description: 'The same 20 items with what they are about.' },
+    { description: 'The same 20 items with their URL, labels and creation time.' },
   ),
 })
 
-/** A bulk action with its counts so far. */
+/** A bulk action with its current counts. */
 export const BulkAction = Type.Object({
   actionId: Type.String(),
   kind: Type.Enum([...BULK_KINDS]),
   state: Type.Enum([...BULK_STATES]),
   selector: Type.Record(Type.String(), Type.Unknown(), {
-    description: 'What was asked for. Of a long list of ids the first 100, and their number in a field of its own.',
+    description:
+      'The selector as it was sent. Of a long list of ids it shows the first 100, with the number of all in a separate field.',
   }),
-  reason: Type.Optional(Type.String({ description: 'Why, in the words of the caller.' })),
-  ratePerSecond: Type.Optional(Type.Integer({ description: 'The limit of items a second; absent for none.' })),
-  fenceUntil: Type.Optional(Type.Integer({ description: 'Until when its fence stands, Unix milliseconds.' })),
+  reason: Type.Optional(Type.String({ description: 'The reason that the caller gave.' })),
+  ratePerSecond: Type.Optional(Type.Integer({ description: 'Most items per second. Absent: no limit.' })),
+  fenceUntil: Type.Optional(Type.Integer({ description: 'When its fence ends, Unix milliseconds.' })),
   createdBy: Type.String({ description: 'E-mail of the account.' }),
   matched: count('Items in the fixed set.'),
-  done: count('Items that have their outcome.'),
-  cancelled: Type.Optional(count('Items cancelled so far; absent for other kinds.')),
-  failed: count('Selected items that exist and that it could not be done to.'),
+  done: count('Items that have an outcome.'),
+  cancelled: Type.Optional(count('Items cancelled so far. Absent for other kinds.')),
+  failed: count('Selected items that exist and could not be changed.'),
   outcomes: OutcomeCounts,
   createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
-  pausedAt: Type.Optional(Type.Integer({ description: 'Since when it is paused, Unix milliseconds.' })),
-  finishedAt: Type.Optional(Type.Integer({ description: 'Unix milliseconds; absent until its end.' })),
+  pausedAt: Type.Optional(Type.Integer({ description: 'When it was paused, Unix milliseconds.' })),
+  finishedAt: Type.Optional(Type.Integer({ description: 'Unix milliseconds. Absent until the action ends.' })),
 })
 
 const page = {
-  cursor: Type.Optional(Type.String({ description: 'The `cursor` of the page before.' })),
-  count: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: 'Entries of a page. Default 100.' })),
+  cursor: Type.Optional(Type.String({ description: 'The `cursor` of the previous page.' })),
+  count: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: 'Entries per page. Default 100.' })),
 }
 const nextCursor = Type.Optional(Type.String({ description: 'Absent on the last page.' }))
-/** The path parameters of what is about one action. */
+/** The path parameters of operations on one action. */
 export const actionParams = Type.Object({
-  actionId: Type.String({ description: 'Id of the action, as its start answered it.' }),
+  actionId: Type.String({ description: 'Id of the action, from the response to its start.' }),
 })
 
-/** What every endpoint of bulk actions has in common. */
+/** What all endpoints of bulk actions have in common. */
 export const shared = { service: 'queue', topic: 'Bulk actions', auth: 'bearer' } as const
 
 /** Cancels many runs at once. */
@@ -191,7 +207,7 @@ export const cancelWorkflowRuns = endpoint({
   access: 'write',
   summary: 'Cancel workflow runs in bulk',
   description:
-    'Cancels every unfinished run that the selector matches, and every unfinished run of the account when the selector is empty. The selector stands in the JSON body, in the query (lists repeated or separated by commas), or in both. All filters must hold; of a list, any element. The set is fixed when the request arrives: runs triggered later are never touched. An unknown field, a wrong type or an empty text is refused and nothing is cancelled. The action survives a crash of the server and goes on when the caller disconnects. With `async` the answer is 202 `{"actionId", "matched"}`.',
+    'Cancels all active runs that match the selector. An empty selector matches all active runs of the account. Send the selector in the JSON body, in the query (repeat a parameter or separate values with commas), or in both. A run must match all filters; a list matches any of its values. The set is fixed when the request arrives: runs triggered later are not affected. An unknown field, a wrong type or an empty text is refused, and nothing is cancelled. The action survives a crash of the server and continues when the caller disconnects. With `async` the response is 202 `{"actionId", "matched"}`.',
   query: CancelSelector,
   body: { kind: 'json', optional: true, schema: CancelSelector },
   checkedBy: 'handler',
@@ -199,7 +215,8 @@ export const cancelWorkflowRuns = endpoint({
   otherAnswers: [
     {
       status: 202,
-      description: 'With `async`: the set is fixed and stored. Also when the action was paused before its end.',
+      description:
+        'With `async`: the set is fixed and stored. Also returned when the action was paused before it ended.',
       body: AcceptedAnswer,
     },
   ],
@@ -245,23 +262,23 @@ export const getBulkAction = endpoint({
   access: 'read',
   summary: 'Show the progress of a bulk action',
   description:
-    'The state of an action and its counts so far. The sum of `outcomes` is `done`, and `matched` at the end. With `Accept: text/event-stream` the answer is a stream of server-sent events: `progress` with the action after each change, and `end` with it when it is finished or aborted, after which the stream ends. A reader that comes again gets the present state first; one whose `Last-Event-ID` is that of the `end` gets 204, so that an `EventSource` stays away.',
+    'The state and current counts of an action. The sum of `outcomes` is `done`, and `matched` at the end. With `Accept: text/event-stream` the response is a stream of server-sent events: `progress` with the action after each change, then one `end` with the action when it is finished or aborted, and the stream closes. A reader that reconnects gets the current state first. A reader whose `Last-Event-ID` is that of the `end` event gets 204, so that an `EventSource` stops reconnecting.',
   params: actionParams,
   body: { kind: 'none' },
   success: { status: 200, description: 'The action.', body: BulkAction },
   errors: ['bulk_action_not_found'],
 })
 
-/** Lists the outcome of each run of a bulk action. */
+/** Lists the outcome of each item of a bulk action. */
 export const listBulkOutcomes = endpoint({
   ...shared,
   id: 'listBulkOutcomes',
   method: 'GET',
   path: '/v2/workflows/bulkActions/{actionId}/outcomes',
   access: 'read',
-  summary: 'Read the outcomes of a bulk action page by page',
+  summary: 'List the outcomes of a bulk action',
   description:
-    'One entry for each item of the fixed set, in the order in which they are worked on: oldest first, ids that name nothing last. The id is absent once the log of the item itself has been removed.',
+    'One entry for each item of the fixed set, in the order of processing: oldest first, then ids that do not exist. The id is absent when the log of the item itself has been removed.',
   params: actionParams,
   query: Type.Object(
     { ...page, outcome: Type.Optional(Type.Array(Outcome, { description: 'Only items with one of these outcomes.' })) },
@@ -274,11 +291,11 @@ export const listBulkOutcomes = endpoint({
     body: Type.Object({
       outcomes: Type.Array(
         Type.Object({
-          workflowRunId: Type.Optional(Type.String({ description: 'Of kinds whose items are runs.' })),
-          messageId: Type.Optional(Type.String({ description: 'Of kinds whose items are messages.' })),
-          dlqId: Type.Optional(Type.String({ description: 'Of what was to be a dead letter and is not found.' })),
+          workflowRunId: Type.Optional(Type.String({ description: 'For kinds whose items are runs.' })),
+          messageId: Type.Optional(Type.String({ description: 'For kinds whose items are messages.' })),
+          dlqId: Type.Optional(Type.String({ description: 'For a dead letter that was not found.' })),
           outcome: Outcome,
-          error: Type.Optional(Type.String({ description: 'Why the action was not done to it.' })),
+          error: Type.Optional(Type.String({ description: 'Why the item was not changed.' })),
         }),
       ),
       cursor: nextCursor,
@@ -289,18 +306,20 @@ export const listBulkOutcomes = endpoint({
 
 const StartBody = Type.Object(
   {
-    kind: Type.Enum([...BULK_KINDS], { description: 'What is done to each item.' }),
+    kind: Type.Enum([...BULK_KINDS], { description: 'What the action does to each item.' }),
     selector: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description:
-          'Which items: the fields of `DELETE /v2/workflows/runs` for `cancelRuns`, the filters of `DELETE /v2/messages` for `cancelMessages`, of `/v2/workflows/dlq` for `resumeRuns`, `restartRuns`, `deleteDeadRuns` and `retryFailureCallbacks` (which takes only runs whose failure function has failed), of `/v2/dlq` for `deleteDeadLetters` and `retryDeadLetters`. `count` bounds the set. Empty: everything.',
+          'Which items. `cancelRuns` takes the fields of `DELETE /v2/workflows/runs`; `cancelMessages` the filters of `DELETE /v2/messages`; `resumeRuns`, `restartRuns`, `deleteDeadRuns` and `retryFailureCallbacks` (only runs whose failure function has failed) the filters of `/v2/workflows/dlq`; `deleteDeadLetters` and `retryDeadLetters` the filters of `/v2/dlq`. `count` limits the size of the set. Empty: all items.',
       }),
     ),
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: REASON })),
     ratePerSecond: Type.Optional(Type.Integer({ minimum: 1, description: RATE })),
-    fenceUntil: Type.Optional(instant('For `cancelRuns`: until then a trigger that matches is refused with 409.')),
+    fenceUntil: Type.Optional(
+      instant('For `cancelRuns`: until this time, Unix milliseconds, triggers that match are refused with 409.'),
+    ),
     dryRun: Type.Optional(
-      Type.Boolean({ description: 'Do nothing; answer how many items match, and the first of them.' }),
+      Type.Boolean({ description: 'Change nothing. The response says how many items match and lists the first ones.' }),
     ),
   },
   {
@@ -318,7 +337,7 @@ export const startBulkAction = endpoint({
   access: 'write',
   summary: 'Start a bulk action',
   description:
-    'Fixes a set of any size and works on it afterwards: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `retryFailureCallbacks`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`. For runs and messages that are started or sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused and nothing is done.',
+    'Fixes a set of any size and processes it in the background: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `retryFailureCallbacks`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`. When runs are started or messages sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused, and nothing is changed.',
   body: { kind: 'json', schema: StartBody },
   checkedBy: 'handler',
   success: { status: 202, description: 'The set is fixed and stored.', body: AcceptedAnswer },

@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { actionParams, BulkAction, shared } from './actions.js'
 
-/** The wire of what is done to a bulk action that exists. */
+/** The wire of pausing, resuming, aborting and changing a bulk action. */
 
 const controlErrors = ['bulk_action_not_found', 'bulk_action_refused', 'store_full', 'store_unavailable'] as const
 const why = {
@@ -11,15 +11,15 @@ const why = {
   schema: Type.Object(
     {
       reason: Type.Optional(
-        Type.String({ minLength: 1, maxLength: 500, description: 'Why; goes into the audit log.' }),
+        Type.String({ minLength: 1, maxLength: 500, description: 'Why. Written to the audit log.' }),
       ),
     },
     { additionalProperties: false },
   ),
 } as const
-const afterwards = { status: 200, description: 'The action as it stands now.', body: BulkAction }
+const changed = { status: 200, description: 'The action after the change.', body: BulkAction }
 
-/** Stops a bulk action for a while. */
+/** Pauses a bulk action. */
 export const pauseBulkAction = endpoint({
   ...shared,
   id: 'pauseBulkAction',
@@ -28,14 +28,14 @@ export const pauseBulkAction = endpoint({
   access: 'write',
   summary: 'Pause a bulk action',
   description:
-    'Stops a running action after the few items that are under way. It stays paused, over restarts of the server, until it is resumed or aborted. A request that waits for its end is answered 202.',
+    'Stops a running action after the items it is processing. It stays paused, also over restarts of the server, until it is resumed or aborted. A request that waits for the end of the action gets 202.',
   params: actionParams,
   body: why,
-  success: afterwards,
+  success: changed,
   errors: controlErrors,
 })
 
-/** Lets a paused bulk action go on. */
+/** Resumes a paused bulk action. */
 export const resumeBulkAction = endpoint({
   ...shared,
   id: 'resumeBulkAction',
@@ -43,14 +43,14 @@ export const resumeBulkAction = endpoint({
   path: '/v2/workflows/bulkActions/{actionId}/resume',
   access: 'write',
   summary: 'Resume a paused bulk action',
-  description: 'Goes on with the items that have no outcome yet.',
+  description: 'Continues with the items that have no outcome yet.',
   params: actionParams,
   body: why,
-  success: afterwards,
+  success: changed,
   errors: controlErrors,
 })
 
-/** Ends a bulk action. */
+/** Aborts a bulk action. */
 export const abortBulkAction = endpoint({
   ...shared,
   id: 'abortBulkAction',
@@ -59,14 +59,14 @@ export const abortBulkAction = endpoint({
   access: 'write',
   summary: 'Abort a bulk action',
   description:
-    'Ends a running or paused action forever. What it has done stays done; every item without an outcome is `skipped`, so that the sum of the outcomes is the set. Its fence is lifted. A request that waits for its end is answered 200 with `"state": "aborted"`.',
+    'Ends a running or paused action. It cannot be resumed. Items that have an outcome keep it; all others become `skipped`, so that the outcomes add up to the set. The fence of the action is lifted. A request that waits for the end of the action gets 200 with `"state": "aborted"`.',
   params: actionParams,
   body: why,
-  success: afterwards,
+  success: changed,
   errors: controlErrors,
 })
 
-/** Changes a bulk action. */
+/** Changes the rate of a bulk action. */
 export const changeBulkAction = endpoint({
   ...shared,
   id: 'changeBulkAction',
@@ -74,20 +74,20 @@ export const changeBulkAction = endpoint({
   path: '/v2/workflows/bulkActions/{actionId}',
   access: 'write',
   summary: 'Change the rate of a bulk action',
-  description: 'Changes how fast a running or paused action may go, at once.',
+  description: 'Changes the rate limit of a running or paused action at once.',
   params: actionParams,
   body: {
     kind: 'json',
     schema: Type.Object(
       {
         ratePerSecond: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
-          description: 'At most so many items a second; null for no limit.',
+          description: 'Most items per second; null for no limit.',
         }),
       },
       { additionalProperties: false },
     ),
   },
-  success: afterwards,
+  success: changed,
   errors: controlErrors,
 })
 
@@ -99,9 +99,10 @@ export const liftBulkFence = endpoint({
   path: '/v2/workflows/bulkActions/{actionId}/fence',
   access: 'write',
   summary: 'Lift the fence of a bulk cancel',
-  description: 'Lets runs that match the selector start again before `fenceUntil`. Without a fence nothing happens.',
+  description:
+    'Ends the fence before `fenceUntil`: runs that match the selector may start again. Does nothing when there is no fence.',
   params: actionParams,
   body: { kind: 'none' },
-  success: afterwards,
+  success: changed,
   errors: controlErrors,
 })

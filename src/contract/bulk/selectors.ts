@@ -3,20 +3,20 @@ import { DESTINATION_FILTERS, FILTERS } from '../queue/fields.js'
 import { MOST_FILTER_VALUES, MOST_IDS } from '../request-limits.js'
 import { RUN_DEAD_FILTERS } from '../workflow/dead-letters.js'
 
-/** What may stand in the selector of a bulk action, by its kind; all that is given has to hold. */
+/** The selectors of bulk actions by kind. An item must match all filters that are given. */
 
 const ids = (description: string) =>
   Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: MOST_IDS, description }))
 const count = Type.Optional(Type.Integer({ minimum: 0, description: 'At most this many items. Absent: no limit.' }))
 const responseStatus = Type.Optional(
-  Type.Array(Type.Integer(), { maxItems: MOST_FILTER_VALUES, description: 'Status of the last answer.' }),
+  Type.Array(Type.Integer(), { maxItems: MOST_FILTER_VALUES, description: 'Status of the last response.' }),
 )
 const { label, flowControlKey, callerIp, fromDate, toDate } = FILTERS
 const strict = { additionalProperties: false }
 
 const Messages = Type.Object(
   {
-    messageIds: ids('Only these messages; all other filters are ignored.'),
+    messageIds: ids('Only these messages. All other filters are ignored.'),
     ...FILTERS,
     ...DESTINATION_FILTERS,
     count,
@@ -26,7 +26,7 @@ const Messages = Type.Object(
 
 const DeadLetters = Type.Object(
   {
-    dlqIds: ids('Only these dead letters; all other filters are ignored.'),
+    dlqIds: ids('Only these dead letters. All other filters are ignored.'),
     messageId: ids('Dead letters of these messages.'),
     ...FILTERS,
     responseStatus,
@@ -37,7 +37,7 @@ const DeadLetters = Type.Object(
 
 const DeadRuns = Type.Object(
   {
-    dlqIds: ids('Only these dead letters; all other filters are ignored.'),
+    dlqIds: ids('Only these dead letters. All other filters are ignored.'),
     ...RUN_DEAD_FILTERS,
     label,
     flowControlKey,
@@ -50,18 +50,21 @@ const DeadRuns = Type.Object(
   strict,
 )
 
-/** Of all dead runs, those whose failure function has failed: nothing else can be called again. */
+/** Only dead runs whose failure function has failed: no other failure function can be called again. */
 const FailedCallbacks = Type.Object(
   {
     ...DeadRuns.properties,
     failureFunctionState: Type.Optional(
-      Type.Array(Type.Enum(['CALLBACK_FAIL']), { minItems: 1, description: 'May be left out: no other is selected.' }),
+      Type.Array(Type.Enum(['CALLBACK_FAIL']), {
+        minItems: 1,
+        description: 'Optional: the action selects no other state.',
+      }),
     ),
   },
   strict,
 )
 
-/** The selectors that a schema can describe; that of `cancelRuns` is the one of bulk cancel. */
+/** Selector schemas by kind. `cancelRuns` uses `CancelSelector`. */
 export const BULK_SELECTORS = {
   cancelMessages: Messages,
   resumeRuns: DeadRuns,

@@ -4,35 +4,35 @@ import { DatabaseRecordSchema, LONGEST_NAME } from '../databases/databases.js'
 import { PLAN_NAMES, PlanSchema } from '../databases/plans.js'
 import { endpoint } from '../endpoint.js'
 
-/** The header that a browser has to send with everything that is not a GET, in proof that the console sent it. */
+/** The header that proves that the console sent a request; required for everything but GET. */
 export const CONSOLE_HEADER = 'x-homeport-console'
 
-/** How long a session lasts after its last use. */
+/** Lifetime of a session after its last use. */
 export const SESSION_LASTS_MS = 12 * 60 * 60 * 1000
 
-/** Counting stops here: a count of this size means "this many or more". */
+/** Counts stop here: this value means "this many or more". */
 export const MOST_COUNTED = 10_000
 
 const text = (description: string) => Type.String({ description })
 const yesNo = (description: string) => Type.Boolean({ description })
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-/** The caller that a session of the console stands for: exactly that of its API key. */
+/** The caller of a console session: the caller of its API key. */
 export const ConsoleSessionSchema = Type.Object({
-  email: text('E-mail of who is signed in.'),
-  account_id: text('The account or team that the API key acts for.'),
+  email: text('E-mail of the signed-in person.'),
+  account_id: text('The account or team of the API key.'),
   account_type: Type.Enum(['free', 'paid'], { description: 'Type of the account.' }),
-  role: Type.Optional(Type.Enum([...TEAM_ROLES], { description: 'With a key of a team: the role in it.' })),
-  access: Type.Enum(['read', 'write'], { description: 'Whether changes are allowed or refused.' }),
+  role: Type.Optional(Type.Enum([...TEAM_ROLES], { description: 'For a key of a team: the role in the team.' })),
+  access: Type.Enum(['read', 'write'], { description: '`read`: changes are refused.' }),
 })
 
-/** The caller that a session of the console stands for. */
+/** The caller of a console session. */
 export type ConsoleSession = Static<typeof ConsoleSessionSchema>
 
 const SignInSchema = Type.Object({
   email: Type.String({
     maxLength: 254,
-    description: 'E-mail of the account, or of the member who holds a key of a team.',
+    description: 'E-mail of the account, or of the member who uses a key of a team.',
   }),
   api_key: Type.String({ maxLength: 512, description: 'The API key.' }),
 })
@@ -50,13 +50,13 @@ export const createConsoleSession = endpoint({
   auth: 'none',
   access: 'write',
   summary: 'Sign in to the console',
-  description: `Sets a cookie that stands for the API key at this listener, for the operations of the queue too. It ends ${SESSION_LASTS_MS / 3_600_000} hours after its last use, or with the key. With the cookie, everything but GET needs the header \`${CONSOLE_HEADER}: 1\`, as does the sign-in itself. Programs send the API key instead.`,
+  description: `Sets a session cookie that replaces the API key at this listener, also for the operations of the queue. The session expires ${SESSION_LASTS_MS / 3_600_000} hours after its last use, or when the key is deleted. With the cookie, all requests but GET require the header \`${CONSOLE_HEADER}: 1\`, and so does the sign-in itself. Programs should send the API key instead.`,
   body: { kind: 'json', schema: SignInSchema },
-  success: { status: 200, description: 'Who is signed in.', body: ConsoleSessionSchema },
+  success: { status: 200, description: 'The session.', body: ConsoleSessionSchema },
   errors: ['sign_in_refused', 'sign_in_limit', 'console_header_missing', 'store_full', 'store_unavailable'],
 })
 
-/** Tells who is signed in. */
+/** Shows who is signed in. */
 export const getConsoleSession = endpoint({
   id: 'getConsoleSession',
   service: 'management',
@@ -65,10 +65,10 @@ export const getConsoleSession = endpoint({
   path: '/v2/console/session',
   auth: 'basic',
   access: 'read',
-  summary: 'Who is signed in',
-  description: 'The account, role and rights of the session or of the API key that asks.',
+  summary: 'Show who is signed in',
+  description: 'The account, role and access of the session or API key of this request.',
   body: { kind: 'none' },
-  success: { status: 200, description: 'Who asks.', body: ConsoleSessionSchema },
+  success: { status: 200, description: 'The caller.', body: ConsoleSessionSchema },
   errors: ['store_unavailable'],
 })
 
@@ -82,7 +82,7 @@ export const endConsoleSession = endpoint({
   auth: 'basic',
   access: 'read',
   summary: 'Sign out of the console',
-  description: 'Ends the session of the cookie, if there is one, and takes the cookie away.',
+  description: 'Ends the session of the cookie, if there is one, and deletes the cookie.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The text "OK".', body: Type.Literal('OK') },
   errors: ['store_unavailable'],
@@ -96,26 +96,24 @@ const OfferedPlan = Type.Object({
 /** A plan with its name, limits and prices. */
 export type OfferedPlan = Static<typeof OfferedPlan>
 
-/** What the console has to know of the server to offer the right things. */
+/** Settings of the server that the console needs. */
 export const ConsoleSettingsSchema = Type.Object({
   version: text('Version of Homeport.'),
   api_url: text('Where clients reach the management API.'),
   rest_url: text('Where clients reach the REST data plane.'),
   queue_url: text('Where clients reach the queue and workflow service.'),
-  redis_host: text(
-    'Host that Redis clients connect to; where databases have names of their own, the domain that these stand below.',
-  ),
-  tls_by_default: yesNo('Whether a database that is created without a word about TLS has it.'),
+  redis_host: text('Host for Redis clients. If each database has its own host name, the domain of these names.'),
+  tls_by_default: yesNo('Whether a database that is created without the field `tls` uses TLS.'),
   engine_capabilities: Type.Array(Type.String(), {
-    description: 'What the engine can do beyond the oldest supported version.',
+    description: 'Features of the engine beyond the oldest supported version.',
   }),
-  plans: Type.Array(OfferedPlan, { description: 'Every plan with its limits and prices.' }),
+  plans: Type.Array(OfferedPlan, { description: 'All plans with their limits and prices.' }),
 })
 
-/** What the console has to know of the server. */
+/** Settings of the server that the console needs. */
 export type ConsoleSettings = Static<typeof ConsoleSettingsSchema>
 
-/** Reads what this server offers. */
+/** Reads the settings of the server. */
 export const getConsoleSettings = endpoint({
   id: 'getConsoleSettings',
   service: 'management',
@@ -124,9 +122,9 @@ export const getConsoleSettings = endpoint({
   path: '/v2/console/settings',
   auth: 'basic',
   access: 'read',
-  summary: 'Read what this server offers',
+  summary: 'Read the settings of the server',
   description:
-    'Public URLs, defaults, and every plan with its limits and prices. It stays the same while the server runs.',
+    'Public URLs, defaults, and all plans with their limits and prices. They do not change while the server runs.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The settings.', body: ConsoleSettingsSchema },
   errors: [],
@@ -136,49 +134,50 @@ const CAPPED = `Counting stops at ${MOST_COUNTED}.`
 
 const DatabaseTallySchema = Type.Object({
   active: count('Databases that serve.'),
-  passive: count('Databases that sleep until the next request.'),
+  passive: count('Databases that are asleep until the next request.'),
   suspended: count('Databases that refuse commands.'),
-  modifying: count('Databases that are being changed, whatever else they do.'),
+  modifying: count('Databases with a change in progress, in any state.'),
 })
 
-/** How many databases of an account do what. */
+/** Counts of databases by state. */
 export type DatabaseTally = Static<typeof DatabaseTallySchema>
 
-/** How the server and what the account has are doing. */
+/** A problem that only a person can solve. */
 const ProblemSchema = Type.Object({
-  kind: text('What it is about, one word for programs.'),
-  subject: text('What it concerns: a database id, a table, a file.'),
+  kind: text('Kind of the problem, one word for programs.'),
+  subject: text('What is affected: a database id, a table, a file.'),
   severity: Type.Enum(['warning', 'error'], { description: '`error`: data is lost or refused.' }),
-  title: text('What is wrong and what was found.'),
+  title: text('What is wrong.'),
   advice: text('What to do.'),
-  since: Type.Integer({ description: 'When it was first seen, Unix seconds.' }),
-  count: count('How often it was seen since the server started.'),
+  since: Type.Integer({ description: 'When it first occurred, Unix seconds.' }),
+  count: count('How often it has occurred since the server started.'),
 })
 
-/** How everything is doing. */
+/** The overview of the Home page. */
 export const OverviewSchema = Type.Object({
   version: text('Version of Homeport.'),
   started_at: Type.Integer({ description: 'When the server started, Unix seconds.' }),
   engine: Type.Object({
-    kind: Type.Enum(['redis', 'valkey'], { description: 'Which program databases run.' }),
+    kind: Type.Enum(['redis', 'valkey'], { description: 'The program of the engines.' }),
     version: text('Its version.'),
-    problems: Type.Array(Type.String(), { description: 'Reasons not to use it, each with what to do.' }),
+    problems: Type.Array(Type.String(), { description: 'Known problems of this version, each with what to do.' }),
   }),
   store: Type.Object({
-    kind: Type.Enum(['sqlite', 'postgres'], { description: 'What keeps durable state.' }),
-    durability: text('What an acknowledged write survives.'),
+    kind: Type.Enum(['sqlite', 'postgres'], { description: 'Where durable state is stored.' }),
+    durability: text('What an acknowledged write survives, in words.'),
   }),
   tls: Type.Object({
-    by_default: yesNo('Whether new databases speak TLS.'),
+    by_default: yesNo('Whether new databases use TLS.'),
     certificate_expires_at: Type.Optional(
       Type.Integer({
-        description: 'When the certificate of the Redis ports ends, Unix seconds. Left out while none can be used.',
+        description:
+          'When the certificate of the Redis ports expires, Unix seconds. Absent when there is no usable certificate.',
       }),
     ),
   }),
-  problems: Type.Array(ProblemSchema, { description: 'What only a person can put right, the oldest first.' }),
+  problems: Type.Array(ProblemSchema, { description: 'Problems that only a person can solve, oldest first.' }),
   disk: Type.Object({
-    free_bytes: count('Free space where the data directory is.'),
+    free_bytes: count('Free space on the file system of the data directory.'),
     total_bytes: count('Size of that file system.'),
   }),
   memory: Type.Object({ resident_bytes: count('Memory of the server itself, without the engines.') }),
@@ -189,15 +188,15 @@ export const OverviewSchema = Type.Object({
   }),
   runs: Type.Object({
     unfinished: count(`Workflow runs that have not ended. ${CAPPED}`),
-    dead: count(`Workflow runs that have failed and can be taken up again. ${CAPPED}`),
+    dead: count(`Workflow runs that have failed and can be resumed or restarted. ${CAPPED}`),
   }),
   bulk_actions: Type.Object({ unfinished: count('Bulk actions that have not ended.') }),
 })
 
-/** How the server and what the account has are doing. */
+/** The overview of the server and the account. */
 export type Overview = Static<typeof OverviewSchema>
 
-/** Reads how everything is doing. */
+/** Reads the overview. */
 export const getOverview = endpoint({
   id: 'getOverview',
   service: 'management',
@@ -206,22 +205,22 @@ export const getOverview = endpoint({
   path: '/v2/console/overview',
   auth: 'basic',
   access: 'read',
-  summary: 'Read how everything is doing',
-  description: 'The health of the server, and how much of what the account has runs, waits or has failed.',
+  summary: 'Read the overview',
+  description: 'The health of the server, and counts of databases, messages, runs and bulk actions of the account.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The overview.', body: OverviewSchema },
   errors: ['store_unavailable'],
 })
 
-/** What is known of the use of a database without asking the store. */
+/** Usage of a database that the server has in memory. */
 const USE = {
-  requests: count('Requests of this month, as they are billed.'),
-  storage_bytes: count('Size of the data set when it was last looked at.'),
+  requests: count('Billed requests of this month.'),
+  storage_bytes: count('Size of the data when it was last measured.'),
 }
 
 const RECORD = DatabaseRecordSchema.properties
 
-/** Short facts of a database, for lists. */
+/** The summary of a database for lists. */
 const DatabaseSummarySchema = Type.Object({
   database_id: RECORD.database_id,
   database_name: RECORD.database_name,
@@ -235,7 +234,7 @@ const DatabaseSummarySchema = Type.Object({
   ...USE,
 })
 
-/** Short facts of a database, for lists. */
+/** The summary of a database for lists. */
 export type DatabaseSummary = Static<typeof DatabaseSummarySchema>
 
 /** Most databases of a page of `listDatabaseSummaries`. */
@@ -245,37 +244,37 @@ const SummariesQuery = Type.Object({
   search: Type.Optional(
     Type.String({
       maxLength: LONGEST_NAME,
-      description: 'Only databases with this in their name, whatever the case, or with this identifier.',
+      description: 'Only databases whose name contains this text, in any case, or whose identifier this is.',
     }),
   ),
   count: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: MOST_SUMMARIES,
-      description: `Most databases of a page. Default: ${MOST_SUMMARIES}.`,
+      description: `Databases per page. Default: ${MOST_SUMMARIES}.`,
     }),
   ),
   cursor: Type.Optional(
     Type.String({
       pattern: '^\\d{1,16}/[\\w-]{1,64}$',
-      description: 'Where the page begins: the `cursor` of the page before.',
+      description: 'Where the page begins: the `cursor` of the previous page.',
     }),
   ),
 })
 
-/** Which databases are listed. */
+/** The query of `listDatabaseSummaries`. */
 export type SummariesQuery = Static<typeof SummariesQuery>
 
 const DatabaseSummariesSchema = Type.Object({
   databases: Type.Array(DatabaseSummarySchema),
-  matched: count('How many databases there are on all pages.'),
+  matched: count('Number of databases on all pages.'),
   cursor: Type.Optional(text('Where the next page begins; absent on the last page.')),
 })
 
-/** A page of short facts of databases. */
+/** A page of summaries of databases. */
 export type DatabaseSummaries = Static<typeof DatabaseSummariesSchema>
 
-/** Lists databases in short. */
+/** Lists summaries of databases. */
 export const listDatabaseSummaries = endpoint({
   id: 'listDatabaseSummaries',
   service: 'management',
@@ -284,9 +283,9 @@ export const listDatabaseSummaries = endpoint({
   path: '/v2/console/databases',
   auth: 'basic',
   access: 'read',
-  summary: 'List databases in short, page by page',
+  summary: 'List summaries of databases, page by page',
   description:
-    'What a list shows of each database of the account, oldest first: as much of the records as that takes, and how much was used this month. However many databases there are, a page costs little.',
+    'The fields that a list shows of each database of the account, with its usage this month, oldest first. The cost of a page does not depend on the number of databases.',
   query: SummariesQuery,
   body: { kind: 'none' },
   success: { status: 200, description: 'A page.', body: DatabaseSummariesSchema },
@@ -295,16 +294,16 @@ export const listDatabaseSummaries = endpoint({
 
 const DatabaseUsageSchema = Type.Object({
   database_id: text('Identifier of the database.'),
-  database_name: text('Its name.'),
+  database_name: text('Name of the database.'),
   ...USE,
-  cost: Type.Number({ description: 'Cost of this month so far, US dollars.' }),
+  cost: Type.Number({ description: 'Cost this month so far, US dollars.' }),
   budget: count('Monthly budget in US dollars; 0 means none.'),
 })
 
-/** What one database has used this month. */
+/** Usage of one database this month. */
 export type DatabaseUsage = Static<typeof DatabaseUsageSchema>
 
-/** Reads what all databases of the account have used this month. */
+/** Reads the usage of all databases of the account this month. */
 export const getUsage = endpoint({
   id: 'getUsage',
   service: 'management',
@@ -313,9 +312,9 @@ export const getUsage = endpoint({
   path: '/v2/console/usage',
   auth: 'basic',
   access: 'read',
-  summary: 'Read what all databases have used this month',
+  summary: 'Read the usage of all databases this month',
   description:
-    'Requests, size and cost of every database of the account in the calendar month (UTC), the most expensive first. The statistics of a database have the details.',
+    'Requests, size and cost of all databases of the account in this calendar month (UTC), most expensive first. The statistics of a database have the details.',
   body: { kind: 'none' },
   success: { status: 200, description: 'One entry for each database.', body: Type.Array(DatabaseUsageSchema) },
   errors: [],
@@ -323,16 +322,18 @@ export const getUsage = endpoint({
 
 const RegionStatusSchema = Type.Object({
   region: text('Name of the region.'),
-  role: Type.Enum(['primary', 'replica'], { description: 'The primary takes the writes, replicas serve reads.' }),
-  state: Type.Enum(['serving', 'starting', 'stopping'], { description: 'What its engine does.' }),
-  lag_bytes: Type.Optional(count('Of a region that serves: what the primary has written and this one has not.')),
-  heard_seconds_ago: Type.Optional(count('Of a region that serves: how long ago it has heard of the primary.')),
+  role: Type.Enum(['primary', 'replica'], { description: 'The primary accepts writes, replicas serve reads.' }),
+  state: Type.Enum(['serving', 'starting', 'stopping'], { description: 'State of its engine.' }),
+  lag_bytes: Type.Optional(
+    count('For a serving region: bytes that the primary has written and this region has not yet received.'),
+  ),
+  heard_seconds_ago: Type.Optional(count('For a serving region: seconds since it last heard from the primary.')),
 })
 
-/** What the engine of one region does. */
+/** The state of the engine in one region. */
 export type RegionStatus = Static<typeof RegionStatusSchema>
 
-/** Reads what the engines of a database do in its regions. */
+/** Reads the state of the engines of a database by region. */
 export const getRegionStatus = endpoint({
   id: 'getRegionStatus',
   service: 'management',
@@ -341,9 +342,9 @@ export const getRegionStatus = endpoint({
   path: '/v2/console/regions/{id}',
   auth: 'basic',
   access: 'read',
-  summary: 'Read what a database does in its regions',
+  summary: 'Read the state of a database by region',
   description:
-    'The engines that run or are on their way up or down, the primary first, and how far replicas are behind; an empty list while the database sleeps. Asking wakes nothing.',
+    'The engines that run, start or stop, the primary first, and the replication lag. Empty while the database is asleep. This request does not wake it.',
   params: Type.Object({ id: text('`database_id` of the database.') }),
   body: { kind: 'none' },
   success: { status: 200, description: 'One entry for each engine.', body: Type.Array(RegionStatusSchema) },

@@ -1,30 +1,30 @@
-/** Users of a database's data, as `ACL LIST` tells them and as `ACL SETUSER` takes them. */
+/** ACL users of a database: reading `ACL LIST`, and creating secrets with `ACL SETUSER`. */
 
-/** A user. */
+/** An ACL user. */
 export interface AclUser {
   readonly name: string
   readonly isOn: boolean
-  /** How many passwords it has. */
+  /** Number of passwords. */
   readonly passwords: number
-  /** Patterns without the sign that rules begin with: `news:*`; one that says more keeps it: `%R~seen:*`. */
+  /** Key patterns without the `~` of the rule: `news:*`. A pattern with permissions keeps its prefix: `%R~seen:*`. */
   readonly keys: readonly string[]
   readonly channels: readonly string[]
-  /** The rules for commands, each over those before it, without the `-@all` that they begin with. */
+  /** Command rules in their order, without the leading `-@all`. */
   readonly commands: readonly string[]
 }
 
-/** What opens a database for a user. It can be read once, when it is made. */
+/** The secrets of a user. They can be read only when they are created. */
 export interface AclSecrets {
   readonly name: string
-  /** Taken by `AUTH`, and by `ACL RESTTOKEN`. */
+  /** For `AUTH` and `ACL RESTTOKEN`. */
   readonly password: string
   readonly restToken: string
 }
 
-/** The users that every database has; nobody can change them. */
+/** The users of every database, which cannot be changed. */
 const BUILT_IN = new Set(['default', 'default_ro'])
 
-/** Whether every database has this user. */
+/** Whether this is a user that every database has. */
 export const isBuiltIn = ({ name }: Pick<AclUser, 'name'>): boolean => BUILT_IN.has(name)
 
 /** Reads a line of `ACL LIST`: `user alice on #… ~news:* resetchannels -@all +@read`. */
@@ -40,16 +40,16 @@ export function userOf(line: string): AclUser {
   }
 }
 
-/** A pattern that itself begins like a rule keeps its sign, so that it is read as it was meant. */
+/** Removes the prefix of a rule, unless the pattern itself begins like a rule: then it would be misread. */
 function withoutSign(rule: string, sign: '~' | '&'): string {
   const pattern = rule.slice(1)
   return rule.startsWith(sign) && !/^[~%&]/.test(pattern) ? pattern : rule
 }
 
-/** Answers a command as text. */
+/** Runs a command and returns its reply as text. */
 export type AskAcl = (...words: string[]) => Promise<string>
 
-/** Sets rules together with a password that nobody could guess, and answers what it opens. For `default` alone. */
+/** Sets rules and a new random password for a user, and returns the secrets. Only the user `default` may do this. */
 export async function giveSecrets(ask: AskAcl, name: string, rules: readonly string[]): Promise<AclSecrets> {
   const password = await ask('ACL', 'GENTOKEN', name)
   await ask('ACL', 'SETUSER', name, ...rules, `>${password}`)

@@ -3,8 +3,8 @@ import { endpoint } from '../endpoint.js'
 import { DATABASE_STATES } from './databases.js'
 
 /**
- * What can keep a database awake: work of the server, clients that wait for something only a running engine can tell
- * them, or a request that came not long ago.
+ * What keeps a database awake: work of the server, clients that wait for a running engine (such as subscribers), or a
+ * recent request.
  */
 export const AWAKE_REASONS = [
   'creation',
@@ -20,35 +20,37 @@ export const AWAKE_REASONS = [
   'request',
 ] as const
 
-/** What keeps a database awake, or since when it sleeps. */
+/** What keeps a database awake, or since when it is asleep. */
 export const AwakeSchema = Type.Object({
   database_id: Type.String({ description: 'Identifier of the database.' }),
-  state: Type.Enum([...DATABASE_STATES], { description: 'As in the record of the database.' }),
+  state: Type.Enum([...DATABASE_STATES], { description: 'State of the database, as in its record.' }),
   awake: Type.Boolean({ description: 'Whether its engines run or are being started.' }),
   since: Type.Integer({
-    description: 'When it was woken, or when it fell asleep, Unix seconds; at the earliest the start of the server.',
+    description: 'When it woke up or fell asleep, Unix seconds; not before the start of the server.',
   }),
   last_request: Type.Integer({
-    description: 'When a client last sent a command, Unix seconds; 0 when none did since the server was started.',
+    description: 'When a client last sent a command, Unix seconds; 0 when none has since the server started.',
   }),
   sleeps_at: Type.Integer({
     description:
-      'When it falls asleep if no further request comes, Unix seconds; 0 while it sleeps, and while something else keeps it awake.',
+      'When it falls asleep without a further request, Unix seconds; 0 while it is asleep or something else keeps it awake.',
   }),
-  connections: Type.Integer({ description: 'Open connections of clients; by themselves they keep nothing awake.' }),
+  connections: Type.Integer({
+    description: 'Open client connections. A connection alone does not keep a database awake.',
+  }),
   reasons: Type.Array(
     Type.Object({
       kind: Type.Enum([...AWAKE_REASONS], { description: 'What keeps it awake.' }),
-      count: Type.Integer({ description: 'How many of this kind there are.' }),
+      count: Type.Integer({ description: 'How many there are of this kind.' }),
     }),
-    { description: 'Empty while it sleeps.' },
+    { description: 'Empty while the database is asleep.' },
   ),
 })
 
-/** What keeps a database awake, or since when it sleeps. */
+/** What keeps a database awake, or since when it is asleep. */
 export type AwakeRecord = Static<typeof AwakeSchema>
 
-/** Tells why a database is awake. */
+/** Shows why a database is awake. */
 export const getAwake = endpoint({
   id: 'getAwake',
   service: 'management',
@@ -57,9 +59,9 @@ export const getAwake = endpoint({
   path: '/v2/redis/awake/{id}',
   auth: 'basic',
   access: 'read',
-  summary: 'Why a database is awake',
+  summary: 'Show why a database is awake',
   description:
-    'Says what keeps a database awake, or since when it sleeps. Asking wakes nothing and does not count as a request.',
+    'Shows what keeps a database awake, or since when it is asleep. This request does not wake the database and does not count as a request of it.',
   params: Type.Object({ id: Type.String({ description: '`database_id` of the database.' }) }),
   body: { kind: 'none' },
   success: { status: 200, description: 'What keeps the database awake.', body: AwakeSchema },

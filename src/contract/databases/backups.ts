@@ -10,19 +10,19 @@ const flagText = (description: string) => Type.Enum(['true', 'false'], { descrip
 /** A backup as the management API shows it (reference redis 1.9). */
 export const BackupSchema = Type.Object({
   backup_id: Type.String({ description: 'Identifier of the backup.' }),
-  database_id: Type.String({ description: 'The database that it was made of.' }),
+  database_id: Type.String({ description: 'The database of the backup.' }),
   customer_id: Type.String({ description: 'Owner: the e-mail of the account.' }),
-  name: Type.String({ description: 'Its name; names need not be unique.' }),
-  creation_time: Type.Integer({ description: 'When it was begun, Unix seconds; it shows the data of that time.' }),
+  name: Type.String({ description: 'Name of the backup; names need not be unique.' }),
+  creation_time: Type.Integer({ description: 'When the backup began, Unix seconds. It has the data of that time.' }),
   state: Type.Enum([...BACKUP_STATES], {
     description:
-      '`pending` while it is taken and checked, `completed` once an engine has loaded it and found what it should, `failed`.',
+      '`pending` while it is taken and verified, `completed` when an engine has loaded it and its contents match, `failed` otherwise.',
   }),
   backup_size: Type.Integer({ description: 'Size of the file, bytes; 0 until it is completed.' }),
-  daily_backup: flagText('Whether it was made by the daily schedule; a text, not a boolean.'),
+  daily_backup: flagText('Whether the daily schedule created it; a text, not a boolean.'),
   hourly_backup: flagText('Always "false"; a text, not a boolean.'),
-  internal_backup_tag: Type.String({ description: 'Why it was made: `manual`, `daily`, `safety` or `import`.' }),
-  key_count: Type.Integer({ description: 'Number of keys in it; 0 until it is completed.' }),
+  internal_backup_tag: Type.String({ description: 'Why it was created: `manual`, `daily`, `safety` or `import`.' }),
+  key_count: Type.Integer({ description: 'Number of keys; 0 until it is completed.' }),
   failure: Type.Optional(Type.String({ description: 'Why it failed.' })),
 })
 
@@ -35,7 +35,7 @@ const BackupParams = Type.Object({
   backup_id: Type.String({ description: '`backup_id` of one of its backups.' }),
 })
 const OK = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
-// Real clients send a body where none is asked for: empty, {} or null.
+// Some clients send a body where none is needed: empty, {} or null.
 const anyBody = { kind: 'json', optional: true, schema: Type.Unknown() } as const
 
 /** Lists the backups of a database. */
@@ -55,7 +55,7 @@ export const listBackups = endpoint({
   errors: ['database_not_found', 'store_unavailable'],
 })
 
-/** Makes a backup. */
+/** Creates a backup. */
 export const createBackup = endpoint({
   id: 'createBackup',
   service: 'management',
@@ -64,9 +64,9 @@ export const createBackup = endpoint({
   path: '/v2/redis/create-backup/{id}',
   auth: 'basic',
   access: 'write',
-  summary: 'Make a backup',
+  summary: 'Create a backup',
   description:
-    'Takes a snapshot while the database goes on serving, loads it in an engine of its own, compares, and answers. The backup is listed as pending meanwhile, and other changes of the database are refused. It goes on when the caller leaves.',
+    'Takes a snapshot while the database keeps serving, loads it in a separate engine, compares the contents, and responds. Until then the backup is listed as pending, and other changes of the database are refused. The backup continues when the caller disconnects.',
   params: IdParams,
   body: {
     kind: 'json',
@@ -99,7 +99,7 @@ export const deleteBackup = endpoint({
   auth: 'basic',
   access: 'write',
   summary: 'Delete a backup',
-  description: 'Deletes the backup and its file. There is no way back.',
+  description: 'Deletes the backup and its file. This cannot be undone.',
   params: BackupParams,
   body: anyBody,
   success: OK,
@@ -117,7 +117,7 @@ export const restoreBackup = endpoint({
   access: 'write',
   summary: 'Restore a backup into a database',
   description:
-    'Replaces all data of the database by that of a backup, which may be one of any database of the account. A backup of the present data is made first (its tag is `safety`); when that fails, nothing is replaced. Data that no engine can read is set aside instead, in the quarantine of the data directory. Clients stay connected: while the data is replaced, their commands wait. Answers when the database serves the restored data, and goes on when the caller leaves.',
+    'Replaces all data of the database with that of a backup of any database of the account. The server first creates a backup of the current data (its tag is `safety`); if that fails, nothing is replaced. Data that no engine can read is moved to the quarantine of the data directory instead. Clients stay connected: their commands wait while the data is replaced. Responds when the database serves the restored data. The restore continues when the caller disconnects.',
   params: IdParams,
   body: {
     kind: 'json',
@@ -140,7 +140,7 @@ export const restoreBackup = endpoint({
   ],
 })
 
-/** Accepts a loss of data. */
+/** Accepts that data is lost. */
 export const acceptDataLoss = endpoint({
   id: 'acceptDataLoss',
   service: 'management',
@@ -151,7 +151,7 @@ export const acceptDataLoss = endpoint({
   access: 'write',
   summary: 'Accept that data of a database is lost',
   description:
-    'For a database whose record has a `data_problem`. Where data is missing, it begins empty; where its log is damaged, it begins with what comes before the damage. What was on the disk is kept in the quarantine of the data directory. Answers when the database serves. A database without such a problem stays as it is.',
+    'For a database whose record has a `data_problem`. If the data is missing, the database starts empty; if its log is damaged, it starts with the data before the damage. The files on the disk are moved to the quarantine of the data directory. Responds when the database serves. A database without a `data_problem` is not changed.',
   params: IdParams,
   body: anyBody,
   success: OK,
@@ -167,43 +167,43 @@ const daily = <Method extends 'PATCH' | 'POST', Verb extends 'enable' | 'disable
     path: `/v2/redis/${verb}-dailybackup/{id}`,
     auth: 'basic',
     access: 'write',
-    summary: `Switch daily backups ${verb === 'enable' ? 'on' : 'off'}${method === 'POST' ? ', by POST' : ''}`,
+    summary: `${verb === 'enable' ? 'Enable' : 'Disable'} daily backups${method === 'POST' ? ', by POST' : ''}`,
     description:
       verb === 'enable'
-        ? 'A backup is made every day from now on, at this time of the day, and kept for 1 day, or 3 days with the production pack. Not on plan free. What is on stays as it is.'
-        : 'No further daily backups are made. Those that exist are deleted when their time is over.',
+        ? 'The server creates a backup every day at this time of day and keeps it for 1 day, or 3 days with the production pack. Not available on plan free. Does nothing when daily backups are already enabled.'
+        : 'No further daily backups are created. Existing ones are deleted when they expire.',
     params: IdParams,
     body: anyBody,
     success: OK,
     errors: ['database_not_found', 'database_busy', 'daily_backup_not_allowed', 'store_unavailable'],
   })
 
-/** Switches daily backups on. */
+/** Enables daily backups. */
 export const enableDailyBackup = daily('PATCH', 'enable')
 /** The same in the spelling of older clients. */
 export const enableDailyBackupByPost = daily('POST', 'enable')
-/** Switches daily backups off. */
+/** Disables daily backups. */
 export const disableDailyBackup = daily('PATCH', 'disable')
 /** The same in the spelling of older clients. */
 export const disableDailyBackupByPost = daily('POST', 'disable')
 
-/** How far an import has come. */
+/** The states of an import. */
 export const IMPORT_STATES = ['reading', 'checking', 'restoring', 'completed', 'failed'] as const
 
 /** An import as the management API shows it. */
 export const ImportSchema = Type.Object({
-  database_id: Type.String({ description: 'The database that is imported into.' }),
-  backup_id: Type.String({ description: 'The backup that is made of what is read.' }),
+  database_id: Type.String({ description: 'The database that gets the data.' }),
+  backup_id: Type.String({ description: 'The backup that holds the data read from the source.' }),
   source: Type.String({ description: 'Where the data comes from, without credentials.' }),
   state: Type.Enum([...IMPORT_STATES], {
     description: '`reading` the source, `checking` what was read, `restoring` it, then `completed` or `failed`.',
   }),
   keys_read: Type.Integer({ description: 'Keys read so far; 0 for a file until it is checked.' }),
-  keys_total: Type.Optional(Type.Integer({ description: 'Keys that the source had at the beginning, where known.' })),
+  keys_total: Type.Optional(Type.Integer({ description: 'Keys of the source when the import began, if known.' })),
   bytes_read: Type.Integer({ description: 'Bytes read so far.' }),
   started_at: Type.Integer({ description: 'Unix seconds.' }),
   finished_at: Type.Optional(Type.Integer({ description: 'Unix seconds.' })),
-  failure: Type.Optional(Type.String({ description: 'Why it failed; the data of the database is untouched then.' })),
+  failure: Type.Optional(Type.String({ description: 'Why it failed. The data of the database is unchanged.' })),
 })
 
 /** An import as the management API shows it. */
@@ -222,7 +222,7 @@ export const importFromUrl = endpoint({
   access: 'write',
   summary: 'Import from a Redis server',
   description:
-    'Copies all keys of another server, then replaces all data of the database by them as a restore does, safety backup included. Until then the data of the database is untouched. Answers at once; ask for the progress. Keys that change at the source while it is read are copied as they are found.',
+    'Copies all keys of another server, then replaces all data of the database with them like a restore, with a safety backup. Until then the data of the database is unchanged. Responds at once; `GET` shows the progress. Keys that change at the source during the import are copied in the state in which they are read.',
   params: IdParams,
   body: {
     kind: 'json',
@@ -232,7 +232,7 @@ export const importFromUrl = endpoint({
       }),
     }),
   },
-  success: { status: 200, description: 'The import, as it begins.', body: ImportSchema },
+  success: { status: 200, description: 'The import that has begun.', body: ImportSchema },
   errors: ['invalid_json', ...importErrors],
 })
 
@@ -247,7 +247,7 @@ export const importFile = endpoint({
   access: 'write',
   summary: 'Import an RDB file',
   description:
-    'The body is the file: `curl --data-binary @dump.rdb`. An engine of its own loads it; then all data of the database is replaced by it as a restore does, safety backup included. Answers when the database serves the imported data.',
+    'The body is the file: `curl --data-binary @dump.rdb`. A separate engine loads it; then all data of the database is replaced like in a restore, with a safety backup. Responds when the database serves the imported data.',
   params: IdParams,
   body: { kind: 'stream' },
   success: { status: 200, description: 'The import, completed.', body: ImportSchema },
@@ -263,7 +263,7 @@ export const importFile = endpoint({
   ],
 })
 
-/** Tells how far the last import has come. */
+/** Shows the progress of the last import. */
 export const getImport = endpoint({
   id: 'getImport',
   service: 'management',
@@ -272,8 +272,8 @@ export const getImport = endpoint({
   path: '/v2/redis/import/{id}',
   auth: 'basic',
   access: 'read',
-  summary: 'Progress of the last import',
-  description: 'The last import into the database, under way or ended.',
+  summary: 'Show the progress of the last import',
+  description: 'The last import into the database, running or ended.',
   params: IdParams,
   body: { kind: 'none' },
   success: { status: 200, description: 'The import.', body: ImportSchema },
@@ -291,7 +291,7 @@ export const downloadBackup = endpoint({
   access: 'read',
   summary: 'Download a backup',
   description:
-    'The backup as an RDB file, as Redis and Valkey read it: `curl -o dump.rdb`. The header X-Content-SHA256 has the digest of the whole.',
+    'The backup as an RDB file for Redis and Valkey: `curl -o dump.rdb`. The header X-Content-SHA256 has the SHA-256 digest of the file.',
   params: BackupParams,
   body: { kind: 'none' },
   success: {

@@ -9,8 +9,8 @@ import { READ_REGIONS } from './regions.js'
 export const MOST_ALLOWED_IPS = 200
 
 /**
- * What a change of plan may name besides the plans (reference redis 1.2): `pro` is the present plan with the production
- * pack, `paid` the smallest fixed plan that holds the data.
+ * Aliases in a change of plan (reference redis 1.2): `pro` is the current plan with the production pack, `paid` the
+ * smallest fixed plan that holds the data.
  */
 export const PLAN_ALIASES = ['pro', 'paid'] as const
 
@@ -18,14 +18,14 @@ const text = (description: string) => Type.String({ description })
 const yesNo = (description: string) => Type.Boolean({ description })
 const IdParams = Type.Object({ id: text('`database_id` of the database.') })
 const OkSchema = Type.Literal('OK')
-// Real clients send a body where none is needed: empty, {} or null.
+// Some clients send a body where none is needed: empty, {} or null.
 const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
 const busy: readonly ErrorCode[] = ['database_not_found', 'database_busy', 'store_unavailable', 'starting']
 
 interface Change<Body extends BodyShape, Answer extends TSchema> {
   readonly id: string
   readonly method?: 'PATCH'
-  /** What follows `/v2/redis/`. */
+  /** The path after `/v2/redis/`. */
   readonly path: string
   readonly summary: string
   readonly description: string
@@ -55,55 +55,55 @@ function change<const Body extends BodyShape, Answer extends TSchema>(declared: 
   })
 }
 
-/** Gives a database another name. */
+/** Renames a database. */
 export const renameDatabase = change({
   id: 'renameDatabase',
   path: 'rename/{id}',
   summary: 'Rename a database',
   description: 'Host, port and credentials stay as they are.',
-  body: { kind: 'json', schema: Type.Object({ name: text('The new name; the rules of `database_name` hold.') }) },
+  body: { kind: 'json', schema: Type.Object({ name: text('The new name, with the rules of `database_name`.') }) },
   answer: DatabaseRecordSchema,
 })
 
-/** Gives a database new credentials. */
+/** Replaces the credentials of a database. */
 export const resetPassword = change({
   id: 'resetPassword',
   path: 'reset-password/{id}',
   summary: 'Reset the password',
   description:
-    'Makes a new password and both tokens anew. The old ones are dead when the answer is sent, and every connection that was opened with them is closed.',
+    'Creates a new password and new tokens. The old ones are invalid when the response is sent, and all connections that use them are closed.',
   body: noFields,
   answer: DatabaseRecordSchema,
 })
 
-/** Lets the port of a database speak TLS. */
+/** Enables TLS on the port of a database. */
 export const enableTls = change({
   id: 'enableTls',
   path: 'enable-tls/{id}',
   summary: 'Enable TLS',
   description:
-    'The Redis port speaks TLS from now on; connections in clear are closed. There is no way back, and doing it again changes nothing.',
+    'The Redis port accepts TLS only; connections without TLS are closed. This cannot be undone. Repeating the request changes nothing.',
   body: noFields,
   answer: DatabaseRecordSchema,
   errors: ['tls_not_configured'],
 })
 
-/** Longest text of the authority of a database's clients. */
+/** Longest client CA text, characters. */
 export const MOST_CLIENT_CA_CHARACTERS = 65_536
 
-/** Lets the port of a database ask clients for certificates. */
+/** Requires client certificates on the port of a database. */
 export const updateMutualTls = change({
   id: 'updateMutualTls',
   path: '{id}/mutual-tls',
-  summary: 'Ask clients for certificates',
+  summary: 'Require client certificates',
   description:
-    'The TLS port serves only clients that show a certificate of the given authority; with `null` it asks for none. ' +
-    'Every connection is closed. Passwords are asked for as before, and REST is not concerned.',
+    'The TLS port accepts only clients with a certificate of the given authority; `null` requires none. ' +
+    'All connections are closed. Clients still need their password. REST is not affected.',
   body: {
     kind: 'json',
     schema: Type.Object({
       client_ca: Type.Union([Type.String({ maxLength: MOST_CLIENT_CA_CHARACTERS }), Type.Null()], {
-        description: 'One or more certificates of authorities, PEM, or `null`.',
+        description: 'One or more CA certificates in PEM, or `null`.',
       }),
     }),
   },
@@ -114,70 +114,70 @@ export const updateMutualTls = change({
 const toggle = (id: string, verb: string, summary: string, description: string, errors: readonly ErrorCode[] = []) =>
   change({ id, path: `${verb}/{id}`, summary, description, body: noFields, answer: OkSchema, errors })
 
-/** Lets a full database evict. */
+/** Enables eviction. */
 export const enableEviction = toggle(
   'enableEviction',
   'enable-eviction',
   'Enable eviction',
-  'At the size limit, least recently used keys make room. Doing it again changes nothing.',
+  'At the size limit, least recently used keys are evicted. Repeating the request changes nothing.',
 )
 
-/** Lets a full database refuse writes. */
+/** Disables eviction. */
 export const disableEviction = toggle(
   'disableEviction',
   'disable-eviction',
   'Disable eviction',
-  'At the size limit, writes are refused while reads and deletes go on. Doing it again changes nothing.',
+  'At the size limit, writes are refused; reads and deletes still work. Repeating the request changes nothing.',
 )
 
-/** Lets a database move to the next plan when it outgrows its own. */
+/** Enables auto upgrade. */
 export const enableAutoUpgrade = toggle(
   'enableAutoUpgrade',
   'enable-autoupgrade',
   'Enable auto upgrade',
-  'A database that outgrows its fixed plan moves to the next one. 409 "already enabled" when it is.',
+  'A database that outgrows its fixed plan moves to the next plan. 409 when auto upgrade is already enabled.',
   ['already_set'],
 )
 
-/** Keeps a database on its plan. */
+/** Disables auto upgrade. */
 export const disableAutoUpgrade = toggle(
   'disableAutoUpgrade',
   'disable-autoupgrade',
   'Disable auto upgrade',
-  'The database keeps its plan. 409 "already disabled" when it is.',
+  'The database keeps its plan. 409 when auto upgrade is already disabled.',
   ['already_set'],
 )
 
-/** Adds the production pack to a database. */
+/** Enables the production pack. */
 export const enableProductionPack = toggle(
   'enableProductionPack',
   'enable-prodpack',
   'Enable the production pack',
-  'Not on plan `free`. Doing it again changes nothing.',
+  'Not available on plan `free`. Repeating the request changes nothing.',
   ['production_pack_not_allowed'],
 )
 
-/** Takes the production pack from a database. */
+/** Disables the production pack. */
 export const disableProductionPack = toggle(
   'disableProductionPack',
   'disable-prodpack',
   'Disable the production pack',
-  'Doing it again changes nothing.',
+  'Repeating the request changes nothing.',
 )
 
 const planField = Type.Optional(
   Type.Enum([...PLAN_NAMES, ...PLAN_ALIASES], {
     description:
-      'The new plan. `pro` is the present plan with the production pack, `paid` the smallest fixed plan that holds the data.',
+      'The new plan. `pro` is the current plan with the production pack, `paid` the smallest fixed plan that holds the data.',
   }),
 )
 
 const ChangePlanSchema = Type.Object({
   plan_name: planField,
   plan: planField,
-  auto_upgrade: Type.Optional(yesNo('Also turns auto upgrade on or off.')),
-  prod_pack_enabled: Type.Optional(yesNo('Also turns the production pack on or off.')),
-  database_id: Type.Optional(text('If given, the database of the path.')),
+  auto_upgrade: Type.Optional(yesNo('Also enables or disables auto upgrade.')),
+  prod_pack_enabled: Type.Optional(yesNo('Also enables or disables the production pack.')),
+  database_id: Type.Optional(text('Optional. Must be the database of the path.')),
 })
 
 /** The body of a change of plan. */
@@ -189,7 +189,7 @@ const changePlanAt = (id: string, path: string, summary: string) =>
     path,
     summary,
     description:
-      'Name the plan in `plan_name` or `plan`. The engine gets its new limits while it runs and no data is dropped; connections are closed if the limits of a connection change. A plan that is smaller than the data in use is refused with both numbers.',
+      'Send the plan in `plan_name` or `plan`. The new limits apply while the engine runs, and no data is dropped. Connections are closed if the limits of a connection change. A plan that is smaller than the data is refused; the error has both sizes.',
     body: { kind: 'json', schema: ChangePlanSchema },
     answer: OkSchema,
     errors: ['plan_not_allowed', 'plan_too_small', 'production_pack_not_allowed', 'engine_failed', 'store_full'],
@@ -198,7 +198,7 @@ const changePlanAt = (id: string, path: string, summary: string) =>
 /** Changes the plan of a database. */
 export const changePlan = changePlanAt('changePlan', '{id}/change-plan', 'Change the plan')
 
-/** The same, as some clients spell it. */
+/** The same with the path of some clients. */
 export const changePlanByVerb = changePlanAt(
   'changePlanByVerb',
   'change-plan/{id}',
@@ -211,11 +211,15 @@ export const updateBudget = change({
   method: 'PATCH',
   path: 'update-budget/{id}',
   summary: 'Change the budget',
-  description: 'Whole US dollars a month; 0 means no budget.',
+  description: 'Whole US dollars per month; 0 means no budget.',
   body: {
     kind: 'json',
     schema: Type.Object({
-      budget: Type.Integer({ minimum: 0, maximum: MOST_BUDGET, description: 'US dollars a month; 0 means none.' }),
+      budget: Type.Integer({
+        minimum: 0,
+        maximum: MOST_BUDGET,
+        description: 'US dollars per month; 0 means no budget.',
+      }),
     }),
   },
   answer: OkSchema,
@@ -223,7 +227,7 @@ export const updateBudget = change({
 
 const UpdateRegionsSchema = Type.Object({
   read_regions: Type.Array(Type.Enum([...READ_REGIONS]), {
-    description: 'All read regions that the database is to have; replaces the old list.',
+    description: 'All read regions of the database; replaces the old list.',
   }),
 })
 
@@ -233,18 +237,18 @@ export const updateRegions = change({
   path: 'update-regions/{id}',
   summary: 'Change the read regions',
   description:
-    'Answers when every region of the list replicates and the replicas of all others are gone. The primary goes on serving: no write is lost and no connection to it is closed.',
+    'Responds when all regions of the list replicate and all other replicas are removed. The primary keeps serving: no write is lost, and no connection to it is closed.',
   body: { kind: 'json', schema: UpdateRegionsSchema },
   answer: OkSchema,
   errors: ['engine_failed', 'store_full'],
 })
 
-/** Changes who may connect to a database. */
+/** Changes the allow list of a database. */
 export const updateAllowList = change({
   id: 'updateAllowList',
   path: 'update-allowlist/{id}',
   summary: 'Change the allow list',
-  description: 'Addresses and networks that may use the database; an empty list lets everybody in.',
+  description: 'Addresses and networks that may use the database. An empty list allows all addresses.',
   body: {
     kind: 'json',
     schema: Type.Object({
@@ -257,7 +261,7 @@ export const updateAllowList = change({
   answer: OkSchema,
 })
 
-/** Gives a database to a team. */
+/** Moves a database to a team. */
 export const moveToTeam = endpoint({
   id: 'moveToTeam',
   service: 'management',
@@ -268,7 +272,7 @@ export const moveToTeam = endpoint({
   access: 'write',
   summary: 'Move a database to a team',
   description:
-    'You have to be owner, admin or dev of that team, and of the team that has the database now its owner or an admin. Clients of the database notice nothing; your account does not have it any more.',
+    'You must be owner, admin or dev of that team, and owner or admin of the team that has the database now. Clients of the database are not affected. The database leaves your account.',
   body: {
     kind: 'json',
     schema: Type.Object({

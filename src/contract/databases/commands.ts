@@ -1,27 +1,27 @@
 /**
- * The engine's commands as the data plane knows them. A command that does not stand here is refused, so that a newer
- * engine never brings a command that nobody has judged.
+ * The command table of the data plane. Commands that are not in it are refused, so that a newer engine cannot expose a
+ * command that nobody has reviewed.
  *
- * Subcommands stand as `CONTAINER|SUBCOMMAND` and their container has the state `container`. A container whose
- * subcommands all behave alike stands as one plain command (`XGROUP`, `FUNCTION`, ...).
+ * Subcommands are written `CONTAINER|SUBCOMMAND`, and their container has the state `container`. A container whose
+ * subcommands all behave alike is one plain command (`XGROUP`, `FUNCTION`, ...).
  */
 
-/** What a command does to keys: `none` touches no key. */
+/** How a command accesses keys: `none` accesses no key. */
 export type CommandAccess = 'read' | 'write' | 'none'
 
 /**
- * What a command does to the connection that it travels on.
+ * What a command does to its connection.
  *
  * - `stateless`: nothing; it may share a connection with other clients.
- * - `session`: asks or tells something about the client's own connection; the gateway answers it.
- * - `managed`: asks or tells something about the database itself; the management side of databases answers it.
- * - `observed`: asks the engine about itself. The gateway asks for the client, over a connection of its own, and leaves
- *   out of the reply what concerns the host: the users of a database may not ask by themselves, or their scripts could.
+ * - `session`: reads or changes the client's own connection; the gateway replies.
+ * - `managed`: reads or changes the database itself; the management side replies.
+ * - `observed`: reads the state of the engine. The gateway sends it for the client, over its own connection, and removes
+ *   facts about the host from the reply. Users of a database may not send it themselves, or their scripts could, too.
  * - `transaction`: opens, watches or closes a transaction.
- * - `blocking`: may hold the connection until something happens.
- * - `blocking-option`: holds the connection when `BLOCK` is among its options.
- * - `subscription`, `monitor`, `tracking`: the engine sends on its own accord from then on, or treats what this connection
- *   asks for in another way.
+ * - `blocking`: may block the connection until something happens.
+ * - `blocking-option`: blocks the connection with the option `BLOCK`.
+ * - `subscription`, `monitor`, `tracking`: the engine pushes messages from then on, or handles further commands of this
+ *   connection differently.
  * - `container`: the subcommand decides.
  */
 export type CommandState =
@@ -37,16 +37,16 @@ export type CommandState =
   | 'tracking'
   | 'container'
 
-/** Why a command is refused for everybody. */
+/** Why a command is refused for all clients. */
 export type RefusalReason =
   /** Stops, reconfigures or inspects the engine, or reaches files and memory of the host. */
   | 'host'
-  /** Belongs to replication or clustering, which Homeport runs itself. */
+  /** Is part of replication or clustering, which Homeport controls itself. */
   | 'replication'
   /** Reaches another database or another client. */
   | 'others'
 
-/** A command that clients may send. `rest`: it may also be sent as a plain command over REST. */
+/** A command that clients may send. `rest`: also as a plain command over REST. */
 export interface AllowedCommand {
   readonly name: string
   readonly allowed: true
@@ -55,7 +55,7 @@ export interface AllowedCommand {
   readonly rest: boolean
 }
 
-/** A command that nobody may send. */
+/** A command that is refused for all clients. */
 export interface RefusedCommand {
   readonly name: string
   readonly allowed: false
@@ -85,11 +85,11 @@ const managed = (names: string): Family => ({ access: 'none', state: 'managed', 
 
 const observed = (names: string): Family => ({ access: 'none', state: 'observed', rest: true, names })
 
-/** Commands of vector sets that read. Engines do not count these and `VECTOR_WRITES` among `@read` and `@write`. */
+/** Read commands of vector sets. Engines do not list these and `VECTOR_WRITES` in `@read` and `@write`. */
 export const VECTOR_READS: readonly string[] =
   'VCARD VDIM VEMB VGETATTR VINFO VISMEMBER VLINKS VRANDMEMBER VRANGE VSIM'.split(' ')
 
-/** Commands of vector sets that write. */
+/** Write commands of vector sets. */
 export const VECTOR_WRITES: readonly string[] = ['VADD', 'VREM', 'VSETATTR']
 
 const FAMILIES: readonly Family[] = [
@@ -150,7 +150,7 @@ const FAMILIES: readonly Family[] = [
   plain('none', 'COMMAND|LIST LOLWUT TIME'),
   managed('ACL|DELUSER ACL|GENTOKEN ACL|GETUSER ACL|LIST ACL|LOAD ACL|LOG ACL|RESTTOKEN ACL|SAVE ACL|SETUSER'),
   managed('ACL|USERS ACL|WHOAMI CONFIG|GET CONFIG|SET'),
-  // `HELP` tells what of a container is served here
+  // `HELP` lists the subcommands that are served here
   managed('ACL|HELP COMMAND|HELP CONFIG|HELP MEMORY|HELP SCRIPT|HELP'),
   socketOnly('managed', 'none', 'CLIENT|HELP'),
   observed('ACL|DRYRUN CONFIG|RESETSTAT INFO LASTSAVE LATENCY MEMORY|DOCTOR ROLE SLOWLOG'),
@@ -203,7 +203,7 @@ function refusedCommands(): Command[] {
   )
 }
 
-/** Every command that the data plane knows, refused ones too (reference redis 3.5). */
+/** All commands of the data plane, with the refused ones (reference redis 3.5). */
 export const COMMANDS: readonly Command[] = [...allowedCommands(), ...refusedCommands()]
 
 const SINCE: readonly (readonly [engines: string, names: string])[] = [
@@ -226,7 +226,7 @@ const ENGINES_WITH: ReadonlyMap<string, string> = new Map(
   SINCE.flatMap(([engines, names]) => names.split(' ').map((name): [string, string] => [name, engines])),
 )
 
-/** Which engines have a command that the oldest supported one lacks, in words; `name` is that of its row. */
+/** Says in words which engines have a command that the oldest supported engine lacks. `name` is the name of its row. */
 export function enginesWith(name: string): string | undefined {
   return name.startsWith('JSON.') ? JSON_ENGINES : ENGINES_WITH.get(name)
 }

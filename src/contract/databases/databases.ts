@@ -3,10 +3,10 @@ import { endpoint } from '../endpoint.js'
 import { PLAN_NAMES, RESOURCE_SIZES } from './plans.js'
 import { PLATFORMS, PRIMARY_REGIONS, READ_REGIONS } from './regions.js'
 
-/** What a database does for its clients. */
+/** The states of a database. */
 export const DATABASE_STATES = ['active', 'suspended', 'passive'] as const
 
-/** What is being changed about a database; empty when nothing is. */
+/** The change in progress; empty when there is none. */
 export const MODIFYING_STATES = [
   '',
   'creating',
@@ -57,16 +57,16 @@ const DataProblem = Type.Object(
   {
     kind: oneOf(
       ['missing', 'unreadable', 'cut'],
-      '`missing`, `unreadable`: the database does not serve. `cut`: the end of its log is missing, and it serves the rest.',
+      '`missing`, `unreadable`: the database is not served. `cut`: the end of its log is missing, and the rest is served.',
     ),
-    text: text('What is missing.'),
-    since: integer('When it was found, Unix seconds.'),
-    last_whole: Type.Optional(integer('When the data was last seen whole, Unix seconds.')),
-    quarantine: Type.Optional(text('The entry of the quarantine that keeps what was cut off.')),
+    text: text('The problem in words.'),
+    since: integer('When the problem was found, Unix seconds.'),
+    last_whole: Type.Optional(integer('When the data was last seen complete, Unix seconds.')),
+    quarantine: Type.Optional(text('The quarantine entry with the end that was cut off.')),
   },
   {
     description:
-      'Only there when data of the database is missing or damaged on the disk. It goes with a restore, when the files come back, or with accept-loss. Of Homeport alone.',
+      'Present when data of the database is missing or damaged on the disk. A restore, returned files or accept-loss end the problem. Only Homeport has this field.',
   },
 )
 
@@ -75,44 +75,44 @@ export const DatabaseRecordSchema = Type.Object({
   database_id: text('Identifier of the database.'),
   database_name: text('Name of the database; names need not be unique.'),
   region: Type.Literal('global', { description: 'Always `global`.' }),
-  port: integer('Port that Redis clients connect to.'),
+  port: integer('Port for Redis clients.'),
   creation_time: integer('When the database was created, Unix seconds.'),
   state: oneOf(
     DATABASE_STATES,
-    '`active` serves, or is woken by the next request; `passive` sleeps until then; `suspended` refuses commands.',
+    '`active` serves; `passive` is asleep until the next request; `suspended` refuses commands.',
   ),
-  endpoint: text('Host name that Redis clients connect to, without port.'),
+  endpoint: text('Host name for Redis clients, without port.'),
   tls: yesNo('Whether the Redis port speaks TLS.'),
   db_max_clients: integer('Most client connections at a time.'),
   db_max_request_size: integer('Largest request, bytes.'),
   db_disk_threshold: integer('Largest size on disk, bytes.'),
   db_max_entry_size: integer('Largest value of one key, bytes.'),
   db_memory_threshold: integer('Largest size in memory, bytes.'),
-  db_max_commands_per_second: integer('Commands beyond this rate wait.'),
-  db_request_limit: integer('Commands in a calendar month; 9007199254740991 means no limit.'),
+  db_max_commands_per_second: integer('Commands per second; commands beyond this rate wait.'),
+  db_request_limit: integer('Commands per calendar month; 9007199254740991 means no limit.'),
   type: oneOf(PAYMENT_TYPES, 'Payment plan.'),
   budget: integer('Monthly budget in US dollars; 0 means none.'),
-  primary_region: oneOf(PRIMARY_REGIONS, 'Region that takes the writes.'),
+  primary_region: oneOf(PRIMARY_REGIONS, 'Region that accepts writes.'),
   primary_members: Type.Array(oneOf(PRIMARY_REGIONS, ''), { description: 'Primary regions of the cluster.' }),
   all_members: Type.Array(oneOf(PRIMARY_REGIONS, ''), { description: 'All regions: primary, then read regions.' }),
-  eviction: yesNo('Whether least recently used keys make room when the size limit is reached.'),
-  auto_upgrade: yesNo('Whether a database that outgrows its plan moves to the next one.'),
+  eviction: yesNo('Whether least recently used keys are evicted at the size limit.'),
+  auto_upgrade: yesNo('Whether a database that outgrows its plan moves to the next plan.'),
   consistent: yesNo('Whether reads in read regions are strongly consistent.'),
-  modifying_state: oneOf(MODIFYING_STATES, 'What is being changed; empty when nothing is.'),
+  modifying_state: oneOf(MODIFYING_STATES, 'The change in progress; empty when there is none.'),
   db_resource_size: oneOf(RESOURCE_SIZES, 'Resource tier.'),
-  db_type: oneOf(STORAGE_TYPES, 'Persistence: `pebble` is an append-only log, `bolt` snapshots.'),
-  db_conn_idle_timeout: integer('An idle connection is closed after this time, nanoseconds.'),
+  db_type: oneOf(STORAGE_TYPES, 'Persistence: `pebble` means an append-only log, `bolt` snapshots.'),
+  db_conn_idle_timeout: integer('Idle connections are closed after this time, nanoseconds.'),
   db_lua_timeout: integer('Longest run of one script, nanoseconds.'),
-  db_lua_credits_per_min: integer('Script time in a minute, nanoseconds.'),
-  db_store_max_idle: integer('A database without requests sleeps after this time, nanoseconds.'),
-  db_max_loads_per_sec: integer('Entries read from disk in a second.'),
-  db_acl_enabled: flagText('Whether further users can be made; a text, not a boolean.'),
+  db_lua_credits_per_min: integer('Script time per minute, nanoseconds.'),
+  db_store_max_idle: integer('A database without requests falls asleep after this time, nanoseconds.'),
+  db_max_loads_per_sec: integer('Entries read from disk per second.'),
+  db_acl_enabled: flagText('Whether the database has ACL users of its own; a text, not a boolean.'),
   db_acl_default_user_status: flagText('Whether the user `default` may log in; a text, not a boolean.'),
   db_eviction: yesNo('The same as `eviction`.'),
   last_plan_upgrade_time: integer('Unix seconds of the last plan upgrade; 0 when there was none.'),
   replicas: integer('Number of members: the primary and every read region.'),
   customer_id: text('Owner: the e-mail of the account.'),
-  daily_backup_enabled: yesNo('Whether a backup is made every day.'),
+  daily_backup_enabled: yesNo('Whether a backup is created every day.'),
   read_regions: Type.Array(oneOf(READ_REGIONS, ''), { description: 'Regions with a read replica.' }),
   securityAddons: SecurityAddons,
   prometheus_enabled: flagText('Whether the metrics integration is on; a text, not a boolean.'),
@@ -121,29 +121,30 @@ export const DatabaseRecordSchema = Type.Object({
   allowed_ip_ranges: Type.Array(Type.String(), { description: 'Addresses that may connect; empty means all.' }),
   rest_url: text('URL of the REST data plane for this database.'),
   data_problem: Type.Optional(DataProblem),
-  password: Type.Optional(text('Password of the Redis user `default`. Left out with `credentials=hide`.')),
-  rest_token: Type.Optional(text('REST token for reading and writing. Left out with `credentials=hide`.')),
+  password: Type.Optional(text('Password of the Redis user `default`. Absent with `credentials=hide`.')),
+  rest_token: Type.Optional(text('REST token for reading and writing. Absent with `credentials=hide`.')),
   read_only_rest_token: Type.Optional(
-    text('REST token and password of the Redis user `default_ro`, for reading. Left out with `credentials=hide`.'),
+    text('REST token and password of the Redis user `default_ro`, for reading. Absent with `credentials=hide`.'),
   ),
 })
 
 /** A database as the management API shows it. */
 export type DatabaseRecord = Static<typeof DatabaseRecordSchema>
 
-/** The body of a creation (interface 4.1). Fields that do not stand here are ignored. */
+/** The body of a creation (interface 4.1). Other fields are ignored. */
 export const CreateDatabaseSchema = Type.Object({
   database_name: text(`Name: 1 to ${LONGEST_NAME} characters after trimming, no control characters.`),
-  platform: oneOf(PLATFORMS, 'Platform that has the primary region.'),
-  primary_region: oneOf(PRIMARY_REGIONS, 'Region that takes the writes.'),
+  platform: oneOf(PLATFORMS, 'Platform of the primary region.'),
+  primary_region: oneOf(PRIMARY_REGIONS, 'Region that accepts writes.'),
   read_regions: Type.Optional(
     Type.Array(oneOf(READ_REGIONS, ''), {
-      description: 'Regions with a read replica; not the primary region, none twice, none on gcp, one on plan free.',
+      description:
+        'Regions with a read replica: not the primary region, none twice, none on gcp, at most one on plan free.',
     }),
   ),
   plan: Type.Optional(oneOf(PLAN_NAMES, 'Default: `payg`, or `free` for an account of type free.')),
   budget: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: MOST_BUDGET, description: 'Whole US dollars a month; 0 means no budget.' }),
+    Type.Integer({ minimum: 0, maximum: MOST_BUDGET, description: 'Whole US dollars per month; 0 means no budget.' }),
   ),
   eviction: Type.Optional(yesNo('Evict least recently used keys at the size limit. Default: false.')),
   tls: Type.Optional(yesNo('Speak TLS on the Redis port. Default: the setting of the server.')),
@@ -170,7 +171,7 @@ export const createDatabase = endpoint({
   access: 'write',
   summary: 'Create a database',
   description:
-    'Answers when the database accepts commands and every read region replicates. If anything fails on the way, nothing is left behind. With the header Idempotency-Key (up to 255 characters, remembered for 24 hours) a repeated request answers the database that the first one made.',
+    'Responds when the database accepts commands and all read regions replicate. If a step fails, everything is rolled back. With the header Idempotency-Key (up to 255 characters, remembered for 24 hours), a repeated request returns the database that the first one created.',
   body: { kind: 'json', schema: CreateDatabaseSchema },
   success: { status: 200, description: 'The new database with its credentials.', body: DatabaseRecordSchema },
   errors: [
@@ -236,9 +237,9 @@ export const deleteDatabase = endpoint({
   access: 'write',
   summary: 'Delete a database',
   description:
-    'Ends its connections and processes, deletes its files and frees its port, then answers. There is no way back. Repeating the request while it works, or after it failed half way, is safe.',
+    'Closes its connections, stops its engines, deletes its files and frees its port, then responds. This cannot be undone. Repeating the request is safe, also while it runs and after it has failed.',
   params: IdParams,
-  // Real clients send a body here: empty, {} or null.
+  // Some clients send a body here: empty, {} or null.
   body: { kind: 'json', optional: true, schema: Type.Unknown() },
   success: { status: 200, description: 'The text "OK".', body: Type.Literal('OK') },
   errors: ['database_not_found', 'database_busy', 'store_unavailable', 'starting'],

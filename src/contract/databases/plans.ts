@@ -3,10 +3,10 @@ import { type Static, Type } from 'typebox'
 const MIB = 2 ** 20
 const GIB = 2 ** 30
 
-/** A limit that means "none": the largest integer that every JSON client reads exactly. */
+/** The value that means "no limit": the largest integer that every JSON client reads exactly. */
 export const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
-/** Every plan. The order is the order of error texts and documentation. */
+/** All plans, in the order of error texts and documentation. */
 export const PLAN_NAMES = [
   'free',
   'payg',
@@ -22,13 +22,13 @@ export const PLAN_NAMES = [
 /** The name of a plan. */
 export type PlanName = (typeof PLAN_NAMES)[number]
 
-/** Every resource tier. */
+/** All resource tiers. */
 export const RESOURCE_SIZES = ['S', 'M', 'L', 'XL', 'XXL', '3XL'] as const
 
 const limit = (description: string) => Type.Integer({ minimum: 1, maximum: NO_LIMIT, description })
 const dollars = (description: string) => Type.Number({ minimum: 0, maximum: 1_000_000, description })
 
-/** The durations of a plan divided by this are milliseconds. */
+/** Nanoseconds per millisecond, for the durations of a plan. */
 export const NS_PER_MS = 1_000_000
 
 /** One row of the plan table. Sizes are bytes, durations nanoseconds, prices US dollars. */
@@ -40,18 +40,20 @@ export const PlanSchema = Type.Object(
     db_max_entry_size: limit('Largest value of one key, bytes.'),
     db_disk_threshold: limit('Largest size on disk, bytes.'),
     db_memory_threshold: limit('Largest size in memory, bytes.'),
-    db_max_commands_per_second: limit('Commands beyond this rate wait.'),
-    db_request_limit: limit('Commands in a calendar month (UTC).'),
-    db_conn_idle_timeout: limit('A connection without a command for this long is closed, nanoseconds.'),
+    db_max_commands_per_second: limit('Commands per second; commands beyond this rate wait.'),
+    db_request_limit: limit('Commands per calendar month (UTC).'),
+    db_conn_idle_timeout: limit('Idle connections are closed after this time, nanoseconds.'),
     db_lua_timeout: limit('Longest run of one script, nanoseconds.'),
-    db_lua_credits_per_min: limit('Time that scripts may take in a minute, nanoseconds.'),
-    db_store_max_idle: limit('A database without a request for this long goes to sleep, nanoseconds.'),
-    db_max_loads_per_sec: limit('Entries read from disk in a second.'),
-    max_bandwidth_per_month: limit('Bytes in and out in a calendar month (UTC); beyond them commands are slowed down.'),
+    db_lua_credits_per_min: limit('Script time per minute, nanoseconds.'),
+    db_store_max_idle: limit('A database without requests falls asleep after this time, nanoseconds.'),
+    db_max_loads_per_sec: limit('Entries read from disk per second.'),
+    max_bandwidth_per_month: limit(
+      'Bytes in and out per calendar month (UTC); beyond this limit commands are slowed down.',
+    ),
     max_read_regions: Type.Integer({ minimum: 0, maximum: 100, description: 'Most read regions.' }),
-    price_per_month: dollars('Fixed price of a month.'),
-    price_per_100k_commands: dollars('Price of 100,000 commands.'),
-    price_per_gb_month: dollars('Price of a GB held for a month, after the first.'),
+    price_per_month: dollars('Fixed price per month.'),
+    price_per_100k_commands: dollars('Price per 100,000 commands.'),
+    price_per_gb_month: dollars('Price per GB stored for a month, after the first GB.'),
   },
   { additionalProperties: false },
 )
@@ -85,7 +87,7 @@ interface Sizes {
   readonly dataBytes: number
   readonly requestBytes: number
   readonly entryBytes: number
-  /** In and out in a month, GiB. */
+  /** In and out per month, GiB. */
   readonly bandwidthGib: number
 }
 
@@ -112,7 +114,7 @@ const size = (
   bandwidthGib: number,
 ): Sizes => ({ tier, dataBytes, requestBytes: requestMib * MIB, entryBytes, bandwidthGib })
 
-/** The plans that Homeport comes with. */
+/** The default plans. */
 export const DEFAULT_PLANS: PlanTable = {
   free: {
     ...fixedPlan(size('S', 256 * MIB, 10, 100 * MIB, 10), 0),

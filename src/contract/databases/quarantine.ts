@@ -2,19 +2,21 @@ import { type Static, Type } from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { LONGEST_NAME } from './databases.js'
 
-/** Files that the store does not know, set aside. */
+/** A quarantine entry: files that the store does not know. */
 const QuarantineSchema = Type.Object({
-  id: Type.String({ description: 'Names the entry; also its directory in `quarantine/` of the data directory.' }),
+  id: Type.String({
+    description: 'Identifier of the entry, and the name of its directory in `quarantine/` of the data directory.',
+  }),
   kind: Type.Enum(['database', 'backup', 'tail', 'store-log'], {
     description:
-      'The data of a database or the file of a backup; or the end of a log that was cut off, or a damaged write-ahead log of the store, which cannot be adopted.',
+      '`database`: the data of a database. `backup`: the file of a backup. `tail`: the end of a log that was cut off. `store-log`: a damaged write-ahead log of the store. The last two cannot be adopted.',
   }),
-  database_id: Type.String({ description: 'The database that it belonged to, by where it stood.' }),
-  backup_id: Type.Optional(Type.String({ description: 'Of a backup: its identifier.' })),
-  from: Type.String({ description: 'Where it stood, relative to the data directory.' }),
-  reason: Type.String({ description: 'Why it was set aside.' }),
-  moved_at: Type.Integer({ description: 'When it was set aside, Unix seconds.' }),
-  deleted_at: Type.Integer({ description: 'When it will be deleted unless it is adopted, Unix seconds.' }),
+  database_id: Type.String({ description: 'The database it belonged to, according to its path.' }),
+  backup_id: Type.Optional(Type.String({ description: 'For a backup: its identifier.' })),
+  from: Type.String({ description: 'Original path, relative to the data directory.' }),
+  reason: Type.String({ description: 'Why it was moved to quarantine.' }),
+  moved_at: Type.Integer({ description: 'When it was moved, Unix seconds.' }),
+  deleted_at: Type.Integer({ description: 'When it is deleted unless it is adopted, Unix seconds.' }),
 })
 
 /** An entry as the management API shows it. */
@@ -23,20 +25,20 @@ export type QuarantineRecord = Static<typeof QuarantineSchema>
 const AdoptSchema = Type.Object({
   name: Type.Optional(
     Type.String({
-      description: `Name of the database or backup, 1 to ${LONGEST_NAME} characters. Default: by its id.`,
+      description: `Name of the database or backup, 1 to ${LONGEST_NAME} characters. Default: derived from its id.`,
     }),
   ),
   database_id: Type.Optional(
     Type.String({
-      description: 'Of a backup: the database of this account that it will belong to. Default: the one it belonged to.',
+      description: 'For a backup: the database of this account that gets it. Default: the database it belonged to.',
     }),
   ),
 })
 
-/** How an entry is to be adopted. */
+/** The body of an adoption. */
 export type AdoptBody = Static<typeof AdoptSchema>
 
-/** Lists what was set aside. */
+/** Lists the quarantine. */
 export const listQuarantine = endpoint({
   id: 'listQuarantine',
   service: 'management',
@@ -47,13 +49,13 @@ export const listQuarantine = endpoint({
   access: 'read',
   summary: 'List files in quarantine',
   description:
-    'Files of databases and backups that the store did not know when the server started, the oldest first. Only the first account of the server may ask.',
+    'Files of databases and backups that the store did not know when the server started, oldest first. Only for the first account of the server.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The entries.', body: Type.Array(QuarantineSchema) },
   errors: ['operator_only', 'starting'],
 })
 
-/** Makes a database or a backup of an entry. */
+/** Turns an entry into a database or a backup. */
 export const adoptQuarantined = endpoint({
   id: 'adoptQuarantined',
   service: 'management',
@@ -64,15 +66,15 @@ export const adoptQuarantined = endpoint({
   access: 'write',
   summary: 'Adopt files in quarantine',
   description:
-    'A data directory becomes a database of this account again, with a new record, credentials and port, and its old id where that is free. A backup is loaded by an engine first and becomes a backup of the database that it belonged to, or of another one. Only the first account of the server may ask.',
+    'A data directory becomes a database of this account, with a new record, credentials and port, and with its old id if that is free. A backup is first verified by an engine; it becomes a backup of the database it belonged to, or of another one. Only for the first account of the server.',
   params: Type.Object({ id: Type.String({ description: '`id` of the entry.' }) }),
   body: { kind: 'json', schema: AdoptSchema },
   success: {
     status: 200,
-    description: 'What it is now.',
+    description: 'The adopted database or backup.',
     body: Type.Object({
-      database_id: Type.String({ description: 'The database, or that of the backup.' }),
-      backup_id: Type.Optional(Type.String({ description: 'Of a backup: its identifier.' })),
+      database_id: Type.String({ description: 'The database, or the database of the backup.' }),
+      backup_id: Type.Optional(Type.String({ description: 'For a backup: its identifier.' })),
     }),
   },
   errors: [

@@ -1,10 +1,10 @@
 /** A cloud platform whose regions a database can name. */
 export type Platform = 'aws' | 'gcp'
 
-/** What a region can be used for. */
+/** The properties of a region. */
 export interface RegionEntry {
   readonly platform: Platform
-  /** Whether a database may replicate to it; every region can be a primary one. */
+  /** Whether it can be a read region. Every region can be a primary region. */
   readonly read: boolean
 }
 
@@ -37,22 +37,22 @@ export type ReadRegion = {
   [Name in Region]: (typeof REGION_TABLE)[Name]['read'] extends true ? Name : never
 }[Region]
 
-/** Every region and what it can be used for. The order is the order of error texts and documentation. */
+/** All regions, in the order of error texts and documentation. */
 export const REGIONS: Readonly<Record<Region, RegionEntry>> = REGION_TABLE
 
-/** Every platform. */
+/** All platforms. */
 export const PLATFORMS = ['aws', 'gcp'] as const satisfies readonly Platform[]
 
-/** Every region that can be a primary one. */
+/** All regions that can be a primary region. */
 export const PRIMARY_REGIONS = Object.keys(REGION_TABLE) as readonly Region[]
 
-/** Every region that can be a read region. */
+/** All regions that can be a read region. */
 export const READ_REGIONS = PRIMARY_REGIONS.filter((region): region is ReadRegion => REGION_TABLE[region].read)
 
 const primaryRegions: ReadonlySet<string> = new Set(PRIMARY_REGIONS)
 const readRegions: ReadonlySet<string> = new Set(READ_REGIONS)
 
-/** Whether a region of this name can be a primary one. */
+/** Whether a region of this name can be a primary region. */
 export function isPrimaryRegion(name: string): name is Region {
   return primaryRegions.has(name)
 }

@@ -1,19 +1,19 @@
 import { type Static, Type } from 'typebox'
 import { endpoint } from '../endpoint.js'
 
-/** Stretches of time that statistics cover; each ends at the present. */
+/** Periods of statistics; each ends now. */
 export const STATS_PERIODS = ['1h', '3h', '12h', '1d', '3d', '7d', '30d'] as const
 
-/** One of the stretches. */
+/** A period of statistics. */
 export type StatsPeriod = (typeof STATS_PERIODS)[number]
 
-/** The period that is meant when none is named. */
+/** The period of a request without one. */
 export const DEFAULT_STATS_PERIOD: StatsPeriod = '1h'
 
-/** Points of a series; for 30 days there are four times as many. */
+/** Points of a series; a series of 30 days has four times as many. */
 export const STATS_POINTS = 60
 
-/** How many days the series by day cover, today included. */
+/** Days of the daily series, with today. */
 export const STATS_DAYS = 7
 
 const PointSchema = Type.Object({
@@ -29,17 +29,17 @@ const integer = (description: string) => Type.Integer({ description })
 
 const CommandSeriesSchema = Type.Object({
   metric_identifier: Type.String({ description: 'Name of the command in upper case.' }),
-  data_points: series('How often it was sent in each interval.'),
+  data_points: series('Calls in each interval.'),
 })
 
-/** What a database did and used (reference redis 1.8). */
+/** Statistics of a database (reference redis 1.8). */
 export const DatabaseStatsSchema = Type.Object({
   monitor_count: PointSchema,
-  connection_count: series('Client connections that each interval saw, those included that have ended in it.'),
+  connection_count: series('Client connections in each interval, with those that ended in it.'),
   keyspace: series('Number of keys.'),
-  throughput: series('Commands in a second.'),
-  read: series('Reads in a second.'),
-  write: series('Writes in a second.'),
+  throughput: series('Commands per second.'),
+  read: series('Reads per second.'),
+  write: series('Writes per second.'),
   diskusage: series('Bytes on disk.'),
   latencymean: series('Mean time from sending a command to its reply, milliseconds.'),
   latency_99: series('Time in which 99 of 100 commands are answered, milliseconds.'),
@@ -47,32 +47,32 @@ export const DatabaseStatsSchema = Type.Object({
   read_latency_99: series('The same for reads.'),
   write_latency_mean: series('The same for writes.'),
   write_latency_99: series('The same for writes.'),
-  hits: series('Keys in a second that were looked up and found.'),
-  misses: series('Keys in a second that were looked up and not found.'),
-  dailyrequests: series('Requests of each day, as they are billed: a write also counts once for each read region.'),
+  hits: series('Keys looked up and found, per second.'),
+  misses: series('Keys looked up and not found, per second.'),
+  dailyrequests: series('Billed requests of each day: a write also counts once for each read region.'),
   bandwidths: series('Bytes in and out on each day.'),
   dailybilling: series('Cost of each day, US dollars.'),
-  days: Type.Array(Type.String(), { description: 'Weekdays of the series by day.' }),
-  command_counts: Type.Array(CommandSeriesSchema, { description: 'Commands that were sent in the period, by name.' }),
+  days: Type.Array(Type.String(), { description: 'Weekdays of the daily series.' }),
+  command_counts: Type.Array(CommandSeriesSchema, { description: 'Commands of the period, by name.' }),
   daily_net_commands: integer('Commands sent today.'),
   daily_read_requests: integer('Reads of today.'),
   daily_write_requests: integer('Writes of today.'),
   dailybandwidth: integer('Bytes in and out today.'),
   total_monthly_bandwidth: integer('Bytes in and out this month.'),
-  total_monthly_requests: integer('Requests this month as they are billed; held against `db_request_limit`.'),
+  total_monthly_requests: integer('Billed requests this month, compared with `db_request_limit`.'),
   total_monthly_read_requests: integer('Reads this month.'),
   total_monthly_write_requests: integer('Writes this month.'),
   total_monthly_script_requests: integer('Scripts and functions run this month.'),
-  total_monthly_storage: integer('Mean size of the data set this month so far, bytes.'),
-  current_storage: integer('Size of the data set, bytes, as it is held against the limit.'),
-  total_monthly_billing: Type.Number({ description: 'Cost of this month so far, US dollars; held against `budget`.' }),
+  total_monthly_storage: integer('Mean size of the data this month so far, bytes.'),
+  current_storage: integer('Size of the data, bytes, as it is compared with the limit.'),
+  total_monthly_billing: Type.Number({ description: 'Cost this month so far, US dollars, compared with `budget`.' }),
   queue_optimized: Type.Boolean({ description: 'Always false.' }),
 })
 
-/** What a database did and used. */
+/** Statistics of a database. */
 export type DatabaseStats = Static<typeof DatabaseStatsSchema>
 
-/** Reads metrics in the form of Prometheus. */
+/** Reads metrics in the text format of Prometheus. */
 export const getMetrics = endpoint({
   id: 'getMetrics',
   service: 'management',
@@ -83,7 +83,7 @@ export const getMetrics = endpoint({
   access: 'read',
   summary: 'Scrape metrics',
   description:
-    'Metrics of all databases of the account and of the server process, in the text form of Prometheus; use a read-only API key. Counters begin with the server process. Does not wake a database that sleeps.',
+    'Metrics of all databases of the account and of the server process, in the text format of Prometheus. Use a read-only API key. Counters start at zero when the server starts. Does not wake a database that is asleep.',
   body: { kind: 'none' },
   success: {
     status: 200,
@@ -104,12 +104,10 @@ export const getDatabaseStats = endpoint({
   auth: 'basic',
   access: 'read',
   summary: 'Get the statistics of a database',
-  description: `Series of ${STATS_POINTS} points over the period (240 for 30d), of days and of this month, up to the present moment. What is not known is 0. Does not wake a database that sleeps.`,
+  description: `Series of ${STATS_POINTS} points over the period (240 for 30d), daily series and totals of this month, up to now. Unknown values are 0. Does not wake a database that is asleep.`,
   params: Type.Object({ id: Type.String({ description: '`database_id` of the database.' }) }),
   query: Type.Object({
-    period: Type.Optional(
-      Type.Enum([...STATS_PERIODS], { description: `Stretch of time. Default: ${DEFAULT_STATS_PERIOD}.` }),
-    ),
+    period: Type.Optional(Type.Enum([...STATS_PERIODS], { description: `Period. Default: ${DEFAULT_STATS_PERIOD}.` })),
   }),
   body: { kind: 'none' },
   success: { status: 200, description: 'The statistics.', body: DatabaseStatsSchema },

@@ -13,19 +13,20 @@ export const accountsErrors = {
     status: 403,
     blame: 'caller',
     retry: 'never',
-    text: ({ role, allowed }) => `Your role in this team is ${role}, and this takes ${allowed}. Ask one of them.`,
+    text: ({ role, allowed }) =>
+      `Your role in this team is ${role}, but this operation requires ${allowed}. Ask one of them.`,
   }),
   team_key_refused: define<None>({
     status: 403,
     blame: 'caller',
     retry: 'never',
-    text: () => 'A key of a team cannot make or delete teams. Use a key of your own account.',
+    text: () => 'A key of a team cannot create or delete teams. Use a key of your own account.',
   }),
   team_limit: define<{ limit: number }>({
     status: 409,
     blame: 'caller',
     retry: 'never',
-    text: ({ limit }) => `You own ${limit} teams already, which is the limit. Delete one first.`,
+    text: ({ limit }) => `You already own ${limit} teams, which is the limit. Delete one first.`,
   }),
   team_not_empty: define<{ databases: number }>({
     status: 409,
@@ -39,7 +40,7 @@ export const accountsErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ email, role }) =>
-      `${email} is a member of this team already, as ${role}. To change the role, remove the member and add them again.`,
+      `${email} is already a member of this team, with the role ${role}. To change the role, remove the member and add them again.`,
   }),
   member_not_found: define<{ email: string }>({
     status: 404,
@@ -65,19 +66,19 @@ export const accountsErrors = {
     status: 409,
     blame: 'caller',
     retry: 'never',
-    text: ({ limit }) => `This account has ${limit} API keys already, which is the limit. Delete one first.`,
+    text: ({ limit }) => `This account already has ${limit} API keys, which is the limit. Delete one first.`,
   }),
   api_key_name_taken: define<{ name: string }>({
     status: 409,
     blame: 'caller',
     retry: 'never',
     text: ({ name }) =>
-      `An API key with the name "${name}" exists already. Send another name, or delete that key first.`,
+      `An API key with the name "${name}" already exists. Choose another name, or delete that key first.`,
   }),
   last_api_key: define<None>({
     status: 409,
     blame: 'caller',
     retry: 'never',
-    text: () => 'This is the last API key of the account that may write. Make another one before you delete it.',
+    text: () => 'This is the last API key of the account with write access. Create another one before you delete it.',
   }),
 } as const

@@ -6,7 +6,7 @@ export const consoleErrors = {
     status: 401,
     blame: 'caller',
     retry: 'never',
-    text: () => 'The e-mail and the API key do not belong together. `homeport env` prints those of the first account.',
+    text: () => 'The e-mail or the API key is wrong. `homeport env` prints both for the first account.',
   }),
   sign_in_limit: define<{ retryAfterSeconds: number }>({
     status: 429,
@@ -20,6 +20,6 @@ export const consoleErrors = {
     blame: 'caller',
     retry: 'never',
     text: () =>
-      'A change with the cookie of the console needs the header "X-Homeport-Console: 1", so that no other page can send it. Programs send an API key instead.',
+      'A change with the session cookie of the console requires the header "X-Homeport-Console: 1", so that no other web page can send it. Programs should send an API key instead.',
   }),
 } as const

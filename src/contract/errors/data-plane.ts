@@ -1,6 +1,6 @@
 import { define, type None } from './entry.js'
 
-/** Errors of the data plane; `resp` is the first word of their text on both protocols. */
+/** Errors of the data plane. `resp` is the first word of the text, on the Redis protocol and over REST. */
 export const dataPlaneErrors = {
   data_unauthorized: define<None>({
     status: 401,
@@ -29,7 +29,7 @@ export const dataPlaneErrors = {
     resp: 'ERR',
     blame: 'caller',
     retry: 'never',
-    // The words of an engine, which clients and tools look for; the arguments in the length that it shows.
+    // Clients and tools match this text of the engines. Arguments are cut to the length that engines show.
     text: ({ name, args }) =>
       `unknown command '${name.slice(0, 128)}', with args beginning with: ${args.map((arg) => `'${arg}' `).join('')}`,
   }),
@@ -53,7 +53,7 @@ export const dataPlaneErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ plan }) =>
-      `ACL users are not part of plan "${plan}". Move the database to a paid plan: POST /v2/redis/{id}/change-plan.`,
+      `Plan "${plan}" does not include ACL users. Move the database to a paid plan: POST /v2/redis/{id}/change-plan.`,
   }),
   command_not_for_rest: define<{ name: string }>({
     status: 400,
@@ -90,7 +90,7 @@ export const dataPlaneErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ limit }) =>
-      `the reply is nested too deeply for JSON. Limit: ${limit} levels. Its command has been carried out; ask for less, or with Upstash-Response-Format: resp2.`,
+      `the reply is nested too deeply for JSON. Limit: ${limit} levels. The command has been executed. Request less, or send Upstash-Response-Format: resp2.`,
   }),
   request_too_large: define<{ limitBytes: number; actualBytes: number }>({
     status: 413,
@@ -106,7 +106,7 @@ export const dataPlaneErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ limitBytes }) =>
-      `max request size exceeded. Limit: ${limitBytes} bytes for all replies of one request together. Its commands have been carried out; ask for less at once.`,
+      `max request size exceeded. Limit: ${limitBytes} bytes for all replies of one request together. The commands have been executed. Request less at once.`,
   }),
   answer_too_long: define<{ limitBytes: number }>({
     status: 413,
@@ -114,7 +114,7 @@ export const dataPlaneErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ limitBytes }) =>
-      `max request size exceeded. Limit: ${limitBytes} bytes for an answer in JSON. Its commands have been carried out; ask for less at once, or with Upstash-Response-Format: resp2.`,
+      `max request size exceeded. Limit: ${limitBytes} bytes for a JSON response. The commands have been executed. Request less at once, or send Upstash-Response-Format: resp2.`,
   }),
   memory_short: define<None>({
     status: 503,
@@ -122,7 +122,7 @@ export const dataPlaneErrors = {
     blame: 'homeport',
     retry: 'later',
     text: () =>
-      'Too much is held for clients that send or read slowly, most of it for those of this database or account. If this request came whole, it may have been carried out; try again in a moment, with less at once.',
+      'The server buffers too much for clients that send or read slowly, most of it for this database or account. A complete request may have been executed. Try again in a moment, with less at once.',
   }),
   address_not_allowed: define<{ address: string }>({
     status: 403,
@@ -162,7 +162,7 @@ export const dataPlaneErrors = {
     blame: 'operator',
     retry: 'later',
     text: () =>
-      'The disk of the server is nearly full, so databases take no more data for now. Reads and deletions go on: delete what is not needed, or have room made on the disk of the data directory.',
+      'The disk of the server is nearly full, so databases refuse writes that add data. Reads and deletes still work: delete data, or ask the operator to free space on the disk of the data directory.',
   }),
   request_limit: define<{ limit: number; usage: number }>({
     status: 400,
@@ -172,7 +172,7 @@ export const dataPlaneErrors = {
     text: ({ limit, usage }) => `max requests limit exceeded. Limit: ${limit}, Usage: ${usage}`,
   }),
   pending_entries: define<{
-    /** As the refusal writes it. */
+    /** As the error text spells it. */
     command: 'XReadGroup' | 'XClaim' | 'XAutoClaim'
     limit: number
     pendingEntries: number
@@ -210,7 +210,7 @@ export const dataPlaneErrors = {
     blame: 'caller',
     retry: 'never',
     text: () =>
-      'This port speaks TLS only, and this connection began without it. Connect with TLS, such as a rediss:// URL.',
+      'This port accepts TLS only, and this connection began without TLS. Connect with TLS, for example with a rediss:// URL.',
   }),
   server_name_unknown: define<{ name?: string }>({
     status: 400,
@@ -218,7 +218,7 @@ export const dataPlaneErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ name }) =>
-      `${name === undefined ? 'The TLS handshake named no server' : `No database is called "${name}" here`}. Connect to the endpoint that the record of the database names, with TLS that sends the server name (SNI).`,
+      `${name === undefined ? 'The TLS handshake had no server name' : `No database has the host name "${name}"`}. Connect to the endpoint in the record of the database, with a TLS client that sends the server name (SNI).`,
   }),
   too_many_clients: define<None>({
     status: 429,
@@ -241,7 +241,7 @@ export const dataPlaneErrors = {
     blame: 'operator',
     retry: 'later',
     text: ({ databaseId, reason }) =>
-      `The data of this database is missing on the server (${reason}), so it serves nothing rather than an empty database. Its owner can restore a backup, or accept the loss: homeport db accept-loss ${databaseId}.`,
+      `The data of this database is missing on the server (${reason}), so it is not served. Its owner can restore a backup, or accept the loss: homeport db accept-loss ${databaseId}.`,
   }),
   data_unreadable: define<{ databaseId: string; reason: string }>({
     status: 503,
@@ -257,7 +257,7 @@ export const dataPlaneErrors = {
     blame: 'homeport',
     retry: 'later',
     text: () =>
-      'A script held this database for longer than its plan allows and could not be ended otherwise, so its engine was ended and is started again. Nothing that the script wrote is kept. Another command that was not answered may or may not have been applied: look, or repeat it if that is safe.',
+      'A script ran longer than the plan of this database allows and could not be killed, so the engine was killed and restarts. The writes of the script are lost. Another command without a reply may or may not have been applied: check, or repeat it if that is safe.',
   }),
   engine_lost: define<None>({
     status: 503,
@@ -265,7 +265,7 @@ export const dataPlaneErrors = {
     blame: 'homeport',
     retry: 'later',
     text: () =>
-      'The engine of this database went away before it answered. The command may or may not have been applied: look, or repeat it if that is safe.',
+      'The engine of this database stopped before it replied. The command may or may not have been applied: check, or repeat it if that is safe.',
   }),
   engine_unavailable: define<None>({
     status: 503,

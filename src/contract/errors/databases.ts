@@ -21,33 +21,34 @@ export const databasesErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ limit, accountType }) =>
-      `This account is of type ${accountType} and already holds its limit of ${limit} database${limit === 1 ? '' : 's'}. Delete one first, or ask the operator to raise the limit.`,
+      `This account is of type ${accountType} and already has its limit of ${limit} database${limit === 1 ? '' : 's'}. Delete one first, or ask the operator to raise the limit.`,
   }),
   plan_not_allowed: define<{ plan: string }>({
     status: 403,
     blame: 'caller',
     retry: 'never',
-    text: ({ plan }) => `plan "${plan}" is not open to an account of type free. Send plan "free", or leave plan out.`,
+    text: ({ plan }) =>
+      `plan "${plan}" is not available to an account of type free. Send plan "free", or leave plan out.`,
   }),
   plan_too_small: define<{ plan: string; dataBytes: number; limitBytes: number }>({
     status: 409,
     blame: 'caller',
     retry: 'never',
     text: ({ plan, dataBytes, limitBytes }) =>
-      `The data in use takes ${dataBytes} bytes, but plan "${plan}" holds ${limitBytes}. Delete data first, or choose a larger plan.`,
+      `The database holds ${dataBytes} bytes of data, but plan "${plan}" allows ${limitBytes} bytes. Delete data first, or choose a larger plan.`,
   }),
   production_pack_not_allowed: define<{ plan: string }>({
     status: 409,
     blame: 'caller',
     retry: 'never',
-    text: ({ plan }) => `The production pack is not part of plan "${plan}". Change to another plan first.`,
+    text: ({ plan }) => `Plan "${plan}" does not include the production pack. Change to another plan first.`,
   }),
   mutual_tls_needs_tls: define<None>({
     status: 409,
     blame: 'caller',
     retry: 'never',
     text: () =>
-      'Only a database with TLS can ask its clients for certificates. Switch it on first: POST /v2/redis/enable-tls/{id}.',
+      'Only a database with TLS can require client certificates. Enable TLS first: POST /v2/redis/enable-tls/{id}.',
   }),
   already_set: define<{ feature: string; state: 'enabled' | 'disabled' }>({
     status: 409,
@@ -74,86 +75,86 @@ export const databasesErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ backupId }) =>
-      `backup not found: there is no backup with the id "${backupId}" here. GET /v2/redis/list-backup/{id} lists the backups of a database.`,
+      `backup not found: this database has no backup with the id "${backupId}". GET /v2/redis/list-backup/{id} lists the backups of a database.`,
   }),
   backup_not_ready: define<{ state: string }>({
     status: 409,
     blame: 'caller',
     retry: 'later',
     text: ({ state }) =>
-      `The backup is ${state}, so it cannot be used for this. Choose one whose state is "completed", or wait while it is "pending".`,
+      `The backup is ${state} and cannot be used. Choose a backup with the state "completed", or wait while it is "pending".`,
   }),
   backup_too_large: define<{ dataBytes: number; limitBytes: number }>({
     status: 409,
     blame: 'caller',
     retry: 'never',
     text: ({ dataBytes, limitBytes }) =>
-      `The backup takes ${dataBytes} bytes of memory, but the plan of the database allows ${limitBytes}. Change to a larger plan first.`,
+      `The backup needs ${dataBytes} bytes of memory, but the plan of the database allows ${limitBytes} bytes. Change to a larger plan first.`,
   }),
   daily_backup_not_allowed: define<{ plan: string }>({
     status: 409,
     blame: 'caller',
     retry: 'never',
     text: ({ plan }) =>
-      `Daily backups are not part of plan "${plan}". Change to another plan first, or make single backups.`,
+      `Plan "${plan}" does not include daily backups. Change to another plan first, or create backups by hand.`,
   }),
   import_not_found: define<{ databaseId: string }>({
     status: 404,
     blame: 'caller',
     retry: 'never',
     text: ({ databaseId }) =>
-      `import not found: nothing was ever imported into a database "${databaseId}" of this account.`,
+      `import not found: this account has no import into a database with the id "${databaseId}". POST /v2/redis/import/{id} starts one.`,
   }),
   import_failed: define<{ reason: string }>({
     status: 400,
     blame: 'caller',
     retry: 'later',
-    text: ({ reason }) => `The import has failed: ${reason}. The data of the database is untouched.`,
+    text: ({ reason }) => `The import failed: ${reason}. The data of the database is unchanged.`,
   }),
   snapshot_failed: define<{ reason: string }>({
     status: 503,
     blame: 'operator',
     retry: 'later',
-    text: ({ reason }) => `The snapshot could not be taken: ${reason}. The data is untouched; try again.`,
+    text: ({ reason }) => `The snapshot could not be taken: ${reason}. The data is unchanged. Try again.`,
   }),
   snapshot_unusable: define<{ reason: string }>({
     status: 400,
     blame: 'caller',
     retry: 'never',
     text: ({ reason }) =>
-      `The snapshot cannot be used: ${reason}. The data of the database is untouched; use another snapshot.`,
+      `The snapshot cannot be used: ${reason}. The data of the database is unchanged. Use another snapshot.`,
   }),
   quarantine_not_found: define<{ id: string }>({
     status: 404,
     blame: 'caller',
     retry: 'never',
-    text: ({ id }) => `Nothing in quarantine has the id "${id}". GET /v2/redis/quarantine lists what there is.`,
+    text: ({ id }) => `The quarantine has no entry with the id "${id}". GET /v2/redis/quarantine lists the entries.`,
   }),
   quarantine_unusable: define<{ id: string; reason: string }>({
     status: 409,
     blame: 'caller',
     retry: 'never',
-    text: ({ id, reason }) => `"${id}" cannot be adopted: ${reason}. It stays in quarantine.`,
+    text: ({ id, reason }) => `The entry "${id}" cannot be adopted: ${reason}. It stays in quarantine.`,
   }),
   operator_only: define<None>({
     status: 403,
     blame: 'caller',
     retry: 'never',
     text: () =>
-      'Only the first account of this server may do this: what is in quarantine may belong to any account. Ask the operator.',
+      'Only the first account of this server may do this: files in quarantine may belong to any account. Ask the operator.',
   }),
   descriptors_short: define<None>({
     status: 503,
     blame: 'operator',
     retry: 'later',
     text: () =>
-      'The server has no file descriptor left for another database. Nothing was created; try again in a moment, or raise the limit of open files of the server (`ulimit -n`).',
+      'The server has no file descriptors left for another database. Nothing was created. Try again in a moment, or raise the limit of open files of the server (`ulimit -n`).',
   }),
   no_free_port: define<{ from: number; to: number }>({
     status: 503,
     blame: 'operator',
     retry: 'later',
     text: ({ from, to }) =>
-      `No port is free for another database: all of ${from}-${to} are taken. Delete a database, or widen --redis-ports.`,
+      `No port is free for another database: all ports from ${from} to ${to} are in use. Delete a database, or widen --redis-ports.`,
   }),
 } as const

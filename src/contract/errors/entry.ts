@@ -1,6 +1,6 @@
 /**
- * The catalogue of errors: every error that a caller can meet stands here once, with everything that any listener
- * needs to render it. A text says what is wrong, what was found and what to do, in one or two sentences.
+ * The catalogue of errors: every error that a caller can get is declared once, with everything a listener needs to
+ * render it. A text says what is wrong, what was found and what to do, in one or two sentences.
  *
  * - `status`: the HTTP status.
  * - `resp`: the first word of the error on the Redis protocol and, for the data plane, in REST texts too.
@@ -15,8 +15,8 @@ export interface ErrorEntry<Details> {
   readonly text: (details: Details) => string
 }
 
-/** Declares an entry; the identity function, for its inference. */
+/** Declares an entry: the identity function, for type inference. */
 export const define = <Details>(entry: ErrorEntry<Details>): ErrorEntry<Details> => entry
 
-/** Details of an error that has nothing to add. */
+/** The details of an error without details. */
 export type None = Record<string, never>

@@ -27,14 +27,14 @@ export const ERRORS = {
 /** The name of an error in the catalogue. */
 export type ErrorCode = keyof typeof ERRORS
 
-/** What an error of this code has to tell. */
+/** The details of an error with this code. */
 export type ErrorDetails<Code extends ErrorCode> = Code extends ErrorCode
   ? (typeof ERRORS)[Code] extends ErrorEntry<infer Details>
     ? Details
     : never
   : never
 
-/** An error of the catalogue, thrown by any room and rendered by the listener it reaches. */
+/** An error of the catalogue. Any module throws it; the listener renders it. */
 export class HomeportError<Code extends ErrorCode = ErrorCode> extends Error {
   readonly code: Code
   readonly details: ErrorDetails<Code>
@@ -59,8 +59,8 @@ export class HomeportError<Code extends ErrorCode = ErrorCode> extends Error {
 }
 
 /**
- * An error of the catalogue without a stack, for what is refused one by one in a request of thousands: the stack is most of
- * what an error costs, and nobody looks at that of a refusal.
+ * An error of the catalogue without a stack, for the items of a request that are refused one by one. Capturing the stack
+ * is most of the cost of an error, and a request may have thousands of refused items.
  */
 export function refusal<Code extends ErrorCode>(code: Code, details: ErrorDetails<Code>): HomeportError<Code> {
   const limit = Error.stackTraceLimit
@@ -72,7 +72,7 @@ export function refusal<Code extends ErrorCode>(code: Code, details: ErrorDetail
   }
 }
 
-/** Whether an error is the one of the catalogue with this code. */
+/** Whether an error has this code of the catalogue. */
 export function isError<Code extends ErrorCode>(error: unknown, code: Code): error is HomeportError<Code> {
   return error instanceof HomeportError && error.code === code
 }

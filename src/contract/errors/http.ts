@@ -1,6 +1,6 @@
 import { define, type None } from './entry.js'
 
-/** Errors that every HTTP listener may answer. */
+/** Errors of every HTTP listener. */
 export const httpErrors = {
   invalid_json: define<{ reason: string }>({
     status: 400,
@@ -34,7 +34,7 @@ export const httpErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ host }) =>
-      `This server is not reached under the name "${host}" of the Host header. Ask it as localhost or 127.0.0.1; when the name is yours, set the public URL of this listener (publicApiUrl, publicRestUrl, publicQueueUrl), or name it in the option allowedHosts.`,
+      `This server does not accept the host name "${host}" of the Host header. Use localhost or 127.0.0.1. If the name is yours, set the public URL of this listener (publicApiUrl, publicRestUrl, publicQueueUrl), or add the name to the option allowedHosts.`,
   }),
   unknown_route: define<{ method: string; path: string }>({
     status: 404,
@@ -60,21 +60,21 @@ export const httpErrors = {
     status: 400,
     blame: 'caller',
     retry: 'never',
-    text: ({ what, limit }) => `The request body ${what}: at most ${limit} are taken. Send less in one request.`,
+    text: ({ what, limit }) => `The request body ${what}: the limit is ${limit}. Send less in one request.`,
   }),
   headers_too_large: define<{ limitBytes: number }>({
     status: 431,
     blame: 'caller',
     retry: 'never',
     text: ({ limitBytes }) =>
-      `The request line and the headers together are longer than ${limitBytes} bytes. Send less in them, and more in the body.`,
+      `The request line and the headers together are longer than the limit of ${limitBytes} bytes. Shorten them, or send the data in the body.`,
   }),
   internal: define<{ reference: string }>({
     status: 500,
     blame: 'homeport',
     retry: 'later',
     text: ({ reference }) =>
-      `Something went wrong on our side. The server's log has the details under the reference ${reference}.`,
+      `The server failed to handle this request. Its log has the details under the reference ${reference}.`,
   }),
   starting: define<None>({
     status: 503,

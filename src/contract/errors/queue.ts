@@ -7,7 +7,7 @@ export const queueErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ setting, found, limit }) =>
-      `${setting} is "${found}", which is more than this server allows. Send at most ${limit}.`,
+      `${setting} is "${found}", which exceeds the limit of this server. Send at most ${limit}.`,
   }),
   destination_forbidden: define<{ url: string; problem: string }>({
     status: 403,
@@ -27,7 +27,8 @@ export const queueErrors = {
     status: 404,
     blame: 'caller',
     retry: 'never',
-    text: ({ name }) => `There is no queue "${name}". It is made by POST /v2/queues, or by the first message in it.`,
+    text: ({ name }) =>
+      `There is no queue "${name}". POST /v2/queues creates it, and so does the first message that is enqueued in it.`,
   }),
   schedule_not_found: define<{ scheduleId: string }>({
     status: 404,
@@ -39,14 +40,14 @@ export const queueErrors = {
     status: 404,
     blame: 'caller',
     retry: 'never',
-    text: ({ key }) => `There is no flow-control key "${key}". It is made by the first message that names it.`,
+    text: ({ key }) => `There is no flow-control key "${key}". The first message that uses it creates it.`,
   }),
   message_not_found: define<{ messageId: string }>({
     status: 404,
     blame: 'caller',
     retry: 'never',
     text: ({ messageId }) =>
-      `There is no message "${messageId}" that waits for delivery. GET /v2/events tells what became of finished ones.`,
+      `There is no pending message "${messageId}". GET /v2/events shows what happened to finished messages.`,
   }),
   dead_letter_not_found: define<{ dlqId: string }>({
     status: 404,

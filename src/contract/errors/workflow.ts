@@ -7,17 +7,17 @@ export const workflowErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ runId, state }) =>
-      `The workflow run "${runId}" has ended (${state}), so nothing can be added to it. Trigger a new run instead.`,
+      `The workflow run "${runId}" has ended (${state}), so no step can be added to it. Trigger a new run instead.`,
   }),
   run_unknown: define<{ runId: string }>({
     status: 400,
     blame: 'caller',
     retry: 'never',
     text: ({ runId }) =>
-      `There is no workflow run "${runId}" that something could be added to. Trigger it first, or check the id.`,
+      `There is no workflow run "${runId}", so no step can be added to it. Trigger it first, or check the id.`,
   }),
   step_refused: define<{ problem: string }>({
-    // Not 400: SDKs take that for the end of the run and say nothing. With 412 the run fails, and shows this text.
+    // Not 400: SDKs take a 400 for the end of the run and stay silent. With 412 the run fails and shows this text.
     status: 412,
     blame: 'caller',
     retry: 'never',
@@ -34,28 +34,28 @@ export const workflowErrors = {
     blame: 'caller',
     retry: 'later',
     text: ({ runId }) =>
-      `The workflow run "${runId}" keeps as many events as it may that it does not wait for yet: 1,000, or 16 MiB. Send it again when the run has taken some.`,
+      `The workflow run "${runId}" has reached the limit of stored events it does not wait for yet: 1,000 events or 16 MiB. Send the event again when the run has consumed some.`,
   }),
-  run_not_going_on: define<{ runId: string; state: string }>({
+  run_not_active: define<{ runId: string; state: string }>({
     status: 404,
     blame: 'caller',
     retry: 'never',
     text: ({ runId, state }) =>
-      `The workflow run "${runId}" has ended (${state}), so it has no steps to go on from. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
+      `The workflow run "${runId}" has ended (${state}), so its list of steps is no longer available. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
   }),
-  run_not_cancelable: define<{ runId: string; state: string }>({
+  run_already_ended: define<{ runId: string; state: string }>({
     status: 409,
     blame: 'caller',
     retry: 'never',
     text: ({ runId, state }) =>
-      `The workflow run "${runId}" has already ended (${state}) and cannot be cancelled any more. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
+      `The workflow run "${runId}" has already ended (${state}) and cannot be cancelled. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
   }),
   callback_refused: define<{ runId: string; state: string; needed: string }>({
     status: 400,
     blame: 'caller',
     retry: 'never',
     text: ({ runId, state, needed }) =>
-      `The failure function of the workflow run "${runId}" stands at ${state}; this needs ${needed}. GET /v2/workflows/logs?workflowRunId=${runId} shows how it is getting on.`,
+      `The failure function of the workflow run "${runId}" is in state ${state}, but this operation requires ${needed}. GET /v2/workflows/logs?workflowRunId=${runId} shows its progress.`,
   }),
   bulk_action_not_found: define<{ actionId: string }>({
     status: 404,
@@ -69,20 +69,20 @@ export const workflowErrors = {
     blame: 'caller',
     retry: 'never',
     text: ({ actionId, state, act }) =>
-      `The bulk action ${actionId} is ${state}, so it cannot be ${act}. GET /v2/workflows/bulkActions/${actionId} shows how far it came.`,
+      `The bulk action ${actionId} is ${state}, so it cannot be ${act}. GET /v2/workflows/bulkActions/${actionId} shows its progress.`,
   }),
   run_fenced: define<{ runId: string; actionId: string; until: string }>({
     status: 409,
     blame: 'caller',
     retry: 'later',
     text: ({ runId, actionId, until }) =>
-      `The workflow run "${runId}" was not started: the bulk cancel ${actionId} keeps runs like it from starting until ${until}. Trigger it later, or lift the fence with DELETE /v2/workflows/bulkActions/${actionId}/fence.`,
+      `The workflow run "${runId}" was not started: the fence of the bulk cancel ${actionId} refuses matching runs until ${until}. Trigger it later, or lift the fence with DELETE /v2/workflows/bulkActions/${actionId}/fence.`,
   }),
   bulk_action_interrupted: define<{ actionId: string; reason: string }>({
     status: 503,
     blame: 'operator',
     retry: 'later',
     text: ({ actionId, reason }) =>
-      `The bulk action ${actionId} has begun and will be finished by itself, but not right now: ${reason} Follow it at GET /v2/workflows/bulkActions/${actionId}.`,
+      `The bulk action ${actionId} was interrupted: ${reason} The server will finish it by itself. Follow it with GET /v2/workflows/bulkActions/${actionId}.`,
   }),
 } as const

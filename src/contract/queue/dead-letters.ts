@@ -4,7 +4,7 @@ import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../request-limits.js'
 import { RUN_DEAD_FILTERS } from '../workflow/dead-letters.js'
 import { CURSOR, DeadLetter, FILTERS, RunDeadLetter } from './fields.js'
 
-/** The dead letter queue: messages that could not be delivered, and what can be done about them. */
+/** The dead letter queue: listing, reading, deleting and retrying messages that could not be delivered. */
 
 const queue = { service: 'queue', topic: 'Dead letters', auth: 'bearer' } as const
 
@@ -12,20 +12,20 @@ const idList = (description: string) =>
   Type.Optional(Type.Array(Type.String(), { maxItems: MOST_PAGE_IDS, description }))
 
 const DEAD_FILTERS = {
-  dlqIds: idList('Only these dead letters; all other filters are ignored.'),
-  messageId: idList('Dead letters of this message.'),
+  dlqIds: idList('Only these dead letters. All other filters are ignored.'),
+  messageId: idList('Dead letters of these messages.'),
   ...FILTERS,
   responseStatus: Type.Optional(
-    Type.Array(Type.Integer(), { maxItems: MOST_FILTER_VALUES, description: 'Status of the last answer.' }),
+    Type.Array(Type.Integer(), { maxItems: MOST_FILTER_VALUES, description: 'Status of the last response.' }),
   ),
   order: Type.Optional(
-    Type.Enum(['earliestFirst', 'latestFirst'], { description: 'By failure; default earliestFirst.' }),
+    Type.Enum(['earliestFirst', 'latestFirst'], { description: 'Order by time of failure. Default earliestFirst.' }),
   ),
-  count: Type.Optional(Type.Integer({ minimum: 1, description: 'At most this many, and at most 100. Default 100.' })),
+  count: Type.Optional(Type.Integer({ minimum: 1, description: 'Dead letters per page, at most 100. Default 100.' })),
   cursor: CURSOR,
 }
 
-/** What changes dead letters changes those of messages only: a source would be refused, not ignored. */
+/** Changes apply to dead letters of messages only: `source` is refused, not ignored. */
 const deadFilters = Type.Object(DEAD_FILTERS, { additionalProperties: false })
 
 const deadListing = Type.Object(
@@ -34,14 +34,14 @@ const deadListing = Type.Object(
     ...RUN_DEAD_FILTERS,
     source: Type.Optional(
       Type.Enum(['message', 'workflow'], {
-        description: '`workflow`: dead letters of workflow runs. Default `message`.',
+        description: '`workflow` lists dead letters of workflow runs. Default `message`.',
       }),
     ),
   },
   { additionalProperties: false },
 )
 
-/** List dead letters. */
+/** Lists dead letters. */
 export const listDeadLetters = endpoint({
   ...queue,
   id: 'listDeadLetters',
@@ -50,12 +50,12 @@ export const listDeadLetters = endpoint({
   access: 'read',
   summary: 'List dead letters',
   description:
-    'Messages that could not be delivered. Dates hold for the time of the failure. Unknown filters are refused.',
+    'Messages that could not be delivered. Date filters apply to the time of the failure. Unknown filters are refused.',
   query: deadListing,
   body: { kind: 'none' },
   success: {
     status: 200,
-    description: 'A page; `cursor` is absent on the last one.',
+    description: 'A page. `cursor` is absent on the last page.',
     body: Type.Object({
       messages: Type.Array(Type.Union([DeadLetter, RunDeadLetter])),
       cursor: Type.Optional(Type.String()),
@@ -66,7 +66,7 @@ export const listDeadLetters = endpoint({
 
 const deadParams = Type.Object({ dlqId: Type.String({ description: 'Id of the dead letter.' }) })
 
-/** Read one dead letter. */
+/** Reads one dead letter. */
 export const getDeadLetter = endpoint({
   ...queue,
   id: 'getDeadLetter',
@@ -74,7 +74,7 @@ export const getDeadLetter = endpoint({
   path: '/v2/dlq/{dlqId}',
   access: 'read',
   summary: 'Read a dead letter',
-  description: 'Shows the message and the last answer of its destination.',
+  description: 'Shows the message and the last response of its destination.',
   params: deadParams,
   body: { kind: 'none' },
   success: { status: 200, description: 'The dead letter.', body: DeadLetter },
@@ -83,7 +83,7 @@ export const getDeadLetter = endpoint({
 
 const Deleted = Type.Object({ deleted: Type.Integer(), cursor: Type.Optional(Type.String()) })
 
-/** Delete one dead letter. */
+/** Deletes one dead letter. */
 export const deleteDeadLetter = endpoint({
   ...queue,
   id: 'deleteDeadLetter',
@@ -91,14 +91,14 @@ export const deleteDeadLetter = endpoint({
   path: '/v2/dlq/{dlqId}',
   access: 'write',
   summary: 'Delete a dead letter',
-  description: 'Takes it out of the dead letter queue; the logs keep showing the failed message.',
+  description: 'Removes it from the dead letter queue. The logs keep the failed message.',
   params: deadParams,
   body: { kind: 'none' },
-  success: { status: 200, description: 'It is deleted.', body: Type.Object({ deleted: Type.Integer() }) },
+  success: { status: 200, description: 'The dead letter is deleted.', body: Type.Object({ deleted: Type.Integer() }) },
   errors: ['dead_letter_not_found'],
 })
 
-/** Delete many dead letters. */
+/** Deletes many dead letters. */
 export const deleteDeadLetters = endpoint({
   ...queue,
   id: 'deleteDeadLetters',
@@ -107,33 +107,33 @@ export const deleteDeadLetters = endpoint({
   access: 'write',
   summary: 'Delete dead letters in bulk',
   description:
-    'Deletes one page; repeat with `cursor` until it is absent. Ids may stand in the JSON body. Ids that name nothing ' +
-    'are not counted. An unknown filter is refused and nothing is deleted.',
+    'Deletes one page; repeat with `cursor` until it is absent. Ids may be sent in the JSON body. Ids that do not ' +
+    'exist are not counted. An unknown filter is refused, and nothing is deleted.',
   query: deadFilters,
   body: {
     kind: 'json',
-    schema: Type.Object({ dlqIds: idList('Only these.') }, { additionalProperties: false }),
+    schema: Type.Object({ dlqIds: idList('Only these dead letters.') }, { additionalProperties: false }),
     optional: true,
   },
   success: { status: 200, description: 'How many were deleted.', body: Deleted },
   errors: ['invalid_request'],
 })
 
-/** Retry many dead letters. */
+/** Retries many dead letters. */
 export const retryDeadLetters = endpoint({
   ...queue,
   id: 'retryDeadLetters',
   method: 'POST',
   path: '/v2/dlq/retry',
   access: 'write',
-  summary: 'Send dead letters again in bulk',
+  summary: 'Retry dead letters in bulk',
   description:
-    'Makes a new message with the original content of each letter of a page and takes the letter out; repeat with ' +
-    '`cursor` until it is absent. Settings in the headers of this request replace the stored ones.',
+    'Publishes each dead letter of a page as a new message with the original content, and removes the dead letter. ' +
+    'Repeat with `cursor` until it is absent. Settings in the headers of this request replace the stored ones.',
   query: deadFilters,
   body: {
     kind: 'json',
-    schema: Type.Object({ dlqIds: idList('Only these.') }, { additionalProperties: false }),
+    schema: Type.Object({ dlqIds: idList('Only these dead letters.') }, { additionalProperties: false }),
     optional: true,
   },
   success: {
@@ -147,15 +147,16 @@ export const retryDeadLetters = endpoint({
   errors: ['invalid_request', 'setting_limit', 'destination_forbidden'],
 })
 
-/** Retry one dead letter. */
+/** Retries one dead letter. */
 export const retryDeadLetter = endpoint({
   ...queue,
   id: 'retryDeadLetter',
   method: 'POST',
   path: '/v2/dlq/retry/{dlqId}',
   access: 'write',
-  summary: 'Send a dead letter again',
-  description: 'As the bulk form, for one letter.',
+  summary: 'Retry a dead letter',
+  description:
+    'Publishes the dead letter as a new message with the original content, and removes the dead letter. Settings in the headers of this request replace the stored ones.',
   params: deadParams,
   body: { kind: 'none' },
   success: { status: 201, description: 'The new message.', body: Type.Object({ messageId: Type.String() }) },

@@ -13,11 +13,9 @@ export const Headers = Type.Record(Type.String(), Type.Array(Type.String()), {
 
 const FLOW = {
   flowControlKey: Type.Optional(text('The flow-control key that the message names.')),
-  parallelism: Type.Optional(Type.Integer({ description: 'As the message asked for it.' })),
-  rate: Type.Optional(Type.Integer({ description: 'As the message asked for it.' })),
-  period: Type.Optional(
-    Type.Integer({ description: 'As the message asked for it, in seconds; 1 when it did not say.' }),
-  ),
+  parallelism: Type.Optional(Type.Integer({ description: 'As the message set it.' })),
+  rate: Type.Optional(Type.Integer({ description: 'As the message set it.' })),
+  period: Type.Optional(Type.Integer({ description: 'As the message set it, seconds. Default 1.' })),
 }
 
 const LABELS = {
@@ -27,23 +25,23 @@ const LABELS = {
 
 const MESSAGE = {
   messageId: text('Identifier of the message, `msg_…`.'),
-  url: text('Where it is delivered, as it was published.'),
-  method: text('The method of its delivery.'),
+  url: text('The destination as it was published.'),
+  method: text('The HTTP method of the delivery.'),
   header: Headers,
   body: Type.Optional(text('The body, when it is valid UTF-8.')),
   bodyBase64: Type.Optional(text('The body in base64, when it is not valid UTF-8.')),
-  maxRetries: Type.Integer({ description: 'How many attempts may follow the first one.' }),
-  notBefore: ms('When the next attempt is due, or was due for a finished message'),
-  createdAt: ms('When it was published'),
-  topicName: Type.Optional(text('The URL group that it was published to.')),
+  maxRetries: Type.Integer({ description: 'Most retries after the first attempt.' }),
+  notBefore: ms('When the next attempt is due; for a finished message, when the last one was due'),
+  createdAt: ms('When the message was published'),
+  topicName: Type.Optional(text('The URL group that the message was published to.')),
   endpointName: Type.Optional(text('The name of the endpoint in its URL group.')),
-  queueName: Type.Optional(text('The queue that it is in.')),
-  scheduleId: Type.Optional(text('The schedule that made it.')),
-  callback: Type.Optional(text('Where every answer is reported.')),
-  failureCallback: Type.Optional(text('Where the final failure is reported.')),
+  queueName: Type.Optional(text('The queue of the message.')),
+  scheduleId: Type.Optional(text('The schedule that published the message.')),
+  callback: Type.Optional(text('URL that is called after each response.')),
+  failureCallback: Type.Optional(text('URL that is called when the message has failed for good.')),
   callerIP: Type.Optional(text('Address of the publisher.')),
   retryDelayExpression: Type.Optional(text('`Upstash-Retry-Delay` as it was sent.')),
-  timeout: Type.Optional(Type.Integer({ description: 'How long an attempt may take, in milliseconds.' })),
+  timeout: Type.Optional(Type.Integer({ description: 'Timeout of an attempt, milliseconds.' })),
   ...LABELS,
   ...FLOW,
 }
@@ -55,10 +53,10 @@ export const Message = Type.Object(MESSAGE)
 export const DeadLetter = Type.Object({
   ...MESSAGE,
   dlqId: text('Identifier of the dead letter, `<milliseconds>-<number>`.'),
-  responseStatus: Type.Integer({ description: 'Status of the last answer; 0 when there was none.' }),
+  responseStatus: Type.Integer({ description: 'Status of the last response; 0 when there was none.' }),
   responseHeader: Type.Optional(Headers),
   responseBody: Type.Optional(
-    text('The beginning of the last answer, when it is valid UTF-8; without an answer, why.'),
+    text('The beginning of the last response, when it is valid UTF-8. Without a response, the reason.'),
   ),
   responseBodyBase64: Type.Optional(text('The same in base64, when it is not valid UTF-8.')),
 })
@@ -68,16 +66,16 @@ export const RunDeadLetter = Type.Object({
   ...DeadLetter.properties,
   workflowRunId: text('Identifier of the run.'),
   workflowUrl: text('The workflow.'),
-  workflowCreatedAt: ms('When the run was made'),
+  workflowCreatedAt: ms('When the run was created'),
   failureCallbackInfo: Type.Optional(
     Type.Object(
       {
-        state: Type.Optional(text('How the call of the failure function ended, or that it is going on.')),
+        state: Type.Optional(text('State of the call of the failure function.')),
         responseStatus: Type.Optional(Type.Integer()),
         responseBody: Type.Optional(Type.String()),
         responseHeaders: Type.Optional(Headers),
       },
-      { description: 'The call of the failure function; absent when the run has none.' },
+      { description: 'The call of the failure function. Absent when the run has none.' },
     ),
   ),
 })
@@ -106,8 +104,8 @@ export const Event = Type.Object({
   maxRetries: MESSAGE.maxRetries,
   error: Type.Optional(text('Why an attempt failed.')),
   nextDeliveryTime: Type.Optional(ms('When the next attempt is due')),
-  responseStatus: Type.Optional(Type.Integer({ description: 'Status of the answer; absent when there was none.' })),
-  responseBody: Type.Optional(text('The beginning of the answer in base64.')),
+  responseStatus: Type.Optional(Type.Integer({ description: 'Status of the response. Absent when there was none.' })),
+  responseBody: Type.Optional(text('The beginning of the response in base64.')),
   responseHeaders: Type.Optional(Headers),
   responseHeader: Type.Optional(Headers),
   topicName: MESSAGE.topicName,
@@ -129,29 +127,29 @@ const list = (description: string) =>
   Type.Optional(
     Type.Array(Type.String(), {
       maxItems: MOST_FILTER_VALUES,
-      description: `${description} Several values: any of them.`,
+      description: `${description} Several values match any of them.`,
     }),
   )
 
-/** Filters that every selecting operation knows; all that are given have to hold. */
+/** The filters of all selecting operations. An item must match all filters that are given. */
 export const FILTERS = {
   url: list('Messages to exactly this URL.'),
-  label: list('Messages that carry this label.'),
+  label: list('Messages with this label.'),
   flowControlKey: list('Messages that name this flow-control key.'),
   callerIp: list('Messages published from this address.'),
   callerIP: list('Older spelling of `callerIp`.'),
   topicName: list('Messages of this URL group.'),
   queueName: list('Messages of this queue.'),
   scheduleId: list('Messages of this schedule.'),
-  fromDate: Type.Optional(ms('Not before')),
-  toDate: Type.Optional(ms('Not after')),
+  fromDate: Type.Optional(ms('At or after this time')),
+  toDate: Type.Optional(ms('At or before this time')),
 }
 
 /** Filters by parts of the destination. */
 export const DESTINATION_FILTERS = {
-  host: list('Messages to this host, with its port if one is written.'),
+  host: list('Messages to this host, with the port if the URL has one.'),
   path: list('Messages to this path.'),
 }
 
-/** A place in a list. */
-export const CURSOR = Type.Optional(text('Where the page begins: the `cursor` of the page before.'))
+/** The query parameter that selects a page. */
+export const CURSOR = Type.Optional(text('Where the page begins: the `cursor` of the previous page.'))

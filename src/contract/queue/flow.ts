@@ -8,21 +8,21 @@ const queue = { service: 'queue', topic: 'Flow control', auth: 'bearer' } as con
 /** A flow-control key. */
 const FlowKey = Type.Object({
   flowControlKey: Type.String(),
-  waitListSize: Type.Integer({ description: 'Messages that are due and not being sent.' }),
-  parallelismMax: Type.Integer({ description: 'So many calls may be open at once; 0: no limit.' }),
-  parallelismCount: Type.Integer({ description: 'Calls that are open.' }),
-  rateMax: Type.Integer({ description: 'So many calls may begin in a period; 0: no limit.' }),
-  rateCount: Type.Integer({ description: 'Calls that have begun in the present period.' }),
-  ratePeriod: Type.Integer({ description: 'Length of a period, seconds.' }),
+  waitListSize: Type.Integer({ description: 'Messages that are due and wait for the key.' }),
+  parallelismMax: Type.Integer({ description: 'Most requests in flight at the same time; 0 means no limit.' }),
+  parallelismCount: Type.Integer({ description: 'Requests in flight.' }),
+  rateMax: Type.Integer({ description: 'Most requests that begin in one period; 0 means no limit.' }),
+  rateCount: Type.Integer({ description: 'Requests that have begun in the current period.' }),
+  ratePeriod: Type.Integer({ description: 'Length of the period, seconds.' }),
   ratePeriodStart: Type.Integer({
-    description: 'When the present period began, Unix seconds; 0 when none is running.',
+    description: 'When the current period began, Unix seconds; 0 when there is none.',
   }),
   isPaused: Type.Boolean(),
   isPinnedParallelism: Type.Boolean(),
   isPinnedRate: Type.Boolean(),
 })
 
-/** List keys. */
+/** Lists flow-control keys. */
 export const listFlowKeys = endpoint({
   ...queue,
   id: 'listFlowKeys',
@@ -30,14 +30,14 @@ export const listFlowKeys = endpoint({
   path: '/v2/flowControl',
   access: 'read',
   summary: 'List flow-control keys',
-  description: 'Keys that messages have named lately, and those that are paused or pinned.',
+  description: 'Keys that recent messages use, and keys that are paused or pinned.',
   query: Type.Object({ search: Type.Optional(Type.String({ description: 'Only keys that contain this text.' })) }),
   body: { kind: 'none' },
   success: { status: 200, description: 'The keys.', body: Type.Array(FlowKey) },
   errors: [],
 })
 
-/** Read a key. */
+/** Reads a flow-control key. */
 export const getFlowKey = endpoint({
   ...queue,
   id: 'getFlowKey',
@@ -45,14 +45,14 @@ export const getFlowKey = endpoint({
   path: '/v2/flowControl/{+key}',
   access: 'read',
   summary: 'Read a flow-control key',
-  description: 'Shows the limits of a key, its use, and how many messages wait for it. The key may hold slashes.',
+  description: 'Shows the limits of a key, its usage, and how many messages wait for it. The key may contain slashes.',
   params: Type.Object({ key: Type.String({ description: 'The flow-control key.' }) }),
   body: { kind: 'none' },
   success: { status: 200, description: 'The key.', body: FlowKey },
   errors: ['flow_key_not_found', 'invalid_request'],
 })
 
-/** Change a key. */
+/** Changes a flow-control key. */
 export const changeFlowKey = endpoint({
   ...queue,
   id: 'changeFlowKey',
@@ -61,17 +61,17 @@ export const changeFlowKey = endpoint({
   access: 'write',
   summary: 'Pause, resume, pin, unpin or reset a flow-control key',
   description:
-    'The path is the key and what to do: `<key>/pause` (nothing that names the key is sent), `<key>/resume`, ' +
-    '`<key>/pin?parallelism=3&rate=20&period=120` (sets limits that messages do not change; `period` in seconds), ' +
+    'The path is the key and the action: `<key>/pause` (no message with this key is sent), `<key>/resume`, ' +
+    '`<key>/pin?parallelism=3&rate=20&period=120` (sets limits that messages cannot change; `period` in seconds), ' +
     '`<key>/unpin?parallelism=true&rate=true` (the limits stay until the next message sets them), and ' +
-    '`<key>/resetRate` or `<key>/reset` (ends the present period). Pausing and pinning make a key that is not there.',
-  params: Type.Object({ action: Type.String({ description: 'The flow-control key, a slash and what to do.' }) }),
+    '`<key>/resetRate` or `<key>/reset` (ends the current period). Pausing and pinning create a key that does not exist.',
+  params: Type.Object({ action: Type.String({ description: 'The flow-control key, a slash and the action.' }) }),
   body: { kind: 'none' },
-  success: { status: 200, description: 'It is done.', body: Type.Object({}) },
+  success: { status: 200, description: 'The key is changed.', body: Type.Object({}) },
   errors: ['flow_key_not_found', 'invalid_request'],
 })
 
-/** Read the parallelism of the server. */
+/** Reads the parallelism of the server. */
 export const getGlobalParallelism = endpoint({
   ...queue,
   id: 'getGlobalParallelism',
@@ -79,7 +79,7 @@ export const getGlobalParallelism = endpoint({
   path: '/v2/globalParallelism',
   access: 'read',
   summary: 'Read the parallelism of the server',
-  description: 'How many deliveries are in flight on this server, and how many may be.',
+  description: 'How many deliveries are in flight on this server, and the limit.',
   body: { kind: 'none' },
   success: {
     status: 200,

@@ -2,15 +2,15 @@ import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { MOST_ITEM_HEADERS } from '../request-limits.js'
 
-/** URL groups: one publication goes to every endpoint of the group. On the wire they are called topics. */
+/** URL groups: a message to a group goes to each of its endpoints. The wire calls them topics. */
 
 const queue = { service: 'queue', topic: 'URL groups', auth: 'bearer' } as const
 const params = Type.Object({ name: Type.String({ description: 'Name of the group: letters, digits, - _ and .' }) })
 
-/** A member of a group. */
+/** An endpoint of a group. */
 const Endpoint = Type.Object({
   name: Type.Optional(Type.String({ description: 'A name for the endpoint, unique in its group.' })),
-  url: Type.String({ description: 'Where the endpoint is.' }),
+  url: Type.String({ description: 'URL of the endpoint.' }),
 })
 
 /** A URL group. */
@@ -21,14 +21,14 @@ const UrlGroup = Type.Object({
   endpoints: Type.Array(Endpoint),
   headers: Type.Optional(
     Type.Record(Type.String(), Type.Array(Type.String()), {
-      description: 'Default headers of publications; absent when there are none.',
+      description: 'Default headers of messages to the group. Absent when there are none.',
     }),
   ),
 })
 
 const Done = Type.Object({})
 
-/** Add endpoints. */
+/** Adds endpoints to a group. */
 export const addUrlGroupEndpoints = endpoint({
   ...queue,
   id: 'addUrlGroupEndpoints',
@@ -37,15 +37,14 @@ export const addUrlGroupEndpoints = endpoint({
   access: 'write',
   summary: 'Add endpoints to a URL group',
   description:
-    'Makes the group when there is none. An endpoint with a name or a URL that the group has already takes the place of ' +
-    'that one.',
+    'Creates the group if it does not exist. An endpoint whose name or URL is already in the group replaces the one that is there.',
   params,
   body: { kind: 'json', schema: Type.Object({ endpoints: Type.Array(Endpoint, { minItems: 1 }) }) },
-  success: { status: 200, description: 'The endpoints are members.', body: Done },
+  success: { status: 200, description: 'The endpoints are in the group.', body: Done },
   errors: ['invalid_request', 'setting_limit', 'destination_forbidden'],
 })
 
-/** Remove endpoints. */
+/** Removes endpoints from a group. */
 export const removeUrlGroupEndpoints = endpoint({
   ...queue,
   id: 'removeUrlGroupEndpoints',
@@ -53,7 +52,7 @@ export const removeUrlGroupEndpoints = endpoint({
   path: '/v2/topics/{name}/endpoints',
   access: 'write',
   summary: 'Remove endpoints from a URL group',
-  description: 'An endpoint is named by its name or its URL. A group without endpoints is deleted.',
+  description: 'Name each endpoint by its name or its URL. A group without endpoints is deleted.',
   params,
   body: {
     kind: 'json',
@@ -63,11 +62,11 @@ export const removeUrlGroupEndpoints = endpoint({
       }),
     }),
   },
-  success: { status: 200, description: 'The endpoints are no members any more.', body: Done },
+  success: { status: 200, description: 'The endpoints are removed.', body: Done },
   errors: ['url_group_not_found', 'invalid_request'],
 })
 
-/** List groups. */
+/** Lists groups. */
 export const listUrlGroups = endpoint({
   ...queue,
   id: 'listUrlGroups',
@@ -81,7 +80,7 @@ export const listUrlGroups = endpoint({
   errors: [],
 })
 
-/** Read a group. */
+/** Reads a group. */
 export const getUrlGroup = endpoint({
   ...queue,
   id: 'getUrlGroup',
@@ -96,7 +95,7 @@ export const getUrlGroup = endpoint({
   errors: ['url_group_not_found'],
 })
 
-/** Set the default headers of a group. */
+/** Sets the default headers of a group. */
 export const setUrlGroupHeaders = endpoint({
   ...queue,
   id: 'setUrlGroupHeaders',
@@ -105,8 +104,7 @@ export const setUrlGroupHeaders = endpoint({
   access: 'write',
   summary: 'Set the default headers of a URL group',
   description:
-    'The headers stand for those that a publication to the group does not say itself, such as `Upstash-Retries`. They ' +
-    'replace the default headers that the group had.',
+    'A message to the group gets these headers, such as `Upstash-Retries`, unless its request sends them itself. They replace the previous default headers.',
   params,
   body: {
     kind: 'json',
@@ -120,7 +118,7 @@ export const setUrlGroupHeaders = endpoint({
   errors: ['url_group_not_found', 'invalid_request', 'setting_limit', 'destination_forbidden'],
 })
 
-/** Delete a group. */
+/** Deletes a group. */
 export const deleteUrlGroup = endpoint({
   ...queue,
   id: 'deleteUrlGroup',
@@ -128,9 +126,10 @@ export const deleteUrlGroup = endpoint({
   path: '/v2/topics/{name}',
   access: 'write',
   summary: 'Delete a URL group',
-  description: 'Messages that were published to it are delivered all the same. A group that is not there is no error.',
+  description:
+    'Messages already published to the group are still delivered. Deleting a group that does not exist is not an error.',
   params,
   body: { kind: 'none' },
-  success: { status: 200, description: 'There is no such group any more.', body: Done },
+  success: { status: 200, description: 'The group does not exist any more.', body: Done },
   errors: [],
 })

@@ -3,10 +3,10 @@ import { endpoint } from '../endpoint.js'
 import { MOST_FILTER_VALUES, MOST_IDS, MOST_ITEM_HEADERS } from '../request-limits.js'
 import { CURSOR, DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message } from './fields.js'
 
-/** The operations of the queue: publish, look, cancel, logs, signing keys. */
+/** The operations on messages: publish, read, cancel, logs, signing keys. */
 
 const queue = { service: 'queue', topic: 'Messages', auth: 'bearer' } as const
-const destination = Type.String({ description: 'URL that the message goes to, unencoded, or the name of a URL group.' })
+const destination = Type.String({ description: 'Destination URL, unencoded, or the name of a URL group.' })
 
 const PublishReply = Type.Object({
   messageId: Type.String(),
@@ -21,7 +21,7 @@ const ItemReply = Type.Union([
   Type.Array(PublishReply, { description: 'To a URL group: one entry for each endpoint.' }),
 ])
 
-/** What may be wrong with a message that is published, alone or into a queue. */
+/** Errors of publishing a message, with or without a queue. */
 const PUBLISH_ERRORS = [
   'invalid_request',
   'setting_limit',
@@ -33,7 +33,7 @@ const PUBLISH_ERRORS = [
   'run_fenced',
 ] as const
 
-/** Publish one message. */
+/** Publishes one message. */
 export const publishMessage = endpoint({
   ...queue,
   id: 'publishMessage',
@@ -42,13 +42,13 @@ export const publishMessage = endpoint({
   access: 'write',
   summary: 'Publish a message to a URL',
   description:
-    'The destination stands unencoded after `/v2/publish/`, its query included. The body is delivered as it came. ' +
+    'Send the destination unencoded after `/v2/publish/`, with its query. The body is delivered unchanged. ' +
     'Settings are headers (`Upstash-Method`, `-Delay`, `-Not-Before`, `-Retries`, `-Retry-Delay`, `-Timeout`, ' +
     '`-Callback`, `-Failure-Callback`, `-Forward-<Name>`, `-Header-Forward`, `-Label`, `-Deduplication-Id`, ' +
     '`-Content-Based-Deduplication`, `-Redact-Fields`, `-Flow-Control-Key`, `-Flow-Control-Value`) or query parameters ' +
-    'of the same names in lower case; the header wins. A destination that is no URL names a URL group: every endpoint ' +
-    'of it gets a message, and the answer is a list. ' +
-    'The answer comes when the message is on disk; a duplicate is answered 202 with the id of the first message.',
+    'of the same names in lower case; a header takes precedence. A destination that is not a URL names a URL group: ' +
+    'each of its endpoints gets a message, and the response is a list. ' +
+    'The response is sent when the message is on disk. A duplicate gets 202 with the id of the first message.',
   params: Type.Object({ destination }),
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
@@ -56,7 +56,7 @@ export const publishMessage = endpoint({
   errors: PUBLISH_ERRORS,
 })
 
-/** Publish one message into a queue. */
+/** Publishes one message into a queue. */
 export const enqueueMessage = endpoint({
   ...queue,
   id: 'enqueueMessage',
@@ -65,10 +65,13 @@ export const enqueueMessage = endpoint({
   access: 'write',
   summary: 'Publish a message into a queue',
   description:
-    'As publishing, but the message waits until its turn comes: messages of a queue are delivered in the order in which ' +
-    'they came, so many at once as the parallelism of the queue says. The queue is made with parallelism 1 when there ' +
-    'is none. With a delay the message takes its place at once and its turn lasts at least until the delay is over.',
-  params: Type.Object({ queueName: Type.String({ description: 'The queue; made when there is none.' }), destination }),
+    'Like publishing, but the message waits for its turn: a queue delivers its messages in the order of their arrival, ' +
+    'and as many at once as its parallelism allows. The queue is created with parallelism 1 if it does not exist. A ' +
+    'message with a delay takes its place at once, and its turn lasts at least until the delay is over.',
+  params: Type.Object({
+    queueName: Type.String({ description: 'The queue. Created if it does not exist.' }),
+    destination,
+  }),
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
   otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
@@ -80,14 +83,14 @@ const BatchItem = Type.Object({
   headers: Type.Optional(
     Type.Record(Type.String(), Type.String(), {
       maxProperties: MOST_ITEM_HEADERS,
-      description: 'What a publish request would send as headers: at most 500 fields and 65,536 bytes.',
+      description: 'The headers of a publish request: at most 500 fields and 65,536 bytes.',
     }),
   ),
   body: Type.Optional(Type.String({ description: 'The body as text.' })),
-  queue: Type.Optional(Type.String({ description: 'The queue in which the message waits for its turn.' })),
+  queue: Type.Optional(Type.String({ description: 'The queue of the message.' })),
 })
 
-/** Publish many messages. */
+/** Publishes many messages. */
 export const publishBatch = endpoint({
   ...queue,
   id: 'publishBatch',
@@ -96,24 +99,24 @@ export const publishBatch = endpoint({
   access: 'write',
   summary: 'Publish many messages in one request',
   description:
-    'Answers one entry for each item, in order. An item that is refused gets an `error` and keeps no other from being ' +
-    'published. All accepted items are on disk when the answer comes.',
+    'The response has one entry for each item, in order. A refused item gets an `error`; the other items are ' +
+    'published. All accepted items are on disk when the response is sent.',
   body: { kind: 'json', schema: Type.Array(BatchItem), texts: 'long' },
-  // A step of a run must be refused in a way of its own, which depends on what stands in the item.
+  // The error for a refused step of a run depends on the contents of the item.
   checkedBy: 'handler',
   success: {
     status: 200,
-    description: 'What became of each item.',
+    description: 'The result of each item.',
     body: Type.Array(Type.Union([ItemReply, Type.Object({ error: Type.String() })])),
   },
   errors: ['invalid_request', 'destination_forbidden', 'run_ended', 'run_unknown', 'step_refused', 'run_fenced'],
 })
 
 const messageParams = Type.Object({
-  messageId: Type.String({ description: 'Id of the message, as its publication answered it.' }),
+  messageId: Type.String({ description: 'Id of the message, from the response to publishing it.' }),
 })
 
-/** Read one message. */
+/** Reads one message. */
 export const getMessage = endpoint({
   ...queue,
   id: 'getMessage',
@@ -121,7 +124,7 @@ export const getMessage = endpoint({
   path: '/v2/messages/{messageId}',
   access: 'read',
   summary: 'Read a message',
-  description: 'Shows a message that waits for delivery or is finished and still kept. A cancelled one is not found.',
+  description: 'Shows a pending message, or a finished one that is still kept. A cancelled message is not found.',
   params: messageParams,
   body: { kind: 'none' },
   success: { status: 200, description: 'The message.', body: Message },
@@ -130,7 +133,7 @@ export const getMessage = endpoint({
 
 const Cancelled = Type.Object({ cancelled: Type.Integer({ description: 'How many messages were cancelled.' }) })
 
-/** Cancel one message. */
+/** Cancels one message. */
 export const cancelMessage = endpoint({
   ...queue,
   id: 'cancelMessage',
@@ -139,7 +142,7 @@ export const cancelMessage = endpoint({
   access: 'write',
   summary: 'Cancel a message',
   description:
-    'Ends a message that is not finished: it is not sent again, a request in flight is aborted and its outcome ignored.',
+    'Cancels a pending message: it is not sent again, a request in flight is aborted and its outcome ignored.',
   params: messageParams,
   body: { kind: 'none' },
   success: { status: 200, description: 'The message is cancelled.', body: Cancelled },
@@ -149,11 +152,11 @@ export const cancelMessage = endpoint({
 const idList = (description: string) => Type.Optional(Type.Array(Type.String(), { maxItems: MOST_IDS, description }))
 
 const cancelCount = Type.Optional(
-  Type.Integer({ minimum: 1, description: 'At most this many, those first that are due first. Absent: no limit.' }),
+  Type.Integer({ minimum: 1, description: 'Most messages, in the order in which they are due. Absent: no limit.' }),
 )
 
 const cancelFilters = {
-  messageIds: idList('Only these messages; all other filters are ignored.'),
+  messageIds: idList('Only these messages. All other filters are ignored.'),
   ...FILTERS,
   ...DESTINATION_FILTERS,
   count: cancelCount,
@@ -163,7 +166,7 @@ const oneOrMore = Type.Optional(
   Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MOST_FILTER_VALUES })]),
 )
 
-/** In a body a filter may also be one text instead of a list. */
+/** In a body, a filter may be one text instead of a list. */
 const cancelBody = {
   messageIds: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MOST_IDS })])),
   url: oneOrMore,
@@ -181,7 +184,7 @@ const cancelBody = {
   count: cancelCount,
 }
 
-/** Cancel many messages. */
+/** Cancels many messages. */
 export const cancelMessages = endpoint({
   ...queue,
   id: 'cancelMessages',
@@ -190,8 +193,8 @@ export const cancelMessages = endpoint({
   access: 'write',
   summary: 'Cancel messages in bulk',
   description:
-    'Selects by ids or by filters, in the query or in the JSON body. Without any, all messages that are not finished ' +
-    'are cancelled. Dates hold for the time of publishing. An unknown filter is refused and nothing is cancelled.',
+    'Selects by ids or by filters, in the query or in the JSON body. Without ids and filters, all pending messages ' +
+    'are cancelled. Date filters apply to the time of publishing. An unknown filter is refused, and nothing is cancelled.',
   query: Type.Object(cancelFilters, { additionalProperties: false }),
   body: { kind: 'json', schema: Type.Object(cancelBody, { additionalProperties: false }), optional: true },
   success: { status: 200, description: 'How many were cancelled.', body: Cancelled },
@@ -202,7 +205,7 @@ const eventFilters = Type.Object(
   {
     state: Type.Optional(
       Type.Array(Type.Enum([...EVENT_STATES, 'CANCELLED', 'IN_PROGRESS']), {
-        description: 'Entries of this state; IN_PROGRESS means ACTIVE, RETRY and ERROR.',
+        description: 'Entries in this state. IN_PROGRESS means ACTIVE, RETRY and ERROR.',
       }),
     ),
     messageId: idList('Entries of this message.'),
@@ -210,13 +213,13 @@ const eventFilters = Type.Object(
     ...FILTERS,
     ...DESTINATION_FILTERS,
     order: Type.Optional(
-      Type.Enum(['earliestFirst', 'latestFirst'], { description: 'By message, then by time; default latestFirst.' }),
+      Type.Enum(['earliestFirst', 'latestFirst'], {
+        description: 'Order by message, then by time. Default latestFirst.',
+      }),
     ),
-    count: Type.Optional(
-      Type.Integer({ minimum: 1, description: 'At most this many, and at most 1000. Default 100.' }),
-    ),
+    count: Type.Optional(Type.Integer({ minimum: 1, description: 'Entries per page, at most 1000. Default 100.' })),
     cursor: CURSOR,
-    trimBody: Type.Optional(Type.Integer({ minimum: 0, description: 'Bodies are cut to this many bytes.' })),
+    trimBody: Type.Optional(Type.Integer({ minimum: 0, description: 'Truncate bodies to this many bytes.' })),
   },
   { additionalProperties: false },
 )
@@ -228,8 +231,8 @@ const EventPage = Type.Object({
 })
 
 const eventsDescription =
-  'What happened to messages: publications, attempts, retries and ends. Entries are ordered by message (newest first) ' +
-  'and by time within a message. Dates hold for the time of the entry.'
+  'What happened to messages: published, attempted, retried, ended. Entries are ordered by message (newest first), ' +
+  'then by time. Date filters apply to the time of the entry.'
 
 const logAt = (id: string, path: string, summary: string) =>
   endpoint({
@@ -242,21 +245,23 @@ const logAt = (id: string, path: string, summary: string) =>
     description: eventsDescription,
     query: eventFilters,
     body: { kind: 'none' },
-    success: { status: 200, description: 'A page; `cursor` is absent on the last one.', body: EventPage },
+    success: { status: 200, description: 'A page. `cursor` is absent on the last page.', body: EventPage },
     errors: ['invalid_request'],
   })
 
 /** Reads the log. */
 export const listEvents = logAt('listEvents', '/v2/events', 'Read the log of messages')
-/** Reads the log, under its newer name. */
+/** Reads the log by its newer path. */
 export const listLogs = logAt('listLogs', '/v2/logs', 'Read the log of messages, by its newer path')
 
 const Keys = Type.Object({
-  current: Type.String({ description: 'Signs deliveries now.' }),
-  next: Type.String({ description: 'Will sign them after the next rotation; accept it too.' }),
+  current: Type.String({ description: 'The key that signs deliveries now.' }),
+  next: Type.String({
+    description: 'The key that signs deliveries after the next rotation. Receivers accept it, too.',
+  }),
 })
 
-/** Read the signing keys. */
+/** Reads the signing keys. */
 export const getSigningKeys = endpoint({
   ...queue,
   id: 'getSigningKeys',
@@ -271,7 +276,7 @@ export const getSigningKeys = endpoint({
   errors: [],
 })
 
-/** Rotate the signing keys. */
+/** Rotates the signing keys. */
 export const rotateSigningKeys = endpoint({
   ...queue,
   id: 'rotateSigningKeys',
@@ -280,8 +285,7 @@ export const rotateSigningKeys = endpoint({
   path: '/v2/keys/rotate',
   access: 'write',
   summary: 'Rotate the signing keys',
-  description:
-    'The next key becomes the current one and a new next key is made. Deliveries are signed with it at once.',
+  description: 'The next key becomes the current key and signs deliveries from now on. A new next key is created.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The new keys.', body: Keys },
   errors: [],

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 
-/** Queues: messages that are delivered one after the other, or as many at once as the queue says. */
+/** Queues: messages delivered in order, as many at once as the parallelism of the queue allows. */
 
 const queue = { service: 'queue', topic: 'Queues', auth: 'bearer' } as const
 const params = Type.Object({ name: Type.String({ description: 'Name of the queue: letters, digits, - _ and .' }) })
@@ -14,24 +14,24 @@ const Queue = Type.Object({
   name: Type.String(),
   createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
   updatedAt: Type.Integer({ description: 'Unix milliseconds.' }),
-  parallelism: Type.Integer({ description: 'So many messages have their turn at once.' }),
-  lag: Type.Integer({ description: 'Messages of the queue that are not finished.' }),
+  parallelism: Type.Integer({ description: 'Most messages that have their turn at the same time.' }),
+  lag: Type.Integer({ description: 'Pending messages of the queue.' }),
   paused: Type.Boolean(),
 })
 
 const Done = Type.Object({})
 
-/** Make or change a queue. */
+/** Creates or changes a queue. */
 export const putQueue = endpoint({
   ...queue,
   id: 'putQueue',
   method: 'POST',
   path: '/v2/queues',
   access: 'write',
-  summary: 'Make or change a queue',
+  summary: 'Create or change a queue',
   description:
-    'Sets the parallelism and whether the queue is paused. A lower parallelism ends no turn that has begun; in a paused ' +
-    'queue no turn begins.',
+    'Sets the parallelism and whether the queue is paused. Lowering the parallelism does not end deliveries that have ' +
+    'begun. In a paused queue no message gets its turn.',
   body: {
     kind: 'json',
     schema: Type.Object({
@@ -40,11 +40,11 @@ export const putQueue = endpoint({
       paused: Type.Optional(Type.Boolean({ description: 'Default false.' })),
     }),
   },
-  success: { status: 200, description: 'The queue is as it was asked for.', body: Done },
+  success: { status: 200, description: 'The queue has these settings.', body: Done },
   errors: ['invalid_request', 'setting_limit'],
 })
 
-/** List queues. */
+/** Lists queues. */
 export const listQueues = endpoint({
   ...queue,
   id: 'listQueues',
@@ -58,7 +58,7 @@ export const listQueues = endpoint({
   errors: [],
 })
 
-/** Read a queue. */
+/** Reads a queue. */
 export const getQueue = endpoint({
   ...queue,
   id: 'getQueue',
@@ -66,14 +66,14 @@ export const getQueue = endpoint({
   path: '/v2/queues/{name}',
   access: 'read',
   summary: 'Read a queue',
-  description: 'Shows the settings of a queue and how many messages wait in it.',
+  description: 'Shows the settings of a queue and how many messages are pending in it.',
   params,
   body: { kind: 'none' },
   success: { status: 200, description: 'The queue.', body: Queue },
   errors: ['queue_not_found'],
 })
 
-/** Delete a queue. */
+/** Deletes a queue. */
 export const deleteQueue = endpoint({
   ...queue,
   id: 'deleteQueue',
@@ -81,18 +81,18 @@ export const deleteQueue = endpoint({
   path: '/v2/queues/{name}',
   access: 'write',
   summary: 'Delete a queue',
-  description: 'Its messages that are not finished are cancelled. A queue that is not there is no error.',
+  description: 'Pending messages of the queue are cancelled. Deleting a queue that does not exist is not an error.',
   params,
   body: { kind: 'none' },
   success: {
     status: 200,
-    description: 'There is no such queue any more.',
-    body: Type.Object({ cancelled: Type.Integer({ description: 'How many messages were cancelled with it.' }) }),
+    description: 'The queue does not exist any more.',
+    body: Type.Object({ cancelled: Type.Integer({ description: 'How many messages were cancelled.' }) }),
   },
   errors: [],
 })
 
-/** Pause a queue. */
+/** Pauses a queue. */
 export const pauseQueue = endpoint({
   ...queue,
   id: 'pauseQueue',
@@ -100,14 +100,14 @@ export const pauseQueue = endpoint({
   path: '/v2/queues/{name}/pause',
   access: 'write',
   summary: 'Pause a queue',
-  description: 'No turn begins; those that have begun go on, retries included.',
+  description: 'No further messages get their turn. Deliveries that have begun continue, with their retries.',
   params,
   body: { kind: 'none' },
   success: { status: 200, description: 'The queue is paused.', body: Done },
   errors: ['queue_not_found'],
 })
 
-/** Let a queue go on. */
+/** Resumes a queue. */
 export const resumeQueue = endpoint({
   ...queue,
   id: 'resumeQueue',
@@ -115,9 +115,9 @@ export const resumeQueue = endpoint({
   path: '/v2/queues/{name}/resume',
   access: 'write',
   summary: 'Resume a queue',
-  description: 'The messages that waited get their turns in the order in which they came.',
+  description: 'Waiting messages get their turn in the order of their arrival.',
   params,
   body: { kind: 'none' },
-  success: { status: 200, description: 'The queue goes on.', body: Done },
+  success: { status: 200, description: 'The queue is running.', body: Done },
   errors: ['queue_not_found'],
 })

@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { Headers, Message } from './fields.js'
 
-/** Schedules: the same message, published again and again. */
+/** Schedules: messages published at the times of a cron expression. */
 
 const queue = { service: 'queue', topic: 'Schedules', auth: 'bearer' } as const
 const params = Type.Object({ scheduleId: Type.String({ description: 'Id of the schedule.' }) })
@@ -11,7 +11,7 @@ const fields = Message.properties
 /** A schedule. */
 const Schedule = Type.Object({
   scheduleId: Type.String(),
-  cron: Type.String({ description: 'As it was sent, time zone included.' }),
+  cron: Type.String({ description: 'The cron expression as it was sent, with its time zone.' }),
   destination: Type.String({ description: 'A URL, or the name of a URL group.' }),
   createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
   method: Type.String(),
@@ -19,8 +19,8 @@ const Schedule = Type.Object({
   body: fields.body,
   bodyBase64: fields.bodyBase64,
   retries: Type.Integer(),
-  delay: Type.Optional(Type.Integer({ description: 'Seconds by which each message is put off.' })),
-  timeout: Type.Optional(Type.Integer({ description: 'How long an attempt may take, in milliseconds.' })),
+  delay: Type.Optional(Type.Integer({ description: 'Delay of each message, seconds.' })),
+  timeout: Type.Optional(Type.Integer({ description: 'Timeout of an attempt, milliseconds.' })),
   callback: fields.callback,
   failureCallback: fields.failureCallback,
   callerIP: fields.callerIP,
@@ -34,34 +34,34 @@ const Schedule = Type.Object({
   retryDelayExpression: fields.retryDelayExpression,
   label: fields.label,
   labels: fields.labels,
-  lastScheduleTime: Type.Optional(Type.Integer({ description: 'When it fired last, Unix milliseconds.' })),
+  lastScheduleTime: Type.Optional(Type.Integer({ description: 'When it last fired, Unix milliseconds.' })),
   nextScheduleTime: Type.Optional(
-    Type.Integer({ description: 'When it fires next, Unix milliseconds; absent while it is paused.' }),
+    Type.Integer({ description: 'When it fires next, Unix milliseconds. Absent while the schedule is paused.' }),
   ),
   lastScheduleStates: Type.Optional(
     Type.Record(Type.String(), Type.Enum(['IN_PROGRESS', 'SUCCESS', 'FAIL']), {
-      description: 'What became of the messages of the last fires, by message id, as long as they are kept.',
+      description: 'State of the last messages, by message id, as long as the messages are kept.',
     }),
   ),
-  error: Type.Optional(Type.String({ description: 'Why the last fire brought no message.' })),
+  error: Type.Optional(Type.String({ description: 'Why the schedule published no message when it last fired.' })),
 })
 
-/** Make or replace a schedule. */
+/** Creates or replaces a schedule. */
 export const createSchedule = endpoint({
   ...queue,
   id: 'createSchedule',
   method: 'POST',
   path: '/v2/schedules/{+destination}',
   access: 'write',
-  summary: 'Make or replace a schedule',
+  summary: 'Create or replace a schedule',
   description:
-    'As publishing, with `Upstash-Cron`: five fields in UTC, or in the zone that `CRON_TZ=<zone> ` before them names. ' +
-    '`Upstash-Schedule-Id` names the schedule; one that is there already is replaced as a whole. Each fire publishes ' +
-    'exactly one message (to a URL group: one for each endpoint). Of fires that fell into a time when the server was ' +
-    'away or its clock jumped, one is made up for. `Upstash-Not-Before` is refused. `POST /v2/schedules/{id}/pause` and ' +
-    '`/resume` are understood here too.',
+    'Takes the settings of a publish request, and `Upstash-Cron`: five fields in UTC, or in another time zone when ' +
+    '`CRON_TZ=<zone> ` comes before them. `Upstash-Schedule-Id` sets the id; an existing schedule with this id is ' +
+    'replaced as a whole. Each time the schedule fires, it publishes exactly one message (to a URL group: one for each ' +
+    'endpoint). If the server was off or its clock jumped, one missed message is published afterwards. ' +
+    '`Upstash-Not-Before` is refused. `POST /v2/schedules/{id}/pause` and `/resume` work here, too.',
   params: Type.Object({
-    destination: Type.String({ description: 'URL or URL group that every message goes to, unencoded.' }),
+    destination: Type.String({ description: 'URL (unencoded) or URL group of each message.' }),
   }),
   body: { kind: 'raw' },
   success: {
@@ -72,7 +72,7 @@ export const createSchedule = endpoint({
   errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'schedule_not_found'],
 })
 
-/** List schedules. */
+/** Lists schedules. */
 export const listSchedules = endpoint({
   ...queue,
   id: 'listSchedules',
@@ -86,7 +86,7 @@ export const listSchedules = endpoint({
   errors: [],
 })
 
-/** Read a schedule. */
+/** Reads a schedule. */
 export const getSchedule = endpoint({
   ...queue,
   id: 'getSchedule',
@@ -94,14 +94,14 @@ export const getSchedule = endpoint({
   path: '/v2/schedules/{scheduleId}',
   access: 'read',
   summary: 'Read a schedule',
-  description: 'Shows its settings, its last and its next fire.',
+  description: 'Shows the settings of the schedule, and when it last fired and fires next.',
   params,
   body: { kind: 'none' },
   success: { status: 200, description: 'The schedule.', body: Schedule },
   errors: ['schedule_not_found'],
 })
 
-/** Delete a schedule. */
+/** Deletes a schedule. */
 export const deleteSchedule = endpoint({
   ...queue,
   id: 'deleteSchedule',
@@ -109,14 +109,14 @@ export const deleteSchedule = endpoint({
   path: '/v2/schedules/{scheduleId}',
   access: 'write',
   summary: 'Delete a schedule',
-  description: 'It does not fire again. Messages that it has published are delivered.',
+  description: 'The schedule does not fire again. Messages it has published are still delivered.',
   params,
   body: { kind: 'none' },
-  success: { status: 200, description: 'There is no such schedule any more.', body: Type.Object({}) },
+  success: { status: 200, description: 'The schedule does not exist any more.', body: Type.Object({}) },
   errors: ['schedule_not_found'],
 })
 
-/** Pause a schedule. */
+/** Pauses a schedule. */
 export const pauseSchedule = endpoint({
   ...queue,
   id: 'pauseSchedule',
@@ -124,14 +124,14 @@ export const pauseSchedule = endpoint({
   path: '/v2/schedules/{scheduleId}/pause',
   access: 'write',
   summary: 'Pause a schedule',
-  description: 'It does not fire until it is resumed; what it misses is not made up for.',
+  description: 'The schedule does not fire until it is resumed. Missed messages are not published afterwards.',
   params,
   body: { kind: 'none' },
   success: { status: 200, description: 'The schedule is paused.', body: Type.Object({}) },
   errors: ['schedule_not_found'],
 })
 
-/** Let a schedule go on. */
+/** Resumes a schedule. */
 export const resumeSchedule = endpoint({
   ...queue,
   id: 'resumeSchedule',
@@ -139,9 +139,9 @@ export const resumeSchedule = endpoint({
   path: '/v2/schedules/{scheduleId}/resume',
   access: 'write',
   summary: 'Resume a schedule',
-  description: 'It fires next at the next time of its cron expression from now on.',
+  description: 'The schedule fires at the next time of its cron expression.',
   params,
   body: { kind: 'none' },
-  success: { status: 200, description: 'The schedule goes on.', body: Type.Object({}) },
+  success: { status: 200, description: 'The schedule is active.', body: Type.Object({}) },
   errors: ['schedule_not_found'],
 })

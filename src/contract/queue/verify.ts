@@ -2,9 +2,7 @@ import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { MOST_ITEM_HEADERS } from '../request-limits.js'
 
-/** Help with signatures. */
-
-/** Say what is wrong with the signature of a delivery. */
+/** Checks the signature of a delivery. */
 export const verifySignature = endpoint({
   service: 'queue',
   topic: 'Signing keys',
@@ -13,26 +11,28 @@ export const verifySignature = endpoint({
   method: 'POST',
   path: '/v2/verify',
   access: 'read',
-  summary: 'Say what is wrong with the signature of a delivery',
+  summary: 'Check the signature of a delivery',
   description:
-    'Takes the headers, the body and, if you like, the URL of a delivery as your program saw them, checks the signature ' +
-    'as a receiver does, and names every claim that does not hold. Use it when a receiver answers "signature invalid".',
+    'Send the headers, the body and optionally the URL of a delivery as your program received them. The server checks ' +
+    'the signature as a receiver does and lists every claim that fails. Use it when a receiver reports an invalid signature.',
   body: {
     kind: 'json',
     texts: 'long',
     schema: Type.Object({
       headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]), {
         maxProperties: MOST_ITEM_HEADERS,
-        description: 'The headers as they arrived; `Upstash-Signature` has to be among them.',
+        description: 'The headers as they arrived, with `Upstash-Signature`.',
       }),
       body: Type.Optional(Type.String({ description: 'The body as text.' })),
-      bodyBase64: Type.Optional(Type.String({ description: 'The body in base64; wins over `body`.' })),
-      url: Type.Optional(Type.String({ description: 'The URL that the receiver expects; absent: not compared.' })),
+      bodyBase64: Type.Optional(Type.String({ description: 'The body in base64. Takes precedence over `body`.' })),
+      url: Type.Optional(
+        Type.String({ description: 'The URL that the receiver expects. Absent: the URL is not compared.' }),
+      ),
     }),
   },
   success: {
     status: 200,
-    description: 'Whether a receiver would accept the delivery, and why not.',
+    description: 'Whether a receiver would accept the delivery, and the problems.',
     body: Type.Object({
       valid: Type.Boolean(),
       signedWith: Type.Optional(Type.Enum(['current', 'next'], { description: 'The key that made the signature.' })),

@@ -3,11 +3,11 @@ import { endpoint } from '../endpoint.js'
 import { CURSOR, RunDeadLetter } from '../queue/fields.js'
 import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../request-limits.js'
 
-/** The wire of dead letters of runs: reading them, and taking them up again (reference workflow 4.13). */
+/** The wire of dead letters of runs: list, read, delete, resume, restart (reference workflow 4.13). */
 
 const queue = { service: 'queue', topic: 'Failed runs', auth: 'bearer' } as const
 
-/** How the call of a failure function stands. */
+/** The states of the call of a failure function. */
 export const FAILURE_STATES = ['CALLBACK_INPROGRESS', 'CALLBACK_SUCCESS', 'CALLBACK_FAIL', 'CALLBACK_CANCELED'] as const
 
 const ms = (description: string) => Type.Integer({ description: `${description}, Unix milliseconds.` })
@@ -15,19 +15,19 @@ const texts = (description: string) =>
   Type.Optional(
     Type.Array(Type.String({ minLength: 1 }), {
       maxItems: MOST_FILTER_VALUES,
-      description: `${description} Several mean any of them.`,
+      description: `${description} Several values match any of them.`,
     }),
   )
 
-/** Filters that only dead letters of runs have; `GET /v2/dlq?source=workflow` knows them too. */
+/** Filters of dead letters of runs; `GET /v2/dlq?source=workflow` takes them, too. */
 export const RUN_DEAD_FILTERS = {
   workflowRunId: texts('Runs whose id begins with this text.'),
   workflowUrl: texts('Runs of exactly this URL.'),
-  workflowCreatedAt: Type.Optional(ms('Runs made at this very time')),
+  workflowCreatedAt: Type.Optional(ms('Runs created at exactly this time')),
   failureFunctionState: Type.Optional(
     Type.Array(Type.Enum([...FAILURE_STATES]), {
       maxItems: MOST_FILTER_VALUES,
-      description: 'Runs whose failure function stands like this.',
+      description: 'Runs whose failure function is in this state.',
     }),
   ),
 }
@@ -37,26 +37,26 @@ const filters = Type.Object(
     dlqIds: Type.Optional(
       Type.Array(Type.String(), {
         maxItems: MOST_PAGE_IDS,
-        description: 'Only these dead letters; all other filters are ignored.',
+        description: 'Only these dead letters. All other filters are ignored.',
       }),
     ),
     ...RUN_DEAD_FILTERS,
     url: texts('The same as `workflowUrl`.'),
-    label: texts('Runs that carry this label.'),
+    label: texts('Runs with this label.'),
     callerIp: texts('Runs triggered from this address.'),
     flowControlKey: texts('Runs of this flow-control key.'),
     responseStatus: Type.Optional(
       Type.Array(Type.Integer(), {
         maxItems: MOST_FILTER_VALUES,
-        description: 'Status of the answer that failed the run.',
+        description: 'Status of the response that failed the run.',
       }),
     ),
     fromDate: Type.Optional(ms('Failed at or after this time')),
     toDate: Type.Optional(ms('Failed at or before this time')),
     order: Type.Optional(
-      Type.Enum(['earliestFirst', 'latestFirst'], { description: 'By failure; default earliestFirst.' }),
+      Type.Enum(['earliestFirst', 'latestFirst'], { description: 'Order by time of failure. Default earliestFirst.' }),
     ),
-    count: Type.Optional(Type.Integer({ minimum: 1, description: 'At most this many, and at most 100. Default 100.' })),
+    count: Type.Optional(Type.Integer({ minimum: 1, description: 'Dead letters per page, at most 100. Default 100.' })),
     cursor: CURSOR,
   },
   { additionalProperties: false },
@@ -66,20 +66,24 @@ const idsInBody = {
   kind: 'json',
   optional: true,
   schema: Type.Object(
-    { dlqIds: Type.Optional(Type.Array(Type.String(), { maxItems: MOST_PAGE_IDS, description: 'Only these.' })) },
+    {
+      dlqIds: Type.Optional(
+        Type.Array(Type.String(), { maxItems: MOST_PAGE_IDS, description: 'Only these dead letters.' }),
+      ),
+    },
     { additionalProperties: false },
   ),
 } as const
 
 const nextCursor = Type.Optional(Type.String({ description: 'Absent on the last page.' }))
 const params = Type.Object({ dlqId: Type.String({ description: 'Id of the dead letter.' }) })
-const Run = Type.Object({ workflowRunId: Type.String(), workflowCreatedAt: ms('When the run was made') })
+const Run = Type.Object({ workflowRunId: Type.String(), workflowCreatedAt: ms('When the run was created') })
 const page =
-  'Works on one page; repeat with `cursor` until it is absent. An unknown filter is refused and nothing is done.'
+  'Handles one page; repeat with `cursor` until it is absent. An unknown filter is refused, and nothing is changed.'
 const overrides =
   'Settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace those of the run.'
 
-/** List failed runs. */
+/** Lists failed runs. */
 export const listDeadRuns = endpoint({
   ...queue,
   id: 'listDeadWorkflowRuns',
@@ -98,7 +102,7 @@ export const listDeadRuns = endpoint({
   errors: ['invalid_request'],
 })
 
-/** Read one failed run. */
+/** Reads one failed run. */
 export const getDeadRun = endpoint({
   ...queue,
   id: 'getDeadWorkflowRun',
@@ -106,14 +110,14 @@ export const getDeadRun = endpoint({
   path: '/v2/workflows/dlq/{dlqId}',
   access: 'read',
   summary: 'Read a failed run',
-  description: 'Shows the run, the answer that failed it, and how its failure function stands.',
+  description: 'Shows the run, the response that failed it, and the state of its failure function.',
   params,
   body: { kind: 'none' },
   success: { status: 200, description: 'The dead letter.', body: RunDeadLetter },
   errors: ['dead_letter_not_found'],
 })
 
-/** Delete one dead letter. */
+/** Deletes one dead letter. */
 export const deleteDeadRun = endpoint({
   ...queue,
   id: 'deleteDeadWorkflowRun',
@@ -121,14 +125,14 @@ export const deleteDeadRun = endpoint({
   path: '/v2/workflows/dlq/{dlqId}',
   access: 'write',
   summary: 'Delete a failed run from the dead letters',
-  description: 'The run stays in the logs as failed; it cannot be resumed or restarted any more.',
+  description: 'The logs keep the run as failed. It cannot be resumed or restarted any more.',
   params,
   body: { kind: 'none' },
-  success: { status: 200, description: 'It is deleted.', body: Type.Object({ deleted: Type.Integer() }) },
+  success: { status: 200, description: 'The dead letter is deleted.', body: Type.Object({ deleted: Type.Integer() }) },
   errors: ['dead_letter_not_found'],
 })
 
-/** Delete many dead letters. */
+/** Deletes many dead letters. */
 export const deleteDeadRuns = endpoint({
   ...queue,
   id: 'deleteDeadWorkflowRuns',
@@ -136,7 +140,7 @@ export const deleteDeadRuns = endpoint({
   path: '/v2/workflows/dlq',
   access: 'write',
   summary: 'Delete failed runs from the dead letters in bulk',
-  description: `Ids that name nothing are not counted. ${page}`,
+  description: `Ids that do not exist are not counted. ${page}`,
   query: filters,
   body: idsInBody,
   success: {
@@ -149,8 +153,8 @@ export const deleteDeadRuns = endpoint({
 
 const MEANING = {
   resume:
-    'Makes a new run of each: the finished steps are kept, and it goes on at what failed and at what was still to come, such as sleeps, waits and invoked runs.',
-  restart: 'Makes a new run of each, with the same payload and headers and no steps.',
+    'Starts a new run for each. It keeps the finished steps and continues with the failed step and with pending sleeps, waits and invoked runs.',
+  restart: 'Starts a new run for each, with the same payload and headers and no steps.',
 } as const
 
 const many = (verb: 'resume' | 'restart') =>
@@ -161,7 +165,7 @@ const many = (verb: 'resume' | 'restart') =>
     path: `/v2/workflows/dlq/${verb}`,
     access: 'write',
     summary: `${verb === 'resume' ? 'Resume' : 'Restart'} failed runs in bulk`,
-    description: `${MEANING[verb]} The dead letters are taken out. ${overrides} ${page}`,
+    description: `${MEANING[verb]} The dead letters are removed. ${overrides} ${page}`,
     query: filters,
     body: idsInBody,
     success: {
@@ -180,20 +184,20 @@ const one = (verb: 'resume' | 'restart') =>
     path: `/v2/workflows/dlq/${verb}/{dlqId}`,
     access: 'write',
     summary: `${verb === 'resume' ? 'Resume' : 'Restart'} a failed run`,
-    description: `As the bulk form, for one run. ${MEANING[verb]} ${overrides}`,
+    description: `The bulk operation for one run. ${MEANING[verb]} ${overrides}`,
     params,
     body: { kind: 'none' },
     success: { status: 200, description: 'The new run.', body: Run },
     errors: ['dead_letter_not_found', 'setting_limit', 'destination_forbidden', 'run_fenced'],
   })
 
-/** Take failed runs up again where they stood, or from their start. */
+/** Resumes failed runs at the failed step, or restarts them from the beginning. */
 export const resumeDeadRuns = many('resume')
 export const restartDeadRuns = many('restart')
 export const resumeDeadRun = one('resume')
 export const restartDeadRun = one('restart')
 
-/** Call the failure function of a run again. */
+/** Calls the failure function of a run again. */
 export const retryRunCallback = endpoint({
   ...queue,
   id: 'retryWorkflowFailureFunction',
@@ -201,25 +205,25 @@ export const retryRunCallback = endpoint({
   path: '/v2/workflows/dlq/callback/{dlqId}',
   access: 'write',
   summary: 'Call the failure function of a failed run again',
-  description: 'Only where the call has failed for good (`CALLBACK_FAIL`). It has all its retries again.',
+  description: 'Only when the call has failed for good (`CALLBACK_FAIL`). The new call has all its retries.',
   params,
   body: { kind: 'none' },
-  success: { status: 200, description: 'The call is under way.', body: Run },
+  success: { status: 200, description: 'The failure function is being called.', body: Run },
   errors: ['dead_letter_not_found', 'callback_refused'],
 })
 
-/** Give up the call of a failure function. */
+/** Cancels the call of a failure function. */
 export const cancelRunCallback = endpoint({
   ...queue,
   id: 'cancelWorkflowFailureFunction',
   method: 'DELETE',
   path: '/v2/workflows/dlq/callback/{dlqId}',
   access: 'write',
-  summary: 'Give up calling the failure function of a failed run',
+  summary: 'Cancel the call of the failure function of a failed run',
   description:
-    'Only while it is being called or tried again (`CALLBACK_INPROGRESS`); it then reads `CALLBACK_CANCELED`.',
+    'Only while it is being called or retried (`CALLBACK_INPROGRESS`). Its state becomes `CALLBACK_CANCELED`.',
   params,
   body: { kind: 'none' },
-  success: { status: 200, description: 'It is not called again.', body: Run },
+  success: { status: 200, description: 'The failure function is not called again.', body: Run },
   errors: ['dead_letter_not_found', 'callback_refused'],
 })

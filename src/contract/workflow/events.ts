@@ -2,9 +2,9 @@ import Type from 'typebox'
 import { type Endpoint, endpoint } from '../endpoint.js'
 import { ms, runId } from './runs.js'
 
-/** The wire of events: runs wait for them, others notify, webhooks turn requests into them. */
+/** The wire of events: runs wait for events, programs notify them, webhooks turn requests into events. */
 
-/** Senders of webhooks are strangers: what they send is kept, so it has to be small. */
+/** Senders of webhooks need no credentials and the server stores their requests, so the limit is small. */
 const MOST_WEBHOOK_BYTES = 2 ** 20
 
 const eventId = Type.String({ description: 'Name of the event.' })
@@ -18,7 +18,7 @@ const Waiter = Type.Object({
   timeoutHeaders: Type.Record(Type.String(), Type.Array(Type.String())),
 })
 
-/** Registers that a run waits for an event. */
+/** Makes a run wait for an event. */
 export const waitForEvent = endpoint({
   id: 'waitForEvent',
   service: 'queue',
@@ -27,8 +27,8 @@ export const waitForEvent = endpoint({
   path: '/v2/wait/{+eventId}',
   auth: 'bearer',
   access: 'write',
-  summary: 'Let a run wait for an event',
-  description: 'Sent by SDKs. The run goes on when the event comes or the timeout has passed.',
+  summary: 'Make a run wait for an event',
+  description: 'Sent by SDKs. The run continues when the event is notified or the timeout has passed.',
   params: Type.Object({ eventId }),
   body: {
     kind: 'json',
@@ -40,13 +40,13 @@ export const waitForEvent = endpoint({
       step: Type.Record(Type.String(), Type.Unknown(), { description: 'The step that the event completes.' }),
     }),
   },
-  // What is wrong must not be answered with 400, by which SDKs know that a run has ended.
+  // An invalid request must not get 400: SDKs take a 400 for the end of the run.
   checkedBy: 'handler',
   success: { status: 200, description: 'The wait is stored.', body: Type.Object({ messageId: Type.String() }) },
   errors: ['step_refused', 'run_ended', 'run_unknown'],
 })
 
-/** Lets the runs that wait for an event go on. */
+/** Notifies the runs that wait for an event. */
 export const notifyEvent = endpoint({
   id: 'notifyEvent',
   service: 'queue',
@@ -57,12 +57,12 @@ export const notifyEvent = endpoint({
   access: 'write',
   summary: 'Notify runs of an event',
   description:
-    'Every run that waits for the event goes on, with the request body as the data of the event. `/v2/notify/{workflowRunId}/{eventId}` means one run only, and the event is kept until that run waits for it.',
+    'All runs that wait for the event continue, with the request body as the data of the event. `/v2/notify/{workflowRunId}/{eventId}` notifies one run only, and the event is stored until that run waits for it.',
   params: Type.Object({ event: Type.String({ description: '`{eventId}` or `{workflowRunId}/{eventId}`.' }) }),
   body: { kind: 'raw' },
   success: {
     status: 201,
-    description: 'The waits that have ended; empty when nobody waited.',
+    description: 'The waits that have ended; empty when no run waited.',
     body: Type.Array(
       Type.Object({
         waiter: Waiter,
@@ -76,7 +76,7 @@ export const notifyEvent = endpoint({
   errors: ['run_events_full'],
 })
 
-/** Who waits for an event. */
+/** Lists the waits for an event. */
 export const listWaiters = endpoint({
   id: 'listWaiters',
   service: 'queue',
@@ -85,11 +85,11 @@ export const listWaiters = endpoint({
   path: '/v2/waiters/{+eventId}',
   auth: 'bearer',
   access: 'read',
-  summary: 'Runs that wait for an event',
+  summary: 'List the runs that wait for an event',
   description: 'The waits for an event, oldest first.',
   params: Type.Object({ eventId }),
   body: { kind: 'none' },
-  success: { status: 200, description: 'Who waits.', body: Type.Array(Waiter) },
+  success: { status: 200, description: 'The waits.', body: Type.Array(Waiter) },
   errors: [],
 })
 
@@ -104,19 +104,19 @@ const hook = (method: Endpoint['method']) =>
     access: 'write',
     summary: `Call a webhook of a run with ${method}`,
     description:
-      'The address that `context.createWebhook` makes. The whole request goes to the run that waits for it, or is kept until the run waits. Needs no credentials: whoever knows the address may call it, and only addresses that the run has made are known. A body has at most 1 MiB.',
+      'The URL that `context.createWebhook` creates. The whole request goes to the run that waits for it, or is stored until the run waits. The call needs no credentials: anyone with the URL may call it. URLs that the run has not created are refused. The body may have at most 1 MiB.',
     params: Type.Object({ userId: Type.String({ description: 'Id of the account.' }), workflowRunId: runId, eventId }),
     body: { kind: 'raw', mostBytes: MOST_WEBHOOK_BYTES },
     success: {
       status: 200,
-      description: 'The run has the request, or will get it.',
+      description: 'The run has received the request, or will when it waits for it.',
       body: Type.Object({ received: Type.Literal(true) }),
     },
     errors: ['run_not_found', 'run_events_full'],
   })
 
 /**
- * Webhooks take any method: some senders make sure of an address with HEAD before they use it. HEAD stands first, or the
- * router would take it for a GET without a body.
+ * Webhooks take any method: some senders check a URL with HEAD before they use it. HEAD must be first, or the router
+ * would handle it as a GET without a body.
  */
 export const webhooks = (['HEAD', 'GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const).map(hook)

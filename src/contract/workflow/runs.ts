@@ -1,23 +1,25 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 
-/** The wire of workflow runs: triggering, ending and reading them. Steps come back through the queue's own endpoints. */
+/** The wire of workflow runs: trigger, cancel, read. SDKs return steps through the endpoints of the queue. */
 
-/** Where a run stands. */
+/** The states of a run. */
 export const RUN_STATES = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'] as const
 
 /** A time of the wire. */
 export const ms = (description: string) => Type.Integer({ description: `${description}, Unix milliseconds.` })
 const texts = (description: string) =>
-  Type.Optional(Type.Array(Type.String({ minLength: 1 }), { description: `${description} Several mean any of them.` }))
+  Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), { description: `${description} Several values match any of them.` }),
+  )
 /** The id of a run, as a path parameter. */
 export const runId = Type.String({ minLength: 1, description: 'Id of the run.' })
 
 const Triggered = Type.Object({
   workflowRunId: Type.String(),
-  workflowCreatedAt: ms('When the run was made'),
+  workflowCreatedAt: ms('When the run was created'),
   deduplicated: Type.Optional(
-    Type.Literal(true, { description: 'A run with this id was there before; nothing was done.' }),
+    Type.Literal(true, { description: 'A run with this id already exists; no run was started.' }),
   ),
 })
 
@@ -34,8 +36,8 @@ export const triggerRun = endpoint({
   auth: 'bearer',
   access: 'write',
   summary: 'Trigger a workflow run',
-  description: `Starts a run of the workflow at the URL that follows in the path, with the request body as its payload. ${settings} Without a run id one is made; an id that is taken starts nothing.`,
-  params: Type.Object({ destination: Type.String({ description: 'URL of the workflow, as it is, with its query.' }) }),
+  description: `Starts a run of the workflow at the URL that follows in the path, with the request body as its payload. ${settings} Without a run id the server creates one. If a run with the id already exists, no run is started.`,
+  params: Type.Object({ destination: Type.String({ description: 'URL of the workflow, unencoded, with its query.' }) }),
   body: { kind: 'raw' },
   success: { status: 200, description: 'The run is stored and will be delivered.', body: Triggered },
   errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'body_too_large', 'run_fenced'],
@@ -57,7 +59,7 @@ export const triggerRuns = endpoint({
   auth: 'bearer',
   access: 'write',
   summary: 'Trigger many workflow runs',
-  description: 'Starts a run for each element, all or none of them. The answers have the order of the elements.',
+  description: 'Starts one run for each element: all of them or none. The response has the order of the elements.',
   body: { kind: 'json', schema: Type.Array(TriggerItem, { maxItems: 10_000 }), texts: 'long' },
   success: { status: 201, description: 'The runs are stored and will be delivered.', body: Type.Array(Triggered) },
   errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'body_too_large', 'run_fenced'],
@@ -66,12 +68,12 @@ export const triggerRuns = endpoint({
 const RawStep = Type.Object({
   messageId: Type.String(),
   body: Type.String({
-    description: 'Base64; of the first element the payload, of the others the step as it was sent.',
+    description: 'Base64. The payload in the first element, the step as it was sent in all others.',
   }),
   callType: Type.Enum(['step', 'toCallback', 'fromCallback', 'failureCall']),
 })
 
-/** Reads the list of a run that is going on. */
+/** Reads the list of elements of an active run. */
 export const getRunSteps = endpoint({
   id: 'getWorkflowRunSteps',
   service: 'queue',
@@ -80,15 +82,15 @@ export const getRunSteps = endpoint({
   path: '/v2/workflows/runs/{workflowRunId}',
   auth: 'bearer',
   access: 'read',
-  summary: 'Steps of a run that is going on',
-  description: 'The list that deliveries carry. SDKs ask for it when a list is too large to be sent.',
+  summary: 'List the steps of an active run',
+  description: 'The list that deliveries carry. SDKs request it when it is too large for a delivery.',
   params: Type.Object({ workflowRunId: runId }),
   body: { kind: 'none' },
   success: { status: 200, description: 'All elements in order.', body: Type.Array(RawStep) },
-  errors: ['run_not_found', 'run_not_going_on'],
+  errors: ['run_not_found', 'run_not_active'],
 })
 
-/** Ends one run. */
+/** Cancels or finishes one run. */
 export const endRun = endpoint({
   id: 'endWorkflowRun',
   service: 'queue',
@@ -99,7 +101,7 @@ export const endRun = endpoint({
   access: 'write',
   summary: 'Cancel a run, or finish it',
   description:
-    'Cancels the run forever: nothing of it is delivered again, a request in flight is aborted, its failure function is not called. With `cancel=false`, which only SDKs send, the run has returned: the body is its result. Both may be repeated.',
+    'Cancels the run for good: nothing more is delivered, a request in flight is aborted, the failure function is not called. With `cancel=false`, which only SDKs send, the run has returned and the body is its result. Both can be repeated.',
   params: Type.Object({ workflowRunId: runId }),
   // A misspelt `cancel` must not turn a return into a cancellation.
   query: Type.Object(
@@ -109,23 +111,23 @@ export const endRun = endpoint({
   body: { kind: 'raw' },
   success: {
     status: 200,
-    description: 'The run has ended: now, or before in the same way.',
+    description: 'The run has ended, now or before, in this way.',
     body: Type.Object({ workflowRunId: Type.String(), workflowState: Type.Enum([...RUN_STATES]) }),
   },
-  errors: ['run_not_found', 'run_not_cancelable', 'step_refused'],
+  errors: ['run_not_found', 'run_already_ended', 'step_refused'],
 })
 
 const AttemptError = Type.Object({
   error: Type.String({
-    description: 'Why there was no answer; else what the program threw, what the answer says, or its status.',
+    description: 'Why there was no response; else what the program threw, what the response says, or its status.',
   }),
-  status: Type.Integer({ description: '0 when there was no answer.' }),
+  status: Type.Integer({ description: '0 when there was no response.' }),
   headers: Type.Record(Type.String(), Type.Array(Type.String())),
   body: Type.String(),
   time: ms('When the attempt began'),
 })
 
-/** A step as run logs show it; which members there are depends on its type and state. */
+/** A step in a run log. Which fields are present depends on its type and state. */
 export const RunStep = Type.Partial(
   Type.Object({
     stepId: Type.Integer(),
@@ -133,15 +135,15 @@ export const RunStep = Type.Partial(
     stepType: Type.String(),
     callType: Type.String(),
     messageId: Type.String(),
-    out: Type.Unknown({ description: 'What the step came to, as text.' }),
+    out: Type.Unknown({ description: 'The result of the step, as text.' }),
     concurrent: Type.Integer(),
     state: Type.Enum(['STEP_PROGRESS', 'STEP_SUCCESS', 'STEP_RETRY', 'STEP_FAILED', 'STEP_CANCELED']),
-    createdAt: ms('When the step came'),
-    retries: Type.Integer({ description: 'How many retries the delivery has.' }),
+    createdAt: ms('When the step was received'),
+    retries: Type.Integer({ description: 'Most retries of the delivery.' }),
     retryDelay: Type.String(),
     headers: Type.Record(Type.String(), Type.Array(Type.String())),
     sleepFor: Type.Unknown(),
-    sleepUntil: ms('When the run goes on'),
+    sleepUntil: ms('When the run continues'),
     callUrl: Type.String(),
     callMethod: Type.String(),
     callBody: Type.Unknown(),
@@ -151,13 +153,13 @@ export const RunStep = Type.Partial(
     callResponseHeaders: Type.Record(Type.String(), Type.Array(Type.String())),
     invokedWorkflowRunId: Type.String(),
     invokedWorkflowUrl: Type.String(),
-    invokedWorkflowCreatedAt: ms('When the invoked run was made'),
+    invokedWorkflowCreatedAt: ms('When the invoked run was created'),
     invokedWorkflowRunBody: Type.Unknown({ description: 'The first 4 KiB of its payload, as text.' }),
     invokedWorkflowRunHeaders: Type.Record(Type.String(), Type.Array(Type.String())),
     waitEventId: Type.String(),
-    waitTimeoutDuration: Type.String({ description: 'After which the wait is given up, such as 90s.' }),
-    waitTimeoutDeadline: ms('When the wait is given up'),
-    waitTimeout: Type.Boolean({ description: 'The wait was given up.' }),
+    waitTimeoutDuration: Type.String({ description: 'Timeout of the wait, such as 90s.' }),
+    waitTimeoutDeadline: ms('When the wait times out'),
+    waitTimeout: Type.Boolean({ description: 'The wait timed out.' }),
     errors: Type.Array(AttemptError),
     nextDeliveryTime: ms('When the next attempt is due'),
   }),
@@ -188,7 +190,7 @@ const FailureFunction = Type.Partial(
 
 const optionalText = Type.Optional(Type.String())
 
-/** Why a run that has not ended stands where it does; which members there are depends on `kind`. */
+/** What an active run waits for. Which fields are present depends on `kind`. */
 export const Because = Type.Object({
   kind: Type.Enum([
     'bulk-cancel',
@@ -206,43 +208,47 @@ export const Because = Type.Object({
   ]),
   text: Type.String({ description: 'The same in words.' }),
   since: Type.Optional(ms('Since when')),
-  until: Type.Optional(ms('When the wait, sleep, delay or period of the key ends by itself')),
+  until: Type.Optional(ms('When the wait, sleep, delay or period of the key ends')),
   at: Type.Optional(ms('When the retry is due')),
-  retry: Type.Optional(Type.Integer({ description: 'The retry that comes next, beginning with 1.' })),
-  of: Type.Optional(Type.Integer({ description: 'How many retries there are.' })),
-  status: Type.Optional(Type.Integer({ description: 'Of the attempt before; 0 when there was no answer.' })),
-  error: Type.Optional(Type.String({ description: 'Why there was no answer, or the `message` of the answer.' })),
-  stepName: Type.Optional(Type.String({ description: 'The step that it is about, where that is known.' })),
+  retry: Type.Optional(Type.Integer({ description: 'Number of the next retry, from 1.' })),
+  of: Type.Optional(Type.Integer({ description: 'Most retries.' })),
+  status: Type.Optional(Type.Integer({ description: 'Status of the previous attempt; 0 when there was no response.' })),
+  error: Type.Optional(Type.String({ description: 'Why there was no response, or the `message` of the response.' })),
+  stepName: Type.Optional(Type.String({ description: 'The step, when it is known.' })),
   url: optionalText,
   messageId: optionalText,
   eventId: optionalText,
   flowControlKey: optionalText,
-  actionId: Type.Optional(Type.String({ description: 'The bulk action that is going to cancel the run.' })),
-  reason: Type.Optional(Type.String({ description: 'Why it does, in the words of who has started it.' })),
-  ratePerSecond: Type.Optional(Type.Integer({ description: 'How many runs it may cancel a second.' })),
-  paused: Type.Optional(Type.Boolean({ description: 'The flow-control key, or the bulk action, is paused.' })),
-  parallelism: Type.Optional(Type.Integer({ description: 'So many calls of the key may be open at once, and are.' })),
-  rate: Type.Optional(Type.Integer({ description: 'So many calls of the key may begin in a period, and have.' })),
-  periodMs: Type.Optional(Type.Integer({ description: 'How long a period of the key is, milliseconds.' })),
+  actionId: Type.Optional(Type.String({ description: 'The bulk action that will cancel the run.' })),
+  reason: Type.Optional(Type.String({ description: 'The reason of the bulk action.' })),
+  ratePerSecond: Type.Optional(Type.Integer({ description: 'Rate limit of the bulk action, runs per second.' })),
+  paused: Type.Optional(Type.Boolean({ description: 'Whether the flow-control key or the bulk action is paused.' })),
+  parallelism: Type.Optional(
+    Type.Integer({ description: 'Most requests of the key in flight at the same time; all are in use.' }),
+  ),
+  rate: Type.Optional(Type.Integer({ description: 'Most requests of the key in a period; all are used.' })),
+  periodMs: Type.Optional(Type.Integer({ description: 'Length of the period of the key, milliseconds.' })),
   place: Type.Optional(
     Type.Integer({
       description:
-        'In the line of the flow-control key, from 1, counting what is under way; or among the runs that the bulk action still has before it.',
+        'Position in the queue of the flow-control key, from 1, counting requests in flight; or position among the remaining runs of the bulk action.',
     }),
   ),
   branches: Type.Optional(
-    Type.Array(Type.String(), { description: 'Parallel branches whose deliveries were answered without a result.' }),
+    Type.Array(Type.String(), {
+      description: 'Parallel branches whose deliveries were acknowledged without a result.',
+    }),
   ),
   workflowRunId: optionalText,
   workflowUrl: optionalText,
 })
 
-/** A run with its steps, as run logs show it. */
+/** A run with its steps in the run log. */
 export const RunLog = Type.Object({
   workflowRunId: Type.String(),
   workflowUrl: Type.String(),
   workflowState: Type.Enum([...RUN_STATES]),
-  workflowRunCreatedAt: ms('When the run was made'),
+  workflowRunCreatedAt: ms('When the run was created'),
   workflowRunCompletedAt: Type.Optional(ms('When it ended')),
   workflowRunCallerIp: optionalText,
   workflowRunResponse: optionalText,
@@ -254,49 +260,52 @@ export const RunLog = Type.Object({
     Type.Object({
       workflowRunId: Type.String(),
       workflowUrl: Type.String(),
-      workflowRunCreatedAt: ms('When the invoking run was made'),
+      workflowRunCreatedAt: ms('When the invoking run was created'),
     }),
   ),
   failureFunction: Type.Optional(FailureFunction),
   canceledBy: Type.Optional(
     Type.Object(
       { actionId: Type.String(), actor: Type.String(), reason: optionalText },
-      { description: 'The bulk action that cancelled the run, while that is kept: who, and why if they said so.' },
+      {
+        description:
+          'The bulk action that cancelled the run, who started it and why. Present as long as the action is kept.',
+      },
     ),
   ),
   because: Type.Optional(
     Type.Array(Because, {
-      description: 'Why the run waits, one entry for each branch. Only of runs that have not ended.',
+      description: 'What the run waits for, one entry for each branch. Only for active runs.',
     }),
   ),
   steps: Type.Array(StepGroup),
 })
 
 const logQuery = Type.Object({
-  cursor: Type.Optional(Type.String({ description: 'Of the page before.' })),
-  count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Runs of a page. Default 10.' })),
+  cursor: Type.Optional(Type.String({ description: 'The `cursor` of the previous page.' })),
+  count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Runs per page. Default 10.' })),
   state: texts('Runs in this state.'),
   workflowRunId: texts('These runs.'),
   workflowRuns: texts('These runs, each with the time of its creation: `<id>@<Unix milliseconds>`.'),
-  workflowUrl: texts('Runs of this exact URL.'),
-  workflowCreatedAt: Type.Optional(ms('Runs made at this very time')),
+  workflowUrl: texts('Runs of exactly this URL.'),
+  workflowCreatedAt: Type.Optional(ms('Runs created at exactly this time')),
   messageId: Type.Optional(Type.String({ description: 'The run to which this message belongs.' })),
-  label: texts('Runs that carry this label.'),
+  label: texts('Runs with this label.'),
   host: texts('Runs whose URL has this host.'),
   path: texts('Runs whose URL has this path.'),
   callerIp: texts('Runs triggered from this address.'),
   flowControlKey: texts('Runs of this flow-control key.'),
-  fromDate: Type.Optional(ms('Runs made at or after this time')),
-  toDate: Type.Optional(ms('Runs made at or before this time')),
-  groupBy: Type.Optional(Type.Enum(['workflowRunId'], { description: 'Runs only, without the flat list of events.' })),
+  fromDate: Type.Optional(ms('Runs created at or after this time')),
+  toDate: Type.Optional(ms('Runs created at or before this time')),
+  groupBy: Type.Optional(Type.Enum(['workflowRunId'], { description: 'Leave out the flat list of events.' })),
   trimBody: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Bodies and results are cut to this many characters.' }),
+    Type.Integer({ minimum: 0, description: 'Truncate bodies and results to this many characters.' }),
   ),
 })
 
 const nextCursor = Type.Optional(Type.String({ description: 'Absent on the last page.' }))
 
-/** Something that has happened to a run. */
+/** An event of a run. */
 export const RunEvent = Type.Object({
   time: ms('When it happened'),
   state: Type.Enum([
@@ -311,11 +320,13 @@ export const RunEvent = Type.Object({
   ]),
   workflowRunId: Type.String(),
   workflowUrl: Type.String(),
-  workflowCreatedAt: ms('When the run was made'),
+  workflowCreatedAt: ms('When the run was created'),
   messageId: Type.Optional(Type.String()),
   stepInfo: Type.Optional(RunStep),
   error: Type.Optional(Type.String()),
-  responseStatus: Type.Optional(Type.Integer({ description: 'Of a failed attempt; 0 when there was no answer.' })),
+  responseStatus: Type.Optional(
+    Type.Integer({ description: 'Status of a failed attempt; 0 when there was no response.' }),
+  ),
   nextDeliveryTime: Type.Optional(ms('When the next attempt is due')),
 })
 
@@ -323,7 +334,9 @@ const logsAnswer = Type.Object({
   cursor: nextCursor,
   runs: Type.Array(RunLog),
   events: Type.Optional(
-    Type.Array(RunEvent, { description: 'Under `/v2/workflows/events` without `groupBy`: the same runs, flat.' }),
+    Type.Array(RunEvent, {
+      description: 'The events of these runs as a flat list. Only under `/v2/workflows/events` without `groupBy`.',
+    }),
   ),
 })
 
@@ -338,14 +351,14 @@ const logs = (id: string, path: string, summary: string) =>
     access: 'read',
     summary,
     description:
-      'Runs with their steps: finished ones in groups that were sequential or parallel, and under `next` what is going on, being retried, or failed.',
+      'Runs with their steps: finished steps in sequential or parallel groups, and steps that are running, retried or failed under `next`.',
     query: logQuery,
     body: { kind: 'none' },
     success: { status: 200, description: 'A page of runs.', body: logsAnswer },
     errors: ['invalid_request'],
   })
 
-/** Run logs under their REST name and under the name that SDKs use. */
+/** Run logs by the REST path and by the path of SDKs. */
 export const listRuns = logs('listWorkflowRuns', '/v2/workflows/logs', 'Read the logs of runs')
 export const listRunEvents = logs(
   'listWorkflowEvents',
@@ -353,7 +366,7 @@ export const listRunEvents = logs(
   'Read the logs of runs, by the path of SDKs',
 )
 
-/** What has happened to runs, flat: the older form of run logs. */
+/** Events of runs as a flat list: the older form of run logs. */
 export const listRunMessageLogs = endpoint({
   id: 'listWorkflowMessageLogs',
   service: 'queue',
@@ -362,7 +375,7 @@ export const listRunMessageLogs = endpoint({
   path: '/v2/workflows/messageLogs',
   auth: 'bearer',
   access: 'read',
-  summary: 'Read what has happened to runs, as a flat list',
+  summary: 'Read the events of runs as a flat list',
   description:
     'The run logs as a flat list. A page holds all events of its runs: `count` and `cursor` count runs, not events.',
   query: logQuery,

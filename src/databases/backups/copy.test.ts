@@ -130,7 +130,7 @@ describe('a copy', () => {
   ])('from a server that %s fails with that reason', async (_what, answers, reason) => {
     const { ended } = await copyOf(answers)
     expect(await ended).toMatch(reason)
-    expect(await ended).toContain('The data of the database is untouched.')
+    expect(await ended).toContain('The data of the database is unchanged.')
   })
 
   it.each<[string, Record<string, Answer>, Partial<CopyLimits>, RegExp]>([

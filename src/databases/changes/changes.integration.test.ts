@@ -196,7 +196,7 @@ describe('another plan', () => {
     }
     const { status, body } = await post(`${id}/change-plan`, { plan_name: 'fixed_250mb' })
     expect(status).toBe(409)
-    const [, used, limit] = /takes (\d+) bytes, but plan "fixed_250mb" holds (\d+)/.exec(body.error) ?? []
+    const [, used, limit] = /holds (\d+) bytes of data, but plan "fixed_250mb" allows (\d+)/.exec(body.error) ?? []
     expect(Number(limit)).toBe(8 * MIB)
     expect(Number(used)).toBeGreaterThan(10 * MIB)
     expect(await recordOf(record)).toEqual(record)
@@ -213,7 +213,7 @@ describe('another plan', () => {
       [{ plan_name: 'free', plan: 'payg' }, 400, 'but `plan` is "payg"'],
       [{ plan: 'payg', database_id: 'other' }, 400, '`database_id` is not the database of the path'],
       [{ plan: 'free' }, 400, '`read_regions` may hold at most 1 on plan "free"; found 2'],
-      [{ plan: 'free', prod_pack_enabled: true }, 409, 'not part of plan "free"'],
+      [{ plan: 'free', prod_pack_enabled: true }, 409, 'Plan "free" does not include'],
     ]
     for (const [body, status, text] of refused) {
       const answer = await post(path, body)

@@ -13,8 +13,8 @@ beforeEach(async () => {
 const UNAVAILABLE =
   '-ERR The engine of this database cannot be reached. Nothing was applied; try again in a moment.\r\n'
 const LOST =
-  '-ERR The engine of this database went away before it answered. The command may or may not have been applied: ' +
-  'look, or repeat it if that is safe.\r\n'
+  '-ERR The engine of this database stopped before it replied. The command may or may not have been applied: ' +
+  'check, or repeat it if that is safe.\r\n'
 
 const rest = (): Promise<Response> =>
   fetch(`${rig.restUrl}/incr/n`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } })

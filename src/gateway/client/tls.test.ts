@@ -12,7 +12,7 @@ import { authorityCertificatePath, localCertificate } from '../tls/local-authori
 
 const DOMAIN = 'redis.example.test'
 const TLS_REQUIRED =
-  '-ERR This port speaks TLS only, and this connection began without it. Connect with TLS, such as a rediss:// URL.\r\n'
+  '-ERR This port accepts TLS only, and this connection began without TLS. Connect with TLS, for example with a rediss:// URL.\r\n'
 
 let pair: KeyPair
 let dataDir: string
@@ -200,12 +200,12 @@ describe('the shared port', () => {
 
   it('sends an error to a client with an unknown server name, or none', async () => {
     await new TlsClient({ port, servername: nameOf('three') }).expect(
-      `-ERR No database is called "three.${DOMAIN}" here. ` +
-        'Connect to the endpoint that the record of the database names, with TLS that sends the server name (SNI).\r\n',
+      `-ERR No database has the host name "three.${DOMAIN}". ` +
+        'Connect to the endpoint in the record of the database, with a TLS client that sends the server name (SNI).\r\n',
     )
     await new TlsClient({ port, servername: '', checkServerIdentity: () => undefined }).expect(
-      '-ERR The TLS handshake named no server. ' +
-        'Connect to the endpoint that the record of the database names, with TLS that sends the server name (SNI).\r\n',
+      '-ERR The TLS handshake had no server name. ' +
+        'Connect to the endpoint in the record of the database, with a TLS client that sends the server name (SNI).\r\n',
     )
   })
 

@@ -8,8 +8,8 @@ import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 import { needsSpace } from './command-effect.js'
 
 const FULL =
-  'ERR The disk of the server is nearly full, so databases take no more data for now. Reads and deletions go on: ' +
-  'delete what is not needed, or have room made on the disk of the data directory.'
+  'ERR The disk of the server is nearly full, so databases refuse writes that add data. Reads and deletes still work: ' +
+  'delete data, or ask the operator to free space on the disk of the data directory.'
 
 /** Commands for which the engine's flag does not count: it covers a whole container, and a script may do anything. */
 const NOT_BY_FLAG = ['EVAL', 'EVALSHA', 'FCALL', 'FUNCTION', 'XGROUP']

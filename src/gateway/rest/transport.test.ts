@@ -130,7 +130,7 @@ describe('the head of a request', () => {
   it('may contain the longest keys, and is refused beyond that', async () => {
     const key = 'k'.repeat(32_000)
     expect(await exchange([head(`/set/${key}/v`)], '{"result":"OK"}')).toMatch(/^HTTP\/1\.1 200 /)
-    const end = 'Send less in them, and more in the body."}'
+    const end = 'Shorten them, or send the data in the body."}'
     expect(await exchange([head(`/set/${'k'.repeat(70_000)}/v`)], end)).toMatch(/^HTTP\/1\.1 431 /)
   })
 

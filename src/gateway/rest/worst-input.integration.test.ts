@@ -172,7 +172,7 @@ describe('the event loop is not blocked by a large reply:', () => {
 it('a reply that is nested too deeply becomes an error in its slot', async () => {
   const NESTED = 'local t = {} for i = 1, 6000 do t = {t} end return t'
   const error =
-    'ERR the reply is nested too deeply for JSON. Limit: 1000 levels. Its command has been carried out; ask for less, or with Upstash-Response-Format: resp2.'
+    'ERR the reply is nested too deeply for JSON. Limit: 1000 levels. The command has been executed. Request less, or send Upstash-Response-Format: resp2.'
   const one = JSON.stringify(['EVAL', NESTED, 0])
   expect(await send({ body: one })).toMatchObject({ status: 400, text: JSON.stringify({ error }) })
   const three = `[${[one, '["PING"]'].join(',')}]`

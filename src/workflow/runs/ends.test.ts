@@ -264,7 +264,7 @@ describe('how runs end', () => {
     expect([batch.status, await batch.json()]).toEqual([
       400,
       {
-        error: `The workflow run "${workflowRunId}" has ended (RUN_SUCCESS), so nothing can be added to it. Trigger a new run instead.`,
+        error: `The workflow run "${workflowRunId}" has ended (RUN_SUCCESS), so no step can be added to it. Trigger a new run instead.`,
       },
     ])
     expect((await post(`/v2/publish/${app.url}/done`, step.body, step.headers)).status).toBe(400)

@@ -58,7 +58,7 @@ async function listOf({ store }: RunDeps, name: RunName) {
   const found = await store.run(runsRead.withElements, name)
   if (!found) throw new HomeportError('run_not_found', { runId: name.runId })
   if (found.run.state !== 'RUN_STARTED') {
-    throw new HomeportError('run_not_going_on', { runId: name.runId, state: found.run.state })
+    throw new HomeportError('run_not_active', { runId: name.runId, state: found.run.state })
   }
   return found.elements.map(({ message_id, body, kind }) => ({
     messageId: message_id,
@@ -97,7 +97,7 @@ async function refuseEndedOtherwise(store: Store, name: RunName): Promise<void> 
   const run = await store.run(runsRead.find, name)
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
   if (run.state !== 'RUN_CANCELED')
-    throw new HomeportError('run_not_cancelable', { runId: name.runId, state: run.state })
+    throw new HomeportError('run_already_ended', { runId: name.runId, state: run.state })
 }
 
 /** Each entry is read within moments, when its delivery is answered; so few are enough. */
