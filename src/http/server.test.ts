@@ -157,7 +157,7 @@ describe('a declared endpoint', () => {
     ['{"name":"x","platform":"aws","size":-1}', '`size` must be at least 0; found -1.'],
     ['{"name":"x","platform":"aws","size":1e300}', '`size` must be at most 10; found 1e+300.'],
     ['[]', 'The request body must be an object; found [].'],
-    [`{"name":${'['.repeat(64)}${']'.repeat(64)}}`, 'at most 64 levels'],
+    [`{"name":${'['.repeat(64)}${']'.repeat(64)}}`, 'the limit is 64 levels'],
   ])('refuses the body %s', async (body, problem) => {
     const answer = await ask('POST', '/v2/things', body)
     expect(answer.status).toBe(400)
