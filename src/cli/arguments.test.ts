@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest'
 import { runCli } from './index.js'
 
-async function called(...args: string[]): Promise<{ code: number; err: string }> {
-  let err = ''
-  const code = await runCli(args, { out: () => {}, err: (text) => (err += text) })
-  return { code, err }
+async function call(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+  const out: string[] = []
+  const err: string[] = []
+  const code = await runCli(args, { out: (text) => void out.push(text), err: (text) => void err.push(text) })
+  return { code, out: out.join(''), err: err.join('') }
 }
 
 it.each([
@@ -15,8 +16,20 @@ it.each([
   ['bulk rate bulk_1 fast', "'fast' is invalid for argument 'items'. Expected a whole number, 0 or more."],
   ['bulk start cancelAll', "'cancelAll' is invalid for argument 'kind'. Expected one of: cancelRuns,"],
   ['teams add t a@example.com owner', "'owner' is invalid for argument 'role'. Expected one of: admin,"],
-])('says what is wrong with an argument, before anything is asked of a server: %s', async (line, told) => {
+])('reports an invalid argument without calling a server: %s', async (line, message) => {
   const args = line.split(' ')
-  const { code, err } = await called(...args)
-  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(told) })
+  const { code, err } = await call(...args)
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(message) })
+})
+
+it('says what to do when there is no server', async () => {
+  const { code, err } = await call('runs', 'explain', 'wfr_1', '--data-dir', tempDir())
+  expect(code).toBe(4)
+  expect(err).toContain('Start the server once')
+})
+
+it('lists the commands of a group, and refuses missing arguments', async () => {
+  const help = await call('runs', '--help')
+  for (const name of ['list', 'show', 'explain', 'cancel']) expect(help.out).toContain(name)
+  expect((await call('runs', 'explain')).code).toBe(2)
 })

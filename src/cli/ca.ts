@@ -7,10 +7,10 @@ import { DONE, type ExitCode } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
 
-/** `homeport ca`: the certificate that clients of databases with TLS have to trust, as PEM. */
+/** `homeport ca`: the certificate that clients of databases with TLS must trust, as PEM. */
 export function caCommand(io: Io, end: (code: ExitCode) => void): Command {
   const command = new Command('ca')
-    .description('print the certificate of the local authority, for clients of databases with TLS to trust')
+    .description('print the certificate of the local authority, which clients of databases with TLS must trust')
     .addHelpText(
       'after',
       '\nExample:\n  homeport ca > homeport-ca.crt\n  redis-cli --tls --cacert homeport-ca.crt -u "$REDIS_URL" ping\n',
@@ -23,11 +23,11 @@ export function caCommand(io: Io, end: (code: ExitCode) => void): Command {
 
 async function readAuthority({ dataDir, tlsCertFile }: Config): Promise<string> {
   if (tlsCertFile !== undefined) {
-    const problem = `This server shows the certificate in ${tlsCertFile} (tlsCertFile). Its clients have to trust the authority that signed that one.`
+    const problem = `This server uses the certificate in ${tlsCertFile} (tlsCertFile). Clients must trust the authority that signed it.`
     throw new HomeportError('cli_failed', { problem })
   }
   const certificate = await readFileIfThere(authorityCertificatePath(dataDir))
   if (certificate !== undefined) return certificate
-  const problem = `There is no certificate authority in ${dataDir}. Start the server once (npm start), or name its --data-dir.`
+  const problem = `There is no certificate authority in ${dataDir}. Start the server once (npm start), or set its --data-dir.`
   throw new HomeportError('cli_failed', { problem })
 }

@@ -2,7 +2,7 @@ import type { Credentials } from '../accounts/index.js'
 import type { Config } from '../config/index.js'
 import { shellExports } from './shell.js'
 
-/** What a client program needs to reach a server and prove who it is; the shape of `homeport env --json`. */
+/** The addresses and credentials that a client program needs; the shape of `homeport env --json`. */
 export interface ClientEnvironment {
   readonly email: string
   readonly apiKey: string
@@ -14,7 +14,7 @@ export interface ClientEnvironment {
   readonly nextSigningKey: string
 }
 
-/** How to reach one database. */
+/** The addresses and credentials of one database. */
 export interface DatabaseAccess {
   readonly restUrl: string
   readonly restToken: string
@@ -35,7 +35,7 @@ export function clientEnvironment(config: Config, credentials: Credentials): Cli
   }
 }
 
-/** The same as shell exports, under the names that the official client packages read. */
+/** The environment as shell exports, with the variable names of the official client packages. */
 export function clientExports(environment: ClientEnvironment, database?: DatabaseAccess): string {
   return shellExports({
     HOMEPORT_API_URL: environment.apiUrl,
@@ -51,4 +51,21 @@ export function clientExports(environment: ClientEnvironment, database?: Databas
       REDIS_URL: database.redisUrl,
     }),
   })
+}
+
+/** The fields of a database record with addresses and credentials. Secrets are absent if the caller may not see them. */
+export interface Reachable {
+  readonly endpoint: string
+  readonly port: number
+  readonly tls: boolean
+  readonly password?: string
+  readonly rest_url: string
+  readonly rest_token?: string
+}
+
+/** The addresses and credentials in the record of a database. */
+export function accessOf(database: Reachable): DatabaseAccess {
+  const { tls, password = '', endpoint, port, rest_url: restUrl, rest_token: restToken = '' } = database
+  const redisUrl = `${tls ? 'rediss' : 'redis'}://default:${encodeURIComponent(password)}@${endpoint}:${port}`
+  return { restUrl, restToken, redisUrl }
 }

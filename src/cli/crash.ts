@@ -4,15 +4,15 @@ import { type CrashKind, createLogger, describeCrash, writeCrashReport } from '.
 import { FAILED } from './exit-codes.js'
 
 /**
- * Ends the process when an error reaches nobody: what it has left undone is not known, and whatever was acknowledged is
- * on disk. The log line and the report are written before the call returns; nothing is waited for.
- * @returns what ends the watch.
+ * Ends the process on an uncaught error: the state in memory may be inconsistent, and all acknowledged writes are on
+ * disk. The log line and the crash report are written synchronously.
+ * @returns removes the handlers.
  */
 export function endOnDefects(config: Pick<Config, 'dataDir' | 'logLevel'>): () => void {
   const logger = createLogger({ level: config.logLevel })
   let isEnding = false
   const end = (kind: CrashKind, error: unknown): void => {
-    // An error of the following lines comes here too.
+    // The following lines may fail, too, and end here.
     if (isEnding) process.exit(FAILED)
     isEnding = true
     const report = describeCrash(kind, error, systemClock.now())

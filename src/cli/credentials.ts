@@ -17,16 +17,14 @@ interface ResetOptions {
 }
 
 const QUESTION =
-  'Make a new API key and a new queue token for the first account? Every program with the old ones is refused from then on.'
+  'Create a new API key and a new queue token for the first account? Programs with the old ones are refused from then on.'
 
-/** `homeport credentials reset`: for an operator who has the data directory and no credentials any more. */
+/** `homeport credentials reset`: for an operator who has the data directory but lost the credentials. */
 const resetCommand: CommandMaker = (io: Io, end: (code: ExitCode) => void): Command => {
   const command = new Command('reset')
-    .description(
-      'make a new API key and queue token when they are lost or known to others; the server has to be stopped',
-    )
-    .option('--all-keys', 'end every API key of the account, not only the one called default', false)
-    .option('-y, --yes', 'do not ask', false)
+    .description('create a new API key and queue token when they are lost or leaked; the server must be stopped')
+    .option('--all-keys', 'delete all API keys of the account, not only the key named default', false)
+    .option('-y, --yes', 'do not ask for confirmation', false)
   addExamples(command, ['homeport credentials reset', 'homeport credentials reset --all-keys --yes && homeport env'])
   return addConfigFlags(command).action(async () => {
     const { allKeys, yes } = command.opts<ResetOptions>()
@@ -35,12 +33,12 @@ const resetCommand: CommandMaker = (io: Io, end: (code: ExitCode) => void): Comm
     await confirm(io, { question: QUESTION, isGiven: yes })
     const { email } = await reset(config, allKeys)
     const path = credentialsPath(config.dataDir)
-    io.out(`${email} has a new API key and a new queue token: ${path}. \`homeport env\` prints them.\n`)
+    io.out(`${email} has a new API key and a new queue token, stored in ${path}. \`homeport env\` prints them.\n`)
     end(DONE)
   })
 }
 
-/** The lock makes sure that no server works with what is changed. */
+/** The lock guarantees that no server runs on the data directory meanwhile. */
 async function reset(config: Config, endsOtherKeys: boolean): Promise<Credentials> {
   const { dataDir, store: choice } = config
   keepFilesPrivate()
@@ -59,9 +57,9 @@ async function reset(config: Config, endsOtherKeys: boolean): Promise<Credential
 }
 
 function missing(dataDir: string): HomeportError {
-  const problem = `There is no data directory ${dataDir}. Name the one of the server with --data-dir.`
+  const problem = `There is no data directory ${dataDir}. Set the one of the server with --data-dir.`
   return new HomeportError('cli_not_found', { problem })
 }
 
 /** `homeport credentials`. */
-export const credentialsCommand = group('credentials', 'the secrets of the first account', [resetCommand])
+export const credentialsCommand = group('credentials', 'the credentials of the first account', [resetCommand])

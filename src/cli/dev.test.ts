@@ -9,7 +9,7 @@ import { runCli } from './index.js'
 const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0='
 const KEYS = { current: 'sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r', next: 'sig_5ZB6DVzB1wjE8S6rZ7eenA8Pdnhs' }
 
-it('serves the token and the keys that clients in development mode expect, and delivers', async () => {
+it('uses the token and keys of clients in development mode, and delivers', async () => {
   const ports = await Promise.all([freePort(), freePort(), freePort()])
   const [queuePort = 0, apiPort = 0, restPort = 0] = ports
   const dataDir = join(tempDir(), 'dev')
@@ -31,7 +31,7 @@ it('serves the token and the keys that clients in development mode expect, and d
   expect(existsSync(join(dataDir, 'credentials.json'))).toBe(true)
 })
 
-/** What `dev` says when it is told to listen beyond loopback, and some more. */
+/** The error of `dev` with a public host and these arguments. */
 async function refusalOf(args: readonly string[]): Promise<string> {
   const err: string[] = []
   const io = { out: () => undefined, err: (text: string) => void err.push(text) }
@@ -43,7 +43,7 @@ it('refuses to listen beyond loopback', async () => {
   expect(await refusalOf(['--data-dir', tempDir()])).toMatch(/loopback only/)
 })
 
-it('leaves its own defaults as soon as it is told otherwise, be it what `start` uses anyway', async () => {
+it('prefers a given option to its own default, also when it is the default of `start`', async () => {
   const onItsPort = ['--rest-port', '8080']
   expect(await refusalOf(onItsPort)).toMatch(/restPort.*queuePort.*8080/)
   expect(await refusalOf(['--queue-port', '8702', ...onItsPort])).toMatch(/loopback only/)

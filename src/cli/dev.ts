@@ -10,7 +10,7 @@ import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
 import { explain, runServer } from './start.js'
 
-/** What clients in development mode (`QSTASH_DEV=true`) use without being told (reference queue 1.6). */
+/** The fixed credentials of clients in development mode, `QSTASH_DEV=true` (reference queue 1.6). */
 const FIXED = {
   queueToken: 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=',
   currentSigningKey: 'sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r',
@@ -19,30 +19,30 @@ const FIXED = {
 
 const EMAIL = 'dev@localhost'
 
-/** Where `dev` differs from `start`, unless it is told otherwise. */
+/** Defaults of `dev` that differ from those of `start`. */
 const DEFAULTS: Defaults = { queuePort: '8080', dataDir: './homeport-dev' }
 
 /**
- * `homeport dev`: runs the server with the queue where clients in development mode look for it, and with the token and
- * signing keys that they expect. Everybody knows these, so it serves nobody but this machine.
+ * `homeport dev`: runs the server with the queue port, the token and the signing keys that clients in development mode
+ * expect. These credentials are public, so it listens on loopback only.
  */
 export function devCommand(io: Io, end: (code: ExitCode) => void): Command {
   const command = new Command('dev').description(
     'run the server for development: queue on port 8080 with the fixed token that QSTASH_DEV=true uses, loopback only',
   )
-  command.option('--ephemeral', 'keep nothing: use a data directory that is deleted at the end')
+  command.option('--ephemeral', 'use a data directory that is deleted at the end')
   return addConfigFlags(command, DEFAULTS).action(async () => {
     const isEphemeral = command.opts<{ ephemeral?: true }>().ephemeral === true
     end(await (isEphemeral ? runEphemeral(command, io) : runDev(devConfig(command), io)))
   })
 }
 
-/** The configuration with the defaults of `dev`; what is `fixed` cannot be told otherwise. */
+/** The configuration with the defaults of `dev`; `fixed` options override flags. */
 function devConfig(command: Command, fixed: Partial<Record<OptionName, string>> = {}): Config {
   for (const [name, value] of Object.entries(fixed)) command.setOptionValue(name, value)
   const config = configOf(command, DEFAULTS)
   if (isLoopback(config.host)) return config
-  const problem = `host is ${config.host}, but everybody knows the credentials of dev: it listens on loopback only; use start`
+  const problem = `host is ${config.host}, but the credentials of dev are public, so it listens on loopback only; use start`
   throw new HomeportError('invalid_config', { problems: [problem] })
 }
 
@@ -61,12 +61,12 @@ async function runDev(config: Config, io: Io): Promise<ExitCode> {
   )
 }
 
-/** The first account is made from this file, so what clients expect has to stand in it before the first start. */
+/** The server creates the first account from this file, so the fixed credentials must be in it before the first start. */
 async function useFixedCredentials(dataDir: string): Promise<void> {
   const found = await readCredentials(dataDir)
   if (!found) return writeCredentials(dataDir, { ...newCredentials(EMAIL), ...FIXED })
   if (found.queueToken === FIXED.queueToken) return
   throw new HomeportError('cli_failed', {
-    problem: `${credentialsPath(dataDir)} belongs to a server that was not made by dev. Name another directory with --data-dir.`,
+    problem: `${credentialsPath(dataDir)} belongs to a server that dev did not create. Choose another directory with --data-dir.`,
   })
 }

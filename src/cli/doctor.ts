@@ -14,12 +14,12 @@ import { DONE, type ExitCode, FAILED } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
 
-/** `homeport doctor`: looks at everything the server depends on, changes nothing, and says what to do. */
+/** `homeport doctor`: checks everything the server depends on, changes nothing, and says what to do. */
 export function doctorCommand(io: Io, end: (code: ExitCode) => void): Command {
   const command = new Command('doctor')
-    .description('look at everything the server depends on and say what to do; exit code 1 when something fails')
+    .description('check everything the server depends on and say what to do; exit code 1 when a check fails')
     .option('--json', 'print one JSON object instead', false)
-    .option('--deep', 'read the whole store and every backup, and compare all checksums', false)
+    .option('--deep', 'read the whole store and all backups, and compare all checksums', false)
   return addConfigFlags(command).action(async () => {
     const { deep, json } = command.opts<{ deep: boolean; json: boolean }>()
     const findings = await examine(() => configOf(command), deep ? 'deep' : 'quick')
@@ -36,15 +36,15 @@ async function examine(readConfig: () => Config, depth: CheckDepth): Promise<Fin
   const always = [checkNode(), checkEnvironment()]
   try {
     const config = readConfig()
-    return [...always, ok('configuration', 'valid'), ...(await examineSurroundings(config, depth))]
+    return [...always, ok('configuration', 'valid'), ...(await runChecks(config, depth))]
   } catch (error) {
     if (!isError(error, 'invalid_config')) throw error
-    const todo = 'Correct it; the other checks need a valid configuration.'
+    const todo = 'Correct the configuration; the other checks need a valid one.'
     return [...always, fail('configuration', error.message, todo)]
   }
 }
 
-async function examineSurroundings(config: Config, depth: CheckDepth): Promise<Finding[]> {
+async function runChecks(config: Config, depth: CheckDepth): Promise<Finding[]> {
   const dataDir = inspectDataDir(config.dataDir)
   const serverPid = dataDir.state === 'locked' ? dataDir.pid : undefined
   return [

@@ -40,7 +40,7 @@ const DATABASE = {
   rest_token: 'rest-1',
 }
 
-/** A management API that knows these databases and the one key. */
+/** A management API with these databases and one API key. */
 async function listing(...databases: (typeof DATABASE)[]): Promise<string[]> {
   const basic = `Basic ${Buffer.from('admin@localhost:key-1').toString('base64')}`
   const server = createServer((request, response) => {
@@ -54,7 +54,7 @@ async function listing(...databases: (typeof DATABASE)[]): Promise<string[]> {
   return ['--api-port', String(port)]
 }
 
-it('prints one JSON object with exactly the promised fields', async () => {
+it('prints one JSON object with exactly the documented fields', async () => {
   const { code, out } = await env('--json')
   expect(code).toBe(0)
   expect(JSON.parse(out)).toEqual({
@@ -65,7 +65,7 @@ it('prints one JSON object with exactly the promised fields', async () => {
   })
 })
 
-it('prints shell exports that a shell reads back unchanged, whatever is in them', async () => {
+it('prints shell exports that a shell reads back unchanged', async () => {
   const { out } = await env('--public-queue-url', 'https://q.example.com')
   const script = `${out}\nprintf '%s|' "$HOMEPORT_EMAIL" "$HOMEPORT_API_KEY" "$HOMEPORT_API_URL" "$QSTASH_URL" \\
     "$QSTASH_TOKEN" "$QSTASH_CURRENT_SIGNING_KEY" "$QSTASH_NEXT_SIGNING_KEY"`
@@ -83,7 +83,7 @@ it('prints shell exports that a shell reads back unchanged, whatever is in them'
 })
 
 describe('with a database', () => {
-  it.each(['cache', 'id-1'])('adds how to reach it, by %s', async (wanted) => {
+  it.each(['cache', 'id-1'])('adds its addresses and credentials, by %s', async (wanted) => {
     const flags = await listing(DATABASE, { ...DATABASE, database_id: 'id-2', database_name: 'other' })
     const { out } = await env(...flags, '--database', wanted)
     expect(out).toContain('export UPSTASH_REDIS_REST_URL=http://127.0.0.1:8701\n')
@@ -93,7 +93,7 @@ describe('with a database', () => {
     expect(JSON.parse(json.out).database).toMatchObject({ restToken: 'rest-1' })
   })
 
-  it('says which ones there are when none or several fit', async () => {
+  it('lists the databases when none or several match', async () => {
     const flags = await listing(DATABASE, { ...DATABASE, database_id: 'id-2' })
     expect(await env(...flags, '--database', 'cache')).toMatchObject({
       code: 2,
@@ -104,7 +104,7 @@ describe('with a database', () => {
     expect(err).toBe('error: There is no database with the id or name "cash". There are: cache (id-1), cache (id-2).\n')
   })
 
-  it('says so when the server does not answer', async () => {
+  it('reports that the server does not respond', async () => {
     const { code, err } = await env('--api-port', String(await freePort()), '--database', 'cache')
     expect(code).toBe(5)
     expect(err).toMatch(/^error: The server does not answer at http:.*: ECONNREFUSED\. Start it with "npm start" .*\n$/)
@@ -118,7 +118,7 @@ it('says what to do when there are no credentials', async () => {
   expect(err).toMatch(/^error: There are no credentials at .*none\/credentials\.json\. Start the server once/)
 })
 
-it('ends with 2 for an unknown flag, with a suggestion, and for a refused value', async () => {
+it('exits with 2 for an unknown flag, with a suggestion, and for an invalid value', async () => {
   expect(await env('--api-prot', '1')).toMatchObject({
     code: 2,
     err: expect.stringContaining('Did you mean --api-port'),
@@ -132,7 +132,7 @@ it('explains every option in its help', async () => {
   expect(out.replace(/\s+/g, ' ')).toContain('(default: 8700; env: HOMEPORT_API_PORT)')
 })
 
-describe('the addresses of a server that was started with others than by default', () => {
+describe('the addresses of a server that was started with other ports', () => {
   const urls = async (...args: string[]): Promise<object> => {
     const { apiUrl, restUrl, queueUrl } = JSON.parse((await env('--json', ...args)).out)
     return { apiUrl, restUrl, queueUrl }
@@ -151,7 +151,7 @@ describe('the addresses of a server that was started with others than by default
     })
   })
 
-  it('are those of the options where one of them is given', async () => {
+  it('are those of the options as soon as one is given', async () => {
     expect(await urls('--rest-port', '9911')).toEqual({
       apiUrl: 'http://127.0.0.1:8700',
       restUrl: 'http://127.0.0.1:9911',

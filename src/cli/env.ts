@@ -13,12 +13,12 @@ interface EnvOptions {
   readonly database: string | undefined
 }
 
-/** `homeport env`: the credentials of the first account, for a shell or a program; also while the server runs. */
+/** `homeport env`: the credentials of the first account, for a shell or a program. Works with and without a running server. */
 export function envCommand(io: Io, end: (code: ExitCode) => void): Command {
   const command = new Command('env')
     .description('print the addresses and credentials that client programs need, as shell exports')
     .option('--json', 'print one JSON object instead', false)
-    .option('--database <name or id>', 'add how to reach this database; asks the running server')
+    .option('--database <name or id>', 'add the addresses and credentials of this database, from the running server')
   return addConfigFlags(command).action(async () => {
     const { json, database } = command.opts<EnvOptions>()
     io.out(await renderEnvironment(serverConfigOf(command), { json, database }))
@@ -37,6 +37,29 @@ async function renderEnvironment(config: Config, { json, database: wanted }: Env
 
 function noCredentials(config: Config): HomeportError {
   const path = credentialsPath(config.dataDir)
-  const problem = `There are no credentials at ${path}. Start the server once (npm start), or name its --data-dir.`
+  const problem = `There are no credentials at ${path}. Start the server once (npm start), or set its --data-dir.`
   return new HomeportError('cli_no_credentials', { problem })
+}
+
+/** The fields of a database record that this command needs; other fields are ignored. */
+const ReachableSchema = Type.Object({
+  database_id: Type.String(),
+  database_name: Type.String(),
+  endpoint: Type.String(),
+  port: Type.Integer(),
+  tls: Type.Boolean(),
+  password: Type.String(),
+  rest_url: Type.String(),
+  rest_token: Type.String(),
+})
+
+/**
+ * Asks the running server for the access data of one database, by its id or name.
+ * @throws HomeportError when the server does not respond, or when none or several databases match.
+ */
+async function findDatabase(config: Config, credentials: Credentials, wanted: string): Promise<DatabaseAccess> {
+  const { email, apiKey } = credentials
+  const api = new Api({ origin: config.dataDir, profile: { apiUrl: localApiUrl(config), email, apiKey } })
+  const { value } = await api.send(listDatabases)
+  return accessOf(pickDatabase(parsed(Type.Array(ReachableSchema), value), wanted))
 }

@@ -5,7 +5,7 @@ import { loadConfig } from '../config/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { describeError } from './errors.js'
 
-/** The error that a listener meets on a port that is taken. */
+/** The error of a listener on a port that is in use. */
 async function errorOfTakenPort(port: number): Promise<unknown> {
   const [first, second] = [createServer(), createServer()]
   await new Promise<void>((resolve) => first.listen(port, '127.0.0.1', resolve))
@@ -23,18 +23,18 @@ it('names the option of a port that is taken', async () => {
   expect(describeError(error)).toContain('or choose another port.')
 })
 
-it('names the option also of the port that databases share', () => {
+it('names the option of the port that databases share', () => {
   const taken = new HomeportError('port_taken', { port: 8_703 })
   expect(describeError(taken, loadConfig({ flags: {} }))).toContain('or choose another port with --redis-domain-port.')
 })
 
-it('takes the words of the catalogue, of several failures, and of anything else', () => {
+it('describes errors of the catalogue, several errors at once, and unknown errors', () => {
   const locked = new HomeportError('data_dir_locked', { directory: '/d', pid: 7 })
   expect(describeError(locked)).toContain('Another Homeport (process 7) already uses the data directory /d.')
   expect(describeError(new AggregateError([new Error('one'), 'two'], 'both'))).toBe('one; two')
 })
 
-it('says what to do when a file could not be written because the disk is full', () => {
+it('says what to do when the disk is full', () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
   expect(describeError(full)).toBe('The disk is full. Free space on the disk of the data directory and try again.')
 })

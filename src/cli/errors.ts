@@ -2,7 +2,7 @@ import { codeOf } from '../base/index.js'
 import { type Config, flagName } from '../config/index.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 
-/** One clear sentence for the person at the terminal: what is wrong, what was found, what to do. */
+/** Describes an error in one sentence: what is wrong, what was found, what to do. */
 export function describeError(error: unknown, config?: Config): string {
   if (isError(error, 'port_taken')) return portTaken(error.details.port, config)
   if (error instanceof HomeportError) return error.message
@@ -30,5 +30,5 @@ function portTaken(port: number | undefined, config: Config | undefined): string
 }
 
 function portForbidden(port: number): string {
-  return `This user may not listen on port ${port}. Ports below 1024 need special rights: choose a higher one.`
+  return `This user may not listen on port ${port}. Ports below 1024 require special rights. Choose a higher port.`
 }

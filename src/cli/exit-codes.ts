@@ -1,32 +1,32 @@
 import { type ErrorCode, HomeportError, isError } from '../contract/errors/errors.js'
 
-/** How the command ends. Scripts may rely on these numbers. */
+/** Exit codes of all commands. Scripts may rely on these numbers. */
 export type ExitCode = 0 | 1 | 2 | 3 | 4 | 5
 
-/** Done; a server was asked to stop and stopped cleanly. */
+/** Success; for `start`, a clean stop. */
 export const DONE: ExitCode = 0
-/** It did not work, or a check of `doctor` failed. The reason is on stderr. */
+/** Failure, or a failed check of `doctor`. The reason is on stderr. */
 export const FAILED: ExitCode = 1
-/** Called wrongly, or not confirmed: nothing was done. */
+/** Invalid arguments, or not confirmed. Nothing was changed. */
 export const MISUSED: ExitCode = 2
-/** What was named is not there. */
+/** The named object does not exist. */
 const NOT_FOUND: ExitCode = 3
-/** There are no credentials, or they do not allow it. */
+/** Credentials are missing or not sufficient. */
 const NOT_ALLOWED: ExitCode = 4
-/** The server does not answer, or says that it cannot now; trying again later may help. */
+/** The server does not respond, or is unavailable. A later retry may succeed. */
 const NOT_NOW: ExitCode = 5
 
 /** The end of `homeport --help`. */
 export const EXIT_CODES_HELP = `
 Exit codes:
-  0  done; the server was asked to stop and stopped cleanly
-  1  it did not work, or a check of doctor failed; the reason is on stderr
-  2  called wrongly or not confirmed; nothing was done
-  3  what was named is not there
-  4  no credentials, or they do not allow it
-  5  the server does not answer, or cannot now; try again later`
+  0  success; for start: a clean stop
+  1  failure, or a failed check of doctor; the reason is on stderr
+  2  invalid arguments or not confirmed; nothing was changed
+  3  the named object does not exist
+  4  credentials are missing or not sufficient
+  5  the server does not respond or is unavailable; try again later`
 
-const OF_ERRORS: Readonly<Partial<Record<ErrorCode, ExitCode>>> = {
+const BY_ERROR: Readonly<Partial<Record<ErrorCode, ExitCode>>> = {
   invalid_config: MISUSED,
   cli_misused: MISUSED,
   cli_not_found: NOT_FOUND,
@@ -34,7 +34,7 @@ const OF_ERRORS: Readonly<Partial<Record<ErrorCode, ExitCode>>> = {
   server_unreachable: NOT_NOW,
 }
 
-const OF_STATUSES: Readonly<Record<number, ExitCode>> = {
+const BY_STATUS: Readonly<Record<number, ExitCode>> = {
   400: MISUSED,
   401: NOT_ALLOWED,
   403: NOT_ALLOWED,
@@ -43,10 +43,10 @@ const OF_STATUSES: Readonly<Record<number, ExitCode>> = {
   503: NOT_NOW,
 }
 
-/** The exit code that tells a script what kind of failure an error is. */
+/** The exit code of an error. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (!(error instanceof HomeportError)) return FAILED
-  if (isError(error, 'server_refused')) return OF_STATUSES[error.details.status] ?? FAILED
+  if (isError(error, 'server_refused')) return BY_STATUS[error.details.status] ?? FAILED
   const code: ErrorCode = error.code
-  return OF_ERRORS[code] ?? FAILED
+  return BY_ERROR[code] ?? FAILED
 }

@@ -14,8 +14,8 @@ import {
 } from '../config/index.js'
 
 /**
- * Gives a command one flag for each option of the configuration, from the table.
- * @param defaults those that the command has in place of the table's.
+ * Adds one flag for each option of the configuration table.
+ * @param defaults replace those of the table for this command.
  */
 export function addConfigFlags(command: Command, defaults: Defaults = {}): Command {
   command.addOption(configFileFlag())
@@ -26,10 +26,10 @@ export function addConfigFlags(command: Command, defaults: Defaults = {}): Comma
 const configFileFlag = (): Option =>
   new Option('--config <file>', 'read options from this JSON file (default: homeport.config.json if it is there)')
 
-/** The options that say where the server of this machine is. Commands that talk to a server take only these. */
+/** The options that locate the server of this machine. Commands that call a server take only these. */
 export const PLACE_OPTIONS = ['dataDir', 'apiPort', 'restPort', 'queuePort', 'redisPorts'] as const
 
-/** The flags of those options; only the data directory and the file stand in the help. */
+/** Adds the flags of these options. The help shows only the data directory and the configuration file. */
 export function addPlaceFlags(command: Command, helpGroup: string): Command {
   command.addOption(configFileFlag().helpGroup(helpGroup))
   for (const name of PLACE_OPTIONS) {
@@ -45,14 +45,14 @@ function flagOf(name: OptionName, usual = defaultText(name)): Option {
   return new Option(flagName(name) + value, `${meaning} (default: ${usual}; env: ${envName(name)})`)
 }
 
-/** The configuration that a command with all flags was called with. */
+/** The configuration of a command that has all flags. */
 export function configOf(command: Command, defaults?: Defaults): Config {
   return configOfProcess(...givenTo(command, OPTION_NAMES), defaults)
 }
 
 /**
- * The same for a command that looks for the server, which may have been started with other addresses than by default.
- * @param names the options that the command has flags for; others of that name are its own.
+ * The configuration of a command that calls the server, which may listen on other addresses than the defaults.
+ * @param names the options that are flags of this command; other flags may have the name of an option.
  */
 export function serverConfigOf(command: Command, names: readonly OptionName[] = OPTION_NAMES): Config {
   return configOfServer(...givenTo(command, names))

@@ -1,21 +1,23 @@
 /**
- * The `homeport` command: one file for each subject, parsing apart from work.
+ * The `homeport` command. Each subject has a file or a folder.
  *
- * Two kinds of commands live here. Some act on this machine: `start` runs the server, `dev` runs it with the fixed
- * credentials that QSTASH_DEV expects, `doctor` looks at everything it depends on, `env` prints what client programs
- * need, `ca` the certificate that they trust, `credentials` makes new ones when they are lost. They take the flags of
- * the configuration table. All others talk to a server, here or elsewhere, over its public APIs: `db`, `queue`, `runs`,
- * `bulk`, `keys`, `teams`, `audit`. Those are declared with `remote/`, which finds the server (a profile, the
- * environment, the data directory), types requests and answers by the declarations in `contract/`, and refuses
- * answers of another shape. `login` and `profile` keep the list of servers, `completion` teaches it all to a shell.
+ * Some commands act on this machine and take the flags of the configuration table: `start` runs the server, `dev` runs
+ * it with the fixed credentials that QSTASH_DEV expects, `doctor` checks everything it depends on, `env` prints the
+ * addresses and credentials for client programs, `ca` prints the certificate that clients must trust, `credentials`
+ * replaces lost credentials. All other commands call the public APIs of a server, here or elsewhere: `db`, `queue`,
+ * `runs`, `bulk`, `keys`, `teams`, `audit`. They are declared with `remote/`, which finds the server (profile,
+ * environment or data directory), takes the types of requests and responses from `contract/`, and refuses responses of
+ * another shape. `login` and `profile` store servers; `completion` prints shell completions.
  *
- * No command decides anything about the product: it reads what it was asked, calls, and prints.
+ * Commands contain no product logic: they parse arguments, call the API and print the result.
  *
- * Promises: results go to stdout, everything else to stderr; with `--json` the result is the API's own answer; an error
- * is one sentence that says what to do; the exit codes are those of `exit-codes.ts`; what cannot be taken back asks
- * first, and is refused where nobody can be asked and `--yes` is missing. Text of others never reaches a terminal with
- * control characters in it. Secrets are printed only where they are asked for (`env`, a new API key, `db create`, `db get`), and
- * never taken as arguments by any command but for the store's URL, whose documentation says so.
+ * Guarantees:
+ * - Results go to stdout, everything else to stderr. With `--json` the result is the response of the API.
+ * - An error is one sentence that says what to do. Exit codes are those of `exit-codes.ts`.
+ * - A destructive command asks first. Without a terminal to ask on, it is refused unless `--yes` is given.
+ * - Foreign text never reaches a terminal with control characters in it.
+ * - Secrets are printed only by commands that exist for it (`env`, `keys create`, `db create`, `db get`, `db users`), and
+ *   are never arguments; the one exception is the URL of the store, as its documentation says.
  */
 import { type Command, CommanderError, InvalidArgumentError } from 'commander'
 import { describeError } from './errors.js'
@@ -41,7 +43,7 @@ export async function runCli(args: readonly string[], io: Io = processIo): Promi
 }
 
 function endOf(error: unknown, io: Io): ExitCode {
-  // Commander has printed its own message already, but not one that a command has thrown itself.
+  // Commander prints its own errors, but not those that a command throws.
   if (error instanceof InvalidArgumentError) io.err(`error: ${error.message}\n`)
   if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : MISUSED
   io.err(`error: ${describeError(error)}\n`)

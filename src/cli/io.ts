@@ -1,32 +1,32 @@
 import { clientVariablesOfProcess } from '../config/index.js'
 
-/** Where a command writes. Results go to `out`, everything said about them to `err`. */
+/** Where a command writes: results to `out`, everything else to `err`. */
 export interface Io {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
-  /** Writes a result that is no text. */
+  /** Writes a binary result. */
   readonly bytes?: (bytes: Uint8Array) => void
-  /** What stands behind them; absent: no terminal anywhere, and nothing to read. */
+  /** The terminal and the standard input. Absent: there is no terminal and no input. */
   readonly terminal?: Terminal
 }
 
-/** The terminal of a command, where there is one. */
+/** The terminal of a command. */
 export interface Terminal {
-  /** Results are read by a person: they may be coloured and are cut to the width. */
+  /** stdout is a terminal: results may have colours and are cut to the width. */
   readonly out: boolean
-  /** What is said about the work is read by a person: progress may move. */
+  /** stderr is a terminal: progress may be a moving bar. */
   readonly err: boolean
-  /** A person can be asked. */
+  /** Questions can be asked on the terminal. */
   readonly asks: boolean
   readonly noColor: boolean
-  /** Characters of a line. */
+  /** Width in characters. */
   readonly columns: () => number
   readonly input: NodeJS.ReadStream
 }
 
-const WIDTH_OF_PAPER = 80
+const DEFAULT_COLUMNS = 80
 
-/** The terminal, or whatever stands in its place. */
+/** The streams of this process. */
 export const processIo: Io = {
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
@@ -36,7 +36,7 @@ export const processIo: Io = {
     err: process.stderr.isTTY === true,
     asks: process.stdin.isTTY === true && process.stderr.isTTY === true,
     noColor: clientVariablesOfProcess().noColor,
-    columns: () => process.stdout.columns || WIDTH_OF_PAPER,
+    columns: () => process.stdout.columns || DEFAULT_COLUMNS,
     get input() {
       return process.stdin
     },

@@ -23,15 +23,15 @@ interface LoginOptions {
   readonly verify: boolean
 }
 
-/** `homeport login`: keeps the credentials of a server as a profile and makes it the current one. */
+/** `homeport login`: saves the credentials of a server as a profile and makes it the current one. */
 export function loginCommand(io: Io, end: (code: ExitCode) => void): Command {
   const command = new Command('login')
     .description(
-      'keep the credentials of a server as a profile, and use it from now on. Asks for them; where nobody can be asked, ' +
-        'reads what `homeport env --json` prints there from the standard input',
+      'save the credentials of a server as a profile, and use it from now on. Asks for them on a terminal; otherwise ' +
+        'reads the output of `homeport env --json` on that server from the standard input',
     )
     .option('--name <name>', 'name of the profile', 'default')
-    .option('--no-verify', 'do not ask the server whether they are right')
+    .option('--no-verify', 'do not check the credentials with the server')
   addExamples(command, ['homeport login --name prod', 'ssh prod homeport env --json | homeport login --name prod'])
   return command.action(async () => {
     const { name, verify } = command.opts<LoginOptions>()
@@ -40,7 +40,7 @@ export function loginCommand(io: Io, end: (code: ExitCode) => void): Command {
     if (verify) await check(name, profile)
     const all = await readProfiles()
     await writeProfiles({ current: name, profiles: { ...all.profiles, [name]: profile } })
-    io.out(`profile "${name}" (${profile.apiUrl}) is kept in ${profilesPath()} and used from now on\n`)
+    io.out(`profile "${name}" (${profile.apiUrl}) is saved in ${profilesPath()} and used from now on\n`)
     end(DONE)
   })
 }
@@ -53,21 +53,21 @@ async function askProfile(terminal: Terminal): Promise<Profile> {
   const queueToken = queueUrl === '' ? '' : await askSecret(terminal, 'Queue token (not shown): ')
   const profile = { apiUrl, email, apiKey, ...(queueUrl !== '' && { queueUrl, queueToken }) }
   if (Value.Check(ProfileSchema, profile)) return profile
-  throw new HomeportError('cli_misused', { problem: 'An answer is missing. Nothing was kept.' })
+  throw new HomeportError('cli_misused', { problem: 'An answer is missing. Nothing was saved.' })
 }
 
 function readProfile(input: Buffer): Profile {
   const value = tryParseJson(input.toString('utf8'))
   if (!Value.Check(ProfileSchema, value)) {
     const problem =
-      'The standard input has to be what `homeport env --json` prints: a JSON object with apiUrl, email, apiKey, queueUrl and queueToken.'
+      'The standard input must be the output of `homeport env --json`: a JSON object with apiUrl, email, apiKey, queueUrl and queueToken.'
     throw new HomeportError('cli_misused', { problem })
   }
   const { apiUrl, email, apiKey, queueUrl, queueToken } = value
   return { apiUrl, email, apiKey, ...(queueUrl && queueToken && { queueUrl, queueToken }) }
 }
 
-/** A typing error is best found before it is kept. */
+/** Finds typing errors before the profile is saved. */
 async function check(name: string, profile: Profile): Promise<void> {
   const api = new Api({ origin: `profile "${name}"`, profile })
   await api.call(listDatabases, { query: { credentials: 'hide' } })

@@ -4,7 +4,7 @@ import { EXIT_CODES_HELP, type ExitCode } from './exit-codes.js'
 import type { Io } from './io.js'
 import type { CommandMaker } from './remote/remote.js'
 
-/** A command by name, loaded only when it is the one that was called: a command line has to answer at once. */
+/** A command by name. It is loaded only when it is called, so that every command starts fast. */
 interface Entry {
   readonly name: string
   readonly summary: string
@@ -22,15 +22,20 @@ const ENTRIES: readonly Entry[] = [
   entry('dev', 'run the server for development', here, async () => (await import('./dev.js')).devCommand),
   entry(
     'doctor',
-    'look at everything the server depends on',
+    'check everything the server depends on',
     here,
     async () => (await import('./doctor.js')).doctorCommand,
   ),
-  entry('env', 'print what client programs need', here, async () => (await import('./env.js')).envCommand),
+  entry(
+    'env',
+    'print addresses and credentials for client programs',
+    here,
+    async () => (await import('./env.js')).envCommand,
+  ),
   entry('ca', 'print the certificate of the local authority', here, async () => (await import('./ca.js')).caCommand),
   entry(
     'credentials',
-    'make new credentials when they are lost',
+    'replace lost credentials',
     here,
     async () => (await import('./credentials.js')).credentialsCommand,
   ),
@@ -45,17 +50,17 @@ const ENTRIES: readonly Entry[] = [
   entry('bulk', 'bulk actions', server, async () => (await import('./bulk/index.js')).bulkCommand),
   entry('keys', 'API keys', server, async () => (await import('./account/keys.js')).keysCommand),
   entry('teams', 'teams and their members', server, async () => (await import('./account/teams.js')).teamsCommand),
-  entry('audit', 'who did what', server, async () => (await import('./account/audit.js')).auditCommand),
+  entry('audit', 'the audit log', server, async () => (await import('./account/audit.js')).auditCommand),
   entry(
     'login',
-    'keep the credentials of a server as a profile',
+    'save the credentials of a server as a profile',
     self,
     async () => (await import('./login.js')).loginCommand,
   ),
-  entry('profile', 'choose between servers', self, async () => (await import('./profile.js')).profileCommand),
+  entry('profile', 'switch between servers', self, async () => (await import('./profile.js')).profileCommand),
   entry(
     'completion',
-    'teach a shell to complete these commands',
+    'print a completion script for a shell',
     self,
     async () => (await import('./completion.js')).completionCommand,
   ),
@@ -65,7 +70,7 @@ function entry(name: string, summary: string, section: Entry['section'], load: E
   return { name, summary, section, load }
 }
 
-/** The whole command line. Only the command that `args` call is loaded; `completion` loads all, to know them. */
+/** The whole command line. Only the command that `args` call is loaded; `completion` needs all commands. */
 export async function makeProgram(args: readonly string[], io: Io, end: (code: ExitCode) => void): Promise<Command> {
   const program = new Command('homeport')
     .description('Redis-compatible databases, a durable HTTP queue and durable workflows in one process')
@@ -81,7 +86,7 @@ export async function makeProgram(args: readonly string[], io: Io, end: (code: E
   return program
 }
 
-/** The names that may be those of commands: `help db` calls two. */
+/** The words that may be command names; two of them, because of `help db`. */
 const calledIn = (args: readonly string[]): string[] => args.filter((word) => !word.startsWith('-')).slice(0, 2)
 
 function captureOutput(command: Command, io: Io): void {

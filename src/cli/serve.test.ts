@@ -2,8 +2,8 @@ import { expect, it } from 'vitest'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { type Servable, type StopRequests, serve } from './serve.js'
 
-/** A server whose steps are taken by hand, and a record of what happened in which order. */
-function stage(app: Partial<Servable> = {}) {
+/** Calls `serve` with a fake application; `events` records the order of its calls. */
+function startServe(app: Partial<Servable> = {}) {
   const events: string[] = []
   const clock = new ManualClock()
   const requests: (() => void)[] = []
@@ -30,8 +30,8 @@ const settle = async () => {
 }
 const never = () => new Promise<void>(() => undefined)
 
-it('starts, says so, waits to be asked, stops, and ends with 0', async () => {
-  const { code, events, ask, clock } = stage()
+it('starts, reports that it serves, stops on request, and exits with 0', async () => {
+  const { code, events, ask, clock } = startServe()
   await settle()
   expect(events).toEqual(['start', 'serving'])
   ask()
@@ -40,22 +40,22 @@ it('starts, says so, waits to be asked, stops, and ends with 0', async () => {
   expect(clock.pendingTimers).toBe(0)
 })
 
-it('can be asked to stop while it still starts', async () => {
-  const { code, events, ask } = stage({ start: never })
+it('can be stopped while it starts', async () => {
+  const { code, events, ask } = startServe({ start: never })
   await settle()
   ask()
   expect(await code).toBe(0)
   expect(events).toEqual(['start', 'stop'])
 })
 
-it('stops what had started when a part fails, and throws the reason', async () => {
-  const { code, events } = stage({ start: () => Promise.reject(new Error('port taken')) })
+it('stops the application when its start fails, and throws the reason', async () => {
+  const { code, events } = startServe({ start: () => Promise.reject(new Error('port taken')) })
   await expect(code).rejects.toThrow('port taken')
   expect(events).toEqual(['start', 'stop'])
 })
 
-it('ends at once with 1 when it is asked again', async () => {
-  const { code, ask } = stage({ stop: never })
+it('exits at once with 1 on a second request', async () => {
+  const { code, ask } = startServe({ stop: never })
   await settle()
   ask()
   await settle()
@@ -63,11 +63,53 @@ it('ends at once with 1 when it is asked again', async () => {
   expect(await code).toBe(1)
 })
 
-it('is given up when stopping takes longer than the deadline', async () => {
-  const { code, ask, clock } = stage({ stop: never })
+it('fails when stopping takes longer than the deadline', async () => {
+  const { code, ask, clock } = startServe({ stop: never })
   await settle()
   ask()
   await settle()
   clock.advance(5000)
   await expect(code).rejects.toThrow('did not stop within 5000 ms')
+})
+
+/** Sends signals by hand, and counts how many waiting calls have got a request. */
+function startSignals() {
+  const clock = new ManualClock()
+  const source = new EventEmitter()
+  const requests = stopSignals(clock, source)
+  let requested = 0
+  const wait = () => void requests.next().then(() => requested++)
+  const requestCount = async () => {
+    await Promise.resolve()
+    return requested
+  }
+  return { clock, wait, requestCount, send: (signal: NodeJS.Signals) => void source.emit(signal) }
+}
+
+it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s is a request to stop', async (signal) => {
+  const { wait, requestCount, send } = startSignals()
+  wait()
+  expect(await requestCount()).toBe(0)
+  send(signal)
+  expect(await requestCount()).toBe(1)
+})
+
+it('keeps a request until somebody waits for it', async () => {
+  const { wait, requestCount, send } = startSignals()
+  send('SIGTERM')
+  wait()
+  expect(await requestCount()).toBe(1)
+})
+
+it('counts signals within a second as one request, and a later one as the next', async () => {
+  const { clock, wait, requestCount, send } = startSignals()
+  wait()
+  wait()
+  send('SIGINT')
+  clock.advance(999)
+  send('SIGINT')
+  expect(await requestCount()).toBe(1)
+  clock.advance(1)
+  send('SIGINT')
+  expect(await requestCount()).toBe(2)
 })

@@ -2,26 +2,26 @@ import type { Clock } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { DONE, type ExitCode, FAILED } from './exit-codes.js'
 
-/** What `serve` needs of the application. */
+/** The part of the application that `serve` needs. */
 export interface Servable {
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Requests to stop, in the order they arrive. */
+/** Requests to stop, in the order of arrival. */
 export interface StopRequests {
-  /** Resolves at the next request, counted from the last one that was taken. */
+  /** Resolves at the next request that no earlier call has consumed. */
   next(): Promise<void>
 }
 
-/** The parts of one life of the server. */
-export interface Life {
+/** The collaborators and settings of `serve`. */
+export interface ServeOptions {
   readonly app: Servable
   readonly stopRequests: StopRequests
   readonly clock: Clock
-  /** The application finishes its work within its grace; after this time it is given up. Milliseconds. */
+  /** `serve` stops waiting for `app.stop()` after this time, milliseconds. It includes the grace period of the app. */
   readonly stopDeadlineMs: number
-  /** Called once when everything serves. */
+  /** Called once when the server serves. */
   readonly onServing: () => void
 }
 
@@ -30,32 +30,64 @@ export interface Life {
  *
  *     starting ──(all serve)──▶ serving ──(asked to stop)──▶ stopping ──(all ended)──▶ exit 0
  *        │  └────(asked to stop)──────────────────────────────▲   └─(asked again, or the deadline)─▶ exit 1
- *        └──(a part fails: the rest is stopped, the error is thrown)
+ *        └──(the start fails: everything is stopped, the error is thrown)
  */
-export async function serve(life: Life): Promise<ExitCode> {
-  const asked = life.stopRequests.next().then(() => 'asked' as const)
-  const started = life.app.start().then(() => 'serving' as const)
+export async function serve(options: ServeOptions): Promise<ExitCode> {
+  const asked = options.stopRequests.next().then(() => 'asked' as const)
+  const started = options.app.start().then(() => 'serving' as const)
   const first = await Promise.race([started, asked]).catch(async (error: unknown) => {
-    await stop(life)
+    await stop(options)
     throw error
   })
   if (first === 'serving') {
-    life.onServing()
+    options.onServing()
     await asked
   }
-  // A start that is cut short may fail; it is being stopped anyway.
+  // A start that was interrupted may fail, which does not matter: the server is stopping.
   started.catch(() => undefined)
-  return await stop(life)
+  return await stop(options)
 }
 
-async function stop({ app, stopRequests, clock, stopDeadlineMs }: Life): Promise<ExitCode> {
+async function stop({ app, stopRequests, clock, stopDeadlineMs }: ServeOptions): Promise<ExitCode> {
   const stopped = app.stop().then(() => DONE)
   const askedAgain = stopRequests.next().then(() => FAILED)
   let cancel = (): void => undefined
   const late = new Promise<never>((_, reject) => {
-    const problem = `The server did not stop within ${stopDeadlineMs} ms and was ended. Nothing acknowledged is lost.`
+    const problem = `The server did not stop within ${stopDeadlineMs} ms and was killed. No acknowledged write is lost.`
     const timer = clock.after(stopDeadlineMs, () => reject(new HomeportError('cli_failed', { problem })))
     cancel = () => timer.cancel()
   })
   return await Promise.race([stopped, askedAgain, late]).finally(() => cancel())
+}
+
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+/** Signals within this time after a request count as the same request. */
+const SAME_REQUEST_MS = 1_000
+
+/**
+ * Turns termination signals into stop requests, until the process ends.
+ *
+ * A terminal sends Ctrl-C to all its processes, and npm forwards the signals that it gets to the server. One Ctrl-C then
+ * arrives as two signals, some milliseconds apart. The second must not count as a second request, which would kill the
+ * server.
+ */
+export function stopSignals(clock: Clock, source: Pick<EventEmitter, 'on'> = process): StopRequests {
+  const waiting: (() => void)[] = []
+  let unconsumed = 0
+  let lastMs = Number.NEGATIVE_INFINITY
+  const request = (): void => {
+    if (clock.now() - lastMs < SAME_REQUEST_MS) return
+    lastMs = clock.now()
+    const next = waiting.shift()
+    if (next) next()
+    else unconsumed++
+  }
+  for (const signal of SIGNALS) source.on(signal, request)
+  const next = (): Promise<void> =>
+    new Promise((resolve) => {
+      if (unconsumed === 0) return void waiting.push(resolve)
+      unconsumed--
+      resolve()
+    })
+  return { next }
 }

@@ -17,10 +17,10 @@ import type { Io } from './io.js'
 import { serve } from './serve.js'
 import { stopSignals } from './signals.js'
 
-/** What the parts get on top of their grace to end their engines and close their files. */
+/** Time after the grace period for stopping the engines and closing files. */
 const STOP_MARGIN_MS = 5_000
 
-/** `homeport start`: runs the server until it is asked to stop. */
+/** `homeport start`: runs the server until it is stopped. */
 export function startCommand(io: Io, end: (code: ExitCode) => void): Command {
   const command = new Command('start').description('run the server until SIGTERM or Ctrl-C')
   return addConfigFlags(command).action(async () => {
@@ -31,16 +31,17 @@ export function startCommand(io: Io, end: (code: ExitCode) => void): Command {
 
 /**
  * Runs the server and resolves with the exit code.
- * @param prepare called when the data directory is locked and nothing of it has been read.
+ * @param prepare called when the data directory is locked, before anything in it is read.
  */
 export async function runServer(config: Config, io: Io, prepare?: () => Promise<void>): Promise<ExitCode> {
   keepFilesPrivate()
   const stopRequests = stopSignals(systemClock)
   const lock = lockDataDir(config.dataDir)
+  const endLeanStart = startLean()
   let ignoreDefects = (): void => undefined
   try {
     await prepare?.()
-    // Loaded late, so that the other commands answer without loading the whole server.
+    // Loaded late, so that other commands do not load the whole server.
     const [{ createApp }, { endOnDefects }] = await Promise.all([import('../app.js'), import('./crash.js')])
     ignoreDefects = endOnDefects(config)
     const app = await createApp(config, { onFailure: (error) => giveUp(error, config, io) })
@@ -50,6 +51,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
       clock: systemClock,
       stopDeadlineMs: config.shutdownGraceMs + STOP_MARGIN_MS,
       onServing: () => {
+        endLeanStart()
         void closeDataDir(config.dataDir).catch(() => undefined)
         const own = hasServed(config.dataDir) ? undefined : app.ownCredentials
         noteAddresses(config)
@@ -62,12 +64,12 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
   }
 }
 
-/** The promises cannot be kept any more: what was acknowledged is on disk, and a new start goes on from there. */
+/** Ends the process when durability cannot be guaranteed any more. Acknowledged writes are on disk; a restart continues. */
 function giveUp(error: Error, config: Config, io: Io): never {
   process.exit(explain(error, config, io))
 }
 
-/** Prints an error and answers the exit code for it. */
+/** Prints an error and returns its exit code. */
 export function explain(error: unknown, config: Config, io: Io): ExitCode {
   io.err(`error: ${describeError(error, config)}\n`)
   const isVerbose = config.logLevel === 'debug' || config.logLevel === 'trace'
@@ -88,8 +90,8 @@ function welcome(config: Config): string {
 
 function firstStart(config: Config, credentials: Parameters<typeof clientEnvironment>[1]): string {
   return `
-This is the first start. An account was made; paste these lines into a shell to use it.
-They are shown only now; \`homeport env\` prints them again from the data directory.
+This is the first start. The first account was created; paste these lines into a shell to use it.
+They are shown once; \`homeport env\` prints them again from the data directory.
 
 ${clientExports(clientEnvironment(config, credentials))}
 `

@@ -5,24 +5,24 @@ import { given, wholeNumber } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
 import { renderTable } from '../terminal/table.js'
 
-/** `homeport audit`: who did what. */
+/** `homeport audit`: reads the audit log. */
 export const auditCommand = remote<{ count: number; before?: string }>({
   name: 'audit',
   summary: 'read the audit log, newest first',
   flags: (command) =>
     command
-      .option('--count <number>', 'at most this many entries', wholeNumber(1, MOST_AUDIT_ENTRIES), 50)
-      .option('--before <id>', 'only entries older than this one'),
+      .option('--count <number>', 'most entries', wholeNumber(1, MOST_AUDIT_ENTRIES), 50)
+      .option('--before <id>', 'only entries older than this entry'),
   examples: ['homeport audit --count 10', "homeport audit --json | jq -r '.[] | [.actor, .readable_format] | @tsv'"],
   run: async ({ api, io, show }, { count: limit, before }) => {
     const entries = await api.call(listAuditLogs, { query: { limit, ...given({ before }) } })
     const columns = [
       { title: 'WHEN', value: (one: (typeof entries)[number]) => momentOfSeconds(one.timestamp) },
-      { title: 'WHO', value: (one: (typeof entries)[number]) => one.actor },
-      { title: 'FROM', value: (one: (typeof entries)[number]) => one.ip },
-      { title: 'WITH', value: (one: (typeof entries)[number]) => one.source },
-      { title: 'WHAT', value: (one: (typeof entries)[number]) => one.action_string },
-      { title: 'TO WHAT', value: (one: (typeof entries)[number]) => one.entity },
+      { title: 'ACTOR', value: (one: (typeof entries)[number]) => one.actor },
+      { title: 'IP ADDRESS', value: (one: (typeof entries)[number]) => one.ip },
+      { title: 'CREDENTIAL', value: (one: (typeof entries)[number]) => one.source },
+      { title: 'ACTION', value: (one: (typeof entries)[number]) => one.action_string },
+      { title: 'ENTITY', value: (one: (typeof entries)[number]) => one.entity },
     ]
     show(entries, () => (entries.length === 0 ? 'There are no entries.\n' : renderTable(io, columns, entries)))
   },

@@ -11,7 +11,7 @@ interface TeamOption {
   readonly team?: string
 }
 
-const TEAM = ['--team <id>', 'of this team (default: the account or team of the key that asks)'] as const
+const TEAM = ['--team <id>', 'keys of this team (default: the account or team of the current key)'] as const
 
 const table = (io: Io, rows: readonly ApiKey[]): string =>
   rows.length === 0
@@ -20,7 +20,7 @@ const table = (io: Io, rows: readonly ApiKey[]): string =>
         io,
         [
           { title: 'NAME', value: (one) => one.name },
-          { title: 'RIGHTS', value: (one) => (one.read_only ? 'read' : 'read and write') },
+          { title: 'ACCESS', value: (one) => (one.read_only ? 'read' : 'read and write') },
           { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
           { title: 'MEMBER', value: (one) => one.member_email },
           { title: 'ID', value: (one) => one.key_id },
@@ -30,7 +30,7 @@ const table = (io: Io, rows: readonly ApiKey[]): string =>
 
 const listCommand = remote<TeamOption>({
   name: 'list',
-  summary: 'list API keys, oldest first; never their secrets',
+  summary: 'list API keys without their secrets, oldest first',
   flags: (command) => command.option(...TEAM),
   run: async ({ api, io, show }, { team }) => {
     const keys = await api.call(listApiKeys, { query: given({ team_id: team }) })
@@ -40,13 +40,13 @@ const listCommand = remote<TeamOption>({
 
 const createCommand = remote<TeamOption & { readOnly: boolean; member?: string }>({
   name: 'create',
-  summary: 'make an API key; its secret is printed now and never again',
-  args: [['<name>', 'unique in its account or team']],
+  summary: 'create an API key; its secret is printed only once',
+  args: [['<name>', 'name of the key, unique in its account or team']],
   flags: (command) =>
     command
-      .option('--read-only', 'the key is refused every write', false)
+      .option('--read-only', 'the key cannot change anything', false)
       .option(...TEAM)
-      .option('--member <email>', 'the member of the team who will use it (default: you)'),
+      .option('--member <email>', 'the member of the team who will use the key (default: you)'),
   examples: [
     'homeport keys create ci --read-only',
     'homeport keys create deploy --team 2f0a… --member ada@example.com',
@@ -59,7 +59,7 @@ const createCommand = remote<TeamOption & { readOnly: boolean; member?: string }
         ['name', key.name],
         ['id', key.key_id],
         ['api key', key.api_key],
-        ['', 'Keep it: it is shown this once.'],
+        ['', 'Store it now: it is not shown again.'],
       ]),
     )
   },
@@ -67,7 +67,7 @@ const createCommand = remote<TeamOption & { readOnly: boolean; member?: string }
 
 const deleteCommand = remote<TeamOption>({
   name: 'delete',
-  summary: 'end an API key at once',
+  summary: 'delete an API key',
   args: [['<key>', 'id or name of the key']],
   isDestructive: true,
   flags: (command) => command.option(...TEAM),
@@ -76,11 +76,15 @@ const deleteCommand = remote<TeamOption>({
     const keys = await api.call(listApiKeys, { query })
     const key = keys.find(({ key_id, name }) => key_id === wanted || name === wanted)
     const id = key?.key_id ?? wanted
-    await confirm(`End the API key "${key?.name ?? wanted}"? Programs that use it are refused from then on.`)
+    await confirm(`Delete the API key "${key?.name ?? wanted}"? Programs that use it are refused from then on.`)
     const answer = await api.call(deleteApiKey, { params: { id }, query })
     show(answer, () => `deleted ${id}\n`)
   },
 })
 
 /** `homeport keys`. */
-export const keysCommand = group('keys', 'list, make and end API keys', [listCommand, createCommand, deleteCommand])
+export const keysCommand = group('keys', 'list, create and delete API keys', [
+  listCommand,
+  createCommand,
+  deleteCommand,
+])

@@ -32,8 +32,8 @@ const listCommand = remote({
 
 const createCommand = remote({
   name: 'create',
-  summary: 'make a team; you own it',
-  args: [['<name>', 'its name']],
+  summary: 'create a team; you become its owner',
+  args: [['<name>', 'name of the team']],
   run: async ({ api, show }, _, team_name) => {
     const team = await api.call(createTeam, { body: { team_name, copy_cc: false } })
     show(team, () => `created ${team.team_name} (${team.team_id})\n`)
@@ -74,11 +74,11 @@ const addCommand = remote<object, [string, string, (typeof GIVEN_ROLES)[number]]
 
 const removeCommand = remote<object, [string, string]>({
   name: 'remove',
-  summary: 'remove a member from a team; their keys of the team end at once',
+  summary: 'remove a member from a team; their keys of the team are deleted',
   args: [TEAM, EMAIL],
   isDestructive: true,
   run: async ({ api, show, confirm }, _, team_id, member_email) => {
-    await confirm(`Remove ${member_email} from the team, and end their keys of it?`)
+    await confirm(`Remove ${member_email} from the team, and delete their keys of the team?`)
     const answer = await api.call(removeTeamMember, { body: { team_id, member_email } })
     show(answer, () => `removed ${member_email}\n`)
   },
@@ -90,7 +90,7 @@ const deleteCommand = remote({
   args: [TEAM],
   isDestructive: true,
   run: async ({ api, show, confirm }, _, id) => {
-    await confirm(`Delete the team ${id}? Its keys end at once.`)
+    await confirm(`Delete the team ${id}? Its keys are deleted, too.`)
     const answer = await api.call(deleteTeam, { params: { id } })
     show(answer, () => `deleted ${id}\n`)
   },

@@ -8,13 +8,13 @@ import {
 import { remote } from '../remote/remote.js'
 import { given, wholeNumber } from '../remote/values.js'
 import { renderFacts } from '../terminal/table.js'
-import { actionFacts, knownAction } from './action.js'
+import { actionFacts, actionOrMissing } from './action.js'
 
-/** Steering bulk actions that run. */
+/** Commands that control a running bulk action. */
 
 const ID = ['<id>', 'id of the action'] as const
 
-const steering = (
+const pauseOrResume = (
   name: 'pause' | 'resume',
   endpoint: typeof pauseBulkAction | typeof resumeBulkAction,
   summary: string,
@@ -23,22 +23,25 @@ const steering = (
     name,
     summary,
     args: [ID],
-    flags: (command) => command.option('--reason <text>', 'why; goes into the audit log'),
+    flags: (command) => command.option('--reason <text>', 'why; written to the audit log'),
     run: async ({ api, io, show }, { reason }, actionId) => {
-      const action = await knownAction(actionId, api.call(endpoint, { params: { actionId }, body: given({ reason }) }))
+      const action = await actionOrMissing(
+        actionId,
+        api.call(endpoint, { params: { actionId }, body: given({ reason }) }),
+      )
       show(action, () => renderFacts(io, actionFacts(action)))
     },
   })
 
 const abortCommand = remote<{ reason?: string }>({
   name: 'abort',
-  summary: 'end a bulk action forever; what it has done stays done',
+  summary: 'abort a bulk action; items that have an outcome keep it',
   args: [ID],
   isDestructive: true,
-  flags: (command) => command.option('--reason <text>', 'why; goes into the audit log'),
+  flags: (command) => command.option('--reason <text>', 'why; written to the audit log'),
   run: async ({ api, io, show, confirm }, { reason }, actionId) => {
     await confirm(`Abort the action ${actionId}? It cannot be resumed.`)
-    const action = await knownAction(
+    const action = await actionOrMissing(
       actionId,
       api.call(abortBulkAction, { params: { actionId }, body: given({ reason }) }),
     )
@@ -48,11 +51,11 @@ const abortCommand = remote<{ reason?: string }>({
 
 const rateCommand = remote<object, [string, number]>({
   name: 'rate',
-  summary: 'change how fast a bulk action may go, at once',
-  args: [ID, ['<items>', 'at most so many items a second; 0: no limit', wholeNumber(0)]],
+  summary: 'change the rate limit of a bulk action',
+  args: [ID, ['<items>', 'most items per second; 0 for no limit', wholeNumber(0)]],
   run: async ({ api, io, show }, _, actionId, items) => {
     const ratePerSecond = items || null
-    const action = await knownAction(
+    const action = await actionOrMissing(
       actionId,
       api.call(changeBulkAction, { params: { actionId }, body: { ratePerSecond } }),
     )
@@ -62,18 +65,18 @@ const rateCommand = remote<object, [string, number]>({
 
 const unfenceCommand = remote({
   name: 'unfence',
-  summary: 'let runs that match the selector of a bulk cancel start again',
+  summary: 'lift the fence of a bulk cancel: matching runs may start again',
   args: [ID],
   run: async ({ api, io, show }, _, actionId) => {
-    const action = await knownAction(actionId, api.call(liftBulkFence, { params: { actionId } }))
+    const action = await actionOrMissing(actionId, api.call(liftBulkFence, { params: { actionId } }))
     show(action, () => renderFacts(io, actionFacts(action)))
   },
 })
 
 /** In the order of the help. */
 export const controlCommands = [
-  steering('pause', pauseBulkAction, 'stop a bulk action for a while'),
-  steering('resume', resumeBulkAction, 'let a paused bulk action go on'),
+  pauseOrResume('pause', pauseBulkAction, 'pause a bulk action'),
+  pauseOrResume('resume', resumeBulkAction, 'resume a paused bulk action'),
   rateCommand,
   unfenceCommand,
   abortCommand,

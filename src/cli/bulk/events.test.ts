@@ -24,10 +24,10 @@ const event = (name: string, data: Action): string => `event: ${name}\ndata: ${J
 let close = async () => {}
 afterEach(() => close())
 
-/** A server whose connections are answered by these in turn, and by the last one from then on. */
-async function serve(...answers: ((response: ServerResponse) => void)[]): Promise<Api> {
+/** A server that handles its connections with these functions in turn; the last one handles all further ones. */
+async function serve(...handlers: ((response: ServerResponse) => void)[]): Promise<Api> {
   let connections = 0
-  const server = createServer((_, response) => answers[Math.min(connections++, answers.length - 1)]?.(response))
+  const server = createServer((_, response) => handlers[Math.min(connections++, handlers.length - 1)]?.(response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   close = async () => {
     server.closeAllConnections()
@@ -46,7 +46,7 @@ const seenBy = async (api: Api): Promise<number[]> => {
   return seen
 }
 
-it('follows an action event by event, however they are cut into pieces, to its end', async () => {
+it('yields all events to the end, in whatever chunks they arrive', async () => {
   const text = `${event('progress', action(1))}: still there\n\n${event('end', action(10, 'finished'))}`
   const api = await serve((response) => {
     begin(response)
@@ -56,7 +56,7 @@ it('follows an action event by event, however they are cut into pieces, to its e
   expect(await seenBy(api)).toEqual([1, 10])
 })
 
-it('asks again when the connection breaks, the stream ends, or the server is starting', async () => {
+it('reconnects when the connection breaks, the stream ends, or the server is starting', async () => {
   const api = await serve(
     (response) => begin(response).write(event('progress', action(2)), () => response.destroy()),
     (response) => response.writeHead(503).end('{"error":"The server is starting."}'),
@@ -66,7 +66,7 @@ it('asks again when the connection breaks, the stream ends, or the server is sta
   expect(await seenBy(api)).toEqual([2, 4, 10])
 })
 
-it('gives up at once on a refusal, and on a server that was never there', async () => {
+it('fails at once on a refusal, and when the first connection fails', async () => {
   const refused = await serve((response) => response.writeHead(404).end('{"error":"No such action."}'))
   await expect(seenBy(refused)).rejects.toMatchObject({ code: 'server_refused', message: 'No such action.' })
   await close()
@@ -74,7 +74,7 @@ it('gives up at once on a refusal, and on a server that was never there', async 
   await expect(seenBy(refused)).rejects.toMatchObject({ code: 'server_unreachable' })
 })
 
-it('lets the connection go when nobody wants to know more', async () => {
+it('closes the connection when the reader stops', async () => {
   let isOpen = true
   const api = await serve((response) => {
     response.once('close', () => (isOpen = false))

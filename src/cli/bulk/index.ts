@@ -1,4 +1,4 @@
-/** `homeport bulk`: bulk actions from a terminal, by asking a server. */
+/** `homeport bulk`: starts and controls bulk actions of a server. */
 import type { Static } from 'typebox'
 import { getBulkAction, listBulkActions, listBulkOutcomes, type Outcome } from '../../contract/bulk/actions.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
@@ -8,9 +8,11 @@ import { given, list } from '../remote/values.js'
 import { toneOfState } from '../terminal/colors.js'
 import { figure, fromNow } from '../terminal/figures.js'
 import { type Column, renderFacts, renderTable } from '../terminal/table.js'
-import { type Action, actionFacts, knownAction } from './action.js'
+import { toneOfState } from '../terminal/text.js'
+import { type Action, actionFacts, actionOrMissing } from './action.js'
 import { controlCommands } from './control.js'
-import { startCommand, toTheEnd } from './start.js'
+import { followToEnd } from './follow.js'
+import { startCommand } from './start.js'
 
 type ItemOutcome = Static<typeof listBulkOutcomes.success.body>['outcomes'][number]
 
@@ -27,7 +29,7 @@ const COLUMNS: readonly Column<Action>[] = [
     align: 'right',
     tone: (one) => (one.failed > 0 ? 'red' : 'plain'),
   },
-  { title: 'BEGUN', value: (one) => fromNow(one.createdAt) },
+  { title: 'STARTED', value: (one) => fromNow(one.createdAt) },
   { title: 'SELECTOR', cuts: true, value: (one) => JSON.stringify(one.selector) },
 ]
 
@@ -36,11 +38,11 @@ const listCommand = remote<{ count: number; cursor?: string; state?: string[]; k
   summary: 'list bulk actions, newest first',
   flags: (command) =>
     pageFlags(command, 20)
-      .option('--state <states>', 'only in these states, with commas between them', list)
-      .option('--kind <kinds>', 'only of these kinds, with commas between them', list),
+      .option('--state <states>', 'only in these states, separated by commas', list)
+      .option('--kind <kinds>', 'only of these kinds, separated by commas', list),
   examples: ['homeport bulk list --state running,paused'],
   run: async ({ api, io, show }, { count, cursor, state, kind }) => {
-    // The server judges the words, and names those that there are.
+    // The server validates the values and lists the valid ones.
     const filter = given({
       cursor,
       state: state as Action['state'][] | undefined,
@@ -52,56 +54,56 @@ const listCommand = remote<{ count: number; cursor?: string; state?: string[]; k
     const isAny = state === undefined && kind === undefined
     show(page, () => {
       if (rows.length > 0) return text()
-      return isAny ? 'There are no bulk actions.\n' : 'There are no bulk actions that fit.\n'
+      return isAny ? 'There are no bulk actions.\n' : 'No bulk actions match.\n'
     })
   },
 })
 
 const showCommand = remote({
   name: 'show',
-  summary: 'show a bulk action and how far it is',
+  summary: 'show a bulk action and its progress',
   args: [ID],
   run: async ({ api, io, show }, _, actionId) => {
-    const action = await knownAction(actionId, api.call(getBulkAction, { params: { actionId } }))
+    const action = await actionOrMissing(actionId, api.call(getBulkAction, { params: { actionId } }))
     show(action, () => renderFacts(io, actionFacts(action)))
   },
 })
 
 const OUTCOME_COLUMNS: readonly Column<ItemOutcome>[] = [
-  { title: 'ITEM', value: (one) => one.workflowRunId ?? one.messageId ?? one.dlqId ?? '(its log is gone)' },
+  { title: 'ITEM', value: (one) => one.workflowRunId ?? one.messageId ?? one.dlqId ?? '(its log was removed)' },
   { title: 'OUTCOME', value: (one) => one.outcome, tone: (one) => toneOfState(one.outcome) },
   { title: '', cuts: true, value: (one) => one.error },
 ]
 
 const outcomesCommand = remote<{ count: number; cursor?: string; outcome?: string[] }>({
   name: 'outcomes',
-  summary: 'list what became of each item of a bulk action',
+  summary: 'list the outcome of each item of a bulk action',
   args: [ID],
   flags: (command) =>
-    pageFlags(command, 100).option('--outcome <outcomes>', 'only these, with commas between them', list),
+    pageFlags(command, 100).option('--outcome <outcomes>', 'only these outcomes, separated by commas', list),
   examples: ['homeport bulk outcomes bulk_… --outcome failed,alreadyFinished'],
   run: async ({ api, io, show }, { count, cursor, outcome }, actionId) => {
-    // The server judges the words, and names those that there are.
+    // The server validates the values and lists the valid ones.
     const filter = given({ cursor, outcome: outcome as Static<typeof Outcome>[] | undefined })
-    const page = await knownAction(
+    const page = await actionOrMissing(
       actionId,
       api.call(listBulkOutcomes, { params: { actionId }, query: { count, ...filter } }),
     )
     const text = () => renderTable(io, OUTCOME_COLUMNS, page.outcomes) + moreBelow(page.cursor)
-    show(page, () => (page.outcomes.length === 0 ? 'There are no items that fit.\n' : text()))
+    show(page, () => (page.outcomes.length === 0 ? 'No items match.\n' : text()))
   },
 })
 
 const watchCommand = remote({
   name: 'watch',
-  summary: 'follow a bulk action to its end; exit code 1 when something of it failed',
+  summary: 'follow a bulk action to its end; exit code 1 when an item failed',
   args: [ID],
   examples: ['homeport bulk watch bulk_…'],
-  run: (session, _, actionId) => toTheEnd(session, actionId),
+  run: (session, _, actionId) => followToEnd(session, actionId),
 })
 
 /** `homeport bulk` with its commands. */
-export const bulkCommand = group('bulk', 'bulk actions: see and steer them', [
+export const bulkCommand = group('bulk', 'start, follow and control bulk actions', [
   listCommand,
   showCommand,
   outcomesCommand,

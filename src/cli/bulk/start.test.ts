@@ -88,7 +88,7 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     },
   )
 
-  it('calls the failure functions of failed runs again, by their ids and by filters', async () => {
+  it('calls the failure functions of failed runs again, by ids and by filters', async () => {
     const published = { 'upstash-retries': '0', 'upstash-label': 'unheard' }
     const trigger = () => server.ask('POST', '/v2/trigger/http://127.0.0.1:9/x', {}, published)
     const { workflowRunId } = (await trigger()).body as { workflowRunId: string }
@@ -109,12 +109,12 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     expect(await run('runs', 'retry-callbacks')).toMatchObject({ code: 2 })
   })
 
-  it('does nothing unless it is said which items are meant, in one way', async () => {
+  it('requires exactly one kind of selection', async () => {
     expect(await run('bulk', 'start', 'cancelRuns', '--yes')).toMatchObject({ code: 2 })
     const both = await run('bulk', 'start', 'cancelRuns', '--selector', '{}', '--label', 'red', '--yes')
-    expect(both).toMatchObject({ code: 2, err: expect.stringContaining('Nothing was done.') })
+    expect(both).toMatchObject({ code: 2, err: expect.stringContaining('Nothing was changed.') })
     const list = await run('bulk', 'start', 'cancelRuns', '--selector', '[]', '--yes')
-    expect(list).toMatchObject({ code: 2, err: expect.stringContaining('has to be a JSON object') })
+    expect(list).toMatchObject({ code: 2, err: expect.stringContaining('must be a JSON object') })
     const foreign = await run('bulk', 'start', 'resumeRuns', '--host', 'x.test', '--yes')
     expect(foreign).toMatchObject({ code: 2, err: expect.stringContaining('host') })
   })

@@ -12,9 +12,9 @@ import { remote, type Session } from '../remote/remote.js'
 import { given, instant, oneOf, wholeNumber } from '../remote/values.js'
 import { counted } from '../terminal/figures.js'
 import { printable } from '../terminal/text.js'
-import { endOf, watch } from './action.js'
+import { followToEnd } from './follow.js'
 
-/** `homeport bulk start`: a bulk action of any kind. */
+/** `homeport bulk start`: starts a bulk action of any kind. */
 
 type Kind = (typeof BULK_KINDS)[number]
 
@@ -29,8 +29,8 @@ interface StartOptions extends FilterOptions, PlaceOptions, ResendOptions {
   readonly watch: boolean
 }
 
-/** How the API calls ids and URLs of the items of each kind. */
-const WORDS: Readonly<Record<Kind, { readonly ids: string; readonly url: string }>> = {
+/** The API parameters for ids and URLs of the items of each kind. */
+const PARAMETERS: Readonly<Record<Kind, { readonly ids: string; readonly url: string }>> = {
   cancelRuns: { ids: 'workflowRunIds', url: 'workflowUrl' },
   cancelMessages: { ids: 'messageIds', url: 'url' },
   resumeRuns: { ids: 'dlqIds', url: 'workflowUrl' },
@@ -43,22 +43,25 @@ const WORDS: Readonly<Record<Kind, { readonly ids: string; readonly url: string 
 
 const startFlags = (command: Command): Command =>
   resendFlags(placeFlags(filterFlags(command)))
-    .option('--all', 'every item')
-    .option('--count <number>', 'at most this many', wholeNumber(1))
-    .option('--selector <json>', 'which items, in the words of the API, instead of ids and filters')
-    .option('--reason <text>', 'why; kept with the action')
-    .option('--rate <items>', 'at most so many items a second', wholeNumber(1))
-    .option('--fence-until <date>', 'refuse matching triggers until then', instant)
-    .option('--dry-run', 'do nothing; say how many it would be, and some of them', false)
-    .option('--watch', 'follow it to its end', false)
+    .option('--all', 'all items')
+    .option('--count <number>', 'most items', wholeNumber(1))
+    .option('--selector <json>', 'the selector of the API, instead of ids and filters')
+    .option('--reason <text>', 'why; stored with the action')
+    .option('--rate <items>', 'most items per second', wholeNumber(1))
+    .option('--fence-until <date>', 'refuse matching triggers until this time', instant)
+    .option('--dry-run', 'change nothing; print how many items match, and some of them', false)
+    .option('--watch', 'follow the action to its end', false)
 
 /** `homeport bulk start`. */
 export const startCommand = remote<StartOptions, [(typeof BULK_KINDS)[number], string[]]>({
   name: 'start',
-  summary: 'start a bulk action of any kind; the server goes on with it by itself',
+  summary: 'start a bulk action of any kind; it runs in the background',
   args: [
     ['<kind>', BULK_KINDS.join(', '), oneOf(BULK_KINDS)],
-    ['[ids...]', 'ids of runs or messages to cancel, else of dead letters; else those that the filters select'],
+    [
+      '[ids...]',
+      'ids of runs, messages or dead letters, depending on the kind; without ids, items that match the filters',
+    ],
   ],
   isDestructive: true,
   flags: startFlags,
@@ -70,18 +73,18 @@ export const startCommand = remote<StartOptions, [(typeof BULK_KINDS)[number], s
   run: async (session, options, kind, ids) => {
     const body = { kind, selector: selectorOf(kind, options, ids), ...settingsOf(options) }
     const { value } = await session.api.send(startBulkAction, { body: { ...body, dryRun: true } })
-    const look = parsed(BulkLook, value)
-    const { matched } = look
-    if (options.dryRun) return session.show(look, () => `${kind}: ${counted(matched, 'item')}\n${listOf(look)}`)
+    const found = parsed(BulkLook, value)
+    const { matched } = found
+    if (options.dryRun) return session.show(found, () => `${kind}: ${counted(matched, 'item')}\n${listOf(found)}`)
     await session.confirm(`${kind}: ${counted(matched, 'item')}?`, String(matched))
     const accepted = await session.api.call(startBulkAction, { body, headers: resendHeaders(options) })
     const { actionId } = accepted
-    if (options.watch) return await toTheEnd(session, actionId)
+    if (options.watch) return await followToEnd(session, actionId)
     session.show(accepted, () => `${kind}: ${counted(accepted.matched, 'item')}: homeport bulk watch ${actionId}\n`)
   },
 })
 
-/** The first items of a look, a line for each, and how many more there are. */
+/** The first items of a dry run, one per line, and the number of further items. */
 function listOf({ matched, preview }: Static<typeof BulkLook>): string {
   const lines = preview.map(
     ({ workflowRunId, messageId, url }) => `  ${printable(`${workflowRunId ?? messageId}  ${url}`)}\n`,
@@ -99,26 +102,26 @@ export async function toTheEnd(session: Session, actionId: string): Promise<void
 
 const settingsOf = ({ reason, rate, fenceUntil }: StartOptions) => given({ reason, ratePerSecond: rate, fenceUntil })
 
-/** The server refuses filters that a kind does not have. */
+/** Builds the selector. The server refuses filters that a kind does not have. */
 function selectorOf(kind: Kind, options: StartOptions, ids: readonly string[]): Record<string, unknown> {
   const { url, ...filters } = filtersOf(options)
   const { host, path, count, selector, all } = options
-  const words = WORDS[kind]
-  const chosen = { ...given({ [words.url]: url, host, path }), ...filters }
+  const parameters = PARAMETERS[kind]
+  const chosen = { ...given({ [parameters.url]: url, host, path }), ...filters }
   if (selector !== undefined) {
     if (ids.length > 0 || all || count !== undefined || Object.keys(chosen).length > 0) {
-      throw misused('--selector says all of it: leave out ids, filters, --count and --all.')
+      throw misused('--selector cannot be combined with ids, filters, --count and --all.')
     }
     return readSelector(selector)
   }
   requireSelection('items', ids, chosen, all)
-  return { ...(ids.length > 0 ? { [words.ids]: ids } : chosen), ...given({ count }) }
+  return { ...(ids.length > 0 ? { [parameters.ids]: ids } : chosen), ...given({ count }) }
 }
 
 function readSelector(selector: string): Record<string, unknown> {
   const value = tryParseJson(selector)
   if (isObject(value) && !Array.isArray(value)) return { ...value }
-  throw misused('--selector has to be a JSON object.')
+  throw misused('--selector must be a JSON object.')
 }
 
-const misused = (problem: string) => new HomeportError('cli_misused', { problem: `${problem} Nothing was done.` })
+const misused = (problem: string) => new HomeportError('cli_misused', { problem: `${problem} Nothing was changed.` })

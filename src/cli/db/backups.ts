@@ -8,17 +8,22 @@ import {
 } from '../../contract/databases/backups.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Api } from '../remote/api.js'
+import { group, remote } from '../remote/remote.js'
+import { oneOf } from '../remote/values.js'
+import { bytes, counted } from '../terminal/figures.js'
+import { DATABASE, databaseNamed } from './find.js'
+import { backupsTable } from './view.js'
 
 /** The backups of a database, newest first. */
 export const backupsOf = (api: Api, id: string): Promise<BackupRecord[]> => api.call(listBackups, { params: { id } })
 
-/** Makes a backup and answers its record. */
+/** Creates a backup and returns its record. */
 export async function makeBackup(api: Api, id: string, name: string): Promise<BackupRecord> {
   const before = new Set((await backupsOf(api, id)).map((backup) => backup.backup_id))
   await api.call(createBackup, { params: { id }, body: { name } })
   const made = (await backupsOf(api, id)).find((one) => !before.has(one.backup_id) && one.name === name)
   if (made) return made
-  throw new HomeportError('cli_failed', { problem: 'The backup was made, but somebody has deleted it already.' })
+  throw new HomeportError('cli_failed', { problem: 'The backup was created, but has been deleted meanwhile.' })
 }
 
 /** Deletes a backup and its file. */
@@ -27,7 +32,7 @@ export async function dropBackup(api: Api, { database_id: id, backup_id }: Backu
 }
 
 /**
- * Finds a backup by id or name; without either, the newest that is completed.
+ * Finds a completed backup by id or name; without either, the newest one.
  * @throws HomeportError `cli_not_found`.
  */
 export async function backupNamed(api: Api, databaseId: string, wanted: string | undefined): Promise<BackupRecord> {
@@ -35,10 +40,69 @@ export async function backupNamed(api: Api, databaseId: string, wanted: string |
   const fits = completed.find(({ backup_id, name }) => wanted === undefined || wanted === backup_id || wanted === name)
   if (fits) return fits
   const which = wanted === undefined ? 'no completed backup' : `no completed backup "${wanted}"`
-  const problem = `The database has ${which}. Make one with \`homeport db backup\`.`
+  const problem = `The database has ${which}. Create one with \`homeport db backup\`.`
   throw new HomeportError('cli_not_found', { problem })
 }
 
-/** Switches the daily backup. */
+/** Enables or disables daily backups. */
 export const setDaily = (api: Api, id: string, isOn: boolean): Promise<'OK'> =>
   api.call(isOn ? enableDailyBackup : disableDailyBackup, { params: { id }, body: {} })
+
+/** `homeport db backup`: creates a backup of a database and waits until it is verified. */
+export const backupCommand = remote<{ name: string }>({
+  name: 'backup',
+  summary: 'create a backup of a database, and wait until it is verified',
+  args: [DATABASE],
+  flags: (command) => command.option('--name <name>', 'name of the backup', 'backup'),
+  examples: ['homeport db backup shop --name before-migration'],
+  run: async ({ api, show, say }, { name }, wanted) => {
+    const { database_id } = await databaseNamed(api, wanted)
+    say('creating and verifying the backup ...')
+    const backup = await makeBackup(api, database_id, name)
+    show(backup, () => `${backup.backup_id}  ${counted(backup.key_count, 'key')}, ${bytes(backup.backup_size)}\n`)
+  },
+})
+
+const listBackupsCommand = remote({
+  name: 'list',
+  summary: 'list the backups of a database, newest first',
+  args: [DATABASE],
+  examples: ['homeport db backups list shop'],
+  run: async ({ api, io, show }, _, wanted) => {
+    const backups = await backupsOf(api, (await databaseNamed(api, wanted)).database_id)
+    show(backups, () => backupsTable(io, backups))
+  },
+})
+
+const deleteBackupCommand = remote<object, [string, string]>({
+  name: 'delete',
+  summary: 'delete a backup and its file',
+  args: [DATABASE, ['<backup>', 'id or name of the backup']],
+  isDestructive: true,
+  examples: ['homeport db backups delete shop before-migration'],
+  run: async ({ api, show, confirm }, _, wanted, name) => {
+    const backup = await backupNamed(api, (await databaseNamed(api, wanted)).database_id, name)
+    await confirm(`Delete the backup "${backup.name}" (${backup.backup_id})? This cannot be undone.`)
+    await dropBackup(api, backup)
+    show(backup, () => `deleted ${backup.backup_id}\n`)
+  },
+})
+
+const dailyCommand = remote<object, [string, 'on' | 'off']>({
+  name: 'daily',
+  summary: 'enable or disable daily backups of a database',
+  args: [DATABASE, ['<on|off>', 'on or off', oneOf(['on', 'off'])]],
+  examples: ['homeport db backups daily shop on'],
+  run: async ({ api, show }, _, wanted, word) => {
+    const { database_id, database_name } = await databaseNamed(api, wanted)
+    const answer = await setDaily(api, database_id, word === 'on')
+    show(answer, () => `daily backups of ${database_name} are ${word}\n`)
+  },
+})
+
+/** `homeport db backups`. */
+export const backupsCommand = group('backups', 'list and delete backups, enable daily backups', [
+  listBackupsCommand,
+  deleteBackupCommand,
+  dailyCommand,
+])

@@ -22,13 +22,56 @@ import { oneOf, wholeNumber } from '../remote/values.js'
 import { showChanged, switchCommand } from './change.js'
 import { checkReadRegion } from './create.js'
 import { DATABASE, databaseNamed } from './find.js'
-import { databaseFacts } from './view.js'
+import { changedFacts, databaseFacts } from './view.js'
 
-/** The changes of a database that are one request each. */
+/** Shows a database after a change. */
+async function showChanged({ api, io, show }: Session, id: string): Promise<void> {
+  const record = await recordOf(api, id)
+  show(record, () => changedFacts(io, record))
+}
+
+const recordOf = (api: Api, id: string): Promise<DatabaseRecord> =>
+  api.call(getDatabase, { params: { id }, query: { credentials: 'hide' } })
+
+type Switch<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Answer extends TSchema> = Endpoint<
+  Params,
+  Query,
+  Body,
+  Answer
+>
+
+/** A command that switches a setting of a database on or off: `homeport db eviction shop on`. */
+function switchCommand<
+  Params extends TSchema,
+  Query extends TSchema,
+  Body extends BodyShape,
+  Answer extends TSchema,
+>(declared: {
+  readonly name: string
+  readonly summary: string
+  readonly on: Switch<Params, Query, Body, Answer>
+  readonly off: Switch<Params, Query, Body, Answer>
+}): CommandMaker {
+  const { name, summary, on, off } = declared
+  return remote<object, [string, 'on' | 'off']>({
+    name,
+    summary,
+    args: [DATABASE, ['<on|off>', 'on or off', oneOf(['on', 'off'])]],
+    examples: [`homeport db ${name} shop on`],
+    run: async (session, _, wanted, state) => {
+      const { database_id: id } = await databaseNamed(session.api, wanted)
+      // All these operations have the database id as their only parameter.
+      await session.api.call(state === 'on' ? on : off, { params: { id } as Static<Params> })
+      await showChanged(session, id)
+    },
+  })
+}
+
+/** Changes of a database that need one request each. */
 
 const renameCommand = remote<object, [string, string]>({
   name: 'rename',
-  summary: 'give a database another name',
+  summary: 'rename a database',
   args: [DATABASE, ['<name>', 'the new name']],
   examples: ['homeport db rename shop store'],
   run: async (session, _, wanted, name) => {
@@ -54,8 +97,8 @@ const planCommand = remote<object, [string, (typeof PLAN_WORDS)[number]]>({
 
 const regionsCommand = remote<object, [string, string[]]>({
   name: 'regions',
-  summary: 'set the read regions of a database; without any, it has none',
-  args: [DATABASE, ['[regions...]', 'all read regions it is to have']],
+  summary: 'set the read regions of a database; without arguments, remove all',
+  args: [DATABASE, ['[regions...]', 'all read regions; they replace the old list']],
   examples: ['homeport db regions shop eu-west-1 ap-south-1', 'homeport db regions shop'],
   run: async (session, _, wanted, regions) => {
     const read_regions = regions.flatMap((one) => one.split(',')).map(checkReadRegion)
@@ -69,7 +112,7 @@ const regionsCommand = remote<object, [string, string[]]>({
 const budgetCommand = remote<object, [string, number]>({
   name: 'budget',
   summary: 'set the monthly budget of a database',
-  args: [DATABASE, ['<dollars>', 'US dollars a month; 0: no budget', wholeNumber(0, MOST_BUDGET)]],
+  args: [DATABASE, ['<dollars>', 'US dollars per month; 0 for no budget', wholeNumber(0, MOST_BUDGET)]],
   examples: ['homeport db budget shop 50'],
   run: async (session, _, wanted, budget) => {
     const { database_id: id } = await databaseNamed(session.api, wanted)
@@ -80,13 +123,15 @@ const budgetCommand = remote<object, [string, number]>({
 
 const tlsCommand = remote({
   name: 'tls',
-  summary: 'let the Redis port of a database speak TLS, for good',
+  summary: 'enable TLS on the Redis port of a database; cannot be undone',
   args: [DATABASE],
   isDestructive: true,
   examples: ['homeport db tls shop'],
   run: async (session, _, wanted) => {
     const { database_id: id, database_name } = await databaseNamed(session.api, wanted)
-    await session.confirm(`Enable TLS for "${database_name}"? Clients in clear are cut off, and there is no way back.`)
+    await session.confirm(
+      `Enable TLS for "${database_name}"? Connections without TLS are closed. This cannot be undone.`,
+    )
     await session.api.call(enableTls, { params: { id } })
     await showChanged(session, id)
   },
@@ -94,13 +139,13 @@ const tlsCommand = remote({
 
 const resetPasswordCommand = remote({
   name: 'reset-password',
-  summary: 'give a database a new password and new tokens; the old ones are dead at once',
+  summary: 'create a new password and new tokens; the old ones are invalid at once',
   args: [DATABASE],
   isDestructive: true,
   examples: ['homeport db reset-password shop --yes'],
   run: async ({ api, io, show, confirm }, _, wanted) => {
     const { database_id: id, database_name } = await databaseNamed(api, wanted)
-    await confirm(`Make new credentials for "${database_name}"? Every client with the old ones is cut off.`)
+    await confirm(`Create new credentials for "${database_name}"? Connections with the old ones are closed.`)
     const record = await api.call(resetPassword, { params: { id } })
     show(record, () => databaseFacts(io, record))
   },
@@ -108,13 +153,13 @@ const resetPasswordCommand = remote({
 
 const allowListCommand = remote<object, [string, string[]]>({
   name: 'allow-list',
-  summary: 'set the addresses that may use a database; without any, everybody may',
+  summary: 'set the addresses that may use a database; without arguments, allow all',
   args: [DATABASE, ['[addresses...]', 'addresses and networks such as 203.0.113.0/24; they replace the old list']],
   isDestructive: true,
   examples: ['homeport db allow-list shop 127.0.0.1 203.0.113.0/24', 'homeport db allow-list shop --yes'],
   run: async (session, _, wanted, addresses) => {
     const { database_id: id, database_name } = await databaseNamed(session.api, wanted)
-    if (addresses.length === 0) await session.confirm(`Let everybody reach "${database_name}"?`)
+    if (addresses.length === 0) await session.confirm(`Allow all addresses to use "${database_name}"?`)
     const allowed_ips = addresses.flatMap((one) => one.split(','))
     await session.api.call(updateAllowList, { params: { id }, body: { allowed_ips } })
     await showChanged(session, id)
@@ -123,13 +168,13 @@ const allowListCommand = remote<object, [string, string[]]>({
 
 const moveCommand = remote<object, [string, string]>({
   name: 'move',
-  summary: 'give a database to a team',
+  summary: 'move a database to a team',
   args: [DATABASE, ['<team>', 'id of the team']],
   isDestructive: true,
   examples: ['homeport db move shop 2f0a…'],
   run: async ({ api, show, confirm }, _, wanted, team_id) => {
     const { database_id, database_name } = await databaseNamed(api, wanted)
-    await confirm(`Give "${database_name}" to the team ${team_id}? This account does not have it any more then.`)
+    await confirm(`Move "${database_name}" to the team ${team_id}? It leaves this account.`)
     const answer = await api.call(moveToTeam, { body: { database_id, team_id } })
     show(answer, () => `moved ${database_name} to ${team_id}\n`)
   },
@@ -144,19 +189,19 @@ export const changeCommands = [
   tlsCommand,
   switchCommand({
     name: 'eviction',
-    summary: 'whether a full database makes room for new keys',
+    summary: 'evict least recently used keys of a full database, or refuse writes',
     on: enableEviction,
     off: disableEviction,
   }),
   switchCommand({
     name: 'auto-upgrade',
-    summary: 'whether a database that outgrows its plan moves to the next one',
+    summary: 'move a database that outgrows its plan to the next plan, or not',
     on: enableAutoUpgrade,
     off: disableAutoUpgrade,
   }),
   switchCommand({
     name: 'production-pack',
-    summary: 'whether a database has the production pack',
+    summary: 'enable or disable the production pack',
     on: enableProductionPack,
     off: disableProductionPack,
   }),

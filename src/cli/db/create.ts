@@ -24,28 +24,28 @@ interface CreateOptions {
 /** `homeport db create`. */
 export const createCommand = remote<CreateOptions>({
   name: 'create',
-  summary: 'create a database; answers when it serves in all its regions',
+  summary: 'create a database, and wait until it serves in all its regions',
   flags: (command) =>
     command
-      .requiredOption('--name <name>', 'its name; need not be unique')
+      .requiredOption('--name <name>', 'name of the database; need not be unique')
       .option(
         '--region <region>',
-        `the region that takes the writes: ${PRIMARY_REGIONS.join(', ')}`,
+        `the region that accepts writes: ${PRIMARY_REGIONS.join(', ')}`,
         oneOf(PRIMARY_REGIONS),
         'us-east-1',
       )
-      .option('--platform <platform>', 'aws or gcp (default: the one that has the region)', oneOf(PLATFORMS))
-      .option('--read-regions <regions>', 'regions with a replica, with commas between them', list)
+      .option('--platform <platform>', 'aws or gcp (default: the platform of the region)', oneOf(PLATFORMS))
+      .option('--read-regions <regions>', 'regions with a replica, separated by commas', list)
       .option(
         '--plan <plan>',
         `${PLAN_NAMES.join(', ')} (default: payg, or free for a free account)`,
         oneOf(PLAN_NAMES),
       )
-      .option('--budget <dollars>', 'US dollars a month; 0: none', wholeNumber(0, MOST_BUDGET))
-      .option('--eviction', 'make room for new keys when it is full')
-      .option('--tls', 'speak TLS on its Redis port')
-      .option('--no-tls', 'do not, whatever the server does by default')
-      .option('--idempotency-key <text>', 'the same key again answers the same database'),
+      .option('--budget <dollars>', 'US dollars per month; 0 for no budget', wholeNumber(0, MOST_BUDGET))
+      .option('--eviction', 'evict least recently used keys when the database is full')
+      .option('--tls', 'enable TLS on the Redis port')
+      .option('--no-tls', 'no TLS, whatever the default of the server is')
+      .option('--idempotency-key <text>', 'a repeated request with this key returns the same database'),
   examples: [
     'homeport db create --name shop',
     'homeport db create --name world --region us-east-1 --read-regions eu-west-1,ap-south-1 --plan fixed_1gb --budget 50',
@@ -69,10 +69,10 @@ function bodyOf({ name, region, platform, readRegions, plan, budget, eviction, t
   }
 }
 
-/** A region that can hold a replica. */
+/** @throws HomeportError `cli_misused` for a region that cannot have a replica. */
 export function checkReadRegion(text: string): ReadRegion {
   const found = READ_REGIONS.find((region) => region === text)
   if (found !== undefined) return found
-  const problem = `"${text}" is no read region; there are: ${READ_REGIONS.join(', ')}. Nothing was done.`
+  const problem = `"${text}" is not a read region. Read regions: ${READ_REGIONS.join(', ')}. Nothing was changed.`
   throw new HomeportError('cli_misused', { problem })
 }

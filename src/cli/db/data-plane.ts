@@ -5,25 +5,25 @@ import { type Api, parsed, reach } from '../remote/api.js'
 import { databaseNamed } from './find.js'
 import { type Reply, readReply } from './reply.js'
 
-/** What the REST data plane answers to one command (reference redis 4.2). */
+/** The response of the REST data plane to one command (reference redis 4.2). */
 const AnswerSchema = Type.Object({ result: Type.Optional(Type.Unknown()), error: Type.Optional(Type.String()) })
 
-/** What came of a command: its reply, or why it was refused, in the words of the data plane. */
+/** The result of a command: its reply, or the error text of the data plane. */
 export type Outcome =
   | { readonly kind: 'reply'; readonly reply: Reply }
   | { readonly kind: 'refused'; readonly error: string }
 
 /**
  * Sends a command to a database.
- * @param bytes stand behind the words as the last argument.
- * @throws HomeportError when nobody answers.
+ * @param bytes the last argument, if it is binary.
+ * @throws HomeportError when the data plane does not respond.
  */
 export type Execute = (words: readonly string[], bytes?: Uint8Array) => Promise<Outcome>
 
-const READ_ONLY = 'The API key is read-only and does not see the token of the database. Use a key that may write.'
+const READ_ONLY = 'The API key is read-only and cannot read the token of the database. Use a key with write access.'
 
 /**
- * Opens the data of a database, as its owner may use it.
+ * Opens a database with the token of its owner.
  * @throws HomeportError `cli_not_found`, or `cli_no_credentials` with a read-only key.
  */
 export async function openData(api: Api, wanted: string): Promise<Execute> {
@@ -36,7 +36,7 @@ export async function openData(api: Api, wanted: string): Promise<Execute> {
   }
 }
 
-/** Words alone travel as JSON; with bytes behind them they stand in the path, and the bytes are the body. */
+/** Sends the words as JSON. With bytes, the words are the path and the bytes the body. */
 async function post(target: { url: string; token: string }, words: readonly string[], bytes: Uint8Array | undefined) {
   const { url, token } = target
   const path = bytes === undefined ? '' : words.map(encodeURIComponent).join('/')
@@ -46,4 +46,53 @@ async function post(target: { url: string; token: string }, words: readonly stri
     body: bytes === undefined ? JSON.stringify(words) : new Uint8Array(bytes),
   })
   return parsed(AnswerSchema, await response.json().catch(() => undefined))
+}
+
+/** The reply of a command. Texts are bytes, because values may be binary. */
+export type Reply = Buffer | number | boolean | null | readonly Reply[]
+
+/** Parses a JSON reply with base64 texts; the status `OK` is never encoded. */
+function readReply(value: unknown): Reply {
+  if (typeof value === 'string') return value === 'OK' ? Buffer.from(value) : Buffer.from(value, 'base64')
+  if (Array.isArray(value)) return value.map(readReply)
+  if (typeof value === 'number' || typeof value === 'boolean') return value
+  return null
+}
+
+/** Whether a reply is a single text. */
+export const isText = (reply: Reply): reply is Buffer => Buffer.isBuffer(reply)
+
+/** A reply as JSON; bytes that are not UTF-8 become `base64:…`. */
+export function toJson(reply: Reply): unknown {
+  if (isText(reply)) return textOf(reply) ?? `base64:${reply.toString('base64')}`
+  return isList(reply) ? reply.map(toJson) : reply
+}
+
+/** A reply as text: one value per line, lists numbered, nested lists indented. */
+export function renderReply(reply: Reply, indent = ''): string {
+  if (!isList(reply)) return `${scalar(reply)}\n`
+  if (reply.length === 0) return '(empty list)\n'
+  const width = String(reply.length).length
+  return reply
+    .map((one, index) => {
+      const label = `${String(index + 1).padStart(width)}) `
+      const inner = renderReply(one, indent + ' '.repeat(label.length))
+      return (index === 0 ? '' : indent) + label + inner
+    })
+    .join('')
+}
+
+const isList = (reply: Reply): reply is readonly Reply[] => Array.isArray(reply)
+
+function scalar(reply: Exclude<Reply, readonly Reply[]>): string {
+  if (reply === null) return '(nil)'
+  if (typeof reply === 'number') return `(integer) ${reply}`
+  if (typeof reply === 'boolean') return String(reply)
+  const text = textOf(reply)
+  return text === undefined ? `(${reply.length} bytes, not UTF-8) base64:${reply.toString('base64')}` : printable(text)
+}
+
+function textOf(bytes: Buffer): string | undefined {
+  const text = bytes.toString('utf8')
+  return Buffer.from(text).equals(bytes) ? text : undefined
 }

@@ -6,15 +6,15 @@ import { openData } from './data-plane.js'
 import { DATABASE } from './find.js'
 import { isText, renderReply, toJson } from './reply.js'
 
-/** `homeport db exec`: runs one command in a database, over REST. */
+/** `homeport db exec`: runs one command in a database over REST. */
 export const execCommand = remote<{ stdin: boolean; raw: boolean }, [string, string[]]>({
   name: 'exec',
   summary: 'run one command in a database',
   args: [DATABASE, ['<command...>', 'the command with its arguments; put -- before it']],
   flags: (command) =>
     command
-      .option('--stdin', 'the standard input, byte for byte, is the last argument', false)
-      .option('--raw', 'print a text reply byte for byte, and nothing around it', false),
+      .option('--stdin', 'use the standard input, byte for byte, as the last argument', false)
+      .option('--raw', 'print a text reply byte for byte', false),
   examples: [
     'homeport db exec shop -- set greeting hello',
     'homeport db exec shop -- hgetall cart:1',

@@ -7,14 +7,15 @@ import { type BackupRecord, downloadBackup } from '../../contract/databases/back
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Api } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
+import { bytes, counted } from '../terminal/figures.js'
 import { dropBackup, makeBackup } from './backups.js'
 import { DATABASE, databaseNamed } from './find.js'
 
-/** `homeport db export`: writes a database into an RDB file. */
+/** `homeport db export`: writes the data of a database to an RDB file. */
 export const exportCommand = remote<object, [string, string]>({
   name: 'export',
-  summary: 'write the data of a database into an RDB file, as redis-server and valkey-server load it',
-  args: [DATABASE, ['<file>', 'the file to write; one that is there is replaced when all is written']],
+  summary: 'write the data of a database to an RDB file for redis-server or valkey-server',
+  args: [DATABASE, ['<file>', 'the file to write; an existing file is replaced when the export is complete']],
   examples: ['homeport db export shop dump.rdb'],
   run: async ({ api, show }, _, wanted, file) => {
     const { database_id } = await databaseNamed(api, wanted)
@@ -24,12 +25,12 @@ export const exportCommand = remote<object, [string, string]>({
     } finally {
       await dropBackup(api, backup)
     }
-    const { key_count, backup_size: bytes } = backup
-    show({ database_id, file, key_count, bytes }, () => `${file}  ${key_count} keys, ${bytes} bytes\n`)
+    const { key_count, backup_size: size } = backup
+    show({ database_id, file, key_count, bytes: size }, () => `${file}  ${counted(key_count, 'key')}, ${bytes(size)}\n`)
   },
 })
 
-/** The file takes its name only when all of it is there and is what was sent. */
+/** Downloads to `<file>.part` and renames it when the checksum matches. */
 async function download(api: Api, { database_id: id, backup_id }: BackupRecord, file: string): Promise<void> {
   const response = await api.stream(downloadBackup, { params: { id, backup_id } })
   const partial = `${file}.part`

@@ -3,24 +3,24 @@ import { type DatabaseRecord, listDatabases } from '../../contract/databases/dat
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Api } from '../remote/api.js'
 
-/** The argument that names a database. */
+/** The argument for a database. */
 export const DATABASE = ['<database>', 'id or unique name of the database'] as const
 
 /**
- * Finds a database by its id or its name; the credentials are left out.
+ * Finds a database by its id or name, without its credentials.
  * @throws HomeportError `cli_not_found`, or `cli_misused` when several have the name.
  */
 export async function databaseNamed(api: Api, wanted: string): Promise<DatabaseRecord> {
   return pickDatabase(await api.call(listDatabases, { query: { credentials: 'hide' } }), wanted)
 }
 
-/** What a database is named by. */
+/** The fields that identify a database. */
 interface Named {
   readonly database_id: string
   readonly database_name: string
 }
 
-/** Picks the one database that has this id or name. An id wins. */
+/** Selects the database with this id or name. An id takes precedence. */
 export function pickDatabase<Record extends Named>(databases: readonly Record[], wanted: string): Record {
   const byId = databases.filter((database) => database.database_id === wanted)
   const found = byId.length > 0 ? byId : databases.filter((database) => database.database_name === wanted)
@@ -32,9 +32,9 @@ export function pickDatabase<Record extends Named>(databases: readonly Record[],
   throw new HomeportError('cli_misused', { problem })
 }
 
-/** What is asked before all data of a database is replaced; `by`: what takes its place. */
+/** The question before all data of a database is replaced. `by` is the new data. */
 export const replacement = ({ database_name, database_id }: Named, by: string): string =>
-  `Replace all data of the database "${database_name}" (${database_id}) by ${by}? It is backed up first.`
+  `Replace all data of the database "${database_name}" (${database_id}) with ${by}? A safety backup is created first.`
 
 const MOST_NAMED = 10
 

@@ -6,7 +6,7 @@ import { databaseFacts } from './view.js'
 /** `homeport db get`. */
 export const getCommand = remote<{ credentials: boolean }>({
   name: 'get',
-  summary: 'show a database: how it is reached, its settings and limits',
+  summary: 'show a database: addresses, credentials, settings and limits',
   args: [DATABASE],
   flags: (command) => command.option('--no-credentials', 'leave out the password and the tokens'),
   examples: ['homeport db get shop', 'homeport db get shop --no-credentials --json'],

@@ -6,18 +6,19 @@ import type { Io } from '../io.js'
 import type { Api } from '../remote/api.js'
 import { remote, type Session } from '../remote/remote.js'
 import { askSecret, readInput } from '../terminal/ask.js'
+import { counted } from '../terminal/figures.js'
 import { progressOf } from '../terminal/progress.js'
 import { DATABASE, databaseNamed, replacement } from './find.js'
 
-const LOOK_MS = 500
+const POLL_MS = 500
 
-/** `homeport db import`: replaces the data of a database by that of a file or of another server. */
+/** `homeport db import`: replaces the data of a database with a file or the data of another server. */
 export const importCommand = remote<object, [string, string]>({
   name: 'import',
-  summary: 'replace the data of a database by that of an RDB file or of another server, after a safety backup',
+  summary: 'replace the data of a database with an RDB file or another server, after a safety backup',
   args: [
     DATABASE,
-    ['<source>', 'an RDB file, or "-" to read a redis:// or rediss:// URL from the standard input (it has a password)'],
+    ['<source>', 'an RDB file, or "-" to read a redis:// or rediss:// URL with its password from the standard input'],
   ],
   isDestructive: true,
   examples: ['homeport db import shop dump.rdb', 'echo "$URL" | homeport db import shop - --yes'],
@@ -25,9 +26,9 @@ export const importCommand = remote<object, [string, string]>({
     const into = await databaseNamed(session.api, wanted)
     const id = into.database_id
     if (source !== '-') await readable(source)
-    await session.confirm(replacement(into, `that of ${source === '-' ? 'another server' : source}`))
+    await session.confirm(replacement(into, source === '-' ? 'the data of another server' : source))
     const done = source === '-' ? await fromUrl(session, id) : await fromFile(session.api, id, source)
-    session.show(done, () => `imported ${done.keys_read} keys from ${done.source}\n`)
+    session.show(done, () => `imported ${counted(done.keys_read, 'key')} from ${done.source}\n`)
   },
 })
 
@@ -53,7 +54,7 @@ async function fromUrl({ api, io }: Session, id: string): Promise<ImportRecord> 
       if (record.state === 'failed') throw failed(record)
       progress.at(record.keys_read, Math.max(record.keys_read, record.keys_total ?? 0))
       await new Promise<void>((resolve) => {
-        setTimeout(resolve, LOOK_MS)
+        setTimeout(resolve, POLL_MS)
       })
     }
   } finally {
@@ -61,9 +62,9 @@ async function fromUrl({ api, io }: Session, id: string): Promise<ImportRecord> 
   }
 }
 
-/** A URL has a password: a person types it unseen. */
+/** The URL has a password, so it is typed without echo. */
 const urlOf = async (io: Io): Promise<string> =>
   io.terminal?.asks ? askSecret(io.terminal, 'URL of the other server: ') : (await readInput(io)).toString('utf8')
 
-const failed = ({ failure = 'The import has failed.' }: ImportRecord) =>
+const failed = ({ failure = 'The import failed.' }: ImportRecord) =>
   new HomeportError('cli_failed', { problem: failure })

@@ -1,5 +1,5 @@
-/** `homeport db`: databases from a terminal, by asking a server. */
-import { group } from '../remote/group.js'
+/** `homeport db`: manages and uses the databases of a server. */
+import { group } from '../remote/remote.js'
 import { acceptLossCommand } from './accept-loss.js'
 import { backupCommand, backupsCommand } from './backup.js'
 import { changeCommands } from './changes.js'

@@ -5,7 +5,7 @@ import { databasesTable } from './view.js'
 /** `homeport db list`. */
 export const listCommand = remote({
   name: 'list',
-  summary: 'list all databases, oldest first; without their credentials',
+  summary: 'list all databases without their credentials, oldest first',
   examples: ['homeport db list', "homeport db list --json | jq -r '.[].database_name'"],
   run: async ({ api, io, show }) => {
     const databases = await api.call(listDatabases, { query: { credentials: 'hide' } })

@@ -19,22 +19,22 @@ const listQuarantineCommand = remote({
   examples: ['homeport db quarantine list'],
   run: async ({ api, io, show }) => {
     const entries = await api.call(listQuarantine, {})
-    show(entries, () => (entries.length === 0 ? 'Nothing is in quarantine.\n' : renderTable(io, COLUMNS, entries)))
+    show(entries, () => (entries.length === 0 ? 'The quarantine is empty.\n' : renderTable(io, COLUMNS, entries)))
   },
 })
 
-/** `homeport db quarantine`: what was set aside. */
+/** `homeport db quarantine`. */
 export const quarantineCommand = group('quarantine', 'files that the store did not know', [listQuarantineCommand])
 
-/** `homeport db adopt`: makes a database or a backup of what was set aside. */
+/** `homeport db adopt`: turns a quarantine entry into a database or a backup. */
 export const adoptCommand = remote<{ name?: string; database?: string }>({
   name: 'adopt',
-  summary: 'make a database, or a backup of one, of files in quarantine',
-  args: [['<id>', 'id of the entry: `homeport db quarantine list` shows it']],
+  summary: 'turn files in quarantine into a database or a backup',
+  args: [['<id>', 'id of the entry, from `homeport db quarantine list`']],
   flags: (command) =>
     command
       .option('--name <name>', 'name of the database or backup')
-      .option('--database <id>', 'of a backup: the database that it will belong to'),
+      .option('--database <id>', 'for a backup: the database that gets it'),
   examples: ['homeport db adopt 20260102T030405678Z-3f2a9c-1b2c --name shop'],
   run: async ({ api, show }, { name, database }, id) => {
     const body = { ...(name !== undefined && { name }), ...(database !== undefined && { database_id: database }) }

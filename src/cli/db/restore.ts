@@ -6,13 +6,13 @@ import { remote } from '../remote/remote.js'
 import { backupNamed } from './backups.js'
 import { DATABASE, databaseNamed, replacement } from './find.js'
 
-/** `homeport db restore`: brings a backup back, into its own database or a new one. */
+/** `homeport db restore`: restores a backup into its own database or a new one. */
 export const restoreCommand = remote<{ asNew?: string }, [string, string | undefined]>({
   name: 'restore',
-  summary: 'replace the data of a database by that of a backup, after a safety backup',
-  args: [DATABASE, ['[backup]', 'id or name of the backup; default: the newest that is completed']],
+  summary: 'replace the data of a database with a backup, after a safety backup',
+  args: [DATABASE, ['[backup]', 'id or name of the backup (default: the newest completed one)']],
   flags: (command) =>
-    command.option('--as-new <name>', 'restore into a new database of this name and leave the old one as it is'),
+    command.option('--as-new <name>', 'restore into a new database with this name; the old one is not changed'),
   isDestructive: true,
   examples: ['homeport db restore shop before-migration', 'homeport db restore shop --as-new shop-copy'],
   run: async ({ api, show, say, confirm }, { asNew }, wanted, name) => {
@@ -26,7 +26,7 @@ export const restoreCommand = remote<{ asNew?: string }, [string, string | undef
   },
 })
 
-/** A new database in the same regions, on the account's default plan; its platform follows from the region. */
+/** Creates a database in the same regions, on the default plan of the account. */
 async function createLike(api: Api, like: DatabaseRecord, database_name: string): Promise<string> {
   const { primary_region, read_regions, eviction, tls } = like
   const { platform } = REGIONS[primary_region]

@@ -17,7 +17,7 @@ import { DATABASE, databaseNamed } from './find.js'
 /** `homeport db stats`. */
 export const statsCommand = remote<{ period: StatsPeriod }>({
   name: 'stats',
-  summary: 'what a database did and used: figures of the month and a small chart of each series',
+  summary: 'show the statistics of a database: totals of the month and a chart of each series',
   args: [DATABASE],
   flags: (command) =>
     command.option('--period <period>', STATS_PERIODS.join(', '), oneOf(STATS_PERIODS), DEFAULT_STATS_PERIOD),
@@ -38,7 +38,7 @@ const monthOf = (stats: DatabaseStats, { db_request_limit, db_disk_threshold, bu
   ['cost this month', dollars(stats.total_monthly_billing) + (budget === 0 ? '' : ` of ${dollars(budget)}`)],
 ]
 
-const dollars = (amount: number): string => `${amount.toFixed(2)} $`
+const dollars = (amount: number): string => `$${amount.toFixed(2)}`
 
 /** A series with the unit of its values. */
 interface Series {
@@ -51,15 +51,15 @@ const plain = (value: number): string => figure(Math.round(value * 100) / 100)
 const milliseconds = (value: number): string => `${plain(value)} ms`
 
 const seriesOf = (stats: DatabaseStats): Series[] => [
-  { name: 'commands a second', points: stats.throughput, text: plain },
-  { name: 'reads a second', points: stats.read, text: plain },
-  { name: 'writes a second', points: stats.write, text: plain },
+  { name: 'commands per second', points: stats.throughput, text: plain },
+  { name: 'reads per second', points: stats.read, text: plain },
+  { name: 'writes per second', points: stats.write, text: plain },
   { name: 'latency, mean', points: stats.latencymean, text: milliseconds },
   { name: 'latency, 99 %', points: stats.latency_99, text: milliseconds },
   { name: 'connections', points: stats.connection_count, text: plain },
   { name: 'keys', points: stats.keyspace, text: plain },
-  { name: 'hits a second', points: stats.hits, text: plain },
-  { name: 'misses a second', points: stats.misses, text: plain },
+  { name: 'hits per second', points: stats.hits, text: plain },
+  { name: 'misses per second', points: stats.misses, text: plain },
   { name: 'disk', points: stats.diskusage, text: bytes },
 ]
 
@@ -70,7 +70,7 @@ function seriesTable(io: Io, stats: DatabaseStats, period: StatsPeriod): string 
     { title: 'SERIES', value: ({ name }) => name },
     { title: `LAST ${period}`, value: (one) => sparkline(valuesOf(one)), cuts: true },
     { title: 'NOW', value: (one) => one.text(valuesOf(one).at(-1) ?? 0), align: 'right' },
-    { title: 'MOST', value: (one) => one.text(Math.max(0, ...valuesOf(one))), align: 'right' },
+    { title: 'MAXIMUM', value: (one) => one.text(Math.max(0, ...valuesOf(one))), align: 'right' },
   ]
   return renderTable(io, columns, seriesOf(stats))
 }

@@ -17,7 +17,7 @@ import { type Reply, toJson } from './reply.js'
 
 const USER = ['<user>', 'name of the user'] as const
 
-/** Sends a command and answers its reply. @throws HomeportError `cli_failed` in the words of the data plane. */
+/** Sends a command and returns its reply. @throws HomeportError `cli_failed` with the error text of the data plane. */
 async function send(execute: Execute, ...words: string[]): Promise<Reply> {
   const outcome = await execute(words)
   if (outcome.kind === 'reply') return outcome.reply
@@ -35,13 +35,13 @@ async function usersOf(execute: Execute): Promise<AclUser[]> {
 }
 
 /**
- * Opens a database to change one of its users. Answers the user too, when there is one.
- * @throws HomeportError `cli_misused` for a user that every database has.
+ * Opens a database to change one of its users. Also returns the user if it exists.
+ * @throws HomeportError `cli_misused` for a built-in user.
  */
 async function openUser(api: Api, wanted: string, name: string) {
   if (isBuiltIn({ name })) {
     throw new HomeportError('cli_misused', {
-      problem: `Every database has the user ${name}, and nobody can change it. Choose another name.`,
+      problem: `The user ${name} is built into every database and cannot be changed. Choose another name.`,
     })
   }
   const execute = await openData(api, wanted)
@@ -52,7 +52,7 @@ async function openUser(api: Api, wanted: string, name: string) {
 function existing(user: AclUser | undefined, name: string): AclUser {
   if (user) return user
   throw new HomeportError('cli_not_found', {
-    problem: `The database has no user "${name}". \`homeport db users list\` shows all of them.`,
+    problem: `The database has no user "${name}". \`homeport db users list\` lists them.`,
   })
 }
 
@@ -73,7 +73,7 @@ const secretFacts = ({ name, password, restToken }: AclSecrets): Fact[] => [
 
 const listCommand = remote({
   name: 'list',
-  summary: 'list users and what they may do',
+  summary: 'list users with their rules',
   args: [DATABASE],
   run: async ({ api, io, show }, _, wanted) => {
     const users = await usersOf(await openData(api, wanted))
@@ -83,8 +83,8 @@ const listCommand = remote({
 
 const setCommand = remote<object, [string, string, string[]]>({
   name: 'set',
-  summary: 'make a user, or change one: it may do what these rules say, and nothing else',
-  args: [DATABASE, USER, ['[rules...]', 'as of ACL SETUSER, such as ~news:* +@read off; put -- before them']],
+  summary: 'create or change a user; the rules replace all rules it had',
+  args: [DATABASE, USER, ['[rules...]', 'rules of ACL SETUSER, such as ~news:* +@read off; put -- before them']],
   examples: [
     'homeport db users set shop reporting -- ~* +@read',
     'homeport db users set shop worker -- ~jobs:* &jobs:* +@all -@dangerous',
@@ -101,22 +101,22 @@ const setCommand = remote<object, [string, string, string[]]>({
     )
     const facts = secrets ? renderFacts(io, secretFacts(secrets)) : ''
     show({ ...made, ...secrets }, () => `${renderTable(io, COLUMNS, [made])}${facts}`)
-    if (secrets) say('The password and the token are not shown again.')
+    if (secrets) say('Store the password and the token now: they are not shown again.')
   },
 })
 
 const passwordCommand = remote({
   name: 'password',
-  summary: 'take all passwords of a user away and make a new one',
+  summary: 'replace all passwords of a user with a new one',
   args: [DATABASE, USER],
   isDestructive: true,
   run: async ({ api, io, show, say, confirm }, _, wanted, name) => {
     const { execute, user } = await openUser(api, wanted, name)
     existing(user, name)
-    await confirm(`Make a new password for "${name}"? Those that it has open nothing any more.`)
+    await confirm(`Create a new password for "${name}"? Its old passwords are invalid at once.`)
     const secrets = await giveSecrets(askOf(execute), name, ['resetpass'])
     show(secrets, () => renderFacts(io, secretFacts(secrets)))
-    say('The password and the token are not shown again.')
+    say('Store the password and the token now: they are not shown again.')
   },
 })
 
@@ -135,7 +135,7 @@ const deleteCommand = remote({
 })
 
 /** `homeport db users`. */
-export const usersCommand = group('users', 'list, make, change and delete the users of a database', [
+export const usersCommand = group('users', 'list, create, change and delete the users of a database', [
   listCommand,
   setCommand,
   passwordCommand,

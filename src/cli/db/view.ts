@@ -17,17 +17,17 @@ const DATABASE_COLUMNS: readonly Column<DatabaseRecord>[] = [
   { title: 'ID', value: (one) => one.database_id },
 ]
 
-/** Databases, one a line. */
+/** A table of databases. */
 export const databasesTable = (io: Io, rows: readonly DatabaseRecord[]): string =>
   rows.length === 0
-    ? 'There are no databases yet. Make one: homeport db create --name first\n'
+    ? 'There are no databases yet. Create one: homeport db create --name first\n'
     : renderTable(io, DATABASE_COLUMNS, rows)
 
 function stateOf({ state, modifying_state }: DatabaseRecord): string {
   return modifying_state === '' ? state : `${state} (${modifying_state})`
 }
 
-/** One database: what it is, how it is reached, and its limits. */
+/** All facts about one database: identity, settings, limits and access. */
 export function databaseFacts(io: Io, record: DatabaseRecord): string {
   return [identity(record), settings(record), limits(record), access(record)]
     .map((facts) => renderFacts(io, facts))
@@ -35,7 +35,7 @@ export function databaseFacts(io: Io, record: DatabaseRecord): string {
     .join('\n')
 }
 
-/** What a change may have changed. */
+/** The facts about a database that a change may affect. */
 export const changedFacts = (io: Io, record: DatabaseRecord): string =>
   renderFacts(io, [...identity(record).slice(0, 3), ...settings(record)])
 
@@ -49,7 +49,7 @@ const identity = (record: DatabaseRecord): Fact[] => [
 
 const settings = (record: DatabaseRecord): Fact[] => [
   ['plan', `${record.type} ${record.db_resource_size}${record.prod_pack_enabled ? ', production pack' : ''}`],
-  ['budget', record.budget === 0 ? 'none' : `${figure(record.budget)} $ a month`],
+  ['budget', record.budget === 0 ? 'none' : `$${figure(record.budget)} per month`],
   ['primary region', record.primary_region],
   ['read regions', record.read_regions.join(', ') || 'none'],
   ['tls', record.tls],
@@ -65,9 +65,9 @@ const limits = (record: DatabaseRecord): Fact[] => [
   ['request size', bytes(record.db_max_request_size)],
   ['entry size', bytes(record.db_max_entry_size)],
   ['connections', figure(record.db_max_clients)],
-  ['commands a second', figure(record.db_max_commands_per_second)],
-  ['commands a month', figure(record.db_request_limit)],
-  ['sleeps after', `${figure(record.db_store_max_idle / NS_PER_MS / 60_000)} min without a request`],
+  ['commands per second', figure(record.db_max_commands_per_second)],
+  ['commands per month', figure(record.db_request_limit)],
+  ['falls asleep after', `${figure(record.db_store_max_idle / NS_PER_MS / 60_000)} min without a request`],
 ]
 
 function access(record: DatabaseRecord): Fact[] {
@@ -89,12 +89,12 @@ const BACKUP_COLUMNS: readonly Column<BackupRecord>[] = [
   { title: 'ID', value: (one) => one.backup_id },
   { title: 'NAME', value: (one) => one.name },
   { title: 'STATE', value: (one) => one.state, tone: (one) => toneOfState(one.state) },
-  { title: 'WHY', value: (one) => one.internal_backup_tag },
-  { title: 'MADE', value: (one) => momentOfSeconds(one.creation_time) },
+  { title: 'KIND', value: (one) => one.internal_backup_tag },
+  { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
   { title: 'KEYS', value: (one) => figure(one.key_count), align: 'right' },
   { title: 'SIZE', value: (one) => bytes(one.backup_size), align: 'right' },
 ]
 
-/** Backups, one a line. */
+/** A table of backups. */
 export const backupsTable = (io: Io, rows: readonly BackupRecord[]): string =>
   rows.length === 0 ? 'There are no backups.\n' : renderTable(io, BACKUP_COLUMNS, rows)

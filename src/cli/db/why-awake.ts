@@ -6,7 +6,7 @@ import { DATABASE, databaseNamed } from './find.js'
 /** `homeport db why-awake`. */
 export const whyAwakeCommand = remote({
   name: 'why-awake',
-  summary: 'say what keeps a database awake, or since when it sleeps; wakes nothing',
+  summary: 'show what keeps a database awake, or since when it is asleep; does not wake it',
   args: [DATABASE],
   examples: ['homeport db why-awake shop', "homeport db why-awake shop --json | jq '.reasons'"],
   run: async ({ api, show }, _options, wanted) => {
@@ -18,28 +18,27 @@ export const whyAwakeCommand = remote({
 
 type Kind = AwakeRecord['reasons'][number]['kind']
 
-/** What a reason is called when there is one of it. */
-const NAMES: Readonly<Record<Exclude<Kind, 'request'>, string>> = {
-  creation: 'creation of the database',
-  change: 'change of the database',
-  backup: 'backup',
-  restore: 'restore',
-  import: 'import',
-  blocking: 'client in a blocking command',
-  subscription: 'client with a subscription',
-  monitor: 'client that monitors',
-  tracking: 'client that tracks keys',
-  transaction: 'client in an open transaction',
+/** A reason in words, for one and for several. */
+const NAMES: Readonly<Record<Exclude<Kind, 'request'>, readonly [one: string, many: string]>> = {
+  creation: ['creation of the database', 'creations of the database'],
+  change: ['change of the database', 'changes of the database'],
+  backup: ['backup', 'backups'],
+  restore: ['restore', 'restores'],
+  import: ['import', 'imports'],
+  blocking: ['client in a blocking command', 'clients in blocking commands'],
+  subscription: ['client with a subscription', 'clients with subscriptions'],
+  monitor: ['client with MONITOR', 'clients with MONITOR'],
+  tracking: ['client that tracks keys', 'clients that track keys'],
+  transaction: ['client in an open transaction', 'clients in open transactions'],
 }
 
-const agoOf = (atSeconds: number): string => fromNow(atSeconds * 1000) ?? 'not since the server was started'
+const agoOf = (atSeconds: number): string => fromNow(atSeconds * 1000) ?? 'none since the server started'
 
 function sentences(record: AwakeRecord): string {
   const { awake, state, since, last_request, connections } = record
   const last = `Last request: ${agoOf(last_request)}. Open connections: ${connections}.`
   if (awake) return `Awake (${state}), woken ${agoOf(since)}.\n${reasonsOf(record)}${last}\n`
-  const next =
-    state === 'suspended' ? 'Requests are refused until it is not suspended any more.' : 'The next request wakes it.'
+  const next = state === 'suspended' ? 'Requests are refused while it is suspended.' : 'The next request wakes it.'
   return `Asleep (${state}) since ${agoOf(since)}. ${next}\n${last}\n`
 }
 
@@ -47,8 +46,8 @@ function reasonsOf({ reasons, sleeps_at }: AwakeRecord): string {
   return reasons
     .map(({ kind, count }) =>
       kind === 'request'
-        ? `Kept awake by its last use; falls asleep ${agoOf(sleeps_at)}.\n`
-        : `Kept awake by ${figure(count)} x ${NAMES[kind]}.\n`,
+        ? `Kept awake by its last request; falls asleep ${agoOf(sleeps_at)}.\n`
+        : `Kept awake by ${figure(count)} ${NAMES[kind][count === 1 ? 0 : 1]}.\n`,
     )
     .join('')
 }

@@ -8,20 +8,20 @@ const NOW = Date.parse('2026-06-01T00:00:00Z')
 
 it.each([
   ['fail', 'May 31 00:00:00 2026 GMT', 'expired on 2026-05-31'],
-  ['warn', 'Jun 20 00:00:00 2026 GMT', 'good until 2026-06-20'],
-  ['ok', 'Dec 31 00:00:00 2026 GMT', 'good until 2026-12-31'],
-])('says %s of a certificate that ends on %s', (status, validTo, found) => {
+  ['warn', 'Jun 20 00:00:00 2026 GMT', 'valid until 2026-06-20'],
+  ['ok', 'Dec 31 00:00:00 2026 GMT', 'valid until 2026-12-31'],
+])('reports %s for a certificate that expires on %s', (status, validTo, found) => {
   expect(judgeExpiry({ validTo }, NOW)).toMatchObject({ status, found: expect.stringContaining(found) })
 })
 
-it('fails where the files of the operator cannot be used', async () => {
+it('fails when the files of the operator cannot be used', async () => {
   const directory = tempDir()
   const files = { tlsCertFile: join(directory, 'a.crt'), tlsKeyFile: join(directory, 'a.key') }
   const finding = await checkCertificate(loadConfig({ flags: { dataDir: directory, ...files } }), NOW)
   expect(finding).toMatchObject({ status: 'fail', found: expect.stringContaining('ENOENT') })
 })
 
-it('is content where the local authority is still to be made', async () => {
+it('accepts that the local authority does not exist yet', async () => {
   const config = loadConfig({ flags: { dataDir: tempDir() } })
   expect(await checkCertificate(config, NOW)).toMatchObject({ status: 'ok' })
 })

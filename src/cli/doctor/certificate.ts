@@ -9,7 +9,7 @@ const NAME = 'certificate'
 const DAY_MS = 86_400_000
 const SOON_DAYS = 21
 
-/** The certificate of databases with TLS, and how long it is good for. */
+/** Checks the certificate of databases with TLS. */
 export async function checkCertificate(config: Config, nowMs: number): Promise<Finding> {
   const { tlsCertFile: certificate, tlsKeyFile: key, dataDir } = config
   if (certificate === undefined || key === undefined) return checkLocal(dataDir)
@@ -18,25 +18,25 @@ export async function checkCertificate(config: Config, nowMs: number): Promise<F
     return judgeExpiry(new X509Certificate(own.certificate), nowMs)
   } catch (error) {
     if (!(error instanceof HomeportError)) throw error
-    return fail(NAME, error.message, 'Put a certificate and its key there, or leave both options out.')
+    return fail(NAME, error.message, 'Put a certificate and its key there, or remove both options.')
   }
 }
 
-/** What the expiry of a certificate of the operator's own means. */
+/** Judges the expiry of the operator's own certificate. */
 export function judgeExpiry(certificate: Pick<X509Certificate, 'validTo'>, nowMs: number): Finding {
   const expiresAtMs = Date.parse(certificate.validTo)
-  const found = `your own, good until ${dayOf(expiresAtMs)}`
-  const todo = 'Renew it: the server reads the files again by itself when they change.'
+  const found = `your own, valid until ${dayOf(expiresAtMs)}`
+  const todo = 'Renew it. The server reloads the files when they change.'
   if (expiresAtMs <= nowMs) return fail(NAME, `your own, expired on ${dayOf(expiresAtMs)}`, todo)
   return expiresAtMs - nowMs < SOON_DAYS * DAY_MS ? warn(NAME, found, todo) : ok(NAME, found)
 }
 
-/** One of the local authority is renewed by the server itself. */
+/** The server renews a certificate of the local authority itself. */
 async function checkLocal(dataDir: string): Promise<Finding> {
   const pem = await readFile(serverCertificatePath(dataDir), 'utf8').catch(() => undefined)
-  if (pem === undefined) return ok(NAME, 'made by the local authority at the first start')
+  if (pem === undefined) return ok(NAME, 'the local authority creates it at the first start')
   const expiresAtMs = Date.parse(new X509Certificate(pem).validTo)
-  return ok(NAME, `of the local authority (homeport ca), good until ${dayOf(expiresAtMs)}, renewed by itself`)
+  return ok(NAME, `of the local authority (homeport ca), valid until ${dayOf(expiresAtMs)}, renewed automatically`)
 }
 
 const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10)

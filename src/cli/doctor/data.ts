@@ -5,18 +5,18 @@ import { type Finding, fail, ok, warn } from './finding.js'
 
 const OTHERS = 0o077
 
-/** What the state of the data directory means for a start. */
+/** Checks whether a server could start on the data directory. */
 export function checkDataDir({ dataDir }: Config, found: DataDirState): Finding {
   const name = 'data directory'
   switch (found.state) {
     case 'missing':
-      return ok(name, `${dataDir} is made at the first start`)
+      return ok(name, `${dataDir} is created at the first start`)
     case 'unusable':
-      return fail(name, `${dataDir} cannot be used: ${found.reason}`, 'Correct that, or choose another --data-dir.')
+      return fail(name, `${dataDir} cannot be used: ${found.reason}`, 'Correct this, or choose another --data-dir.')
     case 'locked':
       return checkMode(`${dataDir} is in use by process ${found.pid ?? 'unknown'}`, found.mode)
     case 'free':
-      return checkMode(`${dataDir} is there and not in use`, found.mode)
+      return checkMode(`${dataDir} exists and is not in use`, found.mode)
     default:
       return unreachable(found)
   }
@@ -24,15 +24,15 @@ export function checkDataDir({ dataDir }: Config, found: DataDirState): Finding 
 
 function checkMode(found: string, mode: number): Finding {
   if ((mode & OTHERS) === 0) return ok('data directory', found)
-  const text = `${found}; other users may look into it (mode 0${mode.toString(8)})`
-  return warn('data directory', text, 'Close it: chmod 700.')
+  const text = `${found}; other users have access to it (mode 0${mode.toString(8)})`
+  return warn('data directory', text, 'Restrict it: chmod 700.')
 }
 
-/** Whether other users of the machine could read a file of the data directory, were its own mode not in the way. */
+/** Checks the modes of the files inside the data directory, in case its own mode is opened. */
 export async function checkModes({ dataDir }: Config): Promise<Finding> {
   const open = await openToOthers(dataDir)
-  if (open.length === 0) return ok('file modes', 'nothing in the data directory is open to other users')
+  if (open.length === 0) return ok('file modes', 'no file in the data directory is open to other users')
   const names = open.slice(0, 3).map((path) => relative(dataDir, path) || '.')
   const found = `${open.length} open to other users: ${names.join(', ')}${open.length > 3 ? ', ...' : ''}`
-  return warn('file modes', found, 'The next start closes them; or at once: chmod -R go= on the data directory.')
+  return warn('file modes', found, 'The next start restricts them; or run chmod -R go= on the data directory now.')
 }

@@ -20,18 +20,18 @@ async function diagnose(args: readonly string[]) {
   return { code, ok, of: (name: string) => checks.find((check) => check.name === name), checks }
 }
 
-it('finds everything in order on a fresh place, and changes nothing there', async () => {
+it('passes all checks on a fresh data directory, and changes nothing', async () => {
   const place = await newPlace()
   const { code, ok, checks, of } = await diagnose(placeFlags(place))
   expect(checks.filter(({ status }) => status === 'fail')).toEqual([])
   expect({ code, ok }).toEqual({ code: 0, ok: true })
   expect(of('engine')?.found).toMatch(/^(redis|valkey) \d+\.\d+/)
-  expect(of('data directory')?.found).toBe(`${place.dataDir} is made at the first start`)
+  expect(of('data directory')?.found).toBe(`${place.dataDir} is created at the first start`)
   expect(of('store')?.found).toContain('synchronous FULL')
-  expect((await diagnose(placeFlags(place))).of('data directory')?.found).toContain('is made at the first start')
+  expect((await diagnose(placeFlags(place))).of('data directory')?.found).toContain('is created at the first start')
 })
 
-it('names who holds a taken port, and the flag to change', async () => {
+it('names the process on a port that is in use, and the flag to change', async () => {
   const place = await newPlace()
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(place.restPort, '127.0.0.1', resolve))
@@ -40,12 +40,12 @@ it('names who holds a taken port, and the flag to change', async () => {
   expect(code).toBe(1)
   expect(of('restPort')).toMatchObject({
     status: 'fail',
-    found: expect.stringMatching(new RegExp(`^${place.restPort} is taken by .* \\(process ${process.pid}\\)$`)),
+    found: expect.stringMatching(new RegExp(`^${place.restPort} is used by .* \\(process ${process.pid}\\)$`)),
     todo: 'Stop that program, or choose another port with --rest-port.',
   })
 })
 
-it('tells a port of the running server from one that a stranger holds', async () => {
+it('tells a port of the running server from one of another process', async () => {
   const place = await newPlace({ dataDir: tempDir() })
   const lock = lockDataDir(place.dataDir)
   atCleanup(() => lock.release())
@@ -57,31 +57,31 @@ it('tells a port of the running server from one that a stranger holds', async ()
   expect(of('apiPort')).toMatchObject({ status: 'ok', found: `${place.apiPort} is served by process ${process.pid}` })
 })
 
-it('warns of a data directory that others may look into', async () => {
+it('warns of a data directory that is open to other users', async () => {
   const dataDir = join(tempDir(), 'data')
   mkdirSync(dataDir)
   chmodSync(dataDir, 0o755)
   const { of } = await diagnose(placeFlags(await newPlace({ dataDir })))
-  expect(of('data directory')).toMatchObject({ status: 'warn', todo: 'Close it: chmod 700.' })
+  expect(of('data directory')).toMatchObject({ status: 'warn', todo: 'Restrict it: chmod 700.' })
 })
 
-it('fails for an engine that is not there, and a store that does not answer', async () => {
+it('fails when the engine is missing or the store does not respond', async () => {
   const flags = placeFlags(await newPlace())
   const store = `postgres://u:hunter2@127.0.0.1:${await freePort()}/homeport`
   const { code, out } = await doctor([...flags, '--engine-binary', '/nowhere/redis-server', '--store', store])
   expect(code).toBe(1)
-  expect(out).toMatch(/^fail {2}engine +none that works\n +.*--engine-binary/m)
-  expect(out).toMatch(/^fail {2}store +postgres:\/\/127\.0\.0\.1:\d+\/homeport does not answer: .*\n/m)
+  expect(out).toMatch(/^fail {2}engine +no working engine\n +.*--engine-binary/m)
+  expect(out).toMatch(/^fail {2}store +postgres:\/\/127\.0\.0\.1:\d+\/homeport does not respond: .*\n/m)
   expect(out).not.toContain('hunter2')
 })
 
-it('reports a configuration that is refused instead of stumbling over it', async () => {
+it('reports an invalid configuration', async () => {
   const { code, of } = await diagnose(['--api-port', 'x'])
   expect(code).toBe(1)
   expect(of('configuration')).toMatchObject({ status: 'fail', found: expect.stringContaining('--api-port is "x"') })
 })
 
-it('knows the oldest Node, and misspelt variables', () => {
+it('checks the version of Node and misspelt variables', () => {
   expect(checkNode('20.18.9').status).toBe('fail')
   expect(checkNode('20.19.0').status).toBe('ok')
   expect(checkNode('24.1.0').status).toBe('ok')

@@ -1,15 +1,15 @@
-/** What one check found: in order, worth a look, or in the way of a start. */
+/** The result of one check. */
 export type Finding =
   | { readonly status: 'ok'; readonly name: string; readonly found: string }
   | { readonly status: 'warn' | 'fail'; readonly name: string; readonly found: string; readonly todo: string }
 
-/** Everything is in order. */
+/** The check passed. */
 export const ok = (name: string, found: string): Finding => ({ status: 'ok', name, found })
 
-/** The server runs, but the operator should know. `todo` says what to do. */
+/** The server works, but the operator should act. `todo` says what to do. */
 export const warn = (name: string, found: string, todo: string): Finding => ({ status: 'warn', name, found, todo })
 
-/** The server would not start, or not work. `todo` says what to do. */
+/** The server would not start or not work. `todo` says what to do. */
 export const fail = (name: string, found: string, todo: string): Finding => ({ status: 'fail', name, found, todo })
 
 /** Findings as lines for people: the mark, the subject, what was found, and below it what to do. */

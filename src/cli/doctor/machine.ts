@@ -9,11 +9,11 @@ const MIB = 2 ** 20
 const SCARCE_DISK_BYTES = 1024 * MIB
 const TOO_LITTLE_DISK_BYTES = 100 * MIB
 
-/** File systems by the number that the kernel gives them, where they change what "on disk" means. */
+/** Magic numbers of file systems on which durability differs. */
 const TMPFS = 0x01021994
 const NFS = 0x6969
 
-/** Whether this Node is one that Homeport runs on. */
+/** Checks the version of Node. */
 export function checkNode(version: string = process.versions.node): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const isRecent = major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1])
@@ -21,13 +21,13 @@ export function checkNode(version: string = process.versions.node): Finding {
   return fail('node', version, `Install Node ${OLDEST_NODE.join('.')} or later.`)
 }
 
-/** Whether the environment holds `HOMEPORT_` variables that mean nothing: most likely misspelt. */
+/** Checks for unknown `HOMEPORT_` variables, which are most likely misspelt. */
 export function checkEnvironment(unknown: readonly string[] = unknownVariablesOfProcess()): Finding {
   if (unknown.length === 0) return ok('environment', 'no unknown HOMEPORT_ variables')
-  return warn('environment', `unknown: ${unknown.join(', ')}`, 'Correct or remove them; they have no effect.')
+  return warn('environment', `unknown: ${unknown.join(', ')}`, 'They have no effect. Correct or remove them.')
 }
 
-/** How much room the disk of the data directory has. */
+/** Checks the free space on the disk of the data directory. */
 export function checkDiskSpace({ dataDir }: Config): Finding {
   const { bavail, bsize } = fileSystemOf(dataDir)
   const freeBytes = bavail * bsize
@@ -37,14 +37,14 @@ export function checkDiskSpace({ dataDir }: Config): Finding {
   return ok('disk', found)
 }
 
-/** Whether what is written to the data directory is still there after a power cut. */
+/** Checks whether the file system of the data directory keeps data after a power failure. */
 export function checkFileSystem({ dataDir }: Config): Finding {
   const { type } = fileSystemOf(dataDir)
   if (type === TMPFS) {
-    return warn('file system', 'tmpfs, which lives in memory', 'Data is lost at a restart of the machine; use a disk.')
+    return warn('file system', 'tmpfs, which is in memory', 'All data is lost when the machine restarts. Use a disk.')
   }
   if (type === NFS) {
-    return warn('file system', 'NFS', 'SQLite and the lock need a local disk; use one, or --store postgres://...')
+    return warn('file system', 'NFS', 'SQLite and the lock need a local disk. Use one, or --store postgres://...')
   }
   return ok('file system', 'local')
 }
@@ -57,4 +57,23 @@ function fileSystemOf(path: string): { readonly type: number; readonly bavail: n
     if (dirname(path) === path) throw error
     return fileSystemOf(dirname(path))
   }
+}
+
+/** Checks the engine that databases would run on. */
+export async function checkEngine(config: Config): Promise<Finding> {
+  // Loaded late, so that other commands do not load the fleet.
+  const { probeEngine } = await import('../../fleet/index.js')
+  try {
+    return judge(await probeEngine(config.engineBinary), config.engineAllowUnsafeVersion)
+  } catch (error) {
+    return fail('engine', 'no working engine', describeError(error))
+  }
+}
+
+function judge(engine: EngineInfo, isUnsafeAllowed: boolean): Finding {
+  const packaged = engine.packageVersion === undefined ? '' : `, package ${engine.packageVersion}`
+  const abilities = engine.capabilities.length === 0 ? '' : `; supports ${engine.capabilities.join(', ')}`
+  const found = `${engine.kind} ${engine.version} (${engine.binary}${packaged})${abilities}`
+  if (engine.problems.length === 0) return ok('engine', found)
+  return (isUnsafeAllowed ? warn : fail)('engine', found, engine.problems.join(' '))
 }

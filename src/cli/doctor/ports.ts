@@ -6,7 +6,7 @@ const HTTP_LISTENERS = ['apiPort', 'restPort', 'queuePort'] as const
 
 type Listener = (typeof HTTP_LISTENERS)[number] | 'redisDomainPort'
 
-/** Whether the ports that all databases share are free, or held by the server that already runs on this data directory. */
+/** Checks whether the ports of the server are free, or used by the server that runs on this data directory. */
 export function checkPorts(config: Config, serverPid: number | undefined): Promise<Finding[]> {
   const shared: readonly Listener[] = config.redisDomain === undefined ? [] : ['redisDomainPort']
   return Promise.all([...HTTP_LISTENERS, ...shared].map((option) => checkPort(config, option, serverPid)))
@@ -20,17 +20,71 @@ async function checkPort(config: Config, option: Listener, serverPid: number | u
   const who = holder === undefined ? 'another program' : `${holder.program} (process ${holder.pid})`
   return fail(
     option,
-    `${port} is taken by ${who}`,
+    `${port} is used by ${who}`,
     `Stop that program, or choose another port with ${flagName(option)}.`,
   )
 }
 
-/** How many ports of the databases' range others hold while no server runs here. */
+/** Checks how many ports of the databases' range are free while no server runs here. */
 export function checkRedisPorts({ redisPorts: { from, to } }: Config, serverPid: number | undefined): Finding {
   const size = to - from + 1
   const busy = [...listeningSockets().keys()].filter((port) => port >= from && port <= to).length
   const found = `${from} to ${to}, ${size - busy} of ${size} free`
   if (serverPid !== undefined || busy === 0) return ok('redisPorts', found)
-  if (busy < size) return warn('redisPorts', found, 'New databases avoid the busy ones; choose a range that is yours.')
+  if (busy < size)
+    return warn('redisPorts', found, 'New databases skip the ports in use. Choose a range without other programs.')
   return fail('redisPorts', found, `Choose another range with ${flagName('redisPorts')}.`)
+}
+
+/** A program that listens on a port. */
+interface PortHolder {
+  readonly pid: number
+  readonly program: string
+}
+
+/** Whether this process could listen on the port now. */
+function canListen(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(false))
+    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve(true)))
+  })
+}
+
+/** The state of a listening socket in `/proc/net/tcp`. */
+const LISTENING = '0A'
+
+/** Listening sockets, port to inode, from `/proc/net`. Empty on systems other than Linux. */
+function listeningSockets(): ReadonlyMap<number, string> {
+  const tables = ['/proc/net/tcp', '/proc/net/tcp6'].map((path) => attempt(() => readFileSync(path, 'utf8')) ?? '')
+  const rows = tables.flatMap((table) => table.split('\n').slice(1)).map((row) => row.trim().split(/\s+/))
+  return new Map(
+    rows
+      .filter((columns) => columns[3] === LISTENING)
+      .map((columns) => [Number.parseInt(columns[1]?.split(':')[1] ?? '', 16), columns[9] ?? '']),
+  )
+}
+
+/** The process that listens on the port; `undefined` when there is none or it belongs to another user. */
+function holderOf(port: number): PortHolder | undefined {
+  const inode = listeningSockets().get(port)
+  if (inode === undefined) return undefined
+  const pids = (attempt(() => readdirSync('/proc')) ?? []).filter((name) => /^\d+$/.test(name))
+  const pid = pids.find((candidate) => holdsSocket(candidate, inode))
+  if (pid === undefined) return undefined
+  return { pid: Number(pid), program: attempt(() => readFileSync(`/proc/${pid}/comm`, 'utf8').trim()) ?? 'a program' }
+}
+
+function holdsSocket(pid: string, inode: string): boolean {
+  const files = attempt(() => readdirSync(`/proc/${pid}/fd`)) ?? []
+  return files.some((file) => attempt(() => readlinkSync(`/proc/${pid}/fd/${file}`)) === `socket:[${inode}]`)
+}
+
+/** Reads a file of `/proc`: processes may end meanwhile, and those of other users cannot be read. */
+function attempt<Value>(read: () => Value): Value | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
 }

@@ -51,20 +51,20 @@ async function usedDataDir(): Promise<string> {
   await store.run(backups.finish, { backupId: 'bak_1', result: { kind: 'completed', ...figures }, at: 1 })
   mkdirSync(join(dataDir, 'backups', 'db_1'), { recursive: true })
   writeFileSync(join(dataDir, 'backups', 'db_1', 'bak_1.rdb'), 'data')
-  // It is looked at while a server works with it, too.
+  // The check also works while a server uses the store.
   expect((await diagnose(dataDir)).of('store')).toMatchObject({ status: 'ok' })
   await store.close()
   return dataDir
 }
 
-it('reads the whole store and every backup when it is asked to', async () => {
+it('reads the whole store and all backups with --deep', async () => {
   const dataDir = await usedDataDir()
   const { of } = await diagnose(dataDir, '--deep')
   expect(of('store')).toMatchObject({ status: 'ok', found: expect.stringContaining('300 contents compared') })
   expect(of('backups')).toMatchObject({ status: 'ok' })
 })
 
-it('finds a store that cannot be opened, and one with a broken page', async () => {
+it('finds a store that cannot be opened, and one with a damaged page', async () => {
   const dataDir = await usedDataDir()
   damagePage(dataDir, { tree: 'messages', type: 'leaf', index: 5 })
   const broken = await diagnose(dataDir)
@@ -87,7 +87,7 @@ it('finds changed contents and backups by their checksums', async () => {
   expect(of('backups')).toMatchObject({ status: 'fail', found: expect.stringContaining('bak_1.rdb has changed') })
 })
 
-it('tells of a store that is missing, and of what is in quarantine', async () => {
+it('reports a missing store, and the entries of the quarantine', async () => {
   const dataDir = tempDir()
   mkdirSync(join(dataDir, 'databases', 'one'), { recursive: true })
   mkdirSync(join(dataDir, 'quarantine', 'entry-1', 'data'), { recursive: true })

@@ -8,38 +8,38 @@ import { type Config, describeStore } from '../../config/index.js'
 import type { CheckDepth, StoreReport } from '../../store/index.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
-const DAMAGED = 'Follow "A damaged store" in docs/operations.md; what is not damaged works on.'
+const DAMAGED = 'Follow "A damaged store" in docs/operations.md. Undamaged data still works.'
 const MOST_SHOWN = 5
 
-/** Whether the store can be read, what a 2xx promises about it, and with `deep` whether all of it is what was written. */
+/** Checks whether the store can be read, and says what a 2xx guarantees. With `deep`, verifies all checksums. */
 export async function checkStore(config: Config, depth: CheckDepth): Promise<Finding[]> {
-  // Loaded late, so that the other commands answer without loading the store.
+  // Loaded late, so that other commands do not load the store.
   const { checkPostgresStore, checkSqliteStore } = await import('../../store/index.js')
   const { store, dataDir } = config
   if (store.kind === 'sqlite') {
     const report = await checkSqliteStore(dataDir, depth)
-    const promise = 'sqlite, write-ahead log, synchronous FULL: a 2xx is sent when the commit is on disk'
-    if (report.kind !== 'absent' || !(await hasDatabases(dataDir))) return judge(config, report, promise)
-    const todo = 'Put the store back. Without it no server starts here unless told to (--accept-unknown-data).'
+    const guarantee = 'sqlite, write-ahead log, synchronous FULL: a 2xx is sent when the commit is on disk'
+    if (report.kind !== 'absent' || !(await hasDatabases(dataDir))) return judge(config, report, guarantee)
+    const todo = 'Put the store back. Without it the server refuses to start here, unless --accept-unknown-data is set.'
     return [fail('store', `homeport.sqlite is missing, and ${dataDir} holds databases`, todo)]
   }
   const place = describeStore(store)
   const report = await checkPostgresStore(store.url, depth)
   if (report.kind === 'unusable') {
-    return [fail('store', `${place} does not answer: ${report.reason}`, 'Start PostgreSQL, or correct the URL.')]
+    return [fail('store', `${place} does not respond: ${report.reason}`, 'Start PostgreSQL, or correct the URL.')]
   }
-  return judge(config, report, `${place} answers: a 2xx is sent when PostgreSQL has acknowledged the commit`)
+  return judge(config, report, `${place} responds: a 2xx is sent when PostgreSQL has acknowledged the commit`)
 }
 
-async function judge(config: Config, report: StoreReport, promise: string): Promise<Finding[]> {
+async function judge(config: Config, report: StoreReport, guarantee: string): Promise<Finding[]> {
   switch (report.kind) {
     case 'absent':
-      return [ok('store', `${promise}; made at the first start`)]
+      return [ok('store', `${guarantee}; created at the first start`)]
     case 'unusable':
       return [fail('store', `cannot be read: ${report.reason}`, DAMAGED)]
     case 'read': {
       const { problems, looked, backups } = report
-      const found = problems.length === 0 ? ok('store', `${promise}; ${looked}`) : damaged(problems)
+      const found = problems.length === 0 ? ok('store', `${guarantee}; ${looked}`) : damaged(problems)
       return backups.length === 0 ? [found] : [found, await checkBackups(config, backups)]
     }
     default:
@@ -56,17 +56,17 @@ function shown(problems: readonly string[]): string {
 
 type Backups = Extract<StoreReport, { kind: 'read' }>['backups']
 
-/** Whether the file of each completed backup is what it was when it was completed. */
+/** Compares the file of each completed backup with its checksum. */
 async function checkBackups({ dataDir }: Config, backups: Backups): Promise<Finding> {
   const wrong: string[] = []
   for (const { databaseId, backupId, sha256 } of backups) {
     const name = join('backups', databaseId, `${backupId}.rdb`)
     const found = await digestOf(join(dataDir, name))
     if (found === undefined) wrong.push(`${name} cannot be read`)
-    else if (found !== sha256) wrong.push(`${name} has changed since it was made`)
+    else if (found !== sha256) wrong.push(`${name} has changed since it was created`)
   }
-  if (wrong.length === 0) return ok('backups', `${backups.length}, each as it was made`)
-  return fail('backups', shown(wrong), 'Make a new backup of these databases, and look at the disk.')
+  if (wrong.length === 0) return ok('backups', `${backups.length}, all unchanged`)
+  return fail('backups', shown(wrong), 'Create new backups of these databases, and check the disk.')
 }
 
 async function digestOf(path: string): Promise<string | undefined> {
@@ -82,23 +82,23 @@ async function digestOf(path: string): Promise<string | undefined> {
 const hasDatabases = async (dataDir: string): Promise<boolean> =>
   (await readdir(join(dataDir, 'databases')).catch(() => [])).length > 0
 
-/** What a start has set aside because the store did not know it. */
+/** Checks the quarantine. */
 export async function checkQuarantine({ dataDir }: Config): Promise<Finding> {
   const { QuarantineFiles } = await import('../../fleet/index.js')
   const entries = await new QuarantineFiles(dataDir).list()
   if (entries.length === 0) return ok('quarantine', 'empty')
-  const found = `${entries.length} set aside: ${shown(entries.map(({ id, from }) => `${id} (${from})`))}`
-  return warn('quarantine', found, 'Bring one back with `homeport db adopt <id>`; old ones are deleted.')
+  const found = `${entries.length} in quarantine: ${shown(entries.map(({ id, from }) => `${id} (${from})`))}`
+  return warn('quarantine', found, 'Bring an entry back with `homeport db adopt <id>`. Old entries are deleted.')
 }
 
-/** What the running server says that needs a person. */
+/** Checks for problems that the running server reports. */
 export async function checkProblems({ publicApiUrl }: Config, serverPid: number | undefined): Promise<Finding[]> {
   if (serverPid === undefined) return []
   const count = await problemsAt(publicApiUrl)
   if (count === undefined) return []
   if (count === 0) return [ok('problems', 'the running server has none')]
   return [
-    warn('problems', `the running server has ${count}`, `Home of the console (${publicApiUrl}/) tells what to do.`),
+    warn('problems', `the running server has ${count}`, `Home of the console (${publicApiUrl}/) says what to do.`),
   ]
 }
 

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { getDeadLetter, listDeadLetters } from '../../contract/queue/dead-letters.js'
 import type { DeadLetter } from '../../contract/queue/fields.js'
-import { carryOut } from '../bulk/action.js'
+import { runBulkAction } from '../bulk/follow.js'
 import type { Io } from '../io.js'
 import { group } from '../remote/group.js'
 import { remote } from '../remote/remote.js'
@@ -12,7 +12,7 @@ import { type ResendOptions, resendFlags, resendHeaders } from './settings.js'
 
 type Letter = Static<typeof DeadLetter>
 
-const IDS = ['[ids...]', 'these dead letters; else those that the filters select'] as const
+const IDS = ['[ids...]', 'ids of dead letters; without ids, those that match the filters'] as const
 
 const listCommand = remote<FilterOptions & { count: number; cursor?: string }>({
   name: 'list',
@@ -29,13 +29,13 @@ const listCommand = remote<FilterOptions & { count: number; cursor?: string }>({
 
 const table = (io: Io, rows: readonly Letter[]): string =>
   rows.length === 0
-    ? 'There are no dead letters that fit.\n'
+    ? 'No dead letters match.\n'
     : renderTable(
         io,
         [
           { title: 'ID', value: (one) => one.dlqId },
           { title: 'MESSAGE', value: (one) => one.messageId },
-          { title: 'ANSWER', value: (one) => one.responseStatus || 'none', tone: () => 'red' },
+          { title: 'RESPONSE', value: (one) => one.responseStatus || 'none', tone: () => 'red' },
           { title: 'PUBLISHED', value: (one) => moment(one.createdAt) },
           { title: 'URL', cuts: true, value: (one) => one.url },
         ],
@@ -44,7 +44,7 @@ const table = (io: Io, rows: readonly Letter[]): string =>
 
 const getCommand = remote({
   name: 'get',
-  summary: 'show a dead letter and the last answer of its destination',
+  summary: 'show a dead letter and the last response of its destination',
   args: [['<id>', 'id of the dead letter']],
   run: async ({ api, io, show }, _, dlqId) => {
     const letter = await api.call(getDeadLetter, { params: { dlqId } })
@@ -61,7 +61,7 @@ const facts = (io: Io, letter: Letter): string =>
     ['retries', letter.maxRetries],
     ['labels', letter.labels?.join(', ')],
     ['body', letter.body ?? (letter.bodyBase64 && `base64:${letter.bodyBase64}`)],
-    ['answer', letter.responseStatus === 0 ? 'none' : letter.responseStatus, 'red'],
+    ['response', letter.responseStatus === 0 ? 'none' : letter.responseStatus, 'red'],
     ['', letter.responseBody ?? (letter.responseBodyBase64 && `base64:${letter.responseBodyBase64}`)],
   ])
 
@@ -70,26 +70,26 @@ const deleteCommand = remote<FilterOptions & { all?: boolean }, [string[]]>({
   summary: 'delete dead letters; the logs keep the failed messages',
   args: [IDS],
   isDestructive: true,
-  flags: (command) => filterFlags(command).option('--all', 'every dead letter'),
+  flags: (command) => filterFlags(command).option('--all', 'all dead letters'),
   examples: ['homeport queue dlq delete 1763723456789-0', 'homeport queue dlq delete --from 7d --to 1d --yes'],
   run: async (session, options, ids) => {
     const selector = selection(options, ids)
-    await session.confirm(`Delete ${whichOf(options, ids)}? There is no way back.`)
-    await carryOut(session, { kind: 'deleteDeadLetters', selector })
+    await session.confirm(`Delete ${whichOf(options, ids)}? This cannot be undone.`)
+    await runBulkAction(session, { kind: 'deleteDeadLetters', selector })
   },
 })
 
 const retryCommand = remote<FilterOptions & ResendOptions & { all?: boolean }, [string[]]>({
   name: 'retry',
-  summary: 'send dead letters again as new messages',
+  summary: 'publish dead letters again as new messages',
   args: [IDS],
-  flags: (command) => resendFlags(filterFlags(command)).option('--all', 'every dead letter'),
+  flags: (command) => resendFlags(filterFlags(command)).option('--all', 'all dead letters'),
   examples: [
     'homeport queue dlq retry 1763723456789-0',
     'homeport queue dlq retry --url https://example.com/hook --delay 10m --retries 5',
   ],
   run: (session, options, ids) =>
-    carryOut(session, { kind: 'retryDeadLetters', selector: selection(options, ids) }, resendHeaders(options)),
+    runBulkAction(session, { kind: 'retryDeadLetters', selector: selection(options, ids) }, resendHeaders(options)),
 })
 
 function selection(options: FilterOptions & { all?: boolean }, ids: string[]) {
@@ -99,7 +99,7 @@ function selection(options: FilterOptions & { all?: boolean }, ids: string[]) {
 }
 
 const whichOf = ({ all }: { all?: boolean }, ids: readonly string[]): string =>
-  ids.length > 0 ? counted(ids.length, 'dead letter') : all ? 'every dead letter' : 'all dead letters that fit'
+  ids.length > 0 ? counted(ids.length, 'dead letter') : all ? 'all dead letters' : 'all dead letters that match'
 
 /** `homeport queue dlq`. */
 export const dlqCommand = group('dlq', 'messages that could not be delivered', [

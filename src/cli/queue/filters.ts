@@ -3,14 +3,14 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { type BasicOptions, basicFlags, type CallerOptions, callerFlags, commonFilters } from '../remote/filters.js'
 import { given, list, wholeNumber } from '../remote/values.js'
 
-/** Filters that messages, logs and dead letters share; all that are given have to hold. */
+/** Filters of messages, logs and dead letters. An item must match all of them. */
 export interface FilterOptions extends BasicOptions, CallerOptions {
   readonly queue?: string[]
   readonly group?: string[]
   readonly schedule?: string[]
 }
 
-/** The flags of these filters. */
+/** Adds the flags of these filters. */
 export function filterFlags(command: Command): Command {
   basicFlags(command, { url: 'to exactly this URL', from: 'not before', to: 'not after' })
     .option('--queue <names>', 'of this queue', list)
@@ -19,20 +19,20 @@ export function filterFlags(command: Command): Command {
   return callerFlags(command, 'published')
 }
 
-/** The same in the words of the API. */
+/** The filters as API parameters. */
 export const filtersOf = (options: FilterOptions) => {
   const { url, queue, group, schedule } = options
   return { ...given({ url, queueName: queue, topicName: group, scheduleId: schedule }), ...commonFilters(options) }
 }
 
-/** The flags of a page of a list. */
+/** Adds the flags that select a page of a list. */
 export const pageFlags = (command: Command, count: number): Command =>
   command
-    .option('--count <number>', 'at most this many', wholeNumber(1), count)
-    .option('--cursor <cursor>', 'go on where a page before has ended')
+    .option('--count <number>', 'most entries', wholeNumber(1), count)
+    .option('--cursor <cursor>', 'continue after the previous page')
 
 /**
- * A command must say what it acts on: ids, a filter, or `--all`.
+ * Refuses a destructive command without ids, filters and `--all`.
  * @throws HomeportError `cli_misused`.
  */
 export function requireSelection(
@@ -42,10 +42,10 @@ export function requireSelection(
   all: boolean | undefined,
 ): void {
   if (ids.length > 0 || Object.keys(filters).length > 0 || all === true) return
-  const problem = `Say which ${what} you mean: ids, a filter, or --all. Nothing was done.`
+  const problem = `Select ${what} with ids, a filter or --all. Nothing was changed.`
   throw new HomeportError('cli_misused', { problem })
 }
 
-/** The line below a page that is not the last one. */
+/** The line below a page that is not the last page. */
 export const moreBelow = (cursor: string | undefined): string =>
-  cursor === undefined ? '' : `There is more: --cursor ${cursor}\n`
+  cursor === undefined ? '' : `More entries: --cursor ${cursor}\n`

@@ -12,7 +12,7 @@ type FlowKey = Static<typeof getFlowKey.success.body>
 const KEY = ['<key>', 'the flow-control key'] as const
 
 const limitOf = (count: number, most: number, rest = ''): string =>
-  most === 0 ? `${figure(count)} of any` : `${figure(count)} of ${figure(most)}${rest}`
+  most === 0 ? `${figure(count)}, no limit` : `${figure(count)} of ${figure(most)}${rest}`
 
 const table = (io: Io, rows: readonly FlowKey[]): string =>
   rows.length === 0
@@ -27,8 +27,8 @@ const table = (io: Io, rows: readonly FlowKey[]): string =>
             tone: (one) => (one.isPaused ? 'yellow' : 'green'),
           },
           { title: 'WAITING', value: (one) => figure(one.waitListSize), align: 'right' },
-          { title: 'OPEN', value: (one) => limitOf(one.parallelismCount, one.parallelismMax) },
-          { title: 'BEGUN', value: (one) => limitOf(one.rateCount, one.rateMax, ` in ${one.ratePeriod} s`) },
+          { title: 'IN FLIGHT', value: (one) => limitOf(one.parallelismCount, one.parallelismMax) },
+          { title: 'RATE', value: (one) => limitOf(one.rateCount, one.rateMax, ` in ${one.ratePeriod} s`) },
           { title: 'PINNED', value: pinned },
         ],
         rows,
@@ -39,7 +39,7 @@ const pinned = (one: FlowKey): string =>
 
 const listCommand = remote<{ search?: string }>({
   name: 'list',
-  summary: 'list flow-control keys with their use',
+  summary: 'list flow-control keys with their usage',
   flags: (command) => command.option('--search <text>', 'only keys that contain this text'),
   run: async ({ api, io, show }, { search }) => {
     const keys = await api.call(listFlowKeys, { query: search === undefined ? {} : { search } })
@@ -49,7 +49,7 @@ const listCommand = remote<{ search?: string }>({
 
 const getCommand = remote({
   name: 'get',
-  summary: 'show the limits of a flow-control key and their use',
+  summary: 'show the limits of a flow-control key and their usage',
   args: [KEY],
   run: async ({ api, io, show }, _, name) => {
     const key = await api.call(getFlowKey, { params: { key: encodeURIComponent(name) } })
@@ -57,16 +57,16 @@ const getCommand = remote({
   },
 })
 
-const VERBS = {
-  pause: 'let nothing be sent that names the key',
-  resume: 'let it be sent again',
-  reset: 'end the present period of the rate',
+const ACTIONS = {
+  pause: 'stop sending messages with this key',
+  resume: 'continue sending messages with this key',
+  reset: 'end the current period of the rate',
 } as const
 
-const doing = (verb: keyof typeof VERBS) =>
+const actionCommand = (verb: keyof typeof ACTIONS) =>
   remote({
     name: verb,
-    summary: VERBS[verb],
+    summary: ACTIONS[verb],
     args: [KEY],
     run: async ({ api, io, show }, _, name) => {
       const key = encodeURIComponent(name)
@@ -78,13 +78,13 @@ const doing = (verb: keyof typeof VERBS) =>
 
 const pinCommand = remote<{ parallelism?: number; rate?: number; period?: number }>({
   name: 'pin',
-  summary: 'set limits that messages do not change',
+  summary: 'set limits that messages cannot change',
   args: [KEY],
   flags: (command) =>
     command
-      .option('--parallelism <number>', 'so many calls may be open at once', wholeNumber(1))
-      .option('--rate <number>', 'so many calls may begin in a period', wholeNumber(1))
-      .option('--period <seconds>', 'length of a period', wholeNumber(1)),
+      .option('--parallelism <number>', 'most requests in flight at the same time', wholeNumber(1))
+      .option('--rate <number>', 'most requests that begin in one period', wholeNumber(1))
+      .option('--period <seconds>', 'length of the period', wholeNumber(1)),
   examples: ['homeport queue flow pin payments --rate 20 --period 60'],
   run: async ({ api, io, show }, { parallelism, rate, period }, name) => {
     const key = encodeURIComponent(name)
@@ -97,7 +97,7 @@ const pinCommand = remote<{ parallelism?: number; rate?: number; period?: number
 
 const unpinCommand = remote({
   name: 'unpin',
-  summary: 'let the next message set the limits again',
+  summary: 'allow messages to set the limits again',
   args: [KEY],
   run: async ({ api, io, show }, _, name) => {
     const key = encodeURIComponent(name)
@@ -108,12 +108,12 @@ const unpinCommand = remote({
 })
 
 /** `homeport queue flow`. */
-export const flowCommand = group('flow', 'flow-control keys: limits that messages share', [
+export const flowCommand = group('flow', 'flow-control keys: shared limits of messages', [
   listCommand,
   getCommand,
-  doing('pause'),
-  doing('resume'),
+  actionCommand('pause'),
+  actionCommand('resume'),
   pinCommand,
   unpinCommand,
-  doing('reset'),
+  actionCommand('reset'),
 ])

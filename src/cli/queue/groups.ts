@@ -59,7 +59,7 @@ const getCommand = remote({
 
 const addCommand = remote<object, [string, string[]]>({
   name: 'add',
-  summary: 'add endpoints to a URL group; makes it when there is none',
+  summary: 'add endpoints to a URL group; creates the group if needed',
   args: [NAME, ['<endpoints...>', 'URLs, or name=URL']],
   examples: ['homeport queue groups add news https://a.example.com backup=https://b.example.com'],
   run: async ({ api, io, show }, _, name, endpoints) => {
@@ -69,7 +69,7 @@ const addCommand = remote<object, [string, string[]]>({
   },
 })
 
-/** `name=https://…` has a name, and `https://…?a=b` has none. */
+/** `name=https://…` has a name; `https://…?a=b` has none. */
 function endpointOf(text: string): Endpoint {
   const named = /^([\w.-]+)=(.+)$/.exec(text)
   return named?.[1] !== undefined && named[2] !== undefined ? { name: named[1], url: named[2] } : { url: text }
@@ -77,19 +77,19 @@ function endpointOf(text: string): Endpoint {
 
 const removeCommand = remote<object, [string, string[]]>({
   name: 'remove',
-  summary: 'remove endpoints from a URL group; one without endpoints is deleted',
-  args: [NAME, ['<endpoints...>', 'their names or URLs']],
+  summary: 'remove endpoints from a URL group; a group without endpoints is deleted',
+  args: [NAME, ['<endpoints...>', 'names or URLs of endpoints']],
   examples: ['homeport queue groups remove news backup'],
   run: async ({ api, show }, _, name, endpoints) => {
     const named = endpoints.map((one) => (one.includes('://') ? { url: one } : { name: one }))
     const answer = await api.call(removeUrlGroupEndpoints, { params: { name }, body: { endpoints: named } })
-    show(answer, () => `removed from ${name}\n`)
+    show(answer, () => `removed the endpoints from ${name}\n`)
   },
 })
 
 const deleteCommand = remote({
   name: 'delete',
-  summary: 'delete a URL group; what was published to it is delivered',
+  summary: 'delete a URL group; messages already published to it are still delivered',
   args: [NAME],
   isDestructive: true,
   run: async ({ api, show, confirm }, _, name) => {
@@ -100,7 +100,7 @@ const deleteCommand = remote({
 })
 
 /** `homeport queue groups`. */
-export const groupsCommand = group('groups', 'URL groups: one publication goes to every endpoint', [
+export const groupsCommand = group('groups', 'URL groups: a message goes to each endpoint', [
   listCommand,
   getCommand,
   addCommand,

@@ -1,5 +1,5 @@
-/** `homeport queue`: the queue from a terminal, by asking a server. */
-import { group } from '../remote/group.js'
+/** `homeport queue`: publishes messages and manages the queue of a server. */
+import { group } from '../remote/remote.js'
 import { dlqCommand } from './dlq.js'
 import { flowCommand } from './flow.js'
 import { groupsCommand } from './groups.js'
@@ -11,7 +11,7 @@ import { schedulesCommand } from './schedules.js'
 import { verifyCommand } from './verify.js'
 
 /** `homeport queue` with its commands. */
-export const queueCommand = group('queue', 'publish messages and see what becomes of them', [
+export const queueCommand = group('queue', 'publish messages, and manage queues, schedules and dead letters', [
   publishCommand,
   enqueueCommand,
   batchCommand,

@@ -17,7 +17,7 @@ const facts = (io: Io, { current, next }: Keys): string =>
 
 const showCommand = remote({
   name: 'show',
-  summary: 'print the keys that deliveries are signed with; a receiver accepts both',
+  summary: 'print the signing keys of deliveries; a receiver accepts both',
   run: async ({ api, io, show }) => {
     const keys = await api.call(getSigningKeys)
     show(keys, () => facts(io, keys))
@@ -26,20 +26,15 @@ const showCommand = remote({
 
 const rotateCommand = remote({
   name: 'rotate',
-  summary: 'make the next key the current one, and a new next key',
+  summary: 'make the next key the current key, and create a new next key',
   isDestructive: true,
   examples: ['homeport queue keys rotate --yes'],
   run: async ({ api, io, show, confirm }) => {
-    await confirm(
-      'Rotate the signing keys? A receiver that knows only the current key refuses every delivery from now on.',
-    )
+    await confirm('Rotate the signing keys? A receiver that knows only the current key will refuse all deliveries.')
     const keys = await api.call(rotateSigningKeys)
     show(keys, () => facts(io, keys))
   },
 })
 
 /** `homeport queue keys`. */
-export const signingKeysCommand = group('keys', 'the keys that deliveries are signed with', [
-  showCommand,
-  rotateCommand,
-])
+export const signingKeysCommand = group('keys', 'the signing keys of deliveries', [showCommand, rotateCommand])

@@ -27,7 +27,7 @@ const COLUMNS: readonly Column<LogEntry>[] = [
   { title: 'MESSAGE', value: (one) => one.messageId },
   { title: 'STATE', value: (one) => one.state, tone: (one) => toneOfState(one.state) },
   { title: 'TIME', value: (one) => moment(one.time) },
-  { title: 'ANSWER', value: (one) => one.responseStatus },
+  { title: 'RESPONSE', value: (one) => one.responseStatus },
   { title: 'URL', cuts: true, value: (one) => one.url },
   { title: '', cuts: true, value: (one) => one.error },
 ]
@@ -35,11 +35,11 @@ const COLUMNS: readonly Column<LogEntry>[] = [
 /** `homeport queue logs`. */
 export const logsCommand = remote<LogOptions>({
   name: 'logs',
-  summary: 'what happened to messages, newest messages first',
+  summary: 'read the log of messages, newest messages first',
   flags: (command) =>
     pageFlags(filterFlags(command), 50)
       .option('--state <state>', STATES.join(', '), oneOf(STATES))
-      .option('--message <id>', 'of this message'),
+      .option('--message <id>', 'entries of this message'),
   examples: ['homeport queue logs --state FAILED --from 1h', 'homeport queue logs --message msg_…'],
   run: async ({ api, io, show }, options) => {
     const { message, state, count, cursor } = options
@@ -58,19 +58,19 @@ export const logsCommand = remote<LogOptions>({
 })
 
 const table = (io: Io, rows: readonly LogEntry[]): string =>
-  rows.length === 0 ? 'There are no messages that fit.\n' : renderTable(io, COLUMNS, rows)
+  rows.length === 0 ? 'No messages match.\n' : renderTable(io, COLUMNS, rows)
 
-/** The log has entries for each message; this many are looked at for each that is listed. */
-const ENTRIES_A_MESSAGE = 4
+/** A message has several log entries; this many are read for each message that is listed. */
+const ENTRIES_PER_MESSAGE = 4
 const MOST_ENTRIES = 1000
 
 const listCommand = remote<FilterOptions & { count: number }>({
   name: 'list',
-  summary: 'messages with the state they are in now, newest first',
-  flags: (command) => filterFlags(command).option('--count <number>', 'at most this many', wholeNumber(1, 250), 20),
+  summary: 'list messages with their current state, newest first',
+  flags: (command) => filterFlags(command).option('--count <number>', 'most messages', wholeNumber(1, 250), 20),
   examples: ['homeport queue messages list --label orders', 'homeport queue messages list --queue mails --count 100'],
   run: async ({ api, io, show }, options) => {
-    const count = Math.min(MOST_ENTRIES, options.count * ENTRIES_A_MESSAGE)
+    const count = Math.min(MOST_ENTRIES, options.count * ENTRIES_PER_MESSAGE)
     const { logs } = await api.call(listLogs, { query: { ...filtersOf(options), count, trimBody: 0 } })
     const latest = latestOf(logs).slice(0, options.count)
     show(latest, () => table(io, latest))
@@ -92,11 +92,11 @@ const isLater = (one: LogEntry, other: LogEntry): boolean =>
   (one.time === other.time && EVENT_STATES.indexOf(one.state) > EVENT_STATES.indexOf(other.state))
 
 const noMessage = (id: string): string =>
-  `There is no message "${id}" that waits for delivery. See what became of it: homeport queue logs --message ${id}.`
+  `There is no pending message "${id}". Its log may say more: homeport queue logs --message ${id}.`
 
 const getCommand = remote({
   name: 'get',
-  summary: 'show a message and what has happened to it',
+  summary: 'show a message and its log',
   args: [['<id>', 'id of the message']],
   examples: ['homeport queue messages get msg_…'],
   run: async ({ api, io, show }, _, messageId) => {
@@ -123,13 +123,13 @@ const messageFacts = (io: Io, message: QueueMessage): string =>
 
 const cancelCommand = remote<FilterOptions & { all?: boolean; count?: number }, [string[]]>({
   name: 'cancel',
-  summary: 'cancel messages that are not finished',
-  args: [['[ids...]', 'these messages; else those that the filters select']],
+  summary: 'cancel pending messages',
+  args: [['[ids...]', 'ids of messages; without ids, those that match the filters']],
   isDestructive: true,
   flags: (command) =>
     filterFlags(command)
-      .option('--all', 'every message that is not finished')
-      .option('--count <number>', 'at most this many, those that are due first', wholeNumber(1)),
+      .option('--all', 'all pending messages')
+      .option('--count <number>', 'most messages, in the order in which they are due', wholeNumber(1)),
   examples: ['homeport queue messages cancel msg_…', 'homeport queue messages cancel --label orders --yes'],
   run: async ({ api, show, confirm }, options, ids) => {
     const filters = filtersOf(options)
@@ -139,8 +139,9 @@ const cancelCommand = remote<FilterOptions & { all?: boolean; count?: number }, 
       const answer = await orMissing(api.call(cancelMessage, { params: { messageId: only } }), noMessage(only))
       return show(answer, () => `cancelled ${only}\n`)
     }
-    const which = ids.length > 0 ? counted(ids.length, 'message') : options.all ? 'every message' : 'all that fit'
-    await confirm(`Cancel ${which}? There is no way back.`)
+    const which =
+      ids.length > 0 ? counted(ids.length, 'message') : options.all ? 'all pending messages' : 'all messages that match'
+    await confirm(`Cancel ${which}? This cannot be undone.`)
     const query = ids.length > 0 ? { messageIds: ids } : { ...filters, ...(options.count && { count: options.count }) }
     const answer = await api.call(cancelMessages, { query })
     show(answer, () => `cancelled ${counted(answer.cancelled, 'message')}\n`)

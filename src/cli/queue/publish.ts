@@ -40,8 +40,8 @@ export const publishCommand = remote<MessageOptions>({
 /** `homeport queue enqueue`. */
 export const enqueueCommand = remote<MessageOptions, [string, string]>({
   name: 'enqueue',
-  summary: 'publish a message into a queue, where it waits for its turn',
-  args: [['<queue>', 'name of the queue; it is made when there is none'], DESTINATION],
+  summary: 'publish a message into a queue, which delivers in order',
+  args: [['<queue>', 'name of the queue; created if needed'], DESTINATION],
   flags: messageFlags,
   examples: ["homeport queue enqueue mails https://example.com/send --body 'to everybody'"],
   run: async (session, options, queueName, destination) => {
@@ -75,7 +75,7 @@ function readItems(content: Buffer) {
   const { schema } = publishBatch.body
   if (Value.Check(schema, items)) return items
   const [first] = Value.Errors(schema, items)
-  const problem = `That is no batch: ${first?.instancePath || 'the whole'} ${first?.message ?? 'is wrong'}. Nothing was published.`
+  const problem = `The file is not a valid batch: ${first?.instancePath || 'the whole file'} ${first?.message ?? 'is wrong'}. Nothing was published.`
   throw new HomeportError('cli_misused', { problem })
 }
 
@@ -83,7 +83,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new HomeportError('cli_misused', { problem: 'That is no JSON. Nothing was published.' })
+    throw new HomeportError('cli_misused', { problem: 'The file is not valid JSON. Nothing was published.' })
   }
 }
 

@@ -21,7 +21,7 @@ const NAME = ['<name>', 'name of the queue'] as const
 
 const table = (io: Io, rows: readonly Queue[]): string =>
   rows.length === 0
-    ? 'There are no queues. `homeport queue enqueue` makes one.\n'
+    ? 'There are no queues. `homeport queue enqueue` creates one.\n'
     : renderTable(
         io,
         [
@@ -59,12 +59,17 @@ const getCommand = remote({
 
 const upsertCommand = remote<{ parallelism: number; paused: boolean }>({
   name: 'upsert',
-  summary: 'make a queue, or change it',
+  summary: 'create or change a queue',
   args: [NAME],
   flags: (command) =>
     command
-      .option('--parallelism <number>', 'so many messages have their turn at once', wholeNumber(1, MOST_PARALLEL), 1)
-      .option('--paused', 'no turn begins', false),
+      .option(
+        '--parallelism <number>',
+        'most messages that have their turn at the same time',
+        wholeNumber(1, MOST_PARALLEL),
+        1,
+      )
+      .option('--paused', 'pause the queue', false),
   examples: ['homeport queue queues upsert mails --parallelism 5'],
   run: async ({ api, io, show }, { parallelism, paused }, name) => {
     await api.call(putQueue, { body: { queueName: name, parallelism, paused } })
@@ -73,10 +78,10 @@ const upsertCommand = remote<{ parallelism: number; paused: boolean }>({
   },
 })
 
-const pausing = (name: 'pause' | 'resume') =>
+const pauseOrResume = (name: 'pause' | 'resume') =>
   remote({
     name,
-    summary: name === 'pause' ? 'let no turn of a queue begin' : 'let a queue go on',
+    summary: name === 'pause' ? 'pause a queue: no further messages get their turn' : 'resume a queue',
     args: [NAME],
     run: async ({ api, io, show }, _, queueName) => {
       await api.call(name === 'pause' ? pauseQueue : resumeQueue, { params: { name: queueName } })
@@ -100,11 +105,11 @@ const deleteCommand = remote({
 })
 
 /** `homeport queue queues`. */
-export const queuesCommand = group('queues', 'list, make, pause and delete queues', [
+export const queuesCommand = group('queues', 'list, create, pause and delete queues', [
   listCommand,
   getCommand,
   upsertCommand,
-  pausing('pause'),
-  pausing('resume'),
+  pauseOrResume('pause'),
+  pauseOrResume('resume'),
   deleteCommand,
 ])

@@ -74,14 +74,17 @@ const facts = (io: Io, one: Schedule): string =>
 
 const createCommand = remote<MessageOptions & { cron: string; id?: string; queue?: string }>({
   name: 'create',
-  summary: 'publish the same message again and again; replaces a schedule of the same id',
+  summary: 'create a schedule, or replace the one with this id',
   args: [['<destination>', 'a URL, or the name of a URL group']],
   flags: (command) =>
     messageFlags(
       command
-        .requiredOption('--cron <expression>', 'five fields in UTC; "CRON_TZ=Europe/Berlin " before them names a zone')
-        .option('--id <id>', 'id of the schedule (default: one is made)')
-        .option('--queue <name>', 'the queue in which its messages wait'),
+        .requiredOption(
+          '--cron <expression>',
+          'five fields in UTC; "CRON_TZ=Europe/Berlin " before them sets a time zone',
+        )
+        .option('--id <id>', 'id of the schedule (default: a new one)')
+        .option('--queue <name>', 'the queue of its messages'),
     ),
   examples: [`homeport queue schedules create https://example.com/report --cron '0 8 * * 1' --id weekly`],
   run: async (session, options, destination) => {
@@ -99,10 +102,10 @@ const createCommand = remote<MessageOptions & { cron: string; id?: string; queue
   },
 })
 
-const pausing = (name: 'pause' | 'resume') =>
+const pauseOrResume = (name: 'pause' | 'resume') =>
   remote({
     name,
-    summary: name === 'pause' ? 'let a schedule fire no more until it is resumed' : 'let a schedule go on',
+    summary: name === 'pause' ? 'pause a schedule: it does not fire until it is resumed' : 'resume a schedule',
     args: [ID],
     run: async ({ api, io, show }, _, scheduleId) => {
       await api.call(name === 'pause' ? pauseSchedule : resumeSchedule, { params: { scheduleId } })
@@ -113,7 +116,7 @@ const pausing = (name: 'pause' | 'resume') =>
 
 const deleteCommand = remote({
   name: 'delete',
-  summary: 'delete a schedule; what it has published is delivered',
+  summary: 'delete a schedule; messages it has published are still delivered',
   args: [ID],
   isDestructive: true,
   run: async ({ api, show, confirm }, _, scheduleId) => {
@@ -124,11 +127,11 @@ const deleteCommand = remote({
 })
 
 /** `homeport queue schedules`. */
-export const schedulesCommand = group('schedules', 'messages that are published again and again', [
+export const schedulesCommand = group('schedules', 'schedules: messages published at the times of a cron expression', [
   createCommand,
   listCommand,
   getCommand,
-  pausing('pause'),
-  pausing('resume'),
+  pauseOrResume('pause'),
+  pauseOrResume('resume'),
   deleteCommand,
 ])

@@ -5,7 +5,7 @@ import type { Session } from '../remote/remote.js'
 import { durationText, given, instant, list, pair, wholeNumber } from '../remote/values.js'
 import { readInput } from '../terminal/ask.js'
 
-/** What messages and runs have in common: how they are delivered. */
+/** Delivery settings of messages and runs. */
 export interface DeliveryOptions {
   readonly delay?: string
   readonly notBefore?: number
@@ -21,7 +21,7 @@ export interface DeliveryOptions {
   readonly file?: string
 }
 
-/** What only messages have. */
+/** Delivery settings and settings of messages only. */
 export interface MessageOptions extends DeliveryOptions {
   readonly method?: string
   readonly callback?: string
@@ -29,48 +29,48 @@ export interface MessageOptions extends DeliveryOptions {
   readonly contentBasedDeduplication?: boolean
 }
 
-/** What may be other than it was of what is sent again. */
+/** Settings that can be changed when a dead letter is sent again. */
 export type ResendOptions = Pick<DeliveryOptions, 'delay' | 'retries' | 'retryDelay'>
 
-/** The flags for it; those of filters stand beside them. */
+/** Adds the flags of these settings, next to filter flags. */
 export function resendFlags(command: Command): Command {
   return command
-    .option('--delay <duration>', 'of what is sent again: wait so long before the first attempt', durationText)
-    .option('--retries <number>', 'of what is sent again: other than it had', wholeNumber(0))
-    .option('--retry-delay <expression>', 'of what is sent again: milliseconds between attempts, other than it had')
+    .option('--delay <duration>', 'of the new messages or runs: delay before the first attempt', durationText)
+    .option('--retries <number>', 'of the new messages or runs: most retries', wholeNumber(0))
+    .option('--retry-delay <expression>', 'of the new messages or runs: milliseconds between attempts')
 }
 
-/** The headers that say the same to the API. */
+/** These settings as headers of the API. */
 export const resendHeaders = ({ delay, retries, retryDelay }: ResendOptions): Record<string, string> =>
   deliveryHeaders(given({ delay, retries, retryDelay }))
 
-/** The flags of a delivery; each is a header of the API. */
+/** Adds the flags of a delivery; each is a header of the API. */
 export function deliveryFlags(command: Command): Command {
   return command
     .option('--body <text>', 'the body')
-    .option('--file <path>', 'read the body from a file; "-" is the standard input')
-    .option('--header <name: value>', 'a header that the destination gets; may be repeated', pair)
-    .option('--delay <duration>', 'wait so long before the first attempt', durationText)
-    .option('--not-before <moment>', 'the first attempt comes not before this date', instant)
-    .option('--retries <number>', 'how many attempts may follow the first', wholeNumber(0))
+    .option('--file <path>', 'read the body from a file; "-" for the standard input')
+    .option('--header <name: value>', 'a header for the destination; may be repeated', pair)
+    .option('--delay <duration>', 'delay before the first attempt', durationText)
+    .option('--not-before <moment>', 'earliest time of the first attempt', instant)
+    .option('--retries <number>', 'most retries after the first attempt', wholeNumber(0))
     .option('--retry-delay <expression>', 'milliseconds between attempts, such as "pow(2, retried) * 1000"')
-    .option('--timeout <duration>', 'how long an attempt may take', durationText)
-    .option('--failure-callback <url>', 'is told when the last attempt has failed')
-    .option('--label <labels>', 'labels, with commas between them', list)
-    .option('--flow-key <key>', 'the flow-control key whose limits it shares')
-    .option('--flow <limits>', 'limits of that key, such as "rate=10,period=1s,parallelism=3"')
+    .option('--timeout <duration>', 'timeout of an attempt', durationText)
+    .option('--failure-callback <url>', 'URL that is called when the last attempt has failed')
+    .option('--label <labels>', 'labels, separated by commas', list)
+    .option('--flow-key <key>', 'flow-control key')
+    .option('--flow <limits>', 'limits of the flow-control key, such as "rate=10,period=1s,parallelism=3"')
 }
 
-/** The flags of a message. */
+/** Adds the flags of a message. */
 export function messageFlags(command: Command): Command {
   return deliveryFlags(command)
-    .option('--method <method>', 'the method of its delivery (default: POST)')
-    .option('--callback <url>', 'is told every answer')
-    .option('--deduplication-id <id>', 'a second message with the same id is not delivered')
-    .option('--content-based-deduplication', 'a second message with the same content is not delivered')
+    .option('--method <method>', 'HTTP method of the delivery (default: POST)')
+    .option('--callback <url>', 'URL that is called after each response')
+    .option('--deduplication-id <id>', 'further messages with the same id are not delivered')
+    .option('--content-based-deduplication', 'further messages with the same content are not delivered')
 }
 
-/** The headers that say the same to the API. */
+/** These settings as headers of the API. */
 export function messageHeaders(options: MessageOptions): Record<string, string> {
   const { method, callback, deduplicationId, contentBasedDeduplication } = options
   return {
@@ -84,7 +84,7 @@ export function messageHeaders(options: MessageOptions): Record<string, string> 
   }
 }
 
-/** Those that messages and runs share. */
+/** The delivery settings as headers of the API. */
 export function deliveryHeaders(options: DeliveryOptions): Record<string, string> {
   const forwarded = Object.entries(options.header ?? {}).map(([name, value]) => [`upstash-forward-${name}`, value])
   const contentType = Object.entries(options.header ?? {}).find(([name]) => name.toLowerCase() === 'content-type')
@@ -110,16 +110,16 @@ function texts(headers: Record<string, string | number | boolean | undefined>): 
 }
 
 /**
- * The body of what is sent: a text, a file, or the standard input.
+ * The request body: a text, a file, or the standard input.
  * @throws HomeportError `cli_misused` when two are given, or the file cannot be read.
  */
 export async function bodyOf({ io }: Session, { body, file }: DeliveryOptions): Promise<Uint8Array> {
-  if (body !== undefined && file !== undefined) throw misused('--body and --file say two different bodies.')
+  if (body !== undefined && file !== undefined) throw misused('--body and --file cannot be used together.')
   if (file === undefined) return Buffer.from(body ?? '')
   return file === '-' ? readInput(io) : readFileOf(file)
 }
 
-/** Reads a file that a person has named. */
+/** Reads a file named by the user. */
 export async function readFileOf(path: string): Promise<Buffer> {
   return await readFile(path).catch((cause: unknown) => {
     throw new HomeportError('cli_misused', { problem: `The file ${path} cannot be read.` }, { cause })

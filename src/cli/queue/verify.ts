@@ -13,15 +13,15 @@ interface VerifyOptions {
   readonly url?: string
 }
 
-/** `homeport queue verify`: what is wrong with the signature of a delivery. */
+/** `homeport queue verify`: checks the signature of a delivery. */
 export const verifyCommand = remote<VerifyOptions>({
   name: 'verify',
-  summary: 'say what is wrong with the signature of a delivery; exit code 1 when something is',
+  summary: 'check the signature of a delivery; exit code 1 when it is not valid',
   flags: (command) =>
     command
-      .requiredOption('--headers <file>', 'the headers as they arrived: a JSON object, or a "Name: value" a line')
-      .option('--body <file>', 'the body as it arrived; "-" is the standard input')
-      .option('--url <url>', 'the URL that the receiver expects; absent: not compared'),
+      .requiredOption('--headers <file>', 'the headers as they arrived: a JSON object, or one "Name: value" per line')
+      .option('--body <file>', 'the body as it arrived; "-" for the standard input')
+      .option('--url <url>', 'the URL that the receiver expects (default: not compared)'),
   examples: ['homeport queue verify --headers headers.json --body body.json --url https://example.com/hook'],
   run: async ({ api, io, show, endWith }, { headers: file, body, url }) => {
     const headers = readHeaders((await readFileOf(file)).toString('utf8'))
@@ -47,6 +47,6 @@ function readHeaders(text: string): Record<string, string> {
     const value: unknown = JSON.parse(text)
     return Object.fromEntries(Object.entries(value ?? {}).map(([name, one]) => [name, String([one].flat()[0])]))
   } catch {
-    throw new HomeportError('cli_misused', { problem: 'The file of headers begins like JSON and is none.' })
+    throw new HomeportError('cli_misused', { problem: 'The headers file begins like JSON but is not valid JSON.' })
   }
 }

@@ -6,7 +6,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
 import { connectionError } from './connection-error.js'
 
-/** What a request says, in the types of its endpoint. */
+/** The parts of a request, in the types of its endpoint. */
 export interface Request<Params extends TSchema, Query extends TSchema, Body extends BodyShape> {
   readonly params?: Static<Params>
   readonly query?: Static<Query>
@@ -14,7 +14,7 @@ export interface Request<Params extends TSchema, Query extends TSchema, Body ext
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** An answer as it came, checked by nobody yet. */
+/** A response whose body is not validated. */
 export interface Answer {
   readonly status: number
   readonly value: unknown
@@ -23,8 +23,8 @@ export interface Answer {
 type QueryValue = string | number | boolean | readonly (string | number)[] | undefined
 
 /**
- * The public APIs of a server. Paths, types and the shapes of answers come from the declarations of the endpoints; an
- * answer that does not have its declared shape is refused, so that commands can trust what they print.
+ * The public APIs of a server. Paths, types and response schemas come from the declarations of the endpoints. A
+ * response with another shape is refused, so that commands can trust its fields.
  */
 export class Api {
   readonly #connection: Connection
@@ -33,14 +33,14 @@ export class Api {
     this.#connection = connection
   }
 
-  /** In words, where the credentials come from. */
+  /** Where the credentials come from, in words. */
   get origin(): string {
     return this.#connection.origin
   }
 
   /**
-   * Calls an operation and answers its body.
-   * @throws HomeportError `server_refused` with the server's own words, `server_unreachable`, `server_untrusted`.
+   * Calls an operation and returns its response body.
+   * @throws HomeportError `server_refused` with the error text of the server, `server_unreachable`, `server_untrusted`.
    */
   async call<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Shape extends TSchema>(
     endpoint: Endpoint<Params, Query, Body, Shape>,
@@ -50,7 +50,7 @@ export class Api {
     return parsed(endpoint.success.body, value)
   }
 
-  /** The same where several answers are no errors: the caller looks at the status and holds the value to its schema. */
+  /** The same for operations with several successful responses: the caller checks the status and validates the body. */
   async send<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Shape extends TSchema>(
     endpoint: Endpoint<Params, Query, Body, Shape>,
     request: Request<Params, Query, Body> = {},
@@ -60,7 +60,7 @@ export class Api {
     return { status: response.status, value: text === '' ? {} : tryParseJson(text) }
   }
 
-  /** The same with the response itself, for bodies that are streams. */
+  /** The same for streams: returns the response itself. */
   async stream<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Shape extends TSchema>(
     endpoint: Endpoint<Params, Query, Body, Shape>,
     request: Request<Params, Query, Body> = {},
@@ -84,16 +84,17 @@ export function reach(url: string, target: string, init: RequestInit): Promise<R
 }
 
 /**
- * Holds an answer to its schema.
+ * Validates a response body.
  * @throws HomeportError `cli_failed`.
  */
 export function parsed<Schema extends TSchema>(schema: Schema, value: unknown): Static<Schema> {
   if (Value.Check(schema, value)) return value
-  const problem = 'The server is of another version: its answer is not as expected. Use the command of that version.'
+  const problem =
+    'The response of the server has an unexpected shape: it is probably another version. Use the homeport command of that version.'
   throw new HomeportError('cli_failed', { problem })
 }
 
-/** The path with its parameters: `{name}` encoded, `{+name}` byte for byte. */
+/** The path with its parameters: `{name}` is encoded, `{+name}` inserted unchanged. */
 function pathOf(path: string, params: unknown): string {
   const values = new Map<string, unknown>(Object.entries(params ?? {}))
   return path.replace(/\{(\+?)(\w+)\}/g, (_, raw: string, name: string) => {
@@ -127,6 +128,36 @@ function initOf(
 async function refusalOf(response: Response): Promise<HomeportError> {
   const body = tryParseJson(await response.text().catch(() => ''))
   const error = isObject(body) ? body.error : undefined
-  const said = typeof error === 'string' ? error : `The server answered ${response.status} without a reason.`
+  const said = typeof error === 'string' ? error : `The server responded with ${response.status} and no reason.`
   return new HomeportError('server_refused', { status: response.status, said })
+}
+
+/** Codes of certificate errors in Node and OpenSSL. */
+const CERTIFICATE_ERROR = /CERT|^UNABLE_TO_(?:VERIFY|GET)|SELF_SIGNED/
+
+/**
+ * The error of a failed request to `url`: nothing responds there, or its certificate is not trusted. The error of `fetch`
+ * has no details; its `cause` has the code of the system or of TLS.
+ */
+export function unreachable(url: string, error: unknown): HomeportError {
+  const cause = error instanceof Error ? error.cause : undefined
+  const code = codeOf(cause)
+  const words = cause instanceof Error ? cause.message : String(error)
+  if (CERTIFICATE_ERROR.test(code))
+    return new HomeportError('server_untrusted', { url, reason: words }, { cause: error })
+  return new HomeportError('server_unreachable', { url, reason: code || words }, { cause: error })
+}
+
+/**
+ * Awaits a request for one object and replaces a 404 by `problem`: the text of the server names a request instead of a
+ * command.
+ * @throws HomeportError `cli_not_found` for a 404; otherwise the error of the request.
+ */
+export async function orMissing<Answer>(request: Promise<Answer>, problem: string): Promise<Answer> {
+  try {
+    return await request
+  } catch (error) {
+    if (!isError(error, 'server_refused') || error.details.status !== 404) throw error
+    throw new HomeportError('cli_not_found', { problem }, { cause: error })
+  }
 }

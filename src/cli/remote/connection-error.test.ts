@@ -4,15 +4,18 @@ import { expect, it } from 'vitest'
 import { makeAuthority, makeServerCertificate } from '../../gateway/tls/certificates.js'
 import { connectionError } from './connection-error.js'
 
-const told = (url: string) => fetch(url).then(String, (cause: unknown) => connectionError(url, cause))
+const errorOf = (url: string) => fetch(url).then(String, (cause: unknown) => unreachable(url, cause))
 
-it('tells a server whose certificate is not trusted from one that is not there', async () => {
+it('tells an untrusted certificate from an unreachable server', async () => {
   const now = Date.now()
   const { certificate: cert, key } = await makeServerCertificate(await makeAuthority(now), ['127.0.0.1'], now)
   const server = createServer({ cert, key })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
-  expect(await told(url)).toMatchObject({ code: 'server_untrusted', message: expect.stringContaining('NODE_EXTRA_CA') })
+  expect(await errorOf(url)).toMatchObject({
+    code: 'server_untrusted',
+    message: expect.stringContaining('NODE_EXTRA_CA'),
+  })
   await new Promise((resolve) => server.close(resolve))
-  expect(await told(url)).toMatchObject({ code: 'server_unreachable' })
+  expect(await errorOf(url)).toMatchObject({ code: 'server_unreachable' })
 })

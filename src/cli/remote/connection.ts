@@ -1,14 +1,14 @@
 /**
- * Which server a command talks to, the first that is given:
+ * Which server a command calls. The first of these that is set:
  *
  *   1. `--profile <name>`
  *   2. a flag that names the local server: `--data-dir`, `--config`, a port
  *   3. `HOMEPORT_API_URL` with `HOMEPORT_EMAIL` and `HOMEPORT_API_KEY`, and `QSTASH_URL` with `QSTASH_TOKEN`, as
- *      `homeport env` prints them. The last two count only together with the first: a shell that is set up for
- *      another queue service must not be taken for a wish to change something there
+ *      `homeport env` prints them. The last two count only together with the first: a shell may be set up for another
+ *      queue service, which the command must not change
  *   4. `HOMEPORT_PROFILE`
  *   5. `HOMEPORT_DATA_DIR`
- *   6. the profile that `homeport profile use` has chosen
+ *   6. the profile that `homeport profile use` selected
  *   7. the data directory of the configuration
  */
 import type { Command } from 'commander'
@@ -19,21 +19,21 @@ import { PLACE_OPTIONS, serverConfigOf } from '../flags.js'
 import { localApiUrl, localQueueUrl } from '../local-api-url.js'
 import { type Profile, profileNamed, readProfiles } from './profiles.js'
 
-/** A server, and what proves to it who asks. */
+/** A server and the credentials for it. */
 export interface Connection {
-  /** In words, for messages: `profile "prod"`. */
+  /** Where the credentials come from, for messages: `profile "prod"`. */
   readonly origin: string
   readonly profile: Partial<Profile>
 }
 
-/** Where a service is and the header that proves who asks. */
+/** The URL of a service and the authorization header for it. */
 export interface Access {
   readonly url: string
   readonly authorization: string
 }
 
 /**
- * Finds out which server a command means.
+ * Finds the server of a command.
  * @throws HomeportError `cli_no_credentials`, `cli_not_found`.
  */
 export async function connectionOf(command: Command): Promise<Connection> {
@@ -48,8 +48,8 @@ export async function connectionOf(command: Command): Promise<Connection> {
 }
 
 /**
- * How one service of the server is reached.
- * @throws HomeportError `cli_no_credentials` when the connection does not know, `cli_misused` when its URL is none.
+ * The URL and authorization for one service of the server.
+ * @throws HomeportError `cli_no_credentials` when they are incomplete, `cli_misused` when the URL is not valid.
  */
 export function accessTo({ origin, profile }: Connection, service: ServiceName): Access {
   const { apiUrl, email, apiKey, queueUrl, queueToken } = profile
@@ -70,12 +70,12 @@ const namesLocalServer = (command: Command): boolean =>
   [...PLACE_OPTIONS, 'config'].some((name) => command.getOptionValue(name) !== undefined)
 
 async function local(config: Config): Promise<Connection> {
-  // Loaded late: most of the server stands behind it, and a profile needs none of that.
+  // Loaded late: this import loads most of the server, which a profile does not need.
   const { credentialsPath, readCredentials } = await import('../../accounts/index.js')
   const credentials = await readCredentials(config.dataDir)
   if (credentials === undefined) {
     const path = credentialsPath(config.dataDir)
-    const problem = `There are no credentials at ${path}. Start the server once (npm start), name its --data-dir, or make a profile of another server with \`homeport login\`.`
+    const problem = `There are no credentials at ${path}. Start the server once (npm start), set its --data-dir, or create a profile of another server with \`homeport login\`.`
     throw new HomeportError('cli_no_credentials', { problem })
   }
   const { email, apiKey, queueToken } = credentials
@@ -94,15 +94,26 @@ function profileOf(variables: ClientVariables): Partial<Profile> {
   }
 }
 
-/** The URL may hold a password by mistake, so it is not shown. */
+/** The URL may contain a password by mistake, so the error does not show it. */
 function urlOf(text: string, service: ServiceName, origin: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url && /^https?:$/.test(url.protocol) && !url.username && !url.password) return text.replace(/\/+$/, '')
-  const problem = `The URL of the ${service} service in ${origin} leads nowhere: it has to begin with http:// or https:// and name no user.`
+  const problem = `The URL of the ${service} service in ${origin} is not valid: use a URL that begins with http:// or https://, without a user.`
   throw new HomeportError('cli_misused', { problem })
 }
 
 function incomplete(origin: string, wanted: string): HomeportError {
-  const problem = `The credentials of ${origin} are not complete: this command needs ${wanted}. \`homeport env\` and \`homeport login\` set all of them.`
+  const problem = `The credentials of ${origin} are incomplete: this command requires ${wanted}. \`homeport env\` and \`homeport login\` set all of them.`
   return new HomeportError('cli_no_credentials', { problem })
+}
+
+/** URL of the management listener itself. The public URL may belong to a proxy that this machine cannot reach. */
+export const localApiUrl = ({ host, apiPort }: Config): string => localUrl(host, apiPort)
+
+/** URL of the queue listener itself. */
+const localQueueUrl = ({ host, queuePort }: Config): string => localUrl(host, queuePort)
+
+function localUrl(host: string, port: number): string {
+  const address = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
+  return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
 }

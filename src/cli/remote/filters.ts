@@ -1,8 +1,8 @@
-/** The flags by which messages, dead letters and runs are filtered alike; all that are given have to hold. */
+/** The filter flags that messages, dead letters and runs share. An item must match all filters. */
 import type { Command } from 'commander'
 import { given, instant, list, repeated } from './values.js'
 
-/** What everything is filtered by. Times are Unix milliseconds. */
+/** Filters of all items. Times are Unix milliseconds. */
 export interface BasicOptions {
   readonly url?: string[]
   readonly label?: string[]
@@ -10,30 +10,30 @@ export interface BasicOptions {
   readonly to?: number
 }
 
-/** Who has made it, and which limits it shares. */
+/** Filters by caller and flow-control key. */
 export interface CallerOptions {
   readonly flowKey?: string[]
   readonly callerIp?: string[]
 }
 
-/** Where it goes. */
+/** Filters by parts of the URL. */
 export interface PlaceOptions {
   readonly host?: string[]
   readonly path?: string[]
 }
 
-/** How the basic flags are explained. */
+/** Texts of the basic flags. */
 export interface BasicWords {
-  /** `to exactly this URL`. */
+  /** Such as `to exactly this URL`. */
   readonly url: string
-  /** `not before`. */
+  /** Such as `not before`. */
   readonly from: string
   readonly to: string
 }
 
 const MOMENT = '"1h" ago, a date, or Unix milliseconds'
 
-/** Flags of what everything is filtered by. */
+/** Adds the basic filter flags. */
 export const basicFlags = (command: Command, { url, from, to }: BasicWords): Command =>
   command
     .option('--url <url>', `${url}; may be repeated`, repeated)
@@ -41,18 +41,18 @@ export const basicFlags = (command: Command, { url, from, to }: BasicWords): Com
     .option('--from <moment>', `${from}: ${MOMENT}`, instant)
     .option('--to <moment>', `${to}: ${MOMENT}`, instant)
 
-/** Flags of who has made it, such as `published`. */
-export const callerFlags = (command: Command, made: string): Command =>
+/** Adds the flags of the caller. `verb` is what the caller did, such as `published`. */
+export const callerFlags = (command: Command, verb: string): Command =>
   command
     .option('--flow-key <key>', 'of this flow-control key; may be repeated', repeated)
-    .option('--caller-ip <addresses>', `${made} from this address`, list)
+    .option('--caller-ip <addresses>', `${verb} from this address`, list)
 
-/** Flags of where it goes. */
+/** Adds the flags for parts of the URL. */
 export const placeFlags = (command: Command): Command =>
   command
     .option('--host <host>', 'whose URL has this host; may be repeated', repeated)
     .option('--path <path>', 'whose URL has this path; may be repeated', repeated)
 
-/** The same in the words of the API, but for the URL, which has a name of its own for each kind of thing. */
+/** These filters as API parameters, without the URL, whose parameter name depends on the kind of item. */
 export const commonFilters = ({ label, from, to, flowKey, callerIp }: BasicOptions & CallerOptions) =>
   given({ label, flowControlKey: flowKey, callerIp, fromDate: from, toDate: to })

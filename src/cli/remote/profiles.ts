@@ -18,7 +18,7 @@ export const ProfileSchema = Type.Object({
 })
 
 const FileSchema = Type.Object({
-  /** The profile that commands use when they are not told otherwise; absent: the local data directory. */
+  /** The profile that commands use by default; absent: the local data directory. */
   current: Type.Optional(text),
   profiles: Type.Record(Type.String(), ProfileSchema),
 })
@@ -30,13 +30,13 @@ export type Profiles = Static<typeof FileSchema>
 
 const NAME = /^[\w.-]{1,64}$/
 
-/** Where the profiles of this user are kept. */
+/** Path of the profiles file of this user. */
 export const profilesPath = (configHome = clientVariablesOfProcess().configHome): string =>
   join(configHome, 'homeport', 'profiles.json')
 
 /**
- * Reads the profiles; none when there is no file.
- * @throws HomeportError `cli_failed` when the file is there but is not one of profiles.
+ * Reads the profiles; none when the file does not exist.
+ * @throws HomeportError `cli_failed` when the file is not valid.
  */
 export async function readProfiles(path = profilesPath()): Promise<Profiles> {
   const content = await readFileIfThere(path).catch((error: unknown) => {
@@ -48,32 +48,32 @@ export async function readProfiles(path = profilesPath()): Promise<Profiles> {
   throw unusable(path)
 }
 
-/** Replaces the file of profiles as a whole; only its owner may read it. */
+/** Replaces the profiles file. Only its owner may read it. */
 export async function writeProfiles(profiles: Profiles, path = profilesPath()): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   await replaceFile(path, `${JSON.stringify(profiles, null, 2)}\n`)
 }
 
 /**
- * The profile of a name.
- * @throws HomeportError `cli_not_found` with the names that there are.
+ * Finds a profile by its name.
+ * @throws HomeportError `cli_not_found` with the existing names.
  */
 export function profileNamed(all: Profiles, name: string): Profile {
   const found = Object.hasOwn(all.profiles, name) ? all.profiles[name] : undefined
   if (found) return found
   const names = Object.keys(all.profiles).join(', ') || 'none'
-  const problem = `There is no profile "${name}"; there are: ${names}. Make one with \`homeport login --name ${name}\`.`
+  const problem = `There is no profile "${name}". Existing profiles: ${names}. Create it with \`homeport login --name ${name}\`.`
   throw new HomeportError('cli_not_found', { problem })
 }
 
-/** Refuses names that would be hard to type or to show. */
+/** @throws HomeportError `cli_misused` for a name with other characters than these. */
 export function checkProfileName(name: string): string {
   if (NAME.test(name)) return name
-  const problem = `"${name}" is no name for a profile: use letters, digits, ".", "_" and "-", at most 64 of them.`
+  const problem = `"${name}" is not a valid profile name: use at most 64 letters, digits, ".", "_" and "-".`
   throw new HomeportError('cli_misused', { problem })
 }
 
 function unusable(path: string, cause?: unknown): HomeportError {
-  const problem = `The profiles in ${path} cannot be used: correct the file, or move it away and log in again.`
+  const problem = `The profiles file ${path} cannot be used. Correct it, or move it away and log in again.`
   return new HomeportError('cli_failed', { problem }, { cause })
 }

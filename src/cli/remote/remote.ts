@@ -6,39 +6,39 @@ import { confirm } from '../terminal/ask.js'
 import { Api } from './api.js'
 import { connectionOf } from './connection.js'
 
-/** Builds a command that writes to `io` and tells `end` the exit code. */
+/** Builds a command that writes to `io` and passes its exit code to `end`. */
 export type CommandMaker = (io: Io, end: (code: ExitCode) => void) => Command
 
-/** What a command that talks to a server works with. */
+/** The context of a command that calls a server. */
 export interface Session {
   readonly io: Io
   readonly api: Api
   readonly isJson: boolean
-  /** Prints a result: as the API's own JSON with `--json`, else as `human` writes it. */
+  /** Prints a result: as JSON with `--json`, otherwise the text of `human`. */
   show(value: unknown, human: () => string): void
-  /** Says something about the work, to a person; nothing with `--json`. */
+  /** Prints a status message to stderr; nothing with `--json`. */
   say(text: string): void
   /** Ends the command with this code instead of 0. */
   endWith(code: ExitCode): void
-  /** Asks before an act that cannot be taken back. `typed`: what has to be typed instead of yes. */
+  /** Asks for confirmation. `typed`: what must be typed instead of yes. */
   confirm(question: string, typed?: string): Promise<void>
 }
 
-/** A command that talks to a server, declared. */
+/** The declaration of a command that calls a server. */
 export interface Remote<Options extends object, Args extends unknown[]> {
   readonly name: string
   readonly summary: string
-  /** Arguments with what they mean: `['<database>', 'name or id']`, and what reads them if not any text will do. */
+  /** Arguments with their description, `['<database>', 'name or id']`, and an optional parser. */
   readonly args?: readonly (readonly [name: string, meaning: string, read?: (text: string) => unknown])[]
   readonly flags?: (command: Command) => unknown
-  /** Lines of a shell, without the prompt. */
+  /** Shell lines without a prompt. */
   readonly examples?: readonly string[]
-  /** It cannot be taken back: it has the flag `--yes`, and `confirm` asks. */
+  /** The command cannot be undone: it has the flag `--yes`, and calls `confirm`. */
   readonly isDestructive?: true
   readonly run: (session: Session, options: Options, ...args: Args) => Promise<void>
 }
 
-/** Makes a command of its declaration. */
+/** Builds a command from its declaration. */
 export function remote<Options extends object = object, Args extends unknown[] = string[]>(
   declared: Remote<Options, Args>,
 ): CommandMaker {
@@ -48,11 +48,11 @@ export function remote<Options extends object = object, Args extends unknown[] =
       read ? command.argument(name, meaning, read) : command.argument(name, meaning)
     }
     declared.flags?.(command)
-    if (declared.isDestructive) command.option('-y, --yes', 'do not ask')
+    if (declared.isDestructive) command.option('-y, --yes', 'do not ask for confirmation')
     addConnectionFlags(command)
     addExamples(command, declared.examples)
     return command.action(async (...given: unknown[]) => {
-      // Commander calls with the arguments that are declared above, then the options and the command itself.
+      // Commander passes the declared arguments, then the options and the command itself.
       const args = given.slice(0, -2) as Args
       let code: ExitCode = DONE
       const session = await sessionOf(command, io, (given) => {
@@ -64,9 +64,9 @@ export function remote<Options extends object = object, Args extends unknown[] =
   }
 }
 
-/** The flags that say which server is meant, and how to answer. */
+/** Adds the flags that select the server and the output format. */
 function addConnectionFlags(command: Command): Command {
-  command.addOption(new Option('--json', 'print the answer of the API as JSON').default(false))
+  command.addOption(new Option('--json', 'print the response of the API as JSON').default(false))
   command.addOption(new Option('--profile <name>', 'use the server of this profile').helpGroup(SERVER))
   return addPlaceFlags(command, SERVER)
 }
@@ -91,3 +91,12 @@ async function sessionOf(command: Command, io: Io, endWith: Session['endWith']):
     confirm: (question, typed) => confirm(io, { question, isGiven: yes, ...(typed !== undefined && { typed }) }),
   }
 }
+
+/** A command that only groups others, such as `homeport queue schedules`. */
+export const group =
+  (name: string, summary: string, makers: readonly CommandMaker[]): CommandMaker =>
+  (io, end) => {
+    const command = new Command(name).description(summary)
+    for (const make of makers) command.addCommand(make(io, end))
+    return command
+  }

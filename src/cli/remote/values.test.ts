@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { durationText, given, instant, list, oneOf, pair, wholeNumber } from './values.js'
 
-it('reads a moment as so long ago, as a date or as milliseconds', () => {
+it('parses a time as a duration ago, a date or milliseconds', () => {
   const before = Date.now()
   expect(instant('1h')).toBeGreaterThanOrEqual(before - 3_600_000)
   expect(instant('1h')).toBeLessThanOrEqual(Date.now() - 3_600_000)
@@ -11,13 +11,13 @@ it('reads a moment as so long ago, as a date or as milliseconds', () => {
     expect(() => instant(wrong), wrong).toThrow(/Expected "1h"/)
 })
 
-it('reads whole numbers in their range, and says the range', () => {
+it('parses whole numbers, and names the range in the error', () => {
   expect(wholeNumber(0, 9)('9')).toBe(9)
   for (const wrong of ['10', '-1', '1.5', '1e1', '', ' 1'])
     expect(() => wholeNumber(0, 9)(wrong), wrong).toThrow('0 to 9')
 })
 
-it('reads lists, pairs, words and durations', () => {
+it('parses lists, pairs, words and durations', () => {
   expect(list('b, c', ['a'])).toEqual(['a', 'b', 'c'])
   expect(pair('X-Two: b: c', { 'X-One': 'a' })).toEqual({ 'X-One': 'a', 'X-Two': 'b: c' })
   expect(() => pair('nothing')).toThrow('Name: value')
@@ -27,6 +27,6 @@ it('reads lists, pairs, words and durations', () => {
   expect(() => durationText('12')).toThrow('duration')
 })
 
-it('keeps what was given, also when it is zero, false or empty', () => {
+it('keeps given fields, also zero, false and empty ones', () => {
   expect(given({ a: 0, b: false, c: '', d: undefined })).toEqual({ a: 0, b: false, c: '' })
 })

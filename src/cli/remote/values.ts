@@ -1,9 +1,9 @@
 import { InvalidArgumentError } from 'commander'
 import { parseDuration } from '../../base/index.js'
 
-/** Readers of flag values. What is refused here was called wrongly, and nothing was done. */
+/** Parsers of flag values. */
 
-/** A whole number of at least `least`. */
+/** A whole number in a range. */
 export const wholeNumber =
   (least: number, most = Number.MAX_SAFE_INTEGER) =>
   (text: string): number => {
@@ -13,17 +13,17 @@ export const wholeNumber =
     throw new InvalidArgumentError(`Expected a whole number, ${range}.`)
   }
 
-/** Values with commas between them, or the flag more than once. */
+/** A comma-separated list; the flag may be repeated. */
 export const list = (text: string, before: readonly string[] = []): string[] => [
   ...before,
   ...text.split(',').map((one) => one.trim()),
 ]
 
-/** A value that may hold commas; the flag may be given more than once. */
+/** A value that may contain commas; the flag may be repeated. */
 export const repeated = (text: string, before: readonly string[] = []): string[] => [...before, text]
 
 /**
- * A moment: `1h` is an hour ago, `2026-11-21T10:00Z` a date, and a plain number Unix milliseconds.
+ * A time: `1h` means an hour ago, `2026-11-21T10:00Z` is a date, a plain number is Unix milliseconds.
  * @returns Unix milliseconds.
  */
 export function instant(text: string): number {
@@ -31,10 +31,10 @@ export function instant(text: string): number {
   if (agoMs !== undefined) return Date.now() - agoMs
   const atMs = /^\d{10,}$/.test(text) ? Number(text) : Date.parse(text)
   if (Number.isSafeInteger(atMs) && /\d{4}/.test(text)) return atMs
-  throw new InvalidArgumentError('Expected "1h" (so long ago), a date such as 2026-11-21T10:00Z, or Unix milliseconds.')
+  throw new InvalidArgumentError('Expected "1h" (an hour ago), a date such as 2026-11-21T10:00Z, or Unix milliseconds.')
 }
 
-/** A duration such as `30s` or `1d12h`, passed on as it is. */
+/** A duration such as `30s` or `1d12h`, returned unchanged. */
 export function durationText(text: string): string {
   if (parseDuration(text) !== undefined) return text
   throw new InvalidArgumentError('Expected a duration such as 30s, 5m or 1d12h.')
@@ -49,16 +49,16 @@ export const oneOf =
     throw new InvalidArgumentError(`Expected one of: ${words.join(', ')}.`)
   }
 
-/** Header or other pairs: `Name: value`, or `name=value`. */
+/** A pair `Name: value` or `name=value`; the flag may be repeated. */
 export function pair(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
   const found = /^([\w.-]+)\s*[:=]\s*(.*)$/s.exec(text)
   if (found?.[1] === undefined) throw new InvalidArgumentError('Expected "Name: value".')
   return { ...before, [found[1]]: found[2] ?? '' }
 }
 
-/** Takes out what was not given, so that only what a person has said is sent. */
+/** Removes undefined fields, so that only given flags are sent. */
 export function given<Value extends object>(value: Value): { [Key in keyof Value]: NonNullable<Value[Key]> } {
   const entries = Object.entries(value).filter(([, one]) => one !== undefined)
-  // Absent fields stay absent: the callers' types say which of them are optional.
+  // The types of the callers say which fields are optional.
   return Object.fromEntries(entries) as { [Key in keyof Value]: NonNullable<Value[Key]> }
 }

@@ -1,6 +1,8 @@
 import type { Static } from 'typebox'
-import { AcceptedAnswer, cancelWorkflowRuns } from '../../contract/bulk/actions.js'
-import { actionFacts, endOf, watch } from '../bulk/action.js'
+import { parseDuration } from '../../base/index.js'
+import { AcceptedAnswer, type CancelSelector, cancelWorkflowRuns } from '../../contract/bulk/actions.js'
+import { actionFacts, summaryOf } from '../bulk/action.js'
+import { watch } from '../bulk/follow.js'
 import { FAILED } from '../exit-codes.js'
 import { parsed } from '../remote/api.js'
 import { remote, type Session } from '../remote/remote.js'
@@ -18,17 +20,17 @@ interface CancelOptions extends SelectorOptions {
 
 type Answer = Static<typeof cancelWorkflowRuns.success.body>
 
-/** `homeport runs cancel`: cancels runs forever, by ids or by filters. */
+/** `homeport runs cancel`: cancels runs by ids or filters. */
 export const cancelCommand = remote<CancelOptions, [string[]]>({
   name: 'cancel',
-  summary: 'cancel workflow runs forever, by ids or by filters',
-  args: [['[ids...]', 'these runs; else those that all filters together select']],
+  summary: 'cancel workflow runs by ids or filters',
+  args: [['[ids...]', 'ids of runs; without ids, those that match all filters']],
   isDestructive: true,
   flags: (command) =>
     selectorFlags(command)
-      .option('--dry-run', 'cancel nothing; say how many it would be, and some of them', false)
-      .option('--async', 'do not wait for the end; `homeport bulk watch` follows it', false)
-      .option('--report', 'say also what became of which', false),
+      .option('--dry-run', 'cancel nothing; print how many runs match, and some of them', false)
+      .option('--async', 'do not wait for the end; follow the action with `homeport bulk watch`', false)
+      .option('--report', 'also print the outcomes', false),
   examples: [
     'homeport runs cancel wfr_1 wfr_2',
     'homeport runs cancel --url https://example.com/ --label slow --from 1h --dry-run',
@@ -37,15 +39,15 @@ export const cancelCommand = remote<CancelOptions, [string[]]>({
   ],
   run: async (session, options, ids) => {
     const selector = selectorOf(options, ids)
-    if (options.dryRun) return await look(session, selector)
+    if (options.dryRun) return await dryRun(session, selector)
     if (options.yes !== true) await ask(session, selector)
     if (options.async) return await begin(session, selector)
-    // A person sees how far it is; a program gets the answer of the API.
+    // A person sees the progress; a program gets the response of the API.
     return session.isJson ? await cancel(session, selector, options) : await cancelAndWatch(session, selector, options)
   },
 })
 
-async function look({ api, show }: Session, selector: Selector): Promise<void> {
+async function dryRun({ api, show }: Session, selector: Selector): Promise<void> {
   const answer = await api.call(cancelWorkflowRuns, { body: { ...selector, dryRun: true } })
   const sample = answer.sample ?? []
   const rest = (answer.matched ?? 0) - sample.length
@@ -55,13 +57,13 @@ async function look({ api, show }: Session, selector: Selector): Promise<void> {
   })
 }
 
-/** The count is looked up first, so that the person confirms a number. */
+/** A dry run counts the runs first, so that the user confirms a number. */
 async function ask({ api, confirm }: Session, selector: Selector): Promise<void> {
   const { matched = 0 } = await api.call(cancelWorkflowRuns, { body: { ...selector, dryRun: true } })
-  await confirm(`Cancel ${counted(matched, 'run')} forever?`, String(matched))
+  await confirm(`Cancel ${counted(matched, 'run')}? This cannot be undone.`, String(matched))
 }
 
-/** The server takes the set and goes on by itself; answers the id of the action. */
+/** Starts the action in the background and returns its id. */
 async function accept({ api }: Session, selector: Selector): Promise<Static<typeof AcceptedAnswer>> {
   const { value } = await api.send(cancelWorkflowRuns, { body: { ...selector, async: true } })
   return parsed(AcceptedAnswer, value)
@@ -82,6 +84,52 @@ async function cancel({ api, show, endWith }: Session, selector: Selector, { rep
 async function cancelAndWatch(session: Session, selector: Selector, { report }: CancelOptions) {
   const { actionId } = await accept(session, selector)
   const action = await watch(session, actionId)
-  session.io.out(endOf(action) + (report ? renderFacts(session.io, actionFacts(action)) : ''))
+  session.io.out(summaryOf(action) + (report ? renderFacts(session.io, actionFacts(action)) : ''))
   if (action.failed > 0) session.endWith(FAILED)
+}
+
+/** The flags of a bulk cancel. */
+interface SelectorOptions extends RunFilterOptions {
+  readonly exact?: boolean
+  readonly count?: number
+  readonly all?: boolean
+  readonly reason?: string
+  readonly rate?: number
+  readonly fence?: string
+}
+
+/** The selector of the API. */
+type Selector = Static<typeof CancelSelector>
+
+/** Adds the flags of a selector. */
+function selectorFlags(command: Command): Command {
+  return runFilterFlags(command, {
+    url: 'whose URL begins with this text',
+    from: 'created after',
+    to: 'created before',
+  })
+    .option('--exact', '--url is the whole URL, not its beginning')
+    .option('--count <number>', 'most runs, oldest first', wholeNumber(0))
+    .option('--all', 'all active runs')
+    .option('--reason <text>', 'why; stored with the action, in its audit entry and in the log of each run')
+    .option('--rate <runs>', 'most runs per second', wholeNumber(1))
+    .option('--fence <duration>', 'refuse triggers of matching runs for this time', durationText)
+}
+
+/**
+ * Builds the selector from ids or filters.
+ * @throws HomeportError `cli_misused` without ids, filters and `--all`: an empty selector would match all runs.
+ */
+function selectorOf(options: SelectorOptions, ids: readonly string[]): Selector {
+  const { exact, all } = options
+  const filters = runFilters(options)
+  requireSelection('runs', ids, filters, all)
+  const settings = { ...given({ workflowUrlExactMatch: exact }), ...settingsOf(options) }
+  return ids.length > 0 ? { workflowRunIds: [...ids], ...settings } : { ...filters, ...settings }
+}
+
+function settingsOf({ count, reason, rate, fence }: SelectorOptions) {
+  const fenceMs = fence === undefined ? undefined : parseDuration(fence)
+  const fenceUntil = fenceMs === undefined ? undefined : Date.now() + fenceMs
+  return given({ count, reason, ratePerSecond: rate, fenceUntil })
 }

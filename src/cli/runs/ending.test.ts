@@ -20,11 +20,11 @@ const failed = (more: Partial<SeenRun> = {}, last: object = {}): SeenRun => ({
   steps: [{ type: 'next', steps: [{ state: 'STEP_FAILED', stepName: 'pay', errors: [attempt(last)] }] }],
   ...more,
 })
-const letter = 'It is the dead letter 5-1. Take it up again: homeport runs resume wfr_1'
+const letter = 'It is the dead letter 5-1. Resume it: homeport runs resume wfr_1'
 const calling = (failureFunction: SeenRun['failureFunction'] & object) => endingOf(failed({ failureFunction }))[1]
 
-describe('how a run has ended', () => {
-  it('is said with what failed and what can be done', () => {
+describe('the explanation of an ended run', () => {
+  it('says what failed and what to do', () => {
     expect(endingOf(RUN)).toEqual(['The run has ended: RUN_SUCCESS.'])
     const { steps } = failed()
     const onBranch = steps.map((group) => ({ ...group, type: 'parallel' as const }))
@@ -44,7 +44,7 @@ describe('how a run has ended', () => {
     ])
   })
 
-  it('tells how the call of the failure function stands', () => {
+  it('says the state of the call of the failure function', () => {
     const url = 'https://x.test/alarm'
     expect(calling({ state: 'CALLBACK_INPROGRESS', url })).toBe(`Its failure function at ${url} is being called.`)
     const again = {
@@ -58,6 +58,6 @@ describe('how a run has ended', () => {
     )
     expect(calling({ state: 'CALLBACK_SUCCESS' })).toContain('has been called')
     expect(calling({ state: 'CALLBACK_FAIL' })).toContain('homeport runs retry-callbacks wfr_1')
-    expect(calling({ state: 'CALLBACK_CANCELED' })).toContain('given up')
+    expect(calling({ state: 'CALLBACK_CANCELED' })).toContain('was cancelled')
   })
 })

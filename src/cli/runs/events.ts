@@ -14,10 +14,10 @@ export const waitersCommand = remote({
     type Waiter = (typeof waiters)[number]
     const columns: Column<Waiter>[] = [
       { title: 'RUN', value: (one) => runOf(one.headers) },
-      { title: 'GIVES UP', value: (one) => fromNow(one.deadline * 1000) },
+      { title: 'TIMES OUT', value: (one) => fromNow(one.deadline * 1000) },
       { title: 'URL', cuts: true, value: (one) => one.url },
     ]
-    show(waiters, () => (waiters.length === 0 ? 'Nobody waits for it.\n' : renderTable(io, columns, waiters)))
+    show(waiters, () => (waiters.length === 0 ? 'No runs wait for this event.\n' : renderTable(io, columns, waiters)))
   },
 })
 
@@ -29,19 +29,19 @@ function runOf(headers: Readonly<Record<string, readonly string[]>>): string | u
 /** `homeport runs notify`. */
 export const notifyCommand = remote<DeliveryOptions & { run?: string }>({
   name: 'notify',
-  summary: 'let the runs that wait for an event go on',
+  summary: 'notify the runs that wait for an event',
   args: [['<event>', 'id of the event']],
   flags: (command) =>
     command
       .option('--body <text>', 'the data of the event')
-      .option('--file <path>', 'read the data from a file; "-" is the standard input')
-      .option('--run <id>', 'only this run, which may also begin to wait later'),
+      .option('--file <path>', 'read the data from a file; "-" for the standard input')
+      .option('--run <id>', 'notify only this run, also when it waits later'),
   examples: [`homeport runs notify paid-42 --body '{"amount": 10}'`],
   run: async (session, options, eventId) => {
     const { api, show } = session
     const event = [options.run, eventId].filter((one) => one !== undefined).map(encodeURIComponent)
     const body = await bodyOf(session, options)
     const notified = await api.call(notifyEvent, { params: { event: event.join('/') }, body })
-    show(notified, () => `${counted(notified.length, 'run')} had waited\n`)
+    show(notified, () => `notified ${counted(notified.length, 'run')}\n`)
   },
 })

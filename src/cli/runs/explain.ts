@@ -3,10 +3,10 @@ import { printable } from '../terminal/text.js'
 import { endingOf } from './ending.js'
 import { findRun } from './find.js'
 
-/** `homeport runs explain`: why a run waits, one line for each branch, or how it has ended. */
+/** `homeport runs explain`: why a run waits, one line per branch, or how it has ended. */
 export const explainCommand = remote({
   name: 'explain',
-  summary: 'say in words why a workflow run has not ended, or how it did',
+  summary: 'explain what a workflow run waits for, or how it ended',
   args: [['<id>', 'id of the run']],
   examples: ['homeport runs explain wfr_…'],
   run: async ({ api, show }, _, runId) => {
@@ -21,3 +21,57 @@ export const explainCommand = remote({
     )
   },
 })
+
+/** Describes how a run has ended: what failed, its dead letter, and the state of its failure function. */
+export function endingOf(run: SeenRun): string[] {
+  const { workflowRunId: id, workflowState: state, canceledBy, dlqId } = run
+  return [
+    `The run has ended: ${state}${state === 'RUN_FAILED' ? failureOf(run) : ''}.`,
+    ...(canceledBy
+      ? [`The bulk action ${canceledBy.actionId} of ${canceledBy.actor} cancelled it${reason(canceledBy)}.`]
+      : []),
+    ...failureFunctionText(run),
+    ...(dlqId === undefined ? [] : [`It is the dead letter ${dlqId}. Resume it: homeport runs resume ${id}`]),
+  ].map(printable)
+}
+
+const reason = (canceledBy: { readonly reason?: string }): string =>
+  canceledBy.reason === undefined ? '' : `: ${canceledBy.reason}`
+
+function failureOf({ steps }: SeenRun): string {
+  const failed = steps.flatMap((group) => group.steps).findLast(({ state }) => state === 'STEP_FAILED')
+  const last = failed?.errors?.at(-1)
+  const place = failed?.stepName === undefined ? '' : ` in step "${failed.stepName}"`
+  return last ? `${place}, after ${errorText(last)}` : place
+}
+
+interface Answer {
+  readonly status: number
+  readonly error: string
+}
+
+function errorText({ status, error }: Answer): string {
+  const code = `HTTP ${status}`
+  return status === 0 || error === code ? error : `${code}: ${error}`
+}
+
+function failureFunctionText({ failureFunction, workflowRunId: id }: SeenRun): string[] {
+  if (!failureFunction) return []
+  const { url = '', state, errors = [], nextDeliveryTime: next } = failureFunction
+  const last = errors.at(-1)
+  const after = last ? `, after ${errorText(last)}` : ''
+  switch (state) {
+    case 'CALLBACK_INPROGRESS':
+      return last && next !== undefined
+        ? [`Its failure function at ${url} is called again at ${new Date(next).toISOString()}${after}.`]
+        : [`Its failure function at ${url} is being called.`]
+    case 'CALLBACK_SUCCESS':
+      return ['Its failure function has been called.']
+    case 'CALLBACK_FAIL':
+      return [`Its failure function has failed for good${after}. Call it again: homeport runs retry-callbacks ${id}`]
+    case 'CALLBACK_CANCELED':
+      return ['The call of its failure function was cancelled.']
+    case undefined:
+      return []
+  }
+}

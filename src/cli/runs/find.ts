@@ -2,8 +2,34 @@ import type { Static } from 'typebox'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { listRuns, type RunLog } from '../../contract/workflow/runs.js'
 import type { Api } from '../remote/api.js'
+import {
+  type BasicOptions,
+  type BasicWords,
+  basicFlags,
+  type CallerOptions,
+  callerFlags,
+  commonFilters,
+  type PlaceOptions,
+  placeFlags,
+} from '../remote/filters.js'
+import { given } from '../remote/values.js'
 
-/** A run as its log shows it. */
+/** The filters of runs, for listing and cancelling. A run must match all filters. */
+
+/** The filter options of runs. */
+export interface RunFilterOptions extends BasicOptions, CallerOptions, PlaceOptions {}
+
+/** Adds the filter flags of runs. */
+export const runFilterFlags = (command: Command, words: BasicWords): Command =>
+  callerFlags(placeFlags(basicFlags(command, words)), 'triggered')
+
+/** The filters as API parameters. */
+export const runFilters = (options: RunFilterOptions) => {
+  const { url, host, path } = options
+  return { ...given({ workflowUrl: url, host, path }), ...commonFilters(options) }
+}
+
+/** A run in the run log. */
 export type SeenRun = Static<typeof RunLog>
 
 /**

@@ -1,6 +1,5 @@
-/** `homeport runs`: workflow runs from a terminal, by asking a server. */
-import { group } from '../remote/group.js'
-import { retryCallbacksCommand } from './callbacks.js'
+/** `homeport runs`: triggers and manages workflow runs of a server. */
+import { group } from '../remote/remote.js'
 import { cancelCommand } from './cancel.js'
 import { notifyCommand, waitersCommand } from './events.js'
 import { explainCommand } from './explain.js'
@@ -10,7 +9,7 @@ import { showCommand } from './show.js'
 import { triggerCommand } from './trigger.js'
 
 /** `homeport runs` with its commands. */
-export const runsCommand = group('runs', 'trigger, list, show, explain and end workflow runs', [
+export const runsCommand = group('runs', 'trigger, list, explain, cancel and resume workflow runs', [
   triggerCommand,
   listCommand,
   showCommand,

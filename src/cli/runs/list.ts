@@ -21,7 +21,7 @@ export const listCommand = remote<ListOptions>({
   name: 'list',
   summary: 'list workflow runs, newest first',
   flags: (command) => {
-    runFilterFlags(command, { url: 'of exactly this URL', from: 'made at or after', to: 'made at or before' })
+    runFilterFlags(command, { url: 'of exactly this URL', from: 'created at or after', to: 'created at or before' })
     return pageFlags(command.option('--state <state>', RUN_STATES.join(', '), oneOf(RUN_STATES)), 20)
   },
   examples: ['homeport runs list --state RUN_FAILED --from 1d', 'homeport runs list --label hello --json'],
@@ -30,14 +30,14 @@ export const listCommand = remote<ListOptions>({
     const query = { ...runFilters(options), ...given({ state: state && [state], cursor }) }
     const page = await api.call(listRuns, { query: { ...query, count: Math.min(count, MOST), trimBody: 0 } })
     const text = () => renderTable(io, COLUMNS, page.runs) + moreBelow(page.cursor)
-    show(page, () => (page.runs.length === 0 ? 'There are no runs that fit.\n' : text()))
+    show(page, () => (page.runs.length === 0 ? 'No runs match.\n' : text()))
   },
 })
 
 const COLUMNS: readonly Column<SeenRun>[] = [
   { title: 'RUN', value: (one) => one.workflowRunId },
   { title: 'STATE', value: (one) => one.workflowState, tone: (one) => toneOfState(one.workflowState) },
-  { title: 'MADE', value: (one) => fromNow(one.workflowRunCreatedAt) },
+  { title: 'CREATED', value: (one) => fromNow(one.workflowRunCreatedAt) },
   { title: 'TOOK', value: took },
   { title: 'LABELS', cuts: true, value: (one) => one.labels?.join(' ') },
   { title: 'URL', cuts: true, value: (one) => one.workflowUrl },

@@ -1,12 +1,36 @@
 import { listDeadRuns, restartDeadRuns, resumeDeadRuns } from '../../contract/workflow/dead-letters.js'
-import { carryOut } from '../bulk/action.js'
+import { runBulkAction } from '../bulk/follow.js'
 import { moreBelow, pageFlags, requireSelection } from '../queue/filters.js'
 import { deliveryHeaders } from '../queue/settings.js'
 import { remote, type Session } from '../remote/remote.js'
 import { durationText, given, list, wholeNumber } from '../remote/values.js'
 import { counted, moment } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
-import { type DeadOptions, deadFilters, deadFlags, deadLetterOf } from './dead.js'
+import { findRun } from './find.js'
+
+/** Commands on failed runs. */
+
+/** The filters of failed runs. */
+type DeadOptions = BasicOptions
+
+/** Adds the filter flags of failed runs. */
+const deadFlags = (command: Command): Command =>
+  basicFlags(command, { url: 'of exactly this URL', from: 'failed at or after', to: 'failed at or before' })
+
+/** The filters as API parameters. */
+const deadFilters = ({ url, label, from, to }: DeadOptions) => ({
+  ...given({ workflowUrl: url }),
+  ...commonFilters(given({ label, from, to })),
+})
+
+/** The dead letter of a run id: users know runs, the API takes dead letters. */
+async function deadLetterOf(api: Api, id: string): Promise<string> {
+  if (/^\d+-\d+$/.test(id)) return id
+  const { dlqId, workflowState } = await findRun(api, id)
+  if (dlqId !== undefined) return dlqId
+  const problem = `The run "${id}" has no dead letter: it is ${workflowState}, or was already resumed or restarted.`
+  throw new HomeportError('cli_not_found', { problem })
+}
 
 interface ReviveOptions extends DeadOptions {
   readonly all?: boolean
@@ -29,39 +53,39 @@ export const failedCommand = remote<DeadOptions & { count: number; cursor?: stri
     const columns: Column<Letter>[] = [
       { title: 'RUN', value: (one) => one.workflowRunId },
       { title: 'DEAD LETTER', value: (one) => one.dlqId },
-      { title: 'ANSWER', value: (one) => one.responseStatus || 'none' },
+      { title: 'RESPONSE', value: (one) => one.responseStatus || 'none' },
       { title: 'CALLBACK', value: (one) => one.failureCallbackInfo?.state?.replace('CALLBACK_', '') ?? 'none' },
-      { title: 'MADE', value: (one) => moment(one.workflowCreatedAt) },
+      { title: 'CREATED', value: (one) => moment(one.workflowCreatedAt) },
       { title: 'URL', cuts: true, value: (one) => one.workflowUrl },
     ]
     const text = () => renderTable(io, columns, page.messages) + moreBelow(page.cursor)
-    show(page, () => (page.messages.length === 0 ? 'There are no failed runs that fit.\n' : text()))
+    show(page, () => (page.messages.length === 0 ? 'No failed runs match.\n' : text()))
   },
 })
 
 const SUMMARIES = {
-  resume: 'take failed runs up again where they stood: a new run of each, its finished steps kept',
-  restart: 'take failed runs up again from their start: a new run of each, without steps',
+  resume: 'resume failed runs: starts a new run for each that keeps the finished steps',
+  restart: 'restart failed runs: starts a new run for each from the beginning',
 } as const
 
 const KINDS = { resume: 'resumeRuns', restart: 'restartRuns' } as const
 
-type Reviving = keyof typeof SUMMARIES
+type Verb = keyof typeof SUMMARIES
 type Headers = ReturnType<typeof deliveryHeaders>
 
-const reviving = (name: Reviving) =>
+const reviveCommand = (name: Verb) =>
   remote<ReviveOptions, [string[]]>({
     name,
     summary: SUMMARIES[name],
-    args: [['[ids...]', 'failed runs or their dead letters; else those that the filters select']],
+    args: [['[ids...]', 'ids of failed runs or dead letters; without ids, those that match the filters']],
     flags: (command) =>
       deadFlags(command)
-        .option('--all', 'every failed run')
-        .option('--retries <number>', 'other than the run had', wholeNumber(0))
-        .option('--delay <duration>', 'wait so long before the first attempt', durationText)
-        .option('--new-label <labels>', 'other than the run had', list)
-        .option('--flow-key <key>', 'other than the run had')
-        .option('--flow <limits>', 'limits of that key'),
+        .option('--all', 'all failed runs')
+        .option('--retries <number>', 'retries of the new run', wholeNumber(0))
+        .option('--delay <duration>', 'delay before the first attempt', durationText)
+        .option('--new-label <labels>', 'labels of the new run', list)
+        .option('--flow-key <key>', 'flow-control key of the new run')
+        .option('--flow <limits>', 'limits of the flow-control key'),
     examples: [`homeport runs ${name} wfr_…`, `homeport runs ${name} --url https://example.com/pay --from 1h`],
     run: async (session, options, ids) => {
       const filters = deadFilters(options)
@@ -69,26 +93,41 @@ const reviving = (name: Reviving) =>
       const { newLabel: label, ...others } = options
       const headers = deliveryHeaders({ ...pickDelivery(others), ...given({ label }) })
       if (ids.length > 0) await reviveNamed(session, name, ids, headers)
-      else await carryOut(session, { kind: KINDS[name], selector: filters }, headers)
+      else await runBulkAction(session, { kind: KINDS[name], selector: filters }, headers)
     },
   })
 
-/** A few that somebody has named: who made which is what they want to know. */
-async function reviveNamed({ api, show }: Session, name: Reviving, ids: readonly string[], headers: Headers) {
+/** Runs named by id: the result lists each new run. */
+async function reviveNamed({ api, show }: Session, name: Verb, ids: readonly string[], headers: Headers) {
   const dlqIds = await Promise.all(ids.map((id) => deadLetterOf(api, id)))
   const endpoint = name === 'resume' ? resumeDeadRuns : restartDeadRuns
   const { workflowRuns } = await api.call(endpoint, { query: { dlqIds }, headers })
-  show({ workflowRuns }, () => madeOf(name, workflowRuns))
+  show({ workflowRuns }, () => revivedText(name, workflowRuns))
 }
 
 const pickDelivery = ({ retries, delay, flowKey, flow }: ReviveOptions) => given({ retries, delay, flowKey, flow })
 
-function madeOf(name: string, runs: readonly { readonly workflowRunId: string }[]): string {
+function revivedText(name: string, runs: readonly { readonly workflowRunId: string }[]): string {
   const lines = runs.map(({ workflowRunId }) => `  ${workflowRunId}\n`).join('')
   return `${name === 'resume' ? 'resumed' : 'restarted'} ${counted(runs.length, 'run')}\n${lines}`
 }
 
 /** `homeport runs resume`. */
-export const resumeCommand = reviving('resume')
+export const resumeCommand = reviveCommand('resume')
 /** `homeport runs restart`. */
-export const restartCommand = reviving('restart')
+export const restartCommand = reviveCommand('restart')
+
+/** `homeport runs retry-callbacks`. */
+export const retryCallbacksCommand = remote<DeadOptions & { all?: boolean }, [string[]]>({
+  name: 'retry-callbacks',
+  summary: 'call failure functions that have failed for good again',
+  args: [['[ids...]', 'ids of failed runs or dead letters; without ids, those that match the filters']],
+  flags: (command) => deadFlags(command).option('--all', 'of all failed runs'),
+  examples: ['homeport runs retry-callbacks wfr_…', 'homeport runs retry-callbacks --label billing --from 1d'],
+  run: async (session, options, ids) => {
+    const filters = deadFilters(options)
+    requireSelection('failed runs', ids, filters, options.all)
+    const dlqIds = await Promise.all(ids.map((id) => deadLetterOf(session.api, id)))
+    await runBulkAction(session, { kind: 'retryFailureCallbacks', selector: ids.length > 0 ? { dlqIds } : filters })
+  },
+})

@@ -9,10 +9,10 @@ import { findRun, type SeenRun } from './find.js'
 
 type Step = Static<typeof RunStep>
 
-/** A step with its place in the log. */
+/** A step with the mark of its group. */
 interface Row {
   readonly step: Step
-  readonly place: string
+  readonly mark: string
 }
 
 /** `homeport runs show`. */
@@ -28,13 +28,13 @@ export const showCommand = remote({
 })
 
 function factsOf(run: SeenRun): Fact[] {
-  const { workflowRunCreatedAt: made, workflowRunCompletedAt: ended } = run
+  const { workflowRunCreatedAt: created, workflowRunCompletedAt: ended } = run
   return [
     ['run', run.workflowRunId],
     ['url', run.workflowUrl],
     ['state', run.workflowState, toneOfState(run.workflowState)],
-    ['made', `${moment(made)} (${fromNow(made)})`],
-    ['ended', ended && `${moment(ended)} (took ${duration(ended - made)})`],
+    ['created', `${moment(created)} (${fromNow(created)})`],
+    ['ended', ended && `${moment(ended)} (took ${duration(ended - created)})`],
     ['labels', run.labels?.join(', ')],
     ['flow control', run.flowControlKey],
     ['invoked by', run.invoker?.workflowRunId],
@@ -46,7 +46,7 @@ function factsOf(run: SeenRun): Fact[] {
 }
 
 const COLUMNS: readonly Column<Row>[] = [
-  { title: '', value: ({ place }) => place },
+  { title: '', value: ({ mark }) => mark },
   { title: 'STEP', cuts: true, value: ({ step }) => step.stepName },
   { title: 'TYPE', value: ({ step }) => step.stepType ?? step.callType },
   { title: 'STATE', value: ({ step }) => step.state, tone: ({ step }) => toneOfState(step.state ?? '') },
@@ -56,10 +56,10 @@ const COLUMNS: readonly Column<Row>[] = [
   { title: 'RESULT', cuts: true, value: ({ step }) => resultOf(step) },
 ]
 
-/** Steps in order; those of one parallel group share a mark. */
+/** The steps in order. `∥` marks steps of a parallel group, `›` steps that have not ended. */
 function stepsTable(io: Io, { steps }: SeenRun): string {
   const rows = steps.flatMap(({ type, steps: inner }) =>
-    inner.map((step): Row => ({ step, place: { sequential: '', parallel: '∥', next: '›' }[type] })),
+    inner.map((step): Row => ({ step, mark: { sequential: '', parallel: '∥', next: '›' }[type] })),
   )
   return renderTable(io, COLUMNS, rows)
 }

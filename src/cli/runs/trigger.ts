@@ -10,7 +10,7 @@ export const triggerCommand = remote<DeliveryOptions & { runId?: string }>({
   flags: (command) =>
     deliveryFlags(command).option(
       '--run-id <id>',
-      'id of the run (default: one is made); one that is taken starts nothing',
+      'id of the run (default: a new one); if it exists, no run is started',
     ),
   examples: [`homeport runs trigger http://localhost:3000/greeting --body '{"name": "Ada"}' --label hello`],
   run: async (session, options, destination) => {
@@ -18,8 +18,6 @@ export const triggerCommand = remote<DeliveryOptions & { runId?: string }>({
     const headers = deliveryHeaders(options)
     if (options.runId !== undefined) headers['upstash-workflow-runid'] = options.runId
     const run = await api.call(triggerRun, { params: { destination }, headers, body: await bodyOf(session, options) })
-    show(run, () =>
-      run.deduplicated ? `${run.workflowRunId} was there already\n` : `triggered ${run.workflowRunId}\n`,
-    )
+    show(run, () => (run.deduplicated ? `${run.workflowRunId} already exists\n` : `triggered ${run.workflowRunId}\n`))
   },
 })

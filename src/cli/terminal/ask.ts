@@ -3,30 +3,31 @@ import { Writable } from 'node:stream'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Io, Terminal } from '../io.js'
 
-/** How an act that cannot be taken back is confirmed. */
+/** How a destructive action is confirmed. */
 export interface Confirmation {
   /** What will happen, as a question. */
   readonly question: string
-  /** What the person has to type; absent: `y` or `yes`. */
+  /** What must be typed; absent: `y` or `yes`. */
   readonly typed?: string
   /** `--yes` was given. */
   readonly isGiven: boolean
 }
 
 /**
- * Asks before an act that cannot be taken back.
- * @throws HomeportError `cli_misused` when the answer is no, or when nobody can be asked and `--yes` is missing.
+ * Asks for confirmation of a destructive action.
+ * @throws HomeportError `cli_misused` when the answer is no, or when there is no terminal and `--yes` is missing.
  */
 export async function confirm(io: Io, { question, typed, isGiven }: Confirmation): Promise<void> {
   if (isGiven) return
-  if (!io.terminal?.asks) throw misused(`${question} Nobody can be asked here: say --yes. Nothing was done.`)
-  const hint = typed === undefined ? '[y/N]' : `Type ${typed} to go on:`
+  if (!io.terminal?.asks)
+    throw misused(`${question} There is no terminal to ask on: pass --yes to confirm. Nothing was changed.`)
+  const hint = typed === undefined ? '[y/N]' : `Type ${typed} to continue:`
   const answer = (await ask(io.terminal, `${question} ${hint} `)).trim()
   const isYes = typed === undefined ? /^y(es)?$/i.test(answer) : answer === typed
-  if (!isYes) throw misused('Not confirmed. Nothing was done.')
+  if (!isYes) throw misused('Not confirmed. Nothing was changed.')
 }
 
-/** Asks a person for a line of text. */
+/** Asks for a line of text. */
 export async function ask(terminal: Terminal, question: string): Promise<string> {
   const lines = createInterface({ input: terminal.input, output: process.stderr })
   try {
@@ -36,7 +37,7 @@ export async function ask(terminal: Terminal, question: string): Promise<string>
   }
 }
 
-/** Asks for a secret: what is typed is not shown. */
+/** Asks for a secret without echo. */
 export async function askSecret(terminal: Terminal, question: string): Promise<string> {
   process.stderr.write(question)
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
@@ -49,7 +50,7 @@ export async function askSecret(terminal: Terminal, question: string): Promise<s
   }
 }
 
-/** All that stands on the standard input. */
+/** Reads the whole standard input. */
 export async function readInput(io: Io): Promise<Buffer> {
   if (!io.terminal) return Buffer.alloc(0)
   const chunks: Buffer[] = []

@@ -1,21 +1,21 @@
 import type { Io } from '../io.js'
 import { figure } from './figures.js'
 
-/** Work whose end is known. */
+/** Progress of work with a known total. */
 export interface Progress {
-  /** Shows how far it is. */
+  /** Shows the progress. */
   at(done: number, total: number): void
-  /** Leaves the line as it is and goes to the next one. */
+  /** Ends the line of the bar. */
   end(): void
 }
 
 const BAR_WIDTH = 30
-/** Without a terminal, a line is written at each further step of this size. */
+/** Without a terminal, a line is written at each step of this size. */
 const STEP_PERCENT = 10
 
-/** A bar that moves where a person looks on; else a line now and then. It never goes to the results. */
+/** A moving bar on a terminal, else a line now and then. Always on stderr. */
 export function progressOf(io: Io, what: string): Progress {
-  return io.terminal?.err === true ? movingBar(io, what) : lines(io, what)
+  return io.terminal?.err === true ? movingBar(io, what) : plainLines(io, what)
 }
 
 const percentOf = (done: number, total: number): number => (total === 0 ? 100 : Math.floor((done * 100) / total))
@@ -36,7 +36,7 @@ function movingBar(io: Io, what: string): Progress {
   }
 }
 
-function lines(io: Io, what: string): Progress {
+function plainLines(io: Io, what: string): Progress {
   let next = 0
   return {
     at(done, total) {

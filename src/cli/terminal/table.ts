@@ -2,25 +2,25 @@ import type { Io } from '../io.js'
 import { type Paint, paintOf, type Tone } from './colors.js'
 import { cut, printable, widthOf } from './text.js'
 
-/** A column of a table about rows of one kind. */
+/** A column of a table. */
 export interface Column<Row> {
   readonly title: string
   readonly value: (row: Row) => string | number | undefined
-  /** Numbers stand at the right edge of their column. */
+  /** Numbers are aligned to the right. */
   readonly align?: 'right'
   readonly tone?: (row: Row) => Tone
-  /** Where a line is too long, this column may be cut. Ids never are: people copy them. */
+  /** This column may be cut when a row is too long. Ids are never cut, so that they can be copied. */
   readonly cuts?: true
 }
 
-/** What stands between two columns. */
+/** Space between two columns. */
 const GAP = '  '
-/** A column is never cut to less than this. */
+/** The least width of a cut column. */
 const LEAST_WIDTH = 8
 
 /**
- * A table with a line of titles. On a terminal, the widest of the columns that may be cut are cut until a row fits
- * into a line; in a pipe or file every value is whole.
+ * A table with a header. On a terminal, the widest columns among those that may be cut are cut until a row fits into a
+ * line. In a pipe or a file, values are complete.
  */
 export function renderTable<Row>(io: Io, columns: readonly Column<Row>[], rows: readonly Row[]): string {
   const paint = paintOf(io)
@@ -59,7 +59,7 @@ function lineOf<Row>(
   return `${parts.join(GAP).trimEnd()}\n`
 }
 
-/** Takes from the widest column that may be cut, until all fit or none can give more. */
+/** Narrows the widest column that may be cut, until a row fits or no column can be cut further. */
 function fitWidths(
   widths: readonly number[],
   cuts: readonly boolean[],
@@ -76,10 +76,10 @@ function fitWidths(
   return fitted
 }
 
-/** A fact about one thing: its name and its value; left out when there is no value. */
+/** A named value of an object; left out when it has no value. */
 export type Fact = readonly [name: string, value: string | number | boolean | undefined, tone?: Tone]
 
-/** Facts about one thing, one a line, names aligned. */
+/** Named values, one per line, with aligned names. */
 export function renderFacts(io: Io, facts: readonly Fact[]): string {
   const paint = paintOf(io)
   const shown = facts.filter(([, value]) => value !== undefined && value !== '')
