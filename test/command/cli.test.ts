@@ -48,8 +48,8 @@ const json = async (...args: string[]) => JSON.parse(await works(...args, '--jso
 
 describe('databases', () => {
   it('are created with every field, found by name, used with binary values, and deleted', async () => {
-    const wish = '--region eu-west-1 --read-regions us-east-1 --plan fixed_1gb --budget 20 --eviction --no-tls'
-    const made = await json('db', 'create', '--name', 'shop', ...wish.split(' '))
+    const flags = '--region eu-west-1 --read-regions us-east-1 --plan fixed_1gb --budget 20 --eviction --no-tls'
+    const made = await json('db', 'create', '--name', 'shop', ...flags.split(' '))
     expect(made).toMatchObject({
       ...{ database_name: 'shop', primary_region: 'eu-west-1', read_regions: ['us-east-1'] },
       ...{ type: 'paid', budget: 20, eviction: true, tls: false },
@@ -198,7 +198,7 @@ describe('which server is meant', () => {
     writeFileSync(join(home, 'homeport', 'profiles.json'), '{"profiles": {"x": {}}}')
     const { code, stderr } = await cli(['profile', 'list'], { env: { XDG_CONFIG_HOME: home } })
     expect(code).toBe(1)
-    expect(stderr).toContain('correct the file')
+    expect(stderr).toContain('Correct it')
   })
 })
 

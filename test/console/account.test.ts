@@ -39,7 +39,7 @@ it('keys lead to the search, to what keys there are, and past the navigation', a
   const { page } = browser
   await browser.open('/audit', 'Audit log')
   await page.keyboard.press('Tab')
-  await page.locator('a:focus').getByText('Skip to the content').waitFor()
+  await page.locator('a:focus').getByText('Skip to content').waitFor()
   await page.keyboard.press('Enter')
   await page.locator('#content:focus').waitFor()
   await page.keyboard.press('?')
@@ -94,7 +94,7 @@ it('says that the server does not answer, and from when what it shows is', async
   await browser.open('/', 'Home')
   await page.getByRole('heading', { name: 'Health' }).waitFor()
   await page.route('**/v2/**', (request) => request.fulfill({ status: 503, json: { error: 'Starting.' } }))
-  await page.getByRole('alert').getByText('The server does not answer').waitFor()
+  await page.getByRole('alert').getByText('The server does not respond').waitFor()
   expect(await problemsOf(page)).toEqual([])
   await page.unroute('**/v2/**')
   await page.getByRole('alert').waitFor({ state: 'detached' })
@@ -114,14 +114,14 @@ it('a search in a part of the log says so, and looks further only when it is tol
   await page.getByText('None so far').waitFor()
   const before = asked
   await page.getByText('The newest 200 entries looked at').waitFor()
-  await page.getByRole('button', { name: 'Look further' }).click()
+  await page.getByRole('button', { name: 'Search further' }).click()
   await page.getByText('The newest 400 entries looked at').waitFor()
   expect(asked).toBe(before + 1)
   await page.unroute('**/v2/auditlogs*')
 })
 
 it('an address that nobody has leads to a page that says so', async () => {
-  await browser.open('/nowhere', 'There is no such page')
+  await browser.open('/nowhere', 'Page not found')
 })
 
 it('signing out ends the session, and the sign-in leads back to where one was', async () => {

@@ -6,7 +6,7 @@ import type { Static, TSchema } from 'typebox'
 import { CONSOLE_HEADER } from '../../../src/contract/console/console.js'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
 
-/** What a schema stands for; `undefined` where an endpoint declares none. */
+/** The type that a schema describes; `undefined` where an endpoint declares none. */
 type Given<Schema extends TSchema> = TSchema extends Schema ? undefined : Static<Schema>
 
 /** What the browser sends as the body of an endpoint. */
@@ -22,7 +22,7 @@ type Part<Name extends string, Value> = undefined extends Value
   ? { readonly [Key in Name]?: Value }
   : { readonly [Key in Name]: Value }
 
-/** What a call of an endpoint needs: what it declares, and nothing else. */
+/** The arguments of a call: exactly the parts that the endpoint declares. */
 export type ApiArgs<Params extends TSchema, Query extends TSchema, Body extends BodyShape> = Part<
   'params',
   Given<Params>
@@ -33,7 +33,7 @@ export type ApiArgs<Params extends TSchema, Query extends TSchema, Body extends 
     readonly headers?: Readonly<Record<string, string>>
   }
 
-/** A refusal of the server, in its own words. */
+/** An error response of the server, with its own text. */
 export class ApiError extends Error {
   readonly status: number
 
@@ -52,8 +52,8 @@ interface LooseArgs {
 }
 
 /**
- * Calls an endpoint as the person who is signed in.
- * @throws ApiError when the server refuses, or cannot be reached (status 0).
+ * Calls an endpoint with the session of the signed-in user.
+ * @throws ApiError when the server responds with an error, or cannot be reached (status 0).
  */
 export async function api<
   Params extends TSchema,
@@ -67,15 +67,15 @@ export async function api<
 ): Promise<Static<Answer>> {
   const response = await fetch(urlOf(endpoint, args), requestOf(endpoint, args, signal)).catch((error: unknown) => {
     if (signal?.aborted) throw error
-    throw new ApiError(0, 'The server cannot be reached. Is it running, and is this computer online?')
+    throw new ApiError(0, 'The server cannot be reached. Check that it runs and that this computer is online.')
   })
   const answer = await readAnswer(response)
   if (!response.ok) throw new ApiError(response.status, errorText(answer, response.status))
-  // The server checks its answers against this very schema in its tests.
+  // The tests of the server check its responses against the same schema.
   return answer as Static<Answer>
 }
 
-/** The address of a call, without the origin. */
+/** The URL of a call, without the origin. */
 export function urlOf(endpoint: Pick<Endpoint, 'path'>, { params, query }: LooseArgs): string {
   const values = (params ?? {}) as Readonly<Record<string, unknown>>
   const path = endpoint.path.replace(/\{(\+?)(\w+)\}/g, (_whole, raw: string, name: string) => {
@@ -86,7 +86,7 @@ export function urlOf(endpoint: Pick<Endpoint, 'path'>, { params, query }: Loose
   return search === '' ? path : `${path}?${search}`
 }
 
-/** A query string; lists by repetition, what is `undefined` left out. */
+/** A query string; lists repeat their name, `undefined` values are left out. */
 function searchOf(query: unknown): string {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query ?? {})) {
@@ -122,5 +122,5 @@ async function readAnswer(response: Response): Promise<unknown> {
 
 function errorText(answer: unknown, status: number): string {
   const named = typeof answer === 'object' && answer !== null && 'error' in answer ? answer.error : answer
-  return typeof named === 'string' && named !== '' ? named : `The server answered with status ${status} and no reason.`
+  return typeof named === 'string' && named !== '' ? named : `The server responded with status ${status} and gave no reason.`
 }

@@ -1,9 +1,9 @@
-/** The commands of one database, over its public REST data plane: the same that any program of a user can send. */
+/** Sends commands to one database over its public REST API, as a user\'s program would. */
 import type { DatabaseRecord } from '../../../src/contract/databases/databases.js'
 import { parseReplies, type Reply } from '../lib/resp.js'
 import { ApiError } from './client.js'
 
-/** A refusal of a command, in the engine's own words. */
+/** An error reply of the engine, with its own text. */
 export class CommandError extends Error {
   constructor(text: string) {
     super(text)
@@ -14,7 +14,7 @@ export class CommandError extends Error {
 /** A command and its arguments. */
 export type CommandLine = readonly (string | number)[]
 
-/** Sends commands to one database with one token. What was written is seen by what is read after it. */
+/** Sends commands to one database with one token. Reads see the writes that were sent before them. */
 export class DataPlane {
   readonly databaseId: string
   /** Whether the token may write. */
@@ -31,18 +31,18 @@ export class DataPlane {
     this.#token = token ?? database.read_only_rest_token ?? ''
   }
 
-  /** Sends one command. @throws CommandError when the engine refuses it. */
+  /** Sends one command. @throws CommandError when the engine replies with an error. */
   async send(...line: CommandLine): Promise<Reply> {
     const [reply] = await this.#post('', line)
     return refused(reply)
   }
 
-  /** Sends commands in order; each has its own reply, refusals included. */
+  /** Sends commands in order; each has its own reply, errors included. */
   async sendAll(lines: readonly CommandLine[]): Promise<Reply[]> {
     return lines.length === 0 ? [] : this.#post('/pipeline', lines)
   }
 
-  /** Sends commands in order. @throws CommandError with the first refusal; what came before it is done. */
+  /** Sends commands in order. @throws CommandError with the first error; the commands before it have run. */
   async run(lines: readonly CommandLine[]): Promise<void> {
     for (const reply of await this.sendAll(lines)) refused(reply)
   }
@@ -57,7 +57,7 @@ export class DataPlane {
       },
       body: JSON.stringify(body),
     }).catch(() => {
-      throw new ApiError(0, `The REST data plane at ${this.#url} cannot be reached from this browser.`)
+      throw new ApiError(0, `The REST API at ${this.#url} cannot be reached from this browser.`)
     })
     this.#seen = response.headers.get('upstash-sync-token') ?? this.#seen
     if (!response.ok) throw new CommandError(await refusalOf(response))
@@ -66,7 +66,7 @@ export class DataPlane {
 }
 
 function refused(reply: Reply | undefined): Reply {
-  if (reply === undefined) throw new CommandError('the database answered nothing')
+  if (reply === undefined) throw new CommandError('the database sent no reply')
   if (reply.kind === 'error') throw new CommandError(reply.text)
   return reply
 }

@@ -1,4 +1,4 @@
-/** The operations of the server as hooks: reading with a cache that is keyed by endpoint and arguments, and changing. */
+/** The operations of the server as hooks: cached reads, keyed by endpoint and arguments, and changes. */
 import { notifications } from '@mantine/notifications'
 import {
   hashKey,
@@ -16,18 +16,18 @@ import type { Static, TSchema } from 'typebox'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
 import { type ApiArgs, ApiError, api } from './client.js'
 
-/** How often something that moves is asked for again. */
+/** How often data that changes quickly is read again, milliseconds. */
 export const LIVE_MS = 3_000
-/** How often something that moves slowly is asked for again. */
+/** How often data that changes slowly is read again, milliseconds. */
 export const CALM_MS = 15_000
 
-/** When a reading hook asks. */
+/** When a reading hook sends its request. */
 interface ReadOptions {
-  /** `false`: do not ask at all yet. */
+  /** `false`: send no request yet. */
   readonly enabled?: boolean
 }
 
-/** The key of a reading call in the cache; `[endpoint.id]` alone is the prefix of all calls of an endpoint. */
+/** The cache key of a read; `[endpoint.id]` alone is the prefix of all calls of an endpoint. */
 export const keyOf = (endpoint: Pick<Endpoint, 'id'>, args: object): readonly unknown[] => [endpoint.id, args]
 
 /**
@@ -86,7 +86,7 @@ export function useApiPages<
     initialPageParam: {},
     getNextPageParam: next,
     enabled,
-    // Another filter of the same list: the rows stay until the new ones are there.
+    // Another filter of the same list: keep the old rows until the new ones arrive.
     placeholderData: (before, query) => (isOfSameParams(query?.queryKey[1], args) ? before : undefined),
     refetchInterval: ({ state: { data } }) => (everyMs ?? 0) * Math.max(1, data?.pages.length ?? 0) || false,
   })
@@ -97,18 +97,18 @@ function isOfSameParams(before: unknown, { params }: { readonly params?: unknown
   return hashKey(['params' in before ? before.params : undefined]) === hashKey([params])
 }
 
-/** What a changing hook may be told. */
+/** Options of a changing hook. */
 export interface ChangeOptions<Answer> {
-  /** What is to be read again afterwards, also after a refusal, which may tell of a change: every call of these. */
+  /** Endpoints to read again afterwards, also after an error: it may report a change made elsewhere. */
   readonly refreshes?: readonly Pick<Endpoint, 'id'>[]
-  /** What to tell when it is done; absent: nothing. */
+  /** The notification after success; absent: none. */
   readonly done?: string | ((answer: Answer) => string)
-  /** `inline`: the page shows a refusal itself (`error` of the result); a notification does once it is left. */
+  /** `inline`: the page shows the error itself (`error` of the result); after it was left, a notification does. */
   readonly errors?: 'notify' | 'inline'
   readonly onDone?: (answer: Answer) => void
 }
 
-/** Changes something. Refusals are told in the server's own words. */
+/** Calls a changing endpoint. Errors are shown with the text of the server. */
 export function useChange<
   Params extends TSchema,
   Query extends TSchema,
@@ -121,7 +121,7 @@ export function useChange<
   return useTask((args: ApiArgs<Params, Query, Body>) => api(endpoint, args), options)
 }
 
-/** The same for work that is not one call of one endpoint. */
+/** The same for a change that is more than one call of one endpoint. */
 export function useTask<Args, Answer>(
   work: (args: Args) => Promise<Answer>,
   { refreshes = [], done, errors = 'notify', onDone }: ChangeOptions<Answer> = {},
@@ -140,13 +140,13 @@ export function useTask<Args, Answer>(
     },
     onSettled: (_answer, refusal) => {
       const read = Promise.all(refreshes.map(({ id }) => queries.invalidateQueries({ queryKey: [id] })))
-      // A refusal is shown at once: what could not be changed may well not be readable either.
+      // Show the error before the refresh: after a failed change, the reads may fail as well.
       return refusal === null ? read : undefined
     },
   })
 }
 
-/** Whether the component is no longer on the page. */
+/** Whether the component was unmounted. */
 function useIsLeft(): () => boolean {
   const isHere = useRef(false)
   useEffect(() => {
@@ -158,8 +158,8 @@ function useIsLeft(): () => boolean {
   return () => !isHere.current
 }
 
-/** Shows a refusal until it is closed: its text says what to do, and takes time to read. */
+/** Shows an error until it is closed: its text says what to do, and takes time to read. */
 export function tellError(error: Error): void {
-  const title = error instanceof ApiError && error.status < 500 && error.status !== 0 ? 'Refused' : 'That did not work'
+  const title = error instanceof ApiError && error.status < 500 && error.status !== 0 ? 'Refused' : 'The request failed'
   notifications.show({ title, message: error.message, color: 'red', autoClose: 12_000 })
 }

@@ -1,4 +1,4 @@
-/** Who is signed in, and what this server offers. Both stay the same while the page is open, until somebody signs out. */
+/** Who is signed in, and what this server offers. Both stay the same until the user signs out. */
 import { MutationCache, QueryCache, QueryClient, queryOptions, useSuspenseQuery } from '@tanstack/react-query'
 import {
   type ConsoleSession,
@@ -13,7 +13,7 @@ const isGone = (error: unknown): boolean => error instanceof ApiError && error.s
 
 const onSignedOut = new Set<() => void>()
 
-/** Calls back when the server does not know the session any more. */
+/** Calls back when the session has ended. */
 export function whenSignedOut(callback: () => void): void {
   onSignedOut.add(callback)
 }
@@ -22,13 +22,13 @@ function noticeEnd(error: Error): void {
   if (isGone(error)) for (const callback of onSignedOut) callback()
 }
 
-/** The cache of everything that was read. Refusals are not tried again: they would be refused again. */
+/** The cache of all reads. Error responses are not retried: they would fail again. */
 export const queries = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: 2_000,
-      // The server may be this computer, or in a network that leads nowhere: what the browser thinks of the internet says
-      // nothing about it.
+      // The server may be this computer, or in a network without internet access: what the browser reports about the
+      // internet says nothing about the server.
       networkMode: 'always',
       retry: (failures, error) => failures < 2 && error instanceof ApiError && [0, 503].includes(error.status),
     },
@@ -59,10 +59,10 @@ export const settingsQuery = queryOptions<ConsoleSettings>({
   staleTime: Number.POSITIVE_INFINITY,
 })
 
-/** Who is signed in. For pages inside of the shell, where somebody is. */
+/** Who is signed in. For pages inside the shell, which only signed-in users see. */
 export function useSession(): ConsoleSession {
   const { data } = useSuspenseQuery(sessionQuery)
-  if (data === null) throw new Error('nobody is signed in')
+  if (data === null) throw new Error('no session: this page needs a signed-in user')
   return data
 }
 
@@ -71,7 +71,7 @@ export function useCanWrite(): boolean {
   return useSession().access === 'write'
 }
 
-/** What this server offers. For pages inside of the shell, which is drawn once it is known. */
+/** What this server offers. For pages inside the shell, which renders once it is known. */
 export function useSettings(): ConsoleSettings {
   return useSuspenseQuery(settingsQuery).data
 }

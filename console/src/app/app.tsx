@@ -10,14 +10,14 @@ import { cssVariablesResolver, theme } from './theme.js'
 /** `public/color-scheme.js` reads the same key before the first paint. */
 const colorSchemes = localStorageColorSchemeManager({ key: 'homeport-color-scheme' })
 
-// A session that has ended leads to the sign-in, and from there back to where the person was. The page is loaded anew, so
-// that nothing stays in memory of what the person saw. At the sign-in it is the key that was refused.
+// An ended session leads to the sign-in page, and from there back to the same page. The document is loaded again, so
+// that nothing of the old session stays in memory. On the sign-in page itself, the key was refused.
 whenSignedOut(() => {
   const { pathname, href } = router.latestLocation
   if (pathname !== '/sign-in') window.location.assign(`/sign-in?next=${encodeURIComponent(href)}`)
 })
 
-/** The console: its look, its cache, its pages. */
+/** The console: theme, cache and router. */
 export function App() {
   return (
     <MantineProvider

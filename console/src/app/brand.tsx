@@ -1,7 +1,7 @@
 import IconAnchor from 'icon:anchor'
 import { Group, Text } from '@mantine/core'
 
-/** The name of the product with its sign. */
+/** The name and logo of the product. */
 export function Brand() {
   return (
     <Group gap={8} wrap="nowrap" component="span">

@@ -3,20 +3,20 @@ import type { ErrorComponentProps } from '@tanstack/react-router'
 import { TextLink } from '../components/link.js'
 import { ErrorState } from '../components/states.js'
 
-/** For an address that no page has. */
+/** Shown for a URL that has no page. */
 export function NotFoundPage() {
   return (
     <Center component="main" mih="60vh" p="lg">
       <Stack align="center" gap="xs">
-        <Title order={1}>There is no such page</Title>
-        <Text c="dimmed">The address may be mistyped, or what it showed is gone.</Text>
-        <TextLink to="/">To the home page</TextLink>
+        <Title order={1}>Page not found</Title>
+        <Text c="dimmed">Check the address; the item that it showed may have been deleted.</Text>
+        <TextLink to="/">Go to the home page</TextLink>
       </Stack>
     </Center>
   )
 }
 
-/** For what went wrong while a page was drawn or fetched. */
+/** Shown when a page failed to load or to render. */
 export function ErrorPage({ error, reset }: ErrorComponentProps) {
   const known = error instanceof Error ? error : new Error(String(error))
   return (

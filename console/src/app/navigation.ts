@@ -1,4 +1,4 @@
-/** What the navigation offers. A new page that people go to directly gets a line here. */
+/** The entries of the navigation. A new top-level page gets an entry here. */
 import IconAdjustments from 'icon:adjustments'
 import IconBell from 'icon:bell'
 import IconCalendarTime from 'icon:calendar-time'
@@ -19,16 +19,16 @@ import IconUsers from 'icon:users'
 import type { LinkProps } from '@tanstack/react-router'
 import type { ComponentType } from 'react'
 
-/** A line of the navigation. */
+/** An entry of the navigation. */
 export interface NavigationItem {
   readonly label: string
   readonly to: NonNullable<LinkProps['to']>
   readonly icon: ComponentType<{ size?: number | string; stroke?: number }>
 }
 
-/** Lines that belong together. */
+/** A section of the navigation. */
 export interface NavigationSection {
-  /** Absent for the first lines, which need none. */
+  /** Absent for the first section. */
   readonly title?: string
   readonly items: readonly NavigationItem[]
 }
@@ -76,7 +76,7 @@ export const NAVIGATION: readonly NavigationSection[] = [
 const covers = ({ to }: NavigationItem, path: string): boolean =>
   to === path || (to !== '/' && path.startsWith(`${to}/`))
 
-/** The line that a page belongs to: of those whose address it begins with, the one that says most. */
+/** The entry that a page belongs to: the longest path that the address begins with. */
 export function itemOf(path: string): NavigationItem | undefined {
   const items = NAVIGATION.flatMap((section) => section.items).filter((item) => covers(item, path))
   return items.sort((one, other) => other.to.length - one.to.length)[0]

@@ -1,4 +1,4 @@
-/** The two routes that all others hang on: the root, and the shell, which only people who are signed in get to see. */
+/** The parents of all routes: the root, and the shell, which only signed-in users see. */
 import { createRootRoute, createRoute, Outlet, redirect } from '@tanstack/react-router'
 import { queries, sessionQuery, settingsQuery } from '../api/session.js'
 import { ErrorPage, NotFoundPage } from './fallbacks.js'
@@ -11,7 +11,7 @@ export const rootRoute = createRootRoute({
   errorComponent: ErrorPage,
 })
 
-/** Pages inside of the shell: with navigation, for people who are signed in. */
+/** Pages inside the shell: with navigation, for signed-in users. */
 export const shellRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: 'shell',

@@ -21,7 +21,7 @@ const tree = rootRoute.addChildren([
   ]),
 ])
 
-/** Knows which page an address means. Pages are fetched when somebody points at a link to them. */
+/** The router. A page is loaded when the pointer is on a link to it. */
 export const router = createRouter({ routeTree: tree, defaultPreload: 'intent', scrollRestoration: true })
 
 declare module '@tanstack/react-router' {

@@ -50,13 +50,13 @@ export function Shell() {
       classNames={{ header: classes.header, navbar: classes.navbar, main: classes.main }}
     >
       <a className="skip-link" href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <AppShell.Header>
         <Group h="100%" px="md" justify="space-between" wrap="nowrap">
           <Group gap="sm" wrap="nowrap">
             <Burger opened={isOpen} onClick={toggle} hiddenFrom="md" size="sm" aria-label="Navigation" />
-            <Anchor component={Link} to="/" underline="never" c="inherit" aria-label="Homeport, to the home page">
+            <Anchor component={Link} to="/" underline="never" c="inherit" aria-label="Homeport home page">
               <Brand />
             </Anchor>
           </Group>
@@ -96,7 +96,7 @@ function NavigationLine({ item, pathname }: { item: NavigationItem; pathname: st
     <NavLink
       component={Link}
       to={item.to}
-      // The router takes every page below this one for this one.
+      // The router would also mark this entry active on every page below it.
       activeOptions={{ exact: true }}
       label={item.label}
       leftSection={<item.icon size={18} stroke={1.6} />}
@@ -119,7 +119,7 @@ function Version() {
 function HeaderTools() {
   const { setColorScheme } = useMantineColorScheme()
   const isDark = useComputedColorScheme('light') === 'dark'
-  const change = isDark ? 'Switch to the light look' : 'Switch to the dark look'
+  const change = isDark ? 'Switch to the light theme' : 'Switch to the dark theme'
   return (
     <Group gap="xs" wrap="nowrap">
       <Tooltip label="API documentation">
@@ -149,7 +149,7 @@ function AccountMenu() {
   const signOut = useChange(endConsoleSession, { onDone: () => window.location.assign('/sign-in') })
   const button = useRef<HTMLButtonElement>(null)
   const showKeys = () => {
-    // The dialog gives the focus back to what has it now, and the menu is gone by then.
+    // The dialog returns the focus to the element that has it now; the menu will be gone by then.
     button.current?.focus()
     showShortcuts()
   }

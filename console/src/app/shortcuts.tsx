@@ -3,13 +3,13 @@ import { useWindowEvent } from '@mantine/hooks'
 import { modals } from '@mantine/modals'
 
 const SHORTCUTS = [
-  { keys: '/', does: 'Go to the search or filter of the page' },
+  { keys: '/', does: 'Focus the search field of the page' },
   { keys: '?', does: 'Show this list' },
   { keys: 'Esc', does: 'Close a dialog or a menu' },
-  { keys: 'Tab', does: 'Go to the next control; the first one skips to the content' },
+  { keys: 'Tab', does: 'Focus the next control; the first one skips to the content' },
 ] as const
 
-/** Shows which keys do what. */
+/** Opens the list of keyboard shortcuts. */
 export function showShortcuts(): void {
   modals.open({
     title: 'Keyboard shortcuts',
@@ -33,7 +33,7 @@ const isTypedInto = (target: EventTarget | null): boolean =>
 
 const isInDialog = (): boolean => document.querySelector('[aria-modal="true"]') !== null
 
-/** Acts on characters, whichever keys make them: "/" is a key of its own on some keyboards and Shift+7 on others. */
+/** Matches characters, not keys: "/" is a key of its own on some keyboards and Shift+7 on others. */
 export function useCharacters(actions: Readonly<Record<string, () => void>>): void {
   useWindowEvent('keydown', (event) => {
     const act = actions[event.key]

@@ -7,7 +7,7 @@ import { dateTime } from '../lib/format.js'
 
 const isSilence = (error: unknown): boolean => error instanceof ApiError && [0, 503].includes(error.status)
 
-/** From when the oldest is of what stands on the page and could not be read again; `undefined` while all is well. */
+/** When the oldest data on the page that could not be refreshed was read; `undefined` while all is well. */
 function staleSince(): number | undefined {
   const stale = queries
     .getQueryCache()
@@ -18,14 +18,14 @@ function staleSince(): number | undefined {
 
 const subscribe = (listener: () => void): (() => void) => queries.getQueryCache().subscribe(listener)
 
-/** Says that the server does not answer: what was read stays on the page, and would pass for the present. */
+/** Warns that the server does not respond: the page still shows older data, which would look current. */
 export function Silence() {
   const sinceMs = useSyncExternalStore(subscribe, staleSince)
   if (sinceMs === undefined) return null
   return (
     <Affix position={{ bottom: 16, left: 16, right: 16 }} style={{ pointerEvents: 'none' }}>
       <Paper withBorder shadow="md" p="sm" maw={480} mx="auto" role="alert">
-        <Status tone="bad">The server does not answer</Status>
+        <Status tone="bad">The server does not respond</Status>
         <div style={{ fontSize: 'var(--mantine-font-size-sm)' }}>
           What you see is from {dateTime(sinceMs)}. It is asked again until it answers.
         </div>

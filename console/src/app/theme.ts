@@ -32,7 +32,7 @@ const harbour: MantineColorsTuple = [
   '#0a465b',
 ]
 
-/** Greys of the dark look with a breath of blue, so that panels, inputs and lines are of one family. */
+/** Bluish greys of the dark theme, so that panels, inputs and lines match. */
 const dark: MantineColorsTuple = [
   '#d0d7de',
   '#b7c0c9',
@@ -49,10 +49,10 @@ const dark: MantineColorsTuple = [
 const radius = 'md'
 const size = 'sm'
 
-/** The library makes the title bar of a dialog a `header`, which would count as a second banner of the page. */
+/** The library renders the title bar of a dialog as a `header`, which would be a second banner of the page. */
 const DIALOG_PARTS = { header: { role: 'presentation' } }
 
-/** The look of everything. Pages choose components, not colours. */
+/** The theme. Pages choose components, not colours. */
 export const theme = createTheme({
   primaryColor: 'harbour',
   primaryShade: { light: 7, dark: 7 },
@@ -89,7 +89,7 @@ export const theme = createTheme({
   },
 })
 
-/** Quiet and error texts keep a contrast of 4.5 to 1 on every ground that the pages use. */
+/** Dimmed and error texts keep a contrast of 4.5 to 1 on every background that the pages use. */
 export const cssVariablesResolver: CSSVariablesResolver = () => ({
   variables: {},
   light: {

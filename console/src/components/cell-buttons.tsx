@@ -1,7 +1,7 @@
 import { Button, UnstyledButton } from '@mantine/core'
 import type { ReactNode } from 'react'
 
-/** What a row is, as the button that opens it: a click on the row alone would be out of reach for the keyboard. */
+/** The name of a row as the button that opens it: the keyboard cannot click a row. */
 export function CellButton({ onClick, title, children }: { onClick: () => void; title?: string; children: ReactNode }) {
   return (
     <UnstyledButton
@@ -17,7 +17,7 @@ export function CellButton({ onClick, title, children }: { onClick: () => void; 
   )
 }
 
-/** Takes a row away, after a question. `of` tells people who do not see the row which one. */
+/** Deletes a row, after a confirmation. `of` names the row for screen readers. */
 export function CellDanger({ verb, of, onClick }: { verb: string; of: string; onClick: () => void }) {
   return (
     <Button

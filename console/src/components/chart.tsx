@@ -3,9 +3,9 @@ import { Box, ColorSwatch, Group, Stack, Text } from '@mantine/core'
 import { useMemo } from 'react'
 import { dayOf, timeOfDay } from '../lib/format.js'
 
-/** A line of a chart: values at times. */
+/** A series of a chart: values over time. */
 export interface Series {
-  /** What it is, for the legend. */
+  /** The name in the legend. */
   readonly name: string
   readonly points: readonly { readonly x: string; readonly y: number }[]
 }
@@ -14,7 +14,7 @@ const NO_BREAK = '\u00a0'
 const COLORS = ['harbour.6', 'orange.6', 'grape.5'] as const
 const dashed = (index: number): string => (COLORS[index] ?? 'gray.6').replace('.', '-')
 
-/** One measure over time: its present value, and how it came there. */
+/** A chart of one measure: its latest value and its course. */
 export function SeriesChart({
   title,
   series,
@@ -24,7 +24,7 @@ export function SeriesChart({
   title: string
   series: readonly Series[]
   show: (value: number) => string
-  /** The points are days, which are those of UTC, and no moments. */
+  /** Each point is a UTC day, not a moment. */
   byDay?: boolean
 }) {
   const rows = useMemo(() => rowsOf(series, byDay), [series, byDay])
@@ -55,7 +55,7 @@ export function SeriesChart({
           series={series.map(({ name }, index) => ({ name, color: COLORS[index] ?? 'gray.6' }))}
           valueFormatter={show}
           withDots={byDay}
-          // Between two days there is nothing that a curve could tell.
+          // A curve between two days would suggest values that do not exist.
           curveType={byDay ? 'linear' : 'monotone'}
           strokeWidth={2}
           gridAxis="x"

@@ -5,22 +5,22 @@ import type { Endpoint } from '../../../src/contract/endpoint.js'
 import { useTask } from '../api/hooks.js'
 import { Refusal } from './states.js'
 
-/** What is asked before something is done that cannot be undone. */
+/** A confirmation before a change that cannot be undone. */
 export interface Question {
   readonly title: string
-  /** What will happen, and to what. */
+  /** The consequences. */
   readonly text: ReactNode
   /** The verb on the button: `Delete the database`. */
   readonly action: string
-  /** A word to type first, such as the name of what is destroyed. */
+  /** A word to type first, such as the name of what is deleted. */
   readonly typed?: string
-  /** Does it. The dialog stays open while it works, and shows why when it fails. */
+  /** Runs the action. The dialog stays open while it runs, and shows the error when it fails. */
   readonly onConfirm: () => Promise<unknown>
-  /** What is to be read again afterwards: every call of these endpoints. */
+  /** Endpoints to read again afterwards. */
   readonly refreshes?: readonly Pick<Endpoint, 'id'>[]
 }
 
-/** Asks before something destructive is done. */
+/** Opens the confirmation of a destructive action. */
 export function confirm(question: Question): void {
   const id = modals.open({
     title: question.title,
@@ -48,7 +48,7 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
           <TextInput
             label={
               <>
-                Type <b>{typed}</b> to go on
+                Type <b>{typed}</b> to continue
               </>
             }
             value={word}

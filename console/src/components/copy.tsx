@@ -24,7 +24,7 @@ function useCopy(value: string): { readonly isCopied: boolean; readonly copy: ()
   return { isCopied, copy: () => mutate() }
 }
 
-/** Copies a text; says so for a moment. */
+/** A copy button that shows "Copied" for a moment. */
 export function Copy({ value, what }: { value: string; what: string }) {
   const { isCopied, copy } = useCopy(value)
   const label = isCopied ? 'Copied' : `Copy ${what}`
@@ -37,7 +37,7 @@ export function Copy({ value, what }: { value: string; what: string }) {
   )
 }
 
-/** The same as a button with a word on it. */
+/** The same with a label. */
 export function CopyTextButton({ value, label = 'Copy' }: { value: string; label?: string }) {
   const { isCopied, copy } = useCopy(value)
   return (
@@ -52,7 +52,7 @@ export function CopyTextButton({ value, label = 'Copy' }: { value: string; label
   )
 }
 
-/** Text that is meant to be pasted elsewhere. `hidden` parts of it are shown as dots until somebody asks. */
+/** Text to paste elsewhere. Secrets in it are shown as dots until the user shows them. */
 export function CodeBlock({ code, label, secrets = [] }: { code: string; label: string; secrets?: readonly string[] }) {
   const [isOpen, setOpen] = useState(secrets.length === 0)
   const shown = isOpen ? code : secrets.reduce((text, secret) => text.replaceAll(secret, dots(secret)), code)
@@ -76,7 +76,7 @@ export function CodeBlock({ code, label, secrets = [] }: { code: string; label: 
   )
 }
 
-/** The same with its name above it, where nothing else says what it is. */
+/** The same with a label above it. */
 export function NamedCode(props: Parameters<typeof CodeBlock>[0]) {
   return (
     <Stack gap={4}>
@@ -88,10 +88,10 @@ export function NamedCode(props: Parameters<typeof CodeBlock>[0]) {
   )
 }
 
-/** A long text that scrolls by itself, by mouse and by keyboard. */
+/** A long text with a scroll area of its own, for mouse and keyboard. */
 export function ScrollText({ label, children }: { label: string; children: string }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scroll area must be reachable by keyboard.
     <section className={classes.code} tabIndex={0} aria-label={label}>
       <pre>{children}</pre>
     </section>
@@ -107,7 +107,7 @@ export function Fact({
 }: {
   name: string
   children: ReactNode
-  /** What is copied; absent: nothing can be. */
+  /** The text to copy; absent: no copy button. */
   copy?: string | undefined
   /** Shown as dots; copying still works. */
   secret?: boolean
@@ -132,7 +132,7 @@ export function Fact({
   )
 }
 
-/** A short machine text within a sentence. */
+/** Code within a sentence. */
 export function Term({ children }: { children: ReactNode }) {
   return <Code style={{ background: 'var(--hp-code)', color: 'inherit' }}>{children}</Code>
 }

@@ -10,42 +10,42 @@ export interface Column<Row> {
   /** Empty for a column of buttons. */
   readonly title: string
   readonly render: (row: Row) => ReactNode
-  /** CSS width such as `120px` or `30%`; columns without share what is left. */
+  /** CSS width such as `120px` or `30%`; columns without one share the rest. */
   readonly width?: string
   readonly align?: 'left' | 'right'
-  /** Left out where the window is narrower than this; what a row is must stay recognisable. */
+  /** Hidden in windows narrower than this; the columns that identify a row have none. */
   readonly from?: 'xs' | 'sm' | 'md' | 'lg'
 }
 
-/** Above this many rows only those that are seen are drawn. */
+/** Above this many rows, only the visible ones are rendered. */
 const DRAW_ALL_BELOW = 60
 const MOST_OF_WINDOW = 'calc(100dvh - 250px)'
 const ROW_HEIGHT = 37
 const OVERSCAN = 12
-/** How near to the end the next page is asked for, rows. */
+/** How many rows before the end the next page is requested. */
 const NEAR_END = 15
 
-/** What a table shows. */
+/** Properties of a table. */
 export interface DataTableProps<Row> {
-  /** What the rows are, for people who do not see the table. */
+  /** What the rows are, for screen readers. */
   readonly label: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly rowKey: (row: Row, index: number) => string
-  /** Where a click on a row leads; the row also needs a link or button for the keyboard. */
+  /** Called on a click on a row; the row also needs a link or button for the keyboard. */
   readonly onOpen?: ((row: Row) => void) | undefined
   readonly isSelected?: (row: Row) => boolean
-  /** Called when the end comes near. */
+  /** Called when the reader scrolls near the end. */
   readonly onEnd?: (() => void) | undefined
-  /** Shown in place of the rows when there is none. */
+  /** Shown when there are no rows. */
   readonly empty?: ReactNode
-  /** Below the last row, such as a note that more is being fetched. */
+  /** Below the last row, such as a note that more is loading. */
   readonly footer?: ReactNode
-  /** CSS height that the rows may take before they scroll. Default: most of the window, once there are many rows. */
+  /** The largest CSS height before the rows scroll. Default: most of the window, once there are many rows. */
   readonly maxHeight?: string
 }
 
-/** A table that stays fast with a hundred thousand rows, and is a plain table for everything that reads it aloud. */
+/** A table that stays fast with 100,000 rows and is a plain table for screen readers. */
 export function DataTable<Row>(props: DataTableProps<Row>) {
   const { label, columns, rows, empty, footer, maxHeight } = props
   const frame = useRef<HTMLDivElement>(null)
@@ -62,7 +62,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       className={classes.frame ?? ''}
       mah={isLong ? (maxHeight ?? MOST_OF_WINDOW) : undefined}
       style={isLong ? { overflowY: 'auto' } : undefined}
-      // What scrolls has to be reachable by keyboard.
+      // A scroll area must be reachable by keyboard.
       {...(isLong ? { tabIndex: 0, role: 'region', 'aria-label': `${label}, scrollable` } : {})}
     >
       <Table
@@ -126,7 +126,7 @@ interface LineProps<Row> {
   readonly row: Row
   readonly index: number
   readonly table: DataTableProps<Row>
-  /** Tells how high the row is, where only those that are seen are drawn. */
+  /** Measures the row, where only visible rows are rendered. */
   readonly measure: ((row: HTMLTableRowElement | null) => void) | undefined
 }
 
@@ -152,7 +152,7 @@ function Line<Row>({ row, index, table, measure }: LineProps<Row>) {
   )
 }
 
-/** Takes the room of rows that are not drawn. One cell: more would make room for the columns that are left out, too. */
+/** Fills the space of rows that are not rendered. One cell: more would add space for hidden columns, too. */
 function Spacer({ height }: { height: number }) {
   if (height <= 0) return null
   return (
@@ -165,6 +165,6 @@ function Spacer({ height }: { height: number }) {
 const hiding = ({ from }: { from?: Column<unknown>['from'] }): string =>
   `${classes.cell} ${from === undefined ? '' : `mantine-visible-from-${from}`}`
 
-/** A click on a link or a button of the row is for that link or button. */
+/** Whether a click hit a link or button of the row, which handles it. */
 const isOfControl = (target: EventTarget): boolean =>
   target instanceof Element && target.closest('a, button, input, label, [role="menuitem"]') !== null

@@ -2,7 +2,7 @@ import { Group, Paper, Progress, Stack, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { TextLink } from './link.js'
 
-/** One number that matters, with what it is. */
+/** One important number with its label. */
 export function Figure({
   label,
   value,
@@ -12,7 +12,7 @@ export function Figure({
   label: string
   value: ReactNode
   note?: ReactNode
-  /** The page that shows what is counted. */
+  /** The page that lists the counted items. */
   to?: string
 }) {
   return (
@@ -42,7 +42,7 @@ export function Figure({
   )
 }
 
-/** How much of a limit is used. `used` of `undefined` means that nobody knows yet. */
+/** How much of a limit is used; `used` is `undefined` until it is known. */
 export function LimitBar({
   label,
   used,

@@ -12,13 +12,13 @@ export function FilterGroup({ children }: { children: ReactNode }) {
   )
 }
 
-/** What makes a field one of a bar: `widthPx` where there is room. */
+/** The style of a field in the bar: `widthPx` where there is space. */
 export const barField = (widthPx: number): { className: string; style: CSSProperties } => ({
   className: classes.field ?? '',
   style: { '--field-width': `${widthPx}px` } as CSSProperties,
 })
 
-/** The field that searches what the page lists. */
+/** The search field of the page. */
 export function SearchBox({
   label,
   value,

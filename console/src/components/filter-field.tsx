@@ -5,7 +5,7 @@ import { barField } from './filter-bar.js'
 
 const TYPING_MS = 400
 
-/** A field that filters a list: what is typed goes into the address a moment after the last key. */
+/** A filter field of a list: its text goes into the URL a moment after the last key. */
 export function FilterField({
   label,
   value,
@@ -17,7 +17,7 @@ export function FilterField({
   value: string | undefined
   /** `undefined`: the filter is empty. */
   onChange: (value: string | undefined) => void
-  /** The key `/` leads here. */
+  /** The shortcut `/` focuses this field. */
   isSearch?: boolean
   width?: number
 }) {
@@ -28,7 +28,7 @@ export function FilterField({
     onChange(told.current)
   }, TYPING_MS)
   useEffect(() => {
-    // Somebody else changed the filter, such as the button that goes back.
+    // The filter was changed elsewhere, for example by the back button.
     if (value !== told.current) setTyped(value ?? '')
     told.current = value
   }, [value])

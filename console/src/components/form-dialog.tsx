@@ -3,7 +3,7 @@ import type { UseMutationResult } from '@tanstack/react-query'
 import type { FormEventHandler, ReactNode } from 'react'
 import { Refusal } from './states.js'
 
-/** A dialog with a form: the fields, the refusal of the server if there is one, and the two buttons. */
+/** A dialog with a form: the fields, the error of the server if there is one, and the two buttons. */
 export function FormDialog({
   task,
   action,
@@ -13,7 +13,7 @@ export function FormDialog({
   isReady = true,
   ...modal
 }: {
-  /** The change that the form makes; its refusal is shown in the dialog. */
+  /** The change that the form makes; its error is shown in the dialog. */
   task: Pick<UseMutationResult<unknown, Error, never>, 'error' | 'isPending' | 'reset'>
   /** The verb on the button. */
   action: string
@@ -24,7 +24,7 @@ export function FormDialog({
   isReady?: boolean
 } & Pick<ModalProps, 'opened' | 'onClose' | 'title' | 'size'>) {
   const close = () => {
-    // What is under way is waited for: nobody would see what became of it.
+    // Stay open while the request runs: otherwise its error would not be shown.
     if (task.isPending) return
     task.reset()
     modal.onClose()

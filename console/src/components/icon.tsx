@@ -1,6 +1,6 @@
 import type { ComponentType, SVGProps } from 'react'
 
-/** What an icon takes: its size in pixels, the width of its lines on a canvas of 24, and whatever an `<svg>` takes. */
+/** Properties of an icon: size in pixels, line width on a 24-pixel canvas, and those of `<svg>`. */
 export interface IconProps extends Omit<SVGProps<SVGSVGElement>, 'stroke' | 'children'> {
   readonly size?: number
   readonly stroke?: number

@@ -1,4 +1,4 @@
-/** Links to pages of the console, with the look of the component library and the types of the router. */
+/** Links to pages of the console: styled by the component library, typed by the router. */
 import { Anchor, type AnchorProps, Button, type ButtonProps } from '@mantine/core'
 import { createLink } from '@tanstack/react-router'
 import type { AnchorHTMLAttributes, Ref } from 'react'

@@ -9,7 +9,7 @@ export interface Crumb {
   readonly to: NonNullable<LinkProps['to']>
 }
 
-/** The frame of every page: title, what it is for, and what can be done here. */
+/** The frame of every page: title, purpose and actions. */
 export function Page({
   title,
   about,
@@ -67,7 +67,7 @@ export function Page({
   )
 }
 
-/** A framed part of a page, with a title of its own. */
+/** A framed section of a page, with a title of its own. */
 export function Panel({
   title,
   about,
@@ -80,7 +80,7 @@ export function Panel({
   about?: ReactNode
   actions?: ReactNode
   children: ReactNode
-  /** The content reaches the frame, as a table does. */
+  /** The content has no padding, for tables. */
   flush?: boolean
 } & PaperProps) {
   return (

@@ -15,7 +15,7 @@ type Pages = Pick<
   | 'fetchNextPage'
 >
 
-/** A list that is read page by page: the rows that are there, more as the end comes near, and why reading has failed. */
+/** A table that loads page by page: its rows, more near the end, and the error when loading fails. */
 export function PagedTable<Row>({
   pages,
   rows,
@@ -24,7 +24,7 @@ export function PagedTable<Row>({
   ...table
 }: Omit<DataTableProps<Row>, 'rows' | 'onEnd'> & {
   readonly pages: Pages
-  /** The rows of all pages so far; `undefined` while there is no page. */
+  /** The rows of all pages so far; `undefined` before the first page. */
   readonly rows: readonly Row[] | undefined
   /**
    * For rows that were picked out of the pages: what was looked at so far. More is read when somebody asks for it, and
@@ -46,17 +46,17 @@ export function PagedTable<Row>({
         {...table}
         rows={rows}
         onEnd={isAutomatic && !pages.isFetching ? () => void pages.fetchNextPage() : undefined}
-        empty={isOpen ? <EmptyState title="None so far">There is more to look at.</EmptyState> : empty}
+        empty={isOpen ? <EmptyState title="No matches so far">Not everything has been searched yet.</EmptyState> : empty}
       />
       <Rest pages={pages} looked={isOpen ? looked : undefined} />
     </div>
   )
 }
 
-/** What is below the last row while there is more. */
+/** The footer while there are more rows. */
 function Rest({ pages, looked }: { pages: Pages; looked: string | undefined }) {
   const { error, isFetchNextPageError, isFetchingNextPage, fetchNextPage } = pages
-  const text = isFetchNextPageError ? `More could not be read: ${error?.message}` : looked
+  const text = isFetchNextPageError ? `More rows could not be loaded: ${error?.message}` : looked
   if (text === undefined) return null
   return (
     <Group justify="space-between" px="md" py="xs" gap="xs">
@@ -64,7 +64,7 @@ function Rest({ pages, looked }: { pages: Pages; looked: string | undefined }) {
         {text}
       </Text>
       <Button size="compact-xs" variant="default" loading={isFetchingNextPage} onClick={() => void fetchNextPage()}>
-        {isFetchNextPageError ? 'Try again' : 'Look further'}
+        {isFetchNextPageError ? 'Try again' : 'Search further'}
       </Button>
     </Group>
   )

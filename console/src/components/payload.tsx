@@ -5,10 +5,10 @@ import { hexDump, type Payload } from '../lib/payload.js'
 import { CopyTextButton, ScrollText } from './copy.js'
 import classes from './copy.module.css'
 
-/** Longer texts are cut for showing; copying takes all of it. */
+/** Longer texts are shown in part; copying takes all of it. */
 const MOST_SHOWN = 100_000
 
-/** Shows a body or a value whatever it is: JSON set out, text as it is, bytes as a dump. */
+/** Shows a body or a value: JSON indented, text as it is, bytes as a hex dump. */
 export function PayloadView({ payload, label, empty = 'Empty' }: { payload: Payload; label: string; empty?: string }) {
   if (payload.kind === 'empty') {
     return (
@@ -26,7 +26,7 @@ export function PayloadView({ payload, label, empty = 'Empty' }: { payload: Payl
       <Group gap={6} className={classes.tools ?? ''}>
         <Badge variant="default" size="sm">
           {payload.kind === 'binary' ? 'binary' : payload.kind} · {bytes(size)}
-          {text.length > MOST_SHOWN ? ', the beginning is shown' : ''}
+          {text.length > MOST_SHOWN ? ', only the beginning is shown' : ''}
         </Badge>
         {payload.kind === 'binary' ? <Download bytes={payload.bytes} /> : <CopyTextButton value={payload.text} />}
       </Group>
@@ -34,7 +34,7 @@ export function PayloadView({ payload, label, empty = 'Empty' }: { payload: Payl
   )
 }
 
-/** The same below a title, as one of several parts of a drawer. */
+/** The same with a title. */
 export function PayloadPart({ title, ...rest }: { title: string } & Parameters<typeof PayloadView>[0]) {
   return (
     <Stack gap="xs">

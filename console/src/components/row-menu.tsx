@@ -2,7 +2,7 @@ import IconDots from 'icon:dots'
 import { ActionIcon, Menu } from '@mantine/core'
 import { useRef } from 'react'
 
-/** Something that can be done with a row. */
+/** An action on a row. */
 export interface RowAction {
   readonly label: string
   readonly onClick: () => void
@@ -14,12 +14,12 @@ export interface RowAction {
 export interface RowFile {
   readonly label: string
   readonly href: string
-  /** The name that it is saved by. */
+  /** The file name of the download. */
   readonly download: string
   readonly isDisabled?: boolean
 }
 
-/** What can be done with a row of a table, behind one button. */
+/** The menu of actions on a row. */
 export function RowMenu({ of, actions }: { of: string; actions: readonly (RowAction | RowFile)[] }) {
   const button = useRef<HTMLButtonElement>(null)
   if (actions.length === 0) return null
@@ -39,7 +39,7 @@ export function RowMenu({ of, actions }: { of: string; actions: readonly (RowAct
   )
 }
 
-/** `onLeave`: a dialog that a line opens gives the focus back to what had it, and the line is gone by then. */
+/** `onLeave`: a dialog returns the focus to the element that had it, and the menu item is gone by then. */
 function Line({ action, onLeave }: { action: RowAction | RowFile; onLeave: () => void }) {
   const { label, isDisabled = false } = action
   if ('href' in action) {

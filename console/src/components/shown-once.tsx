@@ -2,13 +2,13 @@ import { Alert, Button, Modal, Stack, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { NamedCode } from './copy.js'
 
-/** A secret with the name of what it is. */
+/** A secret and its label. */
 export interface ShownSecret {
   readonly label: string
   readonly value: string
 }
 
-/** Secrets that nobody can be shown again: a click beside the dialog does not take them away. */
+/** Secrets that cannot be shown again: a click beside the dialog does not close it. */
 export function ShownOnce({
   title,
   secrets,

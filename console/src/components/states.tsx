@@ -1,4 +1,4 @@
-/** The three states that every view has besides showing something: loading, refused or failed, and empty. */
+/** The three states of every view besides its content: loading, failed, and empty. */
 
 import IconAlertTriangle from 'icon:alert-triangle'
 import IconInbox from 'icon:inbox'
@@ -8,7 +8,7 @@ import type { UseQueryResult } from '@tanstack/react-query'
 import type { ComponentType, ReactNode } from 'react'
 import { ApiError } from '../api/client.js'
 
-/** While something is fetched for the first time and its shape is not known. */
+/** Shown during the first load. */
 export function Loading({ what = 'Loading' }: { what?: string }) {
   return (
     <Center mih={160} role="status" aria-label={what}>
@@ -17,7 +17,7 @@ export function Loading({ what = 'Loading' }: { what?: string }) {
   )
 }
 
-/** While the lines of a list are fetched for the first time. */
+/** Shown during the first load of a list. */
 export function LoadingLines({ count = 5 }: { count?: number }) {
   return (
     <Stack gap="xs" p="sm" role="status" aria-label="Loading">
@@ -29,7 +29,7 @@ export function LoadingLines({ count = 5 }: { count?: number }) {
   )
 }
 
-/** What the server said instead of an answer, in its own words. */
+/** The error of a failed load, with the text of the server. */
 export function ErrorState({ error, onRetry }: { error: Error; onRetry?: (() => void) | undefined }) {
   const status = error instanceof ApiError && error.status > 0 ? ` (${error.status})` : ''
   return (
@@ -37,7 +37,7 @@ export function ErrorState({ error, onRetry }: { error: Error; onRetry?: (() => 
       color="red"
       variant="light"
       icon={<IconAlertTriangle size={18} />}
-      title={`This could not be loaded${status}`}
+      title={`Loading failed${status}`}
       role="alert"
     >
       <Stack gap="sm" align="flex-start">
@@ -54,7 +54,7 @@ export function ErrorState({ error, onRetry }: { error: Error; onRetry?: (() => 
   )
 }
 
-/** Why a change was refused, beside the button that asked for it. */
+/** The error of a change, beside its button. */
 export function Refusal({ error }: { error: Error | null }) {
   return error === null ? null : (
     <Alert color="red" role="alert">
@@ -63,7 +63,7 @@ export function Refusal({ error }: { error: Error | null }) {
   )
 }
 
-/** What an empty view says: what would be here, and what to do first. */
+/** An empty view: what would be here, and what to do first. */
 export interface EmptyStateProps {
   readonly title: string
   readonly children?: ReactNode
@@ -90,7 +90,7 @@ export function EmptyState({ title, children, icon: Icon = IconInbox, action }: 
   )
 }
 
-/** Shows what was read, or that it is loading, or why it failed. What was read stays while it is read again. */
+/** Shows data, its loading state, or its error. Old data stays visible while it is refreshed. */
 export function Loaded<Data>({
   query,
   children,

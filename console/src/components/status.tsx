@@ -2,10 +2,10 @@ import { Group, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
 import classes from './status.module.css'
 
-/** How something is doing, in five words for everything. */
+/** The five tones of a state. */
 export type Tone = 'ok' | 'busy' | 'warn' | 'bad' | 'idle'
 
-/** A state in words with a dot of its colour: colour alone would say nothing to many. */
+/** A state as text with a coloured dot: many cannot tell the colours apart. */
 export function Status({ tone, children }: { tone: Tone; children: ReactNode }) {
   return (
     <Group gap={7} wrap="nowrap" component="span" className={classes.status ?? ''}>

@@ -2,10 +2,10 @@ import { useState } from 'react'
 
 /** A value of the server in a field. */
 export interface Draft<Value> {
-  /** What was typed; without that, what the server says. */
+  /** The typed value, or else that of the server. */
   readonly value: Value
   readonly set: (value: Value) => void
-  /** Takes what was typed away, such as after it was saved. */
+  /** Discards the typed value, for example after it was saved. */
   readonly forget: () => void
 }
 

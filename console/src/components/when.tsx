@@ -3,10 +3,10 @@ import { useSyncExternalStore } from 'react'
 import { clockMs, watchClock } from '../lib/clock.js'
 import { ago, dateTime } from '../lib/format.js'
 
-/** The present in Unix milliseconds; the component is drawn again as it goes on. */
+/** The present in Unix milliseconds; the component renders again on each tick. */
 export const useNow = (): number => useSyncExternalStore(watchClock, clockMs)
 
-/** A time as a distance from now, which people grasp; the exact time is one pointer or focus away. */
+/** A relative time; hover or focus shows the exact time. */
 export function When({ atMs }: { atMs: number }) {
   const now = useNow()
   return (

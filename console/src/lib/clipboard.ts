@@ -1,6 +1,6 @@
 /**
- * Puts a text into the clipboard. Browsers give `navigator.clipboard` to pages of https and of this computer only; a
- * console in a network of one's own is often neither.
+ * Copies a text to the clipboard. Browsers offer `navigator.clipboard` only to HTTPS and localhost pages; a
+ * console in a private network is often neither.
  * @throws Error when the browser does not allow it.
  */
 export async function copyText(text: string): Promise<void> {
@@ -8,7 +8,7 @@ export async function copyText(text: string): Promise<void> {
   else await navigator.clipboard.writeText(text)
 }
 
-/** The old way: the browser copies what is selected. */
+/** The deprecated way: the browser copies the selection. */
 function copySelected(text: string): void {
   const before = document.activeElement
   const field = document.createElement('textarea')
@@ -20,5 +20,5 @@ function copySelected(text: string): void {
   const isCopied = document.execCommand('copy')
   field.remove()
   if (before instanceof HTMLElement) before.focus()
-  if (!isCopied) throw new Error('The browser does not allow it. Select the text and copy it by hand.')
+  if (!isCopied) throw new Error('The browser does not allow copying. Select the text and copy it yourself.')
 }

@@ -1,4 +1,4 @@
-/** The present, for everything on a page that shows how long ago something was. */
+/** One clock for all relative times on a page. */
 
 const TICK_MS = 5_000
 const listeners = new Set<() => void>()
@@ -13,11 +13,11 @@ function tick(): void {
 /** The present in Unix milliseconds, as it was at the last tick. */
 export const clockMs = (): number => nowMs
 
-/** Calls back as time goes on. One timer for all times on a page, and none when there is no time on it. */
+/** Calls back on each tick. All times on a page share one timer, which stops when there are none. */
 export function watchClock(listener: () => void): () => void {
   listeners.add(listener)
   if (timer === undefined) {
-    // Nobody has looked at the clock since the last page with a time on it.
+    // The clock stopped with the last page that showed a time.
     nowMs = Date.now()
     timer = setInterval(tick, TICK_MS)
   }

@@ -1,4 +1,4 @@
-/** Numbers, sizes and times as people read them. Times of the APIs are Unix seconds or milliseconds; names say which. */
+/** Formats numbers, sizes and times. Times of the APIs are Unix seconds or milliseconds; names say which. */
 import { NO_LIMIT } from '../../../src/contract/databases/plans.js'
 
 const UNITS = ['B', 'KB', 'MB', 'GB', 'TB', 'PB'] as const
@@ -13,7 +13,7 @@ export function bytes(count: number): string {
 /** A whole number with separators. */
 export const whole = (count: number): string => Math.round(count).toLocaleString('en-US')
 
-/** A number in few characters: 12,345 is `12.3k`. */
+/** A short number: 12,345 is `12.3k`. */
 export function short(count: number): string {
   if (Math.abs(count) < 10_000) return count.toLocaleString('en-US', { maximumFractionDigits: 2 })
   return count.toLocaleString('en-US', { notation: 'compact', maximumFractionDigits: 1 }).toLowerCase()
@@ -26,7 +26,7 @@ export const capped = (count: number, most: number): string => (count >= most ? 
 export const limit = (value: number, show: (value: number) => string = whole): string =>
   value >= NO_LIMIT ? 'no limit' : show(value)
 
-/** US dollars: cents where there are some, and of less than a cent as much as is worth reading. */
+/** US dollars: `$5`, `$0.40`; two significant digits below one cent. */
 export function dollars(amount: number): string {
   if (amount > 0 && amount < 0.0001) return '<$0.0001'
   if (amount > 0 && amount < 0.01) return `$${amount.toLocaleString('en-US', { maximumSignificantDigits: 2 })}`
@@ -76,18 +76,18 @@ export function ago(atMs: number, nowMs: number): string {
 
 const exact = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
 
-/** Date and time where the reader is. */
+/** Local date and time with the time zone. */
 export const dateTime = (atMs: number): string => exact.format(atMs)
 
-/** A day, where the reader is or in a time zone: `Aug 31`. */
+/** A day, local or in a time zone: `Aug 31`. */
 export const dayOf = (time: Date, timeZone?: string): string =>
   time.toLocaleDateString('en', { month: 'short', day: 'numeric', timeZone })
 
-/** Hours and minutes where the reader is: `15:12`. */
+/** Local hours and minutes: `15:12`. */
 export const timeOfDay = (time: Date): string =>
   time.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })
 
-/** One thing or several: `1 key`, `3 keys`. */
+/** A count with its noun: `1 key`, `3 keys`. */
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${whole(count)} ${count === 1 ? one : many}`
 
@@ -96,5 +96,5 @@ function trimmed(value: number): string {
   return String(Number(value.toFixed(digits)))
 }
 
-/** A URL without how it is reached: nearly all begin alike, and what tells them apart comes later. */
+/** A URL without its scheme, which is the same for nearly all. */
 export const withoutScheme = (url: string): string => url.replace(/^https?:\/\//, '')

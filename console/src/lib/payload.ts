@@ -1,6 +1,6 @@
-/** Bodies of messages and values of keys, which may be anything: text, JSON, or bytes that are no text at all. */
+/** Bodies of messages and values of keys, which may be text, JSON, or binary. */
 
-/** A payload, sorted out for showing. */
+/** A payload, classified for display. */
 export type Payload =
   | { readonly kind: 'empty' }
   | { readonly kind: 'json'; readonly text: string; readonly pretty: string }
@@ -8,12 +8,12 @@ export type Payload =
   | { readonly kind: 'binary'; readonly bytes: Uint8Array<ArrayBuffer> }
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
-/** Control characters other than tab, line feed and carriage return: no text that people write has them. */
+/** Control characters other than tab, line feed and carriage return mark binary data. */
 const UNPRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/
-/** Larger JSON is shown as it is: setting it out anew would hold up the page. */
+/** Larger JSON is not indented: that would block the page. */
 const MOST_PRETTY = 2_000_000
 
-/** Sorts out a text. */
+/** Classifies a text. */
 export function payloadOfText(text: string): Payload {
   if (text === '') return { kind: 'empty' }
   if (UNPRINTABLE.test(text)) return { kind: 'binary', bytes: new TextEncoder().encode(text) }
@@ -21,7 +21,7 @@ export function payloadOfText(text: string): Payload {
   return pretty === undefined ? { kind: 'text', text } : { kind: 'json', text, pretty }
 }
 
-/** Sorts out bytes. */
+/** Classifies bytes. */
 export function payloadOfBytes(bytes: Uint8Array<ArrayBuffer>): Payload {
   try {
     return payloadOfText(decoder.decode(bytes))
@@ -30,20 +30,20 @@ export function payloadOfBytes(bytes: Uint8Array<ArrayBuffer>): Payload {
   }
 }
 
-/** Sorts out base64, as the APIs send what is no text. */
+/** Classifies base64, in which the APIs send binary data. */
 export function payloadOfBase64(text: string): Payload {
   return payloadOfBytes(bytesOfBase64(text))
 }
 
-/** The bytes that base64 stands for. */
+/** Decodes base64. */
 export const bytesOfBase64 = (text: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
 
-/** A body as the APIs give it: as text, or in base64 where it is none. */
+/** A body as the APIs send it: text, or base64 where it is binary. */
 export const payloadOfBody = (text = '', base64?: string): Payload =>
   base64 === undefined ? payloadOfText(text) : payloadOfBase64(base64)
 
-/** Only objects and lists gain from being set out; a number or a quoted word is shown as it came. */
+/** Indents objects and lists; a number or a string stays as it is. */
 function prettyJson(text: string): string | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined
   try {

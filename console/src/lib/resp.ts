@@ -1,10 +1,10 @@
-/** Replies of the engine in RESP2, which keeps what JSON loses: bytes that are no text, and which kind of reply it was. */
+/** Replies of the engine in RESP2, which keeps what JSON loses: binary data and the type of the reply. */
 
-/** A reply. Bulk strings are bytes, because that is what they are. */
+/** A reply. Bulk strings stay bytes. */
 export type Reply =
   | { readonly kind: 'status'; readonly text: string }
   | { readonly kind: 'error'; readonly text: string }
-  /** As text: an integer of the engine has 64 bits. */
+  /** As text: integers of the engine have 64 bits. */
   | { readonly kind: 'integer'; readonly text: string }
   | { readonly kind: 'bulk'; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly kind: 'nil' }
@@ -50,13 +50,13 @@ class Reader {
           ? { kind: 'nil' }
           : { kind: 'list', items: Array.from({ length: Number(rest) }, () => this.reply()) }
       default:
-        throw new Error('the answer of the database is not in the format that was asked for')
+        throw new Error('the reply of the database is not RESP2')
     }
   }
 
   #line(): string {
     const end = this.#body.indexOf(13, this.#at)
-    if (end < 0) throw new Error('the answer of the database ends too early')
+    if (end < 0) throw new Error('the reply of the database is incomplete')
     const line = this.#body.subarray(this.#at, end)
     this.#at = end + 2
     // Error texts may quote what was sent.
@@ -119,7 +119,7 @@ function printList(items: readonly Reply[], indent: string): string {
 
 const strict = new TextDecoder('utf-8', { fatal: true })
 
-/** Bytes as the text that they are; `undefined` where they are none. */
+/** Bytes as UTF-8 text; `undefined` where they are not. */
 export function strictText(bytes: Uint8Array): string | undefined {
   try {
     return strict.decode(bytes)

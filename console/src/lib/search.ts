@@ -1,19 +1,19 @@
-/** What stands in addresses as filters, read with care: an address may be written by hand. */
+/** Reads filters from URLs. Every value is checked: a URL may be typed by hand. */
 
-/** A text of an address; a label such as 42 stands there like the number 42. */
+/** A text of a URL; a label such as 42 looks like a number there. */
 export function textAt(search: Record<string, unknown>, name: string): string | undefined {
   const value = search[name]
   const text = typeof value === 'number' ? String(value) : value
   return typeof text === 'string' && text !== '' ? text : undefined
 }
 
-/** A whole number of an address. */
+/** A whole number of a URL. */
 export function wholeAt(search: Record<string, unknown>, name: string): number | undefined {
   const text = textAt(search, name)
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 }
 
-/** Leaves out what is `undefined`, so that it does not stand in an address or a request. */
+/** Leaves out `undefined` values, so that they are not in a URL or a request. */
 export function given<Fields extends object>(
   fields: Fields,
 ): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
@@ -22,9 +22,9 @@ export function given<Fields extends object>(
   }
 }
 
-/** The status of an answer as somebody types it; `undefined` for what is none. */
+/** A typed HTTP status; `undefined` for anything else. */
 export const statusOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,3}$/.test(text) ? Number(text) : undefined
 
-/** A filter that takes lists, with one value. */
+/** A filter that takes a list, with one value. */
 export const one = (text: string | undefined): string[] | undefined => (text === undefined ? undefined : [text])

@@ -50,7 +50,7 @@ export function CommandBox({ plane }: { plane: DataPlane }) {
       about="As in redis-cli. Quote words that hold spaces; the arrow keys go through the history."
     >
       <Stack gap="md">
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard. */}
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scroll area must be reachable by keyboard. */}
         <section ref={log} className={classes.log} aria-label="Answers" aria-live="polite" tabIndex={0}>
           {exchanges.length === 0 ? (
             <Text size="sm" c="dimmed">
