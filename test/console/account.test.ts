@@ -48,7 +48,7 @@ it('keys lead to the search, to what keys there are, and past the navigation', a
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   // As a keyboard without a key of its own for it makes it.
   await page.keyboard.press('Shift+/')
-  await page.locator('input[aria-label="Search in the entries"]:focus').waitFor()
+  await page.locator('input[aria-label="Search the entries"]:focus').waitFor()
 })
 
 it('an API key is made, shown once, and deleted after a question', async () => {

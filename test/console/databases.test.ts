@@ -308,7 +308,7 @@ describe('the page of a database', () => {
     await page.getByRole('dialog').waitFor()
     await page.keyboard.press('Escape')
     await page.locator('button[aria-label="Actions for reporting"]:focus').waitFor()
-    await act('Make a new password')
+    await act('Reset the password')
     const fresh = (await page.getByLabel('REST token').textContent()) ?? ''
     await page.getByRole('button', { name: 'I have copied them' }).click()
     expect(await asUser('GET', 'news:1')).toMatch(/^WRONGPASS/)
@@ -372,7 +372,7 @@ describe('the page of a database', () => {
     const { page } = browser
     await browser.open(`${place}?tab=settings`, 'shop')
     await page.getByLabel('Evict keys when it is full').click()
-    await page.getByText('The setting is changed.').waitFor()
+    await page.getByText('The setting was changed.').waitFor()
     expect((await record()).eviction).toBe(true)
     await page.getByLabel('Name').fill('store')
     await page.getByRole('button', { name: 'Save' }).first().click()

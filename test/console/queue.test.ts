@@ -116,7 +116,7 @@ it('a dead letter shows why, and the whole filtered set is sent again in one act
   const before = received.length
   await page.getByRole('link', { name: 'Send many again…' }).click()
   await page.getByText('1 dead letter matches').waitFor()
-  await page.getByRole('button', { name: 'Look at them' }).click()
+  await page.getByRole('button', { name: 'Check the matches' }).click()
   await page.getByText(`${sinkUrl}/bad`).waitFor()
   await page.getByLabel('Delay').fill('soon')
   await page.getByText('Write a duration').waitFor()

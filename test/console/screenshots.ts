@@ -44,7 +44,7 @@ function shotsOfQueue(messageId: string): Shot[] {
 }
 
 function shotsOfWorkflows({ doneId, waitingId, failedId, actionId }: FurnishedRuns): Shot[] {
-  const look = (page: Page) => page.getByRole('button', { name: 'Look at them' }).click()
+  const look = (page: Page) => page.getByRole('button', { name: 'Check the matches' }).click()
   return [
     { name: 'runs', path: '/runs', title: 'Runs' },
     { name: 'run-trigger', path: '/runs?trigger=true', title: 'Runs' },

@@ -148,7 +148,7 @@ it('failed runs are restarted together', async () => {
   await browser.open('/runs/dead-letters?label=both', 'Failed runs')
   await page.getByRole('link', { name: 'Restart many…' }).click()
   await page.getByText('2 failed runs match').waitFor()
-  await page.getByRole('button', { name: 'Look at them' }).click()
+  await page.getByRole('button', { name: 'Check the matches' }).click()
   await page.getByLabel('Command line').getByText('homeport runs restart --label both').waitFor()
   await page.getByRole('button', { name: 'Go on' }).click()
   await page.getByLabel(/^Type/).fill('2')

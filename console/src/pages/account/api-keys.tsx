@@ -26,7 +26,7 @@ import { ShownOnce } from '../../components/shown-once.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
 
-/** Keys of the account or of a team: list, make, delete. */
+/** The API keys of the account or of a team. */
 export function ApiKeysPage() {
   const [teamId, setTeamId] = useState<string | undefined>()
   const [isOpen, { open, close }] = useDisclosure()
@@ -41,7 +41,7 @@ export function ApiKeysPage() {
   return (
     <Page
       title="API keys"
-      about="A key is the password of the management API and of this console. Its secret is shown once, when it is made."
+      about="An API key signs in to the management API and to this console. It is shown once, when it is created."
       actions={create}
     >
       <Panel flush title="Keys" actions={<Owner teamId={teamId} onChange={setTeamId} />}>
@@ -53,8 +53,8 @@ export function ApiKeysPage() {
               rows={rows}
               rowKey={(key) => key.key_id}
               empty={
-                <EmptyState title="There is no key yet" icon={IconKey} action={create}>
-                  A key of a team acts with the role of the member who holds it.
+                <EmptyState title="No API keys yet" icon={IconKey} action={create}>
+                  A key of a team has the role of its member.
                 </EmptyState>
               }
             />
@@ -67,7 +67,7 @@ export function ApiKeysPage() {
   )
 }
 
-/** Whose keys are shown. A key of a team sees that team only, so there is nothing to choose. */
+/** Selects the owner of the keys. A key of a team sees only that team, so there is nothing to select. */
 function Owner({ teamId, onChange }: { teamId: string | undefined; onChange: (teamId: string | undefined) => void }) {
   const { role } = useSession()
   const teams = useApi(listTeams, {}, { enabled: role === undefined })
@@ -75,7 +75,7 @@ function Owner({ teamId, onChange }: { teamId: string | undefined; onChange: (te
   const choices = (teams.data ?? []).map(({ team_id, team_name }) => ({ value: team_id, label: `Team ${team_name}` }))
   return (
     <Select
-      aria-label="Whose keys"
+      aria-label="Owner of the keys"
       size="xs"
       w={220}
       data={[{ value: '', label: 'Your account' }, ...choices]}
@@ -91,9 +91,9 @@ function columnsFor(teamId: string | undefined, canWrite: boolean): Column<ApiKe
     { key: 'name', title: 'Name', render: (key) => key.name },
     {
       key: 'access',
-      title: 'Rights',
+      title: 'Access',
       width: '110px',
-      render: (key) => <Badge color={key.read_only ? 'gray' : 'harbour'}>{key.read_only ? 'read only' : 'all'}</Badge>,
+      render: (key) => <Badge color={key.read_only ? 'gray' : 'harbour'}>{key.read_only ? 'read only' : 'full'}</Badge>,
     },
     ...(teamId === undefined ? [] : [holder]),
     {
@@ -117,7 +117,7 @@ function DeleteKey({ apiKey, teamId }: { apiKey: ApiKey; teamId: string | undefi
   const ask = () =>
     confirm({
       title: `Delete the key ${apiKey.name}`,
-      text: 'Programs that use it are refused from that moment on, and so are sessions of this console that were opened with it.',
+      text: 'Programs and console sessions that use it are refused from then on.',
       action: 'Delete the key',
       onConfirm: () => api(deleteApiKey, { params: { id: apiKey.key_id }, query: { team_id: teamId } }),
       refreshes: [listApiKeys],
@@ -141,7 +141,7 @@ function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
     validate: {
       name: (name) =>
         name.trim() === ''
-          ? 'Give the key a name'
+          ? 'Enter a name for the key'
           : name.length > LONGEST_LABEL
             ? `At most ${LONGEST_LABEL} characters`
             : null,
@@ -170,7 +170,7 @@ function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
     >
       <TextInput
         label="Name"
-        description="What will use it, such as: deploy"
+        description="What will use the key, such as: deploy"
         data-autofocus
         {...form.getInputProps('name')}
       />
@@ -182,7 +182,7 @@ function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
           {...form.getInputProps('member_email')}
         />
       )}
-      <Checkbox label="Read only: refused every change" {...form.getInputProps('read_only', { type: 'checkbox' })} />
+      <Checkbox label="Read only: the key cannot change anything" {...form.getInputProps('read_only', { type: 'checkbox' })} />
     </FormDialog>
   )
 }
@@ -190,7 +190,7 @@ function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
 function NewSecret({ made, onClose }: { made: NewApiKey | undefined; onClose: () => void }) {
   return (
     <ShownOnce
-      title={`The key ${made?.name ?? ''} is made`}
+      title={`The key ${made?.name ?? ''} was created`}
       secrets={[{ label: 'The new API key', value: made?.api_key ?? '' }]}
       isOpen={made !== undefined}
       onClose={onClose}

@@ -17,7 +17,7 @@ import { payloadOfText } from '../../lib/payload.js'
 
 const PAGE = 200
 
-/** Who did what, from where and with which key. */
+/** The audit log: who changed what, with which credential and from which IP address. */
 export function AuditPage() {
   const [search, setSearch] = useState('')
   const [open, setOpen] = useState<AuditLog | undefined>()
@@ -36,11 +36,11 @@ export function AuditPage() {
   const entries = useMemo(() => log.data?.pages.flat() ?? [], [log.data])
   const shown = useMemo(() => entries.filter((entry) => matches(entry, search)), [entries, search])
   return (
-    <Page title="Audit log" about="Every change that was made for this account or team, the newest first.">
+    <Page title="Audit log" about="Every change to this account or team, newest first.">
       <Panel
         flush
         title="Entries"
-        actions={<SearchBox label="Search in the entries" value={search} onChange={setSearch} />}
+        actions={<SearchBox label="Search the entries" value={search} onChange={setSearch} />}
       >
         <PagedTable
           label="Audit log"
@@ -48,16 +48,16 @@ export function AuditPage() {
           pages={log}
           rows={log.data && shown}
           looked={
-            search.trim() === '' ? undefined : `The newest ${counted(entries.length, 'entry', 'entries')} looked at`
+            search.trim() === '' ? undefined : `Searched the newest ${counted(entries.length, 'entry', 'entries')}`
           }
           rowKey={(entry) => entry.log_id}
           onOpen={setOpen}
           empty={
             <EmptyState
-              title={entries.length === 0 ? 'Nothing has been changed yet' : 'No entry holds this text'}
+              title={entries.length === 0 ? 'No changes yet' : 'No entries match the search'}
               icon={IconHistory}
             >
-              {entries.length === 0 ? 'Create a database, and it stands here with who did it.' : 'Search for less.'}
+              {entries.length === 0 ? 'Every change is listed here with its actor.' : 'Change or clear the search.'}
             </EmptyState>
           }
         />
@@ -71,13 +71,13 @@ const columnsFor = (onOpen: (entry: AuditLog) => void): readonly Column<AuditLog
   { key: 'time', title: 'When', width: '130px', render: (entry) => <When atMs={entry.timestamp * 1000} /> },
   {
     key: 'act',
-    title: 'What',
+    title: 'Action',
     render: (entry) => <CellButton onClick={() => onOpen(entry)}>{entry.action_string}</CellButton>,
   },
-  { key: 'entity', title: 'To what', from: 'sm', render: (entry) => <code>{entry.entity}</code> },
-  { key: 'actor', title: 'Who', from: 'xs', render: (entry) => entry.actor },
-  { key: 'source', title: 'With', from: 'md', render: (entry) => entry.source },
-  { key: 'ip', title: 'From', from: 'lg', width: '130px', render: (entry) => entry.ip },
+  { key: 'entity', title: 'Entity', from: 'sm', render: (entry) => <code>{entry.entity}</code> },
+  { key: 'actor', title: 'Actor', from: 'xs', render: (entry) => entry.actor },
+  { key: 'source', title: 'Credential', from: 'md', render: (entry) => entry.source },
+  { key: 'ip', title: 'IP address', from: 'lg', width: '130px', render: (entry) => entry.ip },
 ]
 
 function matches(entry: AuditLog, search: string): boolean {
@@ -93,14 +93,14 @@ function Entry({ entry, onClose }: { entry: AuditLog | undefined; onClose: () =>
         <Stack gap="md">
           <div>
             <Fact name="When">{dateTime(entry.timestamp * 1000)}</Fact>
-            <Fact name="Who">{entry.actor}</Fact>
-            <Fact name="With">{entry.source}</Fact>
-            <Fact name="From">{entry.ip}</Fact>
-            <Fact name="To what" copy={entry.entity}>
+            <Fact name="Actor">{entry.actor}</Fact>
+            <Fact name="Credential">{entry.source}</Fact>
+            <Fact name="IP address">{entry.ip}</Fact>
+            <Fact name="Entity" copy={entry.entity}>
               {entry.entity}
             </Fact>
           </div>
-          <PayloadView payload={payloadOfText(entry.notes)} label="Further facts" empty="No further facts." />
+          <PayloadView payload={payloadOfText(entry.notes)} label="Details" empty="No details." />
         </Stack>
       )}
     </Drawer>

@@ -25,5 +25,5 @@ const usage = createRoute({
   component: lazyRouteComponent(() => import('./usage.js'), 'UsagePage'),
 })
 
-/** Cost, people, keys, and what they did. */
+/** Usage, team, API keys and audit log. */
 export const accountRoutes = [usage, team, apiKeys, audit] as const

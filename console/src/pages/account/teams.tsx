@@ -31,16 +31,16 @@ const ROLE_TEXTS: Readonly<Record<TeamRole, string>> = {
   owner: 'owns the team and may delete it',
   admin: 'manages members, keys and databases',
   dev: 'manages databases',
-  finance: 'reads, and changes nothing',
+  finance: 'reads only',
 }
 
-/** The teams of the person who is signed in, each with its members. */
+/** The teams of the signed-in user, each with its members. */
 export function TeamsPage() {
   const [isOpen, { open, close }] = useDisclosure()
   const canWrite = useCanWrite()
   const { role } = useSession()
   const teams = useApi(listTeams, {})
-  // A key of a team cannot make teams.
+  // A key of a team cannot create teams.
   const create =
     canWrite && role === undefined ? (
       <Button leftSection={<IconPlus size={16} />} onClick={open}>
@@ -50,15 +50,15 @@ export function TeamsPage() {
   return (
     <Page
       title="Team"
-      about="A team owns databases as an account does, and its members share them, each with a role."
+      about="A team owns databases like an account does. Its members share them, each with a role."
       actions={create}
     >
       <Loaded query={teams} loading={<LoadingLines />}>
         {(rows) =>
           rows.length === 0 ? (
             <Panel>
-              <EmptyState title="You are in no team yet" icon={IconUsers} action={create}>
-                Make one to share databases with others without sharing your key.
+              <EmptyState title="No teams yet" icon={IconUsers} action={create}>
+                Create a team to share databases without sharing your key.
               </EmptyState>
             </Panel>
           ) : (
@@ -93,7 +93,7 @@ function TeamPanel({ team }: { team: Team }) {
     </Group>
   )
   return (
-    <Panel flush title={team.team_name} about={own && `You are its ${own}, who ${ROLE_TEXTS[own]}.`} actions={tools}>
+    <Panel flush title={team.team_name} about={own && `You are ${own}: ${ROLE_TEXTS[own]}.`} actions={tools}>
       <Loaded query={members} loading={<LoadingLines count={2} />}>
         {(rows) => (
           <DataTable
@@ -115,7 +115,7 @@ function columnsFor(email: string, manages: boolean, canWrite: boolean): Column<
   return [
     { key: 'email', title: 'E-mail', render: (member) => member.member_email },
     { key: 'role', title: 'Role', width: '100px', render: (member) => <Badge>{member.member_role}</Badge> },
-    { key: 'may', title: 'What the role may do', from: 'sm', render: (member) => ROLE_TEXTS[member.member_role] },
+    { key: 'may', title: 'Rights of the role', from: 'sm', render: (member) => ROLE_TEXTS[member.member_role] },
     {
       key: 'actions',
       title: '',
@@ -133,7 +133,7 @@ function RemoveMember({ member, isSelf }: { member: TeamMember; isSelf: boolean 
   const ask = () =>
     confirm({
       title: isSelf ? `Leave ${team_name}` : `Remove ${member_email} from ${team_name}`,
-      text: `All keys of the team that belong to ${member_email} end at once.`,
+      text: `The team keys of ${member_email} stop working at once.`,
       action: isSelf ? 'Leave the team' : 'Remove the member',
       onConfirm: () => api(removeTeamMember, { body: { team_id, member_email } }),
       refreshes: [isSelf ? listTeams : listTeamMembers],
@@ -145,7 +145,7 @@ function DeleteTeam({ team: { team_id, team_name } }: { team: Team }) {
   const ask = () =>
     confirm({
       title: `Delete the team ${team_name}`,
-      text: 'Its keys end at once. A team that still has databases is not deleted.',
+      text: 'Its keys stop working at once. A team that still has databases cannot be deleted.',
       action: 'Delete the team',
       typed: team_name,
       onConfirm: () => api(deleteTeam, { params: { id: team_id } }),
@@ -160,7 +160,7 @@ function DeleteTeam({ team: { team_id, team_name } }: { team: Team }) {
 
 const nameProblem = (name: string): string | null =>
   name.trim() === ''
-    ? 'Give the team a name'
+    ? 'Enter a name for the team'
     : name.length > LONGEST_LABEL
       ? `At most ${LONGEST_LABEL} characters`
       : null
@@ -170,7 +170,7 @@ function CreateTeam({ isOpen, onClose }: { isOpen: boolean; onClose: () => void 
   const create = useChange(createTeam, {
     refreshes: [listTeams],
     errors: 'inline',
-    done: ({ team_name }) => `The team ${team_name} is made. You own it.`,
+    done: ({ team_name }) => `The team ${team_name} was created. You own it.`,
     onDone: () => {
       form.reset()
       onClose()
@@ -201,7 +201,7 @@ function AddMember({ team, isOpen, onClose }: { team: Team; isOpen: boolean; onC
   const add = useChange(addTeamMember, {
     refreshes: [listTeamMembers],
     errors: 'inline',
-    done: ({ member_email }) => `${member_email} is in the team. Make a key for them under API keys.`,
+    done: ({ member_email }) => `${member_email} was added. Create a key for them under API keys.`,
     onDone: () => {
       form.reset()
       onClose()

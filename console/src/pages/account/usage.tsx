@@ -11,16 +11,16 @@ import { EmptyState, Loaded } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { bytes, dollars, percent, short, whole } from '../../lib/format.js'
 
-/** Of ten thousand databases this is asked for every 20 seconds: the answer is as long as there are databases. */
+/** How often usage is read: the response lists every database, and there may be 10,000. */
 const MS_A_ROW = 2
 
-/** What all databases have used this month, and what that costs. */
+/** Usage and cost of all databases this month. */
 export function UsagePage() {
   const usage = useApi(getUsage, {}, { everyMs: (rows) => Math.max(CALM_MS, rows.length * MS_A_ROW) })
   return (
     <Page
       title="Usage and cost"
-      about="This calendar month in UTC, so far. Nobody sends an invoice: the cost is what the plans of this server say, and what budgets are held against."
+      about="The current calendar month in UTC. The cost follows the plan prices of this server and counts against the budgets; there is no invoice."
     >
       <Loaded query={usage}>{(rows) => <Usage rows={rows} />}</Loaded>
     </Page>
@@ -37,7 +37,7 @@ function Usage({ rows }: { rows: readonly DatabaseUsage[] }) {
         <Figure label="Requests this month" value={short(sum(({ requests }) => requests))} />
         <Figure label="Data" value={bytes(sum(({ storage_bytes }) => storage_bytes))} />
       </SimpleGrid>
-      <Panel flush title="By database" about="The most expensive first.">
+      <Panel flush title="By database" about="Most expensive first.">
         <DataTable
           label="Usage by database"
           columns={COLUMNS}
@@ -48,7 +48,7 @@ function Usage({ rows }: { rows: readonly DatabaseUsage[] }) {
           }
           empty={
             <EmptyState
-              title="There is no database yet"
+              title="No databases yet"
               icon={IconReportMoney}
               action={
                 <ButtonLink to="/databases" search={{ create: true }}>
@@ -56,7 +56,7 @@ function Usage({ rows }: { rows: readonly DatabaseUsage[] }) {
                 </ButtonLink>
               }
             >
-              What databases use stands here, and what it costs.
+              The usage and cost of your databases will be listed here.
             </EmptyState>
           }
         />

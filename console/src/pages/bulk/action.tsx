@@ -13,7 +13,7 @@ import { type Action, KIND_WORDS, STATE_WORDS, selectorText } from './words.js'
 
 const route = getRouteApi('/shell/bulk-actions/$id')
 
-/** One bulk action: how far it is, what can be done about it, and what became of each item. */
+/** One bulk action: its progress, its controls, and the outcome of each item. */
 export function BulkActionPage() {
   const { id } = route.useParams()
   const { outcome } = route.useSearch()
@@ -46,13 +46,13 @@ function State({ action: { state } }: { action: Action }) {
 function Facts({ action }: { action: Action }) {
   const { actionId, selector, reason, createdBy, createdAt, pausedAt, finishedAt } = action
   return (
-    <Panel title="The action">
-      <Fact name="Id" copy={actionId}>
+    <Panel title="Details">
+      <Fact name="ID" copy={actionId}>
         {actionId}
       </Fact>
-      <Fact name="Which">{selectorText(selector, dateTime)}</Fact>
+      <Fact name="Selection">{selectorText(selector, dateTime)}</Fact>
       {reason === undefined ? null : <Fact name="Reason">{reason}</Fact>}
-      <Fact name="Begun">
+      <Fact name="Started">
         <When atMs={createdAt} /> by {createdBy}
       </Fact>
       {pausedAt === undefined ? null : (
@@ -68,7 +68,7 @@ function Facts({ action }: { action: Action }) {
       <Rate action={action} />
       <Fence action={action} />
       <div style={{ marginTop: 12 }}>
-        <CodeBlock label="Follow it from a terminal" code={`homeport bulk watch ${actionId}`} />
+        <CodeBlock label="Watch it in a terminal" code={`homeport bulk watch ${actionId}`} />
       </div>
     </Panel>
   )

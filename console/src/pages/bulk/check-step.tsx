@@ -24,7 +24,7 @@ interface CheckProps {
   readonly onNext: (matched: number) => void
 }
 
-/** How many that are, the first of them, how it shall be done, and the same for a terminal. */
+/** The number of matches, the first of them, the settings, and the same action as a command. */
 export function CheckStep({ choice, form, look, onBack, onNext }: CheckProps) {
   const kind = kindOf(choice)
   return (
@@ -32,16 +32,16 @@ export function CheckStep({ choice, form, look, onBack, onNext }: CheckProps) {
       {({ matched, sample }) => (
         <Stack gap="lg">
           {meansEverything(choice) ? (
-            <Alert color="orange" icon={<IconAlertTriangle size={18} />} title="Nothing is filtered">
-              This is every {KIND_WORDS[kind].item} of the account
+            <Alert color="orange" icon={<IconAlertTriangle size={18} />} title="No filters are set">
+              This selects every {KIND_WORDS[kind].item} of the account
               {kind.startsWith('cancel') ? ' that has not ended' : ''}.
             </Alert>
           ) : null}
           <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="lg">
             <Figure
-              label={`${KIND_WORDS[kind].title}: how many`}
+              label={`${KIND_WORDS[kind].title}: number of matches`}
               value={whole(matched)}
-              note={`The whole set, not only what is listed. ${KIND_WORDS[kind].means}`}
+              note={`All matches, not only those listed. ${KIND_WORDS[kind].means}`}
             />
             <Sample kind={kind} matched={matched} sample={sample} />
           </SimpleGrid>
@@ -49,7 +49,7 @@ export function CheckStep({ choice, form, look, onBack, onNext }: CheckProps) {
           <Terminal choice={choice} settings={form.values} />
           <Group justify="space-between">
             <Button variant="default" onClick={onBack}>
-              Change the choice
+              Change the selection
             </Button>
             <Button disabled={matched === 0 || !form.isValid()} onClick={() => onNext(matched)}>
               Go on
@@ -61,12 +61,12 @@ export function CheckStep({ choice, form, look, onBack, onNext }: CheckProps) {
   )
 }
 
-/** The first of the set, each with a link where it has a page. */
+/** The first matches, each with a link where it has a page. */
 function Sample({ kind, matched, sample }: { kind: Kind; matched: number; sample: Look['sample'] }) {
   const { item, items } = KIND_WORDS[kind]
   if (matched === 0) return <EmptyState title="Nothing matches" />
   return (
-    <Panel title={matched > sample.length ? `The first ${sample.length} of them` : 'Which'}>
+    <Panel title={matched > sample.length ? `The first ${sample.length} matches` : 'Matches'}>
       <Stack
         gap={2}
         component="ul"
@@ -75,7 +75,7 @@ function Sample({ kind, matched, sample }: { kind: Kind; matched: number; sample
         mah={170}
         style={{ listStyle: 'none', overflowY: 'auto' }}
         tabIndex={0}
-        aria-label={`Some of the ${items}`}
+        aria-label={`First matching ${items}`}
       >
         {sample.map((found) => (
           <li key={found.id} className="truncate" style={{ flex: 'none' }}>
@@ -107,26 +107,26 @@ function Found({ item: { id, page, about } }: { item: Look['sample'][number] }) 
 
 const HOUR_MS = 3_600_000
 const FENCES = [
-  { value: '0', label: 'Not at all' },
+  { value: '0', label: 'No' },
   { value: String(HOUR_MS / 4), label: 'For 15 minutes' },
-  { value: String(HOUR_MS), label: 'For an hour' },
-  { value: String(24 * HOUR_MS), label: 'For a day' },
+  { value: String(HOUR_MS), label: 'For 1 hour' },
+  { value: String(24 * HOUR_MS), label: 'For 1 day' },
 ]
 
 function HowPanel({ choice, form }: Pick<CheckProps, 'choice' | 'form'>) {
   return (
-    <Panel title="How" about="All of it may stay as it is.">
+    <Panel title="Settings" about="All of them are optional.">
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md">
         <TextInput
           label="Reason"
-          description="Kept with the action and its items"
+          description="Stored with the action and its items"
           placeholder="The import was started twice"
           maxLength={500}
           {...form.getInputProps('reason')}
         />
         <NumberInput
-          label="At most per second"
-          description="Else as fast as other traffic allows"
+          label="Items per second"
+          description="Empty: as fast as other traffic allows"
           placeholder="No limit"
           min={1}
           allowDecimal={false}
@@ -134,12 +134,12 @@ function HowPanel({ choice, form }: Pick<CheckProps, 'choice' | 'form'>) {
           {...form.getInputProps('ratePerSecond')}
         />
         {isSentAgain(choice) ? (
-          <TimingFields form={form} retriesLabel="Retries" retriesElse="As it had before" />
+          <TimingFields form={form} retriesLabel="Retries" retriesElse="As before" />
         ) : null}
         {kindOf(choice) === 'cancelRuns' ? (
           <Select
             label="Refuse new runs"
-            description="Triggers that match are answered 409"
+            description="Matching triggers get a 409 response"
             data={FENCES}
             value={String(form.values.fenceMs)}
             onChange={(value) => form.setFieldValue('fenceMs', Number(value ?? 0))}
@@ -150,12 +150,12 @@ function HowPanel({ choice, form }: Pick<CheckProps, 'choice' | 'form'>) {
   )
 }
 
-/** The same request from a terminal. */
+/** The same action as a command. */
 export function Terminal({ choice, settings }: { choice: Choice; settings: Settings }) {
   const { queue_url } = useSettings()
   const now = useNow()
   return (
-    <Panel title="The same from a terminal">
+    <Panel title="The same as a command">
       <Stack gap="sm">
         <CodeBlock label="Command line" code={cliLine(choice, settings)} />
         <CodeBlock label="curl" code={curlLine(choice, settings, queue_url, now)} />

@@ -10,7 +10,7 @@ import { type Choice, kindOf, meansEverything, withKind } from './selector.js'
 import type { Look } from './use-look.js'
 import { KIND_WORDS, type Kind } from './words.js'
 
-/** What is done, and to which. The number that this would be is always seen. */
+/** The kind of action and the selection, with the number of matches. */
 export function ChooseStep({
   choice,
   onChange,
@@ -21,7 +21,7 @@ export function ChooseStep({
   choice: Choice
   onChange: (choice: Choice) => void
   look: UseQueryResult<Look, Error>
-  /** Whether `look` is for this choice, and not for one of a moment ago. */
+  /** Whether `look` belongs to this choice, not to an earlier one. */
   isSettled: boolean
   onNext: () => void
 }) {
@@ -36,9 +36,9 @@ export function ChooseStep({
       }}
     >
       <Stack gap="lg">
-        <Panel title="What is done">
+        <Panel title="Action">
           <Select
-            aria-label="What is done"
+            aria-label="Action"
             maw={360}
             data={KIND_GROUPS}
             value={kind}
@@ -48,13 +48,13 @@ export function ChooseStep({
             {KIND_WORDS[kind].means}
           </Text>
         </Panel>
-        <Panel title="To which" about="Every filter that is filled in has to hold. Without any it is everything.">
+        <Panel title="Selection" about="An item must match every filter. Without filters, everything is selected.">
           <Which key={kind} choice={choice} kind={kind} set={set} />
         </Panel>
         <Group justify="space-between" gap="sm">
           <Count look={look} kind={kind} choice={choice} />
           <Button type="submit" disabled={!isReady} loading={look.isPending || !isSettled}>
-            Look at them
+            Check the matches
           </Button>
         </Group>
       </Stack>
@@ -90,7 +90,7 @@ function Count({ look, kind, choice }: { look: UseQueryResult<Look, Error>; kind
     <Text fw={600} role="status">
       {look.data === undefined
         ? 'Counting…'
-        : `${counted(look.data.matched, item, items)} ${look.data.matched === 1 ? 'matches' : 'match'}${meansEverything(choice) && look.data.matched > 0 ? ': that is every one' : ''}`}
+        : `${counted(look.data.matched, item, items)} ${look.data.matched === 1 ? 'matches' : 'match'}${meansEverything(choice) && look.data.matched > 0 ? ', which is all of them' : ''}`}
     </Text>
   )
 }

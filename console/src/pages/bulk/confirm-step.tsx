@@ -12,7 +12,7 @@ import { counted } from '../../lib/format.js'
 import { type Choice, kindOf, type Settings, selectorOf, sendingHeaders, settingsOf } from './selector.js'
 import { KIND_WORDS } from './words.js'
 
-/** The last step, which makes sure that the number was read. */
+/** The last step: typing the number confirms it. */
 export function ConfirmStep({
   choice,
   settings,
@@ -51,13 +51,13 @@ export function ConfirmStep({
       <Panel title={`${sentence}?`}>
         <Stack gap="md" maw={560}>
           <Text size="sm">
-            {means} The set is fixed when you confirm: what matches at that moment belongs to it, what comes later does
+            {means} The set is fixed when you confirm: what matches then belongs to it, what comes later does
             not. It can be paused and aborted; what is done stays done.
           </Text>
           <TextInput
             label={
               <>
-                Type <b>{matched}</b> to go on
+                Type <b>{matched}</b> to continue
               </>
             }
             inputMode="numeric"

@@ -22,7 +22,7 @@ import { type Action, isOver } from './words.js'
 
 const READS = [getBulkAction, listBulkActions, listBulkOutcomes]
 
-/** Pausing, going on and aborting. */
+/** Pause, resume and abort. */
 export function Controls({ action }: { action: Action }) {
   const canWrite = useCanWrite()
   const pause = useChange(pauseBulkAction, { refreshes: READS })
@@ -37,7 +37,7 @@ export function Controls({ action }: { action: Action }) {
           loading={resume.isPending}
           onClick={() => resume.mutate(args)}
         >
-          Go on
+          Resume
         </Button>
       ) : (
         <Button
@@ -59,29 +59,29 @@ export function Controls({ action }: { action: Action }) {
 const askAbort = ({ actionId, matched, done }: Action) =>
   confirm({
     title: 'Abort this action',
-    text: `What is done stays done. The other ${whole(matched - done)} are skipped forever; its fence is lifted.`,
+    text: `Finished items stay as they are. The other ${whole(matched - done)} are skipped, and matching runs may start again.`,
     action: 'Abort the action',
     onConfirm: () => api(abortBulkAction, { params: { actionId }, body: undefined }),
     refreshes: READS,
   })
 
-/** How fast it may go, which can be changed while it goes. */
+/** The rate limit, which can be changed while the action runs. */
 export function Rate({ action }: { action: Action }) {
   const canWrite = useCanWrite()
   const { value: typed, set: setTyped, forget } = useDraft<number | ''>(action.ratePerSecond ?? '')
-  const change = useChange(changeBulkAction, { refreshes: READS, done: 'The rate is changed.' })
-  const text = action.ratePerSecond === undefined ? 'no limit' : `${counted(action.ratePerSecond, 'item')} a second`
+  const change = useChange(changeBulkAction, { refreshes: READS, done: 'The rate was changed.' })
+  const text = action.ratePerSecond === undefined ? 'no limit' : `${counted(action.ratePerSecond, 'item')} per second`
   if (!canWrite || isOver(action)) return <Fact name="Rate">{text}</Fact>
   const args = { params: { actionId: action.actionId }, body: { ratePerSecond: typed === '' ? null : typed } }
   return (
     <Fact name="Rate">
       <Group gap={6}>
         <NumberInput
-          aria-label="At most per second"
+          aria-label="Items per second"
           placeholder="No limit"
           size="xs"
           w={150}
-          suffix=" a second"
+          suffix=" per second"
           min={1}
           allowDecimal={false}
           allowNegative={false}
@@ -102,11 +102,11 @@ export function Rate({ action }: { action: Action }) {
   )
 }
 
-/** Until when triggers that match are refused. */
+/** The fence: until when matching triggers are refused. */
 export function Fence({ action: { actionId, fenceUntil } }: { action: Action }) {
   const canWrite = useCanWrite()
   const now = useNow()
-  const lift = useChange(liftBulkFence, { refreshes: READS, done: 'Runs that match may start again.' })
+  const lift = useChange(liftBulkFence, { refreshes: READS, done: 'Matching runs may start again.' })
   if (fenceUntil === undefined) return null
   return (
     <Fact name="Refuses new runs">

@@ -1,10 +1,10 @@
-/** What bulk actions are done to: which filters choose among them, and what those are called in requests and in words. */
+/** The families of items that bulk actions work on: their filters, with the names in requests and on pages. */
 import type { Kind } from './words.js'
 
-/** What the items of an action are. */
+/** A family of items. */
 export type Family = 'runs' | 'deadRuns' | 'messages' | 'deadLetters'
 
-/** What the items of each kind are. */
+/** The family of each kind of action. */
 export const FAMILY_OF: Readonly<Record<Kind, Family>> = {
   cancelRuns: 'runs',
   resumeRuns: 'deadRuns',
@@ -32,13 +32,13 @@ export type FilterName =
   | 'status'
 
 interface FamilyFacts {
-  /** The field of a selector that names items by their ids. */
+  /** The selector field that holds IDs. */
   readonly ids: 'workflowRunIds' | 'dlqIds' | 'messageIds'
-  /** The filters in the order in which they are shown, with their fields in a selector. */
+  /** The filters in display order, with their selector fields. */
   readonly filters: Readonly<Partial<Record<FilterName, string>>>
-  /** What the ids are called. */
+  /** What the IDs identify. */
   readonly idsOf: string
-  /** What the two ends of the range of time hold for. */
+  /** The labels of the two ends of the time range. */
   readonly times: Readonly<Record<'from' | 'to', string>>
 }
 
@@ -47,7 +47,7 @@ const QUEUE_FILTERS = { queue: 'queueName', group: 'topicName', schedule: 'sched
 const CALLER_FILTERS = { caller: 'callerIp', flow: 'flowControlKey' } as const
 const TIME_FILTERS = { from: 'fromDate', to: 'toDate' } as const
 
-/** What is known of each family. */
+/** The facts of each family. */
 export const FAMILIES: Readonly<Record<Family, FamilyFacts>> = {
   runs: {
     ids: 'workflowRunIds',
@@ -97,6 +97,6 @@ export const FAMILIES: Readonly<Record<Family, FamilyFacts>> = {
   },
 }
 
-/** The filters that choose among the items of a kind. */
+/** The filters for a kind of action. */
 export const filterNamesOf = (kind: Kind): FilterName[] =>
   Object.keys(FAMILIES[FAMILY_OF[kind]].filters) as FilterName[]

@@ -6,7 +6,7 @@ import { FAMILIES, FAMILY_OF, type FilterName, filterNamesOf } from './families.
 import type { Choice } from './selector.js'
 import type { Kind } from './words.js'
 
-/** Some of a choice; `undefined` takes a filter away. */
+/** A change of a choice; `undefined` removes a filter. */
 export type Change = { readonly [Name in keyof Choice]?: Choice[Name] | undefined }
 
 interface WhichProps {
@@ -15,7 +15,7 @@ interface WhichProps {
   readonly set: (change: Change) => void
 }
 
-/** The filters that choose among the items of a kind, or the field for their ids. */
+/** The filters of a kind of action, or the field for IDs. */
 export function Which({ choice, kind, set }: WhichProps) {
   const { idsOf } = FAMILIES[FAMILY_OF[kind]]
   if (choice.ids !== undefined) return <Ids ids={choice.ids} of={idsOf} onChange={(ids) => set({ ids })} />
@@ -28,21 +28,21 @@ export function Which({ choice, kind, set }: WhichProps) {
       </SimpleGrid>
       <div>
         <Button variant="subtle" size="compact-sm" onClick={() => set({ ids: [] })}>
-          Name {idsOf} by their ids instead
+          Enter IDs of {idsOf} instead
         </Button>
       </div>
     </Stack>
   )
 }
 
-/** The filters that are texts, with what stands in an empty field. */
+/** The text filters, with their placeholders. */
 const TEXTS = {
   label: { label: 'Label', placeholder: 'nightly' },
   host: { label: 'Host', placeholder: 'example.com' },
   path: { label: 'Path', placeholder: '/api/nightly' },
   queue: { label: 'Queue', placeholder: 'mails' },
   group: { label: 'URL group', placeholder: 'new-order' },
-  schedule: { label: 'Schedule', placeholder: 'Its id' },
+  schedule: { label: 'Schedule', placeholder: 'Schedule ID' },
   caller: { label: 'Caller', placeholder: '203.0.113.7' },
   flow: { label: 'Flow-control key', placeholder: '' },
 } as const
@@ -64,7 +64,7 @@ function Filter({ name, choice, kind, set }: WhichProps & { name: FilterName }) 
     case 'status':
       return (
         <Field
-          label="Status of the failing answer"
+          label="Status of the failed response"
           placeholder="500"
           value={choice.status?.toString()}
           onChange={(text) => set({ status: statusOf(text) })}
@@ -88,7 +88,7 @@ function UrlFilter({ choice, kind, set }: WhichProps) {
       {isCancel ? (
         <Checkbox
           size="xs"
-          label="This is the whole URL, not its beginning"
+          label="Match the whole URL, not its beginning"
           checked={choice.exact === true}
           disabled={choice.url === undefined}
           onChange={(event) => set({ exact: event.currentTarget.checked ? true : undefined })}
@@ -137,8 +137,8 @@ function Ids({
   return (
     <Stack gap="xs">
       <Textarea
-        label={`Ids of ${of}`}
-        description="One a line"
+        label={`IDs of ${of}`}
+        description="One per line"
         autosize
         minRows={5}
         maxRows={16}
@@ -151,7 +151,7 @@ function Ids({
       />
       <div>
         <Button variant="subtle" size="compact-sm" onClick={() => onChange(undefined)}>
-          Choose by filters instead
+          Use filters instead
         </Button>
       </div>
     </Stack>

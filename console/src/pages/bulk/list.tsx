@@ -18,7 +18,7 @@ import { type Action, KIND_WORDS, STATE_WORDS, selectorText } from './words.js'
 
 const PAGE = 100
 
-/** All bulk actions that are kept, the newest first. */
+/** All stored bulk actions, newest first. */
 export function BulkActionsPage() {
   const navigate = useNavigate()
   const canWrite = useCanWrite()
@@ -36,7 +36,7 @@ export function BulkActionsPage() {
   return (
     <Page
       title="Bulk actions"
-      about="One action does the same to any number of runs, messages or dead letters. Its set is fixed when it starts, and it is finished whatever is restarted."
+      about="A bulk action does the same to any number of runs, messages or dead letters. Its set is fixed when it starts, and it survives restarts."
       actions={begin}
     >
       <Panel flush>
@@ -48,8 +48,8 @@ export function BulkActionsPage() {
           rowKey={({ actionId }) => actionId}
           onOpen={({ actionId }) => void navigate({ to: '/bulk-actions/$id', params: { id: actionId } })}
           empty={
-            <EmptyState title="There is no bulk action yet" icon={IconListCheck} action={begin}>
-              Choose runs, messages or dead letters by URL, label or time, see how many that are, and do the same to all
+            <EmptyState title="No bulk actions yet" icon={IconListCheck} action={begin}>
+              Select runs, messages or dead letters by URL, label or time, see how many match, and do the same to all
               of them.
             </EmptyState>
           }
@@ -68,7 +68,7 @@ const COLUMNS: readonly Column<Action>[] = [
   },
   {
     key: 'kind',
-    title: 'What',
+    title: 'Action',
     render: ({ kind, actionId }) => (
       <TextLink to="/bulk-actions/$id" params={{ id: actionId }}>
         {KIND_WORDS[kind].title}
@@ -77,7 +77,7 @@ const COLUMNS: readonly Column<Action>[] = [
   },
   {
     key: 'which',
-    title: 'Which',
+    title: 'Selection',
     from: 'sm',
     render: ({ selector, reason }) =>
       reason === undefined ? selectorText(selector, dateTime) : `${selectorText(selector, dateTime)}: “${reason}”`,
@@ -91,10 +91,10 @@ const COLUMNS: readonly Column<Action>[] = [
     align: 'right',
     render: ({ failed }) => (failed > 0 ? whole(failed) : ''),
   },
-  { key: 'who', title: 'Who', width: '150px', from: 'lg', render: ({ createdBy }) => createdBy },
+  { key: 'who', title: 'Started by', width: '150px', from: 'lg', render: ({ createdBy }) => createdBy },
   {
     key: 'when',
-    title: 'Begun',
+    title: 'Started',
     width: '110px',
     from: 'sm',
     render: ({ createdAt }) => <When atMs={createdAt} />,

@@ -18,7 +18,7 @@ type Row = Static<(typeof listBulkOutcomes)['success']['body']>['outcomes'][numb
 
 const PAGE = 200
 
-/** What became of each item, page by page. */
+/** The outcome of each item, page by page. */
 export function Outcomes({ action, outcome }: { action: Action; outcome: OutcomeName | undefined }) {
   const pages = useApiPages(
     listBulkOutcomes,
@@ -43,11 +43,11 @@ export function Outcomes({ action, outcome }: { action: Action; outcome: Outcome
         maxHeight="60dvh"
         empty={
           outcome === undefined ? (
-            <EmptyState title="The set was empty" icon={IconListCheck}>
-              Nothing matched when the action was started.
+            <EmptyState title="No items" icon={IconListCheck}>
+              Nothing matched when the action started.
             </EmptyState>
           ) : (
-            <EmptyState title="No item came to this" icon={IconSearch} />
+            <EmptyState title="No items have this outcome" icon={IconSearch} />
           )
         }
       />
@@ -101,8 +101,8 @@ const COLUMNS: readonly Column<Row>[] = [
           {messageId}
         </TextLink>
       ) : (
-        (dlqId ?? 'Its log is gone')
+        (dlqId ?? 'log deleted')
       ),
   },
-  { key: 'error', title: 'Why', from: 'sm', render: ({ error }) => error ?? '' },
+  { key: 'error', title: 'Error', from: 'sm', render: ({ error }) => error ?? '' },
 ]

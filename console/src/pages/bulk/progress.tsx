@@ -12,7 +12,7 @@ const COLORS: Readonly<Record<Tone, string>> = {
   idle: 'var(--hp-idle)',
 }
 
-/** How far an action is, as a bar of its outcomes and in numbers. `nowMs` is when it was like this. */
+/** The progress of an action, as a bar of outcomes and in numbers. `nowMs` is when the counts were read. */
 export function ProgressPanel({ action, nowMs }: { action: Action; nowMs: number }) {
   const counts = countsOf(action)
   const { matched, done, kind } = action
@@ -53,13 +53,13 @@ export function ProgressPanel({ action, nowMs }: { action: Action; nowMs: number
   )
 }
 
-/** How fast it goes, and when it will be over if that stays so. */
+/** The speed and the estimated time left. */
 function Pace({ action, nowMs }: { action: Action; nowMs: number }) {
   const { done, matched, createdAt, finishedAt, state } = action
   const lastedMs = Math.max(1, (finishedAt ?? nowMs) - createdAt)
   if (isOver(action)) return `took ${duration(lastedMs)}`
-  if (state === 'paused') return 'stands still'
+  if (state === 'paused') return 'paused'
   if (done === 0) return 'begins'
   const perMs = done / lastedMs
-  return `${whole(perMs * 1_000)} a second, about ${duration((matched - done) / perMs)} left`
+  return `${whole(perMs * 1_000)} per second, about ${duration((matched - done) / perMs)} left`
 }

@@ -16,7 +16,7 @@ const wizard = createRoute({
   validateSearch: (search: Record<string, unknown>): Choice => choiceOf(search),
 })
 
-/** Which outcomes are listed. */
+/** The outcome filter of the list. */
 export interface OutcomeSearch {
   readonly outcome?: OutcomeName
 }
@@ -31,5 +31,5 @@ const action = createRoute({
   },
 })
 
-/** Bulk actions: all of them, a new one, and one of them. */
+/** The list of bulk actions, the wizard, and the page of one action. */
 export const bulkRoutes = [list, wizard, action] as const

@@ -1,16 +1,16 @@
-/** What the wizard selects: as it stands in the address, and as the API takes it. */
+/** The selection of the wizard: as URL parameters and as an API selector. */
 import { BULK_KINDS } from '../../../../src/contract/bulk/actions.js'
 import { given, textAt, wholeAt } from '../../lib/search.js'
 import { headersOf, NO_DELIVERY } from '../queue/delivery-form.js'
 import { FAMILIES, FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
 import type { Kind } from './words.js'
 
-/** The choice as it stands in the address. Times are Unix milliseconds. */
+/** The selection in the URL. Times are Unix milliseconds. */
 export interface Choice {
   /** Absent: `cancelRuns`. */
   readonly kind?: Kind
   readonly url?: string
-  /** The URL is the whole one, not its beginning. Only for canceling runs; everything else takes whole ones. */
+  /** Match the whole URL, not its beginning. Only for canceling runs; all other kinds match whole URLs. */
   readonly exact?: true
   readonly label?: string
   readonly host?: string
@@ -23,25 +23,25 @@ export interface Choice {
   readonly from?: number
   readonly to?: number
   readonly status?: number
-  /** Ids of runs, messages or dead letters; all else is ignored then. */
+  /** IDs of runs, messages or dead letters; other filters are then ignored. */
   readonly ids?: readonly string[]
 }
 
-/** How the action works, which does not stand in the address. */
+/** The settings of the action, which are not in the URL. */
 export interface Settings {
   readonly reason: string
   readonly ratePerSecond: number | ''
-  /** How long triggers that match are refused, milliseconds; 0 for not at all. */
+  /** How long matching triggers are refused, milliseconds; 0: not refused. */
   readonly fenceMs: number
-  /** Of what is sent again, where it shall be other than it was. */
+  /** For redelivery: settings that replace the original ones. */
   readonly delay: string
   readonly retries: number | ''
 }
 
-/** Settings of nobody. */
+/** Empty settings. */
 export const NO_SETTINGS: Settings = { reason: '', ratePerSecond: '', fenceMs: 0, delay: '', retries: '' }
 
-/** What is done to what is chosen. */
+/** The kind of action. */
 export const kindOf = ({ kind = 'cancelRuns' }: Choice): Kind => kind
 
 const idsAt = ({ ids }: Record<string, unknown>): readonly string[] | undefined => {
@@ -49,7 +49,7 @@ const idsAt = ({ ids }: Record<string, unknown>): readonly string[] | undefined 
   return texts.length > 0 ? texts : undefined
 }
 
-/** Reads the address of the wizard. */
+/** Reads the URL of the wizard. */
 export function choiceOf(search: Record<string, unknown>): Choice {
   return {
     ...given({
@@ -72,7 +72,7 @@ export function choiceOf(search: Record<string, unknown>): Choice {
   }
 }
 
-/** The same choice for another kind: what its items are not chosen by is left out. */
+/** The same selection for another kind, without the filters that it does not have. */
 export function withKind(choice: Choice, kind: Kind): Choice {
   const isAlike = FAMILY_OF[kind] === FAMILY_OF[kindOf(choice)]
   if (isAlike) return { ...choice, kind }
@@ -92,26 +92,26 @@ export function selectorOf(choice: Choice): Record<string, unknown> {
   })
 }
 
-/** Times are single, all else lists; only canceling runs takes a text as it is. */
+/** Times are single values, all other filters lists; only canceling runs takes single texts. */
 function asTaken(choice: Choice, name: FilterName): unknown {
   const value = choice[name]
   const isSingle = value === undefined || name === 'from' || name === 'to' || kindOf(choice) === 'cancelRuns'
   return isSingle ? value : [value]
 }
 
-/** Whether nothing is chosen, which means everything. */
+/** Whether no filter is set, which selects everything. */
 export const meansEverything = (choice: Choice): boolean => Object.keys(selectorOf(choice)).length === 0
 
 const SENT_AGAIN: readonly Kind[] = ['retryDeadLetters', 'resumeRuns', 'restartRuns']
 
-/** Whether the items are delivered once more. */
+/** Whether the items are delivered again. */
 export const isSentAgain = (choice: Choice): boolean => SENT_AGAIN.includes(kindOf(choice))
 
-/** The headers of the request, which are settings of what is sent again. */
+/** The request headers, which set how items are delivered again. */
 export const sendingHeaders = (choice: Choice, { delay, retries }: Settings): Record<string, string> =>
   isSentAgain(choice) ? headersOf({ ...NO_DELIVERY, delay, retries }, []) : {}
 
-/** What stands beside the selector in the request. */
+/** The fields beside the selector in the request. */
 export function settingsOf({ reason, ratePerSecond, fenceMs }: Settings, nowMs: number) {
   return given({
     reason: reason.trim() === '' ? undefined : reason.trim(),

@@ -1,4 +1,4 @@
-/** The same action from a terminal: as a request, and as a line of the command. */
+/** The same action as a curl request and as a CLI command. */
 import { shellQuote } from '../../../../src/cli/shell.js'
 import { type FilterName, filterNamesOf } from './families.js'
 import {
@@ -13,7 +13,7 @@ import {
 } from './selector.js'
 import type { Kind } from './words.js'
 
-/** The request that does the same from a terminal. */
+/** The curl request. */
 export function curlLine(choice: Choice, settings: Settings, queueUrl: string, nowMs: number): string {
   const kind = kindOf(choice)
   const more = settingsOf(settings, nowMs)
@@ -29,14 +29,14 @@ export function curlLine(choice: Choice, settings: Settings, queueUrl: string, n
   ].join(' \\\n  ')
 }
 
-/** A command of the command line that does a kind of action. */
+/** A CLI command for a kind of action. */
 interface Command {
   readonly words: string
   /** The flags of its filters. */
   readonly flags: Readonly<Partial<Record<FilterName, string>>>
-  /** What stands at the end. */
+  /** The flags at the end. */
   readonly tail: readonly string[]
-  /** Whether it takes a reason, a rate and a fence. */
+  /** Whether the command has flags for reason, rate and fence. */
   readonly settings: 'taken' | 'not taken'
 }
 
@@ -60,7 +60,7 @@ const COMMANDS: Readonly<Partial<Record<Kind, Command>>> = {
   deleteDeadLetters: { words: 'queue dlq delete', flags: LETTER_FLAGS, tail: ['--yes'], settings: 'not taken' },
 }
 
-/** The command for whatever no shorter one can say. */
+/** The general command, for what no shorter one supports. */
 const startOf = (kind: Kind): Command => ({
   words: `bulk start ${kind}`,
   flags: { ...LETTER_FLAGS, host: '--host', path: '--path' },
@@ -68,7 +68,7 @@ const startOf = (kind: Kind): Command => ({
   settings: 'taken',
 })
 
-/** The command that does the same: a short one where it can say all of it. */
+/** The CLI command: a short one if it supports every filter and setting. */
 export function cliLine(choice: Choice, settings: Settings): string {
   const kind = kindOf(choice)
   const how = settingFlags(settings)
@@ -80,7 +80,7 @@ export function cliLine(choice: Choice, settings: Settings): string {
   return [`homeport ${command.words}`, ...[...which, ...again, ...how, ...command.tail].map(shellQuote)].join(' ')
 }
 
-/** Ids or flags; `undefined` when one of the filters has no flag. */
+/** IDs or flags; `undefined` if a filter has no flag. */
 function whichOf(choice: Choice, { flags }: Command): readonly string[] | undefined {
   if (choice.ids !== undefined) return choice.ids
   if (meansEverything(choice)) return ['--all']

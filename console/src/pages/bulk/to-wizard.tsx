@@ -2,7 +2,7 @@ import { ButtonLink } from '../../components/link.js'
 import type { Choice } from './selector.js'
 import type { Kind } from './words.js'
 
-/** Buttons that lead to the wizard with everything that the filters of a list leave; the first is the main one. */
+/** Buttons that open the wizard with the filters of a list; the first is the primary one. */
 export function ToWizard({
   kinds,
   search,

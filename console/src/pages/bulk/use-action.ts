@@ -6,21 +6,21 @@ import { CALM_MS, keyOf, useApi } from '../../api/hooks.js'
 import { queries } from '../../api/session.js'
 import type { Action } from './words.js'
 
-/** A bulk action as it moves: the server tells of each change. Asking now and then covers a broken connection. */
+/** A live bulk action: the server streams each change. Polling covers a broken connection. */
 export function useAction(actionId: string): UseQueryResult<Action, Error> {
   useEffect(() => follow(actionId), [actionId])
   return useApi(getBulkAction, { params: { actionId } }, { everyMs: CALM_MS })
 }
 
-/** Takes what the server tells into the cache; answers how to stop. */
+/** Writes streamed changes to the cache; returns a function that stops it. */
 function follow(actionId: string): () => void {
   const args = { params: { actionId } }
   const queryKey = keyOf(getBulkAction, args)
   const source = new EventSource(urlOf(getBulkAction, args))
   const take = ({ data }: MessageEvent<string>) => {
-    // An answer that is on its way is older than this.
+    // A response that is still on its way would be older than this event.
     void queries.cancelQueries({ queryKey })
-    // The server checks what it streams against the schema of this endpoint in its tests.
+    // The tests of the server check the stream against the schema of this endpoint.
     queries.setQueryData(queryKey, JSON.parse(data) as Action)
   }
   source.addEventListener('progress', take)

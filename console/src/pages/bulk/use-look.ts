@@ -10,22 +10,22 @@ type Answer = Static<typeof BulkLook>
 
 /** One of the items that a choice selects. */
 export interface SampleItem {
-  /** Of its run or message. */
+  /** The ID of its run or message. */
   readonly id: string
   /** The page that shows it. */
   readonly page: '/runs/$id' | '/messages/$id'
-  /** Where it goes. */
+  /** Its destination. */
   readonly about: string
 }
 
-/** What a choice would select right now. */
+/** What a choice selects right now. */
 export interface Look {
   readonly matched: number
   /** The first of them. */
   readonly sample: readonly SampleItem[]
 }
 
-/** Asks what a choice selects, without doing anything. */
+/** A dry run: reads what a choice selects. */
 export function useLook(choice: Choice): UseQueryResult<Look, Error> {
   const body = { kind: kindOf(choice), selector: selectorOf(choice), dryRun: true }
   return useQuery({
@@ -37,7 +37,7 @@ export function useLook(choice: Choice): UseQueryResult<Look, Error> {
   })
 }
 
-/** The operation answers a look because of `dryRun` only. */
+/** Narrows the response: with `dryRun`, the operation returns matches instead of an action. */
 function isLook(answer: object): answer is Answer {
   return 'preview' in answer && Array.isArray(answer.preview)
 }

@@ -17,25 +17,25 @@ import { KIND_WORDS } from './words.js'
 const route = getRouteApi('/shell/bulk-actions/new')
 const TYPING_MS = 400
 
-/** Where somebody is: choosing, checking what it is, or confirming the number that was seen. */
+/** The step of the wizard; `matched` is the number to confirm. */
 type Place = { readonly kind: 'choose' } | { readonly kind: 'check' } | { readonly kind: 'confirm'; matched: number }
 
 const POSITIONS: Readonly<Record<Place['kind'], number>> = { choose: 0, check: 1, confirm: 2 }
 
-/** A new bulk action: which, how many that are, and the confirmation. The set is everything that matches. */
+/** The wizard of a new bulk action: selection, check and confirmation. */
 export function WizardPage() {
   const canWrite = useCanWrite()
   return (
     <Page
       title="New bulk action"
-      about="Choose, look at what that is, and confirm. Nothing happens before the last step."
+      about="Select, check and confirm. Nothing changes before the last step."
       crumbs={[{ label: 'Bulk actions', to: '/bulk-actions' }]}
     >
       {canWrite ? (
         <Wizard />
       ) : (
-        <EmptyState title="This key may only read">
-          Sign in with a key that may write to start a bulk action.
+        <EmptyState title="This key is read-only">
+          Sign in with a key that has full access to start a bulk action.
         </EmptyState>
       )}
     </Page>
@@ -55,7 +55,7 @@ function Wizard() {
   const look = useLook(settled)
   const top = useFocusOn(place.kind)
   const isWide = useMediaQuery('(min-width: 48em)')
-  const told = (description: string) => (isWide ? { description } : {})
+  const described = (description: string) => (isWide ? { description } : {})
   const change = (next: Choice) => {
     setChoice(next)
     void navigate({ to: '/bulk-actions/new', search: next, replace: true })
@@ -71,9 +71,9 @@ function Wizard() {
         onStepClick={(step) => setPlace(step === 0 ? { kind: 'choose' } : { kind: 'check' })}
         allowNextStepsSelect={false}
       >
-        <Stepper.Step label="Choose" {...told(KIND_WORDS[kindOf(choice)].title)} />
-        <Stepper.Step label="Check" {...told('How many, and which')} />
-        <Stepper.Step label="Confirm" {...told('Type the number')} />
+        <Stepper.Step label="Select" {...described(KIND_WORDS[kindOf(choice)].title)} />
+        <Stepper.Step label="Check" {...described('Number of matches')} />
+        <Stepper.Step label="Confirm" {...described('Type the number')} />
       </Stepper>
       {place.kind === 'choose' ? (
         <ChooseStep
@@ -103,14 +103,14 @@ function Wizard() {
   )
 }
 
-/** A new step begins at its top, also for those who hear the page; the button that led here is gone. */
+/** Scrolls to the top of a new step and focuses its heading for screen readers. */
 function useFocusOn(step: string) {
   const top = useRef<HTMLDivElement>(null)
   const before = useRef(step)
   useEffect(() => {
     if (before.current === step) return
     before.current = step
-    // The last step has a field of its own that takes the focus.
+    // The last step focuses its own field.
     if (!top.current?.contains(document.activeElement)) top.current?.focus()
     window.scrollTo(0, 0)
   }, [step])

@@ -1,4 +1,4 @@
-/** What bulk actions do and how they stand, in words. */
+/** Texts for the kinds, states and outcomes of bulk actions. */
 import type { Static } from 'typebox'
 import type { BULK_KINDS, getBulkAction, Outcome } from '../../../../src/contract/bulk/actions.js'
 import type { Tone } from '../../components/status.js'
@@ -6,15 +6,15 @@ import type { Tone } from '../../components/status.js'
 /** A bulk action. */
 export type Action = Static<(typeof getBulkAction)['success']['body']>
 
-/** What an item came to. */
+/** The outcome of an item. */
 export type OutcomeName = Static<typeof Outcome>
 
-/** What is done to each item. */
+/** What the action does to each item. */
 export type Kind = (typeof BULK_KINDS)[number]
 
 interface KindWords {
   readonly title: string
-  /** On the button that starts it, around what it is done to: `Cancel 3 runs`. */
+  /** The words of the start button around its object: `Cancel 3 runs`. */
   readonly order: readonly [before: string, after?: string]
   readonly item: string
   readonly items: string
@@ -24,20 +24,20 @@ interface KindWords {
 const run = { item: 'run', items: 'runs' } as const
 const letter = { item: 'dead letter', items: 'dead letters' } as const
 
-/** What each kind does. */
+/** The texts of each kind. */
 export const KIND_WORDS: Readonly<Record<Kind, KindWords>> = {
   cancelRuns: {
     ...run,
     title: 'Cancel runs',
     order: ['Cancel'],
-    means: 'They end forever: nothing of them is delivered again, and their failure functions are not called.',
+    means: 'They end for good: nothing of them is delivered again, and their failure functions are not called.',
   },
   resumeRuns: {
     item: 'failed run',
     items: 'failed runs',
     title: 'Resume failed runs',
     order: ['Resume'],
-    means: 'Each becomes a new run that keeps the finished steps and goes on at what failed.',
+    means: 'Each becomes a new run that keeps the finished steps and continues at the failed one.',
   },
   restartRuns: {
     item: 'failed run',
@@ -52,21 +52,21 @@ export const KIND_WORDS: Readonly<Record<Kind, KindWords>> = {
     title: 'Call failure functions again',
     order: ['Call', 'again'],
     means:
-      'Of the failed runs whose failure function has failed too, it is called once more. The runs stay as they are.',
+      'Failure functions that failed are called again. The runs do not change.',
   },
   deleteDeadRuns: {
     item: 'failed run',
     items: 'failed runs',
     title: 'Delete failed runs',
     order: ['Delete'],
-    means: 'They leave the dead letters and cannot be taken up again. Their logs stay.',
+    means: 'They leave the dead letters and cannot be resumed or restarted. Their logs stay.',
   },
   cancelMessages: {
     item: 'message',
     items: 'messages',
     title: 'Cancel messages',
     order: ['Cancel'],
-    means: 'What has not arrived yet is not delivered any more; a request in flight is aborted.',
+    means: 'Undelivered messages are not sent any more; requests in flight are aborted.',
   },
   retryDeadLetters: {
     ...letter,
@@ -78,36 +78,36 @@ export const KIND_WORDS: Readonly<Record<Kind, KindWords>> = {
     ...letter,
     title: 'Delete dead letters',
     order: ['Delete'],
-    means: 'They are gone and cannot be sent again. The logs of their messages stay.',
+    means: 'They cannot be sent again. The logs of their messages stay.',
   },
 }
 
-/** How an action stands. */
+/** The states of an action. */
 export const STATE_WORDS: Readonly<Record<Action['state'], { readonly tone: Tone; readonly title: string }>> = {
-  running: { tone: 'busy', title: 'Working' },
+  running: { tone: 'busy', title: 'Running' },
   paused: { tone: 'warn', title: 'Paused' },
   finished: { tone: 'ok', title: 'Finished' },
   aborted: { tone: 'idle', title: 'Aborted' },
 }
 
-/** The outcomes in the order in which they are shown. */
+/** The outcomes in display order. */
 export const OUTCOME_WORDS: Readonly<Record<OutcomeName, { readonly tone: Tone; readonly title: string }>> = {
   cancelled: { tone: 'ok', title: 'Cancelled' },
   resumed: { tone: 'ok', title: 'Resumed' },
   restarted: { tone: 'ok', title: 'Restarted' },
   deleted: { tone: 'ok', title: 'Deleted' },
   retried: { tone: 'ok', title: 'Sent again' },
-  alreadyFinished: { tone: 'idle', title: 'Had ended before' },
+  alreadyFinished: { tone: 'idle', title: 'Already ended' },
   notFound: { tone: 'idle', title: 'Not found' },
   failed: { tone: 'bad', title: 'Failed' },
   skipped: { tone: 'idle', title: 'Skipped' },
-  pending: { tone: 'busy', title: 'Still to come' },
+  pending: { tone: 'busy', title: 'Pending' },
 }
 
 /** Whether an action has ended for good. */
 export const isOver = ({ state }: Pick<Action, 'state'>): boolean => state === 'finished' || state === 'aborted'
 
-/** Counts that are there, as they are shown. What is still to come is the rest. */
+/** The counts above zero in display order; the rest is pending. */
 export function countsOf({
   outcomes,
   matched,
@@ -137,14 +137,14 @@ const FIELD_WORDS: Readonly<Record<string, string>> = {
   count: 'at most',
 }
 
-/** What records of earlier actions hold beside the choice; it is shown on its own. */
+/** Fields in records of earlier actions that are no filters and are shown separately. */
 const NO_FILTERS = new Set(['reason', 'ratePerSecond', 'fenceUntil', 'async', 'report', 'dryRun'])
 
 /** A selector in one line. */
 export function selectorText(selector: Readonly<Record<string, unknown>>, time: (atMs: number) => string): string {
   const filters = Object.entries(selector).filter(([name]) => !NO_FILTERS.has(name) && !name.endsWith('Total'))
   const parts = filters.map(([name, value]) => {
-    if (name.endsWith('Ids') && Array.isArray(value)) return `${selector[`${name}Total`] ?? value.length} ids`
+    if (name.endsWith('Ids') && Array.isArray(value)) return counted(Number(selector[`${name}Total`] ?? value.length), 'ID')
     return `${FIELD_WORDS[name] ?? name} ${valueText(name, value, time)}`
   })
   return parts.length === 0 ? 'everything' : parts.join(', ')

@@ -28,7 +28,7 @@ import { When } from '../../components/when.js'
 import { bytes, counted, whole } from '../../lib/format.js'
 import { Imports } from './imports.js'
 
-/** Backups of a database: make, restore, download, delete; and data from elsewhere. */
+/** Backups of a database: create, restore, download, delete; and imports. */
 export function BackupsTab({ database }: { database: DatabaseRecord }) {
   const canWrite = useCanWrite()
   return (
@@ -52,7 +52,7 @@ function Backups({ database }: { database: DatabaseRecord }) {
     <Panel
       flush
       title="Backups"
-      about="Each is loaded by an engine of its own and compared before it counts as completed."
+      about="A backup is completed once a separate engine has loaded it and its data was compared."
       actions={
         <Group gap="md">
           {canWrite ? <DailyBackup database={database} /> : null}
@@ -68,7 +68,7 @@ function Backups({ database }: { database: DatabaseRecord }) {
             rows={rows}
             rowKey={({ backup_id }) => backup_id}
             empty={
-              <EmptyState title="There is no backup yet" icon={IconArchive} action={make}>
+              <EmptyState title="No backups yet" icon={IconArchive} action={make}>
                 Make one before a risky change; it takes seconds and the database goes on serving.
               </EmptyState>
             }
@@ -84,11 +84,11 @@ function DailyBackup({ database: { database_id, daily_backup_enabled } }: { data
   const args = { params: { id: database_id } }
   const set = useTask((on: boolean) => (on ? api(enableDailyBackup, args) : api(disableDailyBackup, args)), {
     refreshes: [getDatabase],
-    done: 'The daily backup is changed.',
+    done: 'The daily backup was changed.',
   })
   return (
     <Switch
-      label="Every day"
+      label="Daily backup"
       checked={daily_backup_enabled}
       disabled={set.isPending}
       onChange={(event) => set.mutate(event.currentTarget.checked)}
@@ -136,7 +136,7 @@ function columnsFor(database: DatabaseRecord, canWrite: boolean): Column<BackupR
     },
     {
       key: 'time',
-      title: 'Made',
+      title: 'Created',
       width: '150px',
       from: 'sm',
       render: ({ creation_time }) => <When atMs={creation_time * 1000} />,
@@ -162,7 +162,7 @@ function BackupMenu({ backup, database, canWrite }: BackupMenuProps) {
   const restore = () =>
     confirm({
       title: `Restore ${backup.name} into ${database.database_name}`,
-      text: `All data of the database is replaced by the ${counted(backup.key_count, 'key')} of this backup. A backup of the present data is made first.`,
+      text: `All data of the database is replaced by the ${counted(backup.key_count, 'key')} of this backup. The current data is backed up first.`,
       action: 'Replace the data',
       typed: database.database_name,
       onConfirm: () => api(restoreBackup, { params: { id: params.id }, body: { backup_id: params.backup_id } }),
@@ -171,7 +171,7 @@ function BackupMenu({ backup, database, canWrite }: BackupMenuProps) {
   const remove = () =>
     confirm({
       title: `Delete the backup ${backup.name}`,
-      text: 'Its file is deleted. There is no way back.',
+      text: 'Its file is deleted. This cannot be undone.',
       action: 'Delete the backup',
       onConfirm: () => api(deleteBackup, { params }),
       refreshes: [listBackups],
@@ -193,12 +193,12 @@ function BackupMenu({ backup, database, canWrite }: BackupMenuProps) {
 function MakeBackup({ database, isOpen, onClose }: { database: DatabaseRecord; isOpen: boolean; onClose: () => void }) {
   const form = useForm({
     initialValues: { name: '' },
-    validate: { name: (name) => (name.trim() === '' ? 'Give the backup a name' : null) },
+    validate: { name: (name) => (name.trim() === '' ? 'Enter a name for the backup' : null) },
   })
   const make = useChange(createBackup, {
     refreshes: [listBackups],
     errors: 'inline',
-    done: 'The backup is made and checked.',
+    done: 'The backup was created and verified.',
     onDone: () => {
       form.reset()
       onClose()
@@ -209,9 +209,9 @@ function MakeBackup({ database, isOpen, onClose }: { database: DatabaseRecord; i
     <FormDialog
       opened={isOpen}
       onClose={onClose}
-      title="Make a backup"
+      title="Create a backup"
       task={make}
-      action="Make the backup"
+      action="Create the backup"
       onSubmit={submit}
     >
       <TextInput

@@ -33,7 +33,7 @@ it.each([
   ['', 'Give the database a name'],
   ['   ', 'Give the database a name'],
   ['x'.repeat(129), 'At most 128 characters, found 129'],
-  ['a\tb', 'Leave out control characters'],
+  ['a\tb', 'Control characters are not allowed'],
   ['shop', null],
 ])('the name %j: %s', (name, problem) => {
   expect(CREATE_RULES.name(name)).toBe(problem)

@@ -1,4 +1,4 @@
-/** The form of a new database: its values, what is wrong with them, and the request that they become. */
+/** The form of a new database: values, validation, and the request. */
 import { type CreateDatabaseBody, LONGEST_NAME, MOST_BUDGET } from '../../../../src/contract/databases/databases.js'
 import type { PlanName } from '../../../../src/contract/databases/plans.js'
 import {
@@ -22,40 +22,40 @@ export interface CreateValues {
   readonly tls: boolean
 }
 
-/** What is wrong with each field; `null` for what is right. The same rules as the server's, told while typing. */
+/** The error of each field; `null` for valid values. The rules are those of the server, checked while typing. */
 export const CREATE_RULES = {
   name: (name: string): string | null => {
     const length = name.trim().length
-    if (length === 0) return 'Give the database a name'
+    if (length === 0) return 'Enter a name for the database'
     if (length > LONGEST_NAME) return `At most ${LONGEST_NAME} characters, found ${length}`
-    return /\p{Cc}/u.test(name) ? 'Leave out control characters' : null
+    return /\p{Cc}/u.test(name) ? 'Control characters are not allowed' : null
   },
   budget: (budget: number | ''): string | null =>
     budget === '' || (Number.isInteger(budget) && budget >= 0 && budget <= MOST_BUDGET)
       ? null
       : `Whole US dollars, at most ${MOST_BUDGET.toLocaleString('en-US')}`,
   reads: (reads: readonly ReadRegion[], { plan }: CreateValues): string | null =>
-    plan === 'free' && reads.length > 1 ? 'The plan Free has at most one read region' : null,
+    plan === 'free' && reads.length > 1 ? 'The Free plan has at most one read region' : null,
 }
 
-/** The read regions that go with a choice: none on gcp, and never the primary region. */
+/** The read regions that can be selected: none on GCP, and never the primary region. */
 export const readRegionsFor = ({ platform, primary }: Pick<CreateValues, 'platform' | 'primary'>): ReadRegion[] =>
   platform === 'gcp' ? [] : READ_REGIONS.filter((region) => region !== primary)
 
-/** The values after another platform was chosen: what does not go with it is replaced. */
+/** The values after the platform changed: values that do not fit it are replaced. */
 export function onPlatform(values: CreateValues, platform: Platform): CreateValues {
   const [first = values.primary] = regionsOf(platform)
   return { ...values, platform, primary: first, reads: [] }
 }
 
-/** The values after another primary region was chosen. */
+/** The values after the primary region changed. */
 export const onPrimary = (values: CreateValues, primary: Region): CreateValues => ({
   ...values,
   primary,
   reads: values.reads.filter((region) => region !== primary),
 })
 
-/** The request of a creation. */
+/** The request that creates the database. */
 export function bodyOf(values: CreateValues): CreateDatabaseBody {
   const { name, platform, primary, reads, plan, budget, eviction, tls } = values
   return {
@@ -70,7 +70,7 @@ export function bodyOf(values: CreateValues): CreateDatabaseBody {
   }
 }
 
-/** How a field for a budget takes it: whole US dollars. */
+/** The properties of a budget field: whole US dollars. */
 export const BUDGET_FIELD = {
   placeholder: 'No budget',
   prefix: '$',

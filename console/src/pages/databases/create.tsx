@@ -37,7 +37,7 @@ const PLATFORMS: { value: Platform; label: string }[] = [
 
 const regionChoice = <Name extends Region>(region: Name) => ({ value: region, label: `${region} · ${placeOf(region)}` })
 
-/** The dialog that makes a database; every field of the API, the price, and the rules while typing. */
+/** The dialog that creates a database: every field of the API, the price, and validation while typing. */
 export function CreateDatabase({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   const navigate = useNavigate()
   const { plans } = useSettings()
@@ -45,7 +45,7 @@ export function CreateDatabase({ isOpen, onClose }: { isOpen: boolean; onClose: 
   const create = useChange(createDatabase, {
     refreshes: [listDatabaseSummaries],
     errors: 'inline',
-    done: ({ database_name }) => `The database ${database_name} serves.`,
+    done: ({ database_name }) => `The database ${database_name} was created.`,
     onDone: ({ database_id }) => {
       form.reset()
       void navigate({ to: '/databases/$id', params: { id: database_id } })
@@ -75,7 +75,7 @@ export function CreateDatabase({ isOpen, onClose }: { isOpen: boolean; onClose: 
         />
         <NumberInput
           label="Monthly budget"
-          description="Reached, the database refuses commands until the month ends or you raise it"
+          description="At the limit, commands are refused until the month ends or you raise it"
           inputWrapperOrder={['label', 'input', 'description', 'error']}
           {...BUDGET_FIELD}
           {...form.getInputProps('budget')}
@@ -83,13 +83,13 @@ export function CreateDatabase({ isOpen, onClose }: { isOpen: boolean; onClose: 
       </SimpleGrid>
       <Stack gap="xs">
         <Switch
-          label="Evict keys when it is full"
-          description="The least recently used ones make room; otherwise writes are refused"
+          label="Evict keys when the database is full"
+          description="The least recently used keys are evicted; otherwise writes are refused"
           {...form.getInputProps('eviction', { type: 'checkbox' })}
         />
         <Switch
           label="TLS"
-          description="The Redis port speaks TLS; it cannot be switched off later"
+          description="The Redis port uses TLS; it cannot be disabled later"
           {...form.getInputProps('tls', { type: 'checkbox' })}
         />
       </Stack>
@@ -136,7 +136,7 @@ function Regions({ form }: { form: UseFormReturnType<CreateValues> }) {
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
         <Select
           label="Primary region"
-          description="Takes the writes"
+          description="Handles the writes"
           searchable
           data={regionsOf(platform).map(regionChoice)}
           value={primary}
@@ -144,7 +144,7 @@ function Regions({ form }: { form: UseFormReturnType<CreateValues> }) {
         />
         <MultiSelect
           label="Read regions"
-          description={reads.length === 0 ? 'Only AWS regions can have them' : 'A replica in each serves reads'}
+          description={reads.length === 0 ? 'Only AWS regions can have read regions' : 'Each has a replica that serves reads'}
           placeholder={form.values.reads.length === 0 ? 'None' : ''}
           size="sm"
           searchable
@@ -169,8 +169,8 @@ function Price({ plan }: { plan: OfferedPlan }) {
   )
 }
 
-/** What the plan allows, in one line. */
+/** The limits of a plan in one line. */
 function limitsText(plan: OfferedPlan): string {
   const commands = limit(plan.db_request_limit, short)
-  return `${bytes(Math.min(plan.db_disk_threshold, plan.db_memory_threshold))} of data, ${short(plan.db_max_commands_per_second)} commands/s, ${commands === 'no limit' ? 'no monthly limit' : `${commands} commands a month`}`
+  return `${bytes(Math.min(plan.db_disk_threshold, plan.db_memory_threshold))} of data, ${short(plan.db_max_commands_per_second)} commands/s, ${commands === 'no limit' ? 'no monthly limit' : `${commands} commands per month`}`
 }

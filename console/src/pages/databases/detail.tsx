@@ -14,7 +14,7 @@ import { UsersTab } from './users/users.js'
 import { stateOf } from './words.js'
 
 const route = getRouteApi('/shell/databases/$id')
-// Charts and the data browser are large and only of use once somebody opens them.
+// Charts and the data browser are large, so they load when their tab is opened.
 const UsageTab = lazy(async () => ({ default: (await import('./usage.js')).UsageTab }))
 const DataTab = lazy(async () => ({ default: (await import('./data/data.js')).DataTab }))
 
@@ -27,7 +27,7 @@ const TITLES: Readonly<Record<DatabaseTab, string>> = {
   settings: 'Settings',
 }
 
-/** One database: how to connect, what it does, what is in it, and everything that can be changed about it. */
+/** The page of one database, with its tabs. */
 export function DatabasePage() {
   const { id } = route.useParams()
   const { tab = 'overview' } = route.useSearch()

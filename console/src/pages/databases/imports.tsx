@@ -10,12 +10,12 @@ import { Panel } from '../../components/page.js'
 import { Status, type Tone } from '../../components/status.js'
 import { bytes, whole } from '../../lib/format.js'
 
-/** Data from elsewhere: from a Redis server or from a file. It replaces what is there. */
+/** Imports: data of a Redis server or of a file replaces all data. */
 export function Imports({ database }: { database: DatabaseRecord }) {
   return (
     <Panel
       title="Import"
-      about="Replaces all data of this database by that of another server or of a file. A backup of the present data is made first."
+      about="Replaces all data of this database with that of a Redis server or a file. The current data is backed up first."
     >
       <Stack gap="md">
         <ImportProgress databaseId={database.database_id} />
@@ -44,7 +44,7 @@ function ImportProgress({ databaseId }: { databaseId: string }) {
           {state}, from {source}
         </Status>
       </Fact>
-      <Fact name="Read so far">
+      <Fact name="Progress">
         {whole(keys_read)}
         {keys_total === undefined ? '' : ` of ${whole(keys_total)}`} keys, {bytes(bytes_read)}
       </Fact>
@@ -60,7 +60,7 @@ function ImportProgress({ databaseId }: { databaseId: string }) {
 const replaceQuestion = ({ database_name }: DatabaseRecord, onConfirm: () => Promise<unknown>) =>
   confirm({
     title: `Replace all data of ${database_name}`,
-    text: 'A backup of the present data is made first, and then everything is replaced by what is imported.',
+    text: 'The current data is backed up first, then the import replaces it.',
     action: 'Replace the data',
     typed: database_name,
     onConfirm,

@@ -43,7 +43,7 @@ export function DatabasesPage() {
   const kept = given({ search })
   const open = (isOpen: boolean) =>
     void navigate({ to: '/databases', search: isOpen ? { ...kept, create: true } : kept })
-  // In the address, so that it is there again for those who come back from a database.
+  // In the URL, so that the search is kept when the reader comes back from a database.
   const setSearch = (text: string) =>
     void navigate({ to: '/databases', search: text === '' ? {} : { search: text }, replace: true })
   const button = canWrite ? (
@@ -54,7 +54,7 @@ export function DatabasesPage() {
   return (
     <Page
       title="Databases"
-      about="Redis-compatible databases. Each has an address for Redis clients and a REST API; one that nobody uses sleeps until the next request."
+      about="Redis-compatible databases, each with a Redis port and a REST API. An unused database sleeps until the next request."
       actions={button}
     >
       <Panel
@@ -72,11 +72,11 @@ export function DatabasesPage() {
           onOpen={({ database_id }) => void navigate({ to: '/databases/$id', params: { id: database_id } })}
           empty={
             search === undefined ? (
-              <EmptyState title="There is no database yet" icon={IconDatabase} action={button}>
+              <EmptyState title="No databases yet" icon={IconDatabase} action={button}>
                 Creating one takes about a second. Connect with any Redis client, or over HTTP.
               </EmptyState>
             ) : (
-              <EmptyState title="No database has this in its name" icon={IconSearch} />
+              <EmptyState title="No databases match the search" icon={IconSearch} />
             )
           }
         />
@@ -86,10 +86,10 @@ export function DatabasesPage() {
   )
 }
 
-/** How many there are, where the rows that are seen do not tell. */
+/** The number of databases, where the visible rows do not show it. */
 function countOf(page: DatabaseSummaries | undefined, search: string | undefined): string | undefined {
   if (page?.cursor === undefined) return undefined
-  return `${counted(page.matched, 'database')}${search === undefined ? '' : ' with this in the name'}`
+  return `${counted(page.matched, 'database')}${search === undefined ? '' : ` ${page.matched === 1 ? 'matches' : 'match'}`}`
 }
 
 const COLUMNS: readonly Column<DatabaseSummary>[] = [

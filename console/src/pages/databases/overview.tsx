@@ -15,7 +15,7 @@ import { bytes, counted, dollars, durationNs, limit, short, whole } from '../../
 import { type Snippet, snippetsOf } from './snippets.js'
 import { awakeText, paymentTitle, placeOf, regionText } from './words.js'
 
-/** How to connect, and how much of what is allowed is used. */
+/** How to connect, and how much of the limits is used. */
 export function OverviewTab({ database }: { database: DatabaseRecord }) {
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
@@ -120,7 +120,7 @@ function LimitBars({ database, stats }: { database: DatabaseRecord; stats: Datab
       />
       <LimitBar label="Connections" used={last('connection_count')} allowed={database.db_max_clients} show={whole} />
       <LimitBar
-        label="Commands a second"
+        label="Commands per second"
         used={last('throughput')}
         allowed={database.db_max_commands_per_second}
         show={short}
@@ -139,7 +139,7 @@ function LimitBars({ database, stats }: { database: DatabaseRecord; stats: Datab
       <div>
         <Fact name="Largest request">{bytes(database.db_max_request_size)}</Fact>
         <Fact name="Largest value">{bytes(database.db_max_entry_size)}</Fact>
-        <Fact name="Commands a month">{limit(db_request_limit)}</Fact>
+        <Fact name="Commands per month">{limit(db_request_limit)}</Fact>
         <Fact name="Idle connections close">after {durationNs(database.db_conn_idle_timeout)}</Fact>
       </div>
     </Stack>
@@ -172,19 +172,19 @@ function Facts({ database }: { database: DatabaseRecord }) {
       <Fact name="Created">
         <When atMs={database.creation_time * 1000} />
       </Fact>
-      <Fact name="When it is full">
-        {database.eviction ? 'least recently used keys make room' : 'writes are refused'}
+      <Fact name="When full">
+        {database.eviction ? 'the least recently used keys are evicted' : 'writes are refused'}
       </Fact>
       <Fact name="Persistence">
-        {database.db_type === 'pebble' ? 'log of every write, synced each second' : 'snapshots'}
+        {database.db_type === 'pebble' ? 'log of every write, synced every second' : 'snapshots'}
       </Fact>
-      <Fact name="Who may connect">
+      <Fact name="Allow list">
         {database.allowed_ip_ranges.length === 0
           ? 'everybody'
           : counted(database.allowed_ip_ranges.length, 'address or network', 'addresses and networks')}
       </Fact>
       <Awake databaseId={database.database_id} />
-      <Fact name="Identifier" copy={database.database_id}>
+      <Fact name="ID" copy={database.database_id}>
         {database.database_id}
       </Fact>
     </Panel>

@@ -3,10 +3,10 @@ import type { ReactNode } from 'react'
 import { listDatabaseSummaries } from '../../../../src/contract/console/console.js'
 import { getDatabase } from '../../../../src/contract/databases/databases.js'
 
-/** What is read anew after a database was changed. */
+/** The endpoints to read again after a database changed. */
 export const DATABASE_READS = [getDatabase, listDatabaseSummaries]
 
-/** One thing that can be changed: what it is at the left, how at the right. */
+/** One setting: its description on the left, its control on the right. */
 export function Setting({ title, about, children }: { title: string; about: ReactNode; children: ReactNode }) {
   return (
     <Group align="flex-start" gap="md" justify="space-between">
@@ -23,7 +23,7 @@ export function Setting({ title, about, children }: { title: string; about: Reac
   )
 }
 
-/** A form of one setting, whose button works once something is another. */
+/** The form of one setting; its button is enabled once the value differs. */
 export function SaveForm({
   children,
   isChanged,

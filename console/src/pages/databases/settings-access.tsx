@@ -15,13 +15,13 @@ export function RegionsSetting({
   database: DatabaseRecord
 }) {
   const chosen = useDraft(read_regions)
-  const change = useChange(updateRegions, { refreshes: DATABASE_READS, done: 'Every region of the list replicates.' })
+  const change = useChange(updateRegions, { refreshes: DATABASE_READS, done: 'The read regions were changed.' })
   const choices = readRegionsFor({ platform: REGIONS[primary_region].platform, primary: primary_region })
   const isChanged = [...chosen.value].sort().join() !== [...read_regions].sort().join()
   return (
     <Setting
       title="Read regions"
-      about="The primary goes on serving meanwhile; no write is lost. Regions on GCP have none."
+      about="The primary region keeps serving during the change; no write is lost. GCP regions have no read regions."
     >
       <SaveForm
         isChanged={isChanged}
@@ -54,16 +54,16 @@ const linesOf = (text: string): string[] =>
     .map((line) => line.trim())
     .filter((line) => line !== '')
 
-/** Who may connect to a database. */
+/** The allow list of a database. */
 export function AllowListSetting({ database: { database_id, allowed_ip_ranges } }: { database: DatabaseRecord }) {
   const text = useDraft(allowed_ip_ranges.join('\n'))
-  const change = useChange(updateAllowList, { refreshes: DATABASE_READS, done: 'The allow list is changed.' })
+  const change = useChange(updateAllowList, { refreshes: DATABASE_READS, done: 'The allow list was changed.' })
   const lines = linesOf(text.value)
   const problem = lines.length > MOST_ALLOWED_IPS ? `At most ${MOST_ALLOWED_IPS}, found ${lines.length}` : null
   return (
     <Setting
       title="Allow list"
-      about="Addresses and networks that may use the database, one a line, such as 203.0.113.0/24. Empty: everybody."
+      about="IP addresses and networks that may connect, one per line, such as 203.0.113.0/24. Empty: all may connect."
     >
       <SaveForm
         isChanged={problem === null && lines.join() !== allowed_ip_ranges.join()}
@@ -77,7 +77,7 @@ export function AllowListSetting({ database: { database_id, allowed_ip_ranges } 
           autosize
           minRows={2}
           maxRows={8}
-          placeholder="Everybody"
+          placeholder="All addresses"
           value={text.value}
           onChange={(event) => text.set(event.currentTarget.value)}
           error={problem}

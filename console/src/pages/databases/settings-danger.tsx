@@ -10,7 +10,7 @@ import { confirm } from '../../components/confirm.js'
 import { Panel } from '../../components/page.js'
 import { DATABASE_READS, SaveForm, Setting } from './setting.js'
 
-/** What breaks something for somebody; everything here asks first. */
+/** Changes that break clients or delete data; each needs a confirmation. */
 export function DangerZone({ database }: { database: DatabaseRecord }) {
   return (
     <Panel title="Danger zone" style={{ borderColor: 'var(--hp-bad)' }}>
@@ -27,13 +27,13 @@ function ResetPassword({ database: { database_id, database_name } }: { database:
   const ask = () =>
     confirm({
       title: `Reset the credentials of ${database_name}`,
-      text: 'The password and both tokens are made anew. The old ones are dead at once, and every connection that was opened with them is closed.',
+      text: 'The password and both REST tokens are replaced. The old ones stop working at once, and connections that use them are closed.',
       action: 'Reset the credentials',
       onConfirm: () => api(resetPassword, { params: { id: database_id } }),
       refreshes: DATABASE_READS,
     })
   return (
-    <Setting title="Credentials" about="Makes a new password and both REST tokens anew.">
+    <Setting title="Credentials" about="Replaces the password and both REST tokens.">
       <Button variant="default" c="var(--mantine-color-error)" onClick={ask}>
         Reset the credentials
       </Button>
@@ -50,7 +50,7 @@ function MoveToTeam({ database: { database_id, database_name } }: { database: Da
     team &&
     confirm({
       title: `Move ${database_name} to ${team.team_name}`,
-      text: 'Clients notice nothing. It is not in this account any more: its members see it with a key of the team.',
+      text: 'Clients are not affected. The database leaves this account; members see it with a key of the team.',
       action: 'Move the database',
       onConfirm: async () => {
         await api(moveToTeam, { body: { team_id: team.team_id, database_id } })
@@ -60,7 +60,7 @@ function MoveToTeam({ database: { database_id, database_name } }: { database: Da
     })
   if (teams.data?.length === 0) return null
   return (
-    <Setting title="Team" about="Gives the database to a team that you are a member of.">
+    <Setting title="Team" about="Moves the database to a team that you are a member of.">
       <SaveForm isChanged={team !== undefined} isPending={false} onSave={() => ask()} action="Move">
         <Select
           aria-label="Team"
@@ -79,7 +79,7 @@ function Delete({ database: { database_id, database_name } }: { database: Databa
   const ask = () =>
     confirm({
       title: `Delete ${database_name}`,
-      text: 'Its data, its backups and its credentials are gone, and its port is free. There is no way back.',
+      text: 'Its data, backups and credentials are deleted, and its port is released. This cannot be undone.',
       action: 'Delete the database',
       typed: database_name,
       onConfirm: async () => {
@@ -89,7 +89,7 @@ function Delete({ database: { database_id, database_name } }: { database: Databa
       refreshes: DATABASE_READS,
     })
   return (
-    <Setting title="Delete" about="Ends its connections and processes and deletes its files.">
+    <Setting title="Delete" about="Deletes the database with its data and backups, and closes all connections.">
       <Button color="red.9" onClick={ask}>
         Delete the database
       </Button>

@@ -25,10 +25,10 @@ import { planOf, planTitle } from './words.js'
 /** The name of a database. */
 export function NameSetting({ database: { database_id, database_name } }: { database: DatabaseRecord }) {
   const name = useDraft(database_name)
-  const rename = useChange(renameDatabase, { refreshes: DATABASE_READS, done: 'The name is changed.' })
+  const rename = useChange(renameDatabase, { refreshes: DATABASE_READS, done: 'The name was changed.' })
   const problem = CREATE_RULES.name(name.value)
   return (
-    <Setting title="Name" about="Host, port and credentials stay as they are.">
+    <Setting title="Name" about="Host, port and credentials do not change.">
       <SaveForm
         isChanged={problem === null && name.value.trim() !== database_name}
         isPending={rename.isPending}
@@ -52,12 +52,12 @@ export function PlanSetting({ database }: { database: DatabaseRecord }) {
   const { plans } = useSettings()
   const present = planOf(database, plans)
   const { value: chosen, set: setChosen, forget } = useDraft(present?.plan)
-  const change = useChange(changePlan, { refreshes: DATABASE_READS, done: 'The plan is changed.' })
+  const change = useChange(changePlan, { refreshes: DATABASE_READS, done: 'The plan was changed.' })
   const offered = plans.find(({ plan }) => plan === chosen)
   return (
     <Setting
       title="Plan"
-      about="Limits change while the database serves, and no data is dropped. A plan that is too small for the data is refused."
+      about="The limits change without downtime or data loss. A plan that is too small for the data is refused."
     >
       <SaveForm
         isChanged={chosen !== undefined && chosen !== present?.plan}
@@ -84,13 +84,13 @@ export function PlanSetting({ database }: { database: DatabaseRecord }) {
 /** The monthly budget of a database. */
 export function BudgetSetting({ database: { database_id, budget } }: { database: DatabaseRecord }) {
   const { value, set: setValue, forget } = useDraft<number | ''>(budget === 0 ? '' : budget)
-  const change = useChange(updateBudget, { refreshes: DATABASE_READS, done: 'The budget is changed.' })
+  const change = useChange(updateBudget, { refreshes: DATABASE_READS, done: 'The budget was changed.' })
   const problem = CREATE_RULES.budget(value)
   const wanted = value === '' ? 0 : value
   return (
     <Setting
       title="Monthly budget"
-      about="Reached, the database refuses commands until the month ends or the budget is raised."
+      about="At the limit, commands are refused until the month ends or the budget is raised."
     >
       <SaveForm
         isChanged={problem === null && wanted !== budget}
@@ -109,26 +109,26 @@ export function BudgetSetting({ database: { database_id, budget } }: { database:
   )
 }
 
-/** Everything that is on or off. */
+/** The settings that are on or off. */
 export function SwitchSettings({ database }: { database: DatabaseRecord }) {
   const params = { id: database.database_id }
   return (
     <Stack gap="lg">
       <Toggle
-        label="Evict keys when it is full"
-        about="The least recently used ones make room; otherwise writes are refused, and reads and deletes go on."
+        label="Evict keys when the database is full"
+        about="The least recently used keys are evicted; otherwise writes are refused, while reads and deletes still work."
         checked={database.eviction}
         set={(on) => api(on ? enableEviction : disableEviction, { params })}
       />
       <Toggle
-        label="Move to the next plan when it outgrows its own"
+        label="Upgrade the plan when the database outgrows it"
         about="For fixed plans."
         checked={database.auto_upgrade}
         set={(on) => api(on ? enableAutoUpgrade : disableAutoUpgrade, { params })}
       />
       <Toggle
         label="Production pack"
-        about="Not on the plan Free. Daily backups are kept for three days."
+        about="Not on the Free plan. Daily backups are kept for three days."
         checked={database.prod_pack_enabled}
         set={(on) => api(on ? enableProductionPack : disableProductionPack, { params })}
       />
@@ -145,7 +145,7 @@ interface ToggleProps {
 }
 
 function Toggle({ label, about, checked, set }: ToggleProps) {
-  const change = useTask(set, { refreshes: DATABASE_READS, done: 'The setting is changed.' })
+  const change = useTask(set, { refreshes: DATABASE_READS, done: 'The setting was changed.' })
   return (
     <Switch
       label={label}
@@ -161,7 +161,7 @@ function TlsSwitch({ database: { tls, database_id, database_name } }: { database
   const ask = () =>
     confirm({
       title: `Enable TLS for ${database_name}`,
-      text: 'Connections in clear are closed, and clients have to connect with rediss:// from then on. TLS cannot be switched off again.',
+      text: 'Unencrypted connections are closed, and clients must connect with rediss://. TLS cannot be disabled again.',
       action: 'Enable TLS',
       onConfirm: () => api(enableTls, { params: { id: database_id } }),
       refreshes: DATABASE_READS,
@@ -169,7 +169,7 @@ function TlsSwitch({ database: { tls, database_id, database_name } }: { database
   return (
     <Switch
       label="TLS"
-      description={tls ? 'The Redis port speaks TLS. It cannot be switched off.' : 'The Redis port speaks in clear.'}
+      description={tls ? 'The Redis port uses TLS. It cannot be disabled.' : 'The Redis port is not encrypted.'}
       checked={tls}
       disabled={tls}
       onChange={ask}

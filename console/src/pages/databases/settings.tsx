@@ -7,13 +7,13 @@ import { AllowListSetting, RegionsSetting } from './settings-access.js'
 import { DangerZone } from './settings-danger.js'
 import { BudgetSetting, NameSetting, PlanSetting, SwitchSettings } from './settings-plan.js'
 
-/** Everything that can be changed about a database. */
+/** The settings of a database. */
 export function SettingsTab({ database }: { database: DatabaseRecord }) {
   if (!useCanWrite()) {
     return (
       <Panel>
-        <EmptyState title="This key may only read">
-          Sign in with a key that has all rights to change the database.
+        <EmptyState title="This key is read-only">
+          Sign in with a key that has full access to change the database.
         </EmptyState>
       </Panel>
     )

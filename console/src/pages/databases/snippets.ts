@@ -1,4 +1,4 @@
-/** How to connect to a database, ready to be pasted. */
+/** Code that connects to a database, ready to paste. */
 import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
 
 /** A way to connect. */
@@ -6,7 +6,7 @@ export interface Snippet {
   readonly key: string
   readonly title: string
   readonly code: string
-  /** What of the code is secret. */
+  /** The secrets in the code. */
   readonly secrets: readonly string[]
   readonly note?: string
 }
@@ -14,7 +14,7 @@ export interface Snippet {
 const TLS_NOTE =
   'The certificate is signed by the authority of this server: "homeport ca > homeport-ca.crt" prints what clients have to trust.'
 
-/** The address for Redis clients; for read-only callers that of the user who may only read. */
+/** The URL for Redis clients; read-only callers get that of the read-only user. */
 export function redisUrl(database: DatabaseRecord): string {
   const { tls, endpoint, port, password, read_only_rest_token } = database
   const login = password === undefined ? `default_ro:${read_only_rest_token ?? ''}` : `default:${password}`

@@ -16,7 +16,7 @@ import { Panel } from '../../components/page.js'
 import { EmptyState, Loaded } from '../../components/states.js'
 import { bytes, dollars, short, whole } from '../../lib/format.js'
 
-/** What a database did: all series of its statistics, live. */
+/** The statistics of a database, live. */
 export function UsageTab({ database }: { database: DatabaseRecord }) {
   const [period, setPeriod] = useState<StatsPeriod>(DEFAULT_STATS_PERIOD)
   const stats = useApi(
@@ -155,7 +155,7 @@ function Commands({ stats }: { stats: DatabaseStats }) {
         ]}
         empty={
           <EmptyState title="No command was sent in this period">
-            Connect a client, and its commands are counted here.
+            Commands of connected clients are counted here.
           </EmptyState>
         }
       />

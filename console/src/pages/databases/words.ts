@@ -1,4 +1,4 @@
-/** What the fields of a database mean, in words and colours of the console. */
+/** Texts and colours for the fields of a database. */
 import type { OfferedPlan, RegionStatus } from '../../../../src/contract/console/console.js'
 import type { AwakeRecord } from '../../../../src/contract/databases/awake.js'
 import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
@@ -19,10 +19,10 @@ const PLAN_TITLES: Readonly<Record<PlanName, string>> = {
   fixed_500gb: 'Fixed 500 GB',
 }
 
-/** The name of a plan for people. */
+/** The display name of a plan. */
 export const planTitle = (plan: PlanName): string => PLAN_TITLES[plan]
 
-/** What the record tells of the plan: it names the kind of payment and the sizes, not the plan. */
+/** The plan of a record, which has the kind of payment and the sizes, not the plan. */
 export function paymentTitle({ type, db_disk_threshold }: Pick<DatabaseRecord, 'type' | 'db_disk_threshold'>): string {
   switch (type) {
     case 'free':
@@ -45,7 +45,7 @@ const CHANGES: Readonly<Record<Exclude<DatabaseRecord['modifying_state'], ''>, s
   restoring: 'restoring',
 }
 
-/** The state of a database, in a word or two. */
+/** The state of a database as text. */
 export function stateOf({ state, modifying_state }: Pick<DatabaseRecord, 'state' | 'modifying_state'>): {
   tone: Tone
   text: string
@@ -88,24 +88,24 @@ export const placeOf = (region: Region): string => PLACES[region]
 const REASONS: Readonly<Record<AwakeRecord['reasons'][number]['kind'], string>> = {
   creation: 'it is being created',
   change: 'it is being changed',
-  backup: 'a backup is being made',
+  backup: 'a backup is being created',
   restore: 'a backup is being restored',
   import: 'an import is under way',
-  blocking: 'blocking commands wait',
+  blocking: 'blocking commands are waiting',
   subscription: 'clients are subscribed',
   monitor: 'clients watch with MONITOR',
   tracking: 'clients track their keys',
   transaction: 'transactions are open',
-  request: 'it was used a moment ago',
+  request: 'it was used just now',
 }
 
-/** What keeps a database awake, or why it sleeps. */
+/** What keeps a database awake, or what wakes it. */
 export function awakeText({ awake, reasons }: AwakeRecord): string {
   if (!awake) return 'the next request wakes it'
-  return reasons.map(({ kind }) => REASONS[kind]).join(', ') || 'it is about to fall asleep'
+  return reasons.map(({ kind }) => REASONS[kind]).join(', ') || 'it will sleep soon'
 }
 
-/** The plan of a database: its record names the kind of payment and the sizes only. */
+/** The plan of a database, derived from the kind of payment and the sizes. */
 export function planOf(database: DatabaseRecord, plans: readonly OfferedPlan[]): OfferedPlan | undefined {
   const { type, db_disk_threshold, db_memory_threshold, db_max_commands_per_second } = database
   if (type === 'free' || type === 'payg') return plans.find(({ plan }) => plan === type)
@@ -117,16 +117,16 @@ export function planOf(database: DatabaseRecord, plans: readonly OfferedPlan[]):
   )
 }
 
-/** Longer ago than this, a replica should have heard of its primary again: it says that it lives every ten seconds. */
+/** After this time without contact, the replication link counts as broken: the primary pings every 10 seconds. */
 const SILENT_SECONDS = 30
 
-/** What the engine of a region does; `undefined` for one that sleeps. */
+/** The replication state of a region; `undefined` while it sleeps. */
 export function regionText(status: RegionStatus | undefined): string {
   if (status === undefined) return 'asleep'
   const { state, role, lag_bytes, heard_seconds_ago = 0 } = status
   if (state !== 'serving') return state
-  if (lag_bytes === undefined) return 'does not answer'
-  if (role === 'primary') return 'takes the writes'
-  if (heard_seconds_ago > SILENT_SECONDS) return `no word from the primary for ${duration(heard_seconds_ago * 1000)}`
+  if (lag_bytes === undefined) return 'does not respond'
+  if (role === 'primary') return 'handles the writes'
+  if (heard_seconds_ago > SILENT_SECONDS) return `no contact with the primary for ${duration(heard_seconds_ago * 1000)}`
   return lag_bytes === 0 ? 'up to date' : `${bytes(lag_bytes)} behind`
 }

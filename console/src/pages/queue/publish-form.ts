@@ -41,7 +41,7 @@ export const EMPTY: PublishValues = {
 
 const GROUP = /^[\w.-]+$/
 
-/** The rules while typing; the server has the last word. */
+/** Validation while typing; the server validates again. */
 export const PUBLISH_RULES = {
   ...DELIVERY_RULES,
   destination: (text: string) =>

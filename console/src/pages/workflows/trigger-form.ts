@@ -23,7 +23,7 @@ export interface TriggerValues extends DeliveryValues {
 /** An empty form. */
 export const NO_TRIGGER: TriggerValues = { ...NO_DELIVERY, url: '', runId: '' }
 
-/** The rules while typing; the server has the last word. */
+/** Validation while typing; the server validates again. */
 export const TRIGGER_RULES = {
   ...DELIVERY_RULES,
   url: (text: string) => (isUrl(text) ? null : WRITE_URL),

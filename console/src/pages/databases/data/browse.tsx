@@ -18,7 +18,7 @@ import { OpenKey } from './open-key.js'
 import { refreshData, useKeyCount, useKeys } from './reads.js'
 import { ValuePanel } from './value.js'
 
-/** Keys at the left, the value of one of them at the right. */
+/** The key browser: keys on the left, the value of the selected one on the right. */
 export function Browse({ plane }: { plane: DataPlane }) {
   const [chosen, setChosen] = useState<string | undefined>()
   return (
@@ -31,8 +31,8 @@ export function Browse({ plane }: { plane: DataPlane }) {
       <Stack miw={0}>
         {chosen === undefined ? (
           <Panel>
-            <EmptyState title="No key is open" icon={IconKey}>
-              {plane.canWrite ? 'Choose one to see its value, or make a new one.' : 'Open one by its name.'}
+            <EmptyState title="No key selected" icon={IconKey}>
+              {plane.canWrite ? 'Select a key to see its value, or create one.' : 'Open a key by its name.'}
             </EmptyState>
           </Panel>
         ) : (
@@ -86,8 +86,8 @@ function KeyTools({ plane, onMade }: { plane: DataPlane; onMade: (name: string) 
   const [isDeleting, deleting] = useDisclosure()
   return (
     <Group gap={6}>
-      <Tooltip label="Read again">
-        <ActionIcon size="md" aria-label="Read the keys again" onClick={() => void refreshData(plane)}>
+      <Tooltip label="Refresh">
+        <ActionIcon size="md" aria-label="Refresh the keys" onClick={() => void refreshData(plane)}>
           <IconRefresh size={16} />
         </ActionIcon>
       </Tooltip>
@@ -149,11 +149,11 @@ function FoundKeys({ plane, search, chosen, onChoose }: FoundKeysProps) {
 }
 
 function NoKeys({ search: { pattern, type }, isDone }: { search: KeySearch; isDone: boolean }) {
-  if (!isDone) return <EmptyState title="None so far">Most keys have not been looked at yet. Look further.</EmptyState>
+  if (!isDone) return <EmptyState title="No matches so far">Most keys have not been searched yet. Search further.</EmptyState>
   const isAll = pattern === '' && type === undefined
   return (
-    <EmptyState title={isAll ? 'The database is empty' : 'No key fits'} icon={IconKey}>
-      {isAll ? 'Make a key here, or connect a client and write one.' : 'In a pattern, * stands for any characters.'}
+    <EmptyState title={isAll ? 'The database is empty' : 'No keys match'} icon={IconKey}>
+      {isAll ? 'Create a key here, or write one with a client.' : 'In a pattern, * matches any characters.'}
     </EmptyState>
   )
 }

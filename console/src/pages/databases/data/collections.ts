@@ -1,33 +1,39 @@
 /**
- * The types of values that have elements: how they are read page by page, and by which commands an element is added,
- * changed and removed. Plain data and functions; `value-elements.tsx` draws all of them.
+ * The types of values that have elements: the commands that read them page by page, and that add,
+ * change and remove an element. Plain data and functions; `value-elements.tsx` renders them.
  */
 import type { CommandLine } from '../../../api/data-plane.js'
 import { escaped, itemsOf, pairsOf, type Reply, textOf } from '../../../lib/resp.js'
 import type { KeyType } from './keys.js'
 
-/** A part of an element. */
+/** A field of an element. */
 export interface Part {
   readonly key: string
   readonly label: string
-  /** Whether it can be changed once the element is there. */
+  /** Whether it cannot be changed once the element exists. */
   readonly fixed?: true
-  /** The server gives it; not asked for. */
+  /** The server assigns it; the form has no field for it. */
   readonly given?: true
 }
 
 /** An element of a value. */
 export interface Element {
-  /** Unique in its value while it is shown. */
+  /** Unique in the list. */
   readonly id: string
-  /** One for each part. */
+  /** The text of each part. */
   readonly cells: readonly Uint8Array<ArrayBuffer>[]
+}
+
+/** The parts of an element as texts; `undefined` if one is binary and cannot be written back. */
+export function textsOf({ cells }: Element): string[] | undefined {
+  const texts = cells.map(strictText).filter((text) => text !== undefined)
+  return texts.length === cells.length ? texts : undefined
 }
 
 /** A page of elements. */
 export interface ElementPage {
   readonly elements: readonly Element[]
-  /** Where the next page begins; `undefined`: this was the last one. */
+  /** The start of the next page; `undefined`: this was the last one. */
   readonly next: string | undefined
 }
 
@@ -39,9 +45,9 @@ export interface Collection {
   /** The command that reads a page; `from` is empty for the first one. */
   readonly page: (key: string, from: string) => CommandLine
   readonly read: (reply: Reply, from: string) => ElementPage
-  /** `values` holds a text for each part that is not given. */
+  /** `values` holds a text for each part that the server does not assign. */
   readonly add: (key: string, values: readonly string[]) => CommandLine[]
-  /** Absent: an element is never changed, only added and removed. `before` is what it was when it was read. */
+  /** Absent: elements are only added and removed. `before` is the element when it was read. */
   readonly change?: (key: string, id: string, values: readonly string[], before: readonly string[]) => CommandLine[]
   readonly remove: (key: string, id: string, values: readonly string[]) => CommandLine[]
 }
@@ -53,17 +59,17 @@ const encoder = new TextEncoder()
 const bytesOf = (reply: Reply | undefined): Uint8Array<ArrayBuffer> =>
   reply?.kind === 'bulk' ? reply.bytes : encoder.encode(textOf(reply))
 
-/** What tells an element from the others: its text, or its bytes where they are none. */
+/** The identity of an element: its text, or its bytes if it is binary. */
 const idOf = (reply: Reply | undefined): string => escaped(bytesOf(reply))
 
-/** Pages of HSCAN and its kind: a cursor and a flat list. */
+/** A page of HSCAN and similar: a cursor and a flat list. */
 function readScan(reply: Reply, elementsOf: (list: Reply | undefined) => Element[]): ElementPage {
   const [cursor, list] = itemsOf(reply)
   const next = textOf(cursor)
   return { elements: elementsOf(list), next: next === '0' ? undefined : next }
 }
 
-/** Pages of ranges: whatever is full may have one after it. */
+/** A page of a range: a full page may have a successor. */
 const nextOffset = (from: string, found: number): string | undefined =>
   found < PAGE ? undefined : String(Number(from || '0') + PAGE)
 
@@ -84,8 +90,8 @@ const hash: Collection = {
 }
 
 /**
- * Elements of a list are known by their place, which is another's as soon as somebody pushes or pops. So a list is
- * changed only where it still has at that place what was seen there.
+ * Elements of a list are addressed by index, which shifts when another client pushes or pops. The script
+ * changes an element only if the index still holds the value that was shown.
  */
 const ONLY_THIS = `if redis.call('LINDEX', KEYS[1], ARGV[1]) ~= ARGV[2] then
   return redis.error_reply('ERR the list has changed since it was read. Read it again')
@@ -93,11 +99,11 @@ end
 redis.call('LSET', KEYS[1], ARGV[1], ARGV[3])`
 const CHANGE_PLACE = `${ONLY_THIS}
 return 1`
-/** Lists remove by value, not by place. */
+/** Lists remove by value, not by index. */
 const REMOVE_PLACE = `${ONLY_THIS}
 return redis.call('LREM', KEYS[1], 1, ARGV[3])`
 
-/** A text that nobody else has in a list. */
+/** A unique text that marks the element to remove. */
 const mark = (): string => `homeport-removed-${crypto.getRandomValues(new Uint32Array(4)).join('-')}`
 
 const list: Collection = {
@@ -163,7 +169,7 @@ const entryFields = (text: string): string[] =>
 const stream: Collection = {
   parts: [
     { key: 'id', label: 'Entry', fixed: true, given: true },
-    { key: 'fields', label: 'Fields, one name=value a line', fixed: true },
+    { key: 'fields', label: 'Fields, one name=value per line', fixed: true },
   ],
   count: (key) => ['XLEN', key],
   page: (key, from) => ['XREVRANGE', key, from === '' ? '+' : `(${from}`, '-', 'COUNT', PAGE],

@@ -10,7 +10,7 @@ import classes from './command-box.module.css'
 import { isDestructive, parseLine, suggestionsFor } from './command-line.js'
 import { refreshData } from './reads.js'
 
-/** A command that was sent, and what came back. */
+/** A sent command and its reply. */
 interface Exchange {
   readonly id: number
   readonly line: string
@@ -19,16 +19,16 @@ interface Exchange {
 }
 
 const MOST_KEPT = 200
-/** Longer answers are cut: the page has to stay usable. */
+/** Longer replies are cut to keep the page usable. */
 const MOST_SHOWN = 50_000
 
-/** Where any command can be sent, with history and suggestions. Those that destroy ask first. */
+/** The command prompt, with history and suggestions. Destructive commands need a confirmation. */
 export function CommandBox({ plane }: { plane: DataPlane }) {
   const [line, setLine] = useState('')
   const [exchanges, setExchanges] = useState<readonly Exchange[]>([])
   const history = useHistory(plane.databaseId, setLine)
   const log = useRef<HTMLElement>(null)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new answer is scrolled to.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls to a new reply.
   useEffect(() => {
     if (log.current) log.current.scrollTop = log.current.scrollHeight
   }, [exchanges])
@@ -47,11 +47,11 @@ export function CommandBox({ plane }: { plane: DataPlane }) {
   return (
     <Panel
       title="Commands"
-      about="As in redis-cli. Quote words that hold spaces; the arrow keys go through the history."
+      about="Works like redis-cli. Quote words that contain spaces; the arrow keys browse the history."
     >
       <Stack gap="md">
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scroll area must be reachable by keyboard. */}
-        <section ref={log} className={classes.log} aria-label="Answers" aria-live="polite" tabIndex={0}>
+        <section ref={log} className={classes.log} aria-label="Replies" aria-live="polite" tabIndex={0}>
           {exchanges.length === 0 ? (
             <Text size="sm" c="dimmed">
               Try <Term>SET greeting hello</Term>, then <Term>GET greeting</Term>.
@@ -96,13 +96,13 @@ export function CommandBox({ plane }: { plane: DataPlane }) {
 
 function ask(line: string, send: () => Promise<void>): void {
   confirm({
-    title: 'Send a command that destroys',
+    title: 'Send a destructive command',
     text: (
       <>
         <Term>{line}</Term> cannot be undone.
       </>
     ),
-    action: 'Send it',
+    action: 'Send the command',
     onConfirm: send,
   })
 }
@@ -131,7 +131,7 @@ function ExchangeView({ exchange: { line, answer, isError } }: { exchange: Excha
   )
 }
 
-/** Lines that were sent, kept while the browser is open; the arrow keys go through them when nothing is suggested. */
+/** The history, kept while the browser is open; the arrow keys browse it while nothing is suggested. */
 function useHistory(databaseId: string, setLine: (line: string) => void) {
   const [lines, setLines] = useSessionStorage<string[]>({ key: `homeport-history-${databaseId}`, defaultValue: [] })
   const [back, setBack] = useState(0)

@@ -1,7 +1,7 @@
-/** The command box: reading a line the way `redis-cli` does, suggesting commands, and telling which ones destroy. */
+/** The command prompt: parses a line like `redis-cli`, suggests commands, and knows the destructive ones. */
 import { type AllowedCommand, COMMANDS } from '../../../../../src/contract/databases/commands.js'
 
-/** A line read: its words, or what is wrong with it. */
+/** A parsed line: its words, or the error. */
 export type ParsedLine =
   | { readonly kind: 'words'; readonly words: readonly string[] }
   | { readonly kind: 'broken'; readonly problem: string }
@@ -9,14 +9,14 @@ export type ParsedLine =
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', a: '\u0007' }
 const WORD = /\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\'|[^'])*)'|([^\s"']+))(?=\s|$)/y
 
-/** Splits a line into words; quotes hold spaces, and in double ones `\n`, `\"` and `\x41` mean what they do in a shell. */
+/** Splits a line into words; quotes keep spaces, and double quotes know `\n`, `\"` and `\x41`. */
 export function parseLine(line: string): ParsedLine {
   const words: string[] = []
   WORD.lastIndex = 0
   while (WORD.lastIndex < line.trimEnd().length) {
     const at = WORD.lastIndex
     const match = WORD.exec(line)
-    if (!match) return { kind: 'broken', problem: `The quotes do not close: ${line.slice(at).trim().slice(0, 40)}` }
+    if (!match) return { kind: 'broken', problem: `The quotes are not closed: ${line.slice(at).trim().slice(0, 40)}` }
     const [, double, single, plain] = match
     words.push(double === undefined ? (single?.replaceAll("\\'", "'") ?? plain ?? '') : unescaped(double))
   }
@@ -31,20 +31,20 @@ function unescaped(text: string): string {
 
 const isOffered = (command: (typeof COMMANDS)[number]): command is AllowedCommand => command.allowed && command.rest
 
-/** The commands that can be sent from here, without the containers that mean nothing by themselves. */
+/** The supported commands, without containers such as `CONFIG` that need a subcommand. */
 const OFFERED = COMMANDS.filter(isOffered)
   .filter(({ state }) => state !== 'container')
   .map(({ name }) => name.replace('|', ' '))
   .sort()
 
-/** Commands that begin like the line, while it is still about the command. */
+/** Commands that start with the line, while the command is being typed. */
 export function suggestionsFor(line: string, most = 8): string[] {
   const typed = line.trimStart().toUpperCase()
   if (typed === '') return []
   return OFFERED.filter((name) => name.startsWith(typed) && name !== typed).slice(0, most)
 }
 
-/** Commands that destroy what cannot be brought back, by their first word or two. */
+/** Commands that delete data for good, by their first one or two words. */
 const DESTRUCTIVE = new Set([
   ...['FLUSHALL', 'FLUSHDB', 'DEL', 'UNLINK', 'GETDEL', 'RENAME', 'JSON.DEL', 'JSON.CLEAR', 'HDEL', 'SREM', 'ZREM'],
   ...['XDEL', 'XTRIM', 'LTRIM', 'ZREMRANGEBYLEX', 'ZREMRANGEBYRANK', 'ZREMRANGEBYSCORE', 'RESTORE'],
@@ -59,7 +59,7 @@ const DESTRUCTIVE = new Set([
   ],
 ])
 
-/** Whether a command asks before it is sent. */
+/** Whether a command needs a confirmation. */
 export function isDestructive(words: readonly string[]): boolean {
   const [first = '', second = ''] = words.map((word) => word.toUpperCase())
   return DESTRUCTIVE.has(first) || DESTRUCTIVE.has(`${first} ${second}`)

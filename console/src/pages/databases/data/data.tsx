@@ -12,20 +12,20 @@ const MODES = [
 
 type Mode = (typeof MODES)[number]['value']
 
-/** What is in a database: its keys, and a place to send commands. */
+/** The data of a database: the key browser and the command prompt. */
 export function DataTab({ database }: { database: DatabaseRecord }) {
   const [mode, setMode] = useState<Mode>('browse')
   const plane = useDataPlane(database)
   return (
     <Stack gap="md">
       <SegmentedControl
-        aria-label="What to do"
+        aria-label="Data tools"
         data={[...MODES]}
         value={mode}
         onChange={setMode}
         style={{ alignSelf: 'flex-start' }}
       />
-      {plane.canWrite ? null : <Alert color="gray">Your key may only read, and so may everything on this page.</Alert>}
+      {plane.canWrite ? null : <Alert color="gray">Your key is read-only, so this page cannot change data.</Alert>}
       {mode === 'browse' ? <Browse plane={plane} /> : <CommandBox plane={plane} />}
     </Stack>
   )

@@ -13,7 +13,7 @@ interface DeletePrefixProps {
   readonly onClose: () => void
 }
 
-/** Deletes all keys that begin alike: first counts them, then deletes exactly those. */
+/** Deletes all keys with a prefix: counts them first, then deletes exactly those. */
 export function DeletePrefix({ isOpen, onClose, ...rest }: DeletePrefixProps) {
   return (
     <Modal opened={isOpen} onClose={onClose} title="Delete keys by prefix">
@@ -22,11 +22,11 @@ export function DeletePrefix({ isOpen, onClose, ...rest }: DeletePrefixProps) {
   )
 }
 
-/** Ends with the component that asks for it: what runs on unseen could not be stopped any more. */
+/** Stops when the component unmounts: the user could not stop it any more. */
 function useEnd(): AbortSignal {
   const [end, setEnd] = useState(() => new AbortController())
   useEffect(() => {
-    // A component that is shown again begins anew.
+    // A component that mounts again needs a new signal.
     if (end.signal.aborted) setEnd(new AbortController())
     return () => end.abort()
   }, [end])
@@ -48,7 +48,7 @@ function Search({ plane, onClose }: Omit<DeletePrefixProps, 'isOpen'>) {
       >
         <Group align="flex-end" gap="xs" wrap="nowrap">
           <TextInput
-            label="Keys that begin with"
+            label="Prefix"
             placeholder="session:"
             flex={1}
             data-autofocus
@@ -59,7 +59,7 @@ function Search({ plane, onClose }: Omit<DeletePrefixProps, 'isOpen'>) {
             }}
           />
           <Button type="submit" variant="default" disabled={prefix === ''} loading={find.isPending}>
-            Count them
+            Count the keys
           </Button>
         </Group>
       </form>
@@ -81,7 +81,7 @@ function Found({ plane, found: { keys, unnamed }, onClose }: FoundProps) {
   const [typed, setTyped] = useState('')
   const [deleted, setDeleted] = useState(0)
   const remove = useTask(() => deleteKeys(plane, keys, setDeleted, end), {
-    done: (count) => `${counted(count, 'key')} deleted.`,
+    done: (count) => `${counted(count, 'key')} ${count === 1 ? 'was' : 'were'} deleted.`,
     onDone: () => {
       if (!end.aborted) onClose()
       void refreshData(plane)
@@ -90,13 +90,13 @@ function Found({ plane, found: { keys, unnamed }, onClose }: FoundProps) {
   const kept =
     unnamed === 0
       ? ''
-      : ` ${counted(unnamed, 'more has a name', 'more have names')} of bytes that are no text, and stay.`
+      : ` ${counted(unnamed, 'more key has a binary name', 'more keys have binary names')} and cannot be deleted here.`
   if (keys.length === 0) return <Text size="sm">No key begins like this. Nothing was deleted.{kept}</Text>
   return (
     <Stack gap="md">
       <Text size="sm">
-        {counted(keys.length, 'key begins', 'keys begin')} like this
-        {keys.length === MOST_COLLECTED ? '; these are the first, and there may be more' : ''}. Nothing is deleted yet.
+        {counted(keys.length, 'key has', 'keys have')} this prefix
+        {keys.length === MOST_COLLECTED ? '; there may be more' : ''}. Nothing is deleted yet.
         {kept}
       </Text>
       <List size="sm" ff="monospace">
@@ -117,7 +117,7 @@ function Found({ plane, found: { keys, unnamed }, onClose }: FoundProps) {
       {remove.isPending ? <Progress value={(deleted / keys.length) * 100} aria-label="Keys deleted" /> : null}
       <Group justify="flex-end" gap="xs">
         <Button variant="default" onClick={onClose}>
-          Keep them
+          Cancel
         </Button>
         <Button
           color="red.9"

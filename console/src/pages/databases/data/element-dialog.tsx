@@ -9,7 +9,7 @@ import type { Collection, Element, Part } from './collections.js'
 import { refreshData } from './reads.js'
 import { textsOf } from './value-elements.js'
 
-/** What the dialog is open for. */
+/** The mode of the dialog. */
 export type ElementTask =
   | { readonly kind: 'add' }
   | { readonly kind: 'change'; readonly element: Element }
@@ -31,7 +31,7 @@ export function ElementDialog({ task, ...rest }: ElementDialogProps) {
 
 function Edited({ plane, name, collection, task, onClose }: ElementDialogProps & { task: ElementTask | undefined }) {
   const isChange = task?.kind === 'change'
-  // A part that the server gives is asked for neither when adding nor when changing.
+  // Parts that the server assigns have no field.
   const parts = collection.parts.filter((part) => isChange || part.given !== true)
   const [values, setValues] = useState<readonly string[]>([])
   useEffect(() => {
@@ -71,7 +71,7 @@ function Edited({ plane, name, collection, task, onClose }: ElementDialogProps &
   )
 }
 
-/** The commands that do what the dialog is for. */
+/** The commands of the change. */
 function linesOf(
   name: string,
   { add, change }: Collection,

@@ -7,7 +7,7 @@ import { useNow } from '../../../components/when.js'
 import { duration } from '../../../lib/format.js'
 import { refreshData } from './reads.js'
 
-/** When a key expires, and how that is changed. */
+/** The expiry of a key, and its form. */
 export function Expiry({
   plane,
   name,

@@ -1,47 +1,47 @@
-/** Looking for keys: round after round of SCAN, with an honest count of how much was looked at. */
+/** Searches keys with repeated SCANs, and counts how many keys were searched. */
 import type { CommandLine, DataPlane } from '../../../api/data-plane.js'
 import { escaped, itemsOf, strictText, textOf } from '../../../lib/resp.js'
 
-/** Types of keys that can be looked for. */
+/** Types of keys to filter by. */
 export const KEY_TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream'] as const
 
 /** A type of key. */
 export type KeyType = (typeof KEY_TYPES)[number]
 
-/** A key that was found. */
+/** A found key. */
 export interface FoundKey {
-  /** How it is shown; what cannot be shown is escaped. */
+  /** The printable name; other bytes are escaped. */
   readonly shown: string
-  /** Its name, when it is text; keys of other bytes can be seen here but not opened. */
+  /** The name, if it is text; keys with binary names are listed but cannot be opened. */
   readonly name: string | undefined
-  /** As the engine says it, such as `hash`. */
+  /** The type of the engine, such as `hash`. */
   readonly type: string
 }
 
-/** What is looked for. */
+/** The search. */
 export interface KeySearch {
-  /** As SCAN takes it; empty: everything. */
+  /** A pattern of SCAN; empty: all keys. */
   readonly pattern: string
   readonly type: KeyType | undefined
 }
 
-/** What one go of looking came to. */
+/** The result of one search step. */
 export interface ScanPage {
   readonly keys: readonly FoundKey[]
-  /** Where to go on; `undefined`: everything was looked at. */
+  /** The cursor of the next step; `undefined`: all keys were searched. */
   readonly cursor: string | undefined
-  /** How many keys this go looked at, about: SCAN promises no more than an order of magnitude. */
+  /** About how many keys this step searched: SCAN promises no more than an order of magnitude. */
   readonly looked: number
 }
 
-/** Keys looked at by one SCAN. */
+/** Keys that one SCAN searches. */
 const AT_A_TIME = 1_000
-/** A go ends once it has found this many, */
+/** A step ends once it has found this many keys, */
 const ENOUGH_FOUND = 200
-/** or has looked at this many: nothing should run for minutes because somebody mistyped a pattern. */
+/** or has searched this many: a mistyped pattern must not search for minutes. */
 const ENOUGH_LOOKED = 50_000
 
-/** Looks for keys from a cursor on until enough is found or looked at, or nobody wants to know any more. */
+/** Searches keys from a cursor on, until enough were found or searched, or until aborted. */
 export async function scanKeys(
   plane: DataPlane,
   search: KeySearch,
@@ -77,15 +77,15 @@ async function typesOf(plane: DataPlane, keys: readonly { name: string | undefin
   return replies.map((reply, index) => (keys[index]?.name === undefined ? 'not text' : textOf(reply)))
 }
 
-/** How much was looked at, in words. `total` is DBSIZE at that moment. */
+/** The progress of the search. `total` is the DBSIZE at that moment. */
 export function scannedText(pages: readonly ScanPage[], total: number): string {
   const found = pages.reduce((sum, page) => sum + page.keys.length, 0)
   const looked = pages.reduce((sum, page) => sum + page.looked, 0)
   const shown = (count: number): string => count.toLocaleString('en-US')
   const isDone = pages.at(-1)?.cursor === undefined
-  if (isDone) return `All ${shown(total)} keys looked at, ${shown(found)} found`
-  return `About ${shown(Math.min(looked, total))} of ${shown(total)} keys looked at, ${shown(found)} found so far`
+  if (isDone) return `Searched all ${total === 1 ? '1 key' : `${shown(total)} keys`}, found ${shown(found)}`
+  return `Searched about ${shown(Math.min(looked, total))} of ${shown(total)} keys, found ${shown(found)} so far`
 }
 
-/** A pattern that means exactly the keys that begin with a text. */
+/** The pattern of exactly the keys with a prefix. */
 export const patternOfPrefix = (prefix: string): string => `${prefix.replace(/[\\*?[\]]/g, '\\$&')}*`

@@ -23,7 +23,7 @@ interface NewKeyProps {
   readonly onMade: (name: string) => void
 }
 
-/** Makes a key with a first value. A key that exists is left alone. */
+/** Creates a key with a first value. An existing key is not changed. */
 export function NewKey({ plane, isOpen, onClose, onMade }: NewKeyProps) {
   const [name, setName] = useState('')
   const [type, setType] = useState<KeyType>('string')
@@ -43,9 +43,9 @@ export function NewKey({ plane, isOpen, onClose, onMade }: NewKeyProps) {
     <FormDialog
       opened={isOpen}
       onClose={onClose}
-      title="New key"
+      title="Create a key"
       task={make}
-      action="Make the key"
+      action="Create the key"
       isReady={name !== ''}
       onSubmit={(event) => {
         event.preventDefault()
@@ -85,6 +85,6 @@ export function NewKey({ plane, isOpen, onClose, onMade }: NewKeyProps) {
 
 async function makeKey(plane: DataPlane, name: string, lines: readonly CommandLine[]): Promise<void> {
   if (textOf(await plane.send('EXISTS', name)) === '1')
-    throw new Error('There is a key with this name already. Choose another name.')
+    throw new Error('A key with this name exists already. Choose another name.')
   await plane.run(lines)
 }

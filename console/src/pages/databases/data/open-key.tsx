@@ -5,7 +5,7 @@ import { Panel } from '../../../components/page.js'
 import { counted } from '../../../lib/format.js'
 import { useKeyCount } from './reads.js'
 
-/** In the place of the list, for callers that may read keys but not list them. */
+/** Replaces the list for callers that may read keys but not list them. */
 export function OpenKey({ plane, onChoose }: { plane: DataPlane; onChoose: (name: string) => void }) {
   const [name, setName] = useState('')
   const total = useKeyCount(plane)
@@ -21,7 +21,7 @@ export function OpenKey({ plane, onChoose }: { plane: DataPlane; onChoose: (name
           <Group gap="xs" wrap="nowrap">
             <TextInput
               data-search
-              aria-label="Name of the key"
+              aria-label="Key name"
               placeholder="user:1"
               flex={1}
               value={name}

@@ -1,22 +1,22 @@
-/** All keys that begin alike: found first, so that exactly what was counted is deleted. */
+/** All keys with a prefix: found first, so that exactly the counted keys are deleted. */
 import type { DataPlane } from '../../../api/data-plane.js'
 import { itemsOf, type Reply, strictText, textOf } from '../../../lib/resp.js'
 import { patternOfPrefix } from './keys.js'
 
-/** More names than this are not held in memory; the same can be done again for the rest. */
+/** The most names in memory; the user can repeat the action for the rest. */
 export const MOST_COLLECTED = 200_000
 
 const LOOK_AT = 2_000
 const DELETE_AT_A_TIME = 500
 
-/** Keys that begin alike. */
+/** The keys with a prefix. */
 export interface Collected {
   readonly keys: readonly string[]
-  /** How many have names that are no text: those cannot be sent back, so they stay. */
+  /** How many have binary names: those cannot be sent as text, so they stay. */
   readonly unnamed: number
 }
 
-/** Finds the keys that begin with `prefix` until it is told to stop; `onLooked` hears about how many were looked at. */
+/** Finds the keys with a prefix until aborted; `onLooked` gets about how many keys were searched. */
 export async function collectKeys(
   plane: DataPlane,
   prefix: string,
@@ -45,7 +45,7 @@ function note(key: Reply, found: Set<string>, unnamed: Set<string>): void {
   else if (key.kind === 'bulk') unnamed.add(key.bytes.join())
 }
 
-/** Deletes these keys until it is told to stop; answers how many were still there. */
+/** Deletes keys until aborted; returns how many still existed. */
 export async function deleteKeys(
   plane: DataPlane,
   keys: readonly string[],

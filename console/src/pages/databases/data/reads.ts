@@ -1,4 +1,4 @@
-/** Reading the data of a database with a cache. Keys begin with `data` and the database, so one call refreshes all. */
+/** Cached reads of a database\'s data. Cache keys start with `data` and the database, so one call refreshes all. */
 import { type UseQueryResult, useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { CALM_MS } from '../../../api/hooks.js'
@@ -7,11 +7,11 @@ import { type Reply, textOf } from '../../../lib/resp.js'
 import type { Collection, ElementPage } from './collections.js'
 import { type KeySearch, type ScanPage, scanKeys } from './keys.js'
 
-/** Reads everything of a database again that is on the page. */
+/** Refreshes all data of a database on the page. */
 export const refreshData = (plane: DataPlane): Promise<void> =>
   queries.invalidateQueries({ queryKey: ['data', plane.databaseId] })
 
-/** The keys that a search has found so far. */
+/** The keys that a search found so far. */
 export function useKeys(plane: DataPlane, search: KeySearch) {
   return useInfiniteQuery<ScanPage, Error, { pages: ScanPage[] }, readonly unknown[], string>({
     queryKey: ['data', plane.databaseId, 'keys', search],
@@ -31,17 +31,17 @@ export function useKeyCount(plane: DataPlane): number {
   return count.data ?? 0
 }
 
-/** What is known of a key besides its value. */
+/** The metadata of a key. */
 export interface KeyFacts {
-  /** `none` when there is no such key any more. */
+  /** `none` if the key does not exist any more. */
   readonly type: string
   /** When it expires, Unix milliseconds; `undefined`: never. */
   readonly expiresAtMs: number | undefined
-  /** Bytes in memory, about. */
+  /** Approximate size in memory, bytes. */
   readonly memoryBytes: number
 }
 
-/** What is known of a key besides its value. */
+/** The metadata of a key. */
 export function useKeyFacts(plane: DataPlane, name: string): UseQueryResult<KeyFacts, Error> {
   return useQuery({
     queryKey: ['data', plane.databaseId, 'facts', name],
@@ -59,7 +59,7 @@ export function useKeyFacts(plane: DataPlane, name: string): UseQueryResult<KeyF
   })
 }
 
-/** Longer strings are shown in part: a browser is no place for hundreds of megabytes. */
+/** Longer strings are shown in part: a browser cannot show hundreds of megabytes. */
 export const MOST_SHOWN_BYTES = 1_000_000
 
 /** A string, or its beginning. */
@@ -78,7 +78,7 @@ export function useStringValue(plane: DataPlane, name: string) {
 
 function bytesOf(reply: Reply | undefined): Uint8Array<ArrayBuffer> {
   if (reply?.kind === 'bulk') return reply.bytes
-  throw new Error(reply?.kind === 'error' ? reply.text : 'the value is no string any more')
+  throw new Error(reply?.kind === 'error' ? reply.text : 'the value is not a string any more')
 }
 
 /** The elements of a value, page by page. */

@@ -56,7 +56,7 @@ export function ElementsValue({ plane, name, type, collection }: ElementsProps) 
         rows={elements.data && rows}
         rowKey={({ id }) => id}
         maxHeight="calc(100dvh - 420px)"
-        empty={<EmptyState title="No element" />}
+        empty={<EmptyState title="No elements" />}
       />
       <ElementDialog plane={plane} name={name} collection={collection} task={task} onClose={() => setTask(undefined)} />
     </div>
@@ -74,7 +74,7 @@ const uniqueElements = (elements: readonly Element[]): readonly Element[] => [
   ...new Map(elements.map((element) => [element.id, element])).values(),
 ]
 
-/** Longer cells are cut; the dialog shows all of them. */
+/** Longer cells are cut; the dialog shows the whole text. */
 const MOST_SHOWN = 200
 
 function columnsFor(
@@ -118,7 +118,7 @@ function Actions({ plane, name, collection, element, onTask }: ActionsProps) {
   const remove = () =>
     confirm({
       title: 'Remove the element',
-      text: 'There is no way back.',
+      text: 'This cannot be undone.',
       action: 'Remove the element',
       onConfirm: async () => {
         await plane.run(collection.remove(name, element.id, values ?? []))

@@ -9,7 +9,7 @@ import { bytes } from '../../../lib/format.js'
 import { type Payload, payloadOfBytes } from '../../../lib/payload.js'
 import { MOST_SHOWN_BYTES, refreshData, useStringValue } from './reads.js'
 
-/** A string: shown whatever its bytes are, edited when it is text and shown whole. */
+/** A string value; editable if it is text and shown completely. */
 export function StringValue({ plane, name }: { plane: DataPlane; name: string }) {
   const value = useStringValue(plane, name)
   return (
@@ -46,9 +46,9 @@ interface EditableProps {
 
 function Editable({ plane, name, payload, canEdit }: EditableProps) {
   const [draft, setDraft] = useState<string | undefined>()
-  // The time until it expires stays as it is.
+  // The expiry does not change.
   const save = useTask((text: string) => plane.send('SET', name, text, 'KEEPTTL'), {
-    done: 'The value is saved.',
+    done: 'The value was saved.',
     onDone: () => {
       setDraft(undefined)
       void refreshData(plane)

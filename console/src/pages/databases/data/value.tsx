@@ -12,7 +12,7 @@ import { type KeyFacts, refreshData, useKeyFacts } from './reads.js'
 import { ElementsValue } from './value-elements.js'
 import { StringValue } from './value-string.js'
 
-/** One key: what it is, when it expires, and its value. */
+/** One key: its metadata, expiry and value. */
 export function ValuePanel({ plane, name, onGone }: { plane: DataPlane; name: string; onGone: () => void }) {
   const facts = useKeyFacts(plane, name)
   return (
@@ -22,12 +22,12 @@ export function ValuePanel({ plane, name, onGone }: { plane: DataPlane; name: st
           <Text fw={600} ff="monospace" className="truncate" component="h2">
             {name}
           </Text>
-          <Copy value={name} what="the name of the key" />
+          <Copy value={name} what="the key name" />
         </Group>
         <Loaded query={facts}>
           {(known) =>
             known.type === 'none' ? (
-              <EmptyState title="There is no such key">It was deleted, its time was over, or it never was.</EmptyState>
+              <EmptyState title="Key not found">It was deleted, has expired, or never existed.</EmptyState>
             ) : (
               <Open plane={plane} name={name} facts={known} onGone={onGone} />
             )
@@ -94,7 +94,7 @@ function Value({ plane, name, type }: { plane: DataPlane; name: string; type: st
   if (type === 'string') return <StringValue plane={plane} name={name} />
   return (
     <Alert color="gray">
-      Values of the type {type} are not shown here. Send its commands instead, such as <Term>JSON.GET</Term>.
+      Values of type {type} cannot be shown here. Send a command instead, such as <Term>JSON.GET</Term>.
     </Alert>
   )
 }

@@ -1,4 +1,4 @@
-/** What is done to the users of a database, as the commands that do it. ACL is for `default`, whose token this is. */
+/** Changes to database users as ACL commands. They need the token of the user `default`. */
 import {
   type AclSecrets,
   type AclUser,
@@ -10,7 +10,7 @@ import { queries } from '../../../api/session.js'
 import { textOf } from '../../../lib/resp.js'
 import { rulesOf, type UserValues, usersOf } from './acl.js'
 
-/** The key of the users of a database in the cache. */
+/** The cache key of the users of a database. */
 export const usersKey = ({ databaseId }: DataPlane): readonly unknown[] => ['data', databaseId, 'users']
 
 /** Reads the users again. */
@@ -25,19 +25,19 @@ const askOf =
 /** All users of a database. */
 export const readUsers = async (plane: DataPlane): Promise<AclUser[]> => usersOf(await plane.send('ACL', 'LIST'))
 
-/** Makes a user that is not there yet. */
+/** Creates a user. */
 export async function createUser(plane: DataPlane, values: UserValues): Promise<AclSecrets> {
   const isTaken = (await readUsers(plane)).some(({ name }) => name === values.name)
-  if (isTaken) throw new Error('There is a user with this name already. Choose another name.')
+  if (isTaken) throw new Error('A user with this name exists already. Choose another name.')
   return giveSecrets(askOf(plane), values.name, rulesOf(values))
 }
 
-/** Changes what a user may do; what opens the database for it stays. */
+/** Changes the rights of a user; its passwords stay. */
 export async function changeUser(plane: DataPlane, values: UserValues): Promise<undefined> {
   await plane.send('ACL', 'SETUSER', values.name, ...rulesOf(values))
 }
 
-/** Takes all passwords of a user away and gives it a new one. */
+/** Replaces all passwords of a user with a new one. */
 export const renewSecrets = (plane: DataPlane, name: string): Promise<AclSecrets> =>
   giveSecrets(askOf(plane), name, ['resetpass'])
 

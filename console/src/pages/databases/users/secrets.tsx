@@ -3,7 +3,7 @@ import type { DatabaseRecord } from '../../../../../src/contract/databases/datab
 import { NamedCode } from '../../../components/copy.js'
 import { ShownOnce } from '../../../components/shown-once.js'
 
-/** What opens the database for a user, and how. */
+/** The credentials of a user, and how to connect with them. */
 export function NewSecrets({
   database: { endpoint, port, tls },
   made,
@@ -17,7 +17,7 @@ export function NewSecrets({
   const scheme = tls ? 'rediss' : 'redis'
   return (
     <ShownOnce
-      title={`The password of ${name}`}
+      title={`Password of ${name}`}
       secrets={[
         { label: 'Password', value: password },
         { label: 'REST token', value: restToken },

@@ -8,7 +8,7 @@ import { FormDialog } from '../../../components/form-dialog.js'
 import { NEW_USER, PRESET_NAMES, PRESETS, rulesOf, USER_RULES, type UserValues, valuesOf } from './acl.js'
 import { changeUser, createUser, refreshUsers } from './make.js'
 
-/** What the dialog is open for: a new user, or one that there is. */
+/** The user that the dialog creates or changes. */
 export type Editing = { readonly kind: 'new' } | { readonly kind: 'change'; readonly user: AclUser }
 
 interface UserFormProps {
@@ -18,7 +18,7 @@ interface UserFormProps {
   readonly onMade: (made: AclSecrets) => void
 }
 
-/** Makes a user, or changes what one may do. */
+/** Creates a user, or changes its rights. */
 export function UserForm({ plane, editing, onClose, onMade }: UserFormProps) {
   const isNew = editing.kind === 'new'
   const form = useForm<UserValues>({
@@ -51,12 +51,12 @@ export function UserForm({ plane, editing, onClose, onMade }: UserFormProps) {
       {isNew ? <TextInput label="Name" placeholder="reporting" data-autofocus {...form.getInputProps('name')} /> : null}
       <Rights form={form} />
       <Switch
-        label="On: it can log in"
-        description="Connections that are logged in stay so when it is turned off"
+        label="Enabled: can log in"
+        description="Disabling a user does not close its connections"
         {...form.getInputProps('isOn', { type: 'checkbox' })}
       />
       <NamedCode
-        label="As a command"
+        label="ACL command"
         code={`ACL SETUSER ${form.values.name || 'name'} ${rulesOf(form.values).join(' ')}`}
       />
     </FormDialog>
@@ -67,21 +67,21 @@ function Rights({ form }: { form: Pick<UseFormReturnType<UserValues>, 'values' |
   return (
     <>
       <Select
-        label="May run"
+        label="Commands"
         data={PRESET_NAMES.map((value) => ({ value, label: PRESETS[value].title }))}
         {...form.getInputProps('preset')}
       />
       {form.values.preset === 'own' ? (
         <TextInput
-          label="Rules for commands"
-          description="One after the other: +get, -keys, +@hash. Without any it may run nothing."
+          label="Command rules"
+          description="Separated by spaces: +get -keys +@hash. Empty: none"
           placeholder="+@read -keys"
           {...form.getInputProps('commands')}
         />
       ) : null}
       <Textarea
         label="Keys"
-        description="Patterns, one a line, such as news:* or %R~news:* (reading only). Empty: none"
+        description="Patterns, one per line, such as news:* or %R~news:* (read only). Empty: none"
         autosize
         minRows={2}
         maxRows={8}
@@ -89,7 +89,7 @@ function Rights({ form }: { form: Pick<UseFormReturnType<UserValues>, 'values' |
       />
       <Textarea
         label="Channels"
-        description="Patterns of channels to publish to and subscribe, one a line. Empty: none"
+        description="Patterns of channels to publish and subscribe to, one per line. Empty: none"
         autosize
         minRows={1}
         maxRows={8}

@@ -21,14 +21,14 @@ import { deleteUser, readUsers, refreshUsers, renewSecrets, usersKey } from './m
 import { NewSecrets } from './secrets.js'
 import { type Editing, UserForm } from './user-form.js'
 
-/** Who may use the data of a database, and for what. */
+/** The users of a database and their rights. */
 export function UsersTab({ database }: { database: DatabaseRecord }) {
   const plane = useDataPlane(database)
   if (plane.canWrite) return <Users database={database} plane={plane} />
   return (
     <Panel>
-      <EmptyState title="This key may only read" icon={IconUsers}>
-        Only callers with all rights may see and change the users of a database.
+      <EmptyState title="This key is read-only" icon={IconUsers}>
+        Only keys with full access may see and change database users.
       </EmptyState>
     </Panel>
   )
@@ -49,7 +49,7 @@ function Users({ database, plane }: { database: DatabaseRecord; plane: DataPlane
       <Panel
         flush
         title="Users"
-        about="Each has passwords and rights of its own. They hold in every region, for connections and for REST."
+        about="Each user has its own passwords and rights. They apply in every region, to connections and to REST."
         actions={
           isFree ? null : (
             <Button size="compact-sm" leftSection={<IconPlus size={14} />} onClick={() => setEditing({ kind: 'new' })}>
@@ -79,10 +79,10 @@ function Users({ database, plane }: { database: DatabaseRecord; plane: DataPlane
 
 function PaidOnly({ id }: { id: string }) {
   return (
-    <Alert color="gray" title="Users of your own come with paid plans">
-      Every database has the two below.{' '}
+    <Alert color="gray" title="More users need a paid plan">
+      Every database has the two built-in users.{' '}
       <TextLink to="/databases/$id" params={{ id }} search={{ tab: 'settings' }}>
-        Move it to another plan
+        Change the plan
       </TextLink>{' '}
       to make more.
     </Alert>
@@ -103,9 +103,9 @@ function columnsFor(
       key: 'state',
       title: 'State',
       width: '95px',
-      render: ({ isOn }) => <Status tone={isOn ? 'ok' : 'idle'}>{isOn ? 'On' : 'Off'}</Status>,
+      render: ({ isOn }) => <Status tone={isOn ? 'ok' : 'idle'}>{isOn ? 'Enabled' : 'Disabled'}</Status>,
     },
-    { key: 'commands', title: 'May run', width: '26%', from: 'xs', render: commandsText },
+    { key: 'commands', title: 'Commands', width: '26%', from: 'xs', render: commandsText },
     { key: 'keys', title: 'Keys', from: 'sm', render: ({ keys }) => patternsText(keys, 'none') },
     { key: 'channels', title: 'Channels', from: 'md', render: ({ channels }) => patternsText(channels, 'none') },
     {
@@ -141,9 +141,9 @@ function Actions({ plane, user, onEdit, onMade }: ActionsProps) {
   const { name } = user
   const askRenew = () =>
     confirm({
-      title: `A new password for ${name}`,
-      text: 'Its passwords and REST tokens up to now open nothing any more. Connections that are open stay open.',
-      action: 'Make a new password',
+      title: `Reset the password of ${name}`,
+      text: 'Its old passwords and REST tokens stop working. Open connections stay open.',
+      action: 'Reset the password',
       onConfirm: async () => {
         onMade(await renewSecrets(plane, name))
         await refreshUsers(plane)
@@ -152,7 +152,7 @@ function Actions({ plane, user, onEdit, onMade }: ActionsProps) {
   const askDelete = () =>
     confirm({
       title: `Delete the user ${name}`,
-      text: 'Its connections are closed, and its passwords and REST tokens open nothing any more.',
+      text: 'Its connections are closed, and its passwords and REST tokens stop working.',
       action: 'Delete the user',
       onConfirm: async () => {
         await deleteUser(plane, name)
@@ -164,7 +164,7 @@ function Actions({ plane, user, onEdit, onMade }: ActionsProps) {
       of={name}
       actions={[
         { label: 'Change the rights', onClick: () => onEdit(user) },
-        { label: 'Make a new password', onClick: askRenew },
+        { label: 'Reset the password', onClick: askRenew },
         { label: 'Delete the user', onClick: askDelete, isDangerous: true },
       ]}
     />
