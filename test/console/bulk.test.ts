@@ -127,7 +127,7 @@ it('messages are cancelled by label, paused and aborted on the way', async () =>
     Array.from({ length: 60 }, () => message),
   )
   await browser.open('/messages?label=mails', 'Messages')
-  await page.getByRole('link', { name: 'Cancel many…' }).click()
+  await page.getByRole('link', { name: 'Cancel in bulk…' }).click()
   await page.getByText('60 messages match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
   await page.getByText('The first 20 of them').waitFor()

@@ -133,7 +133,7 @@ it('a failed run shows why, and is resumed where it failed', async () => {
   await page.getByRole('dialog').getByLabel('Last answer').getByText('the warehouse is closed').waitFor()
   expect(await problemsOf(page)).toEqual([])
   isMended = true
-  await page.getByRole('button', { name: 'Resume where it failed' }).click()
+  await page.getByRole('button', { name: 'Resume at the failed step' }).click()
   await ended('Succeeded')
   await page.getByLabel('What the run returned').getByText('mended').waitFor()
   expect(await page.getByRole('heading', { level: 1 }).textContent()).not.toBe(workflowRunId)
@@ -146,7 +146,7 @@ it('failed runs are restarted together', async () => {
     what: 'both to have failed',
   })
   await browser.open('/runs/dead-letters?label=both', 'Failed runs')
-  await page.getByRole('link', { name: 'Restart many…' }).click()
+  await page.getByRole('link', { name: 'Restart in bulk…' }).click()
   await page.getByText('2 failed runs match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
   await page.getByLabel('Command line').getByText('homeport runs restart --label both').waitFor()
@@ -188,7 +188,7 @@ it('ticked runs and the whole filtered set lead to the wizard', async () => {
   await page.getByRole('checkbox', { name: /^Select wfr_/ }).check()
   await page.getByText('1 run selected').waitFor()
   expect(await problemsOf(page)).toEqual([])
-  await page.getByRole('link', { name: 'Cancel all that match the filters…' }).click()
+  await page.getByRole('link', { name: 'Cancel all matching runs…' }).click()
   await heading(page, 'New bulk action').waitFor()
   expect(await page.getByLabel('Label').inputValue()).toBe('live')
   await page.getByText('1 run matches').waitFor()

@@ -52,7 +52,7 @@ export function CheckStep({ choice, form, look, onBack, onNext }: CheckProps) {
               Change the selection
             </Button>
             <Button disabled={matched === 0 || !form.isValid()} onClick={() => onNext(matched)}>
-              Go on
+              Continue
             </Button>
           </Group>
         </Stack>

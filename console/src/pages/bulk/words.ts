@@ -2,6 +2,7 @@
 import type { Static } from 'typebox'
 import type { BULK_KINDS, getBulkAction, Outcome } from '../../../../src/contract/bulk/actions.js'
 import type { Tone } from '../../components/status.js'
+import { counted } from '../../lib/format.js'
 
 /** A bulk action. */
 export type Action = Static<(typeof getBulkAction)['success']['body']>

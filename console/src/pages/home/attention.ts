@@ -1,9 +1,9 @@
-/** What needs attention, derived from the overview: worst first, each with what to do and where. */
+/** The items that need attention, derived from the overview: worst first, each with advice and a link. */
 import { MOST_COUNTED, type Overview } from '../../../../src/contract/console/console.js'
 import type { Tone } from '../../components/status.js'
 import { bytes, capped, counted, duration, percent } from '../../lib/format.js'
 
-/** Something that needs attention. */
+/** An item that needs attention. */
 export interface Concern {
   readonly key: string
   readonly tone: Extract<Tone, 'bad' | 'warn'>
@@ -36,7 +36,7 @@ const engine = ({ engine: { problems } }: Overview): Concern[] =>
   problems.map((problem) => ({
     key: problem,
     tone: 'bad',
-    title: 'The engine should not be used as it is',
+    title: 'The engine has a problem',
     advice: problem,
   }))
 
@@ -48,7 +48,7 @@ function disk({ disk: { free_bytes, total_bytes } }: Overview): Concern[] {
       key: 'disk',
       tone: share > FREE_SHARE_BAD ? 'warn' : 'bad',
       title: `The disk has ${bytes(free_bytes)} left (${percent(share)})`,
-      advice: 'When it is full, writes are refused until there is room again. Free some, or move the data directory.',
+      advice: 'When it is full, writes are refused. Free disk space, or move the data directory.',
     },
   ]
 }
@@ -73,7 +73,7 @@ function failures({ messages, runs }: Overview): Concern[] {
       key: 'dead-messages',
       tone: 'warn',
       title: `${capped(messages.dead, MOST_COUNTED)} ${messages.dead === 1 ? 'message' : 'messages'} could not be delivered`,
-      advice: 'They wait among the dead letters. Mend their destination, then retry them, or delete them.',
+      advice: 'They are dead letters now. Fix the destination and send them again, or delete them.',
       to: '/dead-letters',
     })
   }
@@ -82,7 +82,7 @@ function failures({ messages, runs }: Overview): Concern[] {
       key: 'dead-runs',
       tone: 'warn',
       title: `${capped(runs.dead, MOST_COUNTED)} workflow ${runs.dead === 1 ? 'run has' : 'runs have'} failed`,
-      advice: 'Each can be resumed where it stood or restarted once its endpoint works again.',
+      advice: 'Fix the endpoint, then resume or restart them.',
       to: '/runs/dead-letters',
     })
   }
@@ -90,7 +90,7 @@ function failures({ messages, runs }: Overview): Concern[] {
 }
 
 function certificate({ tls: { certificate_expires_at } }: Overview, nowMs: number): Concern[] {
-  // One that cannot be used is among the problems.
+  // A certificate that cannot be used is reported as a problem.
   if (certificate_expires_at === undefined) return []
   const leftMs = certificate_expires_at * 1000 - nowMs
   if (leftMs > CERTIFICATE_SOON_MS) return []

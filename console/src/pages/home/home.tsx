@@ -15,11 +15,11 @@ import { useNow, When } from '../../components/when.js'
 import { bytes, capped, percent, whole } from '../../lib/format.js'
 import { concernsOf } from './attention.js'
 
-/** How everything is doing, on one page. */
+/** The home page: counts, attention items, latest changes and health. */
 export function HomePage() {
   const overview = useApi(getOverview, {}, { everyMs: LIVE_MS })
   return (
-    <Page title="Home" about="How this server is doing, what runs on it, and what needs attention.">
+    <Page title="Home" about="The health of this server, what runs on it, and what needs attention.">
       <Loaded query={overview}>{(data) => <Everything overview={data} />}</Loaded>
     </Page>
   )
@@ -55,22 +55,22 @@ function Work({ overview: { databases, messages, runs, bulk_actions } }: { overv
         note={`${whole(databases.active)} active${asleep}`}
       />
       <Figure
-        label="Messages waiting"
+        label="Waiting messages"
         to="/messages"
         value={capped(messages.waiting, MOST_COUNTED)}
         note={`${capped(messages.dead, MOST_COUNTED)} dead ${messages.dead === 1 ? 'letter' : 'letters'}`}
       />
       <Figure
-        label="Runs under way"
+        label="Active runs"
         to="/runs"
         value={capped(runs.unfinished, MOST_COUNTED)}
-        note={`${capped(runs.dead, MOST_COUNTED)} failed and kept`}
+        note={`${capped(runs.dead, MOST_COUNTED)} failed`}
       />
       <Figure
-        label="Bulk actions under way"
+        label="Active bulk actions"
         to="/bulk-actions"
         value={whole(bulk_actions.unfinished)}
-        note="over many runs, messages or dead letters"
+        note="on runs, messages or dead letters"
       />
     </SimpleGrid>
   )
@@ -83,7 +83,7 @@ function Attention({ overview }: { overview: Overview }) {
       {concerns.length === 0 ? (
         <Group gap="sm" wrap="nowrap">
           <IconCircleCheck size={22} color="var(--hp-ok)" aria-hidden />
-          <Text size="sm">Nothing. Everything serves, and nothing has failed for good.</Text>
+          <Text size="sm">Nothing needs attention.</Text>
         </Group>
       ) : (
         <Stack gap="md">
@@ -144,7 +144,7 @@ function Health({ overview: { engine, store, tls, disk, memory, started_at } }: 
         </Status>
       </Fact>
       <Fact name="Store">{store.kind === 'sqlite' ? 'SQLite' : 'PostgreSQL'}</Fact>
-      <Fact name="TLS for new databases">{tls.by_default ? 'on' : 'off, unless asked for'}</Fact>
+      <Fact name="TLS for new databases">{tls.by_default ? 'on' : 'off'}</Fact>
       <Fact name="Certificate">
         {tls.certificate_expires_at === undefined ? (
           <Status tone="bad">none that can be used</Status>
@@ -186,7 +186,7 @@ function FirstSteps() {
         </List.Item>
         <List.Item>
           <Text size="sm" mb="xs">
-            Publish a message: it is delivered to your URL, and retried until it arrives.
+            Publish a message. The server delivers it to your URL and retries failed deliveries.
           </Text>
           <CodeBlock
             label="Publish a message with curl"

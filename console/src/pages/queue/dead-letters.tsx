@@ -33,8 +33,8 @@ const queryOf = ({ status, ...search }: DeadSearch) => ({
 })
 
 const WHOLE_SET = [
-  ['retryDeadLetters', 'Send many again…'],
-  ['deleteDeadLetters', 'Delete many…'],
+  ['retryDeadLetters', 'Send again in bulk…'],
+  ['deleteDeadLetters', 'Delete in bulk…'],
 ] as const
 
 /** Messages that could not be delivered. */
@@ -48,22 +48,22 @@ export function DeadLettersPage() {
   return (
     <LettersPage<Letter>
       title="Dead letters"
-      about="Messages whose last retry has failed. Mend the destination and send them again, or delete them."
+      about="Messages whose last retry failed. Fix the destination and send them again, or delete them."
       pages={pages}
       columns={columnsFor}
       filters={<Filters search={search} />}
-      empty={{ filtered: 'No dead letter is like this', whole: <AllArrived /> }}
+      empty={{ filtered: 'No dead letters match the filters', whole: <AllArrived /> }}
       isFiltered={Object.keys(search).length > 0}
       wholeSet={<ToWizard kinds={WHOLE_SET} search={search} />}
-      drawerTitle="A dead letter"
+      drawerTitle="Dead letter"
       letter={(shown) => <LetterBody {...shown} />}
     />
   )
 }
 
 const AllArrived = () => (
-  <EmptyState title="Every message has arrived" icon={IconMailCheck}>
-    A message comes here when its last retry has failed. There is nothing to do.
+  <EmptyState title="No dead letters" icon={IconMailCheck}>
+    A message becomes a dead letter when its last retry fails.
   </EmptyState>
 )
 
@@ -97,7 +97,7 @@ const columnsFor = (onOpen: (letter: Letter) => void): readonly Column<Letter>[]
       </CellButton>
     ),
   },
-  { key: 'answer', title: 'Answer', width: '90px', align: 'right', render: answerOf },
+  { key: 'answer', title: 'Response', width: '90px', align: 'right', render: answerOf },
   { key: 'label', title: 'Labels', width: '140px', from: 'md', render: ({ labels }) => labels?.join(', ') ?? '' },
   { key: 'queue', title: 'Queue', width: '120px', from: 'lg', render: ({ queueName }) => queueName ?? '' },
 ]
@@ -105,14 +105,14 @@ const columnsFor = (onOpen: (letter: Letter) => void): readonly Column<Letter>[]
 function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: boolean; onClose: () => void }) {
   const retry = useChange(retryDeadLetter, {
     refreshes: [listDeadLetters, listLogs],
-    done: 'A new message is on its way.',
+    done: 'A new message was published.',
     onDone: onClose,
   })
   const args = { params: { dlqId: letter.dlqId } }
   const askDelete = () =>
     confirm({
       title: 'Delete this dead letter',
-      text: 'The message cannot be sent again any more. It stays in the logs as failed.',
+      text: 'The message cannot be sent again. It stays in the log as failed.',
       action: 'Delete the dead letter',
       onConfirm: async () => {
         await api(deleteDeadLetter, args)
@@ -129,15 +129,15 @@ function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: b
         <Fact name="Method">{letter.method}</Fact>
         <Fact name="Published">{dateTime(letter.createdAt)}</Fact>
         <Fact name="Failed">{dateTime(failedAtMs(letter))}</Fact>
-        <Fact name="Last answer">{answerOf(letter)}</Fact>
+        <Fact name="Last response">{answerOf(letter)}</Fact>
         <Fact name="Message" copy={letter.messageId}>
           {letter.messageId}
         </Fact>
       </div>
       <LetterPayloads
         letter={letter}
-        said="What the destination said"
-        sent="Body of the message"
+        said="Response of the destination"
+        sent="Message body"
         nothingSent="The message has no body."
       />
       {canWrite ? (

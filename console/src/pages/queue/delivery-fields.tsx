@@ -5,12 +5,12 @@ import { useDisclosure } from '@mantine/hooks'
 import type { ReactNode } from 'react'
 import type { DeliveryValues } from './delivery-form.js'
 
-/** A form that has these fields, whatever else it has. */
+/** A form with at least these fields. */
 export interface DeliveryFormState {
   readonly getInputProps: (name: keyof DeliveryValues) => object
 }
 
-/** Settings that most people leave as they are, behind a button. */
+/** Rarely changed settings, behind a button. */
 export function AllSettings({ children }: { children: ReactNode }) {
   const [isOpen, { toggle }] = useDisclosure()
   return (
@@ -23,7 +23,7 @@ export function AllSettings({ children }: { children: ReactNode }) {
         leftSection={isOpen ? <IconChevronUp size={15} /> : <IconChevronDown size={15} />}
         style={{ alignSelf: 'flex-start' }}
       >
-        {isOpen ? 'Fewer settings' : 'All settings'}
+        {isOpen ? 'Fewer settings' : 'More settings'}
       </Button>
       <Collapse expanded={isOpen}>
         <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
@@ -58,17 +58,17 @@ export function BodyField({
   )
 }
 
-/** The label of what is made. */
+/** The field for the label. */
 export function LabelField({ form }: { form: DeliveryFormState }) {
-  return <TextInput label="Label" placeholder="To find it again" {...form.getInputProps('label')} />
+  return <TextInput label="Label" placeholder="For filters and searches" {...form.getInputProps('label')} />
 }
 
-/** A form that has the fields of when it is delivered. */
+/** A form with delay and retries. */
 export interface TimingFormState {
   readonly getInputProps: (name: 'delay' | 'retries') => object
 }
 
-/** When it is delivered, and how often that is tried. */
+/** The fields for delay and retries. */
 export function TimingFields({
   form,
   retriesLabel,
@@ -76,7 +76,7 @@ export function TimingFields({
 }: {
   form: TimingFormState
   retriesLabel: string
-  /** What an empty field means. */
+  /** The placeholder of the empty field. */
   retriesElse: string
 }) {
   return (
@@ -101,11 +101,11 @@ export function DeliveryFields({ form, retriesLabel }: { form: DeliveryFormState
       <TimingFields form={form} retriesLabel={retriesLabel} retriesElse="3" />
       <TextInput
         label="Failure callback"
-        placeholder="URL that is told of the final failure"
+        placeholder="Called after the final failure"
         {...form.getInputProps('failureCallback')}
       />
       <Textarea
-        label="Own headers"
+        label="Forwarded headers"
         placeholder="Authorization: Bearer …"
         autosize
         minRows={1}

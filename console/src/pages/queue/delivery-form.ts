@@ -1,6 +1,6 @@
-/** What messages and runs have in common where they are made by hand: settings of deliveries, which are headers. */
+/** The delivery settings that the forms of messages and runs share; requests carry them as headers. */
 
-/** What stands in the fields. */
+/** The values of the form. */
 export interface DeliveryValues {
   readonly body: string
   readonly label: string
@@ -9,7 +9,7 @@ export interface DeliveryValues {
   readonly failureCallback: string
   readonly flowKey: string
   readonly flowValue: string
-  /** One a line: `Name: value`. */
+  /** One per line: `Name: value`. */
   readonly headers: string
 }
 
@@ -30,17 +30,17 @@ const DURATION = /^(\d+[smhd]?)+$/
 /** Whether a text is a URL that can be delivered to. */
 export const isUrl = (text: string): boolean => /^https?:\/\/[^/]/.test(text.trim()) && URL.canParse(text.trim())
 
-/** What to write instead of what is no URL. */
-export const WRITE_URL = 'Write a URL that begins with http:// or https://'
+/** The error of a field that is not a URL. */
+export const WRITE_URL = 'Enter a URL that begins with http:// or https://'
 
-/** Rules of optional fields while typing; the server has the last word. */
+/** Validation of optional fields while typing; the server validates again. */
 export const durationProblem = (text: string): string | null =>
-  text.trim() === '' || DURATION.test(text.trim()) ? null : 'Write a duration such as 10s, 5m or 1h30m'
+  text.trim() === '' || DURATION.test(text.trim()) ? null : 'Enter a duration such as 10s, 5m or 1h30m'
 
 /** The same for URLs. */
 export const urlProblem = (text: string): string | null => (text.trim() === '' || isUrl(text) ? null : WRITE_URL)
 
-/** The lines that are no headers. */
+/** The lines that are not headers. */
 function badLines(headers: string): string[] {
   return headers.split('\n').filter((line) => line.trim() !== '' && !/^[!#$%&'*+.^_`|~\w-]+\s*:/.test(line.trim()))
 }
@@ -49,7 +49,7 @@ function badLines(headers: string): string[] {
 export const DELIVERY_RULES = {
   delay: durationProblem,
   failureCallback: urlProblem,
-  headers: (headers: string) => (badLines(headers).length === 0 ? null : `No header: ${badLines(headers)[0]}`),
+  headers: (headers: string) => (badLines(headers).length === 0 ? null : `Not a header: ${badLines(headers)[0]}`),
 }
 
 /** Whether a text is JSON. */
@@ -62,14 +62,14 @@ export function isJson(text: string): boolean {
   }
 }
 
-/** What a body is, for those who do not say; empty for none. */
+/** The default content type of a body; empty without one. */
 export const contentTypeOf = (body: string): string =>
   body === '' ? '' : isJson(body) ? 'application/json' : 'text/plain'
 
-/** Headers by name; what is empty is left to the server. */
+/** Headers by name; empty values are left out. */
 type Setting = readonly [name: string, value: string | number]
 
-/** The headers of a filled form: `own` settings of what is made, those that are shared, and what is forwarded. */
+/** The headers of a form: its `own` settings, the shared ones, and the forwarded headers. */
 export function headersOf(values: DeliveryValues, own: readonly Setting[]): Record<string, string> {
   const settings: readonly Setting[] = [
     ...own,
@@ -86,7 +86,7 @@ export function headersOf(values: DeliveryValues, own: readonly Setting[]): Reco
   return { ...Object.fromEntries(given), ...forwarded(values.headers) }
 }
 
-/** Headers that the destination gets, one a line, as settings of a message (reference queue 2.2). */
+/** Forwarded headers, one per line, as headers of a publish request (reference queue 2.2). */
 function forwarded(headers: string): Record<string, string> {
   const lines = headers.split('\n').filter((line) => line.includes(':'))
   return Object.fromEntries(

@@ -16,7 +16,7 @@ it('counts in the time zone that was chosen', () => {
 it('says what is wrong, and when a time never comes', () => {
   expect(nextFires('', NOON)).toMatchObject({ kind: 'problem' })
   expect(nextFires('61 * * * *', NOON)).toMatchObject({ kind: 'problem' })
-  expect(nextFires('0 0 31 2 *', NOON)).toEqual({ kind: 'problem', problem: 'This never comes' })
+  expect(nextFires('0 0 31 2 *', NOON)).toEqual({ kind: 'problem', problem: 'No time matches this expression' })
 })
 
 it('a time zone is put before an expression and taken from it again', () => {

@@ -1,14 +1,14 @@
-/** When schedules fire, computed in the browser by the same parser that the server uses. */
+/** Computes when schedules fire, with the parser of the server. */
 import { parseCron } from '../../../../src/queue/schedules/cron.js'
 
-/** The next fires of a cron expression, Unix milliseconds, or why it cannot be understood. */
+/** The next fires of a cron expression, Unix milliseconds, or the error in it. */
 export type Fires =
   | { readonly kind: 'times'; readonly times: readonly number[] }
   | { readonly kind: 'problem'; readonly problem: string }
 
 /** The next `count` fires after a time. */
 export function nextFires(cron: string, afterMs: number, count = 5): Fires {
-  if (cron.trim() === '') return { kind: 'problem', problem: 'Write five fields: minute, hour, day, month, weekday' }
+  if (cron.trim() === '') return { kind: 'problem', problem: 'Enter five fields: minute, hour, day, month, weekday' }
   const parsed = parseCron(cron)
   if ('problem' in parsed) return { kind: 'problem', problem: parsed.problem }
   const times: number[] = []
@@ -18,7 +18,7 @@ export function nextFires(cron: string, afterMs: number, count = 5): Fires {
     if (at === undefined) break
     times.push(at)
   }
-  return times.length > 0 ? { kind: 'times', times } : { kind: 'problem', problem: 'This never comes' }
+  return times.length > 0 ? { kind: 'times', times } : { kind: 'problem', problem: 'No time matches this expression' }
 }
 
 /** A cron expression with its time zone, as the server takes it. */

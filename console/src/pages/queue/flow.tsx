@@ -20,10 +20,10 @@ import { duration, whole } from '../../lib/format.js'
 
 type FlowKey = Static<typeof listFlowKeys.success.body>[number]
 
-/** Which key is being pinned: one that there is, or a new one. */
+/** The key that the dialog pins. */
 type Pinning = { readonly kind: 'new' } | { readonly kind: 'change'; readonly key: FlowKey }
 
-/** Limits that messages share by naming the same key. */
+/** Flow control: limits that messages with the same key share. */
 export function FlowControlPage() {
   const [search, setSearch] = useState<string | undefined>()
   const [pinning, setPinning] = useState<Pinning | undefined>()
@@ -37,7 +37,7 @@ export function FlowControlPage() {
   return (
     <Page
       title="Flow control"
-      about="Messages that name the same key share its limits: so many calls at once, so many in a period. What is over waits."
+      about="Messages with the same key share its limits on parallelism and rate. Messages above a limit wait."
       actions={pin}
     >
       <ServerParallelism />
@@ -55,11 +55,11 @@ export function FlowControlPage() {
               rowKey={({ flowControlKey }) => flowControlKey}
               empty={
                 search === undefined ? (
-                  <EmptyState title="No message has named a key lately" icon={IconAdjustments} action={pin}>
-                    Publish with a flow-control key, or pin the limits of one before.
+                  <EmptyState title="No flow-control keys yet" icon={IconAdjustments} action={pin}>
+                    Publish a message with a flow-control key, or pin the limits of a key in advance.
                   </EmptyState>
                 ) : (
-                  <EmptyState title="No key holds this text" icon={IconSearch} />
+                  <EmptyState title="No keys match the search" icon={IconSearch} />
                 )
               }
             />
@@ -101,7 +101,7 @@ function columnsFor(canWrite: boolean, onPin: (key: FlowKey) => void): Column<Fl
       width: '120px',
       render: ({ isPaused, isPinnedParallelism, isPinnedRate }) => {
         if (isPaused) return <Status tone="warn">Paused</Status>
-        return <Status tone="ok">{isPinnedParallelism || isPinnedRate ? 'Pinned' : 'Open'}</Status>
+        return <Status tone="ok">{isPinnedParallelism || isPinnedRate ? 'Pinned' : 'Active'}</Status>
       },
     },
     {
@@ -113,7 +113,7 @@ function columnsFor(canWrite: boolean, onPin: (key: FlowKey) => void): Column<Fl
     },
     {
       key: 'parallelism',
-      title: 'At once',
+      title: 'Parallelism',
       width: '130px',
       align: 'right',
       from: 'sm',
@@ -121,7 +121,7 @@ function columnsFor(canWrite: boolean, onPin: (key: FlowKey) => void): Column<Fl
     },
     {
       key: 'rate',
-      title: 'In this period',
+      title: 'Rate',
       width: '190px',
       align: 'right',
       from: 'md',
@@ -140,7 +140,7 @@ function columnsFor(canWrite: boolean, onPin: (key: FlowKey) => void): Column<Fl
 
 function KeyActions({ flowKey, onPin }: { flowKey: FlowKey; onPin: () => void }) {
   const { flowControlKey: name, isPaused, isPinnedParallelism, isPinnedRate } = flowKey
-  const change = useChange(changeFlowKey, { refreshes: [listFlowKeys], done: `It is done with ${name}.` })
+  const change = useChange(changeFlowKey, { refreshes: [listFlowKeys], done: `The key ${name} was changed.` })
   const doing =
     (act: string): (() => void) =>
     () =>
@@ -155,7 +155,7 @@ function KeyActions({ flowKey, onPin }: { flowKey: FlowKey; onPin: () => void })
           : { label: 'Pause the key', onClick: doing('pause') },
         { label: 'Pin limits', onClick: onPin },
         ...(isPinnedParallelism || isPinnedRate ? [unpin] : []),
-        { label: 'Begin a new period', onClick: doing('resetRate') },
+        { label: 'Start a new period', onClick: doing('resetRate') },
       ]}
     />
   )
@@ -186,8 +186,8 @@ function PinForm({ pinning, onClose }: { pinning: Pinning; onClose: () => void }
     },
     validateInputOnChange: true,
     validate: {
-      name: (name) => (name.trim() === '' ? 'Name the key' : null),
-      parallelism: (value, { rate }) => (value === '' && rate === '' ? 'Give at least one limit' : null),
+      name: (name) => (name.trim() === '' ? 'Enter a key' : null),
+      parallelism: (value, { rate }) => (value === '' && rate === '' ? 'Enter at least one limit' : null),
     },
   })
   const pin = useChange(changeFlowKey, { refreshes: [listFlowKeys], errors: 'inline', onDone: onClose })
@@ -204,12 +204,12 @@ function PinForm({ pinning, onClose }: { pinning: Pinning; onClose: () => void }
       onSubmit={submit}
     >
       <Text size="sm" c="dimmed">
-        Pinned limits hold whatever messages ask for, until they are unpinned.
+        Pinned limits override those of messages until they are unpinned.
       </Text>
       {key ? null : <TextInput label="Key" data-autofocus {...form.getInputProps('name')} />}
       <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="md">
-        <NumberInput label="Calls at once" min={1} allowDecimal={false} {...form.getInputProps('parallelism')} />
-        <NumberInput label="Calls in a period" min={1} allowDecimal={false} {...form.getInputProps('rate')} />
+        <NumberInput label="Parallelism" min={1} allowDecimal={false} {...form.getInputProps('parallelism')} />
+        <NumberInput label="Rate (calls per period)" min={1} allowDecimal={false} {...form.getInputProps('rate')} />
         <NumberInput label="Period" suffix=" s" min={1} allowDecimal={false} {...form.getInputProps('period')} />
       </SimpleGrid>
     </FormDialog>

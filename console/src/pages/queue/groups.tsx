@@ -26,10 +26,10 @@ import { isUrl, WRITE_URL } from './delivery-form.js'
 type UrlGroup = Static<typeof listUrlGroups.success.body>[number]
 type Endpoint = UrlGroup['endpoints'][number]
 
-/** Which group gets an endpoint: one that there is, or a new one. */
+/** The group that gets the endpoint. */
 type Adding = { readonly kind: 'new' } | { readonly kind: 'to'; readonly name: string }
 
-/** Groups of endpoints that get the same messages. */
+/** URL groups. */
 export function UrlGroupsPage() {
   const [adding, setAdding] = useState<Adding | undefined>()
   const canWrite = useCanWrite()
@@ -42,15 +42,15 @@ export function UrlGroupsPage() {
   return (
     <Page
       title="URL groups"
-      about="A message to a URL group goes to every endpoint of it; each delivery is retried on its own."
+      about="A message to a URL group is delivered to each of its endpoints, with separate retries."
       actions={create}
     >
       <Loaded query={groups} loading={<LoadingLines />}>
         {(all) =>
           all.length === 0 ? (
             <Panel>
-              <EmptyState title="There is no URL group yet" icon={IconTopologyStar3} action={create}>
-                Publish to the name of a group instead of a URL, and all of its endpoints get the message.
+              <EmptyState title="No URL groups yet" icon={IconTopologyStar3} action={create}>
+                Publish to the name of a group instead of a URL, and each of its endpoints gets the message.
               </EmptyState>
             </Panel>
           ) : (
@@ -77,7 +77,7 @@ function GroupPanel({ group, canWrite, onAdd }: { group: UrlGroup; canWrite: boo
   const ask = () =>
     confirm({
       title: `Delete the URL group ${name}`,
-      text: 'Publishing to it is refused from then on. Messages that were published are delivered all the same.',
+      text: 'Publishing to it is refused from then on. Published messages are still delivered.',
       action: 'Delete the URL group',
       typed: name,
       onConfirm: () => api(deleteUrlGroup, { params: { name } }),
@@ -139,8 +139,8 @@ function columnsFor(group: UrlGroup, canWrite: boolean): Column<Endpoint>[] {
 function RemoveEndpoint({ group: { name, endpoints }, endpoint: { url } }: { group: UrlGroup; endpoint: Endpoint }) {
   const ask = () =>
     confirm({
-      title: 'Remove an endpoint',
-      text: `${url} gets no further messages of ${name}.${endpoints.length === 1 ? ' It is the last one: the group goes with it.' : ''}`,
+      title: 'Remove the endpoint',
+      text: `${url} gets no further messages of ${name}.${endpoints.length === 1 ? ' It is the last endpoint, so the group is deleted, too.' : ''}`,
       action: 'Remove the endpoint',
       onConfirm: () => api(removeUrlGroupEndpoints, { params: { name }, body: { endpoints: [{ url }] } }),
       refreshes: [listUrlGroups],
@@ -153,7 +153,7 @@ function AddEndpoint({ adding, onClose }: { adding: Adding; onClose: () => void 
     initialValues: { group: adding.kind === 'to' ? adding.name : '', name: '', url: '' },
     validateInputOnChange: true,
     validate: {
-      group: (group) => (/^[\w.-]+$/.test(group) ? null : 'Letters, digits, - _ and . only'),
+      group: (group) => (/^[\w.-]+$/.test(group) ? null : 'Use letters, digits, - _ and . only'),
       url: (url) => (isUrl(url) ? null : WRITE_URL),
     },
   })
@@ -175,14 +175,14 @@ function AddEndpoint({ adding, onClose }: { adding: Adding; onClose: () => void 
       onSubmit={submit}
     >
       {isNew ? (
-        <TextInput label="Name of the group" placeholder="orders" data-autofocus {...form.getInputProps('group')} />
+        <TextInput label="Group name" placeholder="orders" data-autofocus {...form.getInputProps('group')} />
       ) : null}
       <TextInput
-        label={isNew ? 'URL of its first endpoint' : 'URL'}
+        label={isNew ? 'URL of the first endpoint' : 'URL'}
         placeholder="https://example.com/api/orders"
         {...form.getInputProps('url')}
       />
-      <TextInput label="Name of the endpoint" description="Optional" {...form.getInputProps('name')} />
+      <TextInput label="Endpoint name" description="Optional" {...form.getInputProps('name')} />
     </FormDialog>
   )
 }

@@ -1,7 +1,7 @@
 import { PayloadPart } from '../../components/payload.js'
 import { payloadOfBody } from '../../lib/payload.js'
 
-/** What a dead letter keeps of its last attempt. */
+/** The payloads of the last attempt of a dead letter. */
 interface Kept {
   readonly responseBody?: string
   readonly responseBodyBase64?: string
@@ -9,7 +9,7 @@ interface Kept {
   readonly bodyBase64?: string
 }
 
-/** What was said to the last attempt, and what had been sent. */
+/** The response to the last attempt, and the sent body. */
 export function LetterPayloads({
   letter: { responseBody, responseBodyBase64, body, bodyBase64 },
   said,
@@ -17,9 +17,9 @@ export function LetterPayloads({
   nothingSent,
 }: {
   letter: Kept
-  /** Title of the answer. */
+  /** The title of the response. */
   said: string
-  /** Title of what had been sent. */
+  /** The title of the sent body. */
   sent: string
   nothingSent: string
 }) {
@@ -28,7 +28,7 @@ export function LetterPayloads({
       <PayloadPart
         title={said}
         payload={payloadOfBody(responseBody, responseBodyBase64)}
-        label="Last answer"
+        label="Last response"
         empty="Nothing."
       />
       <PayloadPart title={sent} payload={payloadOfBody(body, bodyBase64)} label={sent} empty={nothingSent} />

@@ -7,10 +7,10 @@ import { Page, Panel } from '../../components/page.js'
 import { PagedTable } from '../../components/paged-table.js'
 import { EmptyState } from '../../components/states.js'
 
-/** How many dead letters are read at once. */
+/** Dead letters per page. */
 export const LETTERS_PAGE = 100
 
-/** A list that is read in pages of dead letters. */
+/** A list of dead letters. */
 type LetterPages<Letter> = ComponentProps<typeof PagedTable>['pages'] & {
   readonly data: { readonly pages: readonly { readonly messages: readonly Letter[] }[] } | undefined
 }
@@ -21,13 +21,13 @@ interface LettersPageProps<Letter> {
   readonly pages: LetterPages<Letter>
   readonly columns: (open: (letter: Letter) => void) => readonly Column<Letter>[]
   readonly filters: ReactNode
-  /** What stands in the place of the list when it is empty: because of the filters, or altogether. */
+  /** The empty states: with filters and without. */
   readonly empty: { readonly filtered: string; readonly whole: ReactNode }
   readonly isFiltered: boolean
-  /** What leads on with everything that is listed. */
+  /** The actions on everything that is listed. */
   readonly wholeSet: ReactNode
   readonly drawerTitle: string
-  /** A letter that was opened. */
+  /** The drawer of an open dead letter. */
   readonly letter: (shown: {
     readonly letter: Letter
     readonly canWrite: boolean
@@ -35,7 +35,7 @@ interface LettersPageProps<Letter> {
   }) => ReactNode
 }
 
-/** Dead letters, of messages or of runs: a list with filters, and one of them in a drawer. */
+/** A page of dead letters, of messages or of runs: a list with filters, and a drawer for one of them. */
 export function LettersPage<Letter extends { readonly dlqId: string }>({
   title,
   about,
@@ -79,6 +79,6 @@ export function LettersPage<Letter extends { readonly dlqId: string }>({
 
 const NoneFits = ({ title }: { title: string }) => (
   <EmptyState title={title} icon={IconSearch}>
-    Change the filters, or take them away.
+    Change or clear the filters.
   </EmptyState>
 )

@@ -21,7 +21,7 @@ import { type LogEntry, messagesOf, standingOf, wordsOf } from './story.js'
 const route = getRouteApi('/shell/messages/$id')
 const MOST_ENTRIES = 1_000
 
-/** The life of one message: what it is, and everything that happened to it. */
+/** The page of one message: its content and its log. */
 export function MessagePage() {
   const { id } = route.useParams()
   const log = useApi(
@@ -38,8 +38,8 @@ export function MessagePage() {
       <Loaded query={log} loading={<LoadingLines />}>
         {({ logs }) =>
           logs.length === 0 ? (
-            <EmptyState title="There is no such message">
-              It may have been deleted: finished messages are kept for as long as the configuration says.
+            <EmptyState title="Message not found">
+              It may have been deleted: the configuration limits how long finished messages are kept.
             </EmptyState>
           ) : (
             <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
@@ -63,7 +63,7 @@ function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | u
   const ask = () =>
     confirm({
       title: 'Cancel this message',
-      text: 'It is not sent any more. A request in flight is aborted, and its outcome ignored.',
+      text: 'It is not sent any more. A request in flight is aborted and its response ignored.',
       action: 'Cancel the message',
       onConfirm: () => api(cancelMessage, { params: { messageId: id } }),
       refreshes: [listLogs],
@@ -71,7 +71,7 @@ function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | u
   if (standingOf(latest.state) === 'failed') {
     return (
       <Button variant="default" onClick={() => void navigate({ to: '/dead-letters', search: { url: latest.url } })}>
-        Look at the dead letters of this URL
+        Show the dead letters of this URL
       </Button>
     )
   }
@@ -86,7 +86,7 @@ function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | u
 function Life({ entries }: { entries: readonly LogEntry[] }) {
   const last = entries.at(-1)
   return (
-    <Panel title="What happened">
+    <Panel title="Log">
       <Timeline active={entries.length} bulletSize={14} lineWidth={2}>
         {entries.map((entry, index) => (
           <Timeline.Item
@@ -102,7 +102,7 @@ function Life({ entries }: { entries: readonly LogEntry[] }) {
   )
 }
 
-/** One entry: when, what it means, and what the destination said. */
+/** One log entry: its time, its meaning, and the response of the destination. */
 function Happening({ entry, before, isLast }: { entry: LogEntry; before: LogEntry | undefined; isLast: boolean }) {
   const { state, time, nextDeliveryTime } = entry
   return (
@@ -122,27 +122,27 @@ function Happening({ entry, before, isLast }: { entry: LogEntry; before: LogEntr
   )
 }
 
-/** What the destination said; an entry about a retry only repeats that of the attempt before. */
+/** The response of the destination; a retry entry only repeats that of the attempt before it. */
 function Answer({ entry: { time, responseStatus, responseBody = '', error } }: { entry: LogEntry }) {
-  const outcome = responseStatus === undefined ? error : `The destination answered ${responseStatus}.`
+  const outcome = responseStatus === undefined ? error : `The destination responded with ${responseStatus}.`
   return (
     <>
       {outcome === undefined ? null : <Text size="sm">{outcome}</Text>}
       {responseBody === '' ? null : (
-        <PayloadView payload={payloadOfBase64(responseBody)} label={`Answer at ${dateTime(time)}`} />
+        <PayloadView payload={payloadOfBase64(responseBody)} label={`Response at ${dateTime(time)}`} />
       )}
     </>
   )
 }
 
-/** A message that was cancelled is gone; its log is what is left of it. */
+/** A cancelled message is deleted; only its log is kept. */
 function Content({ id, entries }: { id: string; entries: readonly LogEntry[] }) {
   const isCanceled = entries.some(({ state }) => standingOf(state) === 'canceled')
   const message = useApi(getMessage, { params: { messageId: id } }, { enabled: !isCanceled, everyMs: LIVE_MS })
   if (isCanceled) {
     return (
       <Alert color="gray" title="The message was cancelled">
-        Its content is not kept.
+        The content of cancelled messages is not kept.
       </Alert>
     )
   }
@@ -154,14 +154,14 @@ function Content({ id, entries }: { id: string; entries: readonly LogEntry[] }) 
           <Panel title="Body">
             <PayloadView
               payload={payloadOfBody(found.body, found.bodyBase64)}
-              label="Body of the message"
+              label="Message body"
               empty="The message has no body."
             />
           </Panel>
           <Panel title="Headers">
             <PayloadView
               payload={payloadOfText(headerLines(found))}
-              label="Headers of the message"
+              label="Message headers"
               empty="No headers."
             />
           </Panel>
@@ -186,15 +186,15 @@ function Facts({ message }: { message: Static<typeof Message> }) {
     ['Callback', message.callback],
     ['Failure callback', message.failureCallback],
     ['Retry delay', message.retryDelayExpression],
-    ['Time limit', message.timeout === undefined ? undefined : duration(message.timeout)],
+    ['Timeout', message.timeout === undefined ? undefined : duration(message.timeout)],
     ['Published from', message.callerIP],
   ]
   return (
-    <Panel title="The message">
+    <Panel title="Details">
       <Fact name="Destination" copy={message.url}>
         {message.url}
       </Fact>
-      <Fact name="Id" copy={message.messageId}>
+      <Fact name="ID" copy={message.messageId}>
         {message.messageId}
       </Fact>
       <Fact name="Method">{message.method}</Fact>

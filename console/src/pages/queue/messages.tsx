@@ -22,17 +22,17 @@ import { filtersOf, type MessageSearch, STANDINGS, type Standing } from './searc
 import { messagesOf, standingOf, type Told, wordsOf } from './story.js'
 
 const route = getRouteApi('/shell/messages')
-/** Entries a request; a message has two or more. */
+/** Log entries per request; a message has two or more. */
 const PAGE = 500
 
 const STANDING_TITLES: Readonly<Record<Standing, string>> = {
-  unfinished: 'Not finished',
+  unfinished: 'Unfinished',
   delivered: 'Delivered',
   failed: 'Failed',
   canceled: 'Cancelled',
 }
 
-/** All messages that are kept, the newest first. */
+/** All stored messages, newest first. */
 export function MessagesPage() {
   const search = route.useSearch()
   const navigate = useNavigate()
@@ -49,7 +49,7 @@ export function MessagesPage() {
   return (
     <Page
       title="Messages"
-      about="A message is an HTTP request that the server delivers for you: signed, retried when it fails, and never lost."
+      about="A message is an HTTP request that the server stores, signs and delivers, with retries if delivery fails."
       actions={
         <>
           {canWrite && rows?.length !== 0 && canBeCancelled(filters) ? <CancelLink filters={filters} /> : null}
@@ -66,18 +66,18 @@ export function MessagesPage() {
           looked={
             filters.standing &&
             log.data &&
-            `The newest ${counted(entriesOf(log.data), 'entry', 'entries')} of the log looked at`
+            `Searched the newest ${counted(entriesOf(log.data), 'log entry', 'log entries')}`
           }
           rowKey={({ messageId }) => messageId}
           onOpen={({ messageId }) => void navigate({ to: '/messages/$id', params: { id: messageId } })}
           empty={
             isFiltered ? (
-              <EmptyState title="No message is like this" icon={IconSearch}>
-                Change the filters, or take them away.
+              <EmptyState title="No messages match the filters" icon={IconSearch}>
+                Change or clear the filters.
               </EmptyState>
             ) : (
-              <EmptyState title="There is no message yet" icon={IconInbox} action={button}>
-                Publish one from here, or with any HTTP client or the QStash SDK.
+              <EmptyState title="No messages yet" icon={IconInbox} action={button}>
+                Publish one here, with any HTTP client, or with the QStash SDK.
               </EmptyState>
             )
           }
@@ -90,11 +90,11 @@ export function MessagesPage() {
 
 const canBeCancelled = ({ standing }: MessageSearch): boolean => standing === undefined || standing === 'unfinished'
 
-/** To the wizard with everything that the filters leave. */
+/** Opens the wizard with the filters of the list. */
 function CancelLink({ filters: { standing: _, ...search } }: { filters: Omit<MessageSearch, 'publish'> }) {
   return (
     <ButtonLink variant="default" to="/bulk-actions/new" search={{ kind: 'cancelMessages', ...search }}>
-      Cancel many…
+      Cancel in bulk…
     </ButtonLink>
   )
 }
@@ -108,7 +108,7 @@ function useMessages({ standing, ...filters }: Omit<MessageSearch, 'publish'>) {
     { query: { ...filtersOf(filters), count: PAGE, trimBody: 0 } },
     { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
-  // The log is asked for entries of all states: only together do they tell how a message stands.
+  // Read entries of all states: the state of a message follows from all of them.
   const rows = useMemo(() => {
     const told = log.data && messagesOf(log.data.pages.flatMap(({ logs }) => logs))
     return told?.filter(({ latest }) => standing === undefined || standingOf(latest.state) === standing)
@@ -130,7 +130,7 @@ function Filters({
   return (
     <FilterGroup>
       <Select
-        aria-label="How they stand"
+        aria-label="State"
         placeholder="All"
         size="xs"
         {...barField(130)}
@@ -172,7 +172,7 @@ const COLUMNS: readonly Column<Told>[] = [
   },
   {
     key: 'answer',
-    title: 'Answer',
+    title: 'Response',
     width: '85px',
     from: 'sm',
     align: 'right',
@@ -180,7 +180,7 @@ const COLUMNS: readonly Column<Told>[] = [
   },
   {
     key: 'next',
-    title: 'Next try',
+    title: 'Next attempt',
     width: '125px',
     from: 'md',
     render: ({ latest }) => (latest.nextDeliveryTime === undefined ? '' : <When atMs={latest.nextDeliveryTime} />),

@@ -37,7 +37,7 @@ it('settings become headers, and own headers are forwarded', () => {
 it('says while typing what the server would refuse', () => {
   expect(PUBLISH_RULES.destination('ftp://x')).toContain('http://')
   expect(PUBLISH_RULES.destination('my-group')).toBeNull()
-  expect(PUBLISH_RULES.body('{', EMPTY)).toBe('This is not JSON')
+  expect(PUBLISH_RULES.body('{', EMPTY)).toBe('The body is not valid JSON')
   expect(PUBLISH_RULES.body('{', { ...EMPTY, contentType: 'text/plain' })).toBeNull()
   expect(PUBLISH_RULES.headers('no header')).toBe('No header: no header')
   expect(PUBLISH_RULES.delay('soon')).toContain('10s')

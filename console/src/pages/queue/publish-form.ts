@@ -1,4 +1,4 @@
-/** What the form for publishing asks for, and what it makes of it. */
+/** The form that publishes a message: values, validation, and the request. */
 import type { Static } from 'typebox'
 import type { publishBatch } from '../../../../src/contract/queue/messages.js'
 import {
@@ -13,10 +13,10 @@ import {
   WRITE_URL,
 } from './delivery-form.js'
 
-/** An item as the operation for batches takes it. */
+/** An item of the batch operation. */
 export type BatchItem = Static<(typeof publishBatch)['body']['schema']>[number]
 
-/** What stands in the fields. */
+/** The values of the form. */
 export interface PublishValues extends DeliveryValues {
   readonly destination: string
   readonly queue: string
@@ -47,12 +47,12 @@ export const PUBLISH_RULES = {
   destination: (text: string) =>
     isUrl(text) || GROUP.test(text.trim()) ? null : `${WRITE_URL}, or the name of a URL group`,
   body: (body: string, { contentType }: PublishValues) =>
-    body.trim() === '' || contentType !== 'application/json' || isJson(body) ? null : 'This is not JSON',
+    body.trim() === '' || contentType !== 'application/json' || isJson(body) ? null : 'The body is not valid JSON',
   timeout: durationProblem,
   callback: urlProblem,
 }
 
-/** The item of a filled form. Settings of messages are headers (reference queue 2.2). */
+/** The item of a form. Settings of messages are headers (reference queue 2.2). */
 export function itemOf(values: PublishValues): BatchItem {
   const headers = headersOf(values, [
     ['content-type', values.body === '' ? '' : values.contentType],

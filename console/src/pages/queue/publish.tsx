@@ -15,17 +15,17 @@ type PublishFormState = UseFormReturnType<PublishValues>
 const METHODS = ['POST', 'PUT', 'PATCH', 'GET', 'DELETE']
 const CONTENT_TYPES = ['application/json', 'text/plain', 'application/x-www-form-urlencoded', 'application/xml']
 
-/** Publishes one item; answers the message, the first one when it went to a URL group. */
+/** Publishes one item; returns the message, or the first one for a URL group. */
 async function publish(item: BatchItem): Promise<string> {
-  // As a batch of one: a destination in an address would be tidied up by the browser on its way.
+  // A batch of one: the browser would normalize a destination in the URL.
   const [answer] = await api(publishBatch, { body: [item] })
   const first = Array.isArray(answer) ? answer[0] : answer
   if (first !== undefined && 'error' in first) throw new ApiError(400, first.error)
-  if (first === undefined) throw new ApiError(400, 'The URL group has no endpoints, so nothing was published.')
+  if (first === undefined) throw new ApiError(400, 'The URL group has no endpoints, so nothing was published. Add an endpoint first.')
   return first.messageId
 }
 
-/** The dialog that publishes a message, with every setting that a message can have. */
+/** The dialog that publishes a message, with all settings of a message. */
 export function PublishForm({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   const navigate = useNavigate()
   const form = useForm<PublishValues>({ initialValues: EMPTY, validateInputOnChange: true, validate: PUBLISH_RULES })
@@ -33,7 +33,7 @@ export function PublishForm({ isOpen, onClose }: { isOpen: boolean; onClose: () 
   const task = useTask(publish, {
     refreshes: [listLogs],
     errors: 'inline',
-    done: 'The message is stored and on its way.',
+    done: 'The message was published.',
     onDone: (id) => {
       form.reset()
       void navigate({ to: '/messages/$id', params: { id } })
@@ -52,7 +52,7 @@ export function PublishForm({ isOpen, onClose }: { isOpen: boolean; onClose: () 
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md" style={{ gridTemplateColumns: 'minmax(0, 1fr) 110px' }}>
         <Autocomplete
           label="Destination"
-          description="A URL, or a URL group"
+          description="A URL or the name of a URL group"
           placeholder="https://example.com/api/orders"
           data={(groups.data ?? []).map(({ name }) => name)}
           openOnFocus={false}
@@ -83,17 +83,17 @@ function Settings({ form }: { form: PublishFormState }) {
       <LabelField form={form} />
       <Autocomplete
         label="Queue"
-        placeholder="None: it goes out at once"
+        placeholder="None"
         data={(queues.data ?? []).map(({ name }) => name)}
         {...form.getInputProps('queue')}
       />
       <TextInput
-        label="Deduplication id"
-        placeholder="Published once in ten minutes"
+        label="Deduplication ID"
+        placeholder="Drops duplicates for 10 minutes"
         {...form.getInputProps('dedupId')}
       />
-      <TextInput label="Time limit of an attempt" placeholder="30s" {...form.getInputProps('timeout')} />
-      <TextInput label="Callback" placeholder="URL that gets the answer" {...form.getInputProps('callback')} />
+      <TextInput label="Timeout of an attempt" placeholder="30s" {...form.getInputProps('timeout')} />
+      <TextInput label="Callback" placeholder="URL that gets the response" {...form.getInputProps('callback')} />
       <DeliveryFields form={form} retriesLabel="Retries" />
     </>
   )

@@ -28,10 +28,10 @@ import { counted, whole } from '../../lib/format.js'
 
 type Queue = Static<typeof listQueues.success.body>[number]
 
-/** What the dialog is for: a new queue, or one that there is. */
+/** The queue that the dialog creates or changes. */
 type Editing = { readonly kind: 'new' } | { readonly kind: 'change'; readonly queue: Queue }
 
-/** Queues: messages that wait for each other. */
+/** Queues: messages that are delivered in order. */
 export function QueuesPage() {
   const [editing, setEditing] = useState<Editing | undefined>()
   const canWrite = useCanWrite()
@@ -44,7 +44,7 @@ export function QueuesPage() {
   return (
     <Page
       title="Queues"
-      about="Messages of a queue are delivered in the order in which they came, so many at once as its parallelism says."
+      about="A queue delivers its messages in order, with as many deliveries at once as its parallelism."
       actions={create}
     >
       <Panel flush title="All queues">
@@ -56,8 +56,8 @@ export function QueuesPage() {
               rows={rows}
               rowKey={({ name }) => name}
               empty={
-                <EmptyState title="There is no queue yet" icon={IconList} action={create}>
-                  Publishing into a queue makes it, with parallelism 1: one message after the other.
+                <EmptyState title="No queues yet" icon={IconList} action={create}>
+                  Publishing to a new queue creates it with parallelism 1: one message at a time.
                 </EmptyState>
               }
             />
@@ -84,12 +84,12 @@ function columnsFor(canWrite: boolean, onEdit: (queue: Queue) => void): Column<Q
       key: 'state',
       title: 'State',
       width: '110px',
-      render: ({ paused }) => <Status tone={paused ? 'warn' : 'ok'}>{paused ? 'Paused' : 'Delivers'}</Status>,
+      render: ({ paused }) => <Status tone={paused ? 'warn' : 'ok'}>{paused ? 'Paused' : 'Active'}</Status>,
     },
-    { key: 'lag', title: 'Not finished', width: '110px', align: 'right', render: ({ lag }) => whole(lag) },
+    { key: 'lag', title: 'Unfinished', width: '110px', align: 'right', render: ({ lag }) => whole(lag) },
     {
       key: 'parallelism',
-      title: 'At once',
+      title: 'Parallelism',
       width: '90px',
       align: 'right',
       from: 'xs',
@@ -114,15 +114,15 @@ function columnsFor(canWrite: boolean, onEdit: (queue: Queue) => void): Column<Q
 
 function QueueActions({ queue: { name, paused, lag }, onEdit }: { queue: Queue; onEdit: () => void }) {
   const args = { params: { name } }
-  const pause = useChange(pauseQueue, { refreshes: [listQueues], done: `The queue ${name} is paused.` })
-  const resume = useChange(resumeQueue, { refreshes: [listQueues], done: `The queue ${name} delivers again.` })
+  const pause = useChange(pauseQueue, { refreshes: [listQueues], done: `The queue ${name} was paused.` })
+  const resume = useChange(resumeQueue, { refreshes: [listQueues], done: `The queue ${name} was resumed.` })
   const askDelete = () =>
     confirm({
       title: `Delete the queue ${name}`,
       text:
         lag === 0
-          ? 'Nothing waits in it.'
-          : `${counted(lag, 'message')} of it that are not finished are cancelled with it.`,
+          ? 'It has no unfinished messages.'
+          : `Its ${counted(lag, 'unfinished message')} ${lag === 1 ? 'is' : 'are'} cancelled.`,
       action: 'Delete the queue',
       ...(lag > 0 && { typed: name }),
       onConfirm: () => api(deleteQueue, args),
@@ -148,9 +148,9 @@ function QueueForm({ editing, onClose }: { editing: Editing; onClose: () => void
     initialValues: { name: queue?.name ?? '', parallelism: queue?.parallelism ?? 1 },
     validateInputOnChange: true,
     validate: {
-      name: (name) => (/^[\w.-]+$/.test(name) ? null : 'Letters, digits, - _ and . only'),
+      name: (name) => (/^[\w.-]+$/.test(name) ? null : 'Use letters, digits, - _ and . only'),
       parallelism: (count) =>
-        Number.isInteger(count) && count >= 1 && count <= MOST_PARALLEL ? null : `Between 1 and ${MOST_PARALLEL}`,
+        Number.isInteger(count) && count >= 1 && count <= MOST_PARALLEL ? null : `Enter a number from 1 to ${MOST_PARALLEL}`,
     },
   })
   const put = useChange(putQueue, { refreshes: [listQueues], errors: 'inline', onDone: onClose })
@@ -169,7 +169,7 @@ function QueueForm({ editing, onClose }: { editing: Editing; onClose: () => void
       {queue ? null : <TextInput label="Name" placeholder="mails" data-autofocus {...form.getInputProps('name')} />}
       <NumberInput
         label="Parallelism"
-        description="So many messages are delivered at once; 1 keeps their order strictly"
+        description="Deliveries at the same time; 1 keeps the strict order"
         min={1}
         max={MOST_PARALLEL}
         allowDecimal={false}

@@ -52,5 +52,5 @@ const keys = createRoute({
   component: lazyRouteComponent(() => import('./signing-keys.js'), 'SigningKeysPage'),
 })
 
-/** Messages, and everything that decides when and where they are delivered. */
+/** Messages, queues, schedules, URL groups, flow control, dead letters and signing keys. */
 export const queueRoutes = [messages, message, queues, schedules, groups, flow, dead, keys] as const

@@ -16,15 +16,15 @@ export type Schedule = Static<typeof listSchedules.success.body>[number]
 type FireState = NonNullable<Schedule['lastScheduleStates']>[string]
 
 const FIRE_WORDS: Readonly<Record<FireState, { readonly tone: Tone; readonly title: string }>> = {
-  IN_PROGRESS: { tone: 'busy', title: 'Under way' },
+  IN_PROGRESS: { tone: 'busy', title: 'In progress' },
   SUCCESS: { tone: 'ok', title: 'Delivered' },
   FAIL: { tone: 'bad', title: 'Failed' },
 }
 
-/** One schedule: its next and its last fires, and what it publishes. */
+/** The drawer of one schedule: its next and last fires, and its message. */
 export function ScheduleDrawer({ schedule, onClose }: { schedule: Schedule | undefined; onClose: () => void }) {
   return (
-    <Drawer opened={schedule !== undefined} onClose={onClose} position="right" size="lg" title="A schedule">
+    <Drawer opened={schedule !== undefined} onClose={onClose} position="right" size="lg" title="Schedule">
       {schedule === undefined ? null : <Everything schedule={schedule} />}
     </Drawer>
   )
@@ -35,15 +35,15 @@ function Everything({ schedule }: { schedule: Schedule }) {
   return (
     <Stack gap="md">
       {error === undefined ? null : (
-        <Alert color="red" title="The last fire brought no message">
+        <Alert color="red" title="The last fire published no message">
           {error}
         </Alert>
       )}
       <div>
-        <Fact name="Id" copy={scheduleId}>
+        <Fact name="ID" copy={scheduleId}>
           {scheduleId}
         </Fact>
-        <Fact name="When">{cron}</Fact>
+        <Fact name="Cron expression">{cron}</Fact>
         <Fact name="Destination" copy={destination}>
           {destination}
         </Fact>
@@ -55,9 +55,9 @@ function Everything({ schedule }: { schedule: Schedule }) {
       <NextFires schedule={schedule} />
       <LastFires schedule={schedule} />
       <PayloadPart
-        title="Body of the message"
+        title="Message body"
         payload={payloadOfBody(body, bodyBase64)}
-        label="Body of the message"
+        label="Message body"
         empty="The message has no body."
       />
     </Stack>
@@ -66,18 +66,18 @@ function Everything({ schedule }: { schedule: Schedule }) {
 
 function NextFires({ schedule: { cron, isPaused } }: { schedule: Schedule }) {
   const now = useNow()
-  if (isPaused) return <Text size="sm">It is paused and does not fire.</Text>
+  if (isPaused) return <Text size="sm">The schedule is paused.</Text>
   return <FireTimes cron={cron} nowMs={now} />
 }
 
-/** The next five fires as a list, where the reader is; or what is wrong with the expression. */
+/** Next five fires in local time, or the error in the expression. */
 export function FireTimes({ cron, nowMs }: { cron: string; nowMs: number }) {
   const fires = nextFires(cron, nowMs)
   if (fires.kind === 'problem') return null
   return (
     <div>
       <Text fw={600} size="sm" mb={4}>
-        The next five fires
+        Next five fires
       </Text>
       <List size="sm">
         {fires.times.map((at) => (
@@ -94,7 +94,7 @@ function LastFires({ schedule: { lastScheduleStates = {} } }: { schedule: Schedu
   return (
     <div>
       <Text fw={600} size="sm" mb={4}>
-        Messages of the last fires
+        Messages of the latest fires
       </Text>
       <Stack gap={4}>
         {fires.map(([messageId, state]) => (

@@ -21,7 +21,7 @@ const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone').filter((zone) => zon
 
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone
 
-/** The time zone of the reader, when it is one that can be chosen. */
+/** The local time zone, if it can be selected. */
 const ownZone = ZONES.includes(here) ? here : 'UTC'
 
 function cronProblem(cron: string, { zone }: ScheduleValues): string | null {
@@ -29,7 +29,7 @@ function cronProblem(cron: string, { zone }: ScheduleValues): string | null {
   return fires.kind === 'problem' ? fires.problem : null
 }
 
-/** The headers that make a schedule of a message (reference queue 2.9). */
+/** The headers of a schedule (reference queue 2.9). */
 function headersOf({ cron, zone, id, body }: ScheduleValues): Record<string, string> {
   return {
     'upstash-cron': zoned(cron, zone),
@@ -39,7 +39,7 @@ function headersOf({ cron, zone, id, body }: ScheduleValues): Record<string, str
   }
 }
 
-/** The dialog that makes a schedule; it shows the next fires while one types. */
+/** The dialog that creates a schedule; it shows the next fires while typing. */
 export function ScheduleForm({ onClose }: { onClose: () => void }) {
   const now = useNow()
   const form = useForm<ScheduleValues>({
@@ -54,13 +54,13 @@ export function ScheduleForm({ onClose }: { onClose: () => void }) {
     validate: {
       destination: PUBLISH_RULES.destination,
       cron: cronProblem,
-      id: (id) => (id.trim() === '' || /^[\w.-]+$/.test(id.trim()) ? null : 'Letters, digits, - _ and . only'),
+      id: (id) => (id.trim() === '' || /^[\w.-]+$/.test(id.trim()) ? null : 'Use letters, digits, - _ and . only'),
     },
   })
   const create = useChange(createSchedule, {
     refreshes: [listSchedules],
     errors: 'inline',
-    done: 'The schedule is stored.',
+    done: 'The schedule was created.',
     onDone: onClose,
   })
   const submit = form.onSubmit((values) =>
@@ -90,14 +90,14 @@ export function ScheduleForm({ onClose }: { onClose: () => void }) {
       />
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
         <TextInput
-          label="When"
+          label="Cron expression"
           description="Minute, hour, day, month, weekday"
           ff="monospace"
           {...form.getInputProps('cron')}
         />
         <Select
           label="Time zone"
-          description="Of the expression"
+          description="Of the cron expression"
           data={ZONES}
           searchable
           allowDeselect={false}
@@ -107,8 +107,8 @@ export function ScheduleForm({ onClose }: { onClose: () => void }) {
       <FireTimes cron={zoned(cron, zone)} nowMs={now} />
       <Textarea label="Body" autosize minRows={3} maxRows={10} {...form.getInputProps('body')} />
       <TextInput
-        label="Id"
-        description="Optional. A schedule that has it already is replaced as a whole"
+        label="ID"
+        description="Optional. Replaces an existing schedule with this ID"
         {...form.getInputProps('id')}
       />
     </FormDialog>

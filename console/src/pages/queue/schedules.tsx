@@ -24,7 +24,7 @@ import { unzoned } from './fires.js'
 import { type Schedule, ScheduleDrawer } from './schedule-drawer.js'
 import { ScheduleForm } from './schedule-form.js'
 
-/** Messages that are published again and again. */
+/** The list of schedules. */
 export function SchedulesPage() {
   const [isCreating, setCreating] = useState(false)
   const [openId, setOpenId] = useState<string | undefined>()
@@ -38,7 +38,7 @@ export function SchedulesPage() {
   return (
     <Page
       title="Schedules"
-      about="A schedule publishes the same message again and again, at the times of a cron expression."
+      about="A schedule publishes the same message at the times of a cron expression."
       actions={create}
     >
       <Panel flush title="All schedules">
@@ -51,7 +51,7 @@ export function SchedulesPage() {
               rowKey={({ scheduleId }) => scheduleId}
               onOpen={({ scheduleId }) => setOpenId(scheduleId)}
               empty={
-                <EmptyState title="There is no schedule yet" icon={IconCalendarTime} action={create}>
+                <EmptyState title="No schedules yet" icon={IconCalendarTime} action={create}>
                   A report every morning, a clean-up every hour: each fire publishes one message, retried like any
                   other.
                 </EmptyState>
@@ -77,7 +77,7 @@ function columnsFor(canWrite: boolean, onOpen: (id: string) => void): Column<Sch
       width: '120px',
       render: ({ isPaused, error }) => {
         if (error !== undefined) return <Status tone="bad">Last fire failed</Status>
-        return <Status tone={isPaused ? 'warn' : 'ok'}>{isPaused ? 'Paused' : 'Fires'}</Status>
+        return <Status tone={isPaused ? 'warn' : 'ok'}>{isPaused ? 'Paused' : 'Active'}</Status>
       },
     },
     {
@@ -89,7 +89,7 @@ function columnsFor(canWrite: boolean, onOpen: (id: string) => void): Column<Sch
         </CellButton>
       ),
     },
-    { key: 'cron', title: 'When', width: '170px', from: 'sm', render: ({ cron }) => <CronTime cron={cron} /> },
+    { key: 'cron', title: 'Cron expression', width: '170px', from: 'sm', render: ({ cron }) => <CronTime cron={cron} /> },
     {
       key: 'next',
       title: 'Next fire',
@@ -114,7 +114,7 @@ function columnsFor(canWrite: boolean, onOpen: (id: string) => void): Column<Sch
   ]
 }
 
-/** The expression, with its time zone where it is not that of the server. */
+/** The expression, with its time zone if it is not UTC. */
 function CronTime({ cron }: { cron: string }) {
   const { zone, expression } = unzoned(cron)
   return (
@@ -126,12 +126,12 @@ function CronTime({ cron }: { cron: string }) {
 
 function ScheduleActions({ schedule: { scheduleId, isPaused } }: { schedule: Schedule }) {
   const args = { params: { scheduleId } }
-  const pause = useChange(pauseSchedule, { refreshes: [listSchedules], done: 'The schedule is paused.' })
-  const resume = useChange(resumeSchedule, { refreshes: [listSchedules], done: 'The schedule fires again.' })
+  const pause = useChange(pauseSchedule, { refreshes: [listSchedules], done: 'The schedule was paused.' })
+  const resume = useChange(resumeSchedule, { refreshes: [listSchedules], done: 'The schedule was resumed.' })
   const askDelete = () =>
     confirm({
       title: 'Delete the schedule',
-      text: `${scheduleId} does not fire again. Messages that it has published are delivered.`,
+      text: `${scheduleId} does not fire again. Published messages are still delivered.`,
       action: 'Delete the schedule',
       onConfirm: () => api(deleteSchedule, args),
       refreshes: [listSchedules],

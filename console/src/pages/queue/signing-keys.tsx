@@ -15,13 +15,13 @@ import { Loaded } from '../../components/states.js'
 const ask = () =>
   confirm({
     title: 'Rotate the signing keys',
-    text: 'The next key becomes the current one at once, and a new next key is made. Receivers that know both keys notice nothing; give them the new next key afterwards.',
+    text: 'The next key becomes the current key, and a new next key is created. Receivers that know both keys keep working; give them the new next key afterwards.',
     action: 'Rotate the keys',
     onConfirm: () => api(rotateSigningKeys, {}),
     refreshes: [getSigningKeys],
   })
 
-/** The keys that deliveries are signed with. */
+/** The keys that sign deliveries. */
 export function SigningKeysPage() {
   const canWrite = useCanWrite()
   const { queue_url } = useSettings()
@@ -35,7 +35,7 @@ export function SigningKeysPage() {
   return (
     <Page
       title="Signing keys"
-      about="Every delivery carries a signature, so that your endpoint can tell it from anybody else's request."
+      about="Every delivery is signed, so that your endpoint can verify that it comes from this server."
       actions={rotate}
     >
       <Loaded query={keys}>
@@ -63,8 +63,8 @@ export function SigningKeysPage() {
             </Panel>
             <Panel title="For your endpoint">
               <Text size="sm" mb="sm">
-                The receiver of the SDK reads both from the environment. When it says that a signature is not valid,{' '}
-                <Term>homeport queue verify</Term> tells which part differs.
+                The receiver of the SDK reads both keys from the environment. If it rejects a signature,{' '}
+                <Term>homeport queue verify</Term> shows which part differs.
               </Text>
               <CodeBlock
                 label="Environment of the endpoint"

@@ -1,4 +1,4 @@
-/** What the log tells of messages, put together. The log has entries; people look for messages. */
+/** Groups log entries by message: the log lists entries, the page lists messages. */
 import type { Static } from 'typebox'
 import { EVENT_STATES, type Event } from '../../../../src/contract/queue/fields.js'
 import type { Tone } from '../../components/status.js'
@@ -10,12 +10,12 @@ export type LogEntry = Static<typeof Event>
 /** The state of an entry. */
 export type EntryState = LogEntry['state']
 
-/** A message as far as its entries tell. */
+/** A message, as derived from its log entries. */
 export interface Told {
   readonly messageId: string
-  /** The latest entry: it says how the message stands. */
+  /** The latest entry, which has the state of the message. */
   readonly latest: LogEntry
-  /** Attempts that have begun. */
+  /** Started attempts. */
   readonly attempts: number
   readonly publishedAtMs: number
 }
@@ -24,7 +24,7 @@ const isLater = (one: LogEntry, other: LogEntry): boolean =>
   one.time > other.time ||
   (one.time === other.time && EVENT_STATES.indexOf(one.state) > EVENT_STATES.indexOf(other.state))
 
-/** The messages of some entries, in the order in which the entries name them. */
+/** The messages of log entries, in the order of the entries. */
 export function messagesOf(entries: readonly LogEntry[]): Told[] {
   const told = new Map<string, Told>()
   for (const entry of entries) {
@@ -39,7 +39,7 @@ export function messagesOf(entries: readonly LogEntry[]): Told[] {
   return [...told.values()]
 }
 
-/** How a message in this state stands. */
+/** The filter state of a log state. */
 export function standingOf(state: EntryState): Standing {
   if (state === 'DELIVERED') return 'delivered'
   if (state === 'FAILED') return 'failed'
@@ -47,15 +47,15 @@ export function standingOf(state: EntryState): Standing {
 }
 
 const WORDS: Readonly<Record<EntryState, { readonly tone: Tone; readonly title: string; readonly means: string }>> = {
-  CREATED: { tone: 'idle', title: 'Published', means: 'It is stored and waits until it is due.' },
-  ACTIVE: { tone: 'busy', title: 'Sending', means: 'The request is on its way to the destination.' },
-  ERROR: { tone: 'warn', title: 'Attempt failed', means: 'The destination refused or did not answer.' },
-  RETRY: { tone: 'warn', title: 'Waits for a retry', means: 'It will be sent again.' },
-  DELIVERED: { tone: 'ok', title: 'Delivered', means: 'The destination took it.' },
-  FAILED: { tone: 'bad', title: 'Failed', means: 'No retries are left. It is a dead letter now.' },
-  CANCEL_REQUESTED: { tone: 'idle', title: 'Cancel requested', means: 'Somebody asked for its end.' },
-  CANCELED: { tone: 'idle', title: 'Cancelled', means: 'It is not sent any more.' },
+  CREATED: { tone: 'idle', title: 'Published', means: 'The message is stored and waits until it is due.' },
+  ACTIVE: { tone: 'busy', title: 'Sending', means: 'The request was sent to the destination.' },
+  ERROR: { tone: 'warn', title: 'Attempt failed', means: 'The destination responded with an error or not at all.' },
+  RETRY: { tone: 'warn', title: 'Waiting for a retry', means: 'The message will be sent again.' },
+  DELIVERED: { tone: 'ok', title: 'Delivered', means: 'The destination accepted the message.' },
+  FAILED: { tone: 'bad', title: 'Failed', means: 'No retries are left. The message is a dead letter now.' },
+  CANCEL_REQUESTED: { tone: 'idle', title: 'Cancel requested', means: 'A user requested the cancellation.' },
+  CANCELED: { tone: 'idle', title: 'Cancelled', means: 'The message is not sent any more.' },
 }
 
-/** A state in words. */
+/** The text of a state. */
 export const wordsOf = (state: EntryState) => WORDS[state]

@@ -2,13 +2,13 @@ import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-route
 import { queries, sessionQuery } from '../../api/session.js'
 import { rootRoute } from '../../app/root.js'
 
-/** The sign-in; `next` is where to go afterwards, an address of the console. */
+/** The sign-in page; `next` is the console path to open afterwards. */
 export const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/sign-in',
   component: lazyRouteComponent(() => import('./sign-in.js'), 'SignInPage'),
   validateSearch: (search: Record<string, unknown>): { next?: string } =>
-    // Only paths of this console: an address of elsewhere would lead people away.
+    // Only paths of this console: other URLs would redirect users to another site.
     typeof search.next === 'string' && /^\/(?![/\\])/.test(search.next) ? { next: search.next } : {},
   beforeLoad: async ({ search }) => {
     const session = await queries.ensureQueryData(sessionQuery)

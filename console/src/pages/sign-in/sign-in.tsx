@@ -10,14 +10,14 @@ import { Term } from '../../components/copy.js'
 
 const route = getRouteApi('/sign-in')
 
-/** Where people say who they are. */
+/** The sign-in page. */
 export function SignInPage() {
   const router = useRouter()
   const { next } = route.useSearch()
   const form = useForm({
     initialValues: { email: '', api_key: '' },
     validate: {
-      email: (value) => (value.trim() === '' ? 'Enter the e-mail of the account' : null),
+      email: (value) => (value.trim() === '' ? 'Enter the e-mail address of the account' : null),
       api_key: (value) => (value.trim() === '' ? 'Enter an API key' : null),
     },
   })

@@ -28,13 +28,13 @@ type Letter = Static<typeof RunDeadLetter>
 const route = getRouteApi('/shell/runs/dead-letters')
 
 const WHOLE_SET = [
-  ['resumeRuns', 'Resume many…'],
-  ['restartRuns', 'Restart many…'],
-  ['retryFailureCallbacks', 'Call failure functions again…'],
-  ['deleteDeadRuns', 'Delete many…'],
+  ['resumeRuns', 'Resume in bulk…'],
+  ['restartRuns', 'Restart in bulk…'],
+  ['retryFailureCallbacks', 'Call failure functions again in bulk…'],
+  ['deleteDeadRuns', 'Delete in bulk…'],
 ] as const
 
-/** Runs that have failed and can be taken up again. */
+/** Failed runs, which can be resumed or restarted. */
 export function DeadRunsPage() {
   const search = route.useSearch()
   const pages = useApiPages(
@@ -45,14 +45,14 @@ export function DeadRunsPage() {
   return (
     <LettersPage<Letter>
       title="Failed runs"
-      about="Runs whose last retry has failed. Mend the endpoint, then resume them where they stood, or restart them from the start."
+      about="Runs whose last retry failed. Fix the endpoint, then resume them at the failed step or restart them from the start."
       pages={pages}
       columns={columnsFor}
       filters={<Filters search={search} />}
-      empty={{ filtered: 'No failed run is like this', whole: <NoneFailed /> }}
+      empty={{ filtered: 'No failed runs match the filters', whole: <NoneFailed /> }}
       isFiltered={Object.keys(search).length > 0}
       wholeSet={<WholeSet search={search} />}
-      drawerTitle="A failed run"
+      drawerTitle="Failed run"
       letter={(shown) => <LetterBody {...shown} />}
     />
   )
@@ -61,16 +61,16 @@ export function DeadRunsPage() {
 const columnsFor = () => COLUMNS
 
 const NoneFailed = () => (
-  <EmptyState title="No run has failed" icon={IconRosetteDiscountCheck}>
-    A run comes here when a delivery has used up its retries, or the program said that it failed. There is nothing to
+  <EmptyState title="No failed runs" icon={IconRosetteDiscountCheck}>
+    A run fails when a delivery has used up its retries, or when the workflow ends with a failure.
     do.
   </EmptyState>
 )
 
-/** To the wizard with everything that the filters leave. */
+/** Opens the wizard with the filters of the list. */
 function WholeSet({ search }: { search: DeadRunSearch }) {
   const { id, ...filters } = search
-  // A bulk action does not know the beginning of an id: without it the set would be wider than what is shown.
+  // Bulk actions cannot filter by a prefix of the ID: the set would be larger than the list.
   return id === undefined ? <ToWizard kinds={WHOLE_SET} search={filters} /> : null
 }
 
@@ -84,7 +84,7 @@ function Filters({ search }: { search: DeadRunSearch }) {
       isMoreUsed={[id, caller, status, from, to].some((value) => value !== undefined)}
       more={
         <>
-          <FilterField label="Run id begins" width={140} value={id} onChange={(next) => set({ id: next })} />
+          <FilterField label="Run ID prefix" width={140} value={id} onChange={(next) => set({ id: next })} />
           <FilterField label="Caller" width={110} value={caller} onChange={(next) => set({ caller: next })} />
           <FilterField
             label="Status"
@@ -120,7 +120,7 @@ const COLUMNS: readonly Column<Letter>[] = [
     ),
   },
   { key: 'url', title: 'Workflow', from: 'sm', render: ({ workflowUrl }) => workflowUrl },
-  { key: 'answer', title: 'Answer', width: '90px', align: 'right', render: answerOf },
+  { key: 'answer', title: 'Response', width: '90px', align: 'right', render: answerOf },
   { key: 'label', title: 'Labels', width: '130px', from: 'md', render: ({ labels }) => labels?.join(', ') ?? '' },
   {
     key: 'failure',
@@ -148,13 +148,13 @@ function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: b
         </Fact>
         <Fact name="Triggered">{dateTime(letter.workflowCreatedAt)}</Fact>
         <Fact name="Failed">{dateTime(failedAtMs(letter))}</Fact>
-        <Fact name="Last answer">{answerOf(letter)}</Fact>
+        <Fact name="Last response">{answerOf(letter)}</Fact>
         <Fact name="Failure function">{failureWordsOf(letter)?.title ?? 'none'}</Fact>
       </div>
       <LetterPayloads
         letter={letter}
-        said="What the endpoint said"
-        sent="What was delivered"
+        said="Response of the endpoint"
+        sent="Delivered body"
         nothingSent="The delivery had no body."
       />
       {canWrite ? (

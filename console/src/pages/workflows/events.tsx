@@ -20,7 +20,7 @@ type Waiter = Static<(typeof listWaiters)['success']['body']>[number]
 
 const route = getRouteApi('/shell/events')
 
-/** The runs that wait for an event, and sending it. */
+/** The runs that wait for an event, and the dialog that sends it. */
 export function EventsPage() {
   const { event } = route.useSearch()
   const navigate = useNavigate()
@@ -29,7 +29,7 @@ export function EventsPage() {
   return (
     <Page
       title="Events"
-      about="Runs that called context.waitForEvent go on when somebody sends the event that they wait for."
+      about="Runs that called context.waitForEvent continue when their event is sent."
       actions={
         event !== undefined && canWrite ? (
           <Button leftSection={<IconSend size={16} />} onClick={open}>
@@ -40,10 +40,10 @@ export function EventsPage() {
     >
       <Panel
         flush
-        title={event === undefined ? 'Who waits' : `Who waits for “${event}”`}
+        title={event === undefined ? 'Waiting runs' : `Runs that wait for “${event}”`}
         actions={
           <FilterField
-            label="Id of the event"
+            label="Event ID"
             isSearch
             value={event}
             onChange={(next) => void navigate({ to: '/events', search: next === undefined ? {} : { event: next } })}
@@ -51,8 +51,8 @@ export function EventsPage() {
         }
       >
         {event === undefined ? (
-          <EmptyState title="Which event?" icon={IconBell}>
-            Write the id of an event to see which runs wait for it, and to send it. The page of a waiting run names the
+          <EmptyState title="No event selected" icon={IconBell}>
+            Enter an event ID to see the runs that wait for it, and to send it. The page of a waiting run shows the
             event, too.
           </EmptyState>
         ) : (
@@ -70,13 +70,13 @@ function Waiters({ event }: { event: string }) {
     <Loaded query={waiters} loading={<LoadingLines />}>
       {(rows) => (
         <DataTable
-          label="Who waits"
+          label="Waiting runs"
           columns={COLUMNS}
           rows={rows}
           rowKey={(_, index) => String(index)}
           empty={
-            <EmptyState title="Nobody waits for this event" icon={IconBellOff}>
-              An event that is sent now reaches nobody. From the page of a run it can be sent to that run alone, which
+            <EmptyState title="No runs wait for this event" icon={IconBellOff}>
+              An event that is sent now reaches no run. From the page of a run, it can be sent to that run alone, which
               finds it also when it begins to wait later.
             </EmptyState>
           }
@@ -109,7 +109,7 @@ const COLUMNS: readonly Column<Waiter>[] = [
   { key: 'url', title: 'Workflow', from: 'sm', render: ({ url }) => url },
   {
     key: 'until',
-    title: 'Gives up',
+    title: 'Times out',
     width: '150px',
     render: ({ deadline }) => <When atMs={deadline * 1000} />,
   },

@@ -6,7 +6,7 @@ import { barField, FilterGroup } from '../../components/filter-bar.js'
 
 const OFFSET_MS = 60_000
 
-/** A time as the field of the browser has it: where the reader is, to the second. */
+/** A time in the format of the browser's field: local, to the second. */
 export function localText(atMs: number): string {
   const local = atMs - new Date(atMs).getTimezoneOffset() * OFFSET_MS
   return new Date(local).toISOString().slice(0, 19)
@@ -17,7 +17,7 @@ function momentOf(text: string): number | undefined {
   return Number.isNaN(atMs) ? undefined : atMs
 }
 
-/** A field for a moment. `value` is Unix milliseconds. */
+/** A field for a date and time. `value` is Unix milliseconds. */
 export function MomentField({
   label,
   value,
@@ -30,7 +30,7 @@ export function MomentField({
   size?: 'xs' | 'sm'
 }) {
   const [typed, setTyped] = useState('')
-  // What is typed counts for as long as it means the value: the button that goes back changes that, too.
+  // Keep the typed text while it means the value; the back button changes the value, too.
   const shown = momentOf(typed) === value ? typed : value === undefined ? '' : localText(value)
   return (
     <TextInput
@@ -50,7 +50,7 @@ export function MomentField({
   )
 }
 
-/** The filters that most people need, and a button for the others. */
+/** The main filters, and a button for the others. */
 export function FilterBar({
   more,
   isMoreUsed,

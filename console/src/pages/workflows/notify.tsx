@@ -13,7 +13,7 @@ type Answer = Static<(typeof notifyEvent)['success']['body']>
 
 interface Notice {
   readonly eventId: string
-  /** Only this run; it may also begin to wait later. */
+  /** Sends to this run only; it may also start to wait later. */
   readonly runId: string | undefined
   readonly body: string
 }
@@ -24,11 +24,11 @@ const send = ({ eventId, runId, body }: Notice): Promise<Answer> => {
 }
 
 function told(answer: Answer): string {
-  if (answer.length === 0) return 'The event is sent. Nobody waits for it right now.'
-  return `${counted(answer.length, 'run goes', 'runs go')} on.`
+  if (answer.length === 0) return 'The event was sent, but no run waits for it right now.'
+  return `${counted(answer.length, 'run continues', 'runs continue')}.`
 }
 
-/** The dialog that sends an event to all runs that wait for it, or to one run. */
+/** The dialog that sends an event to one run or to all runs that wait for it. */
 export function NotifyForm({
   isOpen,
   onClose,
@@ -63,20 +63,20 @@ export function NotifyForm({
     >
       <Stack gap="md">
         <Text size="sm">
-          Runs that wait for <Term>{eventId}</Term> go on, and find the data as <Term>eventData</Term>.
+          Runs that wait for <Term>{eventId}</Term> continue and get the data as <Term>eventData</Term>.
         </Text>
         {runId === undefined ? null : (
           <SegmentedControl
-            aria-label="To whom"
+            aria-label="Receivers"
             data={[
               { value: 'one', label: 'Only this run' },
-              { value: 'all', label: 'Everybody who waits' },
+              { value: 'all', label: 'All waiting runs' },
             ]}
             {...form.getInputProps('to')}
           />
         )}
         <Textarea
-          label="Data of the event"
+          label="Event data"
           autosize
           minRows={3}
           maxRows={12}

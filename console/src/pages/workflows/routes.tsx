@@ -23,7 +23,7 @@ const dead = createRoute({
   validateSearch: (search: Record<string, unknown>): DeadRunSearch => deadRunSearchOf(search),
 })
 
-/** Whose waiters are shown. */
+/** The event whose waiting runs are listed. */
 export interface EventSearch {
   readonly event?: string
 }
@@ -38,5 +38,5 @@ const events = createRoute({
   },
 })
 
-/** Runs of workflows: all of them, one of them, those that have failed, and what runs wait for. */
+/** Runs, one run, failed runs, and events. */
 export const workflowRoutes = [runs, run, dead, events] as const

@@ -25,10 +25,10 @@ import { payloadOfText } from '../../lib/payload.js'
 import { FAILURE_WORDS, type Run } from './words.js'
 
 const LISTS = [listRuns, listDeadRuns]
-/** The whole answer stands with the step that failed. */
+/** The step that failed shows the whole response. */
 const MOST_SAID = 500
 
-/** What can be done to a run as it stands. */
+/** The actions on a run in its state. */
 export function RunActions({ run }: { run: Run }) {
   const canWrite = useCanWrite()
   if (!canWrite) return null
@@ -40,7 +40,7 @@ function CancelButton({ run: { workflowRunId } }: { run: Run }) {
   const ask = () =>
     confirm({
       title: 'Cancel this run',
-      text: 'It ends forever: nothing of it is delivered again, a request in flight is aborted, and its failure function is not called.',
+      text: 'It ends for good: nothing of it is delivered again, a request in flight is aborted, and its failure function is not called.',
       action: 'Cancel the run',
       onConfirm: () => api(endRun, { params: { workflowRunId } }),
       refreshes: [listRuns],
@@ -52,7 +52,7 @@ function CancelButton({ run: { workflowRunId } }: { run: Run }) {
   )
 }
 
-/** Takes a failed run up again, and goes to the new run. */
+/** Resumes or restarts a failed run, and opens the new run. */
 export function ReviveButtons({ dlqId, onDeleted }: { dlqId: string; onDeleted?: () => void }) {
   const navigate = useNavigate()
   const done = {
@@ -60,8 +60,8 @@ export function ReviveButtons({ dlqId, onDeleted }: { dlqId: string; onDeleted?:
     onDone: ({ workflowRunId }: { workflowRunId: string }) =>
       void navigate({ to: '/runs/$id', params: { id: workflowRunId } }),
   }
-  const resume = useChange(resumeDeadRun, { ...done, done: 'A new run goes on where the old one failed.' })
-  const restart = useChange(restartDeadRun, { ...done, done: 'A new run begins from the start.' })
+  const resume = useChange(resumeDeadRun, { ...done, done: 'A new run continues at the failed step.' })
+  const restart = useChange(restartDeadRun, { ...done, done: 'A new run starts from the beginning.' })
   const args = { params: { dlqId } }
   const isBusy = resume.isPending || restart.isPending
   return (
@@ -72,7 +72,7 @@ export function ReviveButtons({ dlqId, onDeleted }: { dlqId: string; onDeleted?:
         disabled={isBusy}
         onClick={() => resume.mutate(args)}
       >
-        Resume where it failed
+        Resume at the failed step
       </Button>
       <Button
         variant="default"
@@ -93,7 +93,7 @@ export function ReviveButtons({ dlqId, onDeleted }: { dlqId: string; onDeleted?:
 const askDelete = (dlqId: string, onDeleted: (() => void) | undefined) =>
   confirm({
     title: 'Delete this dead letter',
-    text: 'The run cannot be resumed or restarted any more. It stays in the logs as failed.',
+    text: 'The run cannot be resumed or restarted any more. It stays in the log as failed.',
     action: 'Delete the dead letter',
     onConfirm: async () => {
       await api(deleteDeadRun, { params: { dlqId } })
@@ -102,7 +102,7 @@ const askDelete = (dlqId: string, onDeleted: (() => void) | undefined) =>
     refreshes: LISTS,
   })
 
-/** What failed, and how the call of the failure function stands. */
+/** The failed step and the state of the failure function. */
 export function FailurePanel({ run }: { run: Run }) {
   const { failureFunction } = run
   if (run.workflowState !== 'RUN_FAILED') return null
@@ -112,7 +112,7 @@ export function FailurePanel({ run }: { run: Run }) {
     <Panel title="Why it failed">
       <Stack gap="sm">
         <Text size="sm">
-          {failed?.stepName === undefined ? 'A delivery' : `The step “${failed.stepName}”`} has failed
+          {failed?.stepName === undefined ? 'A delivery' : `The step “${failed.stepName}”`} failed
           {last === undefined || last.status === 0 ? '' : ` with status ${last.status}`}:{' '}
           <b>{last?.error.slice(0, MOST_SAID)}</b>
         </Text>
@@ -136,8 +136,8 @@ function FailureFunction({
   dlqId: string | undefined
 }) {
   const canWrite = useCanWrite()
-  const retry = useChange(retryRunCallback, { refreshes: LISTS, done: 'The failure function is called again.' })
-  const giveUp = useChange(cancelRunCallback, { refreshes: LISTS, done: 'It is not called again.' })
+  const retry = useChange(retryRunCallback, { refreshes: LISTS, done: 'The failure function will be called again.' })
+  const giveUp = useChange(cancelRunCallback, { refreshes: LISTS, done: 'The failure function will not be called again.' })
   if (state === undefined) return null
   return (
     <Stack gap="xs">
@@ -145,8 +145,8 @@ function FailureFunction({
         <Fact name="Failure function">
           <Status tone={FAILURE_WORDS[state].tone}>{FAILURE_WORDS[state].title}</Status>
         </Fact>
-        {url === undefined ? null : <Fact name="At">{url}</Fact>}
-        {responseStatus === undefined ? null : <Fact name="Answered">{responseStatus}</Fact>}
+        {url === undefined ? null : <Fact name="URL">{url}</Fact>}
+        {responseStatus === undefined ? null : <Fact name="Response status">{responseStatus}</Fact>}
         {state === 'CALLBACK_INPROGRESS' && nextDeliveryTime !== undefined && errors !== undefined ? (
           <Fact name={`Called again, after ${errors.at(-1)?.error}`}>
             <When atMs={nextDeliveryTime} />
@@ -154,7 +154,7 @@ function FailureFunction({
         ) : null}
       </div>
       {responseBody === undefined || responseBody === '' ? null : (
-        <PayloadView payload={payloadOfText(responseBody)} label="Answer of the failure function" />
+        <PayloadView payload={payloadOfText(responseBody)} label="Response of the failure function" />
       )}
       {!canWrite || dlqId === undefined ? null : state === 'CALLBACK_FAIL' ? (
         <Button
@@ -174,7 +174,7 @@ function FailureFunction({
           onClick={() => giveUp.mutate({ params: { dlqId } })}
           style={{ alignSelf: 'flex-start' }}
         >
-          Give it up
+          Stop the calls
         </Button>
       ) : null}
     </Stack>

@@ -7,7 +7,7 @@ import { FilterBar, MomentField } from './filters.js'
 import type { RunSearch } from './search.js'
 import { RUN_WORDS } from './words.js'
 
-/** The filters of the list of runs, as they stand in the address. */
+/** The filters of the list of runs. */
 export function RunFilters({ filters, onChange }: { filters: RunSearch; onChange: (filters: RunSearch) => void }) {
   const set = (change: { readonly [Name in keyof RunSearch]?: RunSearch[Name] | undefined }) =>
     onChange(given({ ...filters, ...change }) as RunSearch)
@@ -18,7 +18,7 @@ export function RunFilters({ filters, onChange }: { filters: RunSearch; onChange
       more={
         <>
           <FilterField label="Host" width={140} value={host} onChange={(next) => set({ host: next })} />
-          <FilterField label="Run id" width={140} value={id} onChange={(next) => set({ id: next })} />
+          <FilterField label="Run ID" width={140} value={id} onChange={(next) => set({ id: next })} />
           <FilterField label="Caller" width={110} value={caller} onChange={(next) => set({ caller: next })} />
           <FilterField label="Flow-control key" width={130} value={flow} onChange={(next) => set({ flow: next })} />
           <MomentField label="From" value={from} onChange={(next) => set({ from: next })} />

@@ -20,10 +20,10 @@ import { Waiting } from './waiting.js'
 import { lastedMs, RUN_WORDS, type Run } from './words.js'
 
 const route = getRouteApi('/shell/runs/$id')
-/** An open run is refreshed often: people watch it move. */
+/** How often an active run is refreshed, milliseconds. */
 const WATCH_MS = 1_000
 
-/** One run: where it stands and why, its steps in time, and what went in and came out. */
+/** The page of one run: its state and the reason, its timeline, its payload and its result. */
 export function RunPage() {
   const { id } = route.useParams()
   const log = useApi(
@@ -42,8 +42,8 @@ export function RunPage() {
       <Loaded query={log} loading={<LoadingLines />}>
         {() =>
           run === undefined ? (
-            <EmptyState title="There is no such run">
-              It was never triggered, or its log has been removed: logs of ended runs are kept for as long as the
+            <EmptyState title="Run not found">
+              It was never triggered, or its log was deleted: logs of ended runs are kept for as long as the
               configuration says.
             </EmptyState>
           ) : (
@@ -74,7 +74,7 @@ function RunBody({ run, nowMs }: { run: Run; nowMs: number }) {
       <Panel
         flush
         title="Timeline"
-        about={`${counted(stepsOf(run), 'step')}, ${duration(lastedMs(run, nowMs))}. A step opens to what went in and came out.`}
+        about={`${counted(stepsOf(run), 'step')}, ${duration(lastedMs(run, nowMs))}. Open a step to see its input and output.`}
       >
         <TimelineView key={run.workflowRunId} timeline={timeline} runId={run.workflowRunId} />
       </Panel>
@@ -86,7 +86,7 @@ function RunBody({ run, nowMs }: { run: Run; nowMs: number }) {
   )
 }
 
-/** Steps of the program: the trigger and what is being delivered are none. */
+/** The steps of the workflow, without the trigger and pending deliveries. */
 const stepsOf = ({ steps }: Run): number =>
   steps.flatMap((group) => (group.type === 'next' ? [] : group.steps)).filter(({ stepType }) => stepType !== 'Initial')
     .length
@@ -95,13 +95,13 @@ function CancelledBy({ run: { canceledBy } }: { run: Run }) {
   if (canceledBy === undefined) return null
   const { actionId, actor, reason } = canceledBy
   return (
-    <Alert color="gray" title="A bulk action has cancelled this run">
+    <Alert color="gray" title="A bulk action cancelled this run">
       <Group gap={6}>
         <Text size="sm">
           {actor} started it{reason === undefined ? '.' : `: “${reason}”.`}
         </Text>
         <TextLink to="/bulk-actions/$id" params={{ id: actionId }}>
-          Look at the action
+          Show the bulk action
         </TextLink>
       </Group>
     </Alert>
@@ -111,8 +111,8 @@ function CancelledBy({ run: { canceledBy } }: { run: Run }) {
 function Result({ run: { workflowState, workflowRunResponse } }: { run: Run }) {
   if (workflowState !== 'RUN_SUCCESS') return null
   return (
-    <Panel title="What it returned">
-      <PayloadView payload={payloadOfText(workflowRunResponse ?? '')} label="What the run returned" empty="Nothing." />
+    <Panel title="Result">
+      <PayloadView payload={payloadOfText(workflowRunResponse ?? '')} label="Result of the run" empty="Nothing." />
     </Panel>
   )
 }
@@ -120,15 +120,15 @@ function Result({ run: { workflowState, workflowRunResponse } }: { run: Run }) {
 function Facts({ run }: { run: Run }) {
   const { invoker, labels, workflowRunCompletedAt, flowControlKey, workflowRunCallerIp } = run
   return (
-    <Panel title="The run">
+    <Panel title="Details">
       <Fact name="Workflow" copy={run.workflowUrl}>
         {run.workflowUrl}
       </Fact>
-      <Fact name="Id" copy={run.workflowRunId}>
+      <Fact name="ID" copy={run.workflowRunId}>
         {run.workflowRunId}
       </Fact>
       <Fact name="Triggered">{dateTime(run.workflowRunCreatedAt)}</Fact>
-      {workflowRunCallerIp === undefined ? null : <Fact name="From">{workflowRunCallerIp}</Fact>}
+      {workflowRunCallerIp === undefined ? null : <Fact name="Caller">{workflowRunCallerIp}</Fact>}
       {workflowRunCompletedAt === undefined ? null : (
         <Fact name="Ended">
           <When atMs={workflowRunCompletedAt} />, {dateTime(workflowRunCompletedAt)}
@@ -153,7 +153,7 @@ function Facts({ run }: { run: Run }) {
       )}
       <Fact name="Same workflow">
         <TextLink to="/runs" search={{ url: run.workflowUrl }}>
-          All its runs
+          Runs of this workflow
         </TextLink>
       </Fact>
     </Panel>

@@ -24,7 +24,7 @@ import { ADVICE, lastedMs, RUN_WORDS, type Run } from './words.js'
 const route = getRouteApi('/shell/runs')
 const PAGE = 50
 
-/** All runs that are kept, the newest first. */
+/** All stored runs, newest first. */
 export function RunsPage() {
   const { trigger: isTriggering, ...filters } = route.useSearch()
   const navigate = useNavigate()
@@ -38,10 +38,10 @@ export function RunsPage() {
   return (
     <Page
       title="Runs"
-      about="A run is one pass through a workflow: the server calls its endpoint step by step, waits where it waits, and goes on after crashes."
+      about="A run is one execution of a workflow. The server calls its endpoint step by step and resumes after crashes."
       actions={
         <>
-          {canWrite && canBeCancelled(filters) ? <CancelLink filters={filters}>Cancel many…</CancelLink> : null}
+          {canWrite && canBeCancelled(filters) ? <CancelLink filters={filters}>Cancel in bulk…</CancelLink> : null}
           {button}
         </>
       }
@@ -56,7 +56,7 @@ export function RunsPage() {
 
 const canBeCancelled = ({ state }: RunSearch): boolean => state === undefined || state === 'RUN_STARTED'
 
-/** To the wizard with everything that the filters leave: the ends of its range of time do not belong to the range. */
+/** Opens the wizard with the filters of the list; its time range excludes both ends. */
 function CancelLink({ filters, children }: { filters: RunSearch; children: string }) {
   const { url, label, host, caller, flow, from, to, id } = filters
   const search = given({
@@ -103,11 +103,11 @@ function List({ filters, empty }: { filters: RunSearch; empty: React.ReactNode }
         onOpen={({ workflowRunId }) => void navigate({ to: '/runs/$id', params: { id: workflowRunId } })}
         empty={
           Object.keys(filters).length > 0 ? (
-            <EmptyState title="No run is like this" icon={IconSearch}>
-              Change the filters, or take them away.
+            <EmptyState title="No runs match the filters" icon={IconSearch}>
+              Change or clear the filters.
             </EmptyState>
           ) : (
-            <EmptyState title="There is no run yet" icon={IconRoute} action={empty}>
+            <EmptyState title="No runs yet" icon={IconRoute} action={empty}>
               Serve a workflow with <code>@upstash/workflow</code> at a URL of yours, then trigger a run of it from here
               or with the client of that package.
             </EmptyState>
@@ -118,7 +118,7 @@ function List({ filters, empty }: { filters: RunSearch; empty: React.ReactNode }
   )
 }
 
-/** What can be done with the runs that were ticked, and the way to all that match. */
+/** The actions on the selected runs and on all matching runs. */
 function Chosen({ ids, filters, onClear }: { ids: ReadonlySet<string>; filters: RunSearch; onClear: () => void }) {
   return (
     <Group px="md" py={8} gap="xs" bg="var(--hp-code)">
@@ -126,9 +126,9 @@ function Chosen({ ids, filters, onClear }: { ids: ReadonlySet<string>; filters: 
         {counted(ids.size, 'run')} selected
       </Text>
       <ButtonLink size="compact-sm" to="/bulk-actions/new" search={{ kind: 'cancelRuns', ids: [...ids] }}>
-        Cancel them…
+        Cancel the selected runs…
       </ButtonLink>
-      <CancelLink filters={filters}>Cancel all that match the filters…</CancelLink>
+      <CancelLink filters={filters}>Cancel all matching runs…</CancelLink>
       <Button size="compact-sm" variant="subtle" onClick={onClear}>
         Clear
       </Button>
@@ -183,7 +183,7 @@ const COLUMNS: readonly Column<Run>[] = [
   },
   { key: 'url', title: 'Workflow', from: 'sm', render: ({ workflowUrl }) => withoutScheme(workflowUrl) },
   { key: 'label', title: 'Labels', width: '105px', from: 'lg', render: ({ labels }) => labels?.join(', ') ?? '' },
-  { key: 'now', title: 'Why it waits', width: '165px', from: 'md', render: (run) => whyOf(run) },
+  { key: 'now', title: 'Waits for', width: '165px', from: 'md', render: (run) => whyOf(run) },
   { key: 'lasted', title: 'Took', width: '95px', from: 'md', align: 'right', render: (run) => <Lasted run={run} /> },
   {
     key: 'made',

@@ -4,10 +4,10 @@ import type { listDeadRuns } from '../../../../src/contract/workflow/dead-letter
 import { type listRuns, RUN_STATES } from '../../../../src/contract/workflow/runs.js'
 import { given, one, textAt, wholeAt } from '../../lib/search.js'
 
-/** How a run stands. */
+/** The states of the filter. */
 export type RunState = (typeof RUN_STATES)[number]
 
-/** Filters that both lists know. Times are Unix milliseconds; both ends belong to the range. */
+/** The filters of both lists. Times are Unix milliseconds; the range includes both ends. */
 export interface CommonSearch {
   readonly url?: string
   readonly label?: string
@@ -17,20 +17,20 @@ export interface CommonSearch {
   readonly to?: number
 }
 
-/** What the list of runs shows. */
+/** The URL parameters of the list of runs. */
 export interface RunSearch extends CommonSearch {
   readonly state?: RunState
   readonly host?: string
   readonly id?: string
-  /** The form for triggering is open. */
+  /** Whether the trigger dialog is open. */
   readonly trigger?: true
 }
 
-/** What the list of failed runs shows. */
+/** The URL parameters of the list of failed runs. */
 export interface DeadRunSearch extends CommonSearch {
-  /** The beginning of the id of a run. */
+  /** A prefix of the run ID. */
   readonly id?: string
-  /** Status of the answer that failed the run. */
+  /** Status of the response that failed the run. */
   readonly status?: number
 }
 
@@ -45,7 +45,7 @@ function commonOf(search: Record<string, unknown>): CommonSearch {
   })
 }
 
-/** Reads the address of the list of runs; what it does not know is left out. */
+/** Reads the URL of the list of runs; unknown parameters are dropped. */
 export function runSearchOf(search: Record<string, unknown>): RunSearch {
   return {
     ...commonOf(search),
@@ -58,12 +58,12 @@ export function runSearchOf(search: Record<string, unknown>): RunSearch {
   }
 }
 
-/** Reads the address of the list of failed runs. */
+/** Reads the URL of the list of failed runs. */
 export function deadRunSearchOf(search: Record<string, unknown>): DeadRunSearch {
   return { ...commonOf(search), ...given({ id: textAt(search, 'id'), status: wholeAt(search, 'status') }) }
 }
 
-/** The same filters as the logs of runs take them. */
+/** The filters as parameters of the log of runs. */
 export function runQueryOf(search: RunSearch): Static<NonNullable<(typeof listRuns)['query']>> {
   return given({
     state: search.state === undefined ? undefined : [search.state],
@@ -74,7 +74,7 @@ export function runQueryOf(search: RunSearch): Static<NonNullable<(typeof listRu
   })
 }
 
-/** The same filters as the dead letters of runs take them. */
+/** The filters as parameters of the dead letters of runs. */
 export function deadRunQueryOf(search: DeadRunSearch): Static<NonNullable<(typeof listDeadRuns)['query']>> {
   return given({
     workflowRunId: one(search.id),

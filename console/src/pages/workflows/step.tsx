@@ -10,7 +10,7 @@ import { payloadOfText } from '../../lib/payload.js'
 import type { Bar } from './timeline.js'
 import { STEP_WORDS, type Step, sentence } from './words.js'
 
-/** All that is known of a step. */
+/** All details of a step. */
 export function StepDetail({ bar, runId }: { bar: Bar; runId: string }) {
   const { step, reason } = bar
   return (
@@ -20,21 +20,21 @@ export function StepDetail({ bar, runId }: { bar: Bar; runId: string }) {
         <StepFacts bar={bar} runId={runId} />
       </div>
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
-        <Content title="What was sent" value={step.callBody} />
-        <Content title="What was answered" value={step.callResponseBody} />
+        <Content title="Request body" value={step.callBody} />
+        <Content title="Response body" value={step.callResponseBody} />
         <Content title={step.stepType === 'Initial' ? 'Payload' : 'Result'} value={resultOf(step)} />
-        <Headers title="Headers of the request" headers={step.callHeaders} />
-        <Headers title="Headers of the answer" headers={step.callResponseHeaders} />
+        <Headers title="Request headers" headers={step.callHeaders} />
+        <Headers title="Response headers" headers={step.callResponseHeaders} />
         <Content title="Payload of the invoked run" value={step.invokedWorkflowRunBody} />
         <Headers title="Headers of the invoked run" headers={step.invokedWorkflowRunHeaders} />
-        {step.stepType === 'Initial' ? <Headers title="Headers of the trigger" headers={step.headers} /> : null}
+        {step.stepType === 'Initial' ? <Headers title="Trigger headers" headers={step.headers} /> : null}
       </SimpleGrid>
       <Attempts step={step} />
     </Stack>
   )
 }
 
-/** The result of a call is its answer, which is shown already. */
+/** The result of a call is its response, which is shown already. */
 const resultOf = ({ stepType, out }: Step): unknown => (stepType === 'Call' ? undefined : out)
 
 function StepFacts({ bar, runId }: { bar: Bar; runId: string }) {
@@ -44,12 +44,12 @@ function StepFacts({ bar, runId }: { bar: Bar; runId: string }) {
       <Fact name="State">
         <Status tone={STEP_WORDS[state].tone}>{STEP_WORDS[state].title}</Status>
       </Fact>
-      {step.createdAt === undefined ? null : <Fact name="Came">{dateTime(step.createdAt)}</Fact>}
+      {step.createdAt === undefined ? null : <Fact name="Time">{dateTime(step.createdAt)}</Fact>}
       <Optional name="Sleeps until">{step.sleepUntil === undefined ? undefined : dateTime(step.sleepUntil)}</Optional>
       <Optional name="Request">
         {step.callUrl === undefined ? undefined : `${step.callMethod ?? ''} ${step.callUrl}`}
       </Optional>
-      <Optional name="Answer">{step.callResponseStatus}</Optional>
+      <Optional name="Response status">{step.callResponseStatus}</Optional>
       <Optional name="Event">
         {step.waitEventId === undefined ? undefined : (
           <TextLink to="/events" search={{ event: step.waitEventId }}>
@@ -57,13 +57,13 @@ function StepFacts({ bar, runId }: { bar: Bar; runId: string }) {
           </TextLink>
         )}
       </Optional>
-      <Optional name="Waits at most">{step.waitTimeoutDuration}</Optional>
-      <Optional name="Gives up">
+      <Optional name="Timeout">{step.waitTimeoutDuration}</Optional>
+      <Optional name="Times out">
         {step.waitTimeoutDeadline === undefined || state !== 'STEP_PROGRESS' ? undefined : (
           <When atMs={step.waitTimeoutDeadline} />
         )}
       </Optional>
-      <Optional name="Given up">{step.waitTimeout === true ? 'yes, the event did not come' : undefined}</Optional>
+      <Optional name="Timed out">{step.waitTimeout === true ? 'yes, the event was not sent' : undefined}</Optional>
       <Optional name="Invoked run">
         {step.invokedWorkflowRunId === undefined || step.invokedWorkflowRunId === runId ? undefined : (
           <TextLink to="/runs/$id" params={{ id: step.invokedWorkflowRunId }}>
@@ -72,8 +72,8 @@ function StepFacts({ bar, runId }: { bar: Bar; runId: string }) {
         )}
       </Optional>
       <Optional name="Retries">{step.retries === undefined ? undefined : `up to ${step.retries}`}</Optional>
-      <Optional name="Delay between them">{step.retryDelay}</Optional>
-      <Optional name="Next try">
+      <Optional name="Retry delay">{step.retryDelay}</Optional>
+      <Optional name="Next attempt">
         {step.nextDeliveryTime === undefined ? undefined : <When atMs={step.nextDeliveryTime} />}
       </Optional>
     </>
@@ -97,7 +97,7 @@ function Content({ title, value }: { title: string; value: unknown }) {
   )
 }
 
-/** Names and values of headers, one a line. */
+/** Header names and values, one per line. */
 export const headerLines = (headers: Readonly<Record<string, readonly string[]>>): string =>
   Object.entries(headers)
     .flatMap(([name, values]) => values.map((value) => `${name}: ${value}`))
@@ -122,9 +122,9 @@ function Attempts({ step: { errors = [], retries } }: { step: Step }) {
             {index === 0 ? 'First attempt' : `Retry ${index}${retries === undefined ? '' : ` of ${retries}`}`},{' '}
             {dateTime(time)}
             {index === 0 ? '' : ` (${duration(time - (errors[index - 1]?.time ?? time))} later)`}:{' '}
-            {status === 0 ? 'no answer.' : `answered ${status}.`} {error ?? ''}
+            {status === 0 ? 'no response.' : `status ${status}.`} {error ?? ''}
           </Text>
-          {body === '' ? null : <PayloadView payload={payloadOfText(body)} label={`Answer at ${dateTime(time)}`} />}
+          {body === '' ? null : <PayloadView payload={payloadOfText(body)} label={`Response at ${dateTime(time)}`} />}
         </Stack>
       ))}
     </Stack>

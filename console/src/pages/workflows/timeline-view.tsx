@@ -11,11 +11,11 @@ import { STEP_WORDS } from './words.js'
 const TICKS = [0, 0.25, 0.5, 0.75, 1]
 const WAITING = new Set(['Sleep', 'Wait', 'Invoke'])
 
-/** The steps of a run below each other on one axis of time; a step opens to all that is known of it. */
+/** The steps of a run on one time axis; a step opens to its details. */
 export function TimelineView({ timeline, runId }: { timeline: Timeline; runId: string }) {
   const [openKey, setOpenKey] = useState<string | undefined>(() => failedKeyOf(timeline))
   const toggle = (key: string) => setOpenKey(key === openKey ? undefined : key)
-  if (timeline.stages.length === 0) return <EmptyState title="Nothing has happened yet" />
+  if (timeline.stages.length === 0) return <EmptyState title="No steps yet" />
   return (
     <div>
       <Axis timeline={timeline} />
@@ -37,7 +37,7 @@ export function TimelineView({ timeline, runId }: { timeline: Timeline; runId: s
   )
 }
 
-/** What failed is what people come for. */
+/** A failed step is open from the start. */
 const failedKeyOf = ({ stages }: Timeline): string | undefined =>
   stages.flatMap(({ bars }) => bars).find(({ state }) => state === 'STEP_FAILED')?.key
 
@@ -59,7 +59,7 @@ function Axis({ timeline }: { timeline: Timeline }) {
 function StageView({ stage, children }: { stage: Stage; children: (bar: Bar) => React.ReactNode }) {
   if (!stage.isParallel) return <>{stage.bars.map(children)}</>
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a set of fields is something else than branches side by side.
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset would announce form fields.
     <div
       className={classes.branches}
       role="group"
@@ -112,7 +112,7 @@ function Track({ bar, timeline }: { bar: Bar; timeline: Timeline }) {
           className={classes.bar}
           data-tone={STEP_WORDS[bar.state].tone}
           data-waits={WAITING.has(bar.type) || undefined}
-          // The last sliver would else lie beyond the end of its track.
+          // Keeps the last minimal bar inside its track.
           style={{ left: `min(${part(left)}, 100% - 4px)`, width: part(width) }}
         />
         {bar.failuresMs.map((atMs) => (

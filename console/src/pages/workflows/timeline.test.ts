@@ -84,7 +84,7 @@ it('what is being delivered has a bar of its own from the last step until now', 
     { type: 'sequential', steps: [ran('one', AT + 100)] },
     { type: 'next', steps: [{ messageId: 'one', state: 'STEP_PROGRESS', retries: 3 }] },
   ])
-  expect(spans(run, AT + 400).at(-1)).toEqual([['What comes next', 100, 400]])
+  expect(spans(run, AT + 400).at(-1)).toEqual([['Next step', 100, 400]])
 })
 
 it('everything lies within the whole', () => {

@@ -1,6 +1,6 @@
 /**
- * A run as bars on one axis of time. The log says when each step came; when it began follows from what was before it:
- * a program is called as soon as the step before has come, and parallel branches are begun together.
+ * A run as bars on one time axis. The log has the end of each step; its start follows from the step before it:
+ * the endpoint is called as soon as the previous step is stored, and parallel branches start together.
  */
 import { parseDuration } from '../../../../src/base/duration.js'
 import { type Reason, type Run, type Step, type StepState, typeOf } from './words.js'
@@ -12,24 +12,24 @@ export interface Bar {
   readonly type: string
   readonly state: StepState
   readonly startMs: number
-  /** The present for what goes on. */
+  /** The present for active steps. */
   readonly endMs: number
   readonly isOpen: boolean
-  /** When attempts have failed. */
+  /** The times of failed attempts. */
   readonly failuresMs: readonly number[]
-  /** Why it waits, for what goes on. */
+  /** Why an active step waits. */
   readonly reason: Reason | undefined
   readonly step: Step
 }
 
-/** Steps that follow each other are stages of one bar; branches side by side are one stage with many. */
+/** A sequential step is a stage with one bar; parallel branches are one stage with several. */
 export interface Stage {
   readonly key: string
   readonly isParallel: boolean
   readonly bars: readonly Bar[]
 }
 
-/** The whole life of a run. */
+/** The timeline of a run. */
 export interface Timeline {
   readonly startMs: number
   readonly endMs: number
@@ -38,7 +38,7 @@ export interface Timeline {
 
 type Group = Run['steps'][number]
 
-/** Lays out a run. `nowMs` is the end of what goes on. */
+/** Lays out a run. `nowMs` is the end of active steps. */
 export function timelineOf(run: Run, nowMs: number): Timeline {
   const startMs = run.workflowRunCreatedAt
   const endMs = Math.max(run.workflowRunCompletedAt ?? nowMs, startMs + 1)
@@ -52,7 +52,7 @@ export function timelineOf(run: Run, nowMs: number): Timeline {
   return { startMs, endMs: Math.max(endMs, cursor), stages }
 }
 
-/** What is being delivered is listed once more at the end; here its attempts belong to the step that it is for. */
+/** Pending deliveries are listed again at the end of the log; here, their attempts belong to their step. */
 function withoutTwice(groups: readonly Group[]): Group[] {
   const deliveries = groups.filter(({ type }) => type === 'next').flatMap(({ steps }) => steps)
   const isOpen = ({ state }: Step) => state !== 'STEP_SUCCESS'
@@ -86,7 +86,7 @@ function barOf(run: Run, step: Step, key: string, cursor: number, lastMs: number
   }
 }
 
-/** From when to when a step took. */
+/** Start and end of a step. */
 function spanOf(step: Step, state: StepState, cursor: number, lastMs: number): [number, number] {
   const cameMs = step.createdAt ?? cursor
   if (step.stepType === 'Initial') return [cameMs, cameMs]
@@ -96,7 +96,7 @@ function spanOf(step: Step, state: StepState, cursor: number, lastMs: number): [
   return [cameMs, lastMs]
 }
 
-/** How long a sleep is, milliseconds. */
+/** The length of a sleep, milliseconds. */
 function sleepOf({ sleepFor, sleepUntil, createdAt }: Step): number | undefined {
   if (typeof sleepFor === 'number') return sleepFor * 1_000
   if (typeof sleepFor === 'string') return parseDuration(sleepFor)
@@ -107,7 +107,7 @@ function nameOf({ stepName, stepType }: Step, state: StepState): string {
   if (stepType === 'Initial') return 'Triggered'
   if (stepName !== undefined && stepName !== '') return stepName
   if (state === 'STEP_CANCELED') return 'Cancelled here'
-  return state === 'STEP_FAILED' ? 'Failed here' : 'What comes next'
+  return state === 'STEP_FAILED' ? 'Failed here' : 'Next step'
 }
 
 function reasonOf({ because = [] }: Run, step: Step): Reason | undefined {
@@ -119,7 +119,7 @@ function reasonOf({ because = [] }: Run, step: Step): Reason | undefined {
   )
 }
 
-/** Where a bar lies, in parts of the whole. Whatever is shorter than a hair is still seen. */
+/** The position of a bar as shares of the whole, with a visible minimum width. */
 export function placeOf({ startMs, endMs }: Pick<Bar, 'startMs' | 'endMs'>, whole: Timeline) {
   const lengthMs = whole.endMs - whole.startMs
   return { left: (startMs - whole.startMs) / lengthMs, width: (endMs - startMs) / lengthMs }

@@ -1,4 +1,4 @@
-/** What the form for triggering asks for, and what it makes of it. */
+/** The form that triggers a run: values, validation, and the request. */
 import type { Static } from 'typebox'
 import type { triggerRuns } from '../../../../src/contract/workflow/runs.js'
 import {
@@ -11,10 +11,10 @@ import {
   WRITE_URL,
 } from '../queue/delivery-form.js'
 
-/** A run as the operation for many takes it. */
+/** An item of the batch operation. */
 export type TriggerItem = Static<(typeof triggerRuns)['body']['schema']>[number]
 
-/** What stands in the fields. */
+/** The values of the form. */
 export interface TriggerValues extends DeliveryValues {
   readonly url: string
   readonly runId: string
@@ -27,10 +27,10 @@ export const NO_TRIGGER: TriggerValues = { ...NO_DELIVERY, url: '', runId: '' }
 export const TRIGGER_RULES = {
   ...DELIVERY_RULES,
   url: (text: string) => (isUrl(text) ? null : WRITE_URL),
-  runId: (text: string) => (/^[^\s/]{0,512}$/.test(text.trim()) ? null : 'Up to 512 characters, no spaces and slashes'),
+  runId: (text: string) => (/^[^\s/]{0,512}$/.test(text.trim()) ? null : 'Use up to 512 characters, without spaces and slashes'),
 }
 
-/** The item of a filled form. Settings of runs are headers (reference workflow 4.2). */
+/** The item of a form. Settings of runs are headers (reference workflow 4.2). */
 export function triggerOf(values: TriggerValues): TriggerItem {
   return {
     destination: values.url.trim(),

@@ -8,17 +8,17 @@ import { FormDialog } from '../../components/form-dialog.js'
 import { AllSettings, BodyField, DeliveryFields, LabelField } from '../queue/delivery-fields.js'
 import { NO_TRIGGER, TRIGGER_RULES, type TriggerItem, type TriggerValues, triggerOf } from './trigger-form.js'
 
-/** Triggers one run; answers its id. */
+/** Triggers one run; returns its ID. */
 async function trigger(item: TriggerItem): Promise<string> {
-  // As a batch of one: a URL in an address would be tidied up by the browser on its way.
+  // A batch of one: the browser would normalize a URL within the URL.
   const [run] = await api(triggerRuns, { body: [item] })
-  if (run === undefined) throw new ApiError(500, 'The server answered without a run.')
+  if (run === undefined) throw new ApiError(500, 'The server responded without a run.')
   if (run.deduplicated)
-    throw new ApiError(409, `A run with the id ${run.workflowRunId} was there before. Choose another id.`)
+    throw new ApiError(409, `A run with the ID ${run.workflowRunId} exists already. Choose another ID.`)
   return run.workflowRunId
 }
 
-/** The dialog that triggers a run, with every setting that a run can have. */
+/** The dialog that triggers a run, with all settings of a run. */
 export function TriggerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   const navigate = useNavigate()
   const form = useForm<TriggerValues>({
@@ -29,7 +29,7 @@ export function TriggerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () 
   const task = useTask(trigger, {
     refreshes: [listRuns],
     errors: 'inline',
-    done: 'The run is stored and on its way.',
+    done: 'The run was triggered.',
     onDone: (id) => {
       form.reset()
       void navigate({ to: '/runs/$id', params: { id } })
@@ -46,16 +46,16 @@ export function TriggerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () 
       onSubmit={form.onSubmit((values) => task.mutate(triggerOf(values)))}
     >
       <TextInput
-        label="URL of the workflow"
+        label="Workflow URL"
         description="Where @upstash/workflow serves it"
         placeholder="https://example.com/api/order"
         data-autofocus
         {...form.getInputProps('url')}
       />
-      <BodyField form={form} label="Payload" description="What the program finds as context.requestPayload" />
+      <BodyField form={form} label="Payload" description="Available as context.requestPayload" />
       <LabelField form={form} />
       <AllSettings>
-        <TextInput label="Run id" placeholder="One is made" {...form.getInputProps('runId')} />
+        <TextInput label="Run ID" placeholder="Generated" {...form.getInputProps('runId')} />
         <DeliveryFields form={form} retriesLabel="Retries of each delivery" />
       </AllSettings>
     </FormDialog>

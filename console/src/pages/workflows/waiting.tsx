@@ -7,11 +7,11 @@ import { When } from '../../components/when.js'
 import { NotifyForm } from './notify.js'
 import { ADVICE, type Reason, type Run, sentence } from './words.js'
 
-/** Why a run waits, what that means, and what can be done. */
+/** Why a run waits, and what to do about it. */
 export function Waiting({ run, reasons, canWrite }: { run: Run; reasons: readonly Reason[]; canWrite: boolean }) {
   const branches = reasons.filter(({ kind }) => kind !== 'bulk-cancel')
   return (
-    <Panel title={branches.length > 1 ? 'Why it waits, branch by branch' : 'Why it waits'}>
+    <Panel title={branches.length > 1 ? 'Why it waits, by branch' : 'Why it waits'}>
       <Stack gap="md" component="ul" m={0} p={0} style={{ listStyle: 'none' }}>
         {reasons.map((reason) => (
           <li key={keyOf(reason)}>
@@ -72,7 +72,7 @@ function Help({ reason, run, canWrite }: { reason: Reason; run: Run; canWrite: b
   if (flowControlKey !== undefined) {
     return (
       <ButtonLink size="xs" variant="default" to="/flow-control">
-        Look at the key
+        Show the key
       </ButtonLink>
     )
   }

@@ -1,4 +1,4 @@
-/** What the states and reasons of runs mean, and what to do about them. */
+/** Texts for the states of runs and steps, and for the reasons to wait. */
 import type { Static } from 'typebox'
 import type { FAILURE_STATES } from '../../../../src/contract/workflow/dead-letters.js'
 import type { Because, RunLog, RunStep } from '../../../../src/contract/workflow/runs.js'
@@ -15,7 +15,7 @@ export type Step = Static<typeof RunStep>
 /** Why a run waits. */
 export type Reason = Static<typeof Because>
 
-/** How a step stands. */
+/** The state of a step. */
 export type StepState = NonNullable<Step['state']>
 
 interface Words {
@@ -23,95 +23,95 @@ interface Words {
   readonly title: string
 }
 
-/** The states of runs in words. */
+/** The states of runs. */
 export const RUN_WORDS: Readonly<Record<RunState, Words>> = {
-  RUN_STARTED: { tone: 'busy', title: 'Going on' },
+  RUN_STARTED: { tone: 'busy', title: 'Active' },
   RUN_SUCCESS: { tone: 'ok', title: 'Succeeded' },
   RUN_FAILED: { tone: 'bad', title: 'Failed' },
   RUN_CANCELED: { tone: 'idle', title: 'Cancelled' },
 }
 
-/** The states of steps in words. */
+/** The states of steps. */
 export const STEP_WORDS: Readonly<Record<StepState, Words>> = {
-  STEP_PROGRESS: { tone: 'busy', title: 'Going on' },
+  STEP_PROGRESS: { tone: 'busy', title: 'Active' },
   STEP_SUCCESS: { tone: 'ok', title: 'Done' },
-  STEP_RETRY: { tone: 'warn', title: 'Is tried again' },
+  STEP_RETRY: { tone: 'warn', title: 'Retrying' },
   STEP_FAILED: { tone: 'bad', title: 'Failed' },
   STEP_CANCELED: { tone: 'idle', title: 'Cancelled' },
 }
 
-/** How the call of a failure function stands, in words. */
+/** The states of the call of a failure function. */
 export const FAILURE_WORDS: Readonly<Record<(typeof FAILURE_STATES)[number], Words>> = {
-  CALLBACK_INPROGRESS: { tone: 'busy', title: 'Is being called' },
-  CALLBACK_SUCCESS: { tone: 'ok', title: 'Was called' },
-  CALLBACK_FAIL: { tone: 'bad', title: 'Has failed as well' },
-  CALLBACK_CANCELED: { tone: 'idle', title: 'Was given up' },
+  CALLBACK_INPROGRESS: { tone: 'busy', title: 'In progress' },
+  CALLBACK_SUCCESS: { tone: 'ok', title: 'Succeeded' },
+  CALLBACK_FAIL: { tone: 'bad', title: 'Failed' },
+  CALLBACK_CANCELED: { tone: 'idle', title: 'Cancelled' },
 }
 
-/** A reason in words for people: what it is, and what to do. */
+/** The text of a reason: what it is, and what to do. */
 export interface Advice extends Words {
   readonly advice: string
 }
 
-/** What each kind of reason means to a person who looks at the run. */
+/** The texts of each kind of reason. */
 export const ADVICE: Readonly<Record<Reason['kind'], Advice>> = {
   event: {
     tone: 'idle',
-    title: 'Waits for an event',
-    advice: 'It goes on when somebody sends the event, or when the wait is given up.',
+    title: 'Waiting for an event',
+    advice: 'The run continues when the event is sent or the wait times out.',
   },
   'bulk-cancel': {
     tone: 'warn',
-    title: 'Is to be cancelled',
-    advice: 'It goes on until its turn comes. Resume, speed up or abort the bulk action that is going to cancel it.',
+    title: 'Will be cancelled',
+    advice: 'The run stays active until the bulk action cancels it. Resume, speed up or abort that action.',
   },
   webhook: {
     tone: 'idle',
-    title: 'Waits for a webhook',
-    advice: 'It goes on when somebody calls the address that it has made, or when the wait is given up.',
+    title: 'Waiting for a webhook',
+    advice: 'The run continues when its webhook URL is called or the wait times out.',
   },
   'invoked-run': {
     tone: 'idle',
-    title: 'Waits for another run',
-    advice: 'It goes on when the run that it has invoked ends. Look there for what holds it.',
+    title: 'Waiting for another run',
+    advice: 'The run continues when the invoked run ends. Open that run to see what it waits for.',
   },
-  delayed: { tone: 'idle', title: 'Delayed', advice: 'It was started with a delay. It goes on by itself.' },
-  sleeping: { tone: 'idle', title: 'Sleeps', advice: 'Nothing has to be done: it goes on by itself.' },
+  delayed: { tone: 'idle', title: 'Delayed', advice: 'The run starts after its delay.' },
+  sleeping: { tone: 'idle', title: 'Sleeping', advice: 'The run continues at the end of the sleep.' },
   retry: {
     tone: 'warn',
-    title: 'Waits for a retry',
+    title: 'Waiting for a retry',
     advice:
-      'The endpoint has refused or did not answer. Mend it before the retries are used up; the attempts are below.',
+      'The endpoint responded with an error or not at all. Fix it before the retries are used up; the attempts are below.',
   },
   'in-flight': {
     tone: 'busy',
-    title: 'The endpoint is working',
-    advice: 'It has the request and has not answered yet. If that takes too long, look at the endpoint.',
+    title: 'Endpoint is running',
+    advice: 'The endpoint has the request but has not responded yet. If that takes too long, check the endpoint.',
   },
   'flow-control': {
     tone: 'idle',
-    title: 'Waits for its turn',
-    advice: 'The limits of its flow-control key hold it. Raise them, or let the key go on if it is paused.',
+    title: 'Waiting for flow control',
+    advice: 'The limits of its flow-control key delay it. Raise them, or resume the key if it is paused.',
   },
   queued: {
     tone: 'idle',
-    title: 'Waits for delivery',
-    advice: 'It is due, and other deliveries are before it. It goes on by itself.',
+    title: 'Waiting for delivery',
+    advice: 'The delivery is due, and others are ahead of it in line.',
   },
   'discarded-branch': {
     tone: 'bad',
-    title: 'Nothing will ever happen',
+    title: 'Stuck',
     advice:
-      'The program has answered deliveries of parallel branches without a result. Cancel the run, and mend the program.',
+      'The endpoint returned no result for its parallel branches. Cancel the run and fix the workflow.',
   },
   'no-step': {
     tone: 'bad',
-    title: 'Nothing will ever happen',
-    advice: 'The program has answered the last delivery without a further step. Cancel the run, and mend the program.',
+    title: 'Stuck',
+    advice: 'The endpoint returned no further step. Cancel the run and fix the workflow.',
   },
 }
 
-/** What a step is, in words for the line of its type. */
+/** The type of a step. */
 export function typeOf({ stepType, stepName, waitEventId, invokedWorkflowRunId }: Step): string {
   if (stepType === undefined) return stepName === undefined ? 'Delivery' : 'Step'
   if (stepType === 'Initial') return 'Trigger'
@@ -134,7 +134,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const ISO_TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
 
-/** A text of the server as a sentence, its times where the reader is. */
+/** A text of the server as a sentence, with local times. */
 export function sentence(text: string): string {
   const local = text.replaceAll(ISO_TIME, (time) => dateTime(Date.parse(time)))
   return `${local.charAt(0).toUpperCase()}${local.slice(1)}.`
