@@ -136,7 +136,7 @@ export function useTask<Args, Answer>(
       onDone?.(answer)
     },
     onError: (error) => {
-      if (errors === 'notify' || isLeft()) tellError(error)
+      if (errors === 'notify' || isLeft()) showError(error)
     },
     onSettled: (_answer, refusal) => {
       const read = Promise.all(refreshes.map(({ id }) => queries.invalidateQueries({ queryKey: [id] })))
@@ -159,7 +159,7 @@ function useIsLeft(): () => boolean {
 }
 
 /** Shows an error until it is closed: its text says what to do, and takes time to read. */
-export function tellError(error: Error): void {
+export function showError(error: Error): void {
   const title = error instanceof ApiError && error.status < 500 && error.status !== 0 ? 'Refused' : 'The request failed'
   notifications.show({ title, message: error.message, color: 'red', autoClose: 12_000 })
 }

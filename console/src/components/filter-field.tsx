@@ -22,15 +22,15 @@ export function FilterField({
   width?: number
 }) {
   const [typed, setTyped] = useState(value ?? '')
-  const told = useRef(value)
+  const reported = useRef(value)
   const change = useDebouncedCallback((text: string) => {
-    told.current = text.trim() === '' ? undefined : text.trim()
-    onChange(told.current)
+    reported.current = text.trim() === '' ? undefined : text.trim()
+    onChange(reported.current)
   }, TYPING_MS)
   useEffect(() => {
     // The filter was changed elsewhere, for example by the back button.
-    if (value !== told.current) setTyped(value ?? '')
-    told.current = value
+    if (value !== reported.current) setTyped(value ?? '')
+    reported.current = value
   }, [value])
   return (
     <TextInput

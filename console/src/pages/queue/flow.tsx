@@ -101,7 +101,7 @@ function columnsFor(canWrite: boolean, onPin: (key: FlowKey) => void): Column<Fl
       width: '120px',
       render: ({ isPaused, isPinnedParallelism, isPinnedRate }) => {
         if (isPaused) return <Status tone="warn">Paused</Status>
-        return <Status tone="ok">{isPinnedParallelism || isPinnedRate ? 'Pinned' : 'Active'}</Status>
+        return <Status tone="ok">{isPinnedParallelism || isPinnedRate ? 'Pinned' : 'Running'}</Status>
       },
     },
     {

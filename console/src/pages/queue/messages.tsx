@@ -19,7 +19,7 @@ import { When } from '../../components/when.js'
 import { counted, withoutScheme } from '../../lib/format.js'
 import { PublishForm } from './publish.js'
 import { filtersOf, type MessageSearch, STANDINGS, type Standing } from './search.js'
-import { messagesOf, standingOf, type Told, wordsOf } from './story.js'
+import { messagesOf, standingOf, type MessageSummary, wordsOf } from './story.js'
 
 const route = getRouteApi('/shell/messages')
 /** Log entries per request; a message has two or more. */
@@ -110,8 +110,8 @@ function useMessages({ standing, ...filters }: Omit<MessageSearch, 'publish'>) {
   )
   // Read entries of all states: the state of a message follows from all of them.
   const rows = useMemo(() => {
-    const told = log.data && messagesOf(log.data.pages.flatMap(({ logs }) => logs))
-    return told?.filter(({ latest }) => standing === undefined || standingOf(latest.state) === standing)
+    const messages = log.data && messagesOf(log.data.pages.flatMap(({ logs }) => logs))
+    return messages?.filter(({ latest }) => standing === undefined || standingOf(latest.state) === standing)
   }, [log.data, standing])
   return { log, rows }
 }
@@ -146,7 +146,7 @@ function Filters({
   )
 }
 
-const COLUMNS: readonly Column<Told>[] = [
+const COLUMNS: readonly Column<MessageSummary>[] = [
   {
     key: 'state',
     title: 'State',

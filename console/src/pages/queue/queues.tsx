@@ -84,7 +84,7 @@ function columnsFor(canWrite: boolean, onEdit: (queue: Queue) => void): Column<Q
       key: 'state',
       title: 'State',
       width: '110px',
-      render: ({ paused }) => <Status tone={paused ? 'warn' : 'ok'}>{paused ? 'Paused' : 'Active'}</Status>,
+      render: ({ paused }) => <Status tone={paused ? 'warn' : 'ok'}>{paused ? 'Paused' : 'Running'}</Status>,
     },
     { key: 'lag', title: 'Unfinished', width: '110px', align: 'right', render: ({ lag }) => whole(lag) },
     {

@@ -19,17 +19,17 @@ it('a message stands as its latest entry says, in whatever order the entries com
     entry('b', 'CREATED', 10),
     entry('a', 'CREATED', 5),
   ]
-  const told = messagesOf(entries)
-  expect(told.map(({ messageId, latest }) => [messageId, latest.state])).toEqual([
+  const messages = messagesOf(entries)
+  expect(messages.map(({ messageId, latest }) => [messageId, latest.state])).toEqual([
     ['b', 'RETRY'],
     ['a', 'CREATED'],
   ])
-  expect(messagesOf(entries.toReversed())).toEqual(told.toReversed())
+  expect(messagesOf(entries.toReversed())).toEqual(messages.toReversed())
 })
 
 it('of entries of one moment the one that can only come later counts', () => {
-  const told = messagesOf([entry('a', 'DELIVERED', 7), entry('a', 'ACTIVE', 7), entry('a', 'CREATED', 7)])
-  expect(told).toMatchObject([{ latest: { state: 'DELIVERED' }, attempts: 1, publishedAtMs: 7 }])
+  const messages = messagesOf([entry('a', 'DELIVERED', 7), entry('a', 'ACTIVE', 7), entry('a', 'CREATED', 7)])
+  expect(messages).toMatchObject([{ latest: { state: 'DELIVERED' }, attempts: 1, publishedAtMs: 7 }])
 })
 
 it('only the three ends are ends', () => {

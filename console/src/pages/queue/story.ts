@@ -11,7 +11,7 @@ export type LogEntry = Static<typeof Event>
 export type EntryState = LogEntry['state']
 
 /** A message, as derived from its log entries. */
-export interface Told {
+export interface MessageSummary {
   readonly messageId: string
   /** The latest entry, which has the state of the message. */
   readonly latest: LogEntry
@@ -25,18 +25,18 @@ const isLater = (one: LogEntry, other: LogEntry): boolean =>
   (one.time === other.time && EVENT_STATES.indexOf(one.state) > EVENT_STATES.indexOf(other.state))
 
 /** The messages of log entries, in the order of the entries. */
-export function messagesOf(entries: readonly LogEntry[]): Told[] {
-  const told = new Map<string, Told>()
+export function messagesOf(entries: readonly LogEntry[]): MessageSummary[] {
+  const messages = new Map<string, MessageSummary>()
   for (const entry of entries) {
-    const before = told.get(entry.messageId)
-    told.set(entry.messageId, {
+    const before = messages.get(entry.messageId)
+    messages.set(entry.messageId, {
       messageId: entry.messageId,
       latest: before && isLater(before.latest, entry) ? before.latest : entry,
       attempts: (before?.attempts ?? 0) + (entry.state === 'ACTIVE' ? 1 : 0),
       publishedAtMs: Math.min(before?.publishedAtMs ?? entry.time, entry.time),
     })
   }
-  return [...told.values()]
+  return [...messages.values()]
 }
 
 /** The filter state of a log state. */

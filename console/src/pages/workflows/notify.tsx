@@ -23,7 +23,7 @@ const send = ({ eventId, runId, body }: Notice): Promise<Answer> => {
   return api(notifyEvent, { params: { event: event.join('/') }, body })
 }
 
-function told(answer: Answer): string {
+function doneText(answer: Answer): string {
   if (answer.length === 0) return 'The event was sent, but no run waits for it right now.'
   return `${counted(answer.length, 'run continues', 'runs continue')}.`
 }
@@ -44,7 +44,7 @@ export function NotifyForm({
   const task = useTask(send, {
     refreshes: [listRuns, listWaiters],
     errors: 'inline',
-    done: told,
+    done: doneText,
     onDone: () => {
       form.reset()
       onClose()
