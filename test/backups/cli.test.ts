@@ -73,7 +73,10 @@ it('replaces no data where nobody has agreed to it', async () => {
     ['import', 'precious', '-'],
   ]) {
     const { code, stderr } = await runHomeport(['db', ...args, ...placeFlags(homeport.place)], { input: 'redis://x' })
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/data of the database "precious".*Nothing was changed\.\n$/)])
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/data of the database "precious".*Nothing was changed\.\n$/),
+    ])
   }
   expect(await client.get('k')).toBe('v')
 })

@@ -62,7 +62,10 @@ describe('databases', () => {
     const { budget } = await json('db', 'budget', made.database_id, '30')
     expect(budget).toBe(30)
     const refused = await cli(['db', 'delete', 'shop'])
-    expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/pass --yes to confirm\. Nothing was changed\.\n$/) })
+    expect(refused).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/pass --yes to confirm\. Nothing was changed\.\n$/),
+    })
     expect(await works('db', 'delete', 'shop', '--yes')).toContain('deleted shop')
     expect((await homeport.api('GET', '/v2/redis/databases')).body).toEqual([])
   })

@@ -100,7 +100,7 @@ it('says that the server does not answer, and from when what it shows is', async
   await page.getByRole('alert').waitFor({ state: 'detached' })
 })
 
-it('a search in a part of the log says so, and looks further only when it is told to', async () => {
+it('shows how much of the log was searched, and searches further only on demand', async () => {
   const { page } = browser
   const entry = { entity: 'e', actor: 'a', source: 's', ip: 'i', readable_format: 'r', notes: '', timestamp: 1 }
   let asked = 0
@@ -110,12 +110,12 @@ it('a search in a part of the log says so, and looks further only when it is tol
     return request.fulfill({ json })
   })
   await browser.open('/audit', 'Audit log')
-  await page.getByLabel('Search in the entries').fill('nothing has this')
-  await page.getByText('None so far').waitFor()
+  await page.getByLabel('Search the entries').fill('nothing has this')
+  await page.getByText('No matches so far').waitFor()
   const before = asked
-  await page.getByText('The newest 200 entries looked at').waitFor()
+  await page.getByText('Searched the newest 200 entries').waitFor()
   await page.getByRole('button', { name: 'Search further' }).click()
-  await page.getByText('The newest 400 entries looked at').waitFor()
+  await page.getByText('Searched the newest 400 entries').waitFor()
   expect(asked).toBe(before + 1)
   await page.unroute('**/v2/auditlogs*')
 })

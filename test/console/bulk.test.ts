@@ -35,9 +35,9 @@ async function confirmNumber(count: number, item = 'run'): Promise<void> {
   await button.click()
 }
 
-it('every page is empty at first, says what to do, and can be used by everybody', async () => {
+it('every page is empty at first, says what to do, and is accessible', async () => {
   await browser.open('/bulk-actions', 'Bulk actions')
-  await browser.page.getByText('There is no bulk action yet').waitFor()
+  await browser.page.getByText('No bulk actions yet').waitFor()
   expect(await problemsOf(browser.page)).toEqual([])
   await browser.page.getByRole('link', { name: 'New bulk action' }).first().click()
   await heading(browser.page, 'New bulk action').waitFor()
@@ -46,15 +46,15 @@ it('every page is empty at first, says what to do, and can be used by everybody'
   expect(await problemsOf(browser.page)).toEqual([])
 })
 
-it('200 runs are cancelled through the wizard, and no other one', async () => {
+it('cancels 200 runs through the wizard, and no others', async () => {
   const { page } = browser
   await Promise.all([trigger(200, 'nightly'), trigger(3, 'daily')])
   await browser.open('/bulk-actions/new', 'New bulk action')
-  await page.getByText('203 runs match: that is every one').waitFor()
+  await page.getByText('203 runs match, which is all of them').waitFor()
   await page.getByLabel('Label').fill('nightly')
   await page.getByText('200 runs match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
-  await page.getByText('The first 20 of them').waitFor()
+  await page.getByText('The first 20 matches').waitFor()
   await page.getByText('and 180 more runs').waitFor()
   await page.getByLabel('Reason').fill('started twice')
   await page
@@ -63,7 +63,7 @@ it('200 runs are cancelled through the wizard, and no other one', async () => {
     .waitFor()
   await page.getByLabel('curl').getByText('"label":"nightly"').waitFor()
   expect(await problemsOf(page)).toEqual([])
-  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
   expect(await problemsOf(page)).toEqual([])
   await confirmNumber(200)
   await page.getByText('200 of 200 runs').waitFor()
@@ -75,34 +75,34 @@ it('200 runs are cancelled through the wizard, and no other one', async () => {
   expect(await statesOf('daily')).toEqual(new Set(['RUN_STARTED']))
 })
 
-it('the outcomes lead to the runs, which say who has cancelled them and why', async () => {
+it('links outcomes to their runs, which show who cancelled them and why', async () => {
   const { page } = browser
   await page.getByRole('table', { name: 'Outcomes' }).getByRole('link').first().click()
-  await page.getByText('A bulk action has cancelled this run').waitFor()
+  await page.getByText('A bulk action cancelled this run').waitFor()
   await page.getByText('“started twice”').waitFor()
-  await page.getByRole('link', { name: 'Look at the action' }).click()
+  await page.getByRole('link', { name: 'Show the bulk action' }).click()
   await page.getByText('200 of 200 runs').waitFor()
 })
 
-it('a slow action is paused, goes on faster, and is aborted', async () => {
+it('pauses a slow action, resumes it faster, and aborts it', async () => {
   const { page } = browser
   await trigger(300, 'slow')
   await browser.open('/bulk-actions/new?label=slow', 'New bulk action')
   await page.getByText('300 runs match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
-  await page.getByLabel('At most per second').fill('1')
+  await page.getByLabel('Items per second').fill('1')
   await page.getByRole('combobox', { name: 'Refuse new runs' }).click()
-  await page.getByRole('option', { name: 'For an hour' }).click()
-  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByRole('option', { name: 'For 1 hour' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
   await confirmNumber(300)
   await page.getByRole('button', { name: 'Pause' }).click()
   await page.getByText('Paused', { exact: true }).waitFor()
   expect(await problemsOf(page)).toEqual([])
-  await page.getByLabel('At most per second').fill('2')
+  await page.getByLabel('Items per second').fill('2')
   await page.getByRole('button', { name: 'Change the rate' }).click()
-  await page.getByText('The rate is changed.').first().waitFor()
-  await page.getByRole('button', { name: 'Go on' }).click()
-  await page.getByText('Working', { exact: true }).waitFor()
+  await page.getByText('The rate was changed.').first().waitFor()
+  await page.getByRole('button', { name: 'Resume' }).click()
+  await page.getByText('Running', { exact: true }).waitFor()
   await page.getByRole('button', { name: 'Lift the fence' }).click()
   await page.getByText('Matching runs may start again.').first().waitFor()
   await page.getByRole('button', { name: 'Abort' }).click()
@@ -115,7 +115,7 @@ it('a slow action is paused, goes on faster, and is aborted', async () => {
   expect(await statesOf('slow')).toContain('RUN_STARTED')
 })
 
-it('messages are cancelled by label, paused and aborted on the way', async () => {
+it('cancels messages by label, with a pause and an abort', async () => {
   const { page } = browser
   const message = {
     destination: 'http://127.0.0.1:9/mail',
@@ -130,17 +130,17 @@ it('messages are cancelled by label, paused and aborted on the way', async () =>
   await page.getByRole('link', { name: 'Cancel in bulk…' }).click()
   await page.getByText('60 messages match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
-  await page.getByText('The first 20 of them').waitFor()
+  await page.getByText('The first 20 matches').waitFor()
   await page.getByLabel('Command line').getByText('homeport queue messages cancel --label mails --yes').waitFor()
-  await page.getByLabel('At most per second').fill('1')
+  await page.getByLabel('Items per second').fill('1')
   await page.getByLabel('Command line').getByText('homeport bulk start cancelMessages --label mails --rate 1').waitFor()
   expect(await problemsOf(page)).toEqual([])
-  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
   await confirmNumber(60, 'message')
   await page.getByRole('button', { name: 'Pause' }).click()
   await page.getByText('Paused', { exact: true }).waitFor()
-  await page.getByRole('button', { name: 'Go on' }).click()
-  await page.getByText('Working', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Resume' }).click()
+  await page.getByText('Running', { exact: true }).waitFor()
   await page.getByRole('button', { name: 'Abort' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Abort the action' }).click()
   await page.getByText('Aborted', { exact: true }).waitFor()
@@ -148,10 +148,10 @@ it('messages are cancelled by label, paused and aborted on the way', async () =>
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('what also chooses among dead letters is kept when the kind is changed', async () => {
+it('keeps the filters that also apply to dead letters when the kind changes', async () => {
   const { page } = browser
   await browser.open('/bulk-actions/new?label=daily&host=example.com', 'New bulk action')
-  await page.getByRole('combobox', { name: 'What is done' }).click()
+  await page.getByRole('combobox', { name: 'Action' }).click()
   await page.getByRole('option', { name: 'Delete dead letters' }).click()
   await page.getByText('0 dead letters match').waitFor()
   await page.waitForURL(/kind=deleteDeadLetters&label=daily$|label=daily&kind=deleteDeadLetters$/)
@@ -159,12 +159,12 @@ it('what also chooses among dead letters is kept when the kind is changed', asyn
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('named runs are cancelled, and ids that name nothing are told', async () => {
+it('selects runs by ID, unknown IDs included', async () => {
   const { page } = browser
   await client.trigger({ url: 'http://127.0.0.1:9/named', workflowRunId: 'named', delay: '1h' })
   await browser.open('/bulk-actions/new', 'New bulk action')
-  await page.getByRole('button', { name: 'Name runs by their ids instead' }).click()
-  await page.getByLabel('Ids of runs').fill('wfr_named\nwfr_nobody')
+  await page.getByRole('button', { name: 'Enter IDs of runs instead' }).click()
+  await page.getByLabel('IDs of runs').fill('wfr_named\nwfr_nobody')
   await page
     .getByRole('status')
     .getByText(/^\d+ runs? match/)
@@ -173,10 +173,10 @@ it('named runs are cancelled, and ids that name nothing are told', async () => {
   await page.getByRole('button', { name: 'Check the matches' }).click()
   await page.getByRole('link', { name: 'wfr_named' }).waitFor()
   await page.getByRole('button', { name: 'Change the selection' }).click()
-  expect(await page.getByLabel('Ids of runs').inputValue()).toBe('wfr_named\nwfr_nobody')
+  expect(await page.getByLabel('IDs of runs').inputValue()).toBe('wfr_named\nwfr_nobody')
 })
 
-it('a refusal is told in the words of the server', async () => {
+it('shows an error with the text of the server', async () => {
   const { page } = browser
   await browser.open('/bulk-actions/new?from=2000000000000&to=1900000000000', 'New bulk action')
   await page.getByRole('alert').getByText('`fromDate` (2000000000000) must be before').waitFor()
@@ -184,7 +184,7 @@ it('a refusal is told in the words of the server', async () => {
   await page.getByRole('alert').waitFor()
 })
 
-it('the list shows all actions, and the pages fit a phone', async () => {
+it('lists all actions, and the pages fit a phone', async () => {
   const { page } = browser
   await browser.open('/bulk-actions', 'Bulk actions')
   await page.getByRole('cell', { name: /label nightly/ }).waitFor()
@@ -195,9 +195,9 @@ it('the list shows all actions, and the pages fit a phone', async () => {
   expect(await problemsOf(page)).toEqual([])
   await browser.open('/runs', 'Runs')
   const cell = page.getByRole('cell').filter({ has: page.getByRole('link', { name: /^wfr_/ }) })
-  // The rows are drawn anew once their height is known.
+  // The rows render again once their height is known.
   const width = async (): Promise<number> => (await cell.first().boundingBox())?.width ?? 0
-  await waitFor(async () => (await width()) > 150, { what: 'room for what a row is', deadlineMs: DEADLINE_MS })
+  await waitFor(async () => (await width()) > 150, { what: 'a readable name column', deadlineMs: DEADLINE_MS })
   await browser.open('/bulk-actions/new?label=daily', 'New bulk action')
   await page.getByText('3 runs match').waitFor()
   expect(await problemsOf(page)).toEqual([])

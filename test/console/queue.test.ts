@@ -40,7 +40,7 @@ async function publish(path: string, settings: Readonly<Record<string, string>> 
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('Destination').fill(`${sinkUrl}${path}`)
   await dialog.getByLabel('Body').fill('{"order":4711}')
-  if (Object.keys(settings).length > 0) await dialog.getByRole('button', { name: 'All settings' }).click()
+  if (Object.keys(settings).length > 0) await dialog.getByRole('button', { name: 'More settings' }).click()
   for (const [label, value] of Object.entries(settings)) await dialog.getByLabel(label, { exact: true }).fill(value)
   await dialog.getByRole('button', { name: 'Publish the message' }).click()
   await heading(page, /^msg_/).waitFor()
@@ -48,12 +48,12 @@ async function publish(path: string, settings: Readonly<Record<string, string>> 
 
 it('every page is empty at first, says what to do, and can be used by everybody', async () => {
   for (const [path, title, empty] of [
-    ['/messages', 'Messages', 'There is no message yet'],
-    ['/queues', 'Queues', 'There is no queue yet'],
-    ['/schedules', 'Schedules', 'There is no schedule yet'],
-    ['/url-groups', 'URL groups', 'There is no URL group yet'],
-    ['/flow-control', 'Flow control', 'No message has named a key lately'],
-    ['/dead-letters', 'Dead letters', 'Every message has arrived'],
+    ['/messages', 'Messages', 'No messages yet'],
+    ['/queues', 'Queues', 'No queues yet'],
+    ['/schedules', 'Schedules', 'No schedules yet'],
+    ['/url-groups', 'URL groups', 'No URL groups yet'],
+    ['/flow-control', 'Flow control', 'No flow-control keys yet'],
+    ['/dead-letters', 'Dead letters', 'No dead letters'],
     ['/signing-keys', 'Signing keys', 'Show the keys'],
   ] as const) {
     await browser.open(path, title)
@@ -68,11 +68,11 @@ it('a message is published and seen to be delivered, with what the destination s
   await page.getByText('Delivered', { exact: true }).waitFor()
   await page.getByText('by the sink').waitFor()
   expect(received).toContain('/good {"order":4711}')
-  await page.getByLabel('Body of the message').getByText('4711').waitFor()
+  await page.getByLabel('Message body').getByText('4711').waitFor()
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('what is wrong in the form is told while typing, and a refusal in the words of the server', async () => {
+it('validates the form while typing, and shows an error with the text of the server', async () => {
   const { page } = browser
   await browser.open('/messages?publish=true', 'Messages')
   const dialog = page.getByRole('dialog')
@@ -82,7 +82,7 @@ it('what is wrong in the form is told while typing, and a refusal in the words o
   await dialog.getByLabel('Destination').fill('no-such-group')
   await dialog.getByRole('button', { name: 'Publish the message' }).click()
   await dialog.getByRole('alert').getByText('no-such-group').waitFor()
-  await dialog.getByRole('button', { name: 'All settings' }).click()
+  await dialog.getByRole('button', { name: 'More settings' }).click()
   expect(await problemsOf(page)).toEqual([])
 })
 
@@ -91,9 +91,9 @@ it('going back takes a filter away again', async () => {
   await browser.open('/messages', 'Messages')
   const label = page.getByRole('textbox', { name: 'Label' })
   await label.fill('nobody')
-  await page.getByText('No message is like this').waitFor()
+  await page.getByText('No messages match the filters').waitFor()
   await page.goBack()
-  await page.getByText('No message is like this').waitFor({ state: 'detached' })
+  await page.getByText('No messages match the filters').waitFor({ state: 'detached' })
   await waitFor(async () => (await label.inputValue()) === '', {
     what: 'the field to be empty',
     deadlineMs: DEADLINE_MS,
@@ -106,10 +106,10 @@ it('a dead letter shows why, and the whole filtered set is sent again in one act
   await page.getByText('Failed', { exact: true }).waitFor()
   await browser.open('/dead-letters?label=broken', 'Dead letters')
   await page.getByRole('button', { name: withoutScheme(`${sinkUrl}/bad`) }).press('Enter')
-  await page.getByLabel('Last answer').getByText('by the sink').waitFor()
+  await page.getByLabel('Last response').getByText('by the sink').waitFor()
   expect(await problemsOf(page)).toEqual([])
   await page.getByRole('button', { name: 'Delete it' }).click()
-  await page.getByRole('button', { name: 'Keep it as it is' }).click()
+  await page.getByRole('button', { name: 'Go back' }).click()
   await page.getByRole('dialog', { name: 'Delete this dead letter' }).waitFor({ state: 'detached' })
   await page.keyboard.press('Escape')
   await page.getByRole('dialog').waitFor({ state: 'detached' })
@@ -119,13 +119,13 @@ it('a dead letter shows why, and the whole filtered set is sent again in one act
   await page.getByRole('button', { name: 'Check the matches' }).click()
   await page.getByText(`${sinkUrl}/bad`).waitFor()
   await page.getByLabel('Delay').fill('soon')
-  await page.getByText('Write a duration').waitFor()
+  await page.getByText('Enter a duration').waitFor()
   await page.getByLabel('Delay').fill('1s')
   await page.getByLabel('Retries').fill('0')
   const command = 'homeport queue dlq retry --label broken --delay 1s --retries 0'
   await page.getByLabel('Command line').getByText(command).waitFor()
   expect(await problemsOf(page)).toEqual([])
-  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
   await page.getByLabel(/^Type/).fill('1')
   await page.getByRole('button', { name: 'Send 1 dead letter again' }).click()
   await page.getByText('Sent again 1').waitFor()
@@ -148,7 +148,7 @@ it('a paused queue holds its messages, which are cancelled with it', async () =>
   await page.getByRole('menuitem', { name: 'Delete the queue' }).click()
   await page.getByRole('dialog').getByRole('textbox').fill('mails')
   await page.getByRole('button', { name: 'Delete the queue' }).click()
-  await page.getByText('There is no queue yet').waitFor()
+  await page.getByText('No queues yet').waitFor()
 })
 
 it('a schedule shows its next five fires before it is made and after', async () => {
@@ -179,7 +179,7 @@ it('a URL group gets endpoints, and a flow-control key limits', async () => {
   await browser.open('/flow-control', 'Flow control')
   await page.getByRole('button', { name: 'Pin a key' }).first().click()
   await page.getByRole('textbox', { name: 'Key', exact: true }).fill('api/v1')
-  await page.getByLabel('Calls at once').fill('3')
+  await page.getByLabel('Parallelism').fill('3')
   await page.getByRole('button', { name: 'Pin the limits' }).click()
   await page.getByText('Pinned', { exact: true }).waitFor()
   await page.getByRole('button', { name: 'Actions for api/v1' }).click()

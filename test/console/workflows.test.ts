@@ -62,11 +62,11 @@ const ended = (title: string) => browser.page.getByText(title, { exact: true }).
 
 it('every page is empty at first, says what to do, and can be used by everybody', async () => {
   for (const [path, title, empty] of [
-    ['/runs', 'Runs', 'There is no run yet'],
-    ['/runs/dead-letters', 'Failed runs', 'No run has failed'],
-    ['/events', 'Events', 'Which event?'],
-    ['/events?event=never', 'Events', 'Nobody waits for this event'],
-    ['/runs/wfr_unknown', 'wfr_unknown', 'There is no such run'],
+    ['/runs', 'Runs', 'No runs yet'],
+    ['/runs/dead-letters', 'Failed runs', 'No failed runs'],
+    ['/events', 'Events', 'No event selected'],
+    ['/events?event=never', 'Events', 'No runs wait for this event'],
+    ['/runs/wfr_unknown', 'wfr_unknown', 'Run not found'],
   ] as const) {
     await browser.open(path, title)
     await browser.page.getByText(empty).waitFor()
@@ -80,17 +80,17 @@ it('a run is triggered from a form and watched until it returns', async () => {
   await page.getByRole('button', { name: 'Trigger a run' }).first().click()
   const dialog = page.getByRole('dialog')
   await dialog.getByLabel('URL of the workflow').fill('example.com')
-  await dialog.getByText('Write a URL that begins with http').waitFor()
+  await dialog.getByText('Enter a URL that begins with http').waitFor()
   await dialog.getByLabel('URL of the workflow').fill(`${app.url}/order`)
   await dialog.getByLabel('Payload').fill('{"order":4711}')
   await dialog.getByLabel('Label', { exact: true }).fill('shop')
-  await dialog.getByRole('button', { name: 'All settings' }).click()
+  await dialog.getByRole('button', { name: 'More settings' }).click()
   expect(await problemsOf(page)).toEqual([])
   await dialog.getByRole('button', { name: 'Trigger the run' }).click()
   await heading(page, /^wfr_/).waitFor()
   await page.getByRole('group', { name: '2 branches in parallel' }).getByRole('button', { name: 'pack' }).waitFor()
   await ended('Succeeded')
-  await page.getByLabel('What the run returned').getByText('packed').waitFor()
+  await page.getByLabel('Result of the run').getByText('packed').waitFor()
 })
 
 it('a step opens to what went in and came out', async () => {
@@ -108,34 +108,34 @@ it('a run that waits says for what, and goes on when the event is sent from its 
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/approval`, label: 'waits' })
   await browser.open(`/runs/${workflowRunId}`, workflowRunId)
-  await page.getByText('Waits for an event').waitFor()
+  await page.getByText('Waiting for an event').waitFor()
   await page.getByText('Waiting for the event "order 7/approved" since').waitFor()
   expect(await problemsOf(page)).toEqual([])
   await browser.open('/events?event=order+7%2Fapproved', 'Events')
   await page.getByRole('link', { name: workflowRunId }).click()
   await page.getByRole('button', { name: 'Send the event' }).click()
   const dialog = page.getByRole('dialog')
-  await dialog.getByLabel('Data of the event').fill('{"by":"Ada"}')
+  await dialog.getByLabel('Event data').fill('{"by":"Ada"}')
   expect(await problemsOf(page)).toEqual([])
   await dialog.getByRole('button', { name: 'Send the event' }).click()
   await ended('Succeeded')
-  await page.getByLabel('What the run returned').getByText('Ada').waitFor()
+  await page.getByLabel('Result of the run').getByText('Ada').waitFor()
 })
 
 it('a failed run shows why, and is resumed where it failed', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/fragile`, retries: 0, label: 'broken' })
   await browser.open(`/runs/${workflowRunId}`, workflowRunId)
-  await page.getByText('has failed with status 500: the warehouse is closed').waitFor()
+  await page.getByText('failed with status 500: the warehouse is closed').waitFor()
   expect(await problemsOf(page)).toEqual([])
   await browser.open('/runs/dead-letters?label=broken', 'Failed runs')
   await page.getByRole('cell', { name: `${app.url}/fragile` }).click()
-  await page.getByRole('dialog').getByLabel('Last answer').getByText('the warehouse is closed').waitFor()
+  await page.getByRole('dialog').getByLabel('Last response').getByText('the warehouse is closed').waitFor()
   expect(await problemsOf(page)).toEqual([])
   isMended = true
   await page.getByRole('button', { name: 'Resume at the failed step' }).click()
   await ended('Succeeded')
-  await page.getByLabel('What the run returned').getByText('mended').waitFor()
+  await page.getByLabel('Result of the run').getByText('mended').waitFor()
   expect(await page.getByRole('heading', { level: 1 }).textContent()).not.toBe(workflowRunId)
 })
 
@@ -150,7 +150,7 @@ it('failed runs are restarted together', async () => {
   await page.getByText('2 failed runs match').waitFor()
   await page.getByRole('button', { name: 'Check the matches' }).click()
   await page.getByLabel('Command line').getByText('homeport runs restart --label both').waitFor()
-  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
   await page.getByLabel(/^Type/).fill('2')
   await page.getByRole('button', { name: 'Restart 2 failed runs' }).click()
   await page.getByText('Restarted 2').waitFor()
@@ -169,7 +169,7 @@ it('a run is cancelled after a question', async () => {
 it('the filters stand in the address, and new runs come by themselves', async () => {
   const { page } = browser
   await browser.open('/runs?label=live', 'Runs')
-  await page.getByText('No run is like this').waitFor()
+  await page.getByText('No runs match the filters').waitFor()
   const { workflowRunId } = await client.trigger({ url: `${app.url}/parent`, label: 'live' })
   await page.getByRole('link', { name: workflowRunId }).waitFor()
   expect(await page.getByRole('table', { name: 'Runs' }).getByRole('row').count()).toBe(2)
@@ -207,11 +207,11 @@ it('the pages fit a phone', async () => {
 it('the field for an event keeps the focus while one types with pauses', async () => {
   const { page } = browser
   await browser.open('/events', 'Events')
-  await page.getByLabel('Id of the event').pressSequentially('order')
+  await page.getByLabel('Event ID').pressSequentially('order')
   await page.waitForURL(/event=order/)
   await page.keyboard.type('-7/approved')
   await page.waitForURL(/approved/)
-  expect(await page.getByLabel('Id of the event').inputValue()).toBe('order-7/approved')
+  expect(await page.getByLabel('Event ID').inputValue()).toBe('order-7/approved')
 })
 
 it('nothing in the pages has failed or was refused by the browser', () => {

@@ -122,5 +122,7 @@ async function readAnswer(response: Response): Promise<unknown> {
 
 function errorText(answer: unknown, status: number): string {
   const named = typeof answer === 'object' && answer !== null && 'error' in answer ? answer.error : answer
-  return typeof named === 'string' && named !== '' ? named : `The server responded with status ${status} and gave no reason.`
+  return typeof named === 'string' && named !== ''
+    ? named
+    : `The server responded with status ${status} and gave no reason.`
 }

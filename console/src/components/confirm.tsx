@@ -60,7 +60,7 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
         <Refusal error={task.error} />
         <Group justify="flex-end" gap="xs">
           <Button variant="default" onClick={onClose} data-autofocus={typed === undefined || undefined}>
-            Keep it as it is
+            Go back
           </Button>
           <Button type="submit" color="red.9" disabled={!isReady} loading={task.isPending}>
             {action}

@@ -46,7 +46,9 @@ export function PagedTable<Row>({
         {...table}
         rows={rows}
         onEnd={isAutomatic && !pages.isFetching ? () => void pages.fetchNextPage() : undefined}
-        empty={isOpen ? <EmptyState title="No matches so far">Not everything has been searched yet.</EmptyState> : empty}
+        empty={
+          isOpen ? <EmptyState title="No matches so far">Not everything has been searched yet.</EmptyState> : empty
+        }
       />
       <Rest pages={pages} looked={isOpen ? looked : undefined} />
     </div>

@@ -74,7 +74,10 @@ export function ago(atMs: number, nowMs: number): string {
   return relative.format(Math.round(distance / unitMs), unit)
 }
 
-const exact = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' })
+const exact = new Intl.DateTimeFormat('en', {
+  ...{ year: 'numeric', month: 'short', day: 'numeric' },
+  ...{ hour: 'numeric', minute: '2-digit', second: '2-digit', timeZoneName: 'short' },
+})
 
 /** Local date and time with the time zone. */
 export const dateTime = (atMs: number): string => exact.format(atMs)

@@ -18,8 +18,8 @@ async function order(context: WorkflowContext<unknown>, warehouse: string) {
   await context.sleep('let it cool down', '1s')
   const charge = context.run('charge the card', () => 'charged')
   const body = JSON.stringify({ order: 4711, shelf: 'B-17' })
-  const told = context.call('tell the warehouse', { url: warehouse, method: 'POST', body })
-  const [charged, { status }] = await Promise.all([charge, told])
+  const notified = context.call('tell the warehouse', { url: warehouse, method: 'POST', body })
+  const [charged, { status }] = await Promise.all([charge, notified])
   await context.run('say thanks', () => 'mail sent')
   return { ...reserved, charged, warehouse: status }
 }

@@ -182,7 +182,10 @@ function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
           {...form.getInputProps('member_email')}
         />
       )}
-      <Checkbox label="Read only: the key cannot change anything" {...form.getInputProps('read_only', { type: 'checkbox' })} />
+      <Checkbox
+        label="Read only: the key cannot change anything"
+        {...form.getInputProps('read_only', { type: 'checkbox' })}
+      />
     </FormDialog>
   )
 }

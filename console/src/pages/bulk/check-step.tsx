@@ -133,9 +133,7 @@ function HowPanel({ choice, form }: Pick<CheckProps, 'choice' | 'form'>) {
           allowNegative={false}
           {...form.getInputProps('ratePerSecond')}
         />
-        {isSentAgain(choice) ? (
-          <TimingFields form={form} retriesLabel="Retries" retriesElse="As before" />
-        ) : null}
+        {isSentAgain(choice) ? <TimingFields form={form} retriesLabel="Retries" retriesElse="As before" /> : null}
         {kindOf(choice) === 'cancelRuns' ? (
           <Select
             label="Refuse new runs"

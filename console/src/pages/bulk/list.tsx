@@ -49,8 +49,8 @@ export function BulkActionsPage() {
           onOpen={({ actionId }) => void navigate({ to: '/bulk-actions/$id', params: { id: actionId } })}
           empty={
             <EmptyState title="No bulk actions yet" icon={IconListCheck} action={begin}>
-              Select runs, messages or dead letters by URL, label or time, see how many match, and do the same to all
-              of them.
+              Select runs, messages or dead letters by URL, label or time, see how many match, and do the same to all of
+              them.
             </EmptyState>
           }
         />

@@ -15,15 +15,15 @@ const action: Action = {
 }
 const time = (atMs: number) => `<${atMs}>`
 
-it('a selector is told in one line, without what is told elsewhere', () => {
+it('a selector is one line, without the settings of the action', () => {
   const selector = { label: ['a', 'b'], fromDate: 7, reason: 'twice', ratePerSecond: 5, fenceUntil: 9 }
   expect(selectorText(selector, time)).toBe('label a or b, from <7>')
   expect(selectorText({}, time)).toBe('everything')
 })
 
-it('of a long list of ids the number is told', () => {
-  expect(selectorText({ workflowRunIds: ['x', 'y'] }, time)).toBe('2 ids')
-  expect(selectorText({ workflowRunIds: ['x'], workflowRunIdsTotal: 5_000 }, time)).toBe('5000 ids')
+it('a list of IDs is shown as its count', () => {
+  expect(selectorText({ workflowRunIds: ['x', 'y'] }, time)).toBe('2 IDs')
+  expect(selectorText({ workflowRunIds: ['x'], workflowRunIdsTotal: 5_000 }, time)).toBe('5,000 IDs')
 })
 
 it('the counts add up to the set', () => {

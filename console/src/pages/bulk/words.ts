@@ -52,8 +52,7 @@ export const KIND_WORDS: Readonly<Record<Kind, KindWords>> = {
     items: 'failure functions',
     title: 'Call failure functions again',
     order: ['Call', 'again'],
-    means:
-      'Failure functions that failed are called again. The runs do not change.',
+    means: 'Failure functions that failed are called again. The runs do not change.',
   },
   deleteDeadRuns: {
     item: 'failed run',
@@ -145,7 +144,8 @@ const NO_FILTERS = new Set(['reason', 'ratePerSecond', 'fenceUntil', 'async', 'r
 export function selectorText(selector: Readonly<Record<string, unknown>>, time: (atMs: number) => string): string {
   const filters = Object.entries(selector).filter(([name]) => !NO_FILTERS.has(name) && !name.endsWith('Total'))
   const parts = filters.map(([name, value]) => {
-    if (name.endsWith('Ids') && Array.isArray(value)) return counted(Number(selector[`${name}Total`] ?? value.length), 'ID')
+    if (name.endsWith('Ids') && Array.isArray(value))
+      return counted(Number(selector[`${name}Total`] ?? value.length), 'ID')
     return `${FIELD_WORDS[name] ?? name} ${valueText(name, value, time)}`
   })
   return parts.length === 0 ? 'everything' : parts.join(', ')

@@ -45,7 +45,7 @@ function Backups({ database }: { database: DatabaseRecord }) {
   const backups = useApi(listBackups, { params: { id: database.database_id } }, { everyMs: LIVE_MS })
   const make = canWrite ? (
     <Button leftSection={<IconPlus size={16} />} onClick={open}>
-      Make a backup
+      Create a backup
     </Button>
   ) : undefined
   return (

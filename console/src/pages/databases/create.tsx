@@ -144,7 +144,9 @@ function Regions({ form }: { form: UseFormReturnType<CreateValues> }) {
         />
         <MultiSelect
           label="Read regions"
-          description={reads.length === 0 ? 'Only AWS regions can have read regions' : 'Each has a replica that serves reads'}
+          description={
+            reads.length === 0 ? 'Only AWS regions can have read regions' : 'Each has a replica that serves reads'
+          }
           placeholder={form.values.reads.length === 0 ? 'None' : ''}
           size="sm"
           searchable

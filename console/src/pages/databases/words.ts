@@ -90,7 +90,7 @@ const REASONS: Readonly<Record<AwakeRecord['reasons'][number]['kind'], string>> 
   change: 'it is being changed',
   backup: 'a backup is being created',
   restore: 'a backup is being restored',
-  import: 'an import is under way',
+  import: 'an import is running',
   blocking: 'blocking commands are waiting',
   subscription: 'clients are subscribed',
   monitor: 'clients watch with MONITOR',

@@ -159,11 +159,7 @@ function Content({ id, entries }: { id: string; entries: readonly LogEntry[] }) 
             />
           </Panel>
           <Panel title="Headers">
-            <PayloadView
-              payload={payloadOfText(headerLines(found))}
-              label="Message headers"
-              empty="No headers."
-            />
+            <PayloadView payload={payloadOfText(headerLines(found))} label="Message headers" empty="No headers." />
           </Panel>
         </>
       )}

@@ -19,7 +19,7 @@ import { When } from '../../components/when.js'
 import { counted, withoutScheme } from '../../lib/format.js'
 import { PublishForm } from './publish.js'
 import { filtersOf, type MessageSearch, STANDINGS, type Standing } from './search.js'
-import { messagesOf, standingOf, type MessageSummary, wordsOf } from './story.js'
+import { type MessageSummary, messagesOf, standingOf, wordsOf } from './story.js'
 
 const route = getRouteApi('/shell/messages')
 /** Log entries per request; a message has two or more. */

@@ -21,7 +21,8 @@ async function publish(item: BatchItem): Promise<string> {
   const [answer] = await api(publishBatch, { body: [item] })
   const first = Array.isArray(answer) ? answer[0] : answer
   if (first !== undefined && 'error' in first) throw new ApiError(400, first.error)
-  if (first === undefined) throw new ApiError(400, 'The URL group has no endpoints, so nothing was published. Add an endpoint first.')
+  if (first === undefined)
+    throw new ApiError(400, 'The URL group has no endpoints, so nothing was published. Add an endpoint first.')
   return first.messageId
 }
 

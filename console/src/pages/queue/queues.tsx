@@ -150,7 +150,9 @@ function QueueForm({ editing, onClose }: { editing: Editing; onClose: () => void
     validate: {
       name: (name) => (/^[\w.-]+$/.test(name) ? null : 'Use letters, digits, - _ and . only'),
       parallelism: (count) =>
-        Number.isInteger(count) && count >= 1 && count <= MOST_PARALLEL ? null : `Enter a number from 1 to ${MOST_PARALLEL}`,
+        Number.isInteger(count) && count >= 1 && count <= MOST_PARALLEL
+          ? null
+          : `Enter a number from 1 to ${MOST_PARALLEL}`,
     },
   })
   const put = useChange(putQueue, { refreshes: [listQueues], errors: 'inline', onDone: onClose })

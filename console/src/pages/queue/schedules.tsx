@@ -89,7 +89,13 @@ function columnsFor(canWrite: boolean, onOpen: (id: string) => void): Column<Sch
         </CellButton>
       ),
     },
-    { key: 'cron', title: 'Cron expression', width: '170px', from: 'sm', render: ({ cron }) => <CronTime cron={cron} /> },
+    {
+      key: 'cron',
+      title: 'Cron expression',
+      width: '170px',
+      from: 'sm',
+      render: ({ cron }) => <CronTime cron={cron} />,
+    },
     {
       key: 'next',
       title: 'Next fire',

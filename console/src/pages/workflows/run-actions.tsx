@@ -137,7 +137,10 @@ function FailureFunction({
 }) {
   const canWrite = useCanWrite()
   const retry = useChange(retryRunCallback, { refreshes: LISTS, done: 'The failure function will be called again.' })
-  const giveUp = useChange(cancelRunCallback, { refreshes: LISTS, done: 'The failure function will not be called again.' })
+  const giveUp = useChange(cancelRunCallback, {
+    refreshes: LISTS,
+    done: 'The failure function will not be called again.',
+  })
   if (state === undefined) return null
   return (
     <Stack gap="xs">

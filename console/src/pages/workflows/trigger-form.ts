@@ -27,7 +27,8 @@ export const NO_TRIGGER: TriggerValues = { ...NO_DELIVERY, url: '', runId: '' }
 export const TRIGGER_RULES = {
   ...DELIVERY_RULES,
   url: (text: string) => (isUrl(text) ? null : WRITE_URL),
-  runId: (text: string) => (/^[^\s/]{0,512}$/.test(text.trim()) ? null : 'Use up to 512 characters, without spaces and slashes'),
+  runId: (text: string) =>
+    /^[^\s/]{0,512}$/.test(text.trim()) ? null : 'Use up to 512 characters, without spaces and slashes',
 }
 
 /** The item of a form. Settings of runs are headers (reference workflow 4.2). */

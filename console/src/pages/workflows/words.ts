@@ -101,8 +101,7 @@ export const ADVICE: Readonly<Record<Reason['kind'], Advice>> = {
   'discarded-branch': {
     tone: 'bad',
     title: 'Stuck',
-    advice:
-      'The endpoint returned no result for its parallel branches. Cancel the run and fix the workflow.',
+    advice: 'The endpoint returned no result for its parallel branches. Cancel the run and fix the workflow.',
   },
   'no-step': {
     tone: 'bad',

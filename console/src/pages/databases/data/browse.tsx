@@ -97,7 +97,7 @@ function KeyTools({ plane, onMade }: { plane: DataPlane; onMade: (name: string) 
             Delete by prefix
           </Button>
           <Button size="compact-sm" leftSection={<IconPlus size={14} />} onClick={making.open}>
-            New key
+            Create a key
           </Button>
         </>
       ) : null}
@@ -140,7 +140,7 @@ function FoundKeys({ plane, search, chosen, onChoose }: FoundKeysProps) {
             loading={keys.isFetchingNextPage}
             onClick={() => void keys.fetchNextPage()}
           >
-            Look further
+            Search further
           </Button>
         ) : null}
       </Group>
@@ -149,7 +149,8 @@ function FoundKeys({ plane, search, chosen, onChoose }: FoundKeysProps) {
 }
 
 function NoKeys({ search: { pattern, type }, isDone }: { search: KeySearch; isDone: boolean }) {
-  if (!isDone) return <EmptyState title="No matches so far">Most keys have not been searched yet. Search further.</EmptyState>
+  if (!isDone)
+    return <EmptyState title="No matches so far">Most keys have not been searched yet. Search further.</EmptyState>
   const isAll = pattern === '' && type === undefined
   return (
     <EmptyState title={isAll ? 'The database is empty' : 'No keys match'} icon={IconKey}>

@@ -9,9 +9,9 @@ import { confirm } from '../../../components/confirm.js'
 import type { Column } from '../../../components/data-table.js'
 import { PagedTable } from '../../../components/paged-table.js'
 import { EmptyState } from '../../../components/states.js'
-import { whole } from '../../../lib/format.js'
-import { escaped, strictText } from '../../../lib/resp.js'
-import type { Collection, Element } from './collections.js'
+import { counted, whole } from '../../../lib/format.js'
+import { escaped } from '../../../lib/resp.js'
+import { type Collection, type Element, textsOf } from './collections.js'
 import { ElementDialog, type ElementTask } from './element-dialog.js'
 import { refreshData, useElementCount, useElements } from './reads.js'
 
@@ -36,7 +36,7 @@ export function ElementsValue({ plane, name, type, collection }: ElementsProps) 
     <div>
       <Group justify="space-between" mb="xs">
         <Text size="sm" c="dimmed">
-          {whole(rows.length)} of {whole(count.data ?? rows.length)} elements read
+          {whole(rows.length)} of {counted(count.data ?? rows.length, 'element')} read
         </Text>
         {plane.canWrite ? (
           <Button
