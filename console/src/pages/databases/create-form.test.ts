@@ -30,8 +30,8 @@ it('the primary region is no read region', () => {
 })
 
 it.each([
-  ['', 'Give the database a name'],
-  ['   ', 'Give the database a name'],
+  ['', 'Enter a name for the database'],
+  ['   ', 'Enter a name for the database'],
   ['x'.repeat(129), 'At most 128 characters, found 129'],
   ['a\tb', 'Control characters are not allowed'],
   ['shop', null],

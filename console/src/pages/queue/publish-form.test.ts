@@ -39,7 +39,7 @@ it('says while typing what the server would refuse', () => {
   expect(PUBLISH_RULES.destination('my-group')).toBeNull()
   expect(PUBLISH_RULES.body('{', EMPTY)).toBe('The body is not valid JSON')
   expect(PUBLISH_RULES.body('{', { ...EMPTY, contentType: 'text/plain' })).toBeNull()
-  expect(PUBLISH_RULES.headers('no header')).toBe('No header: no header')
+  expect(PUBLISH_RULES.headers('no header')).toBe('Not a header: no header')
   expect(PUBLISH_RULES.delay('soon')).toContain('10s')
   expect(PUBLISH_RULES.delay('1h30m')).toBeNull()
 })

@@ -7,10 +7,10 @@ const page = (found: number, looked: number, cursor: string | undefined): ScanPa
   cursor,
 })
 
-it('says how much was looked at, and never more than there is', () => {
-  expect(scannedText([page(37, 5_000, '17')], 120_000)).toBe('About 5,000 of 120,000 keys looked at, 37 found so far')
-  expect(scannedText([page(1, 1_000, '5')], 300)).toBe('About 300 of 300 keys looked at, 1 found so far')
-  expect(scannedText([page(1, 1_000, '5'), page(2, 1_000, undefined)], 1_500)).toBe('All 1,500 keys looked at, 3 found')
+it('shows how many keys were searched, at most all of them', () => {
+  expect(scannedText([page(37, 5_000, '17')], 120_000)).toBe('Searched about 5,000 of 120,000 keys, found 37 so far')
+  expect(scannedText([page(1, 1_000, '5')], 300)).toBe('Searched about 300 of 300 keys, found 1 so far')
+  expect(scannedText([page(1, 1_000, '5'), page(2, 1_000, undefined)], 1_500)).toBe('Searched all 1,500 keys, found 3')
 })
 
 it('a prefix means itself, whatever characters it has', () => {
