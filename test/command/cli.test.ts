@@ -70,7 +70,7 @@ describe('databases', () => {
     expect((await homeport.api('GET', '/v2/redis/databases')).body).toEqual([])
   })
 
-  it('have users that are made, changed, given a new password and deleted', async () => {
+  it('have users that are created, changed, given a new password and deleted', async () => {
     await json('db', 'create', '--name', 'shared', '--region', 'eu-west-1', '--plan', 'payg')
     const set = async (...rules: string[]) =>
       JSON.parse(await works('db', 'users', 'set', 'shared', 'alice', '--json', '--', ...rules))
@@ -96,7 +96,7 @@ describe('databases', () => {
     await works('db', 'delete', 'shared', '--yes')
   })
 
-  it('end with a code that tells what kind of failure it was', async () => {
+  it('fail with an exit code for the kind of failure', async () => {
     expect(await cli(['db', 'get', 'nobody'])).toMatchObject({ code: 3 })
     expect(await cli(['db', 'lst'])).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean list?') })
     expect(await cli(['db', 'list'], { env: { HOMEPORT_API_KEY: 'wrong' } })).toMatchObject({ code: 4 })
@@ -105,7 +105,7 @@ describe('databases', () => {
 })
 
 describe('messages', () => {
-  it('are published with their settings, seen, and sent again from the dead letters', async () => {
+  it('are published with their settings, listed, and sent again from the dead letters', async () => {
     sink.answer = () => (sink.received.length === 1 ? { status: 500 } : {})
     const flags = ['--header', 'X-Order: 7', '--retries', '0', '--label', 'orders', '--file', '-']
     const published = await cli(['queue', 'publish', sink.url, ...flags, '--json'], { input: 'body' })
@@ -121,7 +121,7 @@ describe('messages', () => {
     expect(logs.logs.map(({ state }: { state: string }) => state)).toContain('FAILED')
   })
 
-  it('are sent again once each, also when they fail again meanwhile', async () => {
+  it('are sent again once each, even if they fail again meanwhile', async () => {
     sink.answer = () => ({ status: 500 })
     sink.received.length = 0
     const count = 250
@@ -140,7 +140,7 @@ describe('messages', () => {
     expect(deleted).toMatchObject({ code: 0, stdout: expect.stringMatching(/^finished: /) })
   })
 
-  it('are cancelled only when it was said which', async () => {
+  it('are cancelled only with a selection', async () => {
     const later = ['queue', 'publish', sink.url, '--delay', '1h', '--label', 'later']
     await works(...later)
     expect(await cli(['queue', 'messages', 'cancel', '--yes'])).toMatchObject({ code: 2 })
@@ -149,7 +149,7 @@ describe('messages', () => {
 })
 
 describe('runs', () => {
-  it('are looked at, then cancelled in bulk, and the action tells of it', async () => {
+  it('are listed, then cancelled in bulk, and the action reports it', async () => {
     sink.answer = () => ({ silent: true })
     await works('runs', 'trigger', sink.url, '--label', 'slow', '--run-id', 'one', '--delay', '1h')
     const headers = { 'upstash-label': 'slow', 'upstash-delay': '1h' }
@@ -166,8 +166,8 @@ describe('runs', () => {
   })
 })
 
-describe('which server is meant', () => {
-  it('is kept as a profile that only its owner may read, and chosen by name, environment or flag', async () => {
+describe('the selection of the server', () => {
+  it('is stored as a profile that only its owner may read, and selected by name, environment or flag', async () => {
     const home = tempDir()
     const env = { XDG_CONFIG_HOME: home, HOMEPORT_API_URL: '', QSTASH_URL: '' }
     const printed = await cli(['env', '--json', ...placeFlags(homeport.place)])
@@ -188,14 +188,14 @@ describe('which server is meant', () => {
     ).toMatchObject({ code: 0 })
   })
 
-  it('is never guessed from the variables of a queue service alone', async () => {
+  it('is never derived from the variables of a queue service alone', async () => {
     const env = { ...credentials, HOMEPORT_API_URL: '', XDG_CONFIG_HOME: tempDir() }
     const { code, stderr } = await runHomeport(['queue', 'logs'], { env, cwd: tempDir() })
     expect(code).toBe(4)
     expect(stderr).toContain('There are no credentials at')
   })
 
-  it('is not taken from a profile of another shape', async () => {
+  it('fails on a profiles file with an invalid shape', async () => {
     const home = tempDir()
     mkdirSync(join(home, 'homeport'))
     writeFileSync(join(home, 'homeport', 'profiles.json'), '{"profiles": {"x": {}}}')
@@ -205,7 +205,7 @@ describe('which server is meant', () => {
   })
 })
 
-it('finds the server of a data directory at the ports that it was started with', async () => {
+it('finds the server of a data directory at its actual ports', async () => {
   const { apiUrl, queueUrl, place } = homeport
   const { stdout } = await runHomeport(['env', '--json', '--data-dir', place.dataDir])
   expect(JSON.parse(stdout)).toMatchObject({ apiUrl, queueUrl })
@@ -220,7 +220,7 @@ it('lists keys, teams and the audit log', async () => {
   expect(await works('audit', '--count', '2')).toMatch(/Delete API Key +key_.*\n.*Create API Key/)
 })
 
-it('resets lost credentials while the server is stopped, and not while it runs', async () => {
+it('resets lost credentials only while the server is stopped', async () => {
   const flags = placeFlags(homeport.place)
   const refused = await runHomeport(['credentials', 'reset', '--yes', ...flags])
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('already uses the data directory') })

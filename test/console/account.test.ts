@@ -35,7 +35,7 @@ it('the pages fit a phone, where a button opens the navigation', async () => {
   await page.setViewportSize({ width: 1280, height: 800 })
 })
 
-it('keys lead to the search, to what keys there are, and past the navigation', async () => {
+it('shortcuts focus the search, list the shortcuts, and skip the navigation', async () => {
   const { page } = browser
   await browser.open('/audit', 'Audit log')
   await page.keyboard.press('Tab')
@@ -51,7 +51,7 @@ it('keys lead to the search, to what keys there are, and past the navigation', a
   await page.locator('input[aria-label="Search the entries"]:focus').waitFor()
 })
 
-it('an API key is made, shown once, and deleted after a question', async () => {
+it('creates an API key, shows it once, and deletes it after a confirmation', async () => {
   const { page } = browser
   await browser.open('/api-keys', 'API keys')
   await page.getByRole('button', { name: 'Create a key' }).click()
@@ -71,7 +71,7 @@ async function isAccepted(apiKey: string): Promise<boolean> {
   return (await fetch(`${homeport.apiUrl}/v2/teams`, { headers: { authorization: `Basic ${basic}` } })).ok
 }
 
-it('copies also where the browser keeps its clipboard for pages of https', async () => {
+it('copies also where the browser offers its clipboard only to HTTPS pages', async () => {
   const { page } = browser
   await browser.open('/signing-keys', 'Signing keys')
   await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")
@@ -81,7 +81,7 @@ it('copies also where the browser keeps its clipboard for pages of https', async
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe(homeport.credentials.currentSigningKey)
 })
 
-it('goes on when the browser believes that there is no internet', async () => {
+it('works when the browser reports that it is offline', async () => {
   const { page } = browser
   await browser.open('/signing-keys', 'Signing keys')
   await page.evaluate("dispatchEvent(new Event('offline'))")
@@ -89,7 +89,7 @@ it('goes on when the browser believes that there is no internet', async () => {
   await page.getByRole('cell', { name: 'default', exact: true }).waitFor()
 })
 
-it('says that the server does not answer, and from when what it shows is', async () => {
+it('warns that the server does not respond, with the age of the data', async () => {
   const { page } = browser
   await browser.open('/', 'Home')
   await page.getByRole('heading', { name: 'Health' }).waitFor()
@@ -120,11 +120,11 @@ it('shows how much of the log was searched, and searches further only on demand'
   await page.unroute('**/v2/auditlogs*')
 })
 
-it('an address that nobody has leads to a page that says so', async () => {
+it('an unknown URL shows that the page was not found', async () => {
   await browser.open('/nowhere', 'Page not found')
 })
 
-it('signing out ends the session, and the sign-in leads back to where one was', async () => {
+it('signing out ends the session, and signing in leads back to the same page', async () => {
   const { page } = browser
   await browser.open('/audit', 'Audit log')
   await page.getByRole('button', { name: 'Account' }).click()
@@ -141,7 +141,7 @@ it('signing out ends the session, and the sign-in leads back to where one was', 
   await heading(page, 'Audit log').waitFor()
 })
 
-it('a session that has ended leads to the sign-in also when something is changed', async () => {
+it('an ended session leads to the sign-in page also on a change', async () => {
   const { page } = browser
   await browser.open('/api-keys', 'API keys')
   await page.getByRole('button', { name: 'Create a key' }).click()
@@ -153,7 +153,7 @@ it('a session that has ended leads to the sign-in also when something is changed
   await signInAt(page, homeport)
 })
 
-it('signing in to another server on the same host leaves the session here as it is', async () => {
+it('signing in to another server on the same host keeps the session here', async () => {
   const { page } = browser
   const other = await startHomeport()
   await signInAt(page, other)
@@ -162,6 +162,6 @@ it('signing in to another server on the same host leaves the session here as it 
   await heading(page, 'Audit log').waitFor()
 })
 
-it('nothing in the pages has failed or was refused by the browser', () => {
+it('the pages caused no errors and no browser complaints', () => {
   expect(browser.complaints).toEqual([])
 })

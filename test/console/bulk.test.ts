@@ -205,6 +205,6 @@ it('lists all actions, and the pages fit a phone', async () => {
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('nothing in the pages has failed or was refused by the browser', () => {
+it('the pages caused no errors and no browser complaints', () => {
   expect(browser.complaints).toEqual([])
 })

@@ -48,7 +48,7 @@ async function asUser(...line: string[]): Promise<unknown> {
   return answer.error ?? answer.result
 }
 
-describe('a person who has read nothing', () => {
+describe('a user who has not read the documentation', () => {
   it('creates a database, with validation while typing', async () => {
     const { page } = browser
     await browser.open('/databases', 'Databases')
@@ -67,7 +67,7 @@ describe('a person who has read nothing', () => {
     expect(await command('PING')).toBe('PONG')
   })
 
-  it('copies how to connect, and the secrets are shown only when asked for', async () => {
+  it('copies code that connects, and shows secrets only on demand', async () => {
     const { page } = browser
     await page.getByRole('tab', { name: '.env' }).click()
     const code = page.getByLabel('Connect with .env')
@@ -79,7 +79,7 @@ describe('a person who has read nothing', () => {
     expect(await code.textContent()).toContain(rest_token)
   })
 
-  it('makes a key in the data browser, edits it, and lets it expire', async () => {
+  it('creates a key in the data browser, edits it, and sets its expiry', async () => {
     const { page } = browser
     await browser.open(`${place}?tab=data`, 'shop')
     await page.getByText('The database is empty').waitFor()
@@ -101,7 +101,7 @@ describe('a person who has read nothing', () => {
     expect(await problemsOf(page)).toEqual([])
   })
 
-  it('sees the usage move while commands are sent', async () => {
+  it('sees the usage change while commands are sent', async () => {
     const { page } = browser
     await browser.open(`${place}?tab=usage`, 'shop')
     const chart = page.getByRole('img', { name: /^Keys, now/ })
@@ -146,7 +146,7 @@ describe('the data browser', () => {
     expect(await command(COUNTS[type] ?? '', `a:${type}`)).toBe(1)
   })
 
-  it('removes nothing from a list that has changed since it was read', async () => {
+  it('removes nothing from a list that changed since it was read', async () => {
     const { page } = browser
     await command('RPUSH', 'moved', 'a', 'b')
     await browser.open(`${place}?tab=data`, 'shop')
@@ -160,7 +160,7 @@ describe('the data browser', () => {
     await command('DEL', 'moved')
   })
 
-  it('shows bytes that are no text as bytes', async () => {
+  it('shows binary values as a hex dump', async () => {
     const { page } = browser
     await command('SETBIT', 'bits', '0', '1').catch(() => undefined)
     const { rest_url, rest_token } = await record()
@@ -178,7 +178,7 @@ describe('the data browser', () => {
       .waitFor()
   })
 
-  it('deletes by prefix exactly what it has counted, after the number was typed', async () => {
+  it('deletes by prefix exactly the counted keys, after the number was typed', async () => {
     const { page } = browser
     await browser.open(`${place}?tab=data`, 'shop')
     await page.getByRole('button', { name: 'Delete by prefix' }).click()
@@ -192,7 +192,7 @@ describe('the data browser', () => {
     expect(await command('EXISTS', 'session:0', 'greeting')).toBe(1)
   })
 
-  it('sends commands, suggests them, keeps a history, and asks before one that destroys', async () => {
+  it('sends commands, suggests them, keeps a history, and confirms destructive ones', async () => {
     const { page } = browser
     await browser.open(`${place}?tab=data`, 'shop')
     await page.getByText('Send commands').click()
@@ -228,7 +228,7 @@ const COUNTS: Readonly<Record<string, string>> = {
 }
 
 describe('the page of a database', () => {
-  it.each(['overview', 'backups', 'settings'])('%s can be used by everybody and fits the window', async (tab) => {
+  it.each(['overview', 'backups', 'settings'])('%s is accessible and fits the window', async (tab) => {
     await browser.open(`${place}?tab=${tab}`, 'shop')
     await browser.page.waitForLoadState('networkidle')
     expect(await problemsOf(browser.page)).toEqual([])
@@ -243,7 +243,7 @@ describe('the page of a database', () => {
     await browser.page.setViewportSize(DESKTOP)
   })
 
-  it('fits a phone when its name is as long as names may be', async () => {
+  it('fits a phone with the longest name', async () => {
     const rename = (name: string) => homeport.api('POST', `/v2/redis/rename/${place.split('/').at(-1)}`, { name })
     const name = 'a-name-without-blanks-'.repeat(6).slice(0, 128)
     await rename(name)
@@ -256,7 +256,7 @@ describe('the page of a database', () => {
     await rename('shop')
   })
 
-  it('is left by the way back, to the list as it was searched', async () => {
+  it('goes back to the list with its search', async () => {
     const { page } = browser
     await browser.open('/databases', 'Databases')
     await page.getByLabel('Search by name').fill('sho')
@@ -267,7 +267,7 @@ describe('the page of a database', () => {
     expect(await page.getByLabel('Search by name').inputValue()).toBe('sho')
   })
 
-  it('makes a user whose password is shown once, and who may do what was chosen and no more', async () => {
+  it('creates a user with the selected rights only, and shows the password once', async () => {
     const { page } = browser
     await command('SET', 'news:1', 'hello')
     await browser.open(`${place}?tab=users`, 'shop')
@@ -289,7 +289,7 @@ describe('the page of a database', () => {
     expect(await asUser('SET', 'news:1', 'x')).toMatch(/^NOPERM/)
   })
 
-  it('changes what the user may do, makes a new password, and deletes the user', async () => {
+  it('changes the rights of the user, resets the password, and deletes the user', async () => {
     const { page } = browser
     await browser.open(`${place}?tab=users`, 'shop')
     await page.getByRole('button', { name: 'reporting', exact: true }).press('Enter')
@@ -320,7 +320,7 @@ describe('the page of a database', () => {
     expect(await asUser('GET', 'news:1')).toMatch(/^WRONGPASS/)
   })
 
-  it('lets whoever may only read open keys by their names, and offers no changes', async () => {
+  it('lets a read-only key open keys by name, and offers no changes', async () => {
     const { body } = await homeport.api('POST', '/v2/apikeys', { name: 'reader', read_only: true })
     const { api_key } = body as { api_key: string }
     const context = await browser.context.browser()?.newContext({ baseURL: homeport.apiUrl })
@@ -339,7 +339,7 @@ describe('the page of a database', () => {
     await context.close()
   })
 
-  it('makes a backup, and restores it after the name was typed', async () => {
+  it('creates a backup, and restores it after the name was typed', async () => {
     const { page } = browser
     await browser.open(`${place}?tab=backups`, 'shop')
     await page.getByRole('button', { name: 'Create a backup' }).first().click()
@@ -355,7 +355,7 @@ describe('the page of a database', () => {
     expect(await command('GET', 'greeting')).toBe('hello')
   })
 
-  it('settings follow what others change, until something is typed over it', async () => {
+  it('settings follow changes of others until the user types', async () => {
     const { page } = browser
     await browser.open(`${place}?tab=settings`, 'shop')
     const budget = page.getByLabel('Monthly budget')
@@ -387,6 +387,6 @@ describe('the page of a database', () => {
   })
 })
 
-it('nothing in the pages has failed or was refused by the browser', () => {
+it('the pages caused no errors and no browser complaints', () => {
   expect(browser.complaints).toEqual([])
 })

@@ -46,7 +46,7 @@ async function publish(path: string, settings: Readonly<Record<string, string>> 
   await heading(page, /^msg_/).waitFor()
 }
 
-it('every page is empty at first, says what to do, and can be used by everybody', async () => {
+it('every page is empty at first, says what to do, and is accessible', async () => {
   for (const [path, title, empty] of [
     ['/messages', 'Messages', 'No messages yet'],
     ['/queues', 'Queues', 'No queues yet'],
@@ -62,7 +62,7 @@ it('every page is empty at first, says what to do, and can be used by everybody'
   }
 })
 
-it('a message is published and seen to be delivered, with what the destination said', async () => {
+it('publishes a message, and shows its delivery with the response', async () => {
   const { page } = browser
   await publish('/good')
   await page.getByText('Delivered', { exact: true }).waitFor()
@@ -86,7 +86,7 @@ it('validates the form while typing, and shows an error with the text of the ser
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('going back takes a filter away again', async () => {
+it('the back button removes a filter', async () => {
   const { page } = browser
   await browser.open('/messages', 'Messages')
   const label = page.getByRole('textbox', { name: 'Label' })
@@ -100,7 +100,7 @@ it('going back takes a filter away again', async () => {
   })
 })
 
-it('a dead letter shows why, and the whole filtered set is sent again in one action', async () => {
+it('shows why a letter is dead, and sends the whole filtered set again in one action', async () => {
   const { page } = browser
   await publish('/bad', { Retries: '0', Label: 'broken' })
   await page.getByText('Failed', { exact: true }).waitFor()
@@ -132,7 +132,7 @@ it('a dead letter shows why, and the whole filtered set is sent again in one act
   await waitFor(() => received.length > before, { what: 'the second attempt', deadlineMs: DEADLINE_MS })
 })
 
-it('a paused queue holds its messages, which are cancelled with it', async () => {
+it('a paused queue holds its messages, and deleting it cancels them', async () => {
   const { page } = browser
   await browser.open('/queues', 'Queues')
   await page.getByRole('button', { name: 'Create a queue' }).first().click()
@@ -151,7 +151,7 @@ it('a paused queue holds its messages, which are cancelled with it', async () =>
   await page.getByText('No queues yet').waitFor()
 })
 
-it('a schedule shows its next five fires before it is made and after', async () => {
+it('shows the next five fires before and after a schedule is created', async () => {
   const { page } = browser
   await browser.open('/schedules', 'Schedules')
   await page.getByRole('button', { name: 'Create a schedule' }).first().click()
@@ -168,7 +168,7 @@ it('a schedule shows its next five fires before it is made and after', async () 
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('a URL group gets endpoints, and a flow-control key limits', async () => {
+it('adds endpoints to a URL group, and pins a flow-control key', async () => {
   const { page } = browser
   await browser.open('/url-groups', 'URL groups')
   await page.getByRole('button', { name: 'Create a URL group' }).first().click()
@@ -202,6 +202,6 @@ it('the pages fit a phone', async () => {
   }
 })
 
-it('nothing in the pages has failed or was refused by the browser', () => {
+it('the pages caused no errors and no browser complaints', () => {
   expect(browser.complaints).toEqual([])
 })

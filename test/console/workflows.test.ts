@@ -60,7 +60,7 @@ const ROUTES: Parameters<typeof startApp>[1] = {
 
 const ended = (title: string) => browser.page.getByText(title, { exact: true }).first().waitFor()
 
-it('every page is empty at first, says what to do, and can be used by everybody', async () => {
+it('every page is empty at first, says what to do, and is accessible', async () => {
   for (const [path, title, empty] of [
     ['/runs', 'Runs', 'No runs yet'],
     ['/runs/dead-letters', 'Failed runs', 'No failed runs'],
@@ -74,7 +74,7 @@ it('every page is empty at first, says what to do, and can be used by everybody'
   }
 })
 
-it('a run is triggered from a form and watched until it returns', async () => {
+it('triggers a run from the form and follows it to its result', async () => {
   const { page } = browser
   await browser.open('/runs', 'Runs')
   await page.getByRole('button', { name: 'Trigger a run' }).first().click()
@@ -93,7 +93,7 @@ it('a run is triggered from a form and watched until it returns', async () => {
   await page.getByLabel('Result of the run').getByText('packed').waitFor()
 })
 
-it('a step opens to what went in and came out', async () => {
+it('a step opens to its input and output', async () => {
   const { page } = browser
   await page.getByRole('button', { name: 'Triggered' }).click()
   await page.getByRole('region', { name: 'Payload' }).getByText('4711').waitFor()
@@ -104,7 +104,7 @@ it('a step opens to what went in and came out', async () => {
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('a run that waits says for what, and goes on when the event is sent from its page', async () => {
+it('a waiting run shows its event, and continues when the event is sent from its page', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/approval`, label: 'waits' })
   await browser.open(`/runs/${workflowRunId}`, workflowRunId)
@@ -122,7 +122,7 @@ it('a run that waits says for what, and goes on when the event is sent from its 
   await page.getByLabel('Result of the run').getByText('Ada').waitFor()
 })
 
-it('a failed run shows why, and is resumed where it failed', async () => {
+it('a failed run shows why, and resumes at the failed step', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/fragile`, retries: 0, label: 'broken' })
   await browser.open(`/runs/${workflowRunId}`, workflowRunId)
@@ -139,7 +139,7 @@ it('a failed run shows why, and is resumed where it failed', async () => {
   expect(await page.getByRole('heading', { level: 1 }).textContent()).not.toBe(workflowRunId)
 })
 
-it('failed runs are restarted together', async () => {
+it('restarts failed runs in bulk', async () => {
   const { page } = browser
   await client.trigger([1, 2].map(() => ({ url: `${app.url}/broken`, retries: 0, label: 'both' })))
   await waitFor(async () => (await client.dlq.list({ filter: { label: 'both' } })).messages.length === 2, {
@@ -156,7 +156,7 @@ it('failed runs are restarted together', async () => {
   await page.getByText('Restarted 2').waitFor()
 })
 
-it('a run is cancelled after a question', async () => {
+it('cancels a run after a confirmation', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/parent`, label: 'sleeps' })
   await browser.open(`/runs/${workflowRunId}`, workflowRunId)
@@ -166,7 +166,7 @@ it('a run is cancelled after a question', async () => {
   await ended('Cancelled')
 })
 
-it('the filters stand in the address, and new runs come by themselves', async () => {
+it('filters are in the URL, and new runs appear without a reload', async () => {
   const { page } = browser
   await browser.open('/runs?label=live', 'Runs')
   await page.getByText('No runs match the filters').waitFor()
@@ -182,7 +182,7 @@ it('the filters stand in the address, and new runs come by themselves', async ()
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('ticked runs and the whole filtered set lead to the wizard', async () => {
+it('selected runs and the whole filtered set lead to the wizard', async () => {
   const { page } = browser
   await browser.open('/runs?label=live', 'Runs')
   await page.getByRole('checkbox', { name: /^Select wfr_/ }).check()
@@ -204,7 +204,7 @@ it('the pages fit a phone', async () => {
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('the field for an event keeps the focus while one types with pauses', async () => {
+it('the event field keeps the focus during pauses in typing', async () => {
   const { page } = browser
   await browser.open('/events', 'Events')
   await page.getByLabel('Event ID').pressSequentially('order')
@@ -214,6 +214,6 @@ it('the field for an event keeps the focus while one types with pauses', async (
   expect(await page.getByLabel('Event ID').inputValue()).toBe('order-7/approved')
 })
 
-it('nothing in the pages has failed or was refused by the browser', () => {
+it('the pages caused no errors and no browser complaints', () => {
   expect(browser.complaints).toEqual([])
 })

@@ -5,7 +5,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-it('the clock is right at once, also when nobody has looked at it for an hour', () => {
+it('the clock is right at once, also after an hour without readers', () => {
   vi.useFakeTimers({ now: 1_000_000 })
   watchClock(() => undefined)()
   vi.setSystemTime(4_600_000)
@@ -14,7 +14,7 @@ it('the clock is right at once, also when nobody has looked at it for an hour', 
   end()
 })
 
-it('goes on while somebody looks, with no timer afterwards', () => {
+it('ticks while it has readers, and has no timer afterwards', () => {
   vi.useFakeTimers({ now: 1_000_000 })
   let ticks = 0
   const end = watchClock(() => ticks++)

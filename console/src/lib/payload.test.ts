@@ -18,13 +18,13 @@ describe('a payload', () => {
     expect(payloadOfBytes(new Uint8Array(Buffer.from('✓')))).toEqual({ kind: 'text', text: '✓' })
   })
 
-  it('of base64 is what it stands for', () => {
+  it('of base64 is decoded', () => {
     expect(payloadOfBase64(Buffer.from('{}').toString('base64')).kind).toBe('json')
     expect([...bytesOfBase64('AP8=')]).toEqual([0, 255])
   })
 })
 
-it('bytes are dumped with their places and the characters among them', () => {
+it('a hex dump has offsets and the printable characters', () => {
   const dump = hexDump(new Uint8Array([...Array(16).keys(), 65]))
   expect(dump).toBe(
     `000000  00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f  ................\n000010  41${' '.repeat(45)}  A`,

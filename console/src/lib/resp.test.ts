@@ -4,7 +4,7 @@ import { escaped, pairsOf, parseReplies, printReply, textOf } from './resp.js'
 const bytes = (text: string) => new Uint8Array(Buffer.from(text, 'latin1'))
 
 describe('replies', () => {
-  it('are read whatever they are, nested and in a row', () => {
+  it('of every type are parsed, nested and in sequence', () => {
     const replies = parseReplies(bytes('+OK\r\n:9223372036854775807\r\n$3\r\na\r\n\r\n*2\r\n$-1\r\n*1\r\n-ERR no\r\n'))
     expect(replies.map((reply) => printReply(reply))).toEqual([
       'OK',
@@ -14,21 +14,21 @@ describe('replies', () => {
     ])
   })
 
-  it('keep bytes that are no text', () => {
+  it('keep binary data', () => {
     const [reply] = parseReplies(bytes('$3\r\n\u0000\u00ff\u0041\r\n'))
     expect(reply).toEqual({ kind: 'bulk', bytes: new Uint8Array([0, 255, 65]) })
   })
 
-  it('are counted in bytes, not in characters', () => {
+  it('have lengths in bytes, not in characters', () => {
     const [first, second] = parseReplies(new Uint8Array(Buffer.from('$3\r\n✓\r\n$1\r\nx\r\n')))
     expect([textOf(first), textOf(second)]).toEqual(['✓', 'x'])
   })
 
-  it.each(['', '+OK', '?what\r\n'].slice(1))('that break off are refused: %j', (text) => {
+  it.each(['', '+OK', '?what\r\n'].slice(1))('that are incomplete are rejected: %j', (text) => {
     expect(() => parseReplies(bytes(text))).toThrow()
   })
 
-  it('of long lists stay in line', () => {
+  it('of long lists are aligned', () => {
     const reply = parseReplies(bytes(`*11\r\n${':1\r\n'.repeat(11)}`))[0]
     expect(reply && printReply(reply).split('\n').slice(8)).toEqual([
       ' 9) (integer) 1',
@@ -37,13 +37,13 @@ describe('replies', () => {
     ])
   })
 
-  it('of keys and values come two by two', () => {
+  it('of keys and values become pairs', () => {
     const [reply] = parseReplies(bytes('*4\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nb\r\n$1\r\n2\r\n'))
     expect(pairsOf(reply).map(([name, value]) => `${textOf(name)}=${textOf(value)}`)).toEqual(['a=1', 'b=2'])
   })
 })
 
-it('bytes are shown on one line, and what cannot be shown is escaped', () => {
+it('bytes are shown on one line, unprintable ones escaped', () => {
   expect(escaped(new TextEncoder().encode('a "b"\n✓\u0007'))).toBe('a \\"b\\"\\n✓\\x07')
   expect(escaped(new Uint8Array([65, 255]))).toBe('A\\xff')
 })

@@ -3,12 +3,12 @@ import { choiceOf, meansEverything, selectorOf, withKind } from './selector.js'
 
 const URL = 'https://example.com/nightly'
 
-it('reads an address, and leaves out what it does not know', () => {
+it('reads a URL, and drops unknown parameters', () => {
   const search = { kind: 'resumeRuns', url: URL, label: 42, from: 5, to: 'soon', ids: [], exact: 'yes', more: 1 }
   expect(choiceOf(search)).toEqual({ kind: 'resumeRuns', url: URL, label: '42', from: 5 })
 })
 
-it('cancels by the beginning of a URL or by the whole one, and everything else by whole ones', () => {
+it('cancels runs by URL prefix or whole URL, and filters everything else by whole URLs', () => {
   expect(selectorOf({ url: URL })).toEqual({ workflowUrl: URL })
   expect(selectorOf({ url: URL, exact: true })).toEqual({ workflowUrl: URL, workflowUrlExactMatch: true })
   expect(selectorOf({ kind: 'restartRuns', url: URL, status: 500 })).toEqual({
@@ -17,19 +17,19 @@ it('cancels by the beginning of a URL or by the whole one, and everything else b
   })
 })
 
-it('takes ids alone when there are some, also when there are none of them', () => {
+it('ignores other filters when there are IDs, even an empty list', () => {
   expect(selectorOf({ ids: ['wfr_1'], label: 'x' })).toEqual({ workflowRunIds: ['wfr_1'] })
   expect(selectorOf({ kind: 'deleteDeadRuns', ids: ['1-0'] })).toEqual({ dlqIds: ['1-0'] })
   expect(selectorOf({ ids: [] })).toEqual({ workflowRunIds: [] })
 })
 
-it('knows when nothing is filtered', () => {
+it('knows when no filter is set', () => {
   expect(meansEverything({ kind: 'cancelRuns' })).toBe(true)
   expect(meansEverything({ ids: [] })).toBe(false)
   expect(meansEverything({ label: 'x' })).toBe(false)
 })
 
-it('names the filters of messages and dead letters as the queue does', () => {
+it('uses the filter names of the queue for messages and dead letters', () => {
   const choice = { kind: 'retryDeadLetters', url: URL, queue: 'mails', group: 'orders', status: 503, from: 7 } as const
   expect(selectorOf(choice)).toEqual({
     ...{ url: [URL], queueName: ['mails'], topicName: ['orders'], responseStatus: [503], fromDate: 7 },
@@ -38,7 +38,7 @@ it('names the filters of messages and dead letters as the queue does', () => {
   expect(selectorOf({ kind: 'cancelMessages', status: 503, exact: true })).toEqual({})
 })
 
-it('keeps what also chooses among the items of another kind', () => {
+it('keeps the filters that another kind has, too', () => {
   const choice = { url: URL, exact: true, label: 'x', host: 'h', ids: ['wfr_1'] } as const
   expect(withKind(choice, 'resumeRuns')).toEqual({ kind: 'resumeRuns', url: URL, label: 'x' })
   expect(withKind({ kind: 'resumeRuns', ids: ['1-0'] }, 'restartRuns')).toEqual({ kind: 'restartRuns', ids: ['1-0'] })

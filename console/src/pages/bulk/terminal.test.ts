@@ -5,7 +5,7 @@ import { cliLine, curlLine } from './terminal.js'
 const URL = 'https://example.com/nightly'
 const NOW = 1_000_000
 
-it('writes the same for a terminal, quoted', () => {
+it('writes the command with shell quotes', () => {
   const choice: Choice = { url: URL, label: `it's`, from: 7 }
   const settings = { ...NO_SETTINGS, reason: 'twice', ratePerSecond: 10, fenceMs: 3_600_000 } as const
   expect(cliLine(choice, settings)).toBe(
@@ -17,7 +17,7 @@ it('writes the same for a terminal, quoted', () => {
   expect(curl).toContain(`"fenceUntil":${NOW + 3_600_000},"async":true`)
 })
 
-it('says "all" aloud, and says by the general command what the short ones cannot', () => {
+it('passes --all without filters, and uses the general command where the short ones lack a flag', () => {
   expect(cliLine({ kind: 'cancelRuns' }, NO_SETTINGS)).toBe('homeport runs cancel --all --async --yes')
   expect(cliLine({ kind: 'resumeRuns', label: 'x' }, NO_SETTINGS)).toBe('homeport runs resume --label x')
   expect(cliLine({ kind: 'deleteDeadRuns' }, NO_SETTINGS)).toBe('homeport bulk start deleteDeadRuns --all --yes')
@@ -32,7 +32,7 @@ it('says "all" aloud, and says by the general command what the short ones cannot
   )
 })
 
-it('says it in the words of the queue for messages and dead letters', () => {
+it('uses the queue commands for messages and dead letters', () => {
   expect(cliLine({ kind: 'cancelMessages', queue: 'mails', from: 7 }, NO_SETTINGS)).toBe(
     'homeport queue messages cancel --from 7 --queue mails --yes',
   )

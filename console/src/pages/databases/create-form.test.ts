@@ -8,23 +8,23 @@ const values: CreateValues = {
   ...{ budget: '', eviction: false, tls: true },
 }
 
-it('becomes a request that the server takes', () => {
+it('becomes a valid request', () => {
   const body = bodyOf({ ...values, budget: 20 })
   expect(Check(CreateDatabaseSchema, body)).toBe(true)
   expect(body).toMatchObject({ database_name: 'shop', read_regions: ['eu-west-1'], budget: 20, tls: true })
 })
 
-it('leaves out what was not chosen', () => {
+it('leaves out unset fields', () => {
   expect(bodyOf({ ...values, reads: [] })).not.toHaveProperty('read_regions')
   expect(bodyOf(values)).not.toHaveProperty('budget')
 })
 
-it('another platform takes its first region and no read regions', () => {
+it('another platform selects its first region and no read regions', () => {
   expect(onPlatform(values, 'gcp')).toMatchObject({ platform: 'gcp', primary: 'us-central1', reads: [] })
   expect(readRegionsFor({ platform: 'gcp', primary: 'us-central1' })).toEqual([])
 })
 
-it('the primary region is no read region', () => {
+it('the primary region is not a read region', () => {
   expect(onPrimary(values, 'eu-west-1').reads).toEqual([])
   expect(readRegionsFor(values)).not.toContain('us-east-1')
 })

@@ -45,7 +45,7 @@ it.each<[Partial<Overview>, string]>([
   expect(titles(some)).toEqual([title])
 })
 
-it('what the server has found is shown with what to do', () => {
+it('problems of the server are shown with advice', () => {
   const found = { kind: 'store_damaged', subject: 'messages', since: 1, count: 3 }
   const problems = [{ ...found, severity: 'error' as const, title: 'A table is damaged.', advice: 'Restore a backup.' }]
   expect(concernsOf({ ...fine, problems }, NOW)).toEqual([
@@ -53,7 +53,7 @@ it('what the server has found is shown with what to do', () => {
   ])
 })
 
-it('the worst comes first', () => {
+it('the worst problem is first', () => {
   const engine = { ...fine.engine, problems: ['It has a hole. Install a newer one.'] }
   expect(titles({ engine, messages: { waiting: 0, dead: 1 } }).map((line) => line.split(':')[0])).toEqual([
     'bad',

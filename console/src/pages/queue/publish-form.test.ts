@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
 import { EMPTY, itemOf, PUBLISH_RULES } from './publish-form.js'
 
-it('what is left empty is not sent, so that the server decides it', () => {
+it('empty fields are not sent, so that the server uses its defaults', () => {
   expect(itemOf({ ...EMPTY, destination: ' https://example.com/hook?a=1 ' })).toEqual({
     destination: 'https://example.com/hook?a=1',
     headers: { 'upstash-method': 'POST' },
   })
 })
 
-it('settings become headers, and own headers are forwarded', () => {
+it('settings become headers, and the entered headers are forwarded', () => {
   const values = {
     ...EMPTY,
     destination: 'orders',
@@ -34,7 +34,7 @@ it('settings become headers, and own headers are forwarded', () => {
   })
 })
 
-it('says while typing what the server would refuse', () => {
+it('rejects while typing what the server would refuse', () => {
   expect(PUBLISH_RULES.destination('ftp://x')).toContain('http://')
   expect(PUBLISH_RULES.destination('my-group')).toBeNull()
   expect(PUBLISH_RULES.body('{', EMPTY)).toBe('The body is not valid JSON')

@@ -12,7 +12,7 @@ const entry = (messageId: string, state: LogEntry['state'], time: number): LogEn
   maxRetries: 3,
 })
 
-it('a message stands as its latest entry says, in whatever order the entries come', () => {
+it('a message has the state of its latest entry, in any order of entries', () => {
   const entries = [
     entry('b', 'RETRY', 30),
     entry('b', 'ACTIVE', 20),
@@ -27,12 +27,12 @@ it('a message stands as its latest entry says, in whatever order the entries com
   expect(messagesOf(entries.toReversed())).toEqual(messages.toReversed())
 })
 
-it('of entries of one moment the one that can only come later counts', () => {
+it('of entries with the same time, the later state wins', () => {
   const messages = messagesOf([entry('a', 'DELIVERED', 7), entry('a', 'ACTIVE', 7), entry('a', 'CREATED', 7)])
   expect(messages).toMatchObject([{ latest: { state: 'DELIVERED' }, attempts: 1, publishedAtMs: 7 }])
 })
 
-it('only the three ends are ends', () => {
+it('only the three final states are final', () => {
   expect(standingOf('ERROR')).toBe('unfinished')
   expect([standingOf('DELIVERED'), standingOf('FAILED'), standingOf('CANCELED')]).toEqual([
     'delivered',

@@ -28,7 +28,7 @@ const spans = (run: Run, nowMs: number) =>
     bars.map(({ name, startMs, endMs }) => [name, startMs - AT, endMs - AT]),
   )
 
-it('a step begins when the one before has come', () => {
+it('a step starts when the one before it ended', () => {
   const run = runOf([
     { type: 'sequential', steps: [ran('one', AT + 100)] },
     { type: 'sequential', steps: [ran('two', AT + 300)] },
@@ -36,7 +36,7 @@ it('a step begins when the one before has come', () => {
   expect(spans(run, AT + 400)).toEqual([[['Triggered', 0, 0]], [['one', 0, 100]], [['two', 100, 300]]])
 })
 
-it('parallel branches begin together, and what follows begins after the last of them', () => {
+it('parallel branches start together, and the next step starts after the last of them', () => {
   const run = runOf([
     { type: 'parallel', steps: [ran('left', AT + 100), ran('right', AT + 500)] },
     { type: 'sequential', steps: [ran('after', AT + 600)] },
@@ -50,7 +50,7 @@ it('parallel branches begin together, and what follows begins after the last of 
   ])
 })
 
-it('a sleep lasts from when it came until its end, or until now', () => {
+it('a sleep lasts from its step to its end, or until now', () => {
   const sleep = { stepName: 'nap', stepType: 'SleepFor', sleepFor: '2s', createdAt: AT + 100, messageId: 'm1' } as const
   const over = runOf([
     { type: 'sequential', steps: [{ ...sleep, state: 'STEP_SUCCESS' }] },
@@ -61,7 +61,7 @@ it('a sleep lasts from when it came until its end, or until now', () => {
   expect(spans(asleep, AT + 1_000).at(-1)).toEqual([['nap', 100, 1_000]])
 })
 
-it('a delivery that is tried again is shown once, with its attempts and the reason', () => {
+it('a retried delivery is shown once, with its attempts and the reason', () => {
   const error = { error: 'HTTP 500', status: 500, headers: {}, body: 'no', time: AT + 150 }
   const reason = { kind: 'retry', text: 'retry 1 of 3', messageId: 'm2' } as const
   const run = runOf(
@@ -79,7 +79,7 @@ it('a delivery that is tried again is shown once, with its attempts and the reas
   expect(stages[1]?.bars[1]).toMatchObject({ name: 'right', failuresMs: [AT + 150], reason, isOpen: true })
 })
 
-it('what is being delivered has a bar of its own from the last step until now', () => {
+it('a pending delivery has a bar of its own from the last step until now', () => {
   const run = runOf([
     { type: 'sequential', steps: [ran('one', AT + 100)] },
     { type: 'next', steps: [{ messageId: 'one', state: 'STEP_PROGRESS', retries: 3 }] },
@@ -87,7 +87,7 @@ it('what is being delivered has a bar of its own from the last step until now', 
   expect(spans(run, AT + 400).at(-1)).toEqual([['Next step', 100, 400]])
 })
 
-it('everything lies within the whole', () => {
+it('every bar lies within the timeline', () => {
   const run = runOf([{ type: 'sequential', steps: [ran('one', AT + 100)] }], { workflowRunCompletedAt: AT + 200 })
   const whole = timelineOf(run, AT + 9_999)
   expect(whole.endMs).toBe(AT + 200)

@@ -21,7 +21,7 @@ describe('a line', () => {
   )
 })
 
-it('commands are suggested as they can be sent from here', () => {
+it('suggests the supported commands', () => {
   expect(suggestionsFor('hget')).toEqual(expect.arrayContaining(['HGETALL']))
   expect(suggestionsFor('subscr')).toEqual([])
   expect(suggestionsFor('shutd')).toEqual([])

@@ -13,7 +13,7 @@ it('shows how many keys were searched, at most all of them', () => {
   expect(scannedText([page(1, 1_000, '5'), page(2, 1_000, undefined)], 1_500)).toBe('Searched all 1,500 keys, found 3')
 })
 
-it('a prefix means itself, whatever characters it has', () => {
+it('a prefix matches literally, special characters included', () => {
   expect(patternOfPrefix('user:')).toBe('user:*')
   expect(patternOfPrefix('a*[b]?\\')).toBe('a\\*\\[b\\]\\?\\\\*')
 })

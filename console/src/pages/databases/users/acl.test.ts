@@ -4,7 +4,7 @@ import { commandsText, NEW_USER, rulesOf, USER_RULES, valuesOf } from './acl.js'
 
 const LINE = `user alice on #${'a'.repeat(64)} ~news:* %R~seen:* ~~odd &live:* -@all +@read +set`
 
-it('a user is read from its line and goes back into the rules that it came from', () => {
+it('a user is parsed from its line and written back as the same rules', () => {
   const alice = userOf(LINE)
   expect(alice).toEqual({
     ...{ name: 'alice', isOn: true, passwords: 1, channels: ['live:*'], commands: ['+@read', '+set'] },
@@ -25,7 +25,7 @@ it('a user without rights may do nothing, and says so', () => {
   expect(rulesOf(valuesOf(bob))).toEqual(['off', 'resetkeys', 'resetchannels', '-@all'])
 })
 
-it('presets are known again', () => {
+it('presets are recognised', () => {
   expect(commandsText({ commands: ['+@all'] })).toBe('Every command')
   expect(valuesOf(userOf('user bob on ~* -@all +@read +@write')).preset).toBe('write')
   expect(rulesOf({ ...NEW_USER, preset: 'write' })).toEqual([
@@ -43,7 +43,7 @@ it.each([
   expect(USER_RULES.name(name) === null).toBe(isRight)
 })
 
-it('own rules have to look like rules', () => {
+it('custom rules are validated', () => {
   const own = { ...NEW_USER, preset: 'own' } as const
   expect(USER_RULES.commands('+get -keys +@hash', own)).toBeNull()
   expect(USER_RULES.commands('get', own)).not.toBeNull()
