@@ -2,17 +2,17 @@ import tabler from '@iconify-json/tabler/icons.json' with { type: 'json' }
 import type { Plugin } from 'vite'
 
 const PREFIX = 'icon:'
-/** Vite leaves modules alone whose names begin so. */
+/** The prefix of virtual modules, which Vite does not resolve as files. */
 const OURS = '\0'
-/** Every drawing says how it is drawn; `components/icon.tsx` says it for all. */
+/** The drawing attributes of every icon, which `components/icon.tsx` sets once for all. */
 const MANNER = / (?:fill="none"|stroke="currentColor"|stroke-(?:linecap|linejoin)="round"|stroke-width="2")/g
 
 const drawings: Readonly<Record<string, { readonly body: string }>> = tabler.icons
 
 /**
- * Makes `import IconTrash from 'icon:trash'` the component of one Tabler icon, so that the bundle holds just those that
- * are in use. They come from one file: a package with a module for each of its thousands takes longer to install than
- * all others together.
+ * Resolves `import IconTrash from 'icon:trash'` to the component of one Tabler icon, so that the bundle has only the
+ * icons in use. They are read from one file: a package with one module per icon takes longer to install than all other
+ * packages together.
  */
 export function icons(): Plugin {
   return {

@@ -3,7 +3,7 @@ import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vite'
 import { icons } from './icons.js'
 
-/** Where `npx vite console` finds the server whose console is being worked on. */
+/** The server that `npx vite console` forwards API requests to. */
 const SERVER = process.env.HOMEPORT_API_URL ?? 'http://127.0.0.1:8700'
 
 export default defineConfig({
@@ -14,7 +14,7 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     chunkSizeWarningLimit: 900,
-    // Data URLs of scripts would be refused by the content security policy.
+    // The content security policy forbids data URLs for scripts.
     assetsInlineLimit: 0,
     reportCompressedSize: false,
   },

@@ -46,7 +46,7 @@ it('shortcuts focus the search, list the shortcuts, and skip the navigation', as
   await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
   await page.keyboard.press('Escape')
   await page.getByRole('dialog').waitFor({ state: 'detached' })
-  // As a keyboard without a key of its own for it makes it.
+  // As typed on a keyboard without a separate key for it.
   await page.keyboard.press('Shift+/')
   await page.locator('input[aria-label="Search the entries"]:focus').waitFor()
 })

@@ -14,7 +14,7 @@ beforeAll(async () => {
   browser = await signIn(homeport)
 })
 
-/** Runs that begin in an hour, so that nothing but the tests moves them. */
+/** Runs that start in an hour, so that only the tests change them. */
 async function trigger(count: number, label: string): Promise<void> {
   const url = 'http://127.0.0.1:9/nightly'
   await client.trigger(Array.from({ length: count }, () => ({ url, label, delay: '1h' as const })))
@@ -25,7 +25,7 @@ async function statesOf(label: string): Promise<Set<string>> {
   return new Set((body as { runs: { workflowState: string }[] }).runs.map(({ workflowState }) => workflowState))
 }
 
-/** The last step: only the right number goes on. */
+/** The last step: only the right number enables the button. */
 async function confirmNumber(count: number, item = 'run'): Promise<void> {
   const { page } = browser
   const button = page.getByRole('button', { name: `Cancel ${count} ${item}` })

@@ -15,7 +15,7 @@ import './support/patience.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
-/** The address of the database's page. */
+/** The path of the database's page. */
 let place = ''
 
 beforeAll(async () => {
@@ -23,7 +23,7 @@ beforeAll(async () => {
   browser = await signIn(homeport)
 })
 
-/** A record of the database that the journeys made. */
+/** The record of the database that the first test created. */
 async function record(): Promise<{ rest_url: string; rest_token: string; database_name: string; eviction: boolean }> {
   const { body } = await homeport.api('GET', `/v2/redis/database/${place.split('/').at(-1)}`)
   return body as Awaited<ReturnType<typeof record>>
@@ -36,10 +36,10 @@ async function command(...line: string[]): Promise<unknown> {
   return ((await response.json()) as { result: unknown }).result
 }
 
-/** REST token of the user that a journey makes. */
+/** The REST token of the user that a test creates. */
 let token = ''
 
-/** What a command of that user came to: its result, or the refusal. */
+/** The reply to a command of that user: the result or the error. */
 async function asUser(...line: string[]): Promise<unknown> {
   const { rest_url } = await record()
   const headers = { authorization: `Bearer ${token}` }

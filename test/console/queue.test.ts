@@ -8,7 +8,7 @@ import './support/patience.js'
 
 let homeport: RunningHomeport
 let browser: SignedIn
-/** Takes what is delivered to `/good`, refuses what is delivered to `/bad`. */
+/** Accepts deliveries to `/good`, rejects those to `/bad`. */
 const received: string[] = []
 const sink = createServer((request, response) => {
   let body = ''
@@ -108,7 +108,7 @@ it('shows why a letter is dead, and sends the whole filtered set again in one ac
   await page.getByRole('button', { name: withoutScheme(`${sinkUrl}/bad`) }).press('Enter')
   await page.getByLabel('Last response').getByText('by the sink').waitFor()
   expect(await problemsOf(page)).toEqual([])
-  await page.getByRole('button', { name: 'Delete it' }).click()
+  await page.getByRole('button', { name: 'Delete the dead letter' }).click()
   await page.getByRole('button', { name: 'Go back' }).click()
   await page.getByRole('dialog', { name: 'Delete this dead letter' }).waitFor({ state: 'detached' })
   await page.keyboard.press('Escape')

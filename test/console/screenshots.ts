@@ -1,4 +1,4 @@
-/** Takes a picture of every page for `docs/screenshots/`, from a server that has something on every page. */
+/** Takes a screenshot of every page for `docs/screenshots/`, from a server with example data on every page. */
 import { mkdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
@@ -10,12 +10,12 @@ import { type FurnishedRuns, furnishWorkflows } from './support/furnish-workflow
 
 const FOLDER = fileURLToPath(new URL('../../docs/screenshots/', import.meta.url))
 
-/** A page to take a picture of. */
+/** A page to take a screenshot of. */
 interface Shot {
   readonly name: string
   readonly path: string
   readonly title: string
-  /** What is done on the page first. */
+  /** Steps on the page before the screenshot. */
   readonly before?: (page: Page) => Promise<unknown>
 }
 

@@ -1,6 +1,6 @@
 /**
- * One function for every operation of the server. A page names the declaration of an endpoint (`src/contract/`);
- * method, path and all types come from there, so that no address and no shape is written a second time.
+ * One function for every operation of the server. A page passes the declaration of an endpoint (`src/contract/`), which
+ * has the method, the path and all types.
  */
 import type { Static, TSchema } from 'typebox'
 import { CONSOLE_HEADER } from '../../../src/contract/console/console.js'

@@ -31,8 +31,8 @@ interface ReadOptions {
 export const keyOf = (endpoint: Pick<Endpoint, 'id'>, args: object): readonly unknown[] => [endpoint.id, args]
 
 /**
- * Reads an endpoint; the same call by two components is one request. `everyMs` says after how many milliseconds to ask
- * again, while the page is seen; it may depend on the answer. `undefined`: not again.
+ * Reads an endpoint; components with the same call share one request. `everyMs` is the interval in milliseconds after
+ * which a visible page reads again; it may depend on the response. `undefined`: not again.
  */
 export function useApi<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Answer extends TSchema>(
   endpoint: Endpoint<Params, Query, Body, Answer>,
@@ -54,9 +54,9 @@ export function useApi<Params extends TSchema, Query extends TSchema, Body exten
 }
 
 /**
- * Reads a list page by page. `data.pages` holds the answers so far; `fetchNextPage` asks for the next one. Refreshing
- * asks for all pages that are there again, so it happens after `everyMs` for each of them: a reader who has come far
- * costs the server no more than one who looks at the beginning.
+ * Reads a list page by page. `data.pages` holds the loaded pages; `fetchNextPage` loads the next one. A refresh reads
+ * all loaded pages again, so its interval is `everyMs` times their number: a long list costs the server no more than a
+ * short one.
  */
 export function useApiPages<
   Params extends TSchema,

@@ -27,8 +27,8 @@ export function PagedTable<Row>({
   /** The rows of all pages so far; `undefined` before the first page. */
   readonly rows: readonly Row[] | undefined
   /**
-   * For rows that were picked out of the pages: what was looked at so far. More is read when somebody asks for it, and
-   * not until enough rows are found, which may take everything.
+   * For rows that are filtered in the browser: how much was searched so far. More is loaded only on demand: loading
+   * until enough rows match might load everything.
    */
   readonly looked?: string | undefined
 }) {

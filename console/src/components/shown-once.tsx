@@ -27,7 +27,8 @@ export function ShownOnce({
       <Stack gap="md">
         <Alert color="yellow">
           <Text size="sm" c="inherit">
-            Copy {secrets.length === 1 ? 'it' : 'them'} now. Nothing of it is kept, and nobody can show it to you again.
+            Copy {secrets.length === 1 ? 'it' : 'them'} now. {secrets.length === 1 ? 'It' : 'They'} cannot be shown
+            again.
           </Text>
         </Alert>
         {secrets.map(({ label, value }) => (

@@ -10,8 +10,8 @@ export interface Draft<Value> {
 }
 
 /**
- * What somebody types over a value that the server goes on telling. Until then the field follows the server: a value
- * that it had long ago would undo what others have changed meanwhile.
+ * A typed value over one that the server keeps refreshing. Until the user types, the field follows the server: saving
+ * an old value would undo changes of others.
  */
 export function useDraft<Value>(present: Value): Draft<Value> {
   const [typed, setTyped] = useState<{ readonly value: Value } | undefined>()

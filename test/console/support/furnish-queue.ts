@@ -1,9 +1,9 @@
-/** Puts something on every page of the queue. */
+/** Creates example data for every page of the queue. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { atCleanup, type RunningHomeport, waitFor } from '../../support/index.js'
 
-/** A server that takes what is delivered to it, but for `/broken`. Answers its address. */
+/** Starts a server that accepts every delivery except to `/broken`. Returns its URL. */
 async function openSink(): Promise<string> {
   const sink = createServer((request, response) => {
     const isBroken = request.url === '/broken'
@@ -20,7 +20,7 @@ async function openSink(): Promise<string> {
   return `http://127.0.0.1:${(sink.address() as AddressInfo).port}`
 }
 
-/** Publishes, schedules and limits. Answers the id of a message that was delivered at its second attempt or is on its way there. */
+/** Creates messages, schedules and limits. Returns the ID of a message that is delivered at its second attempt. */
 export async function furnishQueue(homeport: RunningHomeport): Promise<string> {
   const sink = await openSink()
   const call = (method: string, path: string, settings: Record<string, string> = {}, body?: unknown) =>

@@ -2,14 +2,14 @@ import { Client, type WorkflowContext } from '@upstash/workflow'
 import { type App, startApp } from '../../../src/workflow/testing/harness.js'
 import { atCleanup, type RunningHomeport, waitFor } from '../../support/index.js'
 
-/** Ids of what stands on the pages of workflows. */
+/** The IDs of the example data of workflows. */
 export interface FurnishedRuns {
-  /** A run with parallel branches that has succeeded. */
+  /** A successful run with parallel branches. */
   readonly doneId: string
-  /** A run that waits in three ways. */
+  /** A run that waits for three reasons. */
   readonly waitingId: string
   readonly failedId: string
-  /** A bulk action that has ended. */
+  /** A finished bulk action. */
   readonly actionId: string
 }
 
@@ -42,7 +42,7 @@ async function importing(context: WorkflowContext<unknown>) {
   })
 }
 
-/** Runs that have succeeded, failed and wait, and a bulk action over many of them. */
+/** Creates successful, failed and waiting runs, and a bulk action on many runs. */
 export async function furnishWorkflows(homeport: RunningHomeport): Promise<FurnishedRuns> {
   const app = await serve(homeport)
   const client = new Client({ baseUrl: homeport.queueUrl, token: homeport.credentials.queueToken })

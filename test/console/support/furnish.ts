@@ -1,6 +1,6 @@
 import type { RunningHomeport } from '../../support/index.js'
 
-/** Puts something on every page, as a shop would have it. Answers the id of its database. */
+/** Creates example data of a shop for every page. Returns the ID of its database. */
 export async function furnish(homeport: RunningHomeport): Promise<string> {
   const shop = await create(homeport, { database_name: 'shop', read_regions: ['us-east-1'], budget: 20 })
   await create(homeport, { database_name: 'sessions', plan: 'fixed_250mb', eviction: true })
@@ -44,7 +44,7 @@ async function create(homeport: RunningHomeport, some: object): Promise<Made> {
   return (await homeport.api('POST', '/v2/redis/database', { ...least, ...some })).body as Made
 }
 
-/** A user of the data of a database. Rules take a password only out of a token. */
+/** Creates a database user. Its password must come from a token. */
 async function makeUser(database: Made, name: string, rules: readonly string[]): Promise<void> {
   const token = await command(database, ['ACL', 'GENTOKEN', name])
   await command(database, ['ACL', 'SETUSER', name, ...rules, `>${token}`])

@@ -1,7 +1,7 @@
 import { vi } from 'vitest'
 
 /**
- * Journeys of many steps in a browser that shares its cores with everything else. Each step has its own deadline
- * (`DEADLINE_MS`); this one only ends a test that would go on forever.
+ * The timeout of long browser tests on shared cores. Each step has its own deadline (`DEADLINE_MS`); this one only ends a
+ * test that would never finish.
  */
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })

@@ -51,8 +51,8 @@ export function ConfirmStep({
       <Panel title={`${sentence}?`}>
         <Stack gap="md" maw={560}>
           <Text size="sm">
-            {means} The set is fixed when you confirm: what matches then belongs to it, what comes later does not. It
-            can be paused and aborted; what is done stays done.
+            {means} The set is fixed when you confirm: what matches then belongs to it, what comes later does not. The
+            action can be paused and aborted; finished items stay as they are.
           </Text>
           <TextInput
             label={

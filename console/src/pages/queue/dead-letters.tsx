@@ -143,10 +143,10 @@ function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: b
       {canWrite ? (
         <Group gap="xs">
           <Button loading={retry.isPending} onClick={() => retry.mutate(args)}>
-            Send it again
+            Send the message again
           </Button>
           <Button variant="default" onClick={askDelete}>
-            Delete it
+            Delete the dead letter
           </Button>
         </Group>
       ) : null}

@@ -62,7 +62,7 @@ const columnsFor = () => COLUMNS
 
 const NoneFailed = () => (
   <EmptyState title="No failed runs" icon={IconRosetteDiscountCheck}>
-    A run fails when a delivery has used up its retries, or when the workflow ends with a failure. do.
+    A run fails when a delivery has used up its retries, or when the workflow ends with a failure.
   </EmptyState>
 )
 

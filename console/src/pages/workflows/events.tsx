@@ -77,7 +77,7 @@ function Waiters({ event }: { event: string }) {
           empty={
             <EmptyState title="No runs wait for this event" icon={IconBellOff}>
               An event that is sent now reaches no run. From the page of a run, it can be sent to that run alone, which
-              finds it also when it begins to wait later.
+              gets it even if it starts to wait later.
             </EmptyState>
           }
         />

@@ -167,7 +167,7 @@ function FailureFunction({
           onClick={() => retry.mutate({ params: { dlqId } })}
           style={{ alignSelf: 'flex-start' }}
         >
-          Call it again
+          Call the failure function again
         </Button>
       ) : state === 'CALLBACK_INPROGRESS' ? (
         <Button

@@ -108,8 +108,8 @@ function List({ filters, empty }: { filters: RunSearch; empty: React.ReactNode }
             </EmptyState>
           ) : (
             <EmptyState title="No runs yet" icon={IconRoute} action={empty}>
-              Serve a workflow with <code>@upstash/workflow</code> at a URL of yours, then trigger a run of it from here
-              or with the client of that package.
+              Serve a workflow with <code>@upstash/workflow</code>, then trigger a run here or with the client of that
+              package.
             </EmptyState>
           )
         }

@@ -33,8 +33,7 @@ export function OpenKey({ plane, onChoose }: { plane: DataPlane; onChoose: (name
           </Group>
         </form>
         <Text size="sm" c="dimmed">
-          {counted(total, 'key')} here. The read-only token opens keys by their names; only a token that may write can
-          list them.
+          {counted(total, 'key')} here. The read-only token can open keys by name but cannot list them.
         </Text>
       </Stack>
     </Panel>

@@ -84,7 +84,7 @@ function PaidOnly({ id }: { id: string }) {
       <TextLink to="/databases/$id" params={{ id }} search={{ tab: 'settings' }}>
         Change the plan
       </TextLink>{' '}
-      to make more.
+      to create more.
     </Alert>
   )
 }
