@@ -10,7 +10,7 @@ let browser: SignedIn
 let client: Client
 let app: App
 /** Whether the endpoint `/fragile` works. */
-let isMended = false
+let isFixed = false
 
 beforeAll(async () => {
   homeport = await startHomeport()
@@ -41,7 +41,7 @@ const ROUTES: Parameters<typeof startApp>[1] = {
     route: async (context) => {
       await context.run('before', () => 'kept')
       return await context.run('breaks', () => {
-        if (!isMended) throw new Error('the warehouse is closed')
+        if (!isFixed) throw new Error('the warehouse is closed')
         return 'mended'
       })
     },
@@ -79,9 +79,9 @@ it('triggers a run from the form and follows it to its result', async () => {
   await browser.open('/runs', 'Runs')
   await page.getByRole('button', { name: 'Trigger a run' }).first().click()
   const dialog = page.getByRole('dialog')
-  await dialog.getByLabel('URL of the workflow').fill('example.com')
+  await dialog.getByLabel('Workflow URL').fill('example.com')
   await dialog.getByText('Enter a URL that begins with http').waitFor()
-  await dialog.getByLabel('URL of the workflow').fill(`${app.url}/order`)
+  await dialog.getByLabel('Workflow URL').fill(`${app.url}/order`)
   await dialog.getByLabel('Payload').fill('{"order":4711}')
   await dialog.getByLabel('Label', { exact: true }).fill('shop')
   await dialog.getByRole('button', { name: 'More settings' }).click()
@@ -132,7 +132,7 @@ it('a failed run shows why, and resumes at the failed step', async () => {
   await page.getByRole('cell', { name: `${app.url}/fragile` }).click()
   await page.getByRole('dialog').getByLabel('Last response').getByText('the warehouse is closed').waitFor()
   expect(await problemsOf(page)).toEqual([])
-  isMended = true
+  isFixed = true
   await page.getByRole('button', { name: 'Resume at the failed step' }).click()
   await ended('Succeeded')
   await page.getByLabel('Result of the run').getByText('mended').waitFor()
