@@ -19,7 +19,7 @@ type Pages = Pick<
 export function PagedTable<Row>({
   pages,
   rows,
-  looked,
+  searched,
   empty,
   ...table
 }: Omit<DataTableProps<Row>, 'rows' | 'onEnd'> & {
@@ -30,7 +30,7 @@ export function PagedTable<Row>({
    * For rows that are filtered in the browser: how much was searched so far. More is loaded only on demand: loading
    * until enough rows match might load everything.
    */
-  readonly looked?: string | undefined
+  readonly searched?: string | undefined
 }) {
   if (rows === undefined)
     return pages.error === null ? (
@@ -38,8 +38,8 @@ export function PagedTable<Row>({
     ) : (
       <ErrorState error={pages.error} onRetry={() => void pages.refetch()} />
     )
-  const isAutomatic = pages.hasNextPage && looked === undefined && !pages.isFetchNextPageError
-  const isOpen = pages.hasNextPage && looked !== undefined
+  const isAutomatic = pages.hasNextPage && searched === undefined && !pages.isFetchNextPageError
+  const isOpen = pages.hasNextPage && searched !== undefined
   return (
     <div aria-busy={pages.isPlaceholderData} style={pages.isPlaceholderData ? { opacity: 0.5 } : undefined}>
       <DataTable
@@ -50,15 +50,15 @@ export function PagedTable<Row>({
           isOpen ? <EmptyState title="No matches so far">Not everything has been searched yet.</EmptyState> : empty
         }
       />
-      <Rest pages={pages} looked={isOpen ? looked : undefined} />
+      <Rest pages={pages} searched={isOpen ? searched : undefined} />
     </div>
   )
 }
 
 /** The footer while there are more rows. */
-function Rest({ pages, looked }: { pages: Pages; looked: string | undefined }) {
+function Rest({ pages, searched }: { pages: Pages; searched: string | undefined }) {
   const { error, isFetchNextPageError, isFetchingNextPage, fetchNextPage } = pages
-  const text = isFetchNextPageError ? `More rows could not be loaded: ${error?.message}` : looked
+  const text = isFetchNextPageError ? `More rows could not be loaded: ${error?.message}` : searched
   if (text === undefined) return null
   return (
     <Group justify="space-between" px="md" py="xs" gap="xs">

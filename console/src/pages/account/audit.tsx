@@ -47,7 +47,7 @@ export function AuditPage() {
           columns={columns}
           pages={log}
           rows={log.data && shown}
-          looked={
+          searched={
             search.trim() === '' ? undefined : `Searched the newest ${counted(entries.length, 'entry', 'entries')}`
           }
           rowKey={(entry) => entry.log_id}

@@ -13,22 +13,22 @@ import { counted, whole } from '../../lib/format.js'
 import { TimingFields } from '../queue/delivery-fields.js'
 import { type Choice, isSentAgain, kindOf, meansEverything, type Settings } from './selector.js'
 import { cliLine, curlLine } from './terminal.js'
-import type { Look } from './use-look.js'
+import type { DryRun } from './use-dry-run.js'
 import { KIND_WORDS, type Kind } from './words.js'
 
 interface CheckProps {
   readonly choice: Choice
   readonly form: UseFormReturnType<Settings>
-  readonly look: UseQueryResult<Look, Error>
+  readonly dryRun: UseQueryResult<DryRun, Error>
   readonly onBack: () => void
   readonly onNext: (matched: number) => void
 }
 
 /** The number of matches, the first of them, the settings, and the same action as a command. */
-export function CheckStep({ choice, form, look, onBack, onNext }: CheckProps) {
+export function CheckStep({ choice, form, dryRun, onBack, onNext }: CheckProps) {
   const kind = kindOf(choice)
   return (
-    <Loaded query={look}>
+    <Loaded query={dryRun}>
       {({ matched, sample }) => (
         <Stack gap="lg">
           {meansEverything(choice) ? (
@@ -62,7 +62,7 @@ export function CheckStep({ choice, form, look, onBack, onNext }: CheckProps) {
 }
 
 /** The first matches, each with a link where it has a page. */
-function Sample({ kind, matched, sample }: { kind: Kind; matched: number; sample: Look['sample'] }) {
+function Sample({ kind, matched, sample }: { kind: Kind; matched: number; sample: DryRun['sample'] }) {
   const { item, items } = KIND_WORDS[kind]
   if (matched === 0) return <EmptyState title="Nothing matches" />
   return (
@@ -92,7 +92,7 @@ function Sample({ kind, matched, sample }: { kind: Kind; matched: number; sample
   )
 }
 
-function Found({ item: { id, page, about } }: { item: Look['sample'][number] }) {
+function Found({ item: { id, page, about } }: { item: DryRun['sample'][number] }) {
   return (
     <>
       <TextLink to={page} params={{ id }}>

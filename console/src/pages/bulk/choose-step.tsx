@@ -7,27 +7,27 @@ import { given } from '../../lib/search.js'
 import { FAMILY_OF, type Family } from './families.js'
 import { type Change, Which } from './fields.js'
 import { type Choice, kindOf, meansEverything, withKind } from './selector.js'
-import type { Look } from './use-look.js'
+import type { DryRun } from './use-dry-run.js'
 import { KIND_WORDS, type Kind } from './words.js'
 
 /** The kind of action and the selection, with the number of matches. */
 export function ChooseStep({
   choice,
   onChange,
-  look,
+  dryRun,
   isSettled,
   onNext,
 }: {
   choice: Choice
   onChange: (choice: Choice) => void
-  look: UseQueryResult<Look, Error>
-  /** Whether `look` belongs to this choice, not to an earlier one. */
+  dryRun: UseQueryResult<DryRun, Error>
+  /** Whether `dryRun` belongs to this choice, not to an earlier one. */
   isSettled: boolean
   onNext: () => void
 }) {
   const set = (change: Change) => onChange(given({ ...choice, ...change }) as Choice)
   const kind = kindOf(choice)
-  const isReady = isSettled && look.data !== undefined && look.data.matched > 0
+  const isReady = isSettled && dryRun.data !== undefined && dryRun.data.matched > 0
   return (
     <form
       onSubmit={(event) => {
@@ -52,8 +52,8 @@ export function ChooseStep({
           <Which key={kind} choice={choice} kind={kind} set={set} />
         </Panel>
         <Group justify="space-between" gap="sm">
-          <Count look={look} kind={kind} choice={choice} />
-          <Button type="submit" disabled={!isReady} loading={look.isPending || !isSettled}>
+          <Count dryRun={dryRun} kind={kind} choice={choice} />
+          <Button type="submit" disabled={!isReady} loading={dryRun.isPending || !isSettled}>
             Check the matches
           </Button>
         </Group>
@@ -77,20 +77,20 @@ const KIND_GROUPS = GROUPS.map(([group, family]) => ({
   })),
 }))
 
-function Count({ look, kind, choice }: { look: UseQueryResult<Look, Error>; kind: Kind; choice: Choice }) {
-  if (look.isError) {
+function Count({ dryRun, kind, choice }: { dryRun: UseQueryResult<DryRun, Error>; kind: Kind; choice: Choice }) {
+  if (dryRun.isError) {
     return (
       <Alert color="red" role="alert">
-        {look.error.message}
+        {dryRun.error.message}
       </Alert>
     )
   }
   const { item, items } = KIND_WORDS[kind]
   return (
     <Text fw={600} role="status">
-      {look.data === undefined
+      {dryRun.data === undefined
         ? 'Counting…'
-        : `${counted(look.data.matched, item, items)} ${look.data.matched === 1 ? 'matches' : 'match'}${meansEverything(choice) && look.data.matched > 0 ? ', which is all of them' : ''}`}
+        : `${counted(dryRun.data.matched, item, items)} ${dryRun.data.matched === 1 ? 'matches' : 'match'}${meansEverything(choice) && dryRun.data.matched > 0 ? ', which is all of them' : ''}`}
     </Text>
   )
 }

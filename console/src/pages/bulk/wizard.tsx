@@ -11,7 +11,7 @@ import { CheckStep } from './check-step.js'
 import { ChooseStep } from './choose-step.js'
 import { ConfirmStep } from './confirm-step.js'
 import { type Choice, kindOf, NO_SETTINGS, type Settings } from './selector.js'
-import { useLook } from './use-look.js'
+import { useDryRun } from './use-dry-run.js'
 import { KIND_WORDS } from './words.js'
 
 const route = getRouteApi('/shell/bulk-actions/new')
@@ -52,7 +52,7 @@ function Wizard() {
   })
   const [place, setPlace] = useState<Place>({ kind: 'choose' })
   const [settled] = useDebouncedValue(choice, TYPING_MS)
-  const look = useLook(settled)
+  const dryRun = useDryRun(settled)
   const top = useFocusOn(place.kind)
   const isWide = useMediaQuery('(min-width: 48em)')
   const described = (description: string) => (isWide ? { description } : {})
@@ -79,7 +79,7 @@ function Wizard() {
         <ChooseStep
           choice={choice}
           onChange={change}
-          look={look}
+          dryRun={dryRun}
           isSettled={settled === choice}
           onNext={() => setPlace({ kind: 'check' })}
         />
@@ -87,7 +87,7 @@ function Wizard() {
         <CheckStep
           choice={choice}
           form={form}
-          look={look}
+          dryRun={dryRun}
           onBack={() => setPlace({ kind: 'choose' })}
           onNext={(matched) => setPlace({ kind: 'confirm', matched })}
         />

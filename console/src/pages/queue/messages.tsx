@@ -63,7 +63,7 @@ export function MessagesPage() {
           columns={COLUMNS}
           pages={log}
           rows={rows}
-          looked={
+          searched={
             filters.standing &&
             log.data &&
             `Searched the newest ${counted(entriesOf(log.data), 'log entry', 'log entries')}`

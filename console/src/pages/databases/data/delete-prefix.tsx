@@ -36,8 +36,8 @@ function useEnd(): AbortSignal {
 function Search({ plane, onClose }: Omit<DeletePrefixProps, 'isOpen'>) {
   const end = useEnd()
   const [prefix, setPrefix] = useState('')
-  const [looked, setLooked] = useState(0)
-  const find = useTask(() => collectKeys(plane, prefix, setLooked, end), { errors: 'inline' })
+  const [searched, setSearched] = useState(0)
+  const find = useTask(() => collectKeys(plane, prefix, setSearched, end), { errors: 'inline' })
   return (
     <Stack gap="md">
       <form
@@ -63,7 +63,7 @@ function Search({ plane, onClose }: Omit<DeletePrefixProps, 'isOpen'>) {
           </Button>
         </Group>
       </form>
-      {find.isPending ? <Text size="sm">About {whole(looked)} keys looked at. Nothing is deleted yet.</Text> : null}
+      {find.isPending ? <Text size="sm">About {whole(searched)} keys searched. Nothing is deleted yet.</Text> : null}
       <Refusal error={find.error} />
       {find.data ? <Found plane={plane} found={find.data} onClose={onClose} /> : null}
     </Stack>

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { patternOfPrefix, type ScanPage, scannedText } from './keys.js'
 
-const page = (found: number, looked: number, cursor: string | undefined): ScanPage => ({
+const page = (found: number, searched: number, cursor: string | undefined): ScanPage => ({
   keys: Array.from({ length: found }, (_, i) => ({ shown: `k${i}`, name: `k${i}`, type: 'string' })),
-  looked,
+  searched,
   cursor,
 })
 

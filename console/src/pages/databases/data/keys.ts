@@ -31,7 +31,7 @@ export interface ScanPage {
   /** The cursor of the next step; `undefined`: all keys were searched. */
   readonly cursor: string | undefined
   /** About how many keys this step searched: SCAN promises no more than an order of magnitude. */
-  readonly looked: number
+  readonly searched: number
 }
 
 /** Keys that one SCAN searches. */
@@ -39,7 +39,7 @@ const AT_A_TIME = 1_000
 /** A step ends once it has found this many keys, */
 const ENOUGH_FOUND = 200
 /** or has searched this many: a mistyped pattern must not search for minutes. */
-const ENOUGH_LOOKED = 50_000
+const ENOUGH_SEARCHED = 50_000
 
 /** Searches keys from a cursor on, until enough were found or searched, or until aborted. */
 export async function scanKeys(
@@ -50,18 +50,18 @@ export async function scanKeys(
 ): Promise<ScanPage> {
   const found: { shown: string; name: string | undefined }[] = []
   let cursor = from
-  let looked = 0
+  let searched = 0
   do {
     const reply = await plane.send(...scanLine(cursor, search))
     signal.throwIfAborted()
     const [next, keys] = itemsOf(reply)
     cursor = textOf(next)
-    looked += AT_A_TIME
+    searched += AT_A_TIME
     found.push(...itemsOf(keys).flatMap((key) => (key.kind === 'bulk' ? [keyOf(key.bytes)] : [])))
-  } while (cursor !== '0' && found.length < ENOUGH_FOUND && looked < ENOUGH_LOOKED)
+  } while (cursor !== '0' && found.length < ENOUGH_FOUND && searched < ENOUGH_SEARCHED)
   const types = await typesOf(plane, found)
   const keys = found.map((key, index) => ({ ...key, type: types[index] ?? 'unknown' }))
-  return { keys, looked, cursor: cursor === '0' ? undefined : cursor }
+  return { keys, searched, cursor: cursor === '0' ? undefined : cursor }
 }
 
 function scanLine(cursor: string, { pattern, type }: KeySearch): CommandLine {
@@ -80,11 +80,11 @@ async function typesOf(plane: DataPlane, keys: readonly { name: string | undefin
 /** The progress of the search. `total` is the DBSIZE at that moment. */
 export function scannedText(pages: readonly ScanPage[], total: number): string {
   const found = pages.reduce((sum, page) => sum + page.keys.length, 0)
-  const looked = pages.reduce((sum, page) => sum + page.looked, 0)
+  const searched = pages.reduce((sum, page) => sum + page.searched, 0)
   const shown = (count: number): string => count.toLocaleString('en-US')
   const isDone = pages.at(-1)?.cursor === undefined
   if (isDone) return `Searched all ${total === 1 ? '1 key' : `${shown(total)} keys`}, found ${shown(found)}`
-  return `Searched about ${shown(Math.min(looked, total))} of ${shown(total)} keys, found ${shown(found)} so far`
+  return `Searched about ${shown(Math.min(searched, total))} of ${shown(total)} keys, found ${shown(found)} so far`
 }
 
 /** The pattern of exactly the keys with a prefix. */

@@ -6,7 +6,7 @@ import { patternOfPrefix } from './keys.js'
 /** The most names in memory; the user can repeat the action for the rest. */
 export const MOST_COLLECTED = 200_000
 
-const LOOK_AT = 2_000
+const SCAN_COUNT = 2_000
 const DELETE_AT_A_TIME = 500
 
 /** The keys with a prefix. */
@@ -16,24 +16,24 @@ export interface Collected {
   readonly unnamed: number
 }
 
-/** Finds the keys with a prefix until aborted; `onLooked` gets about how many keys were searched. */
+/** Finds the keys with a prefix until aborted; `onSearched` gets about how many keys were searched. */
 export async function collectKeys(
   plane: DataPlane,
   prefix: string,
-  onLooked: (count: number) => void,
+  onSearched: (count: number) => void,
   signal: AbortSignal,
 ): Promise<Collected> {
   const found = new Set<string>()
   const unnamed = new Set<string>()
   let cursor = '0'
-  let looked = 0
+  let searched = 0
   do {
-    const reply = await plane.send('SCAN', cursor, 'MATCH', patternOfPrefix(prefix), 'COUNT', LOOK_AT)
+    const reply = await plane.send('SCAN', cursor, 'MATCH', patternOfPrefix(prefix), 'COUNT', SCAN_COUNT)
     const [next, keys] = itemsOf(reply)
     for (const key of itemsOf(keys)) note(key, found, unnamed)
     cursor = textOf(next)
-    looked += LOOK_AT
-    onLooked(looked)
+    searched += SCAN_COUNT
+    onSearched(searched)
   } while (cursor !== '0' && found.size < MOST_COLLECTED && !signal.aborted)
   return { keys: [...found].slice(0, MOST_COLLECTED), unnamed: unnamed.size }
 }

@@ -1,5 +1,4 @@
-import type { UseQueryResult } from '@tanstack/react-query'
-import { useQuery } from '@tanstack/react-query'
+import { type UseQueryResult, useQuery } from '@tanstack/react-query'
 import type { Static } from 'typebox'
 import { type BulkLook, startBulkAction } from '../../../../src/contract/bulk/actions.js'
 import { api } from '../../api/client.js'
@@ -19,26 +18,26 @@ export interface SampleItem {
 }
 
 /** What a choice selects right now. */
-export interface Look {
+export interface DryRun {
   readonly matched: number
   /** The first of them. */
   readonly sample: readonly SampleItem[]
 }
 
 /** A dry run: reads what a choice selects. */
-export function useLook(choice: Choice): UseQueryResult<Look, Error> {
+export function useDryRun(choice: Choice): UseQueryResult<DryRun, Error> {
   const body = { kind: kindOf(choice), selector: selectorOf(choice), dryRun: true }
   return useQuery({
     queryKey: keyOf(startBulkAction, { body }),
-    queryFn: async ({ signal }): Promise<Look> => {
+    queryFn: async ({ signal }): Promise<DryRun> => {
       const answer = await api(startBulkAction, { body }, signal)
-      return { matched: answer.matched, sample: isLook(answer) ? answer.preview.flatMap(itemOf) : [] }
+      return { matched: answer.matched, sample: isDryRun(answer) ? answer.preview.flatMap(itemOf) : [] }
     },
   })
 }
 
 /** Narrows the response: with `dryRun`, the operation returns matches instead of an action. */
-function isLook(answer: object): answer is Answer {
+function isDryRun(answer: object): answer is Answer {
   return 'preview' in answer && Array.isArray(answer.preview)
 }
 
