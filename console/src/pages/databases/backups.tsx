@@ -69,7 +69,7 @@ function Backups({ database }: { database: DatabaseRecord }) {
             rowKey={({ backup_id }) => backup_id}
             empty={
               <EmptyState title="No backups yet" icon={IconArchive} action={make}>
-                Make one before a risky change; it takes seconds and the database goes on serving.
+                Create one before a risky change. The database keeps serving meanwhile.
               </EmptyState>
             }
           />

@@ -180,7 +180,7 @@ function Facts({ database }: { database: DatabaseRecord }) {
       </Fact>
       <Fact name="Allow list">
         {database.allowed_ip_ranges.length === 0
-          ? 'everybody'
+          ? 'all addresses'
           : counted(database.allowed_ip_ranges.length, 'address or network', 'addresses and networks')}
       </Fact>
       <Awake databaseId={database.database_id} />

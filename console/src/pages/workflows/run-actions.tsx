@@ -81,7 +81,7 @@ export function ReviveButtons({ dlqId, onDeleted }: { dlqId: string; onDeleted?:
         disabled={isBusy}
         onClick={() => restart.mutate(args)}
       >
-        Restart from the start
+        Restart from the beginning
       </Button>
       <Button variant="default" disabled={isBusy} onClick={() => askDelete(dlqId, onDeleted)}>
         Delete the dead letter

@@ -139,6 +139,6 @@ export function sentence(text: string): string {
   return `${local.charAt(0).toUpperCase()}${local.slice(1)}.`
 }
 
-/** How long a run has taken, or goes on already, milliseconds. */
+/** How long a run took, or has been active, milliseconds. */
 export const lastedMs = ({ workflowRunCreatedAt, workflowRunCompletedAt }: Run, nowMs: number): number =>
   Math.max(0, (workflowRunCompletedAt ?? nowMs) - workflowRunCreatedAt)
