@@ -98,7 +98,7 @@ it('a step opens to its input and output', async () => {
   await page.getByRole('button', { name: 'Triggered' }).click()
   await page.getByRole('region', { name: 'Payload' }).getByText('4711').waitFor()
   await page.getByRole('button', { name: 'reserve' }).press('Enter')
-  await page.getByRole('region', { name: 'Result' }).getByText('reserved').waitFor()
+  await page.getByRole('region', { name: 'Result', exact: true }).getByText('reserved').waitFor()
   // A tooltip below the pointer would be checked as well.
   await page.mouse.move(0, 0)
   expect(await problemsOf(page)).toEqual([])
