@@ -19,7 +19,7 @@ it.each([
   ['/team', 'Team'],
   ['/api-keys', 'API keys'],
   ['/audit', 'Audit log'],
-])('%s can be used by everybody and fits the window', async (path, title) => {
+])('%s is accessible and fits the window', async (path, title) => {
   await browser.open(path, title)
   expect(await problemsOf(browser.page)).toEqual([])
 })

@@ -55,7 +55,7 @@ function Work({ overview: { databases, messages, runs, bulk_actions } }: { overv
         note={`${whole(databases.active)} active${asleep}`}
       />
       <Figure
-        label="Waiting messages"
+        label="Pending messages"
         to="/messages"
         value={capped(messages.waiting, MOST_COUNTED)}
         note={`${capped(messages.dead, MOST_COUNTED)} dead ${messages.dead === 1 ? 'letter' : 'letters'}`}

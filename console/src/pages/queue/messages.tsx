@@ -26,7 +26,7 @@ const route = getRouteApi('/shell/messages')
 const PAGE = 500
 
 const STANDING_TITLES: Readonly<Record<Standing, string>> = {
-  unfinished: 'Unfinished',
+  unfinished: 'Pending',
   delivered: 'Delivered',
   failed: 'Failed',
   canceled: 'Cancelled',

@@ -86,7 +86,7 @@ function columnsFor(canWrite: boolean, onEdit: (queue: Queue) => void): Column<Q
       width: '110px',
       render: ({ paused }) => <Status tone={paused ? 'warn' : 'ok'}>{paused ? 'Paused' : 'Running'}</Status>,
     },
-    { key: 'lag', title: 'Unfinished', width: '110px', align: 'right', render: ({ lag }) => whole(lag) },
+    { key: 'lag', title: 'Pending', width: '110px', align: 'right', render: ({ lag }) => whole(lag) },
     {
       key: 'parallelism',
       title: 'Parallelism',
@@ -121,8 +121,8 @@ function QueueActions({ queue: { name, paused, lag }, onEdit }: { queue: Queue; 
       title: `Delete the queue ${name}`,
       text:
         lag === 0
-          ? 'It has no unfinished messages.'
-          : `Its ${counted(lag, 'unfinished message')} ${lag === 1 ? 'is' : 'are'} cancelled.`,
+          ? 'It has no pending messages.'
+          : `Its ${counted(lag, 'pending message')} ${lag === 1 ? 'is' : 'are'} cancelled.`,
       action: 'Delete the queue',
       ...(lag > 0 && { typed: name }),
       onConfirm: () => api(deleteQueue, args),
