@@ -27,7 +27,7 @@ const table = (io: Io, rows: readonly Queue[]): string =>
         [
           { title: 'NAME', value: (one) => one.name },
           { title: 'PARALLELISM', value: (one) => one.parallelism, align: 'right' },
-          { title: 'WAITING', value: (one) => figure(one.lag), align: 'right' },
+          { title: 'PENDING', value: (one) => figure(one.lag), align: 'right' },
           {
             title: 'STATE',
             value: (one) => (one.paused ? 'paused' : 'running'),
@@ -98,7 +98,7 @@ const deleteCommand = remote({
   examples: ['homeport queue queues delete mails --yes'],
   run: async ({ api, show, confirm }, _, name) => {
     const { lag } = await api.call(getQueue, { params: { name } })
-    await confirm(`Delete the queue "${name}" and cancel the ${counted(lag, 'message')} in it?`)
+    await confirm(`Delete the queue "${name}" and cancel the ${counted(lag, 'pending message')} in it?`)
     const answer = await api.call(deleteQueue, { params: { name } })
     show(answer, () => `deleted ${name}, cancelled ${counted(answer.cancelled, 'message')}\n`)
   },

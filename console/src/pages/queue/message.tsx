@@ -43,7 +43,7 @@ export function MessagePage() {
             </EmptyState>
           ) : (
             <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
-              <Life entries={logs} />
+              <LogPanel entries={logs} />
               <Stack gap="lg">
                 <Content id={id} entries={logs} />
               </Stack>
@@ -83,7 +83,7 @@ function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | u
   )
 }
 
-function Life({ entries }: { entries: readonly LogEntry[] }) {
+function LogPanel({ entries }: { entries: readonly LogEntry[] }) {
   const last = entries.at(-1)
   return (
     <Panel title="Log">
