@@ -9,7 +9,7 @@ import {
 import { ApiError, api } from './client.js'
 import { keyOf } from './hooks.js'
 
-const isGone = (error: unknown): boolean => error instanceof ApiError && error.status === 401
+const isSessionEnded = (error: unknown): boolean => error instanceof ApiError && error.status === 401
 
 const onSignedOut = new Set<() => void>()
 
@@ -19,7 +19,7 @@ export function whenSignedOut(callback: () => void): void {
 }
 
 function noticeEnd(error: Error): void {
-  if (isGone(error)) for (const callback of onSignedOut) callback()
+  if (isSessionEnded(error)) for (const callback of onSignedOut) callback()
 }
 
 /** The cache of all reads. Error responses are not retried: they would fail again. */
@@ -45,7 +45,7 @@ export const sessionQuery = queryOptions<ConsoleSession | null>({
     try {
       return await api(getConsoleSession, {}, signal)
     } catch (error) {
-      if (isGone(error)) return null
+      if (isSessionEnded(error)) return null
       throw error
     }
   },

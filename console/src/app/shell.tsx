@@ -30,7 +30,7 @@ import { Brand } from './brand.js'
 import { itemOf, NAVIGATION, type NavigationItem } from './navigation.js'
 import classes from './shell.module.css'
 import { showShortcuts, useCharacters } from './shortcuts.js'
-import { Silence } from './silence.js'
+import { StaleWarning } from './stale-warning.js'
 
 /** Header, navigation and the page between them. */
 export function Shell() {
@@ -85,7 +85,7 @@ export function Shell() {
           </Suspense>
         </Box>
       </AppShell.Main>
-      <Silence />
+      <StaleWarning />
     </AppShell>
   )
 }

@@ -30,7 +30,7 @@ export function BulkActionPage() {
         {(found) => (
           <>
             <ProgressPanel action={found} nowMs={query.dataUpdatedAt} />
-            <Facts action={found} />
+            <Details action={found} />
             <Outcomes action={found} outcome={outcome} />
           </>
         )}
@@ -43,7 +43,7 @@ function State({ action: { state } }: { action: Action }) {
   return <Status tone={STATE_WORDS[state].tone}>{STATE_WORDS[state].title}</Status>
 }
 
-function Facts({ action }: { action: Action }) {
+function Details({ action }: { action: Action }) {
   const { actionId, selector, reason, createdBy, createdAt, pausedAt, finishedAt } = action
   return (
     <Panel title="Details">

@@ -5,7 +5,7 @@ import { Panel } from '../../components/page.js'
 import { counted } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
 import { FAMILY_OF, type Family } from './families.js'
-import { type Change, Which } from './fields.js'
+import { type Change, SelectionFields } from './fields.js'
 import { type Choice, kindOf, meansEverything, withKind } from './selector.js'
 import type { DryRun } from './use-dry-run.js'
 import { KIND_WORDS, type Kind } from './words.js'
@@ -49,7 +49,7 @@ export function ChooseStep({
           </Text>
         </Panel>
         <Panel title="Selection" about="An item must match every filter. Without filters, everything is selected.">
-          <Which key={kind} choice={choice} kind={kind} set={set} />
+          <SelectionFields key={kind} choice={choice} kind={kind} set={set} />
         </Panel>
         <Group justify="space-between" gap="sm">
           <Count dryRun={dryRun} kind={kind} choice={choice} />

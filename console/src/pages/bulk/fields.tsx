@@ -9,14 +9,14 @@ import type { Kind } from './words.js'
 /** A change of a choice; `undefined` removes a filter. */
 export type Change = { readonly [Name in keyof Choice]?: Choice[Name] | undefined }
 
-interface WhichProps {
+interface SelectionProps {
   readonly choice: Choice
   readonly kind: Kind
   readonly set: (change: Change) => void
 }
 
 /** The filters of a kind of action, or the field for IDs. */
-export function Which({ choice, kind, set }: WhichProps) {
+export function SelectionFields({ choice, kind, set }: SelectionProps) {
   const { idsOf } = FAMILIES[FAMILY_OF[kind]]
   if (choice.ids !== undefined) return <Ids ids={choice.ids} of={idsOf} onChange={(ids) => set({ ids })} />
   return (
@@ -47,7 +47,7 @@ const TEXTS = {
   flow: { label: 'Flow-control key', placeholder: '' },
 } as const
 
-function Filter({ name, choice, kind, set }: WhichProps & { name: FilterName }) {
+function Filter({ name, choice, kind, set }: SelectionProps & { name: FilterName }) {
   switch (name) {
     case 'url':
       return <UrlFilter {...{ choice, kind, set }} />
@@ -75,7 +75,7 @@ function Filter({ name, choice, kind, set }: WhichProps & { name: FilterName }) 
   }
 }
 
-function UrlFilter({ choice, kind, set }: WhichProps) {
+function UrlFilter({ choice, kind, set }: SelectionProps) {
   const isCancel = kind === 'cancelRuns'
   return (
     <Stack gap={8}>

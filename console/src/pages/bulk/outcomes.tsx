@@ -33,7 +33,7 @@ export function Outcomes({ action, outcome }: { action: Action; outcome: Outcome
   )
   const rows = useMemo(() => pages.data?.pages.flatMap(({ outcomes }) => outcomes), [pages.data])
   return (
-    <Panel flush title="Outcomes" actions={<Which action={action} outcome={outcome} />}>
+    <Panel flush title="Outcomes" actions={<OutcomeFilter action={action} outcome={outcome} />}>
       <PagedTable
         label="Outcomes"
         columns={COLUMNS}
@@ -55,7 +55,7 @@ export function Outcomes({ action, outcome }: { action: Action; outcome: Outcome
   )
 }
 
-function Which({ action, outcome }: { action: Action; outcome: OutcomeName | undefined }) {
+function OutcomeFilter({ action, outcome }: { action: Action; outcome: OutcomeName | undefined }) {
   const navigate = useNavigate()
   const names = countsOf(action).map(({ name }) => name)
   const offered = outcome === undefined || names.includes(outcome) ? names : [...names, outcome]

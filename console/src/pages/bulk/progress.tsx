@@ -26,7 +26,7 @@ export function ProgressPanel({ action, nowMs }: { action: Action; nowMs: number
             {whole(done)} of {counted(matched, item, items)}
           </Text>
           <Text c="dimmed" size="sm" role="status">
-            {percent(share)} · <Pace action={action} nowMs={nowMs} />
+            {percent(share)} · <Speed action={action} nowMs={nowMs} />
           </Text>
         </Group>
         <Progress.Root size="xl" aria-label="Progress" transitionDuration={200}>
@@ -54,7 +54,7 @@ export function ProgressPanel({ action, nowMs }: { action: Action; nowMs: number
 }
 
 /** The speed and the estimated time left. */
-function Pace({ action, nowMs }: { action: Action; nowMs: number }) {
+function Speed({ action, nowMs }: { action: Action; nowMs: number }) {
   const { done, matched, createdAt, finishedAt, state } = action
   const lastedMs = Math.max(1, (finishedAt ?? nowMs) - createdAt)
   if (isOver(action)) return `took ${duration(lastedMs)}`

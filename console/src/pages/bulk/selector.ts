@@ -85,7 +85,7 @@ export function selectorOf(choice: Choice): Record<string, unknown> {
   const kind = kindOf(choice)
   const { ids, filters } = FAMILIES[FAMILY_OF[kind]]
   if (choice.ids !== undefined) return { [ids]: choice.ids }
-  const fields = filterNamesOf(kind).map((name) => [filters[name], asTaken(choice, name)])
+  const fields = filterNamesOf(kind).map((name) => [filters[name], selectorValue(choice, name)])
   return given({
     ...Object.fromEntries(fields),
     workflowUrlExactMatch: kind === 'cancelRuns' && choice.url !== undefined ? choice.exact : undefined,
@@ -93,7 +93,7 @@ export function selectorOf(choice: Choice): Record<string, unknown> {
 }
 
 /** Times are single values, all other filters lists; only canceling runs takes single texts. */
-function asTaken(choice: Choice, name: FilterName): unknown {
+function selectorValue(choice: Choice, name: FilterName): unknown {
   const value = choice[name]
   const isSingle = value === undefined || name === 'from' || name === 'to' || kindOf(choice) === 'cancelRuns'
   return isSingle ? value : [value]

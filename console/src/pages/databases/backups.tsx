@@ -75,7 +75,7 @@ function Backups({ database }: { database: DatabaseRecord }) {
           />
         )}
       </Loaded>
-      <MakeBackup database={database} isOpen={isOpen} onClose={close} />
+      <CreateBackup database={database} isOpen={isOpen} onClose={close} />
     </Panel>
   )
 }
@@ -190,7 +190,15 @@ function BackupMenu({ backup, database, canWrite }: BackupMenuProps) {
   return <RowMenu of={backup.name} actions={[file, ...(canWrite ? changes : [])]} />
 }
 
-function MakeBackup({ database, isOpen, onClose }: { database: DatabaseRecord; isOpen: boolean; onClose: () => void }) {
+function CreateBackup({
+  database,
+  isOpen,
+  onClose,
+}: {
+  database: DatabaseRecord
+  isOpen: boolean
+  onClose: () => void
+}) {
   const form = useForm({
     initialValues: { name: '' },
     validate: { name: (name) => (name.trim() === '' ? 'Enter a name for the backup' : null) },

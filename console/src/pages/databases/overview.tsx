@@ -26,7 +26,7 @@ export function OverviewTab({ database }: { database: DatabaseRecord }) {
       <Stack gap="lg" miw={0}>
         <Limits database={database} />
         <Regions database={database} />
-        <Facts database={database} />
+        <Details database={database} />
       </Stack>
     </SimpleGrid>
   )
@@ -165,7 +165,7 @@ function Regions({ database: { database_id, primary_region, all_members } }: { d
   )
 }
 
-function Facts({ database }: { database: DatabaseRecord }) {
+function Details({ database }: { database: DatabaseRecord }) {
   return (
     <Panel title="About">
       <Fact name="Plan">{paymentTitle(database)}</Fact>

@@ -52,7 +52,7 @@ export function DeadLettersPage() {
       pages={pages}
       columns={columnsFor}
       filters={<Filters search={search} />}
-      empty={{ filtered: 'No dead letters match the filters', whole: <AllArrived /> }}
+      empty={{ filtered: 'No dead letters match the filters', whole: <NoDeadLetters /> }}
       isFiltered={Object.keys(search).length > 0}
       wholeSet={<ToWizard kinds={WHOLE_SET} search={search} />}
       drawerTitle="Dead letter"
@@ -61,7 +61,7 @@ export function DeadLettersPage() {
   )
 }
 
-const AllArrived = () => (
+const NoDeadLetters = () => (
   <EmptyState title="No dead letters" icon={IconMailCheck}>
     A message becomes a dead letter when its last retry fails.
   </EmptyState>

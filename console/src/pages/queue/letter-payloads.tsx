@@ -2,7 +2,7 @@ import { PayloadPart } from '../../components/payload.js'
 import { payloadOfBody } from '../../lib/payload.js'
 
 /** The payloads of the last attempt of a dead letter. */
-interface Kept {
+interface LastAttempt {
   readonly responseBody?: string
   readonly responseBodyBase64?: string
   readonly body?: string
@@ -16,7 +16,7 @@ export function LetterPayloads({
   sent,
   nothingSent,
 }: {
-  letter: Kept
+  letter: LastAttempt
   /** The title of the response. */
   said: string
   /** The title of the sent body. */

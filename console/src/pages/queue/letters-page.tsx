@@ -67,7 +67,7 @@ export function LettersPage<Letter extends { readonly dlqId: string }>({
           rows={rows}
           rowKey={({ dlqId }) => dlqId}
           onOpen={setOpen}
-          empty={isFiltered ? <NoneFits title={empty.filtered} /> : empty.whole}
+          empty={isFiltered ? <NoMatches title={empty.filtered} /> : empty.whole}
         />
       </Panel>
       <Drawer opened={open !== undefined} onClose={onClose} position="right" size="lg" title={drawerTitle}>
@@ -77,7 +77,7 @@ export function LettersPage<Letter extends { readonly dlqId: string }>({
   )
 }
 
-const NoneFits = ({ title }: { title: string }) => (
+const NoMatches = ({ title }: { title: string }) => (
   <EmptyState title={title} icon={IconSearch}>
     Change or clear the filters.
   </EmptyState>

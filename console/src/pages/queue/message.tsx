@@ -94,7 +94,7 @@ function LogPanel({ entries }: { entries: readonly LogEntry[] }) {
             key={index}
             title={<Status tone={wordsOf(entry.state).tone}>{wordsOf(entry.state).title}</Status>}
           >
-            <Happening entry={entry} before={entries[index - 1]} isLast={entry === last} />
+            <LogEntryView entry={entry} before={entries[index - 1]} isLast={entry === last} />
           </Timeline.Item>
         ))}
       </Timeline>
@@ -103,7 +103,7 @@ function LogPanel({ entries }: { entries: readonly LogEntry[] }) {
 }
 
 /** One log entry: its time, its meaning, and the response of the destination. */
-function Happening({ entry, before, isLast }: { entry: LogEntry; before: LogEntry | undefined; isLast: boolean }) {
+function LogEntryView({ entry, before, isLast }: { entry: LogEntry; before: LogEntry | undefined; isLast: boolean }) {
   const { state, time, nextDeliveryTime } = entry
   return (
     <Stack gap={6} pb="xs">
@@ -150,7 +150,7 @@ function Content({ id, entries }: { id: string; entries: readonly LogEntry[] }) 
     <Loaded query={message} loading={<LoadingLines />}>
       {(found) => (
         <>
-          <Facts message={found} />
+          <Details message={found} />
           <Panel title="Body">
             <PayloadView
               payload={payloadOfBody(found.body, found.bodyBase64)}
@@ -172,7 +172,7 @@ const headerLines = ({ header }: Static<typeof Message>): string =>
     .flatMap(([name, values]) => values.map((value) => `${name}: ${value}`))
     .join('\n')
 
-function Facts({ message }: { message: Static<typeof Message> }) {
+function Details({ message }: { message: Static<typeof Message> }) {
   const optional: readonly (readonly [string, string | number | undefined])[] = [
     ['URL group', message.topicName],
     ['Queue', message.queueName],

@@ -19,7 +19,7 @@ import { LetterPayloads } from '../queue/letter-payloads.js'
 import { answerOf, failedAtMs } from '../queue/letters.js'
 import { LETTERS_PAGE, LettersPage } from '../queue/letters-page.js'
 import { FilterBar, MomentField } from './filters.js'
-import { ReviveButtons } from './run-actions.js'
+import { RetryButtons } from './run-actions.js'
 import { type DeadRunSearch, deadRunQueryOf } from './search.js'
 import { FAILURE_WORDS } from './words.js'
 
@@ -49,7 +49,7 @@ export function DeadRunsPage() {
       pages={pages}
       columns={columnsFor}
       filters={<Filters search={search} />}
-      empty={{ filtered: 'No failed runs match the filters', whole: <NoneFailed /> }}
+      empty={{ filtered: 'No failed runs match the filters', whole: <NoFailedRuns /> }}
       isFiltered={Object.keys(search).length > 0}
       wholeSet={<WholeSet search={search} />}
       drawerTitle="Failed run"
@@ -60,7 +60,7 @@ export function DeadRunsPage() {
 
 const columnsFor = () => COLUMNS
 
-const NoneFailed = () => (
+const NoFailedRuns = () => (
   <EmptyState title="No failed runs" icon={IconRosetteDiscountCheck}>
     A run fails when a delivery has used up its retries, or when the workflow ends with a failure.
   </EmptyState>
@@ -158,7 +158,7 @@ function LetterBody({ letter, canWrite, onClose }: { letter: Letter; canWrite: b
       />
       {canWrite ? (
         <Group gap="xs">
-          <ReviveButtons dlqId={letter.dlqId} onDeleted={onClose} />
+          <RetryButtons dlqId={letter.dlqId} onDeleted={onClose} />
         </Group>
       ) : null}
     </Stack>

@@ -33,7 +33,7 @@ export function RunActions({ run }: { run: Run }) {
   const canWrite = useCanWrite()
   if (!canWrite) return null
   if (run.workflowState === 'RUN_STARTED') return <CancelButton run={run} />
-  return run.dlqId === undefined ? null : <ReviveButtons dlqId={run.dlqId} />
+  return run.dlqId === undefined ? null : <RetryButtons dlqId={run.dlqId} />
 }
 
 function CancelButton({ run: { workflowRunId } }: { run: Run }) {
@@ -53,7 +53,7 @@ function CancelButton({ run: { workflowRunId } }: { run: Run }) {
 }
 
 /** Resumes or restarts a failed run, and opens the new run. */
-export function ReviveButtons({ dlqId, onDeleted }: { dlqId: string; onDeleted?: () => void }) {
+export function RetryButtons({ dlqId, onDeleted }: { dlqId: string; onDeleted?: () => void }) {
   const navigate = useNavigate()
   const done = {
     refreshes: LISTS,

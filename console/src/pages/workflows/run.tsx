@@ -79,7 +79,7 @@ function RunBody({ run, nowMs }: { run: Run; nowMs: number }) {
         <TimelineView key={run.workflowRunId} timeline={timeline} runId={run.workflowRunId} />
       </Panel>
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
-        <Facts run={run} />
+        <Details run={run} />
         <Result run={run} />
       </SimpleGrid>
     </>
@@ -117,7 +117,7 @@ function Result({ run: { workflowState, workflowRunResponse } }: { run: Run }) {
   )
 }
 
-function Facts({ run }: { run: Run }) {
+function Details({ run }: { run: Run }) {
   const { invoker, labels, workflowRunCompletedAt, flowControlKey, workflowRunCallerIp } = run
   return (
     <Panel title="Details">

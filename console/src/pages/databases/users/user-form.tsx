@@ -6,7 +6,7 @@ import { useTask } from '../../../api/hooks.js'
 import { NamedCode } from '../../../components/copy.js'
 import { FormDialog } from '../../../components/form-dialog.js'
 import { NEW_USER, PRESET_NAMES, PRESETS, rulesOf, USER_RULES, type UserValues, valuesOf } from './acl.js'
-import { changeUser, createUser, refreshUsers } from './make.js'
+import { changeUser, createUser, refreshUsers } from './changes.js'
 
 /** The user that the dialog creates or changes. */
 export type Editing = { readonly kind: 'new' } | { readonly kind: 'change'; readonly user: AclUser }

@@ -17,7 +17,7 @@ import { EmptyState, Loaded, LoadingLines } from '../../../components/states.js'
 import { Status } from '../../../components/status.js'
 import { useDataPlane } from '../use-data-plane.js'
 import { commandsText } from './acl.js'
-import { deleteUser, readUsers, refreshUsers, renewSecrets, usersKey } from './make.js'
+import { deleteUser, readUsers, refreshUsers, renewSecrets, usersKey } from './changes.js'
 import { NewSecrets } from './secrets.js'
 import { type Editing, UserForm } from './user-form.js'
 

@@ -5,21 +5,21 @@ import { queries } from '../api/session.js'
 import { Status } from '../components/status.js'
 import { dateTime } from '../lib/format.js'
 
-const isSilence = (error: unknown): boolean => error instanceof ApiError && [0, 503].includes(error.status)
+const isUnreachable = (error: unknown): boolean => error instanceof ApiError && [0, 503].includes(error.status)
 
 /** When the oldest data on the page that could not be refreshed was read; `undefined` while all is well. */
 function staleSince(): number | undefined {
   const stale = queries
     .getQueryCache()
     .getAll()
-    .filter((query) => query.isActive() && query.state.data !== undefined && isSilence(query.state.error))
+    .filter((query) => query.isActive() && query.state.data !== undefined && isUnreachable(query.state.error))
   return stale.length === 0 ? undefined : Math.min(...stale.map(({ state }) => state.dataUpdatedAt))
 }
 
 const subscribe = (listener: () => void): (() => void) => queries.getQueryCache().subscribe(listener)
 
 /** Warns that the server does not respond: the page still shows older data, which would look current. */
-export function Silence() {
+export function StaleWarning() {
   const sinceMs = useSyncExternalStore(subscribe, staleSince)
   if (sinceMs === undefined) return null
   return (
