@@ -37,7 +37,7 @@ beforeAll(async () => {
 const cli = (args: readonly string[], options: RunOptions = {}) =>
   runHomeport(args, { ...options, env: { ...credentials, ...options.env } })
 
-/** The same for a command that works; answers what it printed. */
+/** Runs a command that must succeed; returns its stdout. */
 async function works(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await cli(args)
   expect([code, stderr]).toEqual([0, ''])

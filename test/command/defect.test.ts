@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { expect, it } from 'vitest'
 import { call, newPlace, type RunningHomeport, startHomeport, tempDir, waitFor } from '../support/index.js'
 
-/** Makes a server throw where nobody catches it, at a signal. */
+/** Makes a server throw an uncaught exception on a signal. */
 function preload(): Record<string, string> {
   const file = join(tempDir(), 'defect.mjs')
   writeFileSync(
@@ -22,7 +22,7 @@ async function endBy(signal: NodeJS.Signals, homeport: RunningHomeport): Promise
   expect(homeport.logs()).toMatch(/a defect in \w+ ends the server/)
 }
 
-it('ends with a report when an error reaches nobody, and mentions that at the next start', async () => {
+it('ends with a report on an uncaught error, and mentions it at the next start', async () => {
   const place = await newPlace()
   const env = preload()
   const first = await startHomeport({ ...place, env })

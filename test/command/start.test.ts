@@ -19,9 +19,9 @@ const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 
 const isUp = async (url: string): Promise<boolean> => (await fetch(`${url}/health`)).ok
 
-it('prints the credentials once, ready to paste, and `env` prints them again while the server runs', async () => {
+it('prints the credentials once, ready to paste; `env` prints them again while the server runs', async () => {
   const first = await startHomeport()
-  // The listeners are healthy a moment before everything is.
+  // The listeners respond shortly before the whole server is healthy.
   const printed = await waitFor(() => exportsIn(first.logs()) || undefined, { what: 'the credentials to be printed' })
   const { stdout } = await run('sh', ['-c', `${printed}\necho "$HOMEPORT_EMAIL $QSTASH_TOKEN"`])
   expect(stdout).toBe(`${first.credentials.email} ${first.credentials.queueToken}\n`)
@@ -51,7 +51,7 @@ it('refuses a data directory that another server uses, and names that server', a
   expect(await isUp(server.apiUrl)).toBe(true)
 })
 
-it.each(['apiPort', 'restPort', 'queuePort'] as const)('ends with one sentence when %s is taken', async (option) => {
+it.each(['apiPort', 'restPort', 'queuePort'] as const)('ends with one sentence when %s is in use', async (option) => {
   const place = await newPlace()
   const stranger = createServer()
   await new Promise<void>((resolve) => stranger.listen(place[option], '127.0.0.1', resolve))
@@ -88,13 +88,13 @@ it('says what to do when the engine is missing, and leaves nothing behind', asyn
   expect(processesMarked(place.dataDir)).toEqual([])
 })
 
-it('ends with 2 and all problems at once when the configuration is refused', async () => {
+it('exits with 2 and lists all problems of an invalid configuration', async () => {
   const { code, stderr } = await runHomeport(['start', '--api-port', 'x', '--host', 'example.com'])
   expect(code).toBe(2)
   expect(stderr).toContain('--host is "example.com", expected an IP address or localhost; --api-port is "x"')
 })
 
-/** `npm start` in a group of processes of its own, as a terminal would have it, once it serves. */
+/** Starts `npm start` in its own process group, as a terminal does, and waits until it serves. */
 async function npmStart() {
   const place = await newPlace()
   const options = { cwd: PROJECT, env: childEnv(), detached: true } as const
@@ -104,21 +104,21 @@ async function npmStart() {
   npm.stderr.resume()
   atCleanup(() => {
     npm.kill('SIGKILL')
-    // What npm has started does not end with it.
+    // Processes that npm started do not end with it.
     for (const { pid } of processesMarked(place.dataDir)) process.kill(pid, 'SIGKILL')
   })
   await waitFor(() => output.includes('Homeport serves.'), { what: 'npm start', deadlineMs: 45_000 })
   return { npm, leftBehind: () => processesMarked(place.dataDir) }
 }
 
-it('`npm start` passes flags on, stops with SIGTERM, and leaves no process behind', async () => {
+it('`npm start` passes flags, stops on SIGTERM, and leaves no process behind', async () => {
   const { npm, leftBehind } = await npmStart()
   npm.kill('SIGTERM')
   expect(await once(npm, 'exit')).toEqual([0, null])
   expect(leftBehind()).toEqual([])
 })
 
-it('`npm start` stops cleanly at Ctrl-C, which a terminal sends to the server too before npm passes it on', async () => {
+it('`npm start` stops cleanly on Ctrl-C, which the terminal also sends to the server', async () => {
   const { npm, leftBehind } = await npmStart()
   process.kill(-(npm.pid ?? 0), 'SIGINT')
   expect(await once(npm, 'exit')).toEqual([0, null])
