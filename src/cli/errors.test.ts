@@ -17,7 +17,7 @@ it('names the option of a port that is taken', async () => {
   const port = await freePort()
   const error = await errorOfTakenPort(port)
   expect(describeError(error, loadConfig({ flags: { queuePort: String(port) } }))).toBe(
-    `Port ${port} is already taken by another program. Stop that program (\`homeport doctor\` names it), ` +
+    `Port ${port} is in use by another program. Stop that program (\`homeport doctor\` names it), ` +
       'or choose another port with --queue-port.',
   )
   expect(describeError(error)).toContain('or choose another port.')

@@ -26,7 +26,7 @@ function portTaken(port: number | undefined, config: Config | undefined): string
   const names = ['apiPort', 'restPort', 'queuePort', 'redisDomainPort'] as const
   const option = port === undefined ? undefined : names.find((name) => config?.[name] === port)
   const how = option === undefined ? 'choose another port' : `choose another port with ${flagName(option)}`
-  return `Port ${port ?? ''} is already taken by another program. Stop that program (\`homeport doctor\` names it), or ${how}.`
+  return `Port ${port ?? ''} is in use by another program. Stop that program (\`homeport doctor\` names it), or ${how}.`
 }
 
 function portForbidden(port: number): string {

@@ -59,7 +59,7 @@ it.each(['apiPort', 'restPort', 'queuePort'] as const)('ends with one sentence w
   const { code, stderr } = await runHomeport(['start', ...placeFlags(place)])
   expect(code).toBe(1)
   const flag = `--${option.replace('Port', '-port')}`
-  expect(stderr).toContain(`error: Port ${place[option]} is already taken by another program.`)
+  expect(stderr).toContain(`error: Port ${place[option]} is in use by another program.`)
   expect(stderr).toContain(`or choose another port with ${flag}.`)
   expect(processesMarked(place.dataDir)).toEqual([])
 })
