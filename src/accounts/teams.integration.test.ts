@@ -95,7 +95,9 @@ describeOnEveryStore('teams and keys', (openStore) => {
       const { team_id } = await newTeam()
       await withRole(team_id, 'admin', 'admin')
       await withRole(team_id, 'dev', 'dev')
-      await expect(withRole(team_id, 'DEV', 'finance')).rejects.toThrow('is already a member of this team, with the role dev')
+      await expect(withRole(team_id, 'DEV', 'finance')).rejects.toThrow(
+        'is already a member of this team, with the role dev',
+      )
       const admin = await keyOf(team_id, 'admin')
       const dev = await keyOf(team_id, 'dev')
       expect(dev).toMatchObject({ accountId: team_id, role: 'dev', email: 'dev@homeport.local', access: 'write' })
@@ -165,7 +167,9 @@ describeOnEveryStore('teams and keys', (openStore) => {
       await accounts.keys.create(owner, { name: 'reader', read_only: true })
       await expect(end()).rejects.toThrow('last API key of the account with write access')
       for (let i = 2; i < MOST_API_KEYS; i++) await accounts.keys.create(owner, { name: `k${i}` })
-      await expect(accounts.keys.create(owner, { name: 'more' })).rejects.toThrow(`already has ${MOST_API_KEYS} API keys`)
+      await expect(accounts.keys.create(owner, { name: 'more' })).rejects.toThrow(
+        `already has ${MOST_API_KEYS} API keys`,
+      )
       await end()
       expect(accounts.basic(basicOf(owner.email, accounts.ownCredentials?.apiKey ?? ''), '')).toBeUndefined()
     })

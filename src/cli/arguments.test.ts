@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { tempDir } from '../../test/support/temp-dir.js'
 import { runCli } from './index.js'
 
 async function call(...args: string[]): Promise<{ code: number; out: string; err: string }> {

@@ -1,6 +1,4 @@
 import { Argument, Command } from 'commander'
-import { bashScript, fishScript, zshScript } from './completion/scripts.js'
-import { treeOf } from './completion/tree.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import type { Io } from './io.js'
 import { addExamples } from './remote/remote.js'

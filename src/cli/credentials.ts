@@ -7,8 +7,7 @@ import { openStore } from '../store/index.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
-import { group } from './remote/group.js'
-import { addExamples, type CommandMaker } from './remote/remote.js'
+import { addExamples, type CommandMaker, group } from './remote/remote.js'
 import { confirm } from './terminal/ask.js'
 
 interface ResetOptions {

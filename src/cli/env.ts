@@ -1,12 +1,16 @@
 import { Command } from 'commander'
-import { credentialsPath, readCredentials } from '../accounts/index.js'
+import { Type } from 'typebox'
+import { type Credentials, credentialsPath, readCredentials } from '../accounts/index.js'
 import type { Config } from '../config/index.js'
+import { listDatabases } from '../contract/databases/databases.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import { clientEnvironment, clientExports } from './client-environment.js'
+import { accessOf, clientEnvironment, clientExports, type DatabaseAccess } from './client-environment.js'
+import { pickDatabase } from './db/find.js'
 import { DONE, type ExitCode } from './exit-codes.js'
-import { findDatabase } from './find-database.js'
 import { addConfigFlags, serverConfigOf } from './flags.js'
 import type { Io } from './io.js'
+import { Api, parsed } from './remote/api.js'
+import { localApiUrl } from './remote/connection.js'
 
 interface EnvOptions {
   readonly json: boolean

@@ -1,9 +1,8 @@
 import { Command } from 'commander'
 import { DONE, type ExitCode } from './exit-codes.js'
 import type { Io } from './io.js'
-import { group } from './remote/group.js'
 import { profileNamed, readProfiles, writeProfiles } from './remote/profiles.js'
-import type { CommandMaker } from './remote/remote.js'
+import { type CommandMaker, group } from './remote/remote.js'
 import { type Column, renderFacts, renderTable } from './terminal/table.js'
 
 /** Declares a command on the profiles of this user. */

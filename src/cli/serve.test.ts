@@ -1,6 +1,7 @@
+import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { type Servable, type StopRequests, serve } from './serve.js'
+import { type Servable, type StopRequests, serve, stopSignals } from './serve.js'
 
 /** Calls `serve` with a fake application; `events` records the order of its calls. */
 function startServe(app: Partial<Servable> = {}) {

@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import type { Clock } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { DONE, type ExitCode, FAILED } from './exit-codes.js'

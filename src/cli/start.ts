@@ -14,8 +14,7 @@ import { describeError } from './errors.js'
 import { type ExitCode, FAILED } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
-import { serve } from './serve.js'
-import { stopSignals } from './signals.js'
+import { serve, stopSignals } from './serve.js'
 
 /** Time after the grace period for stopping the engines and closing files. */
 const STOP_MARGIN_MS = 5_000
@@ -37,7 +36,6 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
   keepFilesPrivate()
   const stopRequests = stopSignals(systemClock)
   const lock = lockDataDir(config.dataDir)
-  const endLeanStart = startLean()
   let ignoreDefects = (): void => undefined
   try {
     await prepare?.()
@@ -51,7 +49,6 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
       clock: systemClock,
       stopDeadlineMs: config.shutdownGraceMs + STOP_MARGIN_MS,
       onServing: () => {
-        endLeanStart()
         void closeDataDir(config.dataDir).catch(() => undefined)
         const own = hasServed(config.dataDir) ? undefined : app.ownCredentials
         noteAddresses(config)

@@ -164,7 +164,7 @@ describe('a creation is refused', () => {
   })
 
   it('with a paid plan for a free account', () => {
-    expect(() => judge({ ...least, plan: 'payg' }, { accountType: 'free' })).toThrow(
+    expect(() => validate({ ...least, plan: 'payg' }, { accountType: 'free' })).toThrow(
       'not available to an account of type free',
     )
   })

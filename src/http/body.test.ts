@@ -78,7 +78,7 @@ it('evicts an incomplete body when incomplete bodies exceed the memory budget', 
     })
     const answer = await Promise.race(answers)
     expect(answer).toMatch(/^HTTP\/1\.1 503 /)
-    expect(answer).toContain('Too much is held for clients that send or read slowly')
+    expect(answer).toContain('The server buffers too much for clients that send or read slowly')
   } finally {
     for (const socket of sockets) socket.destroy()
     await server.stop()

@@ -189,7 +189,9 @@ describe('a server without room on its disk', async () => {
       const failed = await client.set(`key:${key}`, value).then(() => undefined, String)
       return failed ?? fill(key + 1)
     }
-    expect(await fill(0)).toMatch(/MISCONF|The disk of the server is nearly full, so databases refuse writes that add data/)
+    expect(await fill(0)).toMatch(
+      /MISCONF|The disk of the server is nearly full, so databases refuse writes that add data/,
+    )
     const refused = async () => (await client.set('more', value).catch(String)).includes('nearly full')
     await waitFor(refused, { what: 'data to be refused with the reason' })
     expect(await client.get('key:0')).toBe(value)

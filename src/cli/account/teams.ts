@@ -9,8 +9,7 @@ import {
   type TeamMember,
 } from '../../contract/accounts/accounts.js'
 import type { Io } from '../io.js'
-import { group } from '../remote/group.js'
-import { remote } from '../remote/remote.js'
+import { group, remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'
 import { renderTable } from '../terminal/table.js'
 

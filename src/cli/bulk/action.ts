@@ -1,14 +1,9 @@
 import type { Static } from 'typebox'
-import { type BULK_KINDS, type getBulkAction, startBulkAction } from '../../contract/bulk/actions.js'
-import { HomeportError } from '../../contract/errors/errors.js'
-import { FAILED } from '../exit-codes.js'
-import { orMissing } from '../remote/missing.js'
-import type { Session } from '../remote/remote.js'
-import { toneOfState } from '../terminal/colors.js'
+import type { getBulkAction } from '../../contract/bulk/actions.js'
+import { orMissing } from '../remote/api.js'
 import { counted, duration, figure, moment } from '../terminal/figures.js'
-import { progressOf } from '../terminal/progress.js'
 import type { Fact } from '../terminal/table.js'
-import { follow } from './events.js'
+import { toneOfState } from '../terminal/text.js'
 
 /** A bulk action. */
 export type Action = Static<typeof getBulkAction.success.body>

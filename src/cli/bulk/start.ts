@@ -3,12 +3,11 @@ import type { Static } from 'typebox'
 import { isObject, tryParseJson } from '../../base/index.js'
 import { BULK_KINDS, BulkLook, startBulkAction } from '../../contract/bulk/actions.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { FAILED } from '../exit-codes.js'
 import { type FilterOptions, filterFlags, filtersOf, requireSelection } from '../queue/filters.js'
 import { type ResendOptions, resendFlags, resendHeaders } from '../queue/settings.js'
 import { parsed } from '../remote/api.js'
 import { type PlaceOptions, placeFlags } from '../remote/filters.js'
-import { remote, type Session } from '../remote/remote.js'
+import { remote } from '../remote/remote.js'
 import { given, instant, oneOf, wholeNumber } from '../remote/values.js'
 import { counted } from '../terminal/figures.js'
 import { printable } from '../terminal/text.js'
@@ -91,13 +90,6 @@ function listOf({ matched, preview }: Static<typeof BulkLook>): string {
   )
   const rest = matched - preview.length
   return `${lines.join('')}${rest > 0 ? `  and ${counted(rest, 'more')}\n` : ''}`
-}
-
-/** Follows an action to its end and says how it was. */
-export async function toTheEnd(session: Session, actionId: string): Promise<void> {
-  const action = await watch(session, actionId)
-  session.show(action, () => endOf(action))
-  if (action.failed > 0) session.endWith(FAILED)
 }
 
 const settingsOf = ({ reason, rate, fenceUntil }: StartOptions) => given({ reason, ratePerSecond: rate, fenceUntil })

@@ -1,5 +1,5 @@
-import type { BackupRecord } from '../../contract/databases/backups.js'
 import {
+  type BackupRecord,
   createBackup,
   deleteBackup,
   disableDailyBackup,

@@ -1,3 +1,4 @@
+import type { Static, TSchema } from 'typebox'
 import {
   changePlan,
   disableAutoUpgrade,
@@ -15,11 +16,12 @@ import {
   updateBudget,
   updateRegions,
 } from '../../contract/databases/changes.js'
-import { MOST_BUDGET } from '../../contract/databases/databases.js'
+import { type DatabaseRecord, getDatabase, MOST_BUDGET } from '../../contract/databases/databases.js'
 import { PLAN_NAMES } from '../../contract/databases/plans.js'
-import { remote } from '../remote/remote.js'
+import type { BodyShape, Endpoint } from '../../contract/endpoint.js'
+import type { Api } from '../remote/api.js'
+import { type CommandMaker, remote, type Session } from '../remote/remote.js'
 import { oneOf, wholeNumber } from '../remote/values.js'
-import { showChanged, switchCommand } from './change.js'
 import { checkReadRegion } from './create.js'
 import { DATABASE, databaseNamed } from './find.js'
 import { changedFacts, databaseFacts } from './view.js'

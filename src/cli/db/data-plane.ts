@@ -2,8 +2,8 @@ import { Type } from 'typebox'
 import { getDatabase } from '../../contract/databases/databases.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type Api, parsed, reach } from '../remote/api.js'
+import { printable } from '../terminal/text.js'
 import { databaseNamed } from './find.js'
-import { type Reply, readReply } from './reply.js'
 
 /** The response of the REST data plane to one command (reference redis 4.2). */
 const AnswerSchema = Type.Object({ result: Type.Optional(Type.Unknown()), error: Type.Optional(Type.String()) })

@@ -2,9 +2,8 @@ import { FAILED } from '../exit-codes.js'
 import { remote } from '../remote/remote.js'
 import { readInput } from '../terminal/ask.js'
 import { printable } from '../terminal/text.js'
-import { openData } from './data-plane.js'
+import { isText, openData, renderReply, toJson } from './data-plane.js'
 import { DATABASE } from './find.js'
-import { isText, renderReply, toJson } from './reply.js'
 
 /** `homeport db exec`: runs one command in a database over REST. */
 export const execCommand = remote<{ stdin: boolean; raw: boolean }, [string, string[]]>({

@@ -1,7 +1,7 @@
 /** `homeport db`: manages and uses the databases of a server. */
 import { group } from '../remote/remote.js'
 import { acceptLossCommand } from './accept-loss.js'
-import { backupCommand, backupsCommand } from './backup.js'
+import { backupCommand, backupsCommand } from './backups.js'
 import { changeCommands } from './changes.js'
 import { createCommand } from './create.js'
 import { deleteCommand } from './delete.js'

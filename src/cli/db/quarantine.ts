@@ -1,6 +1,5 @@
 import { adoptQuarantined, listQuarantine, type QuarantineRecord } from '../../contract/databases/quarantine.js'
-import { group } from '../remote/group.js'
-import { remote } from '../remote/remote.js'
+import { group, remote } from '../remote/remote.js'
 import { momentOfSeconds } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
 

@@ -8,12 +8,10 @@ import {
 } from '../../contract/databases/acl-users.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Api } from '../remote/api.js'
-import { group } from '../remote/group.js'
-import { remote } from '../remote/remote.js'
+import { group, remote } from '../remote/remote.js'
 import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
-import { type Execute, openData } from './data-plane.js'
+import { type Execute, openData, type Reply, toJson } from './data-plane.js'
 import { DATABASE } from './find.js'
-import { type Reply, toJson } from './reply.js'
 
 const USER = ['<user>', 'name of the user'] as const
 

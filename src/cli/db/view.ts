@@ -1,11 +1,11 @@
 import type { BackupRecord } from '../../contract/databases/backups.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { NS_PER_MS } from '../../contract/databases/plans.js'
-import { accessOf } from '../find-database.js'
+import { accessOf } from '../client-environment.js'
 import type { Io } from '../io.js'
-import { toneOfState } from '../terminal/colors.js'
 import { bytes, figure, momentOfSeconds } from '../terminal/figures.js'
 import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
+import { toneOfState } from '../terminal/text.js'
 
 const DATABASE_COLUMNS: readonly Column<DatabaseRecord>[] = [
   { title: 'NAME', value: (one) => one.database_name },

@@ -1,7 +1,8 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Config } from '../../config/index.js'
-import { unknownVariablesOfProcess } from '../../config/index.js'
+import { type Config, unknownVariablesOfProcess } from '../../config/index.js'
+import type { EngineInfo } from '../../fleet/index.js'
+import { describeError } from '../errors.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 const OLDEST_NODE: readonly [number, number] = [20, 19]

@@ -1,6 +1,7 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { type Config, flagName } from '../../config/index.js'
 import { type Finding, fail, ok, warn } from './finding.js'
-import { canListen, holderOf, listeningSockets } from './port-holders.js'
 
 const HTTP_LISTENERS = ['apiPort', 'restPort', 'queuePort'] as const
 

@@ -7,8 +7,7 @@ import {
   removeUrlGroupEndpoints,
 } from '../../contract/queue/groups.js'
 import type { Io } from '../io.js'
-import { group } from '../remote/group.js'
-import { remote } from '../remote/remote.js'
+import { group, remote } from '../remote/remote.js'
 import { moment } from '../terminal/figures.js'
 import { renderTable } from '../terminal/table.js'
 

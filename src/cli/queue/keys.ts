@@ -1,7 +1,6 @@
 import { getSigningKeys, rotateSigningKeys } from '../../contract/queue/messages.js'
 import type { Io } from '../io.js'
-import { group } from '../remote/group.js'
-import { remote } from '../remote/remote.js'
+import { group, remote } from '../remote/remote.js'
 import { renderFacts } from '../terminal/table.js'
 
 interface Keys {

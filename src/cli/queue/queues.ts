@@ -9,8 +9,7 @@ import {
   resumeQueue,
 } from '../../contract/queue/queues.js'
 import type { Io } from '../io.js'
-import { group } from '../remote/group.js'
-import { remote } from '../remote/remote.js'
+import { group, remote } from '../remote/remote.js'
 import { wholeNumber } from '../remote/values.js'
 import { counted, figure, moment } from '../terminal/figures.js'
 import { renderTable } from '../terminal/table.js'

@@ -8,8 +8,7 @@ import {
   resumeSchedule,
 } from '../../contract/queue/schedules.js'
 import type { Io } from '../io.js'
-import { group } from '../remote/group.js'
-import { remote } from '../remote/remote.js'
+import { group, remote } from '../remote/remote.js'
 import { fromNow, moment } from '../terminal/figures.js'
 import { renderFacts, renderTable } from '../terminal/table.js'
 import { bodyOf, type MessageOptions, messageFlags, messageHeaders } from './settings.js'

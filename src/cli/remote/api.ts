@@ -1,10 +1,9 @@
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
-import { isObject, tryParseJson } from '../../base/index.js'
+import { codeOf, isObject, tryParseJson } from '../../base/index.js'
 import type { BodyOf, BodyShape, Endpoint } from '../../contract/endpoint.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
-import { connectionError } from './connection-error.js'
 
 /** The parts of a request, in the types of its endpoint. */
 export interface Request<Params extends TSchema, Query extends TSchema, Body extends BodyShape> {
@@ -79,7 +78,7 @@ export class Api {
  */
 export function reach(url: string, target: string, init: RequestInit): Promise<Response> {
   return fetch(url + target, init).catch((cause: unknown) => {
-    throw connectionError(url, cause)
+    throw unreachable(url, cause)
   })
 }
 

@@ -1,3 +1,10 @@
+import type { Command } from 'commander'
+import { type ClientVariables, type Config, clientVariablesOfProcess } from '../../config/index.js'
+import type { ServiceName } from '../../contract/endpoint.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { PLACE_OPTIONS, serverConfigOf } from '../flags.js'
+import { type Profile, profileNamed, readProfiles } from './profiles.js'
+
 /**
  * Which server a command calls. The first of these that is set:
  *
@@ -11,13 +18,6 @@
  *   6. the profile that `homeport profile use` selected
  *   7. the data directory of the configuration
  */
-import type { Command } from 'commander'
-import { type ClientVariables, type Config, clientVariablesOfProcess } from '../../config/index.js'
-import type { ServiceName } from '../../contract/endpoint.js'
-import { HomeportError } from '../../contract/errors/errors.js'
-import { PLACE_OPTIONS, serverConfigOf } from '../flags.js'
-import { localApiUrl, localQueueUrl } from '../local-api-url.js'
-import { type Profile, profileNamed, readProfiles } from './profiles.js'
 
 /** A server and the credentials for it. */
 export interface Connection {

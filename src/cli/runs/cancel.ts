@@ -1,15 +1,18 @@
+import type { Command } from 'commander'
 import type { Static } from 'typebox'
 import { parseDuration } from '../../base/index.js'
 import { AcceptedAnswer, type CancelSelector, cancelWorkflowRuns } from '../../contract/bulk/actions.js'
 import { actionFacts, summaryOf } from '../bulk/action.js'
 import { watch } from '../bulk/follow.js'
 import { FAILED } from '../exit-codes.js'
+import { requireSelection } from '../queue/filters.js'
 import { parsed } from '../remote/api.js'
 import { remote, type Session } from '../remote/remote.js'
+import { durationText, given, wholeNumber } from '../remote/values.js'
 import { counted } from '../terminal/figures.js'
 import { renderFacts } from '../terminal/table.js'
 import { printable } from '../terminal/text.js'
-import { type Selector, type SelectorOptions, selectorFlags, selectorOf } from './selector.js'
+import { type RunFilterOptions, runFilterFlags, runFilters } from './find.js'
 
 interface CancelOptions extends SelectorOptions {
   readonly dryRun: boolean

@@ -1,7 +1,6 @@
 import { remote } from '../remote/remote.js'
 import { printable } from '../terminal/text.js'
-import { endingOf } from './ending.js'
-import { findRun } from './find.js'
+import { findRun, type SeenRun } from './find.js'
 
 /** `homeport runs explain`: why a run waits, one line per branch, or how it has ended. */
 export const explainCommand = remote({

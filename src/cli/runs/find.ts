@@ -1,3 +1,4 @@
+import type { Command } from 'commander'
 import type { Static } from 'typebox'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { listRuns, type RunLog } from '../../contract/workflow/runs.js'

@@ -2,11 +2,10 @@ import { listRuns, RUN_STATES } from '../../contract/workflow/runs.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
 import { remote } from '../remote/remote.js'
 import { given, oneOf } from '../remote/values.js'
-import { toneOfState } from '../terminal/colors.js'
 import { duration, fromNow } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
-import { type RunFilterOptions, runFilterFlags, runFilters } from './filters.js'
-import type { SeenRun } from './find.js'
+import { toneOfState } from '../terminal/text.js'
+import { type RunFilterOptions, runFilterFlags, runFilters, type SeenRun } from './find.js'
 
 interface ListOptions extends RunFilterOptions {
   readonly state?: (typeof RUN_STATES)[number]

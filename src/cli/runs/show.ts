@@ -2,9 +2,9 @@ import type { Static } from 'typebox'
 import type { RunStep } from '../../contract/workflow/runs.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
-import { toneOfState } from '../terminal/colors.js'
 import { duration, fromNow, moment } from '../terminal/figures.js'
 import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
+import { toneOfState } from '../terminal/text.js'
 import { findRun, type SeenRun } from './find.js'
 
 type Step = Static<typeof RunStep>

@@ -1,6 +1,5 @@
 import type { Io } from '../io.js'
-import { type Paint, paintOf, type Tone } from './colors.js'
-import { cut, printable, widthOf } from './text.js'
+import { cut, type Paint, paintOf, printable, type Tone, widthOf } from './text.js'
 
 /** A column of a table. */
 export interface Column<Row> {

@@ -224,6 +224,8 @@ describe('the shared port', () => {
     rig.directory.remove('db-gone')
     await waitFor(() => client.isClosed, { what: 'the client to be disconnected' })
     const late = new TlsClient({ port, servername: name })
-    await waitFor(() => late.received.startsWith('-ERR No database has the host name'), { what: 'the name to be unknown' })
+    await waitFor(() => late.received.startsWith('-ERR No database has the host name'), {
+      what: 'the name to be unknown',
+    })
   })
 })

@@ -9,52 +9,28 @@ import { SyncTokens } from '../replicas/sync-token.js'
 import { Exchange } from './exchange.js'
 import { HttpAnswers } from './http-answers.js'
 
-const MIB = 2 ** 20
-/** Stands for a value whose JSON is longer than any text can be. */
-const ENDLESS = 'endless'
-const TOO_LONG = expect.stringMatching(/^ERR max request size exceeded\. Limit: \d+ bytes for a JSON response/)
-
-let rig: Rig
-
-const post = (path: string, body: unknown): Promise<Response> =>
-  fetch(rig.restUrl + path, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${CREDENTIALS.token}` },
-    body: JSON.stringify(body),
-  })
-
-beforeAll(async () => {
-  rig = await startRig()
-  await post('/pipeline', [
-    ['SET', 'k', ENDLESS],
-    ['SETRANGE', 'large', 2 * MIB, 'x'],
-  ])
-  const stringify = JSON.stringify
-  vi.spyOn(JSON, 'stringify').mockImplementation((...args: Parameters<typeof JSON.stringify>) => {
-    if (args[0] === ENDLESS) throw new RangeError('Invalid string length')
-    return stringify(...args)
-  })
-})
-
-afterAll(() => void vi.restoreAllMocks())
-afterEach(() => expect(rig.complaints).toEqual([]))
-
-describe('an answer that is longer than a text can be', () => {
-  it.each([
-    ['/', ['GET', 'k']],
-    ['/pipeline', [['PING'], ['GET', 'k']]],
-    ['/multi-exec', [['PING'], ['GET', 'k']]],
-  ])('is told with what to do, by %s', async (path, body) => {
-    const response = await post(path, body)
-    expect([response.status, await response.json()]).toEqual([413, { error: TOO_LONG }])
-  })
-
-  it.each([
-    ['in front of a large reply', ['GET', 'k'], ['GET', 'large']],
-    ['behind a large reply', ['GET', 'large'], ['GET', 'k']],
-  ])('breaks off what has begun, %s', async (_where, ...body) => {
-    await expect(post('/pipeline', body).then((response) => response.text())).rejects.toThrow()
-    expect((await post('/', ['PING'])).status).toBe(200)
+/** The errors of V8 and of Node when an answer becomes longer than a string can be. */
+it.each([
+  ['text that is joined', () => 'x'.repeat(constants.MAX_STRING_LENGTH + 1)],
+  ['bytes that become text', () => Buffer.alloc(constants.MAX_STRING_LENGTH + 1).toString('latin1')],
+])('an answer that is too long, from %s, is a 413 and no defect', async (_source, make) => {
+  const logged: string[] = []
+  const log = (_fields: object, message: string): void => void logged.push(message)
+  const tokens = new SyncTokens(0)
+  const server = createServer((request, response) => {
+    const exchange = new Exchange(request, response, {
+      tokens,
+      answers: new HttpAnswers(tokens),
+      addresses: new ClientAddresses([]),
+      clock: systemClock,
+      logger: { debug: log, info: log, warn: log, error: log },
+      memory: new ClientMemoryBudget(),
+    })
+    try {
+      exchange.answer(make(), 0)
+    } catch (error) {
+      exchange.fail(error)
+    }
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   atCleanup(() => void server.close())

@@ -1,12 +1,7 @@
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
 import { shellRoute } from '../../app/root.js'
 import { given, textAt } from '../../lib/search.js'
-
-/** The parts of a database's page. */
-export const DATABASE_TABS = ['overview', 'usage', 'data', 'users', 'backups', 'settings'] as const
-
-/** A part of a database's page. */
-export type DatabaseTab = (typeof DATABASE_TABS)[number]
+import { DATABASE_TABS, type DatabaseTab } from './tabs.js'
 
 const list = createRoute({
   getParentRoute: () => shellRoute,

@@ -3,7 +3,7 @@
  * change and remove an element. Plain data and functions; `value-elements.tsx` renders them.
  */
 import type { CommandLine } from '../../../api/data-plane.js'
-import { escaped, itemsOf, pairsOf, type Reply, textOf } from '../../../lib/resp.js'
+import { escaped, itemsOf, pairsOf, type Reply, strictText, textOf } from '../../../lib/resp.js'
 import type { KeyType } from './keys.js'
 
 /** A field of an element. */

@@ -5,9 +5,8 @@ import { useTask } from '../../../api/hooks.js'
 import { FormDialog } from '../../../components/form-dialog.js'
 import { PayloadView } from '../../../components/payload.js'
 import { payloadOfBytes } from '../../../lib/payload.js'
-import type { Collection, Element, Part } from './collections.js'
+import { type Collection, type Element, type Part, textsOf } from './collections.js'
 import { refreshData } from './reads.js'
-import { textsOf } from './value-elements.js'
 
 /** The mode of the dialog. */
 export type ElementTask =

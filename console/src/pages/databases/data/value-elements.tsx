@@ -63,12 +63,6 @@ export function ElementsValue({ plane, name, type, collection }: ElementsProps) 
   )
 }
 
-/** The parts of an element as texts; `undefined` when one of them is not text, so that it cannot be written back. */
-export function textsOf({ cells }: Element): string[] | undefined {
-  const texts = cells.map(strictText).filter((text) => text !== undefined)
-  return texts.length === cells.length ? texts : undefined
-}
-
 /** HSCAN and SSCAN may find an element twice. */
 const uniqueElements = (elements: readonly Element[]): readonly Element[] => [
   ...new Map(elements.map((element) => [element.id, element])).values(),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { endingOf } from './ending.js'
+import { endingOf } from './explain.js'
 import type { SeenRun } from './find.js'
 
 const RUN: SeenRun = {

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { run, tempDir } from '../../../test/support/index.js'
-import { runCli } from '../index.js'
+import { run, tempDir } from '../../test/support/index.js'
+import { runCli } from './index.js'
 
 async function scriptFor(shell: string): Promise<string> {
   const out: string[] = []

@@ -1,8 +1,9 @@
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { makeAuthority, makeServerCertificate } from '../../gateway/tls/certificates.js'
-import { connectionError } from './connection-error.js'
+import { orMissing, unreachable } from './api.js'
 
 const errorOf = (url: string) => fetch(url).then(String, (cause: unknown) => unreachable(url, cause))
 
@@ -18,4 +19,19 @@ it('tells an untrusted certificate from an unreachable server', async () => {
   })
   await new Promise((resolve) => server.close(resolve))
   expect(await errorOf(url)).toMatchObject({ code: 'server_unreachable' })
+})
+
+const PROBLEM = 'There is no thing "x". See: homeport things list.'
+
+const refused = (status: number): Promise<never> =>
+  Promise.reject(new HomeportError('server_refused', { status, said: 'GET /v2/things lists them.' }))
+
+it('names a command where the server would name a request', async () => {
+  await expect(orMissing(refused(404), PROBLEM)).rejects.toMatchObject({ code: 'cli_not_found', message: PROBLEM })
+})
+
+it('leaves every other refusal, and every answer, as it is', async () => {
+  await expect(orMissing(refused(409), PROBLEM)).rejects.toMatchObject({ code: 'server_refused' })
+  await expect(orMissing(Promise.reject(new TypeError('ours')), PROBLEM)).rejects.toThrow(TypeError)
+  expect(await orMissing(Promise.resolve(7), PROBLEM)).toBe(7)
 })

@@ -1,5 +1,6 @@
-import { getBulkAction } from '../../contract/bulk/actions.js'
+import { type BULK_KINDS, getBulkAction, startBulkAction } from '../../contract/bulk/actions.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { FAILED } from '../exit-codes.js'
 import { type Api, parsed } from '../remote/api.js'
 import type { Session } from '../remote/remote.js'
 import { progressOf } from '../terminal/progress.js'

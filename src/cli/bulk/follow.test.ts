@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import { Api } from '../remote/api.js'
 import type { Action } from './action.js'
-import { follow } from './events.js'
+import { follow } from './follow.js'
 
 const action = (done: number, state: Action['state'] = 'running'): Action => ({
   actionId: 'bulk_1',
