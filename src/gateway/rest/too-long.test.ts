@@ -36,6 +36,6 @@ it.each([
   atCleanup(() => void server.close())
   const { port } = server.address() as AddressInfo
   const response = await fetch(`http://127.0.0.1:${port}/`)
-  const error = expect.stringMatching(/^ERR max request size exceeded\. Limit: \d+ bytes for an answer in JSON/)
+  const error = expect.stringMatching(/^ERR max request size exceeded\. Limit: \d+ bytes for a JSON response/)
   expect([response.status, await response.json(), logged]).toEqual([413, { error }, []])
 })
