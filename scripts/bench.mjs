@@ -13,25 +13,25 @@ function chosen(filters) {
     .sort()
   const names = all.filter((name) => filters.length === 0 || filters.some((filter) => name.includes(filter)))
   if (names.length > 0) return names
-  throw new SetupError(`no benchmark is named like ${filters.join(' or ')}; there are ${all.join(', ') || 'none'}.`)
+  throw new SetupError(`no benchmark has a name that contains ${filters.join(' or ')}; there are ${all.join(', ') || 'none'}.`)
 }
 
-/** The peers are large and of no use to anybody who does not measure. */
+/** Only benchmarks need the peers (comparable products), and they are large. */
 async function ensurePeers() {
   const folder = inProject('bench')
   const { dependencies } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'))
   if (Object.keys(dependencies).every((name) => existsSync(`${folder}/node_modules/${name}`))) return
-  say('installing the peers that the benchmarks measure beside Homeport (250 MB)')
+  say('installing the products that the benchmarks compare with Homeport (250 MB)')
   const { code } = await run('npm', ['install', '--no-package-lock', '--no-audit', '--no-fund'], { cwd: folder })
-  if (code !== 0) throw new SetupError('npm could not install the peers of the benchmarks; its output above says why.')
+  if (code !== 0) throw new SetupError('npm could not install the products for comparison; its output above says why.')
 }
 
-/** The REST data plane is measured beside webdis, where that can be installed. */
+/** Benchmarks compare the REST data plane with webdis, where that can be installed. */
 async function ensureWebdis() {
   if (findProgram('webdis') || !canUseApt()) return
   await aptUpdate()
   if (!(await aptKnows('webdis'))) return
-  say('installing webdis, which the benchmarks measure beside Homeport; its own service is not started')
+  say('installing webdis, which the benchmarks compare with Homeport; its own service is not started')
   await aptInstall(['webdis'], ['webdis'])
 }
 

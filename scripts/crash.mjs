@@ -1,6 +1,6 @@
 /**
- * `npm run crash [-- --cycles <n>] [--seed <n>]`: the crash tests of the queue, of runs and of bulk actions with many
- * more kills than `npm test` has time for. They print their seed; the same seed kills at the same moments.
+ * `npm run crash [-- --cycles <n>] [--seed <n>]`: runs the crash tests of the queue, of runs and of bulk actions with
+ * many more kills than `npm test` has time for. They print their seed; the same seed kills at the same moments.
  */
 import { parseArgs } from 'node:util'
 import { script } from './lib/main.mjs'
@@ -11,7 +11,7 @@ import { setUp } from './lib/setup.mjs'
 
 const DEFAULT_CYCLES = 100
 
-/** A positive whole number given as an option. */
+/** Checks that an option is a positive whole number. */
 function whole(name, text) {
   if (/^[1-9]\d{0,9}$/.test(text)) return text
   throw new SetupError(`--${name} is "${text}"; give a whole number above 0.`)

@@ -1,8 +1,8 @@
 /**
  * `npm run damage [-- --each <n>] [--flips <n>] [--seed <n>] [--only <kind of file>]`: damages copies of a data directory
- * that has something of everything in it, each kind of file and directory in each way, starts a server on each copy,
- * and compares everything that clients read with what had been acknowledged. Each outcome is one of: no effect, refused,
- * told; or a violation, which ends it with code 1: something was silently changed or deleted, or the server hangs or ends.
+ * with data of every kind: each kind of file and directory, in each way. It starts a server on each copy and compares
+ * everything that clients read with what had been acknowledged. An outcome is no effect, refused or reported, or a
+ * violation: the server silently changed or deleted something, hangs or ends. After a violation the exit code is 1.
  */
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -38,11 +38,11 @@ function say(line: string): void {
 
 const described = ({ target, damage, path }: Trial): string => `${target}: ${damage} (${path})`
 
-function tell(number: number, of: number, { trial, done, verdict }: Tried): void {
-  const { outcome, evidence, told } = verdict
+function print(number: number, of: number, { trial, done, verdict }: Tried): void {
+  const { outcome, evidence, reports } = verdict
   const mark = isViolation(outcome) ? 'VIOLATION ' : ''
   say(
-    `${number}/${of} ${mark}${described(trial)}, ${done}: ${outcome}${told.length > 0 ? ` [${told.join('; ')}]` : ''}`,
+    `${number}/${of} ${mark}${described(trial)}, ${done}: ${outcome}${reports.length > 0 ? ` [${reports.join('; ')}]` : ''}`,
   )
   if (isViolation(outcome)) for (const text of evidence.slice(0, 3)) console.log(`       ${text}`)
   if (given.report !== undefined) appendFileSync(given.report, `${JSON.stringify({ trial, done, verdict })}\n`)
@@ -84,11 +84,11 @@ for (const [index, trial] of plan.entries()) {
   const result = await tryDamage(golden, baselines, trial)
   if (!result) continue
   tried.push(result)
-  tell(index + 1, plan.length, result)
+  print(index + 1, plan.length, result)
 }
 const violations = tried.filter(({ verdict }) => isViolation(verdict.outcome)).length
 console.log(table(tried).join('\n'))
 console.log(`${tried.length} trials, ${violations} violations, seed ${seed}`)
-if (golden.strangers.length > 0) console.log(`deliveries nobody asked for: ${golden.strangers.join(', ')}`)
+if (golden.strangers.length > 0) console.log(`unexpected deliveries: ${golden.strangers.join(', ')}`)
 await cleanup().catch((error: unknown) => console.log(`cleanup: ${String(error)}`))
 process.exit(violations > 0 ? 1 : 0)

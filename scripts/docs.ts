@@ -1,4 +1,4 @@
-/** Writes the pages that are generated from tables in the sources. */
+/** `npm run docs`: writes the pages that are generated from tables in the sources. */
 import { writeFileSync } from 'node:fs'
 import { configurationPage } from '../src/config/index.js'
 

@@ -1,9 +1,9 @@
 /**
- * `node scripts/house-rules.mjs [folder]`: one line for each broken house rule; exit code 1 when there is one.
- * `node scripts/house-rules.mjs --words <path prefix>`: only the words that the glossary replaces, all of them.
+ * `node scripts/house-rules.mjs [folder]`: prints one line per violation; exit code 1 if there is one.
+ * `node scripts/house-rules.mjs --words <path prefix>`: prints only the words that the glossary replaces, all of them.
  */
 import { circleProblems } from './house/circles.mjs'
-import { readHouse } from './house/read.mjs'
+import { readSources } from './house/read.mjs'
 import { RULES } from './house/rules.mjs'
 import { wordProblems } from './house/words.mjs'
 import { ROOT } from './lib/paths.mjs'
@@ -19,9 +19,9 @@ if (broken.length > shown.length) console.log(`... and ${broken.length - shown.l
 if (broken.length > 0) process.exitCode = 1
 
 function allProblems(root) {
-  const house = readHouse(root)
-  const ruled = [...house.values()].flatMap((file) =>
-    RULES.flatMap((rule) => rule(file, house)).map(({ line, text }) => `${file.path}:${line} ${text}`),
+  const files = readSources(root)
+  const violations = [...files.values()].flatMap((file) =>
+    RULES.flatMap((rule) => rule(file, files)).map(({ line, text }) => `${file.path}:${line} ${text}`),
   )
-  return [...ruled, ...circleProblems(house)]
+  return [...violations, ...circleProblems(files)]
 }

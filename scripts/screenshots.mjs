@@ -1,4 +1,4 @@
-/** `npm run screenshots`: sets up, starts a server with things on it, and writes a picture of every page to `docs/screenshots/`. */
+/** `npm run screenshots`: sets up, starts a server with sample data, and writes a screenshot of every page to `docs/screenshots/`. */
 import { ensureBrowser } from './lib/browser.mjs'
 import { script } from './lib/main.mjs'
 import { inProject, ROOT } from './lib/paths.mjs'
@@ -12,5 +12,5 @@ await script(async () => {
   const { code } = await run(process.execPath, ['--import', 'tsx', inProject('test/console/screenshots.ts')], {
     cwd: ROOT,
   })
-  if (code !== 0) throw new SetupError('the pictures could not be taken; the output above says why.')
+  if (code !== 0) throw new SetupError('the screenshots could not be taken; the output above says why.')
 })

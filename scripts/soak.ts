@@ -1,9 +1,9 @@
 /**
- * `npm run soak -- --minutes <n> [--seed <first>] [--store sqlite|postgres] [--faults <of a round>]`: everything that
- * Homeport does at once, while the server, its launcher, its engines and the backends of PostgreSQL are killed with -9 at
- * random moments. A round begins with an empty data directory and ends with an account of all that was acknowledged;
- * rounds follow each other until the time is over, each with a seed of its own. A violation ends it with code 1, keeps
- * the data directory, and names the seed: the same seed makes the same faults at the same moments.
+ * `npm run soak -- --minutes <n> [--seed <first>] [--store sqlite|postgres] [--faults <of a round>]`: uses
+ * everything that Homeport does at once, and kills the server, its launcher, its engines and the backends of PostgreSQL
+ * with SIGKILL at random moments. A round begins with an empty data directory and ends with a check of everything that was
+ * acknowledged. Rounds follow each other until the time is over, each with its own seed. After a violation the exit code
+ * is 1, the data directory is kept, and the seed is printed: the same seed makes the same faults at the same moments.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util'
 import { type PostgresServer, startPostgresServer } from '../src/store/testing/postgres-server.js'
 import { connectToPostgres } from '../test/crash/queue-ledger-store.js'
 import { playRound, type RoundReport } from '../test/soak/round.js'
-import { add, type Totals, tell } from '../test/soak/totals.js'
+import { add, summaryLines, type Totals } from '../test/soak/totals.js'
 import { cleanup, freePortRange, newPlace } from '../test/support/index.js'
 
 const { values: given } = parseArgs({
@@ -24,7 +24,7 @@ const { values: given } = parseArgs({
   },
 })
 const LONGEST_LIFE_MS = 8_000
-/** For databases of a round: so many are there at most. */
+/** Ports for the databases of a round, which has at most this many. */
 const PORTS = 60
 
 /** A positive number given as an option. */
@@ -49,7 +49,7 @@ function say(line: string): void {
   console.log(`${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')} ${line}`)
 }
 
-// The SDK reports servers that are gone and steps that arrive twice: exactly what kills make happen.
+// The SDK reports unreachable servers and repeated steps, which the kills cause.
 console.warn = () => undefined
 console.error = () => undefined
 
@@ -60,14 +60,14 @@ async function emptyDatabase(server: PostgresServer, name: string): Promise<stri
   return `${server.url}/${name}`
 }
 
-/** Plays one round in a directory of its own, which stays when something is wrong. */
+/** Plays one round in its own directory, which is kept after a violation. */
 async function round(seed: number, postgres: PostgresServer | undefined): Promise<RoundReport> {
   const directory = mkdtempSync(join(tmpdir(), 'hp-soak-'))
   const { from, to } = await freePortRange(PORTS)
   const place = await newPlace({ dataDir: join(directory, 'data'), redisPorts: `${from}-${to}` })
   const store = postgres && (await emptyDatabase(postgres, `soak_${seed}`))
-  const tell = (line: string) => say(`seed ${seed}: ${line}`)
-  const report = await playRound({ seed, faults, longestLifeMs: LONGEST_LIFE_MS, place, store, say: tell }).catch(
+  const sayWithSeed = (line: string) => say(`seed ${seed}: ${line}`)
+  const report = await playRound({ seed, faults, longestLifeMs: LONGEST_LIFE_MS, place, store, say: sayWithSeed }).catch(
     failed(seed),
   )
   const left = await cleanup().then(
@@ -99,7 +99,7 @@ let seed = first
 say(`soak of ${minutes} min on ${given.store}, from seed ${first} on, ${faults} faults a round`)
 while ((performance.now() - begun) / 60_000 < minutes) totals = add(totals, await round(seed++, postgres))
 await postgres?.stop()
-if (totals) for (const line of tell(totals)) console.log(line)
+if (totals) for (const line of summaryLines(totals)) console.log(line)
 const broken = totals?.broken ?? []
 if (broken.length > 0)
   console.log(`again: npm run soak -- --minutes 0.1 --store ${given.store} --faults ${faults} --seed ${broken[0]}`)

@@ -1,7 +1,7 @@
 /**
  * `npm start [-- <flags>]`: sets up what is missing, then becomes the server.
  *
- * The server runs in this very process, so signals and the exit code need no passing on and no process stays behind.
+ * The server runs in this process, so signals and the exit code need no forwarding and no process stays behind.
  */
 import { script } from './lib/main.mjs'
 import { inProject } from './lib/paths.mjs'

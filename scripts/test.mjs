@@ -16,7 +16,7 @@ import { SetupError } from './lib/say.mjs'
 import { setUp } from './lib/setup.mjs'
 import { countedAsFailed, failedFiles, slowest, tally, unsteady, withSecondRun } from './lib/tally.mjs'
 
-/** More than these are no chance: something is broken. */
+/** If more files fail, the cause is not timing. */
 const RUN_AGAIN_AT_MOST = 8
 const SHOWN_SLOWEST = 10
 
@@ -42,8 +42,8 @@ async function runOnce(filters, options = []) {
   }
 }
 
-/** Tests that grow slow are seen here before anybody waits for them. */
-function tellSlowest(report) {
+/** Shows which tests become slow. */
+function printSlowest(report) {
   const lines = slowest(report, SHOWN_SLOWEST).map(
     ({ name, seconds }) => `${String(seconds).padStart(4)} s  ${relative(ROOT, name)}`,
   )
@@ -51,12 +51,12 @@ function tellSlowest(report) {
 }
 
 /**
- * Runs files that failed once more, alone, and names what passes then as unsteady: real engines, browsers and disks on
- * a busy machine make some tests late. With `CI` set, an unsteady test counts as failed.
+ * Runs failed files once more, alone. Tests that pass then are unsteady: real engines, browsers and disks on a busy
+ * machine make some tests late. With `CI` set, an unsteady test counts as failed.
  */
 async function runTests(filters) {
   const first = await runOnce(filters)
-  tellSlowest(first.report)
+  printSlowest(first.report)
   const files = failedFiles(first.report)
   if (files.length === 0 || files.length > RUN_AGAIN_AT_MOST)
     return { ...tally(first.report, first.code), unsteady: [] }
@@ -73,18 +73,18 @@ function ignore(error) {
   if (!(error instanceof SetupError)) throw error
 }
 
-/** Without a browser the tests of the console fail, each saying why, and all others are of use. */
-function tell(error) {
+/** Without a browser the tests of the console fail with that reason; all other tests still run. */
+function printError(error) {
   ignore(error)
   process.stderr.write(`${error.message}\n`)
 }
 
-/** Sources that do not compile are a failed check, not a reason to keep silent about all the rest. */
+/** Sources that do not compile are a failed check; the tests run all the same. */
 async function prepare() {
   let checks = []
   const meanwhile = () =>
     together(
-      () => ensureBrowser().catch(tell),
+      () => ensureBrowser().catch(printError),
       () => ensureBuilt().catch(ignore),
       async () => (checks = await runChecks()),
     )

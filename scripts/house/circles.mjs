@@ -1,20 +1,20 @@
 /**
- * Circles: files that import each other, directly or by way of others. Whoever reads one of them has to read all, and the
- * order in which they load decides what is defined. An `import type` counts: it ties the same readers.
+ * Circles: files that import each other, directly or through others. A reader of one has to read all of them, and the load
+ * order decides what is defined. An `import type` counts too, because a reader has to follow it as well.
  */
 
 import { KNOWN_CIRCLES } from './known-circles.mjs'
 
-/** The groups of product files that import each other, each sorted; files are keyed by path as `readHouse` makes them. */
-export function circlesOf(house) {
-  const product = [...house.values()].filter(({ path, isTest }) => /^(?:src|console)\//.test(path) && !isTest)
-  const graph = new Map(product.map((file) => [file.path, importsOf(file, house)]))
+/** The groups of product files that import each other, each sorted. `files` is the result of `readSources`. */
+export function circlesOf(files) {
+  const product = [...files.values()].filter(({ path, isTest }) => /^(?:src|console)\//.test(path) && !isTest)
+  const graph = new Map(product.map((file) => [file.path, importsOf(file, files)]))
   return stronglyConnected(graph).filter((group) => group.length > 1)
 }
 
-/** What is wrong about the circles of a house: new ones, and known ones that are gone. */
-export function circleProblems(house, known = KNOWN_CIRCLES) {
-  const circles = circlesOf(house)
+/** New circles, and known ones that no longer exist. */
+export function circleProblems(files, known = KNOWN_CIRCLES) {
+  const circles = circlesOf(files)
   const isKnown = (circle) => known.some((group) => circle.every((path) => group.includes(path)))
   const isThere = (group) => circles.some((circle) => circle.every((path) => group.includes(path)))
   return [
@@ -22,22 +22,22 @@ export function circleProblems(house, known = KNOWN_CIRCLES) {
       .filter((circle) => !isKnown(circle))
       .map((circle) => `${circle[0]}:1 imports in a circle: ${circle.join(' ')}`),
     ...known
-      .filter((group) => group.every((path) => house.has(path)) && !isThere(group))
-      .map((group) => `${group[0]}:1 is in no circle any more: take its group out of scripts/house/known-circles.mjs`),
+      .filter((group) => group.every((path) => files.has(path)) && !isThere(group))
+      .map((group) => `${group[0]}:1 is no longer in a circle: remove its group from scripts/house/known-circles.mjs`),
   ]
 }
 
-function importsOf(file, house) {
+function importsOf(file, files) {
   return file.imports
-    .map(({ target }) => target && sourceOf(target, house))
+    .map(({ target }) => target && sourceOf(target, files))
     .filter((target) => target !== undefined && target !== file.path)
 }
 
-/** Imports name the compiled file. */
-const sourceOf = (target, house) =>
-  [target, target.replace(/\.js$/, '.ts'), target.replace(/\.js$/, '.tsx')].find((path) => house.has(path))
+/** The source file of an import, which names the compiled file. */
+const sourceOf = (target, files) =>
+  [target, target.replace(/\.js$/, '.ts'), target.replace(/\.js$/, '.tsx')].find((path) => files.has(path))
 
-/** Tarjan's algorithm, without recursion: chains of imports are longer than a stack likes. */
+/** Tarjan's algorithm, without recursion, because long chains of imports would overflow the stack. */
 function stronglyConnected(graph) {
   const state = { index: new Map(), low: new Map(), stack: [], onStack: new Set(), groups: [] }
   for (const node of graph.keys()) if (!state.index.has(node)) visitFrom(node, graph, state)

@@ -28,13 +28,13 @@ export const BELOW = {
   bulk: WORKFLOW,
 }
 
-/** Modules that see all others and that no module sees. */
+/** Modules that may import from all others and that no module may import from. */
 export const TOP = ['cli']
 
-/** Folders with this name are catalogues, too, in every module. */
+/** Folders with this name are catalogues in every module. */
 export const OPEN_FOLDER = 'transactions'
 
-/** Folders whose files are imported one by one, because they are catalogues: a file for each subject or module. */
+/** Folders whose files are imported one by one, because they are catalogues: one file per subject or module. */
 export const OPEN_PLACES = [
   'src/contract/',
   'src/store/schema/',

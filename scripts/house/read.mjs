@@ -8,7 +8,7 @@ const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*(['"])([^'"\n]+)\1/g
 const moduleOf = (path) => /^src\/(\w+)\//.exec(path)?.[1]
 
 /** Every source file under the root, ready for the rules; keyed by path. */
-export function readHouse(root) {
+export function readSources(root) {
   const paths = FOLDERS.filter((folder) => existsSync(join(root, folder))).flatMap((folder) => filesIn(root, folder))
   return new Map(paths.map((path) => [path, readFile(root, path)]))
 }
@@ -34,7 +34,7 @@ function readFile(root, path) {
   }
 }
 
-/** The words of an import stand in the code; those inside a text are not one. */
+/** The imports of a file. Import statements inside string literals do not count. */
 function importsOf(root, path, source, code) {
   const matches = [...source.matchAll(IMPORT)].filter((match) => code[match.index] !== ' ')
   return matches.map((match) => {

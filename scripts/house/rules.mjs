@@ -1,8 +1,8 @@
 /**
- * The house rules. A rule looks at one file and answers with what is wrong, each with its line. A banned call names
- * its replacement. After an accident comes a fix, and then a rule.
+ * The house rules. A rule checks one file and returns its violations, each with its line. A banned call names its
+ * replacement. An accident that could happen again gets a fix and then a rule.
  *
- * A file is `{ path, source, code, imports, module, isTest }`; `code` is the source without comments and texts.
+ * A file is `{ path, source, code, imports, module, isTest }`; `code` is the source without comments and strings.
  */
 import { BELOW, OPEN_FOLDER, OPEN_PLACES, TOP } from './modules.mjs'
 
@@ -11,19 +11,19 @@ const MOST_LINES = 400
 const inSrc = (file) => file.path.startsWith('src/')
 const inProduct = (file) => inSrc(file) && !file.isTest
 
-/** Words that may not stand in the code of some files. `except` lists modules and files with a reason of their own. */
+/** Patterns that are banned from the code of some files. `except` lists the modules and files that may use them. */
 const BANNED = [
   {
     pattern: /\b(?:setTimeout|setInterval)\s*\(/g,
     where: inProduct,
     except: ['base', 'cli'],
-    say: 'wait with the Clock of base, so that tests can turn time by hand',
+    say: 'wait with the Clock of base, so that tests can control time',
   },
   {
     pattern: /\bDate\.now\s*\(|\bnew Date\(\)/g,
     where: inProduct,
-    // A migration only notes when it ran; nothing waits for that time.
-    except: ['base', 'cli', 'src/store/sqlite/thread.ts', 'src/store/postgres/store.ts'],
+    // A migration only records when it ran; nothing waits for that time.
+    except: ['base', 'cli', 'src/store/sqlite/thread.ts', 'src/store/postgres/prepare.ts'],
     say: 'ask the Clock of base for the time',
   },
   {
@@ -36,14 +36,14 @@ const BANNED = [
     pattern: /\.(?:trace|debug|info|warn|error)\(\s*\{[^{}]*\berr\b(?=\s*[:,}])/g,
     where: inProduct,
     except: [],
-    say: 'log an error under the key error, which is written with its stack and without what a driver hung on it',
+    say: 'log an error under the key error, which is logged with its stack and without the properties that a driver adds',
   },
   { pattern: /\bprocess\.env\b/g, where: inProduct, except: ['config'], say: 'take it from the Config' },
   {
     pattern: /\bprocess\.exit\s*\(/g,
     where: inProduct,
     except: ['cli', 'src/main.ts', 'fleet'],
-    say: 'throw, and let the command decide how to end',
+    say: 'throw, and let the command choose the exit code',
   },
   {
     pattern: /\bMath\.random\s*\(/g,
@@ -60,10 +60,10 @@ const BANNED = [
   },
   {
     pattern: /new Promise(?:<[^>]*>)?\(\s*\(?\w*\)?\s*=>\s*(?:\{\s*)?setTimeout\s*\(|(?<![.\w])sleep\s*\(/g,
-    // A benchmark may let load run for a time; a test may not wait for one.
+    // A benchmark may run load for a time; a test must not wait for a time.
     where: (file) => file.isTest || file.path.startsWith('test/'),
     except: ['test/support/wait-for.ts'],
-    say: 'do not sleep: waitFor a condition, or turn a ManualClock',
+    say: 'do not sleep: waitFor a condition, or advance a ManualClock',
   },
 ]
 
@@ -72,15 +72,15 @@ const BANNED_IMPORTS = [
   {
     modules: /^(?:better-sqlite3|pg)$/,
     except: ['store', 'src/config/data-dir.ts'],
-    say: 'only store/ speaks to a database; ask it',
+    say: 'only store/ speaks to a database; use a transaction',
   },
   {
     modules: /^kysely$/,
     except: ['store'],
     exceptFolder: OPEN_FOLDER,
-    say: 'only a transaction states a query: move it into a folder transactions/',
+    say: 'only transactions contain queries: move it into a folder transactions/',
   },
-  { modules: /^(?:node:)?child_process$/, except: ['fleet'], say: 'only fleet/ starts processes; ask it' },
+  { modules: /^(?:node:)?child_process$/, except: ['fleet'], say: 'only fleet/ starts processes; use it' },
   {
     modules: /^(?:node:)?timers\/promises$/,
     except: ['base'],
@@ -123,7 +123,7 @@ function importOrder(file) {
   return (
     file.imports
       .filter(({ module }) => module !== undefined && module !== file.module && !allowed.includes(module))
-      // A test of the store takes real transactions to try it with, whosever they are.
+      // A test of the store may use the transactions of any module.
       .filter(({ target }) => !(file.isTest && isTransaction(target)))
       .map(({ module, line }) => ({
         line,
@@ -132,24 +132,24 @@ function importOrder(file) {
   )
 }
 
-/** The program of a store thread puts the thread together with what runs on it. */
+/** The program of a store thread loads the transactions of all modules. */
 const THREAD_PROGRAM = 'src/store-thread.ts'
 
-function frontDoors(file, house) {
+function frontDoors(file, files) {
   if (!inProduct(file) || file.path === THREAD_PROGRAM) return []
   return file.imports
     .filter(({ module }) => module !== undefined && module !== file.module)
     .filter(({ target }) => !OPEN_PLACES.some((place) => target.startsWith(place)))
     .filter(({ target }) => !isTransaction(target))
-    .filter(({ module, target }) => house.has(`src/${module}/index.ts`) && target !== `src/${module}/index.js`)
+    .filter(({ module, target }) => files.has(`src/${module}/index.ts`) && target !== `src/${module}/index.js`)
     .map(({ module, line }) => ({ line, text: `import from ${module}/index.js, not from inside the module` }))
 }
 
 const DROPPED = /\bvoid (?:this\.)?(#?\w+)\([^;\n]*/g
 
 /**
- * A promise that nobody waits for ends the process when it rejects. Whoever drops one has to catch, or the function
- * says that it never rejects, which is a promise to the reader and a reason to look.
+ * A promise that nobody awaits ends the process when it rejects. So a caller that drops one has to catch its error, or the
+ * doc comment of the function has to say that it never rejects.
  */
 function droppedPromises(file) {
   if (!inProduct(file)) return []
@@ -158,11 +158,11 @@ function droppedPromises(file) {
     .filter(([, name]) => mayReject(file.source, name))
     .map(({ 1: name, index }) => ({
       line: lineAt(file.code, index),
-      text: `the promise of ${name} is dropped: catch its error, or say "Never rejects" where it is written`,
+      text: `the promise of ${name} is dropped: catch its error, or say "Never rejects" in its doc comment`,
     }))
 }
 
-/** Whether a name stands for an async function of this file that does not say that it never rejects. */
+/** Whether a name is an async function of this file whose comment does not say that it never rejects. */
 function mayReject(source, name) {
   const lines = source.split('\n')
   const at = lines.findIndex((line) => new RegExp(`^\\s*(?:export )?async (?:function )?${name}\\(`).test(line))
@@ -194,39 +194,39 @@ function undocumentedExports(file) {
 }
 
 const VALUE = /^export (?:async )?(?:function\*?|const|class|abstract class) (\w+)/gm
-/** Places whose exports are called from outside of the house, or stand for a whole family of declarations. */
+/** Places whose exports other programs use, or that are collected as a family of declarations. */
 const CALLED_FROM_OUTSIDE = ['src/contract/', 'src/store/migrations/']
 
-/** The files that name a word in their code; made once for a house. */
-const namesOfHouses = new WeakMap()
-function filesNaming(word, house) {
-  if (!namesOfHouses.has(house)) {
+/** Cache of the index from a word to the files whose code contains it. */
+const wordIndexes = new WeakMap()
+function filesNaming(word, files) {
+  if (!wordIndexes.has(files)) {
     const byWord = new Map()
-    for (const { path, code } of house.values()) {
+    for (const { path, code } of files.values()) {
       for (const name of new Set(code.match(/\b\w+\b/g))) byWord.set(name, [...(byWord.get(name) ?? []), path])
     }
-    namesOfHouses.set(house, byWord)
+    wordIndexes.set(files, byWord)
   }
-  return namesOfHouses.get(house).get(word) ?? []
+  return wordIndexes.get(files).get(word) ?? []
 }
 
-/** A value that is exported and that no other file names is either dead or of its own file alone. */
-function unusedExports(file, house) {
+/** An exported value that no other file names is dead code, or needs no export. */
+function unusedExports(file, files) {
   if (!inProduct(file) || CALLED_FROM_OUTSIDE.some((place) => file.path.startsWith(place))) return []
   return [...file.code.matchAll(VALUE)]
-    .filter(([, name]) => filesNaming(name, house).every((path) => path === file.path))
+    .filter(([, name]) => filesNaming(name, files).every((path) => path === file.path))
     .map(({ 1: name, index }) => ({
       line: lineAt(file.code, index),
-      text: `${name} is exported, and nobody imports it: drop the export, or the whole`,
+      text: `${name} is exported, and nobody imports it: remove the export, or the code`,
     }))
 }
 
 function unfinished(file) {
-  // Put together, so that this file does not find itself.
+  // The words are joined at run time, so that the rule does not find itself.
   const pattern = new RegExp(`\\b(?:${['TO', 'FIX'].map((start, i) => start + ['DO', 'ME'][i]).join('|')})\\b`, 'g')
   return [...file.source.matchAll(pattern)].map((match) => ({
     line: lineAt(file.source, match.index),
-    text: `${match[0]}: finish it, or write it down as an issue`,
+    text: `${match[0]}: finish it, or open an issue`,
   }))
 }
 

@@ -1,14 +1,14 @@
 /**
- * Blanks out what is not code, so that a word in a comment or a text is never taken for a call. Positions and line
- * breaks stay. Regular expressions are told from divisions by what stands before them, which is right for formatted
- * code.
+ * Replaces everything but code with blanks, so that a word in a comment or string never looks like a call. Positions and
+ * line breaks stay. The characters before a `/` decide whether it begins a regular expression or is a division, which is
+ * right for formatted code.
  */
 const TOKENS =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|(?<=[(,=:[!&|?{};\n>]\s*|return\s+)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g
 
 const blank = (text) => text.replace(/[^\n]/g, ' ')
 
-/** The code alone: comments, texts and regular expressions are blanks. Code inside a template stays. */
+/** The code alone: comments, strings and regular expressions are blanks. Code inside a template literal stays. */
 export function codeOnly(source) {
   return source.replace(TOKENS, (token) => (token.startsWith('`') ? templateCode(token) : blank(token)))
 }
@@ -25,7 +25,7 @@ function templateCode(token) {
   return kept
 }
 
-/** The source without its comments; texts stay. */
+/** The source without its comments; strings stay. */
 export function withoutComments(source) {
   return source.replace(TOKENS, (token) => (/^\/[/*]/.test(token) ? blank(token) : token))
 }

@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 
-/** `allow` matches what may stand: a name on the wire or in a stored row, or the same word in another sense. */
+/** `allow` matches permitted uses: a name on the wire or in a stored row, or the same word in another sense. */
 const WORDS = [
   { pattern: /\brooms?\b/gi, say: 'write module, or space' },
   { pattern: /\bwish(?:es|ed)?\b/gi, say: 'write desired, or want' },
@@ -35,10 +35,10 @@ const FOLDERS = ['src', 'test', 'bench', 'scripts', 'console/src', 'docs', 'exam
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md']
 const READ = /\.(?:ts|tsx|mjs|js|md)$/
 
-/** Files that speak of the words themselves, and stored history that never changes. */
+/** Files about the words themselves, and migrations, which never change. */
 const EXCEPT = [/^scripts\/house\/words\.mjs$/, /^test\/house\//, /^src\/store\/migrations\//, /^docs\/glossary\.md$/]
 
-/** What is wrong about the words of the files under a root, of all or of those whose path starts with a prefix. */
+/** The replaced words in the files under a root whose path starts with a prefix. */
 export function wordProblems(root, prefix = '') {
   return pathsIn(root)
     .filter((path) => path.startsWith(prefix) && !EXCEPT.some((except) => except.test(path)))

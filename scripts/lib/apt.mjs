@@ -4,8 +4,8 @@ import { findProgram, inTurn, run } from './processes.mjs'
 import { SetupError, say } from './say.mjs'
 
 /**
- * Debian asks this script before a package may start its service. The guard says no while we run and yes afterwards,
- * so that even one that is left behind by a power cut does no harm.
+ * Debian runs this script before a package may start its service. The guard forbids it while this process runs and
+ * allows it afterwards, so a guard left behind by a power failure does no harm.
  */
 const GUARD = '/usr/sbin/policy-rc.d'
 const guardScript = () => `#!/bin/sh
@@ -26,7 +26,7 @@ function asRoot(command, args, options) {
   return isRoot() ? run(command, args, options) : run('sudo', [command, ...args], options)
 }
 
-/** Whether apt knows the package and could install it, other than from backports, which lag behind with fixes of holes. */
+/** Whether apt can install the package, but not from backports, which get security fixes late. */
 export async function aptKnows(name) {
   const { code, output } = await run('apt-cache', ['policy', name], { quiet: true, env: { LC_ALL: 'C' } })
   return code === 0 && /Candidate: (?!\(none\)|\S*~bpo)/.test(output)

@@ -1,11 +1,11 @@
-/** Installs Chromium, which the tests of the console drive, when no browser of its kind is there. */
+/** Installs Chromium for the tests of the console, if no Chromium or Chrome is installed. */
 import { existsSync } from 'node:fs'
 import { aptInstall, canUseApt } from './apt.mjs'
 import { findProgram, inTurn, run } from './processes.mjs'
 import { SetupError, say } from './say.mjs'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable', 'chrome']
-/** Where macOS keeps what stands on no PATH. */
+/** Where macOS installs browsers, which are not on the PATH. */
 const MAC_PLACES = [
   '/Applications/Chromium.app/Contents/MacOS/Chromium',
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',

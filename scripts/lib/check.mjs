@@ -1,4 +1,4 @@
-/** Types, lint and house rules; all of them, so that one run shows everything. */
+/** Types, lint and house rules. Every check runs, even after a failed one, so that one run shows everything. */
 import { inProject, ROOT } from './paths.mjs'
 import { run } from './processes.mjs'
 
@@ -20,7 +20,7 @@ const CHECKS = [
   { name: 'house rules', ...node(inProject('scripts/house-rules.mjs')) },
 ]
 
-/** Runs every check, prints what failed, and resolves with the names of those that passed and failed. */
+/** Runs every check, prints the output of failed ones, and resolves with `{name, ok}` of each. */
 export async function runChecks() {
   const results = []
   for (const { name, command, args } of CHECKS) {

@@ -1,4 +1,4 @@
-/** Builds `dist/` from `src/` and `console/` when the sources are others than those it was built from. */
+/** Builds `dist/` from `src/` and `console/` when the sources have changed since the last build. */
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
@@ -47,17 +47,20 @@ function fingerprint() {
 
 const builtFrom = () => (existsSync(join(DIST, STAMP)) ? readFileSync(join(DIST, STAMP), 'utf8') : '')
 
-/** Builds when needed, and lets `npx homeport` find the command. The new `dist/` takes the place of the old one as a whole, so that no stale file survives. */
+/**
+ * Builds when needed, and lets `npx homeport` find the command. The new `dist/` replaces the old one as a whole, so that
+ * no stale file survives.
+ */
 export async function ensureBuilt() {
   linkCommand()
-  const wanted = fingerprint()
-  if (builtFrom() === wanted) return
+  const current = fingerprint()
+  if (builtFrom() === current) return
   say('building dist/')
   const next = `${DIST}.${process.pid}`
   try {
     await Promise.all([bundleServer(next), bundleConsole(join(next, 'console'))])
     chmodSync(join(next, 'main.js'), 0o755)
-    writeFileSync(join(next, STAMP), wanted)
+    writeFileSync(join(next, STAMP), current)
     swap(next)
   } finally {
     rmSync(next, { recursive: true, force: true })
@@ -71,8 +74,8 @@ function linkCommand() {
 }
 
 /**
- * The server and the command line, with the packages they use: a program that is read from a few files starts in a
- * third of the time of one that is read from a thousand. Each entry is found beside the others, by its own name.
+ * Bundles the server and the command line with the packages they use: a program that is read from a few files starts in a
+ * third of the time of one that is read from a thousand. All entries lie in one folder, each under its own name.
  */
 async function bundleServer(outdir) {
   // Looked up only here: when this file is loaded, the packages may not be installed yet.
@@ -89,17 +92,17 @@ async function bundleServer(outdir) {
     format: 'esm',
     target: 'node20.19',
     sourcemap: true,
-    // Node keeps the text of modules in memory; a stack trace has to say where it comes from all the same.
+    // Node keeps the text of modules in memory, so the bundle is small. Stack traces stay readable.
     minifyWhitespace: true,
     lineLimit: 120,
     logLevel: 'error',
-    // Packages in the older module format ask for Node's own modules by this name.
+    // CommonJS packages load Node's own modules with `require`.
     banner: { js: "import { createRequire as __from } from 'node:module'; const require = __from(import.meta.url);" },
   }
   try {
     await build(options)
   } catch {
-    throw new SetupError('the sources do not compile; the compiler says above where.')
+    throw new SetupError('the sources do not compile; the output of the compiler above says where.')
   } finally {
     // `npm start` becomes the server in this process, and the compiler would stay beside it as a child.
     await stop()

@@ -1,4 +1,4 @@
-/** Installs the engine, a Valkey or Redis server, when none is there. */
+/** Installs the engine, a Valkey or Redis server, if none is installed. */
 import { aptInstall, aptKnows, aptUpdate, canUseApt } from './apt.mjs'
 import { findProgram, inTurn, run } from './processes.mjs'
 import { SetupError, say } from './say.mjs'

@@ -2,11 +2,11 @@ import { catchSignals, interruptedCode } from './processes.mjs'
 import { SetupError } from './say.mjs'
 
 /**
- * Runs the body of a script. A `SetupError` is printed as one sentence and ends with code 1; a signal lets the body
- * undo what it has under way and ends with 128 and the signal's number.
+ * Runs the body of a script. A `SetupError` is printed as one sentence and ends the script with code 1. After a signal
+ * the body can clean up, and the script ends with code 128 plus the signal's number.
  */
 export async function script(body) {
-  const giveSignalsBack = catchSignals()
+  const releaseSignals = catchSignals()
   try {
     await body()
   } catch (error) {
@@ -14,7 +14,7 @@ export async function script(body) {
     if (interruptedCode() === undefined) process.stderr.write(`error: ${error.message}\n`)
     process.exit(interruptedCode() ?? 1)
   } finally {
-    giveSignalsBack()
+    releaseSignals()
   }
   if (interruptedCode() !== undefined) process.exit(interruptedCode())
 }

@@ -1,6 +1,6 @@
 /**
- * `node --import ./scripts/lib/measured.mjs file.ts`: runs sources as fast as the built server runs. Loaders made for
- * development keep the names of all functions, which costs time whenever one is made and would be measured too.
+ * `node --import ./scripts/lib/measured.mjs file.ts`: runs sources as fast as the built server. Loaders for development
+ * preserve the names of all functions, which costs time for each new function and would distort measurements.
  */
 import { readFile } from 'node:fs/promises'
 import { register } from 'node:module'
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 
 if (!import.meta.url.endsWith('?hooks')) register(`${import.meta.url}?hooks`)
 
-/** Sources name each other as they are named once compiled. */
+/** Imports name the compiled file (`.js`). */
 export async function resolve(specifier, context, next) {
   const isOurs = /^\.{1,2}\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')
   return next(isOurs ? specifier.replace(/\.js$/, '.ts') : specifier, context)

@@ -12,7 +12,7 @@ import { findProgram, run, together } from './processes.mjs'
 import { SetupError, say } from './say.mjs'
 
 const NATIVE_ADDON = inProject('node_modules/better-sqlite3/build/Release/better_sqlite3.node')
-/** What npm says about an installation, once it is complete. */
+/** npm's own record of a complete installation. */
 const RECORD = 'node_modules/.package-lock.json'
 const BUILD_TOOLS = { python3: 'python3', make: 'make', 'g++': 'g++' }
 
@@ -42,7 +42,7 @@ const readLock = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, 'ut
 
 /**
  * Whether `node_modules` holds the packages of the lock file that a scope needs. npm writes its own record there as the
- * last act of an installation, so an interrupted one does not count. Optional packages may be missing: they are for
+ * last step of an installation, so an interrupted one does not count. Optional packages may be missing: they are for
  * other platforms.
  * @param scope `run`: what building and running the server needs; `all`: every package.
  */
@@ -78,7 +78,7 @@ function closureOf(roots, locked) {
   return paths
 }
 
-/** Where Node finds a package that the package at `from` names: beside it, or in a folder above. */
+/** Where Node finds a package that the package at `from` imports: inside it, or in a folder above. */
 function pathOf(name, from, locked) {
   const here = `${from === '' ? '' : `${from}/`}node_modules/${name}`
   if (locked[here] !== undefined) return here
@@ -87,13 +87,13 @@ function pathOf(name, from, locked) {
   return pathOf(name, above < 0 ? '' : from.slice(0, above), locked)
 }
 
-/** Whether the SQLite driver was compiled for this Node: the name of the function that Node calls in it says for which. */
+/** Whether the SQLite driver was compiled for this Node. Its entry function has the version of Node's ABI in its name. */
 const driverIsCurrent = () =>
   existsSync(NATIVE_ADDON) && readFileSync(NATIVE_ADDON).includes(`node_register_module_v${process.versions.modules}`)
 
 /**
  * Installs the packages of a scope, and runs `meanwhile` as soon as all of them can be loaded. Compiling the SQLite
- * driver keeps one core busy for a minute; unpacking the rest, and whatever needs no database, goes on beside it.
+ * driver keeps one core busy for a minute; the other packages are installed, and `meanwhile` runs, in parallel.
  */
 export async function ensurePackages(scope, meanwhile = async () => {}) {
   if (packagesAreCurrent(scope) && driverIsCurrent()) return await meanwhile()
@@ -106,7 +106,7 @@ export async function ensurePackages(scope, meanwhile = async () => {}) {
   })
 }
 
-/** npm knows two groups of packages. Those that the build needs are named one by one, as if they were not for development. */
+/** npm cannot install some development packages only, so those that the build needs are named as production packages. */
 function argumentsFor(scope) {
   if (scope === 'all') return []
   const locked = readLock(inProject('package-lock.json')) ?? {}
@@ -132,8 +132,8 @@ function succeed({ code, output }) {
 }
 
 /**
- * `npm install --no-save` takes the versions of the lock file and leaves that file alone. `npm ci` would insist that the
- * lock file names the optional packages of every platform, even of those that the registry in use does not carry.
+ * `npm install --no-save` installs the versions of the lock file and does not change that file. `npm ci` would require
+ * that the lock file has the optional packages of every platform, even if the registry in use does not have them.
  */
 function npm(...args) {
   const env = { npm_config_nodedir: headersOfNode(), npm_config_fund: 'false', npm_config_audit: 'false' }
@@ -144,7 +144,7 @@ function npm(...args) {
   })
 }
 
-/** The headers that came with this Node, so that the compiler need not download them. */
+/** The headers of this Node installation, so that the compiler need not download them. */
 function headersOfNode() {
   const prefix = resolve(process.execPath, '../..')
   return existsSync(join(prefix, 'include/node/node.h')) ? prefix : undefined

@@ -8,9 +8,9 @@ let interruption
 const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 }
 
 /**
- * From now on a signal ends the commands that run and lets no further one start, except those that clean up. Whoever
- * waits for them goes on, undoes what it has to, and `interruptedCode` tells how to end.
- * @returns a function that gives the signals back.
+ * From now on a signal ends the running commands and prevents new ones, except those that clean up. Callers that wait
+ * for a command continue and clean up; `interruptedCode` is the exit code to end with.
+ * @returns a function that removes the handlers.
  */
 export function catchSignals() {
   const handlers = Object.entries(SIGNAL_NUMBERS).map(([signal, number]) => {
@@ -26,38 +26,38 @@ export function catchSignals() {
   }
 }
 
-/** The exit code when a signal has arrived (128 and its number), else `undefined`. */
+/** The exit code after a signal (128 plus its number), else `undefined`. */
 export const interruptedCode = () => interruption
 
 /**
- * Runs a command and resolves with its exit code, or 127 when it cannot be started. The output goes to our own, unless
- * `quiet`: then it is kept and returned, for the case that it is needed to explain a failure.
+ * Runs a command and resolves with its exit code, or 127 when it cannot be started. The command inherits our output,
+ * unless `quiet`: then the output is returned, to explain a failure.
  */
 export function run(command, args, { cwd, env, quiet = false, input, isCleanup = false } = {}) {
   if (interruption !== undefined && !isCleanup) return Promise.resolve({ code: interruption, output: '' })
   return new Promise((resolve) => {
     const stdio = [input === undefined ? 'ignore' : 'pipe', ...(quiet ? ['pipe', 'pipe'] : ['inherit', 'inherit'])]
     const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio })
-    const parts = []
+    const chunks = []
     const end = (code) => {
       running.delete(child)
-      resolve({ code, output: parts.join('') })
+      resolve({ code, output: chunks.join('') })
     }
     if (!isCleanup) running.add(child)
     for (const stream of [child.stdout, child.stderr])
-      stream?.setEncoding('utf8').on('data', (part) => parts.push(part))
+      stream?.setEncoding('utf8').on('data', (chunk) => chunks.push(chunk))
     child.once('error', (error) => {
-      parts.push(error.message)
+      chunks.push(error.message)
       end(127)
     })
     child.once('close', (code, signal) => end(code ?? (signal ? 128 : 1)))
-    // A program that does not read its input is judged by its exit code.
+    // If a program does not read its input, only its exit code counts.
     child.stdin?.on('error', () => {})
     child.stdin?.end(input)
   })
 }
 
-/** Does all of these at the same time. A failure is thrown once all have ended, so that nothing goes on behind it. */
+/** Runs all tasks at the same time. Throws the first failure once all have ended, so that no task is left running. */
 export async function together(...tasks) {
   const results = await Promise.allSettled(tasks.map((task) => task()))
   const failed = results.find(({ status }) => status === 'rejected')
@@ -66,7 +66,7 @@ export async function together(...tasks) {
 
 let turn = Promise.resolve()
 
-/** Does the task once those that came before have ended: programs that install others refuse to work twice at a time. */
+/** Runs the task after all earlier ones: package managers refuse to run twice at a time. */
 export function inTurn(task) {
   const done = turn.then(task)
   turn = done.catch(() => {})

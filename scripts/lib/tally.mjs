@@ -1,16 +1,16 @@
-/** Counts what test runs did, from Vitest's JSON reports. */
+/** Counts the results of test runs from Vitest's JSON reports. */
 
 const isFailed = ({ status }) => status === 'failed'
 const testsOf = (files) => files.flatMap((file) => file.assertionResults ?? [])
 
-/** The files of a report that have a failed test, or could not even be loaded. */
+/** The files of a report that have a failed test, or could not be loaded. */
 export function failedFiles(report) {
   return (report?.testResults ?? []).filter(isFailed).map(({ name }) => name)
 }
 
 /**
- * The counts of a report. A file that could not even be loaded counts as one failure, and so does a run that failed
- * without a failed test (an error outside of any test, a crash): the line must never say "0 failed" of a failed run.
+ * The counts of a report. A file that could not be loaded counts as one failure, and so does a run that failed without a
+ * failed test (an error outside of any test, a crash): a failed run must never show "0 failed".
  */
 export function tally(report, exitCode) {
   const files = report?.testResults ?? []
@@ -31,7 +31,7 @@ export function slowest(report, count) {
   return files.sort((one, other) => other.seconds - one.seconds).slice(0, count)
 }
 
-/** The report of a run in which some files were run again: those count as they went the second time. */
+/** The report of a run in which some files ran again: their second result counts. */
 export function withSecondRun(first, second) {
   const again = new Set(second.testResults.map(({ name }) => name))
   return { testResults: [...first.testResults.filter(({ name }) => !again.has(name)), ...second.testResults] }

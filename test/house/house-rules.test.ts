@@ -6,7 +6,7 @@ import { run, tempDir } from '../support/index.js'
 
 const SCRIPTS = fileURLToPath(new URL('../../scripts', import.meta.url))
 
-/** Runs the house rules over a house made of these files. */
+/** Runs the house rules on a tree made of these files. */
 async function broken(files: Readonly<Record<string, string>>): Promise<string[]> {
   const root = tempDir()
   for (const [path, content] of Object.entries(files)) {
@@ -20,7 +20,7 @@ async function broken(files: Readonly<Record<string, string>>): Promise<string[]
   return lines
 }
 
-/** Each violation: where it is planted, the code, and what the line says of it. Joined so that no rule finds it here. */
+/** Each violation: where it is planted, the code, and the expected text. Joined at run time, so that no rule finds it here. */
 const word = (...parts: string[]) => parts.join('')
 const PLANTED: readonly [path: string, code: string, expected: string][] = [
   [
@@ -45,7 +45,7 @@ const PLANTED: readonly [path: string, code: string, expected: string][] = [
   [
     'src/bulk/sql.ts',
     "import { sql } from 'kysely'",
-    'importing kysely is banned here: only a transaction states a query',
+    'importing kysely is banned here: only transactions contain queries',
   ],
   [
     'src/queue/transactions/up.ts',
@@ -81,14 +81,14 @@ const PLANTED: readonly [path: string, code: string, expected: string][] = [
   ['test/nod.ts', word('await sle', 'ep(50)'), 'is banned here: do not sleep'],
 ]
 
-describe('in a house with one violation in each of many files', () => {
+describe('in a tree with one violation in each of many files', () => {
   let lines: string[] = []
   beforeAll(async () => {
     const doors = { 'src/queue/index.ts': 'bare(arrow)', 'src/workflow/index.ts': '', 'src/config/index.ts': '' }
     lines = await broken({ ...doors, ...Object.fromEntries(PLANTED.map(([path, code]) => [path, `${code}\n`])) })
   })
 
-  it.each(PLANTED)('finds that of %s', (path, _, expected) => {
+  it.each(PLANTED)('finds the violation in %s', (path, _, expected) => {
     const found = lines.filter((line) => line.startsWith(`${path}:`))
     expect(found).toHaveLength(1)
     expect(found[0]).toMatch(/^[^ ]+:\d+ /)
@@ -123,7 +123,7 @@ it('is silent about code that keeps the rules', async () => {
   expect(lines).toEqual([])
 })
 
-it('sees code inside a template, and tells a division from a regular expression', async () => {
+it('sees code inside a template literal, and distinguishes a division from a regular expression', async () => {
   const lines = await broken({
     'src/queue/a.ts': word('const t = `at $', '{Date.now()} o`\n'),
     'src/queue/b.ts': 'const x = a / b; console.log(x) / 2\n',
@@ -131,7 +131,7 @@ it('sees code inside a template, and tells a division from a regular expression'
   expect(lines.map((line) => line.split(' ')[0])).toEqual(['src/queue/a.ts:1', 'src/queue/b.ts:1'])
 })
 
-it('finds files that import each other, also by way of others', async () => {
+it('finds files that import each other, also through others', async () => {
   const lines = await broken({
     'src/queue/a.ts': "import { b } from './b.js'\n",
     'src/queue/b.ts': "import type { C } from './c.js'\n",
@@ -148,7 +148,7 @@ it('keeps its output short', async () => {
   expect(lines.at(-1)).toBe('... and 10 more')
 })
 
-it('works from a copy, so that it needs nothing but Node', async () => {
+it('works from a copy, without installed packages', async () => {
   const copy = join(tempDir(), 'scripts')
   cpSync(SCRIPTS, copy, { recursive: true })
   const result = await run(process.execPath, [join(copy, 'house-rules.mjs')])
