@@ -13,7 +13,9 @@ function chosen(filters) {
     .sort()
   const names = all.filter((name) => filters.length === 0 || filters.some((filter) => name.includes(filter)))
   if (names.length > 0) return names
-  throw new SetupError(`no benchmark has a name that contains ${filters.join(' or ')}; there are ${all.join(', ') || 'none'}.`)
+  throw new SetupError(
+    `no benchmark has a name that contains ${filters.join(' or ')}; there are ${all.join(', ') || 'none'}.`,
+  )
 }
 
 /** Only benchmarks need the peers (comparable products), and they are large. */

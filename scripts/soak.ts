@@ -67,9 +67,14 @@ async function round(seed: number, postgres: PostgresServer | undefined): Promis
   const place = await newPlace({ dataDir: join(directory, 'data'), redisPorts: `${from}-${to}` })
   const store = postgres && (await emptyDatabase(postgres, `soak_${seed}`))
   const sayWithSeed = (line: string) => say(`seed ${seed}: ${line}`)
-  const report = await playRound({ seed, faults, longestLifeMs: LONGEST_LIFE_MS, place, store, say: sayWithSeed }).catch(
-    failed(seed),
-  )
+  const report = await playRound({
+    seed,
+    faults,
+    longestLifeMs: LONGEST_LIFE_MS,
+    place,
+    store,
+    say: sayWithSeed,
+  }).catch(failed(seed))
   const left = await cleanup().then(
     () => [],
     (error: unknown) => [`cleanup: ${String(error)}`],

@@ -1,15 +1,15 @@
 import { afterAll, expect, it, vi } from 'vitest'
 import { atCleanup, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { startDestinations } from './destinations.js'
 import { Ledger } from './ledger.js'
 import { seal, startLoad } from './load.js'
 import { runsInState } from './queue-ledger-store.js'
 import { randomFrom } from './random.js'
-import { startWorld } from './world.js'
 
 /**
- * The server is killed with -9 at random moments under load and started again on its data, several times; then what it
- * acknowledged is compared with what arrived. `HOMEPORT_CRASH_SEED` repeats the moments of an earlier run,
- * `HOMEPORT_CRASH_CYCLES` sets how many there are.
+ * The server is killed with SIGKILL at random moments under load and started again on its data, several times. Then the
+ * test compares acknowledgements with arrivals. `HOMEPORT_CRASH_SEED` repeats the kill times of an earlier run,
+ * `HOMEPORT_CRASH_CYCLES` sets the number of kills.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
@@ -19,17 +19,17 @@ const LONGEST_LIFE_MS = 2_500
 const DEADLINE_MS = 60_000 + CYCLES * 2_000
 
 const ledger = new Ledger()
-// The SDK reports servers that are gone and steps that arrive twice: exactly what a killed server makes happen.
+// The SDK reports unreachable servers and repeated steps, which the kills cause.
 vi.spyOn(console, 'warn').mockImplementation(() => undefined)
 vi.spyOn(console, 'error').mockImplementation(() => undefined)
 afterAll(() =>
   console.log(`crash test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${ledger.summary()}`),
 )
 
-/** Whether something of everything is on record; a slow machine may take the whole first life for that. */
+/** Whether the ledger has every kind of entry; a slow machine may need the whole first life for that. */
 const hasBegun = (): boolean => ledger.published.size > CYCLES && ledger.triggered.size > 0 && ledger.sealed.size > 0
 
-/** A life of the server: load until it is killed at a random moment. */
+/** Runs one life of the server: under load until it is killed at a random moment. */
 async function live(
   homeport: RunningHomeport,
   load: { stopped(): Promise<void> },
@@ -48,8 +48,8 @@ async function stateOf(homeport: RunningHomeport, runId: string): Promise<string
 }
 
 /**
- * Waits until every run is in this state. The store is looked at, once for all of them: to ask the server for one run
- * after the other would keep it from what it is waited for.
+ * Waits until every run is in this state. One query of the store checks all of them; asking the server for one run after
+ * the other would slow down what the test waits for.
  */
 async function allReach(homeport: RunningHomeport, runIds: ReadonlySet<string>, state: string): Promise<void> {
   let left: readonly string[] = []
@@ -74,10 +74,10 @@ it(
     const random = randomFrom(SEED)
     let homeport = await startHomeport()
     const { queueToken: token, ...keys } = homeport.credentials
-    const world = await startWorld({ url: homeport.queueUrl, token, ...keys }, ledger)
-    atCleanup(() => world.close())
+    const destinations = await startDestinations({ url: homeport.queueUrl, token, ...keys }, ledger)
+    atCleanup(() => destinations.close())
     for (let cycle = 0; cycle < CYCLES; cycle++) {
-      await live(homeport, startLoad(homeport, world, ledger), random)
+      await live(homeport, startLoad(homeport, destinations, ledger), random)
       homeport = await startHomeport(homeport.place)
     }
 
@@ -91,7 +91,7 @@ it(
         { what: `bulk action ${actionId} to be finished`, deadlineMs: DEADLINE_MS },
       )
       expect(action.outcomes).toEqual({ cancelled: runIds.length, alreadyFinished: 0, notFound: 0, failed: 0 })
-      await seal(runIds, world, ledger)
+      await seal(runIds, destinations, ledger)
     }
     await allReach(homeport, ledger.sealed, 'RUN_CANCELED')
     await allReach(homeport, ledger.triggered, 'RUN_SUCCESS')

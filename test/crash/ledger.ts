@@ -1,31 +1,31 @@
 /**
- * What the outside world knows for certain: every acknowledgement of the server, and every request that reached a
- * destination. It lives in the test's process, which is never killed.
+ * What clients and destinations have observed: every acknowledgement of the server, and every request that reached a
+ * destination. The ledger lives in the test's process, which is never killed.
  */
 export class Ledger {
   /** Messages whose publish was answered 2xx. */
   readonly published = new Set<string>()
-  /** Messages that arrived, with how often. */
+  /** How often each message arrived. */
   readonly arrived = new Map<string, number>()
-  /** Runs whose trigger was answered 2xx and that nobody cancels. */
+  /** Runs whose trigger was answered 2xx and that are never cancelled. */
   readonly triggered = new Set<string>()
-  /** Runs whose cancel was answered 2xx, from when on nothing of them may arrive. */
+  /** Runs whose cancel was answered 2xx. No delivery of theirs may arrive afterwards. */
   readonly sealed = new Set<string>()
-  /** Bulk actions whose start was answered 202, with the runs that they hold. */
+  /** Bulk actions whose start was answered 202, with their runs. */
   readonly actions = new Map<string, readonly string[]>()
-  /** By payload: the first run that had it, which dies, and the runs that took its place and have come to their end. */
+  /** By payload: the first run with it, which fails, and the later runs with it that have succeeded. */
   readonly lives = new Map<string, { readonly doomed: string; readonly ended: Set<string> }>()
-  /** How often a failure function was called; each call fails for good. */
-  told = 0
+  /** How often failure functions were called; each call fails for good. */
+  failureCalls = 0
   /** Deliveries of sealed runs. Must stay empty. */
   readonly broken: string[] = []
 
-  /** A message has arrived at its destination. */
+  /** Records that a message has arrived at its destination. */
   arrive(id: string): void {
     this.arrived.set(id, (this.arrived.get(id) ?? 0) + 1)
   }
 
-  /** A run with this payload is going on. Answers whether it may live: the first one dies. */
+  /** Whether a run with this payload may succeed: the first one fails. */
   mayLive(payload: string, runId: string): boolean {
     const life = this.lives.get(payload) ?? { doomed: runId, ended: new Set<string>() }
     this.lives.set(payload, life)

@@ -6,7 +6,7 @@ import { accountOf, type Breaches, NO_BREACHES } from './queue-account.js'
 import { type Arrival, QueueLedger } from './queue-ledger.js'
 import { loseMessage, type StoredMessage, storedMessages } from './queue-ledger-store.js'
 
-/** The crash test is worth as much as its ledger: whatever a server could lose or do twice must show there. */
+/** The crash test depends on its ledger: every loss and every repetition must show there. */
 
 interface Books {
   readonly ledger: QueueLedger
@@ -24,10 +24,10 @@ const stored = (message_id: string, state: StoredMessage['state'], schedule_id: 
   schedule_id,
 })
 
-/** The books of a server that kept its word, with something of every kind. */
+/** The books of a correct server, with an entry of every kind. */
 function wellKept(): Books {
   const ledger = new QueueLedger()
-  ledger.accept('told', 'delivered')
+  ledger.accept('observed', 'delivered')
   ledger.accept('dead', 'dead')
   ledger.accept('gone', 'canceled')
   ledger.accept('later', 'pending')
@@ -41,8 +41,8 @@ function wellKept(): Books {
   ledger.sealed.add('gone')
   const callbackOf = (messageId: string) => ({ about: { messageId, retried: 0 } })
   const arrivals = [
-    arrival('told', 'told/1'),
-    arrival('callback', 'callback/1', callbackOf('told')),
+    arrival('observed', 'observed/1'),
+    arrival('callback', 'callback/1', callbackOf('observed')),
     arrival('dead', 'dead/2', { isSuccess: false }),
     arrival('reported', 'failure/2', callbackOf('dead')),
     arrival('fifo1', 'fifo/alpha/1'),
@@ -57,7 +57,18 @@ function wellKept(): Books {
     arrival('fire', 'ok/3', { scheduleId: 'schedule' }),
   ]
   for (const one of arrivals) ledger.arrive(one)
-  const others = ['callback', 'reported', 'fifo1', 'fifoback1', 'fifo2', 'fifoback2', 'item1', 'item2', 'only', 'told']
+  const others = [
+    'callback',
+    'reported',
+    'fifo1',
+    'fifoback1',
+    'fifo2',
+    'fifoback2',
+    'item1',
+    'item2',
+    'only',
+    'observed',
+  ]
   return {
     ledger,
     stored: [
@@ -75,7 +86,7 @@ const without = (books: Books, ...ids: string[]): Books => ({
   stored: books.stored.filter(({ message_id }) => !ids.includes(message_id)),
 })
 
-/** The same books, in which nothing of some messages has ever arrived. */
+/** The same books without any arrival of some messages. */
 function unarrived(books: Books, ...ids: string[]): Books {
   const kept = books.ledger.arrivals.filter(({ messageId }) => !ids.includes(messageId))
   books.ledger.arrivals.splice(0, books.ledger.arrivals.length, ...kept)
@@ -90,8 +101,8 @@ function arrived(books: Books, ...more: readonly Arrival[]): Books {
 type Plant = readonly [what: string, breach: keyof Breaches, plant: (books: Books) => Books]
 
 const PLANTS: readonly Plant[] = [
-  ['an acknowledged message that waits for its time', 'wrongEnds', (books) => without(books, 'later')],
-  ['the delivery of a message that counts as delivered', 'wrongEnds', (books) => unarrived(books, 'item1', 'item2')],
+  ['an acknowledged delayed message', 'wrongEnds', (books) => without(books, 'later')],
+  ['the delivery of a message that is stored as delivered', 'wrongEnds', (books) => unarrived(books, 'item1', 'item2')],
   [
     'an acknowledged cancellation',
     'wrongEnds',
@@ -108,7 +119,7 @@ const PLANTS: readonly Plant[] = [
       stored: [...without(books, 'fifo2').stored, stored('fifo2', 'held')],
     }),
   ],
-  ['a part of a batch', 'tornBatches', (books) => unarrived(books, 'item2')],
+  ['an item of a batch', 'tornBatches', (books) => unarrived(books, 'item2')],
   ['a callback', 'missingCallbacks', (books) => unarrived(books, 'callback')],
   ['a failure callback', 'missingCallbacks', (books) => unarrived(books, 'reported')],
   ['a fire of a schedule', 'wrongFires', (books) => unarrived(without(books, 'fire'), 'fire')],
@@ -116,7 +127,7 @@ const PLANTS: readonly Plant[] = [
 ]
 
 const REPETITIONS: readonly Plant[] = [
-  ['an attempt without a crash', 'unexplained', (books) => arrived(books, arrival('told', 'told/1'))],
+  ['an attempt without a crash', 'unexplained', (books) => arrived(books, arrival('observed', 'observed/1'))],
   [
     'a message of a queue after the next one',
     'outOfOrder',
@@ -126,7 +137,7 @@ const REPETITIONS: readonly Plant[] = [
     'a callback',
     'doubleCallbacks',
     (books) => {
-      const again = arrival('callback2', 'callback/1', { about: { messageId: 'told', retried: 0 } })
+      const again = arrival('callback2', 'callback/1', { about: { messageId: 'observed', retried: 0 } })
       return arrived({ ...books, stored: [...books.stored, stored('callback2', 'delivered')] }, again)
     },
   ],
@@ -150,7 +161,7 @@ const REPETITIONS: readonly Plant[] = [
 const breachesOf = ({ ledger, stored }: Books): Breaches => accountOf(ledger, stored).breaches
 
 describe('the account of the crash test', () => {
-  it('finds nothing wrong with a server that kept its word, and counts what a crash repeats', () => {
+  it('finds no violation of a correct server, and counts attempts repeated by a crash', () => {
     const { ledger, stored } = wellKept()
     const { breaches, summary } = accountOf(ledger, stored)
     expect(breaches).toEqual(NO_BREACHES)
@@ -165,7 +176,7 @@ describe('the account of the crash test', () => {
     expect(breachesOf(plant(wellKept()))[breach]).not.toEqual([])
   })
 
-  it('notices a store that has dropped a commit', async () => {
+  it('notices a store that has lost a commit', async () => {
     const dataDir = tempDir()
     const onFailure = (error: Error): never => {
       throw error

@@ -1,27 +1,27 @@
 import { type Expectation, grouped, type QueueLedger } from './queue-ledger.js'
 import type { StoredMessage } from './queue-ledger-store.js'
 
-/** Everything that a server which keeps its word never does. */
+/** Violations of the queue's guarantees. */
 export interface Breaches {
-  /** Acknowledged messages that did not end as their publisher made them: what was expected, and what was found. */
+  /** Acknowledged messages with an unexpected outcome: the expected and the actual one. */
   readonly wrongEnds: readonly (readonly [messageId: string, expected: Expectation, found: string])[]
-  /** Requests that came after the acknowledged cancellation of their message. */
+  /** Requests that arrived after the acknowledged cancellation of their message. */
   readonly afterCancel: readonly unknown[]
-  /** Attempts that came twice without a crash between. */
+  /** Attempts that arrived twice without a crash in between. */
   readonly unexplained: readonly unknown[]
   readonly outOfOrder: readonly unknown[]
   readonly tornBatches: readonly unknown[]
   readonly doubleCallbacks: readonly unknown[]
   readonly missingCallbacks: readonly unknown[]
-  /** Paths at which more messages succeeded than one. */
+  /** Paths at which more than one message succeeded. */
   readonly repeated: readonly unknown[]
-  /** Requests of messages that the store does not know. */
+  /** Requests of messages that are not in the store. */
   readonly strangers: readonly unknown[]
-  /** Schedules that did not fire as often as they were due: the id, and both numbers. */
+  /** Schedules that did not fire as often as they were due: the id, the expected and the actual number. */
   readonly wrongFires: readonly (readonly [scheduleId: string, expected: number, found: number])[]
 }
 
-/** What a server that keeps its word has done. */
+/** The result of a correct server. */
 export const NO_BREACHES: Breaches = {
   wrongEnds: [],
   afterCancel: [],
@@ -35,14 +35,14 @@ export const NO_BREACHES: Breaches = {
   wrongFires: [],
 }
 
-/** What the ledger and the store say together. */
+/** The result of comparing the ledger with the store. */
 export interface Account {
   readonly breaches: Breaches
-  /** How many messages there were, how they ended, and how often an attempt came twice, for people. */
+  /** For people: the number of messages, their outcomes, and how many attempts arrived twice. */
   readonly summary: string
 }
 
-/** What an acknowledged message came to, by the store and the destinations together. */
+/** The outcome of an acknowledged message, from the store and the destinations. */
 function endOf(stored: StoredMessage | undefined, successes: ReadonlySet<string>): string {
   if (!stored) return 'lost'
   switch (stored.state) {
@@ -58,8 +58,8 @@ function endOf(stored: StoredMessage | undefined, successes: ReadonlySet<string>
 }
 
 /**
- * Holds the ledger against the store of a server that has come to rest: acknowledged = delivered + dead + cancelled +
- * pending, each as its publisher made it.
+ * Compares the ledger with the store of an idle server: acknowledged = delivered + dead + cancelled + pending, and each
+ * message has the outcome that its publisher expects.
  */
 export function accountOf(ledger: QueueLedger, stored: readonly StoredMessage[]): Account {
   const byId = new Map(stored.map((message) => [message.message_id, message]))

@@ -1,19 +1,19 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { RunningHomeport } from '../support/index.js'
+import type { QueueDestinations } from './queue-destinations.js'
 import type { Expectation, QueueLedger } from './queue-ledger.js'
-import type { QueueWorld } from './queue-ledger-world.js'
 
-/** Fires at a time of which no test sees the next one: schedules fire when the test sets their stored time. */
+/** Never due during a test: schedules fire when the test changes their stored time. */
 export const RARELY = '0 0 29 2 *'
-/** Of a FIFO queue at most this many messages wait, so that what one life leaves does not fill the next. */
+/** A FIFO queue has at most this many pending messages, so that the backlog of one life does not fill the next. */
 const MOST_WAITING = 20
 const QUEUES = ['alpha', 'beta']
 const PUBLISHERS = 3
-/** Made in each life. */
+/** Schedules created per life. */
 const SCHEDULES = 5
 const RETRY_SOON = { 'upstash-retry-delay': '20' }
 
-/** Numbers of things made by all lives together. */
+/** Source of ids that are unique across all lives. */
 let made = 0
 const nextId = (): string => String(++made)
 const nextInQueue = new Map(QUEUES.map((name) => [name, 0]))
@@ -21,13 +21,13 @@ const nextInQueue = new Map(QUEUES.map((name) => [name, 0]))
 /** Everything that a caller works with. */
 export interface Scene {
   readonly homeport: RunningHomeport
-  readonly world: QueueWorld
+  readonly destinations: QueueDestinations
   readonly ledger: QueueLedger
 }
 
 type Headers = Record<string, string>
 
-/** An answer that says no. */
+/** An error response. */
 class Refused extends Error {
   readonly status: number
 
@@ -44,7 +44,7 @@ async function asked(scene: Scene, method: string, path: string, headers: Header
 }
 
 async function publish(scene: Scene, path: string, expected: Expectation, headers: Headers = {}): Promise<string> {
-  const answer = await asked(scene, 'POST', `/v2/publish/${scene.world.url}/${path}`, headers)
+  const answer = await asked(scene, 'POST', `/v2/publish/${scene.destinations.url}/${path}`, headers)
   const { messageId } = answer as { messageId: string }
   scene.ledger.accept(messageId, expected)
   return messageId
@@ -53,10 +53,10 @@ async function publish(scene: Scene, path: string, expected: Expectation, header
 async function publishSome(scene: Scene): Promise<void> {
   const id = nextId()
   const callbacks = {
-    'upstash-callback': `${scene.world.url}/callback/${id}`,
-    'upstash-failure-callback': `${scene.world.url}/failure/${id}`,
+    'upstash-callback': `${scene.destinations.url}/callback/${id}`,
+    'upstash-failure-callback': `${scene.destinations.url}/failure/${id}`,
   }
-  await publish(scene, `told/${id}`, 'delivered', callbacks)
+  await publish(scene, `observed/${id}`, 'delivered', callbacks)
   await publish(scene, `flaky/${id}`, 'delivered', { ...RETRY_SOON, ...callbacks })
   await publish(scene, `dead/${id}`, 'dead', { ...RETRY_SOON, 'upstash-retries': '1', ...callbacks })
   await publish(scene, `ok/later-${id}`, 'pending', { 'upstash-delay': '7d' })
@@ -66,7 +66,7 @@ async function publishBatch(scene: Scene): Promise<void> {
   const paths = Array.from({ length: 10 }, () => `ok/${nextId()}`)
   scene.ledger.batches.push(paths)
   const items = paths.map((path, index) => ({
-    destination: `${scene.world.url}/${path}`,
+    destination: `${scene.destinations.url}/${path}`,
     ...(index % 3 === 0 && { queue: 'gamma' }),
   }))
   const answers = (await asked(scene, 'POST', '/v2/batch', {}, items)) as { messageId: string }[]
@@ -75,15 +75,15 @@ async function publishBatch(scene: Scene): Promise<void> {
 
 /** A message for each endpoint of a URL group, in one commit. */
 async function publishToGroup(scene: Scene): Promise<void> {
-  const endpoints = ['left', 'right'].map((name) => ({ name, url: `${scene.world.url}/ok/${name}-${nextId()}` }))
+  const endpoints = ['left', 'right'].map((name) => ({ name, url: `${scene.destinations.url}/ok/${name}-${nextId()}` }))
   const group = `group-${nextId()}`
   await asked(scene, 'POST', `/v2/topics/${group}/endpoints`, {}, { endpoints })
-  scene.ledger.batches.push(endpoints.map(({ url }) => url.slice(scene.world.url.length + 1)))
+  scene.ledger.batches.push(endpoints.map(({ url }) => url.slice(scene.destinations.url.length + 1)))
   const answers = (await asked(scene, 'POST', `/v2/publish/${group}`)) as { messageId: string }[]
   for (const { messageId } of answers) scene.ledger.accept(messageId, 'delivered')
 }
 
-/** The same publication twice, as a client sends it that did not see the first answer; and past a flow-control key. */
+/** Publishes the same message twice, like a client that missed the first answer, with a flow-control key. */
 async function publishOnce(scene: Scene): Promise<void> {
   const id = nextId()
   const path = `ok/once-${id}`
@@ -98,20 +98,20 @@ async function publishOnce(scene: Scene): Promise<void> {
 }
 
 async function enqueue(scene: Scene, queue: string): Promise<void> {
-  const { ledger, world } = scene
+  const { ledger, destinations } = scene
   const number = (nextInQueue.get(queue) ?? 0) + 1
   nextInQueue.set(queue, number)
   const path = `fifo/${queue}/${number}`
-  const headers = { ...RETRY_SOON, 'upstash-callback': `${world.url}/fifo-callback/${queue}/${number}` }
-  const answer = await asked(scene, 'POST', `/v2/enqueue/${queue}/${world.url}/${path}`, headers)
+  const headers = { ...RETRY_SOON, 'upstash-callback': `${destinations.url}/fifo-callback/${queue}/${number}` }
+  const answer = await asked(scene, 'POST', `/v2/enqueue/${queue}/${destinations.url}/${path}`, headers)
   ledger.accept((answer as { messageId: string }).messageId, 'delivered')
   const { lag } = (await asked(scene, 'GET', `/v2/queues/${queue}`)) as { lag: number }
   if (lag > MOST_WAITING) for (let turn = 0; turn < 100; turn++) await yieldToEventLoop()
 }
 
-/** A message that is being sent, and never answered, is cancelled; so is one that waits for its time. */
+/** Cancels a message that is being sent and never answered, and a delayed one. */
 async function cancel(scene: Scene): Promise<void> {
-  const { ledger, world } = scene
+  const { ledger, destinations } = scene
   const silent = await publish(scene, `silent/${nextId()}`, 'canceled', { 'upstash-label': 'silent' })
   const waiting = await publish(scene, `ok/${nextId()}`, 'canceled', {
     'upstash-delay': '1d',
@@ -119,11 +119,11 @@ async function cancel(scene: Scene): Promise<void> {
   })
   await asked(scene, 'DELETE', `/v2/messages/${silent}`)
   await asked(scene, 'DELETE', `/v2/messages?messageIds=${waiting}`)
-  await world.settled()
+  await destinations.settled()
   for (const messageId of [silent, waiting]) ledger.sealed.add(messageId)
 }
 
-/** A dead letter is sent again. */
+/** Retries a dead letter. */
 async function revive(scene: Scene): Promise<void> {
   const path = `revive/${nextId()}`
   const messageId = await publish(scene, path, 'dead')
@@ -138,23 +138,23 @@ async function revive(scene: Scene): Promise<void> {
   }
 }
 
-/** A schedule, which the test will make fire. */
+/** Creates a schedule, which the test makes fire later. */
 async function schedule(scene: Scene): Promise<void> {
   const headers = { 'upstash-cron': RARELY }
-  const answer = await asked(scene, 'POST', `/v2/schedules/${scene.world.url}/ok/${nextId()}`, headers)
+  const answer = await asked(scene, 'POST', `/v2/schedules/${scene.destinations.url}/ok/${nextId()}`, headers)
   scene.ledger.fires.set((answer as { scheduleId: string }).scheduleId, 0)
 }
 
-/** Repeats a deed until it fails, as every deed does once the server is gone. A server that is there must not refuse. */
-async function untilGone(deed: () => Promise<void>, times = Number.POSITIVE_INFINITY): Promise<void> {
+/** Repeats an action until it fails because the server is gone. A running server must not refuse it. */
+async function untilGone(action: () => Promise<void>, times = Number.POSITIVE_INFINITY): Promise<void> {
   try {
-    for (let time = 0; time < times; time++) await deed()
+    for (let time = 0; time < times; time++) await action()
   } catch (error) {
     if (error instanceof Refused && error.status < 500) throw error
   }
 }
 
-/** Starts callers that do everything at once until the server stops answering; resolves when all have noticed. */
+/** Starts callers of every operation until the server stops answering; resolves when all of them have noticed. */
 export function startQueueLoad(scene: Scene): Promise<unknown> {
   return Promise.all([
     ...Array.from({ length: PUBLISHERS }, () => untilGone(() => publishSome(scene))),

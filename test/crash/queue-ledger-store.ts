@@ -4,7 +4,7 @@ import pg from 'pg'
 import { waitFor } from '../support/index.js'
 import type { QueueLedger } from './queue-ledger.js'
 
-/** A message as the store ended up with it. */
+/** A message in the store. */
 export interface StoredMessage {
   readonly message_id: string
   readonly state: 'held' | 'pending' | 'delivered' | 'failed' | 'canceled'
@@ -19,10 +19,10 @@ export interface StorePlace {
 
 type Values = readonly (string | number)[]
 
-/** A connection to a store behind the server's back. Statements have `?` for each value. */
+/** A direct connection to a store, without the server. Statements have `?` for each value. */
 interface StoreAccess {
   rows<Row>(sql: string, values?: Values): Promise<Row[]>
-  /** Answers how many rows it changed. */
+  /** Returns the number of changed rows. */
   change(sql: string, values?: Values): Promise<number>
 }
 
@@ -48,7 +48,7 @@ async function withSqlite<Result>(dataDir: string, work: (access: StoreAccess) =
 export async function connectToPostgres(url: string): Promise<pg.Client> {
   const attempt = async (): Promise<pg.Client> => {
     const client = new pg.Client({ connectionString: url })
-    // A server that ends takes its connections with it; the statement under way is what fails.
+    // When the server ends, its connections fail. The running statement reports that.
     client.on('error', () => undefined)
     await client.connect()
     return client
@@ -81,7 +81,7 @@ export function storedMessages(place: StorePlace): Promise<StoredMessage[]> {
 }
 
 /**
- * How many runs of a workflow there are, by state; `dead`: failed ones that can still be taken up; `calling`: those whose
+ * How many runs of a workflow there are, by state; `dead`: failed ones that can still be resumed or restarted; `calling`: those whose
  * failure function is being called.
  */
 export interface RunCounts {
@@ -127,14 +127,14 @@ export function unfinishedSoon(place: StorePlace): Promise<number> {
   return count(place, sql, [Date.now() + 3_600_000])
 }
 
-/** How many schedules have yet to make the fire that was planned for them. */
+/** How many schedules have not yet fired as planned. */
 export function unfired(place: StorePlace): Promise<number> {
   return count(place, 'SELECT count(*) AS n FROM schedules WHERE next_at < ?', [Date.now() + 3_600_000])
 }
 
 /**
- * Sets the next fires of schedules to moments of the life that is about to begin. The server must not run. A schedule
- * whose fire of the life before was cut off keeps it.
+ * Sets the next fire times of schedules to moments of the next life. The server must not run. A schedule that did not
+ * fire in the previous life keeps its time.
  */
 export async function planFires(
   place: StorePlace,
@@ -153,7 +153,7 @@ export async function planFires(
   })
 }
 
-/** Takes a message out of the store behind the server's back, as if its commit had never reached the disk. */
+/** Deletes a message from the store directly, as if its commit had never reached the disk. */
 export async function loseMessage(place: StorePlace, messageId: string): Promise<void> {
   await withStore(place, (access) => access.change('DELETE FROM messages WHERE message_id = ?', [messageId]))
 }

@@ -1,18 +1,18 @@
 import { afterAll, expect, it } from 'vitest'
 import { atCleanup, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 import { accountOf, NO_BREACHES } from './queue-account.js'
+import { startQueueDestinations } from './queue-destinations.js'
 import { QueueLedger } from './queue-ledger.js'
 import { startQueueLoad } from './queue-ledger-load.js'
 import { planFires, storedMessages, unfinishedSoon, unfired } from './queue-ledger-store.js'
-import { startQueueWorld } from './queue-ledger-world.js'
 import { randomFrom } from './random.js'
 
 /**
- * Everything that the queue does, at once, while the server is killed with -9 at random moments: publish, batch, URL
+ * Uses every feature of the queue at once while the server is killed with SIGKILL at random moments: publish, batch, URL
  * groups, FIFO queues with failures and callbacks, schedules, retries, deduplication, flow control, cancellations, dead
- * letters and sending those again. Then everything that was acknowledged has to be accounted for. That losses would be
- * noticed shows `queue-account.test.ts`. `HOMEPORT_CRASH_SEED` repeats the moments of an earlier run, and
- * `HOMEPORT_CRASH_CYCLES` sets how many there are; `npm run crash -- --cycles 100` does so too.
+ * letters and their retries. Then every acknowledged message must have its outcome. `queue-account.test.ts` shows that
+ * the check notices losses. `HOMEPORT_CRASH_SEED` repeats the kill times of an earlier run, and `HOMEPORT_CRASH_CYCLES`
+ * sets the number of kills, as `npm run crash -- --cycles 100` does.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
@@ -25,7 +25,7 @@ const ledger = new QueueLedger()
 let account = ''
 afterAll(() => console.log(`queue crash test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${account}`))
 
-/** Whether something of everything is on record; a slow machine may take the whole first life for that. */
+/** Whether the ledger has every kind of entry; a slow machine may need the whole first life for that. */
 function hasBegun(): boolean {
   const ends = new Set(ledger.accepted.values())
   return (
@@ -33,7 +33,7 @@ function hasBegun(): boolean {
   )
 }
 
-/** A life of the server: load until it is killed at a random moment. */
+/** Runs one life of the server: under load until it is killed at a random moment. */
 async function live(homeport: RunningHomeport, load: Promise<unknown>, random: () => number): Promise<void> {
   const endsAt = performance.now() + SHORTEST_LIFE_MS + random() * (LONGEST_LIFE_MS - SHORTEST_LIFE_MS)
   const isOver = () => performance.now() >= endsAt && hasBegun()
@@ -42,9 +42,9 @@ async function live(homeport: RunningHomeport, load: Promise<unknown>, random: (
   await load
 }
 
-/** Lets everything end that is not meant to wait. */
+/** Waits until only delayed messages are pending. */
 async function calmDown(homeport: RunningHomeport): Promise<void> {
-  // Those whose cancellation was cut off.
+  // Messages whose cancellation was interrupted.
   await homeport.queue('DELETE', '/v2/messages?label=silent')
   const { place } = homeport
   const isCalm = async () => (await unfired(place)) === 0 && (await unfinishedSoon(place)) === 0
@@ -56,11 +56,11 @@ it(
   async () => {
     const random = randomFrom(SEED)
     let homeport = await startHomeport()
-    const world = await startQueueWorld(ledger)
-    atCleanup(() => world.close())
+    const destinations = await startQueueDestinations(ledger)
+    atCleanup(() => destinations.close())
     for (let cycle = 0; cycle < CYCLES; cycle++) {
-      await live(homeport, startQueueLoad({ homeport, world, ledger }), random)
-      await world.settled()
+      await live(homeport, startQueueLoad({ homeport, destinations, ledger }), random)
+      await destinations.settled()
       ledger.life++
       await planFires(homeport.place, ledger, LONGEST_LIFE_MS, random)
       homeport = await startHomeport(homeport.place)

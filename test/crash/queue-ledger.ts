@@ -1,9 +1,9 @@
 /**
- * What the outside world knows for certain of the queue: every acknowledgement of the server, and every request that
- * reached a destination. It lives in the test's process, which is never killed.
+ * What clients and destinations of the queue have observed: every acknowledgement of the server, and every request that
+ * reached a destination. The ledger lives in the test's process, which is never killed.
  */
 
-/** How a message is expected to end, as far as its publisher decided it. */
+/** The outcome that the publisher of a message expects. */
 export type Expectation = 'delivered' | 'dead' | 'canceled' | 'pending'
 
 /** A request that a destination has received. */
@@ -11,28 +11,28 @@ export interface Arrival {
   readonly messageId: string
   /** Failed attempts before this one. */
   readonly retried: number
-  /** What the destination was asked for: the path, without the first slash. */
+  /** The path of the request, without the first slash. */
   readonly path: string
   readonly scheduleId: string | undefined
-  /** In which life of the server it came: 0 for the first. */
+  /** In which life of the server it arrived: 0 for the first. */
   readonly life: number
   /** Whether it was answered with success. */
   readonly isSuccess: boolean
-  /** The message that a callback tells about, with the attempt of it. */
+  /** The message that a callback reports, and the attempt. */
   readonly about: { readonly messageId: string; readonly retried: number } | undefined
 }
 
-/** Acknowledgements and arrivals, and what they have to do with each other. */
+/** Acknowledgements and arrivals, and checks of one against the other. */
 export class QueueLedger {
   /** Messages whose acceptance was acknowledged, by id. */
   readonly accepted = new Map<string, Expectation>()
-  /** Batches that were sent, acknowledged or not, each with the paths of its messages: all of them are taken or none. */
+  /** Batches that were sent, acknowledged or not, as the paths of their messages. A batch is accepted as a whole or not. */
   readonly batches: (readonly string[])[] = []
-  /** Messages whose cancellation was acknowledged, from when on nothing of them may arrive. */
+  /** Messages whose cancellation was acknowledged. No request of theirs may arrive afterwards. */
   readonly sealed = new Set<string>()
-  /** Times at which schedules were made to fire, by the id of the schedule. */
+  /** How often the test made each schedule fire, by its id. */
   readonly fires = new Map<string, number>()
-  /** Paths at which one message may succeed: those of dead letters that were sent again, and of what was published twice. */
+  /** Paths at which only one message may succeed: retried dead letters, and messages published twice. */
   readonly once = new Set<string>()
   readonly arrivals: Arrival[] = []
   /** Arrivals of sealed messages. Must stay empty. */
@@ -40,12 +40,12 @@ export class QueueLedger {
   /** How often the server has been killed so far. */
   life = 0
 
-  /** A message was acknowledged. */
+  /** Records an acknowledged message. */
   accept(messageId: string, expectation: Expectation): void {
     this.accepted.set(messageId, expectation)
   }
 
-  /** A request has reached a destination. */
+  /** Records a request that has reached a destination. */
   arrive(arrival: Arrival): void {
     this.arrivals.push(arrival)
     if (this.sealed.has(arrival.messageId)) this.broken.push(arrival)
@@ -63,8 +63,8 @@ export class QueueLedger {
   }
 
   /**
-   * Arrivals that stand out of order in their FIFO queue: each is of an earlier message than one before it, or an
-   * earlier attempt of the same one. A callback only has to come before the next message.
+   * Arrivals out of order in their FIFO queue: of an earlier message than a previous arrival, or an earlier attempt of
+   * the same message. A callback only has to arrive before the next message.
    */
   outOfOrder(): readonly Arrival[] {
     const newest = new Map<string, readonly [number: number, retried: number]>()
@@ -88,14 +88,16 @@ export class QueueLedger {
     return [...reports].filter(([, arrivals]) => messages(arrivals).size > 1).map(([key]) => key)
   }
 
-  /** Attempts of messages with a callback that no callback has told about, and dead ones without a failure callback. */
+  /** Attempts without their callback, and dead messages without a failure callback. */
   missingCallbacks(): readonly string[] {
-    const told = new Set(this.arrivals.map(({ about }) => about && `${about.messageId} ${about.retried}`))
-    const attempts = this.arrivals.filter(({ path }) => /^(?:told|flaky|dead|fifo)\//.test(path))
-    const untold = attempts.map(({ messageId, retried }) => `${messageId} ${retried}`).filter((key) => !told.has(key))
+    const reported = new Set(this.arrivals.map(({ about }) => about && `${about.messageId} ${about.retried}`))
+    const attempts = this.arrivals.filter(({ path }) => /^(?:observed|flaky|dead|fifo)\//.test(path))
+    const unreported = attempts
+      .map(({ messageId, retried }) => `${messageId} ${retried}`)
+      .filter((key) => !reported.has(key))
     const paths = new Set(this.arrivals.map(({ path }) => path))
     const dead = [...paths].filter((path) => path.startsWith('dead/'))
-    return [...untold, ...dead.filter((path) => !paths.has(path.replace('dead', 'failure')))]
+    return [...unreported, ...dead.filter((path) => !paths.has(path.replace('dead', 'failure')))]
   }
 
   /** Paths of `once` at which several messages have succeeded. */

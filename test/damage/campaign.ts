@@ -8,10 +8,10 @@ import { complaintsIn, doctorOf, observe } from './observe.js'
 import type { Trial } from './plan.js'
 import { compare } from './probes.js'
 
-/** What undamaged copies show, for each way in which the server ended. */
+/** The baselines of undamaged copies, by how the server ended. */
 export type Baselines = ReadonlyMap<Ending, Baseline>
 
-/** How often an undamaged copy is looked at: once is for samples, which a campaign has gone before. */
+/** How often an undamaged copy is observed: `once` is for samples of a campaign that has run before. */
 type Looks = 'once' | 'twice'
 
 const untouched = (): void => undefined
@@ -33,7 +33,7 @@ async function baselineOf(golden: Golden, ending: Ending, looks: Looks): Promise
   }
 }
 
-/** Looks at undamaged copies; twice each, so that nothing which differs anyway is taken for a damage. */
+/** Observes undamaged copies, twice each, so that values that always differ are not mistaken for damage. */
 export async function takeBaselines(
   golden: Golden,
   endings: readonly Ending[] = ['stopped', 'killed'],
@@ -44,18 +44,18 @@ export async function takeBaselines(
   return taken
 }
 
-/** A trial with what it came to. */
+/** A trial with its verdict. */
 export interface Tried {
   readonly trial: Trial
-  /** What was done, with the place. */
+  /** The damage, with its place. */
   readonly done: string
   readonly verdict: Verdict
 }
 
-/** Damages a copy, starts a server on it and judges what comes of it; `undefined` when there is nothing to damage. */
+/** Damages a copy, starts a server on it and judges the outcome; `undefined` if there is nothing to damage. */
 export async function tryDamage(golden: Golden, baselines: Baselines, trial: Trial): Promise<Tried | undefined> {
   const baseline = baselines.get(trial.ending)
-  if (!baseline) throw new Error(`nobody has looked at the undamaged copy that was ${trial.ending}`)
+  if (!baseline) throw new Error(`there is no baseline of the copy that was ${trial.ending}`)
   let done: string | undefined
   const damage = (root: string): void => {
     done = applyDamage(golden, root, trial)
@@ -68,11 +68,11 @@ export async function tryDamage(golden: Golden, baselines: Baselines, trial: Tri
   return { trial, done, verdict: isLimit ? { ...verdict, outcome: 'known limit' } : verdict }
 }
 
-/** Damages that nobody can notice, as docs/reliability.md says under its limits. */
+/** Damage that cannot be detected: see the limits in docs/reliability.md. */
 const KNOWN_LIMITS: Readonly<Record<string, readonly Trial['damage'][]>> = {
-  // It has no checksums: a byte within a value is as good as another.
+  // It has no checksums, so a changed byte inside a value is a valid value.
   'append-only log': ['flip'],
-  // One that ends between two commits is a perfect log.
+  // A log truncated between two commits is a perfect log.
   'store log': ['truncate'],
 }
 
@@ -84,7 +84,7 @@ function applyDamage(
   { path, damage, seed, swapWith, target }: Trial,
 ): string | undefined {
   const random = randomFrom(seed)
-  // The first numbers have chosen the file.
+  // The first number has chosen the file.
   random()
   if (damage === 'older copy') return putOlderStore(golden, root)
   if (isFolder(target)) return damageFolder(join(root, path), damage)
@@ -101,7 +101,7 @@ function damageFolder(folder: string, damage: Trial['damage']): string {
   return 'replaced by a file'
 }
 
-/** The store as it was before the databases and messages were made, beside the files of today. */
+/** Replaces the store by a copy from before the databases and messages were created. Other files stay. */
 function putOlderStore(golden: Golden, root: string): string {
   for (const suffix of ['', '-wal', '-shm']) rmSync(join(root, `homeport.sqlite${suffix}`), { force: true })
   copyFileSync(golden.copies.earlier, join(root, 'homeport.sqlite'))

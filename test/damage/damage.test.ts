@@ -6,13 +6,13 @@ import { isViolation } from './judge.js'
 import { planTrials } from './plan.js'
 
 /**
- * A sample of `npm run damage`: each run of the tests takes other damages from the same plan. `HOMEPORT_DAMAGE_SEED`
+ * A sample of `npm run damage`: each run of the tests takes other trials from the same plan. `HOMEPORT_DAMAGE_SEED`
  * repeats those of an earlier run.
  */
 
 const SEED = Number(process.env.HOMEPORT_DAMAGE_SEED ?? Math.floor(Math.random() * 2 ** 31))
 const TRIALS = 2
-/** Of these kinds of files not every damage is judged as it should be yet; `npm run damage` shows which. */
+/** Kinds of files for which some damage still has the wrong outcome; `npm run damage` shows which. */
 const OPEN = ['authority key', 'authority certificate', 'server key', 'server certificate', 'tls']
 
 const tried: Tried[] = []

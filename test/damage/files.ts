@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 
-/** How the server ended that made a data directory. */
+/** How the last server of a data directory ended. */
 export type Ending = 'stopped' | 'killed'
 
 /** What is done to a file. */
@@ -20,10 +20,10 @@ export const DAMAGES = ['truncate', 'empty', 'zero', 'flip', 'delete', 'director
 export type DamageKind = (typeof DAMAGES)[number]
 
 /**
- * What may become of a file's content:
- * `kept`: nobody but its owner may delete it, damaged or not; `data`: it changes with what it holds, so that is judged by
- * what clients read; `merged`: SQLite moves what it can read of it into the store, and then deletes it; `spare`: the server
- * makes it anew.
+ * What may happen to a file:
+ * `kept`: only its owner may delete it, damaged or not; `data`: its content changes, so it is judged by what clients read;
+ * `merged`: SQLite moves the readable content into the store and then deletes the file; `spare`: the server can recreate
+ * it.
  */
 export type Custody = 'kept' | 'data' | 'merged' | 'spare'
 
@@ -32,7 +32,7 @@ export interface FileKind {
   readonly name: string
   readonly pattern: RegExp
   readonly custody: Custody
-  /** In which copy it holds something that matters. */
+  /** The copy in which the file has relevant content. */
   readonly ending: Ending
 }
 
@@ -63,7 +63,7 @@ export const FILE_KINDS: readonly FileKind[] = [
   { name: 'settings', pattern: /^homeport\.config\.json$/, custody: 'kept', ending: 'stopped' },
 ]
 
-/** Directories that are damaged as a whole: deleted, or in the place of a file. */
+/** Directories that are damaged as a whole: deleted, or replaced by a file. */
 export const FOLDER_KINDS = [
   'database',
   'region',
@@ -74,7 +74,7 @@ export const FOLDER_KINDS = [
   'run',
 ] as const
 
-/** Every file beneath a directory, by its path from there, sorted. */
+/** The relative paths of all files below a directory, sorted. */
 export function filesIn(root: string, beneath = ''): string[] {
   return readdirSync(join(root, beneath), { withFileTypes: true })
     .flatMap((entry) => {
@@ -85,7 +85,7 @@ export function filesIn(root: string, beneath = ''): string[] {
     .sort()
 }
 
-/** Every directory beneath a directory. */
+/** The relative paths of all directories below a directory. */
 export function foldersIn(root: string, beneath = ''): string[] {
   return readdirSync(join(root, beneath), { withFileTypes: true }).flatMap((entry) => {
     const path = beneath === '' ? entry.name : `${beneath}/${entry.name}`
@@ -96,14 +96,14 @@ export function foldersIn(root: string, beneath = ''): string[] {
 /** The kind of a file, by its path in the data directory. */
 export const kindOf = (path: string): FileKind | undefined => FILE_KINDS.find(({ pattern }) => pattern.test(path))
 
-/** The content of a file as a digest. */
+/** The digest of a file's content. */
 export const digestOf = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex')
 
 const PAGE = 4_096
 
 /**
- * Damages a file. Answers what was done, with the place; `undefined` when this file cannot be damaged so.
- * @param swapWith the other file of a swap, from the data directory.
+ * Damages a file. Returns a description with the place; `undefined` if this file cannot be damaged like that.
+ * @param swapWith the other file of a swap, relative to the data directory.
  */
 export function damageFile(
   root: string,
@@ -166,7 +166,7 @@ function damageBytes(file: string, size: number, damage: 'truncate' | 'empty' | 
   }
 }
 
-/** A copy of a data directory, in the place of what was there. */
+/** Replaces a directory by a copy of a data directory. */
 export function putCopy(from: string, to: string): void {
   rmSync(to, { recursive: true, force: true })
   cpSync(from, to, { recursive: true, preserveTimestamps: true })

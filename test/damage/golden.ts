@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path'
 import { Client, type WorkflowContext } from '@upstash/workflow'
 import { serve } from '@upstash/workflow/cloudflare'
 import Database from 'better-sqlite3'
-import { toRequest } from '../crash/world.js'
+import { toRequest } from '../crash/destinations.js'
 import { connected, type NewDatabase } from '../soak/database-load.js'
 import {
   atCleanup,
@@ -31,7 +31,7 @@ export interface Known {
   readonly credentials: Credentials
 }
 
-/** A data directory with something of everything in it, and copies of it as it was. */
+/** A data directory with data of every kind, and copies of it. */
 export interface Golden {
   readonly place: Place
   readonly known: Known
@@ -39,7 +39,7 @@ export interface Golden {
   readonly copies: Readonly<Record<Ending | 'earlier', string>>
   /** Which copies there are. */
   readonly endings: readonly Ending[]
-  /** Requests that came to the destinations after everything had come to rest. */
+  /** Requests that reached the destinations when none were due any more. */
   readonly strangers: string[]
 }
 
@@ -50,7 +50,7 @@ const MAKING = { platform: 'aws', primary_region: 'us-east-1' }
 interface Endpoints {
   readonly url: string
   readonly strangers: string[]
-  rest(): void
+  expectSilence(): void
 }
 
 /** Destinations: `/ok` succeeds, `/dead` fails for good, and the rest are workflows. */
@@ -61,7 +61,7 @@ async function startEndpoints(homeport: RunningHomeport): Promise<Endpoints> {
     ...{ QSTASH_CURRENT_SIGNING_KEY: currentSigningKey, QSTASH_NEXT_SIGNING_KEY: nextSigningKey },
   }
   const strangers: string[] = []
-  let isIdle = false
+  let isQuiet = false
   const workflows = new Map([
     ['/short', serve(short)],
     ['/waits', serve(waits)],
@@ -70,7 +70,7 @@ async function startEndpoints(homeport: RunningHomeport): Promise<Endpoints> {
   ])
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const path = incoming.url ?? '/'
-    if (isIdle) strangers.push(`${path} ${incoming.headers['upstash-message-id']}`)
+    if (isQuiet) strangers.push(`${path} ${incoming.headers['upstash-message-id']}`)
     const workflow = workflows.get(path)
     const response = workflow ? await workflow.fetch(await toRequest(incoming), env) : reaction(path)
     outgoing.writeHead(response.status, Object.fromEntries(response.headers))
@@ -85,8 +85,8 @@ async function startEndpoints(homeport: RunningHomeport): Promise<Endpoints> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     strangers,
-    rest: () => {
-      isIdle = true
+    expectSilence: () => {
+      isQuiet = true
     },
   }
 }
@@ -126,7 +126,7 @@ async function ask<Body>(asked: Promise<{ readonly status: number; readonly body
 const create = (homeport: RunningHomeport, fields: object): Promise<NewDatabase> =>
   ask(homeport.api('POST', '/v2/redis/database', { ...MAKING, ...fields }))
 
-/** Gives a database keys of every type; `name` stands in each value, so that databases cannot be taken for each other. */
+/** Writes keys of every type to a database. Each value contains `name`, so that databases cannot be mistaken for each other. */
 async function fill(database: NewDatabase, name: string): Promise<void> {
   await connected(database, async (client) => {
     await client.mset(
@@ -151,7 +151,7 @@ async function makeDatabases(homeport: RunningHomeport): Promise<Pick<Known, 'da
     await fill(database, name)
   for (const { database_id: id } of [shop, till])
     await ask(homeport.api('POST', `/v2/redis/create-backup/${id}`, { name: 'kept' }))
-  // Of a restored database the base of the append-only file holds the data, of the others what follows it.
+  // The data of a restored database is in the base of the append-only file, that of the others in the log after it.
   const [kept] = await backupsOf(homeport, till)
   await ask(homeport.api('POST', `/v2/redis/restore-backup/${till.database_id}`, { backup_id: kept?.backup_id }))
   await connected(till, (client) => client.set('after', 'the restore'))
@@ -177,7 +177,7 @@ async function makeMessages(homeport: RunningHomeport, url: string): Promise<str
   const post = (path: string, name: string, headers = {}) =>
     ask<{ messageId: string }>(homeport.queue('POST', path, bodyOf(name), headers))
   const sent = [
-    post(`/v2/publish/${url}/ok/1`, 'delivered', { 'upstash-callback': `${url}/ok/told` }),
+    post(`/v2/publish/${url}/ok/1`, 'delivered', { 'upstash-callback': `${url}/ok/callback` }),
     post(`/v2/publish/${url}/dead`, 'dead'),
     post(`/v2/publish/${url}/ok/2`, 'pending', { ...LATER, 'upstash-label': 'later' }),
     post(`/v2/publish/${url}/ok/3`, 'limited', {
@@ -201,18 +201,18 @@ async function makeRuns(homeport: RunningHomeport, url: string): Promise<string[
     return (await client.trigger(run)).workflowRunId
   }
   const runIds = await Promise.all(['/short', '/waits', '/sleeps', '/dies', '/sleeps'].map(start))
-  const rests = async () => {
+  const areSettled = async () => {
     const { body } = await homeport.queue('GET', '/v2/workflows/logs?count=100')
     const text = JSON.stringify((body as { runs: unknown[] }).runs)
     const have = (word: string, times: number) => text.split(word).length - 1 >= times
     return have('"RUN_SUCCESS"', 1) && have('"RUN_FAILED"', 1) && have('"long"', 2) && have('"never"', 1)
   }
-  await waitFor(rests, { what: 'the runs to come to rest', everyMs: 50 })
+  await waitFor(areSettled, { what: 'the runs to end or wait', everyMs: 50 })
   await client.cancel(runIds.at(-1) ?? '')
   return runIds
 }
 
-/** Makes a data directory with something of everything, and copies of it for the ways in which a server may end. */
+/** Makes a data directory with data of every kind, and a copy for each way in which a server may end. */
 export async function makeGolden(endings: readonly Ending[] = ['stopped', 'killed']): Promise<Golden> {
   const folder = mkdtempSync(join(tmpdir(), 'hp-golden-'))
   atCleanup(() => rmSync(folder, { recursive: true, force: true }))
@@ -231,7 +231,7 @@ export async function makeGolden(endings: readonly Ending[] = ['stopped', 'kille
   const messageIds = await makeMessages(homeport, endpoints.url)
   const runIds = await makeRuns(homeport, endpoints.url)
   await delivered(homeport)
-  endpoints.rest()
+  endpoints.expectSilence()
   if (endings.includes('killed')) {
     await waitFor(() => sizesAreNoted(place.dataDir), { what: 'the sizes of the logs to be noted', everyMs: 100 })
     await homeport.kill('SIGKILL')
@@ -250,7 +250,7 @@ export async function makeGolden(endings: readonly Ending[] = ['stopped', 'kille
   return { place, known, copies, endings, strangers: endpoints.strangers }
 }
 
-/** What is appended between two looks is not noted; docs/decisions/data-loss.md says so. */
+/** Whether the recorded sizes are up to date: they are recorded from time to time only (docs/decisions/data-loss.md). */
 function sizesAreNoted(dataDir: string): boolean {
   const logs = filesIn(dataDir).filter((path) => kindOf(path)?.name === 'append-only log')
   return logs.every((path) => {
@@ -261,19 +261,19 @@ function sizesAreNoted(dataDir: string): boolean {
   })
 }
 
-/** A whole copy of the store of a server that runs. */
+/** Makes a complete copy of the store of a running server. */
 async function copyStore({ dataDir }: Place, to: string): Promise<void> {
   const db = new Database(join(dataDir, 'homeport.sqlite'), { readonly: true })
   await db.backup(to)
   db.close()
 }
 
-/** Waits until what is due has been delivered, callbacks included. */
+/** Waits until all due messages have been delivered, including callbacks. */
 async function delivered(homeport: RunningHomeport): Promise<void> {
   const isDone = async () => {
     const { body } = await homeport.queue('GET', '/v2/logs?count=1000')
     const states = (body as { logs: { state: string; url: string }[] }).logs
-    return states.some(({ state, url }) => state === 'DELIVERED' && url.endsWith('/ok/told'))
+    return states.some(({ state, url }) => state === 'DELIVERED' && url.endsWith('/ok/callback'))
   }
   await waitFor(isDone, { what: 'the callback to be delivered', everyMs: 50 })
 }

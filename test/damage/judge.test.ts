@@ -11,7 +11,7 @@ const files = (content: Record<string, string>): Files => new Map(Object.entries
 const whole = files({ [BACKUP]: 'whole' })
 
 const calm: Observation = {
-  ...{ start: { kind: 'serves' }, answers: answers('body'), warnings: ['usual'], problems: 0, ended: 'as told' },
+  ...{ start: { kind: 'serves' }, answers: answers('body'), warnings: ['usual'], problems: 0, ended: 'as requested' },
   ...{ writes: { publish: true }, filesPristine: whole, filesBefore: whole, filesAfter: whole, log: '' },
 }
 
@@ -22,28 +22,28 @@ const outcomeOf = async (seen: Partial<Observation>, complaints?: readonly strin
   (await judged(seen, complaints)).outcome
 
 describe('a damage', () => {
-  it('without effect is told from one that was noticed', async () => {
+  it('without effect is distinguished from a reported one', async () => {
     expect(await outcomeOf({})).toBe('no effect')
-    expect(await outcomeOf({ warnings: ['usual', 'something new'] })).toBe('told')
-    expect(await outcomeOf({ problems: 1 })).toBe('told')
+    expect(await outcomeOf({ warnings: ['usual', 'something new'] })).toBe('reported')
+    expect(await outcomeOf({ problems: 1 })).toBe('reported')
   })
 
-  it('that changes an answer has to be told by the log, by /health or by the doctor', async () => {
+  it('that changes an answer must be reported by the log, by /health or by the doctor', async () => {
     const changed = { answers: answers('bodY') }
     expect(await outcomeOf(changed)).toBe('silently changed')
     expect(await outcomeOf({ answers: new Map([['message 1', value('404')]]) })).toBe('silently changed')
     expect(await outcomeOf({ ...changed, warnings: ['a restore cannot be ended'] })).toBe('silently changed')
-    expect(await outcomeOf({ ...changed, warnings: ['the body of 1 is damaged'] })).toBe('told')
-    expect(await outcomeOf({ ...changed, problems: 1 })).toBe('told')
-    expect(await outcomeOf(changed, ['fail store: a page is broken'])).toBe('told')
+    expect(await outcomeOf({ ...changed, warnings: ['the body of 1 is damaged'] })).toBe('reported')
+    expect(await outcomeOf({ ...changed, problems: 1 })).toBe('reported')
+    expect(await outcomeOf(changed, ['fail store: a page is broken'])).toBe('reported')
   })
 
-  it('that is answered as an error, or stops writes, is refused', async () => {
+  it('that causes an error response, or stops writes, counts as refused', async () => {
     expect(await outcomeOf({ answers: new Map([['message 1', { kind: 'refusal', text: '503' }]]) })).toBe('refused')
     expect(await outcomeOf({ writes: { publish: false } })).toBe('refused')
   })
 
-  it('that keeps the server from starting needs a sentence', async () => {
+  it('that keeps the server from starting needs an error sentence', async () => {
     const refused = (output: string, code = '1') => outcomeOf({ start: { kind: 'refused', code, output } })
     expect(await refused('error: the store is damaged')).toBe('refused')
     expect(await refused('error: [object Object]')).toBe('unreadable text')
@@ -51,13 +51,13 @@ describe('a damage', () => {
     expect(await refused('error: killed', 'null')).toBe('unreadable text')
   })
 
-  it('may not hang or end the server, or leave a question without an answer', async () => {
+  it('must not hang or end the server, or leave a request unanswered', async () => {
     expect(await outcomeOf({ start: { kind: 'hangs', output: '' } })).toBe('ended')
     expect(await outcomeOf({ ended: 'by itself' })).toBe('ended')
     expect(await outcomeOf({ answers: new Map([['message 1', { kind: 'none', text: 'timed out' }]]) })).toBe('ended')
   })
 
-  it('may not delete a file; one that is set aside or put right is not deleted', async () => {
+  it('must not delete a file; a quarantined or repaired file is not deleted', async () => {
     expect(await outcomeOf({ filesAfter: files({}) })).toBe('deleted')
     expect(await outcomeOf({ filesAfter: files({ 'quarantine/bak.rdb': 'whole' }) })).toBe('no effect')
     const filesBefore = files({ [BACKUP]: 'damaged' })

@@ -2,11 +2,11 @@ import { kindOf } from './files.js'
 import { isRaw, type Observation } from './observe.js'
 import { type Answers, compare } from './probes.js'
 
-/** What a damage came to. The first four are as promised or documented; each of the others breaks a promise. */
+/** The outcomes of a damage. The first four are guaranteed or documented; each of the others is a violation. */
 export const OUTCOMES = [
   'no effect',
   'refused',
-  'told',
+  'reported',
   'known limit',
   'silently changed',
   'deleted',
@@ -15,78 +15,79 @@ export const OUTCOMES = [
 ] as const
 export type Outcome = (typeof OUTCOMES)[number]
 
-/** Outcomes that break a promise. */
+/** Whether an outcome breaks a guarantee. */
 export const isViolation = (outcome: Outcome): boolean => OUTCOMES.indexOf(outcome) > OUTCOMES.indexOf('known limit')
 
-/** What an undamaged directory shows. */
+/** The observation of an undamaged directory. */
 export interface Baseline {
   readonly answers: Answers
   readonly warnings: ReadonlySet<string>
   readonly complaints: ReadonlySet<string>
 }
 
-/** An outcome with what it was judged by. */
+/** An outcome with its evidence. */
 export interface Verdict {
   readonly outcome: Outcome
   readonly evidence: readonly string[]
-  /** Where it was told: the log, `/health`, the doctor, or the answers themselves. */
-  readonly told: readonly string[]
+  /** Where the damage was reported: the log, `/health`, the doctor, or the answers themselves. */
+  readonly reports: readonly string[]
 }
 
-/** Judges what was seen. `doctor` is asked only when nobody else has told. */
+/** Judges an observation. Runs `doctor` only if neither log nor `/health` has reported the damage. */
 export async function judge(
   baseline: Baseline,
   seen: Observation,
   doctor: () => Promise<readonly string[]>,
 ): Promise<Verdict> {
   const deleted = deletedFiles(seen)
-  if (deleted.length > 0) return { outcome: 'deleted', evidence: deleted, told: [] }
+  if (deleted.length > 0) return { outcome: 'deleted', evidence: deleted, reports: [] }
   const { start } = seen
-  if (start.kind === 'hangs') return { outcome: 'ended', evidence: [`hangs: ${tail(start.output)}`], told: [] }
+  if (start.kind === 'hangs') return { outcome: 'ended', evidence: [`hangs: ${tail(start.output)}`], reports: [] }
   if (start.kind === 'refused') return judgeRefusal(start.code, start.output)
-  if (seen.ended !== 'as told')
-    return { outcome: 'ended', evidence: [`ended ${seen.ended}: ${tail(seen.log)}`], told: [] }
+  if (seen.ended !== 'as requested')
+    return { outcome: 'ended', evidence: [`ended ${seen.ended}: ${tail(seen.log)}`], reports: [] }
   const { changed, refused, unanswered } = compare(baseline.answers, seen.answers)
-  if (unanswered.length > 0) return { outcome: 'ended', evidence: unanswered, told: [] }
+  if (unanswered.length > 0) return { outcome: 'ended', evidence: unanswered, reports: [] }
   const raw = [...refused, ...seen.warnings].find(isRaw)
-  if (raw !== undefined) return { outcome: 'unreadable text', evidence: [raw], told: [] }
-  const told = await whoTold(baseline, seen, changed.length > 0, doctor)
-  if (changed.length > 0) return { outcome: told.length > 0 ? 'told' : 'silently changed', evidence: changed, told }
+  if (raw !== undefined) return { outcome: 'unreadable text', evidence: [raw], reports: [] }
+  const reports = await reportsOf(baseline, seen, changed.length > 0, doctor)
+  if (changed.length > 0)
+    return { outcome: reports.length > 0 ? 'reported' : 'silently changed', evidence: changed, reports }
   const unwritable = Object.entries(seen.writes).flatMap(([name, done]) => (done ? [] : [`cannot ${name}`]))
   const limits = [...refused, ...unwritable]
-  if (limits.length > 0) return { outcome: 'refused', evidence: limits, told: ['answer', ...told] }
-  return { outcome: told.length > 0 ? 'told' : 'no effect', evidence: [], told }
+  if (limits.length > 0) return { outcome: 'refused', evidence: limits, reports: ['answer', ...reports] }
+  return { outcome: reports.length > 0 ? 'reported' : 'no effect', evidence: [], reports }
 }
 
 function judgeRefusal(code: string, output: string): Verdict {
   const evidence = [`exit code ${code}: ${tail(output)}`]
   const isSaid = code !== 'null' && code !== '0' && !isRaw(output) && /error: \S+/.test(output)
-  return { outcome: isSaid ? 'refused' : 'unreadable text', evidence, told: ['start'] }
+  return { outcome: isSaid ? 'refused' : 'unreadable text', evidence, reports: ['start'] }
 }
 
 const ABOUT_DAMAGE =
   /damaged|missing|\blost\b|corrupt|quarantine|cut (?:off|short)|truncat|incomplete|does not know|not a database|malformed|unreadable/i
 
-async function whoTold(
+async function reportsOf(
   baseline: Baseline,
   seen: Observation,
   isNeeded: boolean,
   doctor: () => Promise<readonly string[]>,
 ): Promise<string[]> {
-  const told: string[] = []
+  const reports: string[] = []
   const isNew = (line: string): boolean => !baseline.warnings.has(line)
-  // Where an answer has changed, only a line that says what is wrong with the data counts.
+  // If an answer has changed, only a line about damaged data counts.
   const fresh = seen.warnings.filter((line) => isNew(line) && (!isNeeded || ABOUT_DAMAGE.test(line)))
-  if (fresh.length > 0) told.push(`log: ${fresh[0]}`)
-  if (seen.problems > 0) told.push(`health: ${seen.problems}`)
-  if (told.length > 0 || !isNeeded) return told
+  if (fresh.length > 0) reports.push(`log: ${fresh[0]}`)
+  if (seen.problems > 0) reports.push(`health: ${seen.problems}`)
+  if (reports.length > 0 || !isNeeded) return reports
   const [complaint] = (await doctor()).filter((line) => !baseline.complaints.has(line))
   return complaint === undefined ? [] : [`doctor: ${complaint}`]
 }
 
 /**
- * Files that were there before the start, damaged or not, and are nowhere afterwards. Files whose content changes with
- * what they hold are judged by what clients read, unless the server was refused, which changes nothing.
+ * Files that existed before the start, damaged or not, and that exist nowhere afterwards. Files whose content normally
+ * changes are judged by what clients read, unless the server refused to start, which changes nothing.
  */
 function deletedFiles({ start, filesPristine, filesBefore, filesAfter }: Observation): string[] {
   const left = new Set(filesAfter.values())
@@ -102,7 +103,7 @@ function deletedFiles({ start, filesPristine, filesBefore, filesAfter }: Observa
 function mustStay(path: string, isRefused: boolean, isThere: boolean): boolean {
   const custody = kindOf(path)?.custody ?? 'spare'
   if (custody === 'kept') return true
-  // An engine may write its log anew, under another name; the folder has to be there all the same.
+  // An engine may rewrite its log under another name, but the folder must still exist.
   if (custody === 'data') return isRefused && !isThere
   return false
 }

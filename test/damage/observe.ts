@@ -21,20 +21,20 @@ export type Start =
 /** Digests of files by their paths. */
 export type Files = ReadonlyMap<string, string>
 
-/** All that could be seen of one start from a data directory. */
+/** Everything observed of one start from a data directory. */
 export interface Observation {
   readonly start: Start
-  /** Empty unless it serves. */
+  /** Empty unless the server serves. */
   readonly answers: Answers
-  /** Lines of the log at level warn and above, without what differs from one time to the next. */
+  /** Lines of the log at level warn and above, without the values that differ from run to run. */
   readonly warnings: readonly string[]
-  /** What `/health` counts. */
+  /** The number of problems that `/health` reports. */
   readonly problems: number
-  /** Whether it still served after all questions, and how it ended when told to. */
-  readonly ended: 'as told' | 'by itself' | 'badly'
-  /** Whether a message could be published and a key be written afterwards, by name. */
+  /** Whether the server still ran after all requests, and how it ended on SIGTERM. */
+  readonly ended: 'as requested' | 'by itself' | 'badly'
+  /** By name: whether publishing a message and writing a key worked afterwards. */
   readonly writes: Readonly<Record<string, boolean>>
-  /** Of the copy before it was damaged. */
+  /** The copy before the damage. */
   readonly filesPristine: Files
   readonly filesBefore: Files
   readonly filesAfter: Files
@@ -42,13 +42,13 @@ export interface Observation {
 }
 
 const START_DEADLINE_MS = 60_000
-/** Texts that no log and no message may have. */
+/** Texts that no log and no message may contain. */
 const RAW = /\[object Object\]|\n\s+at .*:\d+:\d+\)?|TypeError|uncaughtException|unhandledRejection/
 
-/** Whether a text is one that only a programmer can read. */
+/** Whether a text has a stack or another text for programmers only. */
 export const isRaw = (text: string): boolean => RAW.test(text)
 
-/** The settings file that a trial is started with, from the data directory. */
+/** The settings file of a trial, in the data directory. */
 export const SETTINGS = 'homeport.config.json'
 
 const argsOf = (golden: Golden): string[] => ['--config', join(golden.place.dataDir, SETTINGS)]
@@ -72,7 +72,7 @@ export function warningsIn(log: string): string[] {
     })
 }
 
-/** Starts a server on a copy that somebody has damaged, asks for everything, ends it, and looks at what is left. */
+/** Starts a server on a damaged copy, reads everything, stops the server, and compares the files. */
 export async function observe(golden: Golden, ending: Ending, damage: (root: string) => void): Promise<Observation> {
   const root = golden.place.dataDir
   putCopy(golden.copies[ending], root)
@@ -83,7 +83,7 @@ export async function observe(golden: Golden, ending: Ending, damage: (root: str
   if (started.kind !== 'serves') {
     const log = started.output
     const filesAfter = digests(root)
-    const none = { answers: new Map(), problems: 0, ended: 'as told', writes: {} } as const
+    const none = { answers: new Map(), problems: 0, ended: 'as requested', writes: {} } as const
     return { ...none, start: started, warnings: warningsIn(log), filesPristine, filesBefore, filesAfter, log }
   }
   const { homeport } = started
@@ -92,7 +92,7 @@ export async function observe(golden: Golden, ending: Ending, damage: (root: str
   const problems = await problemsOf(homeport)
   const isAlive = processesMarked(root).some(({ pid }) => pid === homeport.pid)
   const exit = await homeport.kill('SIGTERM')
-  const ended = !isAlive ? 'by itself' : exit.code === 0 ? 'as told' : 'badly'
+  const ended = !isAlive ? 'by itself' : exit.code === 0 ? 'as requested' : 'badly'
   await endAll(root)
   const log = homeport.logs()
   const filesAfter = digests(root)
@@ -119,7 +119,7 @@ async function start(golden: Golden): Promise<Started> {
   }
 }
 
-/** Ends what runs on a data directory and was not ended by the server. */
+/** Kills the processes of a data directory that the server did not end. */
 async function endAll(root: string): Promise<void> {
   const isOver = () => processesMarked(root).length === 0
   await waitFor(isOver, { what: 'the processes to end', deadlineMs: 15_000, everyMs: 20 }).catch(() => undefined)
@@ -127,7 +127,7 @@ async function endAll(root: string): Promise<void> {
   await waitFor(isOver, { what: 'the killed processes to end' })
 }
 
-/** What is not damaged has to take writes. */
+/** Whether the undamaged parts accept writes. */
 async function writesOf(homeport: RunningHomeport, { known }: Golden): Promise<Record<string, boolean>> {
   const later = { 'upstash-delay': '40d' }
   const publish = await homeport
@@ -153,7 +153,7 @@ async function problemsOf({ apiUrl }: RunningHomeport): Promise<number> {
   return (answer as { problems?: number }).problems ?? 0
 }
 
-/** What `homeport doctor` says about a copy that somebody has damaged and no server has seen. */
+/** The output of `homeport doctor` on a damaged copy on which no server has run. */
 export async function doctorOf(golden: Golden, ending: Ending, damage: (root: string) => void): Promise<string> {
   putCopy(golden.copies[ending], golden.place.dataDir)
   damage(golden.place.dataDir)
@@ -163,7 +163,7 @@ export async function doctorOf(golden: Golden, ending: Ending, damage: (root: st
   return `${stdout}${stderr}`
 }
 
-/** Lines of the doctor that ask for something. */
+/** The warnings and failures in the output of the doctor. */
 export const complaintsIn = (text: string): string[] =>
   text
     .split('\n')

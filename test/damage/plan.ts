@@ -4,27 +4,27 @@ import type { Golden } from './golden.js'
 
 /** One damage to try. */
 export interface Trial {
-  /** Chooses the place, and repeats it. */
+  /** Chooses the place; the same seed chooses the same place. */
   readonly seed: number
-  /** What is damaged: a kind of file or of directory, or the store as a whole. */
+  /** What is damaged: a kind of file or directory, or the whole store. */
   readonly target: string
   readonly damage: DamageKind | 'older copy'
   readonly ending: Ending
-  /** From the data directory. */
+  /** Relative to the data directory. */
   readonly path: string
   readonly swapWith: string | undefined
 }
 
-/** How many trials a plan has. */
+/** The number of trials of a plan. */
 export interface PlanOptions {
   readonly seed: number
-  /** Of each pair of a kind of file and a damage that is made at a random place. */
+  /** Trials per kind of file and kind of damage at a random place. */
   readonly each: number
-  /** More flips of single bits in the store and its log, where most of the bytes are. */
+  /** Additional flips of single bits in the store and its log, which have most of the bytes. */
   readonly flips: number
 }
 
-/** Damages at a random place: one trial says little about them. */
+/** Damage at a random place, which needs several trials. */
 const PLACED: readonly DamageKind[] = ['truncate', 'zero', 'flip']
 
 function pick<Item>(items: readonly Item[], random: () => number): Item | undefined {
@@ -77,7 +77,7 @@ const FOLDERS: Readonly<Record<(typeof FOLDER_KINDS)[number], RegExp>> = {
 const filesOf = (golden: Golden, ending: Ending, name: string): string[] =>
   filesIn(golden.copies[ending]).filter((path) => kindOf(path)?.name === name)
 
-/** Another file of the same kind, else any other file of some size. */
+/** Another file of the same kind, else any file that must not be deleted. */
 function swapFor(golden: Golden, ending: Ending, path: string, random: () => number): string | undefined {
   const others = filesIn(golden.copies[ending]).filter((other) => other !== path)
   const alike = others.filter((other) => kindOf(other)?.name === kindOf(path)?.name)

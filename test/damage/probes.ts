@@ -4,31 +4,31 @@ import { connect, type NewDatabase } from '../soak/database-load.js'
 import { call, credentialsIn, type RunningHomeport } from '../support/index.js'
 import type { Golden, Known } from './golden.js'
 
-/** What a client was answered: what it asked for, or that it cannot have it. */
+/** What a client got: a value, an error, or no answer. */
 export type Answer =
   | { readonly kind: 'value'; readonly text: string }
   | { readonly kind: 'refusal'; readonly text: string }
   | { readonly kind: 'none'; readonly text: string }
 
-/** Everything that clients ask for, by the name of the question. */
+/** The answers to all requests, by the name of the request. */
 export type Answers = ReadonlyMap<string, Answer>
 
-/** A command or request that has no answer by then has none. */
+/** Timeout of a command or request. */
 const PATIENCE_MS = 25_000
-/** What changes by itself from one start to the next. */
+/** Fields that differ from one start to the next. */
 const VOLATILE =
   /^(?:state|lag|parallelismCount|rateCount|waitListSize|lastUsed|last_used|because|sinceMs|requestId|current)$/
 
 const value = (text: string): Answer => ({ kind: 'value', text })
 
-/** JSON without what changes by itself. */
+/** JSON without volatile fields. */
 function stable(body: unknown): string {
   return JSON.stringify(body, (name, inner: unknown) =>
     VOLATILE.test(name) && typeof inner !== 'object' ? undefined : inner,
   )
 }
 
-/** An answer of 5xx is one that the server knows it cannot give; one of 4xx says that there is nothing. */
+/** A 5xx means that the server knows that it cannot answer; a 4xx is a value: there is nothing. */
 async function overHttp(asked: Promise<{ status: number; body: unknown }>): Promise<Answer> {
   try {
     const { status, body } = await asked
@@ -46,7 +46,7 @@ const PATHS_OF_QUEUE = [
   ...['/v2/keys', '/v2/workflows/logs?count=100', '/v2/workflows/dlq', '/v2/workflows/bulkActions'],
 ]
 
-/** Asks for everything that there is, as clients do. */
+/** Reads everything, as clients do. */
 export async function askAll(homeport: RunningHomeport, { known }: Golden): Promise<Answers> {
   const answers = new Map<string, Answer>()
   for (const path of PATHS_OF_API) answers.set(path, await overHttp(homeport.api('GET', path)))
@@ -62,7 +62,7 @@ export async function askAll(homeport: RunningHomeport, { known }: Golden): Prom
   return answers
 }
 
-/** Whether the secrets that people read from the data directory open what they are for. */
+/** Whether the secrets in the data directory work. */
 async function secretsWork({ place, apiUrl, queueUrl }: RunningHomeport): Promise<Answer> {
   try {
     const { email, apiKey, queueToken, ...keys } = credentialsIn(place.dataDir)
@@ -104,12 +104,12 @@ async function download({ apiUrl, credentials }: RunningHomeport, database: stri
     if (response.status !== 200) return { kind: 'refusal', text: `${response.status} ${bytes}` }
     return value(createHash('sha256').update(bytes).digest('hex'))
   } catch (error) {
-    // A download that breaks off is not taken for a file.
+    // An aborted download is an error, not a file.
     return { kind: 'refusal', text: String(error) }
   }
 }
 
-/** Everything in a database; for a user: what that one may read. */
+/** All data of a database; for a user, the value that the user may read. */
 async function dataOf(
   database: NewDatabase,
   authority: string,
@@ -146,9 +146,9 @@ async function everythingIn(client: ReturnType<typeof connect>): Promise<string>
   return JSON.stringify(found)
 }
 
-/** Where two sets of answers differ. */
+/** The differences between two sets of answers. */
 export interface Differences {
-  /** Asked for and answered with something else, or with nothing. */
+  /** Answered with another value, or with none. */
   readonly changed: readonly string[]
   /** The server says that it cannot answer. */
   readonly refused: readonly string[]

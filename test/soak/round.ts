@@ -1,19 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { type Destinations, startDestinations } from '../crash/destinations.js'
 import { Ledger } from '../crash/ledger.js'
 import { startLoad } from '../crash/load.js'
+import { type QueueDestinations, startQueueDestinations } from '../crash/queue-destinations.js'
 import { QueueLedger } from '../crash/queue-ledger.js'
 import { startQueueLoad } from '../crash/queue-ledger-load.js'
 import { planFires } from '../crash/queue-ledger-store.js'
-import { type QueueWorld, startQueueWorld } from '../crash/queue-ledger-world.js'
 import { randomFrom } from '../crash/random.js'
-import { startWorld, type World } from '../crash/world.js'
 import { atCleanup, type Place, type RunningHomeport } from '../support/index.js'
 import { DatabaseLedger } from './database-ledger.js'
 import { type DatabaseClients, type NewDatabase, startDatabaseLoad } from './database-load.js'
 import { Loads } from './loads.js'
 import { ManagementLedger } from './management-ledger.js'
 import { createDatabase, startManagementLoad } from './management-load.js'
-import { RunLedger, startRunLoad, startRunWorld } from './run-world.js'
+import { RunLedger, startRichEndpoints, startRunLoad } from './rich-runs.js'
 import { type FaultKind, SoakServer } from './server.js'
 import { judge, setAside } from './verdict.js'
 
@@ -37,8 +37,8 @@ export interface RoundOptions {
 export interface Scene {
   readonly server: SoakServer
   readonly loads: Loads
-  readonly queue: { readonly ledger: QueueLedger; readonly world: QueueWorld }
-  readonly runs: { readonly ledger: Ledger; readonly world: World }
+  readonly queue: { readonly ledger: QueueLedger; readonly destinations: QueueDestinations }
+  readonly runs: { readonly ledger: Ledger; readonly destinations: Destinations }
   readonly rich: RunLedger
   readonly data: { readonly ledger: DatabaseLedger; readonly clients: readonly DatabaseClients[] }
   readonly management: ManagementLedger
@@ -111,11 +111,12 @@ async function prepare(server: SoakServer, homeport: RunningHomeport): Promise<S
   const access = { url: homeport.queueUrl, token, currentSigningKey, nextSigningKey }
   const loads = new Loads(server)
   const queueLedger = new QueueLedger()
-  const queue = { ledger: queueLedger, world: await startQueueWorld(queueLedger) }
+  const queue = { ledger: queueLedger, destinations: await startQueueDestinations(queueLedger) }
   const runLedger = new Ledger()
-  const runs = { ledger: runLedger, world: await startWorld(access, runLedger) }
-  const runWorld = await startRunWorld(access)
-  for (const world of [queue.world, runs.world, runWorld]) atCleanup(() => world.close())
+  const runs = { ledger: runLedger, destinations: await startDestinations(access, runLedger) }
+  const richEndpoints = await startRichEndpoints(access)
+  for (const destinations of [queue.destinations, runs.destinations, richEndpoints])
+    atCleanup(() => destinations.close())
   const databases = {
     shop: await createDatabase(homeport, { database_name: 'shop', read_regions: ['eu-west-1'] }),
     till: await createDatabase(homeport, { database_name: 'till' }),
@@ -124,7 +125,7 @@ async function prepare(server: SoakServer, homeport: RunningHomeport): Promise<S
   const ledger = new DatabaseLedger(server.engineKills)
   const clients = [databases.shop, databases.till].map((one) => startDatabaseLoad(loads, one, ledger, 2))
   const rich = new RunLedger()
-  startRunLoad(loads, runWorld, rich)
+  startRunLoad(loads, richEndpoints, rich)
   const management = new ManagementLedger()
   return { server, loads, queue, runs, rich, data: { ledger, clients }, management, databases }
 }
@@ -132,7 +133,7 @@ async function prepare(server: SoakServer, homeport: RunningHomeport): Promise<S
 function startLoads({ server, loads, queue, runs, management, databases }: Scene): void {
   loads.repeat('queue', async (homeport) => void (await startQueueLoad({ homeport, ...queue })))
   loads.repeat('runs', async (homeport) => {
-    const load = startLoad(homeport, runs.world, runs.ledger)
+    const load = startLoad(homeport, runs.destinations, runs.ledger)
     await load.stopped()
   })
   startManagementLoad(loads, management, databases, server.engineKills)
@@ -153,7 +154,7 @@ async function makeFault(
 
 /** What had been sent before a fault belongs to the life before it. */
 async function settle({ queue }: Scene): Promise<void> {
-  await queue.world.settled()
+  await queue.destinations.settled()
   queue.ledger.life++
 }
 

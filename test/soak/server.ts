@@ -33,7 +33,7 @@ export interface SoakServerOptions {
 }
 
 /** Whether clients work while a server is told to stop. */
-type Load = 'under load' | 'at rest'
+type Load = 'under load' | 'idle'
 
 const START_DEADLINE_MS = 120_000
 const CUT_OFF = 'The server did not stop within'
@@ -135,7 +135,7 @@ export class SoakServer {
 
   /** Ends the server for good with SIGTERM; what is wrong about that is a violation. */
   async stop(): Promise<void> {
-    await this.#end('SIGTERM', 'at rest')
+    await this.#end('SIGTERM', 'idle')
   }
 
   #processes(which: 'launcher' | 'all'): number[] {

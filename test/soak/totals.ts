@@ -54,7 +54,7 @@ function listed(title: string, counts: Counts): string[] {
 }
 
 /** The summary of all rounds, for people. */
-export function tell(totals: Totals): string[] {
+export function summaryLines(totals: Totals): string[] {
   const killed = Object.values(totals.faults).reduce((all, times) => all + times, 0)
   return [
     ...listed('errors that the server logged', totals.errors),

@@ -7,12 +7,12 @@ import { isPortFree, processesMarked, type RunningHomeport, waitFor } from '../s
 import { connected, type NewDatabase } from './database-load.js'
 import type { Passing } from './management-ledger.js'
 import { backupsOf, logIn, lookAtVault, untilUnchanging, valuesOf } from './management-load.js'
+import { verdictOf } from './rich-runs.js'
 import type { Scene } from './round.js'
-import { verdictOf } from './run-world.js'
 
 /** Everything of the load has to end within this time. */
 const REST_MS = 240_000
-const MOST_TOLD = 5
+const MOST_SHOWN = 5
 
 /** Holds a server against the ledgers: it runs, and the load is over. Ends it. Answers what it did wrong. */
 export async function judge(scene: Scene): Promise<string[]> {
@@ -20,8 +20,8 @@ export async function judge(scene: Scene): Promise<string[]> {
   const wrong: string[] = []
   const check = async (name: string, look: () => Promise<readonly string[]>): Promise<void> => {
     const found = await look().catch((error: unknown) => [error instanceof Error ? error.message : String(error)])
-    wrong.push(...found.slice(0, MOST_TOLD).map((text) => `${name}: ${text}`))
-    if (found.length > MOST_TOLD) wrong.push(`${name}: ${found.length} in all`)
+    wrong.push(...found.slice(0, MOST_SHOWN).map((text) => `${name}: ${text}`))
+    if (found.length > MOST_SHOWN) wrong.push(`${name}: ${found.length} in all`)
   }
   await check('databases', () => databasesHold(scene))
   await check('management', () => managementHolds(scene, homeport))
@@ -35,7 +35,7 @@ export async function judge(scene: Scene): Promise<string[]> {
   await scene.server.stop()
   await check('after the end', () => nothingIsLeft(scene, ports))
   const { server, loads, data } = scene
-  return [...wrong, ...server.violations, ...loads.violations, ...data.ledger.violations.slice(0, MOST_TOLD)]
+  return [...wrong, ...server.violations, ...loads.violations, ...data.ledger.violations.slice(0, MOST_SHOWN)]
 }
 
 const databasesOf = ({ databases }: Scene): NewDatabase[] => [databases.shop, databases.till, databases.vault]
@@ -119,7 +119,7 @@ async function backupsHold(scene: Scene, homeport: RunningHomeport): Promise<str
 }
 
 async function cancelsHold({ runs, server }: Scene, homeport: RunningHomeport): Promise<string[]> {
-  const { ledger, world } = runs
+  const { ledger, destinations } = runs
   const wrong: string[] = []
   for (const [actionId, runIds] of ledger.actions) {
     const action = await waitFor(
@@ -131,7 +131,7 @@ async function cancelsHold({ runs, server }: Scene, homeport: RunningHomeport): 
     )
     if (action.outcomes.cancelled !== runIds.length)
       wrong.push(`${actionId} came to ${JSON.stringify(action.outcomes)}`)
-    await seal(runIds, world, ledger)
+    await seal(runIds, destinations, ledger)
   }
   await untilInState(server.place, ledger.sealed, 'RUN_CANCELED')
   return wrong
@@ -170,7 +170,7 @@ async function richRunsHold({ rich, server }: Scene, homeport: RunningHomeport):
 async function messagesHold({ queue, runs, server }: Scene, homeport: RunningHomeport): Promise<string[]> {
   // Those whose cancellation was cut off.
   await homeport.queue('DELETE', '/v2/messages?label=silent')
-  await homeport.queue('DELETE', '/v2/workflows/runs', { workflowUrl: `${runs.world.url}/long` })
+  await homeport.queue('DELETE', '/v2/workflows/runs', { workflowUrl: `${runs.destinations.url}/long` })
   const { place } = server
   let left = 0
   const isCalm = async (): Promise<boolean> => {

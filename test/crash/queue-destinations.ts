@@ -3,19 +3,19 @@ import type { AddressInfo } from 'node:net'
 import type { Arrival, QueueLedger } from './queue-ledger.js'
 
 /**
- * The destinations of messages, one behaviour for each first part of the path:
+ * The destinations of messages. The first segment of the path is the behaviour:
  *
- *   ok/…, told/…       answers with success; attempts at `told` have callbacks, as those at `flaky`, `dead`, `fifo`
+ *   ok/…, observed/…   succeeds; attempts at `observed`, `flaky`, `dead` and `fifo` have callbacks
  *   flaky/…            fails twice, then succeeds
- *   dead/…             fails always
- *   revive/…           refuses the first message that comes to the path, and succeeds for later ones
+ *   dead/…             always fails
+ *   revive/…           refuses the first message to the path, and succeeds for later ones
  *   silent/…           never answers
  *   fifo/<queue>/<n>   every fifth message fails once
- *   callback/…, failure/…, fifo-callback/<queue>/<n>   take callbacks
+ *   callback/…, failure/…, fifo-callback/<queue>/<n>   receive callbacks
  */
-export interface QueueWorld {
+export interface QueueDestinations {
   readonly url: string
-  /** Resolves when every request that had reached this machine before the call has been seen. */
+  /** Resolves when all requests that reached this machine before the call are recorded. */
   settled(): Promise<void>
   close(): Promise<void>
 }
@@ -31,7 +31,7 @@ const REFUSAL: Reaction = { status: 489, headers: { 'upstash-nonretryable-error'
 
 type Seen = Pick<Arrival, 'path' | 'messageId' | 'retried'>
 
-/** How a destination reacts; `undefined` when it never does. */
+/** The answer of a destination; `undefined` if it never answers. */
 function reactionTo({ path, messageId, retried }: Seen, firstMessages: Map<string, string>): Reaction | undefined {
   const [behaviour] = path.split('/')
   switch (behaviour) {
@@ -70,8 +70,8 @@ const headerOf = (request: IncomingMessage, name: string): string | undefined =>
   return typeof value === 'string' ? value : undefined
 }
 
-/** Starts the destinations. They live as long as the test, whatever happens to the server. */
-export async function startQueueWorld(ledger: QueueLedger): Promise<QueueWorld> {
+/** Starts the destinations. They live as long as the test, independently of the server. */
+export async function startQueueDestinations(ledger: QueueLedger): Promise<QueueDestinations> {
   const firstMessages = new Map<string, string>()
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = (request.url ?? '/').slice(1)
@@ -90,7 +90,7 @@ export async function startQueueWorld(ledger: QueueLedger): Promise<QueueWorld> 
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     url,
-    // Requests that were sent before are read before the answer to the second of two later ones.
+    // All requests sent earlier are read before the answer to the second of two later ones.
     settled: async () => {
       for (let trip = 0; trip < 2; trip++) await (await fetch(`${url}/still-there`)).text()
     },

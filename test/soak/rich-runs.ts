@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { Client, type WorkflowContext } from '@upstash/workflow'
 import { createWorkflow, serveMany } from '@upstash/workflow/cloudflare'
-import { type ServerAccess, toRequest } from '../crash/world.js'
+import { type ServerAccess, toRequest } from '../crash/destinations.js'
 import type { RunningHomeport } from '../support/index.js'
 import { type Loads, Violation } from './loads.js'
 
@@ -29,7 +29,7 @@ export function expectedOf(number: number): Omit<RichResult, 'isNotified'> {
 }
 
 /** The endpoints of these runs. */
-export interface RunWorld {
+export interface RichEndpoints {
   readonly url: string
   close(): Promise<void>
 }
@@ -61,7 +61,7 @@ function rich(url: () => string) {
 }
 
 /** Starts the endpoints. They live through all faults. */
-export async function startRunWorld(access: ServerAccess): Promise<RunWorld> {
+export async function startRichEndpoints(access: ServerAccess): Promise<RichEndpoints> {
   let url = ''
   const endpoint = serveMany({ rich: rich(() => url), child })
   const env = {
@@ -98,10 +98,10 @@ let made = 0
 const NEWEST = 10
 
 /** Triggers runs, and sends the events that they wait for. */
-export function startRunLoad(loads: Loads, world: RunWorld, ledger: RunLedger): void {
+export function startRunLoad(loads: Loads, destinations: RichEndpoints, ledger: RunLedger): void {
   loads.repeat('trigger', async (homeport) => {
     const number = ++made
-    const run = { url: `${world.url}/rich`, body: { number }, retries: 20, retryDelay: '300' }
+    const run = { url: `${destinations.url}/rich`, body: { number }, retries: 20, retryDelay: '300' }
     const { workflowRunId } = await clientOf(homeport).trigger(run)
     ledger.triggered.set(workflowRunId, number)
     // A client that waits for a child, an event and a call is slower than one that triggers.
@@ -109,13 +109,13 @@ export function startRunLoad(loads: Loads, world: RunWorld, ledger: RunLedger): 
   })
 }
 
-/** Half of the runs are never told, so that their waits come to their deadline. */
+/** Half of the runs are never notified, so that their waits come to their deadline. */
 async function notifySome(homeport: RunningHomeport, ledger: RunLedger): Promise<void> {
   const waiting = [...ledger.triggered].slice(-NEWEST)
   for (const [workflowRunId, number] of waiting) {
     if (number % 2 === 0 || ledger.notified.has(workflowRunId)) continue
-    const told = await clientOf(homeport).notify({ eventId: `event-${number}`, eventData: { number } })
-    for (const { waiter } of told as readonly { waiter?: unknown }[]) {
+    const notified = await clientOf(homeport).notify({ eventId: `event-${number}`, eventData: { number } })
+    for (const { waiter } of notified as readonly { waiter?: unknown }[]) {
       if (waiter === undefined) throw new Violation('a notification was answered without its waiter')
       ledger.notified.add(workflowRunId)
     }

@@ -4,7 +4,7 @@ import { Client as QueueClient, Receiver } from '@upstash/qstash'
 import { serve, type WorkflowContext, WorkflowNonRetryableError } from '@upstash/workflow'
 import type { Ledger } from './ledger.js'
 
-/** How the endpoints reach the server and check what comes from it. */
+/** How the endpoints reach the server and verify its signatures. */
 export interface ServerAccess {
   readonly url: string
   readonly token: string
@@ -13,13 +13,13 @@ export interface ServerAccess {
 }
 
 /**
- * The destinations: a sink for messages at `/sink/<id>`, a workflow of steps at `/steps`, one that goes on for long at
- * `/long`, one at `/fragile` whose first run with a payload dies, and later ones come to their end, and at `/told` a
- * failure function that always fails.
+ * The destinations: a sink for messages at `/sink/<id>`, a workflow of steps at `/steps`, a long one at `/long`, one at
+ * `/fragile` whose first run with a payload fails while later ones succeed, and at `/failure` a failure function that
+ * always fails.
  */
-export interface World {
+export interface Destinations {
   readonly url: string
-  /** Resolves when every request that had reached this machine before the call has been seen. */
+  /** Resolves when all requests that reached this machine before the call are recorded. */
   settled(): Promise<void>
   close(): Promise<void>
 }
@@ -33,7 +33,7 @@ async function steps(context: WorkflowContext<unknown>): Promise<string> {
   return await context.run('last', () => `sum ${second + third}`)
 }
 
-/** Comes back twice a second, so that a run that is not really cancelled shows it soon. */
+/** Sends a request twice a second, so that a run which is not really cancelled is noticed soon. */
 async function long(context: WorkflowContext<unknown>): Promise<void> {
   for (let turn = 0; turn < 500; turn++) {
     await context.run(`turn ${turn}`, () => turn)
@@ -52,8 +52,8 @@ function fragile(ledger: Ledger) {
   }
 }
 
-/** Starts the destinations. They live as long as the test, whatever happens to the server. */
-export async function startWorld(access: ServerAccess, ledger: Ledger): Promise<World> {
+/** Starts the destinations. They live as long as the test, independently of the server. */
+export async function startDestinations(access: ServerAccess, ledger: Ledger): Promise<Destinations> {
   const { currentSigningKey, nextSigningKey } = access
   const shared = {
     qstashClient: new QueueClient({ baseUrl: access.url, token: access.token, retry: false }),
@@ -70,7 +70,8 @@ export async function startWorld(access: ServerAccess, ledger: Ledger): Promise<
     const path = incoming.url ?? '/'
     note(ledger, path, incoming, outgoing)
     const request = await toRequest(incoming)
-    const response = path === '/told' ? notNow(ledger) : ((await handlers.get(path)?.(request)) ?? new Response('seen'))
+    const response =
+      path === '/failure' ? notNow(ledger) : ((await handlers.get(path)?.(request)) ?? new Response('seen'))
     outgoing.writeHead(response.status, Object.fromEntries(response.headers))
     outgoing.end(Buffer.from(await response.arrayBuffer()))
   }
@@ -80,9 +81,9 @@ export async function startWorld(access: ServerAccess, ledger: Ledger): Promise<
   return { url, settled: () => roundTrips(url), close: () => close(server) }
 }
 
-/** An answer after which nobody tries again by himself. */
+/** A failure that the server does not retry by itself. */
 function notNow(ledger: Ledger): Response {
-  ledger.told++
+  ledger.failureCalls++
   return new Response('not now', { status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } })
 }
 
@@ -93,8 +94,8 @@ function note(ledger: Ledger, path: string, incoming: IncomingMessage, outgoing:
 }
 
 /**
- * A delivery of a sealed run breaks the promise when the server waits for its answer. One that the server has taken back
- * by closing the connection was in flight when the run was cancelled, and this busy process only read it later.
+ * A delivery of a sealed run is a violation if the server waits for its answer. If the server has closed the connection,
+ * the delivery was in flight when the run was cancelled, and this busy process only read it later.
  */
 function noteDelivery(ledger: Ledger, runId: string, outgoing: ServerResponse): void {
   if (!ledger.sealed.has(runId)) return
@@ -103,12 +104,12 @@ function noteDelivery(ledger: Ledger, runId: string, outgoing: ServerResponse): 
   })
 }
 
-/** Requests that were sent before are read before the answer to the second of two later ones. */
+/** All requests sent earlier are read before the answer to the second of two later ones. */
 async function roundTrips(url: string): Promise<void> {
   for (let trip = 0; trip < 2; trip++) await (await fetch(`${url}/still-there`)).text()
 }
 
-/** A request as the handlers of the SDK take it. */
+/** Converts a request for the handlers of the SDK. */
 export async function toRequest(incoming: IncomingMessage): Promise<Request> {
   const chunks: Buffer[] = []
   for await (const chunk of incoming) chunks.push(chunk as Buffer)
