@@ -18,8 +18,8 @@ beforeAll(async () => {
 })
 
 async function create(name: string): Promise<{ database: Database; client: Redis }> {
-  const wish = { database_name: name, platform: 'aws', primary_region: 'us-east-1' }
-  const database = (await homeport.api('POST', '/v2/redis/database', wish)).body as Database
+  const fields = { database_name: name, platform: 'aws', primary_region: 'us-east-1' }
+  const database = (await homeport.api('POST', '/v2/redis/database', fields)).body as Database
   return { database, client: connect(database) }
 }
 
@@ -30,7 +30,7 @@ function connect({ port, password }: Database): Redis {
   return client
 }
 
-/** Runs `homeport db` and answers what it prints with `--json`. */
+/** Runs `homeport db` with `--json` and returns its output. */
 async function db(...args: string[]): Promise<Record<string, unknown>> {
   const { code, stdout, stderr } = await runHomeport(['db', ...args, '--json', ...placeFlags(homeport.place)])
   expect([code, stderr]).toEqual([0, ''])
@@ -61,7 +61,7 @@ it('exports into a file and imports it elsewhere', async () => {
   expect(await to.client.get('k')).toBe('v')
 })
 
-it('replaces no data without a confirmation', async () => {
+it('replaces no data without confirmation', async () => {
   const { client } = await create('precious')
   const file = join(tempDir(), 'dump.rdb')
   await db('backup', 'precious')
@@ -81,7 +81,7 @@ it('replaces no data without a confirmation', async () => {
   expect(await client.get('k')).toBe('v')
 })
 
-it('fails with one sentence and the exit code of the failure', async () => {
+it('ends with one sentence and the exit code of the error', async () => {
   await create('lonely')
   const bad = join(tempDir(), 'bad.rdb')
   writeFileSync(bad, 'hello')

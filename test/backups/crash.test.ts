@@ -5,12 +5,12 @@ import { afterAll, expect, it } from 'vitest'
 import { atCleanup, processesMarked, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 
 /**
- * The server is killed with -9 at random moments of backups and restores and started again on its data; then the data
- * is wholly the old or wholly the new, and the records say what is there. `HOMEPORT_CRASH_CYCLES` sets how many times.
+ * The server is killed with SIGKILL at random moments of backups and restores and started again on its data. Then all
+ * data is old or all data is new, and the records match the files. `HOMEPORT_CRASH_CYCLES` sets the number of kills.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
-/** Longer than a backup or restore of this little data takes, so that some kills come after its end. */
+/** Longer than a backup or restore of this little data takes, so that some kills happen after its end. */
 const LATEST_KILL_MS = 900
 const KEYS = 2_000
 
@@ -39,7 +39,7 @@ function connect({ port, password }: Database): Redis {
   return client
 }
 
-/** Gives every key the same value: a mixture of old and new shows. */
+/** Gives every key the same value, so that a mixture of old and new data is visible. */
 async function fill(database: Database, value: string): Promise<void> {
   const client = connect(database)
   await client.mset(Object.fromEntries(Array.from({ length: KEYS }, (_, i) => [`key ${i}`, value])))
@@ -74,7 +74,7 @@ async function killDuring(homeport: RunningHomeport, request: Promise<unknown>):
 const backupsOf = async (homeport: RunningHomeport, { database_id }: Database) =>
   (await homeport.api('GET', `/v2/redis/list-backup/${database_id}`)).body as Backup[]
 
-/** What is on disk belongs to a record, and every record says how it ended. */
+/** Checks that every file belongs to a record, and that no record is unfinished. */
 async function expectTruth(homeport: RunningHomeport, database: Database): Promise<void> {
   const { body } = await homeport.api('GET', `/v2/redis/database/${database.database_id}`)
   expect((body as Database).modifying_state).toBe('')
@@ -90,10 +90,10 @@ async function expectTruth(homeport: RunningHomeport, database: Database): Promi
   expect(processesMarked(join(homeport.place.dataDir, 'databases', 'check-'))).toEqual([])
 }
 
-it('leaves old or new data and true records, whenever it is killed in a backup or a restore', async () => {
+it('leaves old or new data and correct records, whenever it is killed during a backup or a restore', async () => {
   let homeport = await startHomeport()
-  const wish = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
-  const database = (await homeport.api('POST', '/v2/redis/database', wish)).body as Database
+  const fields = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
+  const database = (await homeport.api('POST', '/v2/redis/database', fields)).body as Database
   const path = (verb: string) => `/v2/redis/${verb}/${database.database_id}`
   await fill(database, 'kept')
   expect(await homeport.api('POST', path('create-backup'), { name: 'kept' })).toMatchObject({ status: 200 })

@@ -4,9 +4,9 @@ import { Redis } from 'iovalkey'
 import { expect, it } from 'vitest'
 import { startHomeport } from '../support/index.js'
 
-const WISH = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1', read_regions: ['eu-west-1'] }
+const FIELDS = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1', read_regions: ['eu-west-1'] }
 
-/** Whatever has another mode than 0600, or than 0700 for directories and sockets. */
+/** Paths with another mode than 0600, or than 0700 for directories and sockets. */
 function openFiles(root: string, path = root): string[] {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return []
@@ -16,11 +16,11 @@ function openFiles(root: string, path = root): string[] {
   return isPrivate ? below : [`${relative(root, path)} 0${mode.toString(8)}`, ...below]
 }
 
-it('makes every file for its owner only, whatever the umask, and closes what is found open', async () => {
+it('makes every file private to its owner, whatever the umask, and corrects modes at the start', async () => {
   const before = process.umask(0)
   const homeport = await startHomeport().finally(() => process.umask(before))
   const { dataDir } = homeport.place
-  const { body } = await homeport.api('POST', '/v2/redis/database', WISH)
+  const { body } = await homeport.api('POST', '/v2/redis/database', FIELDS)
   const { database_id: id, port, password } = body as { database_id: string; port: number; password: string }
   const client = new Redis({ host: '127.0.0.1', port, password })
   await client.set('k', 'v'.repeat(10_000))

@@ -15,8 +15,8 @@ beforeAll(async () => {
 })
 
 it('keeps the connections of clients over a backup and a restore', async () => {
-  const wish = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1', read_regions: ['eu-west-1'] }
-  const database = (await homeport.api('POST', '/v2/redis/database', wish)).body as Database
+  const fields = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1', read_regions: ['eu-west-1'] }
+  const database = (await homeport.api('POST', '/v2/redis/database', fields)).body as Database
   const client = new Redis({
     host: '127.0.0.1',
     port: database.port,
@@ -41,7 +41,7 @@ it('keeps the connections of clients over a backup and a restore', async () => {
     isOver = true
   })
   while (!isOver) {
-    // What is on its way when the engine stops gets a clear error; everything after it waits.
+    // Commands pending when the engine stops get a clear error; later ones wait.
     seen.add(await client.get('k').then(String, (error: Error) => error.message.split(' ')[0] ?? ''))
   }
   expect(await restored).toMatchObject({ status: 200 })

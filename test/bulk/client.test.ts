@@ -8,11 +8,11 @@ import { type Service, startService } from './service.js'
 
 let service: Service
 let app: App
-/** Ends the steps that hang. */
+/** Callbacks that end hanging steps. */
 const hanging = new Set<() => void>()
-/** Runs whose failure function was called. */
+/** The ids of runs whose failure function was called. */
 const failures: string[] = []
-// The SDK reports steps that fail or come too late, as these tests make them do.
+// The SDK reports failed and late steps, which these tests cause.
 for (const method of ['warn', 'error'] as const) vi.spyOn(console, method).mockImplementation(() => undefined)
 
 beforeAll(async () => {
@@ -72,7 +72,7 @@ it('cancels by id in every form of the client', async () => {
   expect(await statesOf([a, b, c, d, e])).toEqual(Array(5).fill('RUN_CANCELED'))
 })
 
-it('cancels by the beginning of the URL and by the whole URL', async () => {
+it('cancels by URL prefix and by exact URL', async () => {
   const { client } = service
   const short = await sleeping(2, '/a')
   const long = await sleeping(1, '/a/more')
@@ -97,7 +97,7 @@ it('cancels by label and dates, and by host and path', async () => {
   expect(await client.cancel({ all: true })).toEqual({ cancelled: 1 })
 })
 
-it('cancels all, at most so many at a time', async () => {
+it('cancels all, up to a maximum per request', async () => {
   const { client } = service
   await service.startDelayed(130, `${app.url}/a`)
   expect(await client.cancel({ all: true, count: 7 })).toEqual({ cancelled: 7 })
@@ -106,7 +106,7 @@ it('cancels all, at most so many at a time', async () => {
   expect(await client.cancel({ all: true })).toEqual({ cancelled: 0 })
 })
 
-it('takes the JSON bodies of older clients and of the interface', async () => {
+it('accepts the JSON bodies of older clients and of the interface', async () => {
   const { homeport } = service
   const cancel = async (body: unknown) => (await homeport.queue('DELETE', '/v2/workflows/runs', body)).body
   const ids = await service.startDelayed(5, `${app.url}/a`, 'red')
@@ -132,14 +132,14 @@ it('delivers nothing of a cancelled run again and refuses its late steps', async
     { destination: url, headers, body: JSON.stringify(step) },
   ])
   expect(late.status).toBe(400)
-  // Another run goes through its steps meanwhile: had the cancelled one anything due, it would have come too.
+  // Another run completes its steps meanwhile: a delivery of the cancelled run would have arrived too.
   await sleeping(1)
   expect(deliveriesOf(runId)).toBe(before)
 })
 
 it('aborts a request in flight and ignores its outcome', async () => {
   const { workflowRunId } = await service.client.trigger({ url: `${app.url}/hang` })
-  await waitFor(() => hanging.size === 1, { what: 'the step to be under way' })
+  await waitFor(() => hanging.size === 1, { what: 'the step to run' })
   const before = app.aborted()
   expect(await service.client.cancel({ filter: { workflowUrl: `${app.url}/hang` } })).toEqual({ cancelled: 1 })
   await waitFor(() => app.aborted() === before + 1, { what: 'the request to be aborted' })
@@ -154,7 +154,7 @@ it('ends retries, calls no failure function and leaves no dead letter', async ()
   await waitFor(() => deliveriesOf(cancelled) >= 1, { what: 'the first attempt' })
   expect(await service.client.cancel(cancelled)).toEqual({ cancelled: 1 })
   const attempts = deliveriesOf(cancelled)
-  // A run that fails in the same way comes to its failure function meanwhile.
+  // Meanwhile the failure function of a run that fails in the same way is called.
   const { workflowRunId: failing } = await service.client.trigger({ ...retrying, retries: 2 })
   await waitFor(() => failures.includes(failing), { what: 'the failure function of the other run' })
   expect(deliveriesOf(cancelled)).toBe(attempts)

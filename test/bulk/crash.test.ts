@@ -23,11 +23,11 @@ it('finishes an action that was acknowledged before the server was killed, and c
   expect((await after.homeport.queue('DELETE', '/v2/workflows/runs', {})).body).toEqual({ cancelled: kept.length })
 }, 240_000)
 
-it('keeps rate, reason and fence of an action over a kill, and goes on until the sum is the set', async () => {
+it('keeps rate, reason and fence of an action over a kill, and continues until every run has an outcome', async () => {
   const before = await startService()
   const ids = await before.startDelayed(1_500, URL, 'slow')
   const fenceUntil = Date.now() + 3_600_000
-  // So slow that it goes on for longer than any machine takes to start the server again.
+  // Slow enough to outlast a restart of the server on any machine.
   const selector = { label: 'slow', async: true, ratePerSecond: 5, reason: 'a bad release', fenceUntil }
   const answer = await before.homeport.queue('DELETE', '/v2/workflows/runs', selector)
   const path = `/v2/workflows/bulkActions/${(answer.body as { actionId: string }).actionId}`

@@ -9,24 +9,24 @@ export interface LoggedRun {
   readonly dlqId?: string
 }
 
-/** A running server with what tests of bulk cancel ask of it. */
+/** A running server with the helpers of bulk cancel tests. */
 export interface Service {
   readonly homeport: RunningHomeport
   readonly client: Client
-  /** For `startApp` of the workflow room. */
+  /** The argument of `startApp` of the workflow module. */
   readonly app: { url: string; token: string; signingKeys: () => { current: string; next: string } }
   logOf(runId: string): Promise<LoggedRun | undefined>
   stateOf(runId: string): Promise<string | undefined>
-  /** Starts runs that are first delivered in an hour, so that nothing but a cancel ends them. Answers their ids. */
+  /** Starts runs with a first delivery in an hour, so that only a cancel ends them. Returns their ids. */
   startDelayed(count: number, url: string, label?: string): Promise<string[]>
-  /** Waits until a bulk action is finished, and answers it. */
+  /** Waits until a bulk action is finished, and returns it. */
   finished(actionId: string): Promise<Record<string, unknown>>
 }
 
 const ITEMS_A_REQUEST = 1_000
 let made = 0
 
-/** Starts a server, or one that was killed again at its place. */
+/** Starts a server, or restarts a killed one at its place. */
 export async function startService(place?: Place): Promise<Service> {
   const homeport = await startHomeport(place)
   const { queueToken: token, currentSigningKey: current, nextSigningKey: next } = homeport.credentials

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { atCleanup, childEnv, MAIN_JS, waitFor } from '../support/index.js'
 import { startService } from './service.js'
 
-/** Runs the command, whose output can be looked at meanwhile. */
+/** Runs the command; its output can be read while it runs. */
 function startCommand(args: readonly string[], env: Readonly<Record<string, string>>) {
   const child = spawn(process.execPath, [MAIN_JS, ...args], { env: childEnv(env) })
   atCleanup(() => void child.kill('SIGKILL'))

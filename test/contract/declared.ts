@@ -3,7 +3,7 @@ import type { Endpoint } from '../../src/contract/endpoint.js'
 
 const FOLDER = new URL('../../src/contract/', import.meta.url)
 
-/** Every endpoint that a file below `src/contract` exports, alone or in a list. */
+/** All endpoints that the files below `src/contract` export, alone or in a list. */
 export async function declaredEndpoints(): Promise<readonly Endpoint[]> {
   const files = readdirSync(FOLDER, { recursive: true, encoding: 'utf8' }).filter(
     (name) => name.endsWith('.ts') && !name.endsWith('.test.ts'),

@@ -5,7 +5,7 @@ import { FORMATS, type JsonSchema, type OpenApiDocument, type OperationObject } 
 import { useService } from '../e2e/support/service.js'
 import { declaredEndpoints } from './declared.js'
 
-/** What the listeners say of themselves, at `/openapi.json` and `/docs`, against what is declared and what OpenAPI 3.1 asks for. */
+/** Compares `/openapi.json` and `/docs` of the listeners with the declarations and with OpenAPI 3.1. */
 
 const service = useService()
 const endpoints = await declaredEndpoints()
@@ -31,7 +31,7 @@ const operationsOf = (document: OpenApiDocument): { where: string; path: string;
     Object.entries(methods).map(([method, operation]) => ({ where: `${method} ${path}`, path, operation })),
   )
 
-/** A path without the names of its parameters; two of the same shape are one path to OpenAPI. */
+/** A path without the names of its parameters: OpenAPI treats two paths of the same shape as one. */
 const shapeOf = (path: string): string => path.replace(/\{\+?\w+\}/g, '{}')
 
 it('every endpoint is declared once', () => {
@@ -41,7 +41,7 @@ it('every endpoint is declared once', () => {
 })
 
 describe.each(endpoints.map((endpoint) => [endpoint.id, endpoint] as const))('%s', (id, endpoint: Endpoint) => {
-  it('is served, and described as it is declared', () => {
+  it('is served, and its description matches its declaration', () => {
     const found = operationsOf(documentOf(endpoint.service)).find(({ operation }) => operation.operationId === id)
     expect(found?.where).toBe(`${endpoint.method.toLowerCase()} ${found?.path}`)
     expect(shapeOf(found?.path ?? '')).toBe(shapeOf(endpoint.path))
@@ -58,7 +58,7 @@ describe.each(endpoints.map((endpoint) => [endpoint.id, endpoint] as const))('%s
     for (const code of endpoint.errors) expect(page).toContain(code)
   })
 
-  it('says that it may be refused while the store is away, and a change while the disk is full', () => {
+  it('declares the errors of an unreachable store, and a change those of a full disk', () => {
     const found = operationsOf(documentOf(endpoint.service)).find(({ operation }) => operation.operationId === id)
     const refusal = found?.operation.responses['503']?.description
     expect(refusal).toContain('store_unavailable')
@@ -73,7 +73,7 @@ describe.each(['management', 'queue'])('the OpenAPI document of the %s service',
     expect(described.sort()).toEqual(known.sort())
   })
 
-  it('has what every OpenAPI 3.1 document has', () => {
+  it('has the required fields of OpenAPI 3.1', () => {
     const { openapi, info, servers, components } = documentOf(name)
     expect(openapi).toMatch(/^3\.1\.\d+$/)
     expect(info).toEqual({ title: expect.stringMatching(/./), version: expect.stringMatching(/^\d+\.\d+\.\d+/) })
@@ -88,7 +88,7 @@ describe.each(['management', 'queue'])('the OpenAPI document of the %s service',
     expect(shapes).toEqual([...new Set(shapes)])
   })
 
-  it('has no two operations that a list of them cannot tell apart', () => {
+  it('has a distinct summary for every operation', () => {
     const summaries = operationsOf(documentOf(name)).map(({ operation }) => operation.summary)
     expect(summaries).toEqual([...new Set(summaries)])
   })
@@ -123,7 +123,7 @@ describe.each(['management', 'queue'])('the OpenAPI document of the %s service',
     }
   })
 
-  it('holds schemas of JSON Schema 2020-12 only, and every reference leads somewhere', () => {
+  it('has only valid schemas of JSON Schema 2020-12, and every reference resolves', () => {
     const document = documentOf(name)
     const ajv = new Ajv2020({ strictSchema: true, strictTypes: false, strictTuples: false, formats: FORMATS })
     for (const { where, schema } of schemasOf(document)) {

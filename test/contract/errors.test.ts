@@ -3,12 +3,12 @@ import { dataPlaneErrors } from '../../src/contract/errors/data-plane.js'
 import { ERRORS, type ErrorCode } from '../../src/contract/errors/errors.js'
 import { declaredEndpoints } from './declared.js'
 
-/** What every entry of the catalogue of errors promises, whatever it is about. */
+/** Rules for every entry of the error catalogue. */
 
 const endpoints = await declaredEndpoints()
 const codes = Object.keys(ERRORS) as ErrorCode[]
 
-/** Their whole text comes from where they are thrown. */
+/** Errors whose text is written where they are thrown. */
 const FREE_TEXTS: readonly string[] = [
   'invalid_request',
   'cli_failed',
@@ -19,7 +19,7 @@ const FREE_TEXTS: readonly string[] = [
   'command_malformed',
   'step_refused',
 ]
-/** Errors that the listeners themselves answer, not an operation. */
+/** Errors of the listeners, not of an operation. */
 const OF_LISTENERS: readonly string[] = [
   'unauthorized',
   'readonly_api_key',
@@ -33,7 +33,7 @@ const OF_LISTENERS: readonly string[] = [
 
 const STATUSES = [400, 401, 403, 404, 405, 409, 412, 413, 421, 422, 429, 431, 500, 503]
 
-/** Details of any shape: a list of one text reads like a text and like a list. */
+/** Details of any shape: a list of one string works as a string and as a list. */
 const details = new Proxy({}, { get: () => ['something'] })
 
 const textOf = (code: ErrorCode): string => String((ERRORS[code].text as (details: object) => unknown)(details))
@@ -41,7 +41,7 @@ const textOf = (code: ErrorCode): string => String((ERRORS[code].text as (detail
 describe.each(codes)('%s', (code) => {
   const entry = ERRORS[code]
 
-  it('has a status that fits who has to act', () => {
+  it('has a status that shows who has to act', () => {
     expect(STATUSES).toContain(entry.status)
     if (entry.blame === 'caller') expect(entry.status).toBeLessThan(500)
     if (entry.blame === 'homeport') expect(entry.status).toBeGreaterThanOrEqual(500)
@@ -77,7 +77,7 @@ it('every error that an operation declares is in the catalogue, and none is decl
   }
 })
 
-it('every error that callers of the APIs can cause is declared by an operation, so that the docs tell of it', () => {
+it('every error that callers of the APIs can cause is declared by an operation, so that the docs list it', () => {
   const declared = new Set<string>(endpoints.flatMap(({ errors }) => [...errors]))
   const ofCallers = codes.filter((code) => ERRORS[code].blame === 'caller' && !(code in dataPlaneErrors))
   expect(ofCallers.filter((code) => !declared.has(code) && !OF_LISTENERS.includes(code))).toEqual([])

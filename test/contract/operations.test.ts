@@ -10,8 +10,8 @@ import { openStage } from './exchanges/stage.js'
 import { workflowExchanges } from './exchanges/workflow.js'
 
 /**
- * Every operation is used at least once, successfully, and answers as its description says; `useService` fails the test
- * whose answer deviates. A new operation needs an exchange in `exchanges/`.
+ * Every operation is called successfully at least once, and its answer matches its description: `useService` fails the
+ * test whose answer deviates. A new operation needs an exchange in `exchanges/`.
  */
 
 const exchanges = {

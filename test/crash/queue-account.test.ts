@@ -29,7 +29,7 @@ function wellKept(): Books {
   const ledger = new QueueLedger()
   ledger.accept('observed', 'delivered')
   ledger.accept('dead', 'dead')
-  ledger.accept('gone', 'canceled')
+  ledger.accept('gone', 'cancelled')
   ledger.accept('later', 'pending')
   ledger.accept('fifo1', 'delivered')
   ledger.accept('fifo2', 'delivered')

@@ -52,6 +52,8 @@ function endOf(stored: StoredMessage | undefined, successes: ReadonlySet<string>
       return successes.has(stored.message_id) ? 'dead, and arrived' : 'dead'
     case 'held':
       return 'stuck'
+    case 'canceled':
+      return 'cancelled'
     default:
       return stored.state
   }

@@ -112,8 +112,8 @@ async function enqueue(scene: Scene, queue: string): Promise<void> {
 /** Cancels a message that is being sent and never answered, and a delayed one. */
 async function cancel(scene: Scene): Promise<void> {
   const { ledger, destinations } = scene
-  const silent = await publish(scene, `silent/${nextId()}`, 'canceled', { 'upstash-label': 'silent' })
-  const waiting = await publish(scene, `ok/${nextId()}`, 'canceled', {
+  const silent = await publish(scene, `silent/${nextId()}`, 'cancelled', { 'upstash-label': 'silent' })
+  const waiting = await publish(scene, `ok/${nextId()}`, 'cancelled', {
     'upstash-delay': '1d',
     'upstash-label': 'silent',
   })

@@ -4,7 +4,7 @@
  */
 
 /** The outcome that the publisher of a message expects. */
-export type Expectation = 'delivered' | 'dead' | 'canceled' | 'pending'
+export type Expectation = 'delivered' | 'dead' | 'cancelled' | 'pending'
 
 /** A request that a destination has received. */
 export interface Arrival {

@@ -4,7 +4,7 @@ import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { processesMarked, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 
-/** What these tests use of a record. */
+/** The fields of a record that these tests use. */
 interface Database {
   readonly database_id: string
   readonly port: number
@@ -17,7 +17,7 @@ interface Database {
   readonly db_memory_threshold: number
 }
 
-/** Every round starts the server anew. */
+/** Every round restarts the server. */
 const RESTARTS_TIMEOUT_MS = 180_000
 
 const least = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
@@ -63,7 +63,7 @@ describe('a change of a database that is in use', () => {
   const change = (database: Database, verb: string, body?: unknown) =>
     server.api('POST', `/v2/redis/${verb}/${database.database_id}`, body)
 
-  it('resets the credentials: old ones are dead and what they opened is closed when the answer is there', async () => {
+  it('resets the credentials: when the answer arrives, old ones are invalid and their connections closed', async () => {
     const database = await create(server)
     const old = connect(database, database.password)
     const subscriber = connect(database, database.password)
@@ -132,7 +132,7 @@ describe('a server that is killed in the middle of changes', () => {
     await server.kill('SIGKILL')
   })
 
-  it('has made each of them wholly or not at all, and takes further ones', {
+  it('has made each change completely or not at all, and accepts further ones', {
     timeout: RESTARTS_TIMEOUT_MS,
   }, async () => {
     let database = await create(server, { plan: 'fixed_1gb' })
@@ -168,7 +168,7 @@ describe('a server that is killed in the middle of changes', () => {
   })
 })
 
-/** Lets this much time go by, to kill at another moment of a change each time. */
+/** Waits this long, to kill the server at another moment of a change each time. */
 function passMs(ms: number): Promise<unknown> {
   const since = performance.now()
   return waitFor(() => performance.now() - since >= ms, { what: 'the moment to kill', everyMs: 1 })

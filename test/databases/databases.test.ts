@@ -14,7 +14,7 @@ import {
   waitFor,
 } from '../support/index.js'
 
-/** What these tests use of a record. */
+/** The fields of a record that these tests use. */
 interface Database {
   readonly database_id: string
   readonly port: number
@@ -52,7 +52,7 @@ describe('a database', () => {
     server = await startHomeport()
   })
 
-  it('takes the first command of redis-cli, iovalkey and @upstash/redis as soon as it is created', async () => {
+  it('answers the first command of redis-cli, iovalkey and @upstash/redis as soon as it is created', async () => {
     const database = await create(server)
     const cli = ['-p', String(database.port), '--no-auth-warning', '-a', database.password]
     expect((await run('redis-cli', [...cli, 'SET', 'k', 'v'])).stdout).toBe('OK\n')
@@ -80,7 +80,7 @@ describe('a database', () => {
     await expect(restOf({ ...one, rest_token: 'wrong' }).get('k')).rejects.toThrow('WRONGPASS')
   })
 
-  it('speaks TLS from the first moment when it is made so', async () => {
+  it('speaks TLS from the start when it is created with TLS', async () => {
     const { port, password } = await create(server, { tls: true })
     const ca = readFileSync(join(server.place.dataDir, 'tls', 'ca.crt'), 'utf8')
     const tls = { ca, servername: 'localhost' }
@@ -127,24 +127,24 @@ describe('a server that is killed', () => {
       expect(ofDatabase(again, database)).toHaveLength(1)
     }
     const listed = (await again.api('GET', '/v2/redis/databases')).body as Database[]
-    // Made side by side, so that their order is any.
+    // Created concurrently, so their order is arbitrary.
     expect(new Set(listed)).toEqual(new Set(databases))
     const after = databases.flatMap((database) => ofDatabase(again, database)).map(({ pid }) => pid)
     expect(after.filter((pid) => before.includes(pid))).toEqual([])
     for (const { port } of databases) expect(await isPortFree(port)).toBe(false)
   })
 
-  it('has left nothing of creations and deletions under way, and a repeated request makes one database', async () => {
+  it('leaves nothing of unfinished creations and deletions, and a repeated request makes one database', async () => {
     const first = await startHomeport()
     const staying = await create(first)
     const going = await create(first)
     const headers = { 'idempotency-key': 'once', authorization: basicOf(first) }
     const post = () =>
       fetch(`${first.apiUrl}/v2/redis/database`, { method: 'POST', headers, body: JSON.stringify(least) })
-    const underWay = [post(), first.api('DELETE', `/v2/redis/database/${going.database_id}`)]
+    const pending = [post(), first.api('DELETE', `/v2/redis/database/${going.database_id}`)]
     const many = Array.from({ length: 4 }, () => first.api('POST', '/v2/redis/database', least))
-    const answers = Promise.allSettled([...underWay, ...many])
-    await Promise.race([...underWay, ...many])
+    const answers = Promise.allSettled([...pending, ...many])
+    await Promise.race([...pending, ...many])
     await first.kill('SIGKILL')
     const acknowledged = (await answers).slice(2).flatMap((answer) => okRecord(answer))
     const again = await startHomeport(first.place)
@@ -178,10 +178,10 @@ async function smallDisk(): Promise<string | undefined> {
   return path
 }
 
-describe('a server without room on its disk', async () => {
+describe('a server without space on its disk', async () => {
   const disk = await smallDisk()
 
-  it.skipIf(disk === undefined)('takes no more data into a database, and lets its owner empty it', async () => {
+  it.skipIf(disk === undefined)('accepts no more data into a database, and lets its owner empty it', async () => {
     const server = await startHomeport({ dataDir: join(disk ?? '', 'emptied') })
     const client = connect(await create(server))
     const value = 'x'.repeat(100_000)
@@ -196,13 +196,13 @@ describe('a server without room on its disk', async () => {
     await waitFor(refused, { what: 'data to be refused with the reason' })
     expect(await client.get('key:0')).toBe(value)
     await waitFor(() => client.flushall().catch(() => undefined), { what: 'the deletion' })
-    await waitFor(() => client.set('more', value).catch(() => undefined), { what: 'the room to be given back' })
+    await waitFor(() => client.set('more', value).catch(() => undefined), { what: 'the space to be released' })
     await server.kill('SIGTERM')
     rmSync(server.place.dataDir, { recursive: true })
   })
 
   it.skipIf(disk === undefined)(
-    'refuses a creation, leaves nothing, and creates again once there is room',
+    'refuses a creation, leaves nothing, and creates again once there is space',
     async () => {
       const server = await startHomeport({ dataDir: join(disk ?? '', 'data') })
       const filler = join(disk ?? '', 'filler')

@@ -9,7 +9,7 @@ import { DEFAULT_PLANS } from '../../src/contract/databases/plans.js'
 import type { DatabaseStats } from '../../src/contract/databases/stats.js'
 import { type RunningHomeport, startHomeport, tempDir, waitFor } from '../support/index.js'
 
-/** Usage on a real server: what was counted outlives SIGKILL, and what it decides holds on both protocols. */
+/** Usage on a real server: counts survive SIGKILL, and limits hold on both protocols. */
 
 const FLUSH_MS = 100
 
@@ -45,7 +45,7 @@ const statsOf = async (server: RunningHomeport, { database_id }: DatabaseRecord)
 const stateOf = async (server: RunningHomeport, { database_id }: DatabaseRecord) =>
   ((await server.api('GET', `/v2/redis/database/${database_id}`)).body as DatabaseRecord).state
 
-/** What a SIGKILL leaves of what was counted. */
+/** The counts that survive a SIGKILL. */
 function storedRequests({ place }: RunningHomeport, { database_id }: DatabaseRecord): number {
   const file = new SqliteFile(join(place.dataDir, 'homeport.sqlite'), { readonly: true })
   try {
@@ -56,14 +56,14 @@ function storedRequests({ place }: RunningHomeport, { database_id }: DatabaseRec
   }
 }
 
-/** Sends many commands at once; answers how many were not refused, and the first refusal. */
+/** Sends many commands at once; returns how many succeeded, and the first refusal. */
 async function sendMany(client: Redis): Promise<[number, string | undefined]> {
   const sent = Array.from({ length: 100 }, () => client.get('k'))
   const refusals = (await Promise.allSettled(sent)).filter((answer) => answer.status === 'rejected')
   return [sent.length - refusals.length, String(refusals[0]?.reason)]
 }
 
-it('counts what clients did, and holds the limit of the month and the budget over SIGKILL', async () => {
+it('counts requests, and enforces the monthly limit and the budget across a SIGKILL', async () => {
   const plansFile = smallPlans()
   let server = await start(plansFile)
   const limited = await create(server, { plan: 'free' })

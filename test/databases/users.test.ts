@@ -62,7 +62,7 @@ async function newUser(name: string, ...rules: string[]): Promise<string> {
 const rest = (token: string): Redis => new Redis({ url: database.rest_url, token, automaticDeserialization: false })
 
 describe('a user of a database', () => {
-  it('logs in with its password or its token and may what its rules say', async () => {
+  it('logs in with its password or its token and may do what its rules allow', async () => {
     const token = await newUser('alice', '~news:*', '+@read', '+set', '+eval')
     for (const password of [PASSWORD, token]) {
       const { client } = connect('alice', password)
@@ -80,7 +80,7 @@ describe('a user of a database', () => {
     await expect(connect('nobody', PASSWORD).client.ping()).rejects.toThrow()
   })
 
-  it('is told by GETUSER, LIST and USERS without its password', async () => {
+  it('is shown by GETUSER, LIST and USERS without its password', async () => {
     await newUser('teller', '~a', '&b', '+get')
     const client = owner()
     const view = (await acl(client, 'GETUSER', 'teller')) as unknown[]
@@ -102,7 +102,7 @@ describe('a user of a database', () => {
     expect(JSON.stringify(audit.body)).toContain('REDIS_USER - default')
   })
 
-  it('has a REST token that follows it', async () => {
+  it('has a REST token with its current rules', async () => {
     const token = await newUser('poster', '~*', '+get', '+set')
     const client = owner()
     const restToken = String(await acl(client, 'RESTTOKEN', 'poster', PASSWORD))
@@ -121,7 +121,7 @@ describe('a user of a database', () => {
     )
   })
 
-  it('is made and asked for over REST as well', async () => {
+  it('is created and shown over REST as well', async () => {
     const redis = rest(database.rest_token)
     const token = await redis.exec<string>(['ACL', 'GENTOKEN', 'webby'])
     expect(await redis.exec(['ACL', 'SETUSER', 'webby', 'on', `>${token}`, '~*', '+get'])).toBe('OK')
@@ -132,7 +132,7 @@ describe('a user of a database', () => {
     await expect(rest(database.read_only_rest_token).exec(['ACL', 'USERS'])).rejects.toThrow(/NOPERM/)
   })
 
-  it('that is deleted is disconnected, and one of the same name is somebody else', async () => {
+  it('that is deleted is disconnected, and a new one of the same name is another user', async () => {
     const token = await newUser('brief', '~*', '+@all')
     const [gone, blocked] = [connect('brief', PASSWORD), connect('brief', PASSWORD)]
     expect(await gone.client.set('a', '1')).toBe('OK')
@@ -146,7 +146,7 @@ describe('a user of a database', () => {
     expect(await connect('brief', PASSWORD).client.get('a')).toBe('1')
   })
 
-  it('that every database has cannot be changed', async () => {
+  it('that every database has is read-only', async () => {
     const client = owner()
     await expect(acl(client, 'SETUSER', 'default', 'off')).rejects.toThrow("ERR The 'default' user cannot be modified")
     await expect(acl(client, 'DELUSER', 'default')).rejects.toThrow("ERR The 'default' user cannot be removed")
@@ -182,7 +182,7 @@ describe('keyspace notifications', () => {
 describe('commands about the database among others', () => {
   const EVENTS = 'notify-keyspace-events'
 
-  it('have effect for what follows them in a pipeline', async () => {
+  it('apply to later commands of a pipeline', async () => {
     const subscriber = owner()
     const seen: string[] = []
     subscriber.on('message', (_channel, key) => seen.push(key))
@@ -203,7 +203,7 @@ describe('commands about the database among others', () => {
     expect(seen).toEqual(['second'])
   })
 
-  it('are carried out with a transaction, and left undone with one that is discarded', async () => {
+  it('run with a transaction, and not with a discarded one', async () => {
     const client = owner()
     const made = client.multi().set('a', '1').call('ACL', 'SETUSER', 'multi', 'on', '~*', '+get').call('ACL', 'USERS')
     expect(await made.exec()).toEqual([
@@ -225,7 +225,7 @@ it('users and settings survive a restart', { timeout: 120_000 }, async () => {
   const { place } = server
   await server.kill('SIGTERM')
   server = await startHomeport(place)
-  // Nothing is awake after a start: these wake nothing, and hold for the engine that is woken next.
+  // No database is awake after a start: these commands wake none, and apply to the engine that starts next.
   const asleep = rest(database.rest_token)
   const records = async () => JSON.stringify((await server.api('GET', '/v2/redis/databases')).body)
   const token = await asleep.exec<string>(['ACL', 'GENTOKEN', 'sleeper'])

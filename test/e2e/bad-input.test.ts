@@ -6,8 +6,8 @@ import { waitFor } from '../support/index.js'
 import { createDatabase, LEAST, type NewDatabase, useService } from './support/service.js'
 
 /**
- * What nobody should send. Each request gets an error that says what is wrong and what to do, tells nothing of the
- * machine, and changes nothing: the whole state that callers can see is compared before and after each.
+ * Invalid requests. Each one gets an error that says what is wrong and what to do, reveals nothing about the machine, and
+ * changes nothing: the test compares the whole visible state before and after each.
  */
 
 const BODY_LIMIT_BYTES = 2 ** 20
@@ -28,7 +28,7 @@ beforeAll(async () => {
   before = await state()
 })
 
-/** Everything that a request could have changed. */
+/** All state that a request could have changed. */
 async function state(): Promise<unknown> {
   const { homeport } = service
   const folders = readdirSync(join(homeport.place.dataDir, 'databases')).sort()
@@ -52,7 +52,7 @@ interface Refused {
 
 const MACHINE = /\/(tmp|work|home|root|usr)\/|node_modules|\.(js|ts):\d|\bat \w+[ .]\w*\(|homeport-data/
 
-/** Holds an answer to what every refusal promises. */
+/** Checks the rules for every refusal. */
 async function refusalOf(response: Response): Promise<Refused> {
   const body: unknown = await response.json()
   expect(body).toEqual({ error: expect.any(String) })
@@ -175,7 +175,7 @@ describe('the management API refuses', () => {
     ['a wrong method on a list', 'DELETE /v2/redis/databases', undefined, 405, 'Use GET'],
     ['a wrong method on a database', 'PUT /v2/redis/database/x', undefined, 405, 'Use GET or DELETE'],
     ['an unknown database', 'DELETE /v2/redis/database/no-such', '{}', 404, 'no database with the id "no-such"'],
-    ['a path out of the house', 'DELETE /v2/redis/database/..%2f..%2fstore', '{}', 404, 'database not found'],
+    ['a path traversal', 'DELETE /v2/redis/database/..%2f..%2fstore', '{}', 404, 'database not found'],
     ['a percent sign that encodes nothing', 'GET /v2/redis/database/%zz', undefined, 400, '%'],
     ['a wrong query value', 'GET /v2/redis/databases?credentials=maybe', undefined, 400, 'one of hide, show'],
   ])('%s', async (_what, line, body, status, text) => {
@@ -186,7 +186,7 @@ describe('the management API refuses', () => {
     expect(await state()).toEqual(before)
   })
 
-  it('an idempotency key without end', async () => {
+  it('an idempotency key that is too long', async () => {
     const refused = await send('api', CREATE, LEAST, { 'idempotency-key': 'k'.repeat(256) })
     expect(refused).toMatchObject({ status: 400, error: expect.stringContaining('255') })
     expect(await state()).toEqual(before)
@@ -256,7 +256,7 @@ describe('the queue refuses', () => {
     ['an unknown state of log entries', 'GET /v2/events?state=DONE', undefined, {}, 400, /one of CREATED, .*CANCELED/],
     ['a negative count', 'GET /v2/events?count=-1', undefined, {}, 400, '`count` must be at least 1'],
     ['a count that is no number', 'GET /v2/logs?count=NaN', undefined, {}, 400, '`count` must be an integer'],
-    ['a cursor of nobody', 'GET /v2/events?cursor=..%2f', undefined, {}, 400, 'cursor'],
+    ['an invalid cursor', 'GET /v2/events?cursor=..%2f', undefined, {}, 400, 'cursor'],
     ['an unknown route', 'GET /v2/schedule', undefined, {}, 404, '/docs'],
     ['a wrong method', 'PUT /v2/keys', undefined, {}, 405, 'Use GET'],
     ['a wrong method on a publish', `GET /v2/publish/${NOWHERE}`, undefined, {}, 405, 'Use POST'],
@@ -366,7 +366,7 @@ describe('the data plane refuses', () => {
   })
 })
 
-it('answers no listener to a page whose name leads to this machine all of a sudden', async () => {
+it('protects every listener against DNS rebinding', async () => {
   const { apiUrl, queueUrl, restUrl } = service.homeport
   for (const url of [apiUrl, queueUrl, restUrl]) {
     for (const target of ['/', '/v2/redis/databases', '/get/key', '/health']) {
@@ -382,7 +382,7 @@ it('answers no listener to a page whose name leads to this machine all of a sudd
   }
 })
 
-it('answers bytes that are not HTTP, and serves on', async () => {
+it('answers bytes that are not HTTP, and continues to serve', async () => {
   for (const url of [service.homeport.apiUrl, service.homeport.queueUrl, service.homeport.restUrl]) {
     const socket = connectSocket({ host: '127.0.0.1', port: Number(new URL(url).port) })
     let heard = ''

@@ -5,11 +5,11 @@ import { startSink } from '../../src/queue/testing/sink.js'
 import { waitFor } from '../support/index.js'
 import { useService } from './support/service.js'
 
-/** A server that has no file descriptor left. */
+/** A server without free file descriptors. */
 
 const service = useService({})
 
-/** Sets how many files a process may have open. */
+/** Sets the maximum number of open files of a process. */
 const limitFiles = (pid: number, most: number) =>
   execFileSync('prlimit', ['--pid', String(pid), `--nofile=${most}:`], { stdio: 'pipe' })
 
@@ -40,11 +40,11 @@ it.skipIf(process.platform !== 'linux')(
     const call = overOneConnection(queueUrl, credentials.queueToken)
     await call('GET', '/v2/queues')
 
-    // What is open stays open.
+    // Open files stay open.
     limitFiles(pid, 1)
     onTestFinished(() => void limitFiles(pid, 1_024))
     await call('POST', `/v2/publish/${sink.url}`, { 'upstash-retries': '0' })
-    await waitFor(() => logs().includes('no file descriptor is left'), { what: 'the server to say what it lacks' })
+    await waitFor(() => logs().includes('no file descriptor is left'), { what: 'the server to log the reason' })
     expect(await call('GET', '/v2/dlq')).toBe('{"messages":[]}')
     limitFiles(pid, 1_024)
 
@@ -53,7 +53,7 @@ it.skipIf(process.platform !== 'linux')(
   },
 )
 
-it.skipIf(process.platform !== 'linux')('refuses a creation for the time being, and leaves nothing of it', async () => {
+it.skipIf(process.platform !== 'linux')('refuses a creation temporarily, and leaves nothing of it', async () => {
   const { pid, apiUrl, credentials, api } = service.homeport
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   onTestFinished(() => agent.destroy())
@@ -71,12 +71,12 @@ it.skipIf(process.platform !== 'linux')('refuses a creation for the time being, 
   await call('GET', '/v2/redis/databases')
   limitFiles(pid, 1)
   onTestFinished(() => void limitFiles(pid, 1_024))
-  const wish = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
-  const refused = await call('POST', '/v2/redis/database', JSON.stringify(wish))
+  const fields = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
+  const refused = await call('POST', '/v2/redis/database', JSON.stringify(fields))
   expect([refused.statusCode, Number(refused.headers['retry-after'])]).toEqual([503, expect.any(Number)])
   limitFiles(pid, 1_024)
   await waitFor(async () => JSON.stringify((await api('GET', '/v2/redis/databases')).body) === '[]', {
     what: 'the creation to be undone',
   })
-  expect(await api('POST', '/v2/redis/database', wish)).toMatchObject({ status: 200 })
+  expect(await api('POST', '/v2/redis/database', fields)).toMatchObject({ status: 200 })
 })

@@ -4,7 +4,7 @@ import { type Received, type Sink, startSink } from '../../src/queue/testing/sin
 import { atCleanup, waitFor } from '../support/index.js'
 import { receiverOf, useService } from './support/service.js'
 
-/** The queue as users meet it: published to with the published client, received by a plain HTTP server. */
+/** The queue from a user's view: messages sent with the official client and received by a plain HTTP server. */
 
 const service = useService()
 let sink: Sink
@@ -29,7 +29,7 @@ const statesOf = async (messageId: string): Promise<string[]> => {
   return logs.map(({ state }) => state).reverse()
 }
 
-/** Waits until the log of a message says that it is over. */
+/** Waits until the log of a message shows its end. */
 const ended = (messageId: string): Promise<string[]> =>
   waitFor(
     async () => {
@@ -39,7 +39,7 @@ const ended = (messageId: string): Promise<string[]> =>
     { what: `message ${messageId} to end` },
   )
 
-/** Publishes what its destination refuses for good, and waits for the dead letter. */
+/** Publishes a message that its destination refuses for good, and waits for the dead letter. */
 async function deadLetter(label: string, more: { failureCallback?: string } = {}) {
   const broken = { status: 500, headers: { 'X-Reason': 'broken' }, body: 'out of order' }
   sink.answer = ({ target }) => (target === '/dead' ? broken : {})
@@ -76,7 +76,7 @@ describe('publishing', () => {
     expect(await ended(messageId)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED'])
   })
 
-  it('delivers text and bytes as they are, with the method that was asked for', async () => {
+  it('delivers text and bytes unchanged, with the requested method', async () => {
     const bytes = Buffer.from([0, 255, 1, 254, 13, 10])
     await service.queue.publish({
       url: `${sink.url}/text`,
@@ -105,7 +105,7 @@ describe('publishing', () => {
     await service.queue.messages.cancel(ids[1] ?? '')
   })
 
-  it('keeps a delayed message back until its time', async () => {
+  it('holds a delayed message back until it is due', async () => {
     const publishedAt = Date.now()
     const { messageId } = await service.queue.publish({ url: `${sink.url}/later`, body: 'x', delay: 1 })
     expect(await statesOf(messageId)).toEqual(['CREATED'])
@@ -117,7 +117,7 @@ describe('publishing', () => {
     await service.queue.messages.cancel(timed.messageId)
   })
 
-  it('counts a repetition with the same deduplication id as the same message', async () => {
+  it('treats a repetition with the same deduplication id as the same message', async () => {
     const request = { url: `${sink.url}/once`, body: 'x', deduplicationId: 'order-12' }
     const first = await service.queue.publish(request)
     expect(await service.queue.publish(request)).toMatchObject({
@@ -130,7 +130,7 @@ describe('publishing', () => {
 })
 
 describe('retrying', () => {
-  it('tries again as often and as late as the message says', async () => {
+  it('retries as often and with the delay that the message sets', async () => {
     sink.answer = () => (sink.received.length <= 2 ? { status: 500 } : {})
     const { messageId } = await service.queue.publish({
       url: sink.url,
@@ -144,7 +144,7 @@ describe('retrying', () => {
     expect(sink.received.map(({ headers }) => headers['upstash-retried'])).toEqual(['0', '1', '2'])
   })
 
-  it('waits as long as the destination asks for', async () => {
+  it('waits as long as the destination requests', async () => {
     const times: number[] = []
     sink.answer = () => {
       times.push(Date.now())
@@ -155,7 +155,7 @@ describe('retrying', () => {
     expect(Number(times[1]) - Number(times[0])).toBeGreaterThanOrEqual(1_000)
   })
 
-  it('gives an attempt up when its time is over', async () => {
+  it('ends an attempt after its timeout', async () => {
     sink.answer = () => (sink.received.length === 1 ? { silent: true } : {})
     const { messageId } = await service.queue.publish({ url: sink.url, body: 'x', timeout: 1, retryDelay: '1' })
     expect(await ended(messageId)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'RETRY', 'ACTIVE', 'DELIVERED'])
@@ -185,7 +185,7 @@ describe('callbacks', () => {
     expect(await verified).toBe(true)
   })
 
-  it('reports the failure of a message that is not tried any more', async () => {
+  it('reports the failure of a message without retries left', async () => {
     const { dlqId, messageId } = await deadLetter('failing', { failureCallback: `${sink.url}/failed` })
     await waitFor(() => sink.received.some(({ target }) => target === '/failed'), { what: 'the failure callback' })
     const report = sink.received.find(({ target }) => target === '/failed')
@@ -206,7 +206,7 @@ describe('dead letters', () => {
       responseHeader: expect.objectContaining({ 'X-Reason': ['broken'] }),
     })
     const read = await service.homeport.queue('GET', `/v2/dlq/${letter.dlqId}`)
-    // The client adds members of its own without a value.
+    // The client adds its own members without a value.
     expect(read).toMatchObject({ status: 200, body: JSON.parse(JSON.stringify(letter)) })
     const { messages } = await service.queue.dlq.listMessages()
     expect(messages.map(({ dlqId }) => dlqId)).toEqual([letter.dlqId, other.dlqId])
@@ -238,7 +238,7 @@ describe('dead letters', () => {
   })
 })
 
-describe('messages that wait', () => {
+describe('pending messages', () => {
   const later = (label: string) =>
     service.queue
       .publish({ url: `${sink.url}/${label}`, body: label, delay: '1d', label })
@@ -261,7 +261,7 @@ describe('messages that wait', () => {
     }
   })
 
-  it('and the logs of all others are found by what they are', async () => {
+  it('and all other messages are found in the logs by filters', async () => {
     const id = await later('found')
     const byLabel = await service.queue.logs({ filter: { label: 'found' } })
     expect(byLabel.logs.map(({ messageId, state }) => `${messageId} ${state}`)).toEqual([`${id} CREATED`])

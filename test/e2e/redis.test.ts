@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { enginesIn, isPortFree, processesMarked, run, waitFor } from '../support/index.js'
 import { connect, createDatabase, LEAST, type NewDatabase, restClient, useService } from './support/service.js'
 
-/** Databases as users meet them: made over the API, used with the published clients. */
+/** Databases from a user's view: created over the API, used with the official clients. */
 
 const service = useService()
 let database: NewDatabase
@@ -18,7 +18,7 @@ beforeAll(async () => {
 const folderOf = ({ database_id }: NewDatabase) => join(service.homeport.place.dataDir, 'databases', database_id)
 const enginesOf = (some: NewDatabase) => enginesIn(folderOf(some))
 
-/** A connection to the engine of one region itself, past the data plane, which always asks the primary. */
+/** A connection to the engine of one region, without the data plane, which always asks the primary. */
 function connectToMember(some: NewDatabase, region: string): Redis {
   const config = readFileSync(join(folderOf(some), region, 'engine.conf'), 'utf8')
   const path = /^unixsocket "?([^"\n]+)"?$/m.exec(config)?.[1]
@@ -29,7 +29,7 @@ function connectToMember(some: NewDatabase, region: string): Redis {
   return client
 }
 
-/** Runs redis-cli against a database; answers what it printed. */
+/** Runs redis-cli against a database; returns its output. */
 async function cli(some: NewDatabase, commands: readonly string[], password = some.password): Promise<string> {
   const args = ['-p', String(some.port), '--no-auth-warning', '-a', password]
   const { stdout, stderr } = await run('redis-cli', args, { input: `${commands.join('\n')}\n` })
@@ -81,7 +81,7 @@ describe('the API', () => {
 })
 
 describe('@upstash/redis', () => {
-  it('keeps every kind of value as it was', async () => {
+  it('preserves every kind of value', async () => {
     const redis = restClient(database)
     const values = { text: 'grüße 👋', number: 12.5, object: { nested: [1, null, { deep: true }] }, empty: '' }
     for (const [name, value] of Object.entries(values)) await redis.set(`kind:${name}`, value)
@@ -97,7 +97,7 @@ describe('@upstash/redis', () => {
     expect([cursor, keys.length]).toEqual(['0', 7])
   })
 
-  it('carries values that are no UTF-8 text and values of megabytes', async () => {
+  it('transfers values that are not UTF-8, and values of megabytes', async () => {
     const plain = new RestClient({
       url: database.rest_url,
       token: database.rest_token,
@@ -116,7 +116,7 @@ describe('@upstash/redis', () => {
     expect(await plain.strlen('large')).toBe(4_000_000)
   })
 
-  it('joins commands of one tick into a pipeline, and answers each', async () => {
+  it('sends commands of one tick as a pipeline, and answers each', async () => {
     const redis = restClient(database)
     const results = await Promise.all(
       Array.from({ length: 50 }, async (_, index) => {
@@ -147,7 +147,7 @@ describe('@upstash/redis', () => {
     await expect(redis.eval('return redis.error_reply("MINE failed")', [], [])).rejects.toThrow('MINE failed')
   })
 
-  it('throws what the engine says', async () => {
+  it('throws the error of the engine', async () => {
     const redis = restClient(database)
     await redis.set('text', 'abc')
     await expect(redis.incr('text')).rejects.toThrow('ERR value is not an integer or out of range')
@@ -254,7 +254,7 @@ describe('Redis clients', () => {
   })
 })
 
-it('tell nothing about the machine that they run on', async () => {
+it('reveal nothing about the machine that they run on', async () => {
   const client = connect(database)
   const asked = [
     ['CONFIG', 'GET', '*'],
@@ -268,11 +268,11 @@ it('tell nothing about the machine that they run on', async () => {
   ] as const
   await client.call('CONFIG', 'SET', 'slowlog-log-slower-than', '0')
   await client.call('CONFIG', 'SET', 'slowlog-log-slower-than', '10000')
-  const told = JSON.stringify(await Promise.all(asked.map(([name, ...args]) => client.call(name, ...args))))
-  expect(told).toContain('redis_version:')
+  const shown = JSON.stringify(await Promise.all(asked.map(([name, ...args]) => client.call(name, ...args))))
+  expect(shown).toContain('redis_version:')
   await expect(client.eval("return redis.call('INFO', 'server')", 0)).rejects.toThrow(/can't run this command/)
   for (const secret of [service.homeport.place.dataDir, '.sock', 'engine.conf', 'config_file:/']) {
-    expect(told).not.toContain(secret)
+    expect(shown).not.toContain(secret)
   }
 })
 

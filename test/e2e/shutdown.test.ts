@@ -4,11 +4,11 @@ import { startSink } from '../../src/queue/testing/sink.js'
 import { waitFor } from '../support/index.js'
 import { connect, createDatabase, useService } from './support/service.js'
 
-/** A server that is asked to stop while clients of every kind are there. */
+/** A server that is asked to stop while clients of every kind are connected. */
 
 const service = useService({ env: { HOMEPORT_SHUTDOWN_GRACE_MS: '500' } })
 
-/** Opens a connection and sends the beginning of a request that never comes whole. */
+/** Opens a connection and sends an incomplete request. */
 function halfRequest(port: number): Promise<Socket> {
   const socket = connectSocket(port, '127.0.0.1')
   socket.on('error', () => undefined)
@@ -17,7 +17,7 @@ function halfRequest(port: number): Promise<Socket> {
   return new Promise((resolve) => socket.write(head, () => resolve(socket)))
 }
 
-it('ends with code 0, and what was under way is done after the next start', async () => {
+it('ends with code 0, and pending deliveries are made after the next start', async () => {
   const { homeport, queue } = service
   const database = await createDatabase(service)
   const [blocked, subscriber] = [connect(database), connect(database)]

@@ -5,7 +5,7 @@ import { type App, type AppRoutes, type SeenRun, startApp } from '../../src/work
 import { waitFor } from '../support/index.js'
 import { useService } from './support/service.js'
 
-/** Workflows as users meet them: endpoints of the published SDK, run by the service, steered by the published client. */
+/** Workflows from a user's view: endpoints of the official SDK, run by the service, controlled by the official client. */
 
 const service = useService()
 const apps: App[] = []
@@ -15,7 +15,7 @@ afterEach(async () => {
   await Promise.all(apps.splice(0).map((app) => app.close()))
 })
 
-/** Serves workflows for the test that is running. */
+/** Serves workflows for the running test. */
 async function host(routes: AppRoutes): Promise<App> {
   const app = await startApp(service.app, routes)
   apps.push(app)
@@ -38,7 +38,7 @@ const when = (runId: string, what: string, condition: (run: SeenRun) => boolean)
 
 const ended = (runId: string) => when(runId, 'an end', ({ workflowState }) => workflowState !== 'RUN_STARTED')
 
-/** Triggers a workflow, waits for its success, and answers what it returned. */
+/** Triggers a workflow, waits for its success, and returns its result. */
 async function resultOf(url: string, body?: unknown): Promise<unknown> {
   const { workflowRunId } = await service.workflow.trigger({ url, body })
   const run = await ended(workflowRunId)
@@ -63,7 +63,7 @@ async function sleeping(url: string, count: number, label?: string): Promise<str
 const statesOf = (ids: readonly string[]) => Promise.all(ids.map(async (id) => (await logOf(id))?.workflowState))
 
 describe('steps', () => {
-  it('run, sleep, call a third party and go on side by side, each once', async () => {
+  it('run, sleep, call a third party and run in parallel, each once', async () => {
     const done: string[] = []
     const step = (name: string) => () => {
       done.push(name)
@@ -170,8 +170,8 @@ describe('steps', () => {
     expect(await resultOf(`${app.url}/parent`)).toEqual({ body: 'hello child', isFailed: false, isCanceled: false })
   })
 
-  it('are tried again, and at last the failure function learns of it', async () => {
-    const told: unknown[] = []
+  it('are retried, and finally the failure function is called', async () => {
+    const failures: unknown[] = []
     let tries = 0
     const app = await host({
       '/bad': {
@@ -182,7 +182,7 @@ describe('steps', () => {
           }),
         options: {
           failureFunction: async ({ context, failStatus, failResponse }) => {
-            told.push([context.requestPayload, failStatus, failResponse])
+            failures.push([context.requestPayload, failStatus, failResponse])
           },
         },
       },
@@ -197,12 +197,12 @@ describe('steps', () => {
       return failureFunction?.state === 'CALLBACK_SUCCESS'
     })
     expect(run).toMatchObject({ workflowState: 'RUN_FAILED', dlqId: expect.any(String) })
-    expect([tries, told]).toEqual([3, [['p', 500, 'no luck']]])
+    expect([tries, failures]).toEqual([3, [['p', 500, 'no luck']]])
     const { messages } = await service.workflow.dlq.list()
     expect(messages.map((message) => message.workflowRunId)).toContain(workflowRunId)
   })
 
-  it('of a run go on after a restart where they stood', async () => {
+  it('of a run continue after a restart', async () => {
     const done: string[] = []
     const app = await host({
       '/long': {
@@ -271,7 +271,7 @@ describe('triggering', () => {
 })
 
 describe('cancelling', () => {
-  it('takes every form of the client', async () => {
+  it('accepts every form of the client', async () => {
     const app = await host({ '/a': sleeper, '/a/more': sleeper, '/b': sleeper })
     const { workflow } = service
     const [a, b, c] = (await sleeping(`${app.url}/a`, 3)) as [string, string, string]
@@ -292,7 +292,7 @@ describe('cancelling', () => {
     expect(await statesOf([a, b, c, ...more, ...others, ...rest])).toEqual(Array(10).fill('RUN_CANCELED'))
   })
 
-  it('looks first when it is asked to, then works behind the answer and reports every run', async () => {
+  it('previews on request, then works in the background and reports every run', async () => {
     const app = await host({ '/sleep': sleeper })
     const ids = await sleeping(`${app.url}/sleep`, 5, 'nightly')
     const [kept] = (await sleeping(`${app.url}/sleep`, 1, 'other')) as [string]
@@ -335,7 +335,7 @@ describe('cancelling', () => {
     })
   })
 
-  it('ends a run forever: its request is aborted, nothing comes again, late steps are refused', async () => {
+  it('ends a run for good: its request is aborted, nothing is delivered again, late steps are refused', async () => {
     let arrivals = 0
     const app = await host({
       '/hangs': {
@@ -363,7 +363,7 @@ describe('cancelling', () => {
       },
     ])
     expect(late).toMatchObject({ status: 400, body: { error: expect.stringContaining('RUN_CANCELED') } })
-    // Another run goes from its trigger to its end meanwhile: what the cancelled one had pending would have come too.
+    // Another run completes meanwhile: a pending delivery of the cancelled run would have arrived too.
     expect(await resultOf(`${app.url}/other`)).toBe('fine')
     expect(arrivals).toBe(1)
     expect(await statesOf([workflowRunId])).toEqual(['RUN_CANCELED'])

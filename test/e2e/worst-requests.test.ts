@@ -9,12 +9,12 @@ import { declaredEndpoints } from '../contract/declared.js'
 import { type RunningHomeport, startHomeport, tempDir } from '../support/index.js'
 
 /**
- * The worst requests that every declared operation can be sent. Whatever a request asks for, the event loop of the server
- * must not work for it at a stretch: everybody else waits for as long. What is measured is processor time, and the bound
- * allows for a busy machine; on a quiet one the longest stretch is about 50 ms, for a text of 16 MiB.
+ * Sends the most expensive requests to every declared operation. No request may occupy the server's event loop for long,
+ * because all other requests wait meanwhile. The test measures processor time, with a bound for a busy machine; on an idle
+ * one the longest stretch is about 50 ms, for a text of 16 MiB.
  *
- * `WORST_REQUESTS=all` sends every operation bodies of the largest size and each parameter by itself, and prints figures;
- * with `WORST_ONLY=<operation>` only that operation is asked.
+ * `WORST_REQUESTS=all` sends every operation bodies of the largest size and each parameter separately, and prints figures;
+ * `WORST_ONLY=<operation>` tests only that operation.
  */
 const BOUND_MS = 400
 const IS_FULL = process.env.WORST_REQUESTS === 'all'
@@ -47,7 +47,7 @@ function authorization(of: Endpoint['service']): string {
 /** @returns the status, or 0 where the server has closed the connection instead. */
 function send({ of, method, target, headers = {}, body }: Sent): Promise<number> {
   return new Promise((resolve) => {
-    // Node frames no body of a DELETE by itself.
+    // Node does not set the length of a DELETE body by itself.
     const length = body === undefined ? {} : { 'content-length': body.length }
     const url = new URL(of === 'queue' ? homeport.queueUrl : homeport.apiUrl)
     const sending = request(
@@ -69,7 +69,7 @@ function send({ of, method, target, headers = {}, body }: Sent): Promise<number>
   })
 }
 
-/** The longest stretch of work of the server's event loop since the last question, milliseconds. */
+/** The longest time that the server's event loop was busy since the last call, milliseconds. */
 function longestStretch(): Promise<number> {
   return new Promise((resolve, reject) => {
     let text = ''
@@ -90,7 +90,7 @@ function remembered(make: (bytes: number) => Record<string, Buffer>) {
   return (bytes: number) => made.get(bytes) ?? made.set(bytes, make(bytes)).get(bytes) ?? {}
 }
 
-/** Bodies that are bad for any reader of JSON, of about so many bytes. */
+/** Bodies of about this many bytes that are expensive for any JSON parser. */
 const anyBodies = remembered((bytes: number): Record<string, Buffer> => {
   return {
     'empty objects': repeated('{},', bytes, ['[', '{}]']),
@@ -104,7 +104,7 @@ const anyBodies = remembered((bytes: number): Record<string, Buffer> => {
   }
 })
 
-/** Bodies that an operation takes or nearly takes, by its declaration. */
+/** Bodies that an operation accepts, or nearly accepts, by its declaration. */
 function ownBodies({ body, id }: Endpoint, bytes: number): Record<string, Buffer> {
   if (body.kind !== 'json') return {}
   const { properties = {} } = body.schema as { properties?: Record<string, object> }
@@ -154,9 +154,9 @@ function batches(): Record<string, Buffer> {
 
 const targetOf = ({ path }: Endpoint): string =>
   path.replace('{+destination}', 'https://example.com/').replaceAll(/\{\+?(\w+)\}/g, 'x')
-/** Operations that get the largest bodies always: their requests are the longest that make sense. */
+/** Operations that always get the largest bodies, because long requests make sense for them. */
 const LARGEST = new Set(['publishBatch', 'cancelWorkflowRuns'])
-/** What ends what the others need. */
+/** Operations that would end what the other requests need. */
 const LEFT_OUT = new Set(['rotateSigningKeys'])
 const swept = endpoints.filter(({ id }) => (ONLY === undefined ? !LEFT_OUT.has(id) : id === ONLY))
 
@@ -187,7 +187,7 @@ async function sweep(requests: readonly (readonly [Endpoint, string, Sent])[]): 
   return worst
 }
 
-it('nobody waits for the worst body of any operation', async () => {
+it('the worst body of any operation does not block the event loop', async () => {
   const requests = swept
     .filter(({ method }) => method !== 'GET' && method !== 'HEAD')
     .flatMap((endpoint) => {
@@ -213,7 +213,7 @@ it('nobody waits for the worst body of any operation', async () => {
   expect(worst?.wait, JSON.stringify(worst)).toBeLessThan(BOUND_MS)
 })
 
-/** Some 60 KB of a query that an operation reads: of each of its parameters, and of names that it does not know. */
+/** Queries of some 60 KB for an operation: of each of its parameters, and of unknown names. */
 function queries({ query }: Endpoint): Record<string, string> {
   const names = Object.keys((query as { properties?: object } | undefined)?.properties ?? {})
   const share = (name: string) => (IS_FULL ? 1 : names.length) * (name.length + 3)
@@ -243,7 +243,7 @@ const HEADERS: typeof SETTINGS = {
   forwarded: { 'X-Forwarded-For': '1.1.1.1,'.repeat(7_000) },
 }
 
-it('nobody waits for the worst query or headers of any operation', async () => {
+it('the worst query or headers of any operation do not block the event loop', async () => {
   const requests = swept.flatMap((endpoint) => {
     const of = endpoint.service
     const { method } = endpoint

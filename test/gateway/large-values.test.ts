@@ -10,13 +10,13 @@ let homeport: RunningHomeport
 let socket: Socket
 let received = 0
 
-/** The most memory that the server itself has ever held. */
+/** The peak memory of the server process. */
 function peakBytes(): number {
   const status = readFileSync(`/proc/${homeport.pid}/status`, 'utf8')
   return 1024 * Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1])
 }
 
-/** From now on the most memory is counted anew. */
+/** Resets the peak memory. */
 function forgetPeak(): void {
   writeFileSync(`/proc/${homeport.pid}/clear_refs`, '5')
 }
@@ -41,7 +41,7 @@ beforeAll(async () => {
   await receive('+OK\r\n+OK\r\n'.length, 'the login')
 })
 
-it('a value of 64 MiB goes in while the server holds a part of it', async () => {
+it('a value of 64 MiB is written while the server holds only a fraction of it', async () => {
   const before = peakBytes()
   socket.write(`*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$${VALUE_BYTES}\r\n`)
   socket.write(Buffer.alloc(VALUE_BYTES, 'v'))
@@ -50,13 +50,13 @@ it('a value of 64 MiB goes in while the server holds a part of it', async () => 
   expect(peakBytes() - before).toBeLessThan(VALUE_BYTES)
 })
 
-it('comes out again and again while the server holds only what is under way', async () => {
+it('is read repeatedly while the server holds only bytes in flight', async () => {
   forgetPeak()
   const before = peakBytes()
   for (let count = 0; count < 5; count++) {
     socket.write('GET big\r\n')
     await receive(`$${VALUE_BYTES}\r\n\r\n`.length + VALUE_BYTES, 'the value to come out')
   }
-  // On the lane that all share nobody waits for one reader, and what it has read waits for the collector.
+  // A shared lane does not wait for one slow reader, and freed replies stay in memory until the next collection.
   expect(peakBytes() - before).toBeLessThan(2 * VALUE_BYTES)
 })

@@ -9,15 +9,15 @@ import { type CommandResult, childEnv, run, tempDir, waitFor } from '../support/
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 const LOCK = { packages: { '': {}, 'node_modules/a': { version: '1.0.0' }, 'node_modules/b': { optional: true } } }
 const ADDON = 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'
-/** What a driver that was compiled for this Node has in it. */
+/** The text by which a driver compiled for this Node is recognized. */
 const COMPILED = `node_register_module_v${process.versions.modules}`
 
 const RECORD = 'node_modules/.package-lock.json'
 
-/** What set-up calls around an installation; `test` says that the machine has no guard of its own. */
+/** The commands that the set-up runs around an installation; `test` reports that the machine has no guard of its own. */
 const QUIET_PROGRAMS = { tee: 'cat > "$GUARD"', chmod: '', rm: '', test: 'exit 1', sudo: 'exec "$@"' }
 
-/** A project and a machine made of stand-ins for the programs that would change the real one. */
+/** A project and a machine with fakes of the programs that would change the real machine. */
 function newMachine(programs: Readonly<Record<string, string>>) {
   const root = tempDir()
   const bin = join(root, 'bin')
@@ -54,11 +54,11 @@ const KNOWS_ONLY_REDIS = 'case "$2" in redis-server) echo "  Candidate: 7.0";; *
 const HAS_VALKEY_IN_BACKPORTS =
   'case "$2" in redis-server) echo "  Candidate: 7.0";; *) echo "  Candidate: 8.0.1+dfsg1-1~bpo12+1";; esac'
 const KNOWS_VALKEY = 'echo "  Candidate: 8.0"'
-/** Whatever is installed appears on PATH under its own name. */
+/** A fake apt: every installed package appears on PATH under its own name. */
 const INSTALLS =
   'case "$1" in install) for last; do :; done; printf "#!/bin/sh\\n" > "$BIN/$last"; /bin/chmod 755 "$BIN/$last";; esac'
 
-it('does nothing and says nothing when everything is there', async () => {
+it('does and prints nothing when everything is installed', async () => {
   const machine = newMachine({ 'redis-server': '', 'apt-get': '', npm: '' })
   machine.installPackages()
   expect(await setUp(machine)).toEqual({ code: 0, stdout: '', stderr: '' })
@@ -96,7 +96,7 @@ it('guards services only while it runs', async () => {
   expect((await run('/bin/sh', [machine.env.GUARD])).code).toBe(0)
 })
 
-it('takes the guard away when the installation fails, and shows why', async () => {
+it('removes the guard when the installation fails, and shows why', async () => {
   const fails = 'case "$1" in install) echo "E: no space" >&2; exit 100;; esac'
   const machine = newMachine({ 'apt-get': fails, 'apt-cache': KNOWS_ONLY_REDIS })
   machine.installPackages()
@@ -107,7 +107,7 @@ it('takes the guard away when the installation fails, and shows why', async () =
   expect(machine.log().at(-1)).toBe('rm -f /usr/sbin/policy-rc.d')
 })
 
-it('takes the guard away when it is told to end, ends what it had started, and leaves no process', async () => {
+it('removes the guard on a signal, ends the programs it had started, and leaves no process', async () => {
   const hangs = 'case "$1" in install) exec /bin/sleep 600;; esac'
   const machine = newMachine({ 'apt-get': hangs, 'apt-cache': KNOWS_ONLY_REDIS })
   machine.installPackages()
@@ -128,7 +128,7 @@ it('says what to do where it cannot install an engine', async () => {
   )
 })
 
-/** An npm that installs what the lock file names, and compiles the driver when asked; `$ROOT` is the project. */
+/** A fake npm that installs the packages of the lock file, and compiles the driver; `$ROOT` is the project. */
 const NPM = `case "$*" in
   rebuild*) mkdir -p "$ROOT/$(dirname ${ADDON})"; echo ${COMPILED} > "$ROOT/${ADDON}";;
   *omit=dev*) mkdir -p "$ROOT/node_modules"; echo '{"packages":{"":{}}}' > "$ROOT/${RECORD}";;
@@ -136,7 +136,7 @@ const NPM = `case "$*" in
 esac`
 const TOOLS = { mkdir: 'exec /bin/mkdir "$@"', cp: 'exec /bin/cp "$@"', dirname: 'exec /usr/bin/dirname "$@"' }
 
-/** A machine with an engine, where npm does this. */
+/** A machine with an engine and this fake npm. */
 function newMachineWithNpm(npm: string, programs: Readonly<Record<string, string>> = {}) {
   const machine = newMachine({ 'redis-server': '', npm, ...TOOLS, ...programs })
   const calls = () => machine.log().filter((line) => line.startsWith('npm'))
@@ -155,7 +155,7 @@ it('installs the packages once, and again when the lock file changes', async () 
   expect(machine.calls().slice(3)).toEqual(['npm install --no-save'])
 })
 
-it('installs for running what the server needs, and the rest when tests need it', async () => {
+it('installs the packages of the server first, and the others when tests need them', async () => {
   const lock = {
     packages: {
       '': { dependencies: { driver: '1.0.0' }, devDependencies: { fastify: '5.0.0', vitest: '4.0.0' } },
@@ -197,7 +197,7 @@ it('unpacks the other packages while the driver is compiled', async () => {
   expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('the SQLite driver is ready') })
 })
 
-it('goes on with an installation that was interrupted', async () => {
+it('continues an interrupted installation', async () => {
   const fails = `case "$*" in "install --no-save") [ -e "$ROOT/again" ] || exit 1;; esac
     ${NPM}`
   const machine = newMachineWithNpm(fails)
@@ -207,7 +207,7 @@ it('goes on with an installation that was interrupted', async () => {
   expect(machine.calls().slice(3)).toEqual(['npm install --no-save'])
 })
 
-it('adds the compiler when the driver needs it, and tells when that does not help', async () => {
+it('installs the compiler when the driver needs it, and reports when that does not help', async () => {
   const fails = `case "$*" in rebuild*) echo "gyp ERR"; exit 1;; esac
     ${NPM}`
   const machine = newMachineWithNpm(fails, { 'apt-get': INSTALLS })

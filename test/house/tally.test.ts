@@ -3,7 +3,7 @@ import { run } from '../support/index.js'
 
 const TALLY = new URL('../../scripts/lib/tally.mjs', import.meta.url).href
 
-/** What a function of the script answers; the script is plain JavaScript and runs in a process of its own. */
+/** Calls a function of the script, which is plain JavaScript, in a separate process. */
 async function ask(name: string, ...args: unknown[]): Promise<unknown> {
   const list = args.map((arg) => JSON.stringify(arg) ?? 'undefined').join(', ')
   const code = `import { ${name} } from ${JSON.stringify(TALLY)}
@@ -33,7 +33,7 @@ it('names the files that failed, also those that could not be loaded', async () 
   expect(await ask('failedFiles', report(file('a', 'passed'), file('b', 'failed'), broken('c')))).toEqual(['b', 'c'])
 })
 
-it('counts files that were run again as they went the second time, and names what is unsteady', async () => {
+it('counts the second result of files that ran again, and names unsteady tests', async () => {
   const first = report(file('a', 'passed'), file('b', 'failed', 'passed', 'failed'))
   const second = report(file('b', 'passed', 'passed', 'failed'))
   const both = await ask('withSecondRun', first, second)
@@ -41,7 +41,7 @@ it('counts files that were run again as they went the second time, and names wha
   expect(await ask('unsteady', first, second)).toEqual(['b: test 1'])
 })
 
-it('counts unsteady tests as failed where no second chance is given', async () => {
+it('counts unsteady tests as failed in CI', async () => {
   const counts = await ask('countedAsFailed', { passed: 4, failed: 1, skipped: 0 }, ['b: test 1'])
   expect(counts).toEqual({ passed: 3, failed: 2, skipped: 0 })
 })

@@ -7,7 +7,7 @@ import { followReadme } from './walk.js'
 
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url))
 const MIB = 2 ** 20
-/** The compiled SQLite driver, which npm would download or compile: a minute that this test need not spend again. */
+/** The compiled SQLite driver. npm would download or compile it, which takes a minute. */
 const DRIVER = 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'
 
 /** Packs the checkout and installs the tarball into an empty project, with an empty npm cache. */
@@ -19,7 +19,7 @@ async function installPackage(): Promise<string> {
     expect(code, stderr).toBe(0)
     return stdout
   }
-  // The build has been checked before the tests began, so packing need not do it again.
+  // The build is up to date since the tests began, so packing need not build again.
   await npm(CHECKOUT, 'pack', '--ignore-scripts', '--pack-destination', packed)
   const [tarball = ''] = readdirSync(packed)
   writeFileSync(join(project, 'package.json'), '{"private": true}')

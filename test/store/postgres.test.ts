@@ -3,12 +3,12 @@ import { describeOnStore } from '../../src/store/testing/index.js'
 import { newPlace, placeFlags, runHomeport, startHomeport } from '../support/index.js'
 
 describeOnStore('postgres', 'a server', (_openStore, on) => {
-  it('works, is killed, goes on with everything it had acknowledged, and shares its store with nobody', async () => {
+  it('survives a kill with everything that it had acknowledged, and shares its store with no other server', async () => {
     const { location } = await on.newPlace()
     const env = { HOMEPORT_STORE: location }
     const first = await startHomeport({ env })
-    const wish = { database_name: 'kept', platform: 'aws', primary_region: 'us-east-1' }
-    const database = await first.api('POST', '/v2/redis/database', wish)
+    const fields = { database_name: 'kept', platform: 'aws', primary_region: 'us-east-1' }
+    const database = await first.api('POST', '/v2/redis/database', fields)
     const later = { 'Upstash-Delay': '1h' }
     const message = await first.queue('POST', '/v2/publish/https://example.com/later', { some: 'body' }, later)
     const run = await first.queue('POST', '/v2/trigger/https://example.com/workflow', undefined, later)

@@ -1,4 +1,4 @@
-/** Runs once before the end-to-end tests: they talk to `dist/`, so it has to be what the sources say. */
+/** Runs once before the end-to-end tests: they use `dist/`, so it has to match the sources. */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 

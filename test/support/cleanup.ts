@@ -5,14 +5,14 @@ type Cleanup = () => Promise<void> | void
 const cleanups: Cleanup[] = []
 
 /**
- * Registers what has to be undone. Under Vitest it runs after the last test of the file (see `setup.ts`);
+ * Registers a cleanup. Under Vitest it runs after the last test of the file (see `setup.ts`);
  * a benchmark calls `cleanup()` itself. The last registered runs first.
  */
 export function atCleanup(undo: Cleanup): void {
   cleanups.push(undo)
 }
 
-/** Undoes everything registered so far, newest first. One failure does not keep the others from running. */
+/** Runs all registered cleanups, newest first. A failure does not keep the others from running. */
 export async function cleanup(): Promise<void> {
   const failures: unknown[] = []
   for (let undo = cleanups.pop(); undo; undo = cleanups.pop()) {

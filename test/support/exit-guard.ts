@@ -1,5 +1,5 @@
 /**
- * What must happen even when the process ends without `cleanup()`: a crash of the runner or Ctrl-C in a benchmark.
+ * Actions that must run even if the process ends without `cleanup()`: a crash of the runner or Ctrl-C in a benchmark.
  * The actions have to be synchronous, because an 'exit' handler cannot wait.
  */
 export const onFailedExit = new Set<() => void>()

@@ -12,7 +12,7 @@ import { waitFor } from './wait-for.js'
 /** The built command. */
 export const MAIN_JS = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 
-/** Where one server listens and keeps its data; pass it to `startHomeport` again to start the same server anew. */
+/** Where one server listens and keeps its data; pass it to `startHomeport` again to restart the same server. */
 export interface Place {
   readonly dataDir: string
   readonly apiPort: number
@@ -22,7 +22,7 @@ export interface Place {
   readonly redisPorts: string
 }
 
-/** What a test may choose about the server it starts. Everything left out is new and free. */
+/** Options of a server for a test. Every omitted place is new and free. */
 export interface StartOptions extends Partial<Place> {
   /** Further flags of `homeport start`. */
   readonly args?: readonly string[]
@@ -35,7 +35,7 @@ export interface StartOptions extends Partial<Place> {
   readonly program?: string
 }
 
-/** What `<dataDir>/credentials.json` holds. */
+/** The contents of `<dataDir>/credentials.json`. */
 export interface Credentials {
   readonly email: string
   readonly apiKey: string
@@ -71,7 +71,7 @@ export interface RunningHomeport {
   queue(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
   /** Everything written to stdout and stderr so far. */
   logs(): string
-  /** Sends the signal to the server alone and waits for its end. Once it has ended, only answers how. */
+  /** Sends the signal to the server alone and waits for its end. If it has already ended, only returns how. */
   kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGINT'): Promise<Exit>
   /** Live processes that name the data directory: the server, its launcher, its engines. */
   processes(): FoundProcess[]
@@ -89,7 +89,7 @@ export async function newPlace(options: Partial<Place> = {}): Promise<Place> {
   }
 }
 
-/** The flags that put a server at this place. */
+/** The flags that start a server at this place. */
 export function placeFlags(place: Place): string[] {
   return [
     ['--data-dir', place.dataDir],
@@ -100,7 +100,7 @@ export function placeFlags(place: Place): string[] {
   ].flat()
 }
 
-/** The environment of a child: this one's without the settings of a Homeport that the developer may run. */
+/** The environment of a child: our own without the developer's settings of Homeport. */
 export function childEnv(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(HOMEPORT|QSTASH|UPSTASH|NODE_OPTIONS|VITEST)/.test(name),
@@ -130,7 +130,7 @@ function collectOutput(child: ChildProcess): () => string {
   return () => text
 }
 
-/** Ends whatever a server left behind and complains about it: a leak is a failure of the test that caused it. */
+/** Ends processes that a server left behind, and throws: a leak fails the test that caused it. */
 async function assertNothingLeft(dataDir: string): Promise<void> {
   const gone = () => processesMarked(dataDir).length === 0
   await waitFor(gone, { what: 'the processes of the server to end' }).catch(() => {
@@ -142,7 +142,7 @@ async function assertNothingLeft(dataDir: string): Promise<void> {
 }
 
 /**
- * Starts the built server at a place of its own and waits until all three listeners are healthy.
+ * Starts the built server at its own place and waits until all three listeners are healthy.
  * At cleanup it is stopped with SIGTERM, and processes that outlive it fail the test file.
  */
 export async function startHomeport(options: StartOptions = {}): Promise<RunningHomeport> {
@@ -170,7 +170,7 @@ export async function startHomeport(options: StartOptions = {}): Promise<Running
   return await whenHealthy({ child, place, logs, kill, credentials, deadlineMs })
 }
 
-/** The secrets of the first account, as its data directory has them. */
+/** The secrets of the first account, from its data directory. */
 export function credentialsIn(dataDir: string): Credentials {
   return JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as Credentials
 }

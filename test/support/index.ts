@@ -1,7 +1,7 @@
 /**
- * What tests and benchmarks share: waiting for a condition, free ports, temporary directories, a running server.
+ * Helpers of tests and benchmarks: waiting for a condition, free ports, temporary directories, a running server.
  *
- * Everything opened through these helpers is closed again after the last test of a file (`setup.ts` registers that);
+ * Everything opened through these helpers is closed after the last test of a file (`setup.ts` registers that);
  * a benchmark calls `cleanup()` at its end. A server that leaves a process behind fails the file that started it.
  */
 export { atCleanup, cleanup } from './cleanup.js'

@@ -2,8 +2,8 @@ import { createServer } from 'node:net'
 
 /**
  * The helper hands out ports below the range that the kernel uses for outgoing connections, so that no connection of
- * a test takes a port between the look and the use. A server that is killed and started again leaves its ports free
- * meanwhile: each run begins at a place of its own, and each worker of a run keeps to a stretch of its own.
+ * a test takes a port between the check and its use. The ports of a restarting server are free meanwhile. So each run
+ * starts at another port, and each worker of a run has its own stretch of ports.
  */
 const LOWEST = 10_000
 const COUNT = 22_000
@@ -15,7 +15,7 @@ const stretch = worker === 0 ? COUNT : OF_A_WORKER
 const offset = (worker === 0 ? process.pid : process.ppid) * 7_919 + worker * OF_A_WORKER
 let used = 0
 
-/** The next ports in a row of this process's stretch, from its beginning again once it is used up. */
+/** The next consecutive ports of this process's stretch, which starts again at its beginning once it is used up. */
 function nextPorts(count: number): number[] {
   for (;;) {
     if (used + count > stretch) used = 0

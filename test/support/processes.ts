@@ -39,7 +39,7 @@ export function processesMarked(mark: string): FoundProcess[] {
     .map(({ pid, parentPid, command }) => ({ pid, parentPid, command }))
 }
 
-/** The engines that work in a folder, without the children that they fork to write a snapshot, which look the same. */
+/** The engines with this working directory, without the children that they fork to write a snapshot. */
 export function enginesIn(folder: string): FoundProcess[] {
   const found = processesMarked(folder)
   return found.filter(({ parentPid }) => !found.some(({ pid }) => pid === parentPid))

@@ -2,14 +2,14 @@ import { spawn } from 'node:child_process'
 import { onFailedExit } from './exit-guard.js'
 import { childEnv, MAIN_JS } from './homeport.js'
 
-/** What a command answered. */
+/** The result of a command. */
 export interface CommandResult {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
 }
 
-/** How a command is run. */
+/** Options of a command. */
 export interface RunOptions {
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
@@ -39,7 +39,7 @@ export function run(command: string, args: readonly string[], options: RunOption
       onFailedExit.delete(kill)
       resolve({ code, stdout, stderr })
     })
-    // A program that does not read its input is judged by its exit code.
+    // If a program does not read its input, only its exit code counts.
     child.stdin.on('error', () => undefined)
     child.stdin.end(options.input ?? '')
   })

@@ -1,4 +1,4 @@
-/** Runs in front of every test file: whatever the helpers of this folder opened is closed when the file is done. */
+/** Runs before every test file: closes whatever the helpers of this folder opened when the file is done. */
 import { afterAll } from 'vitest'
 import { cleanup } from './cleanup.js'
 

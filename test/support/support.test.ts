@@ -8,7 +8,7 @@ it('waits until the condition answers and returns the answer', async () => {
   expect(await waitFor(() => (++looks === 3 ? 'there' : undefined), { what: 'the third look' })).toBe('there')
 })
 
-it('gives up at the deadline, telling what was waited for and the last error', async () => {
+it('gives up at the deadline, with the awaited condition and the last error', async () => {
   const failing = () => {
     throw new Error('still broken')
   }
@@ -26,7 +26,7 @@ it('hands out free ports, each once, and sees a port that is taken', async () =>
   expect(await isPortFree(first)).toBe(false)
 })
 
-it('undoes newest first, goes on after a failure, and reports it', async () => {
+it('runs the newest cleanup first, continues after a failure, and reports it', async () => {
   const order: number[] = []
   const directory = tempDir()
   atCleanup(() => void order.push(1))

@@ -1,10 +1,10 @@
 /** How long `waitFor` tries, and what it says when it gives up. */
 export interface WaitOptions {
-  /** What is waited for, to finish the sentence "gave up waiting for ...". */
+  /** Completes the sentence "gave up waiting for ...". */
   readonly what: string
   /** Default 30,000: long enough for a busy machine, and shorter than a test may take. */
   readonly deadlineMs?: number
-  /** Time between two looks. Default 10. */
+  /** Time between two checks. Default 10. */
   readonly everyMs?: number
 }
 

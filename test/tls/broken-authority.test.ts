@@ -11,10 +11,10 @@ it('a server whose authority is broken names the file, and serves databases with
   writeFileSync(join(tls, 'ca.key'), 'no key')
   for (const file of ['server.key', 'server.crt']) rmSync(join(tls, file))
   const homeport = await startHomeport(first.place)
-  const wish = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
-  const refused = await homeport.api('POST', '/v2/redis/database', { ...wish, tls: true })
+  const fields = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
+  const refused = await homeport.api('POST', '/v2/redis/database', { ...fields, tls: true })
   expect(refused).toMatchObject({ status: 412 })
-  const { status, body } = await homeport.api('POST', '/v2/redis/database', { ...wish, tls: false })
+  const { status, body } = await homeport.api('POST', '/v2/redis/database', { ...fields, tls: false })
   expect(status).toBe(200)
   const { port, password } = body as { port: number; password: string }
   const client = new Redis({ host: '127.0.0.1', port, password })

@@ -43,7 +43,7 @@ async function create(more: object = {}): Promise<Made> {
   return made as Made
 }
 
-/** Connects as a client would that finds `endpoint` in its name service. */
+/** Connects like a client whose name service resolves `endpoint`. */
 function open(shown: Partial<KeyPair> = {}): TLSSocket {
   const { certificate: cert, key } = shown
   const { endpoint: servername, port } = database

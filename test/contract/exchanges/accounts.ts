@@ -4,13 +4,13 @@ import type { Exchange, Exchanges, Stage } from './stage.js'
 const MEMBER = 'someone@example.com'
 let made = 0
 
-/** Makes a team; answers its id. */
+/** Creates a team; returns its id. */
 async function team({ homeport }: Stage): Promise<string> {
   const { body } = await homeport.api('POST', '/v2/team', { team_name: `team ${++made}`, copy_cc: false })
   return (body as { team_id: string }).team_id
 }
 
-/** Uses a team and deletes it again: one person may own a few only. */
+/** Uses a team and deletes it again, because a person may own only a few. */
 const withTeam =
   (use: (stage: Stage, teamId: string) => ReturnType<Exchange>): Exchange =>
   async (stage) => {

@@ -13,7 +13,7 @@ async function withCookie(stage: Stage, method: string, path: string): Promise<A
   return call(stage.homeport.apiUrl + path, { method, headers: { cookie, [CONSOLE_HEADER]: '1' } })
 }
 
-/** The sessions of the console and what only it asks. */
+/** The sessions of the console and its own operations. */
 export const consoleExchanges: Exchanges = {
   createConsoleSession: signIn,
   getConsoleSession: (stage) => withCookie(stage, 'GET', '/v2/console/session'),

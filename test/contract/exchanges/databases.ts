@@ -12,7 +12,7 @@ const about =
   async (stage) =>
     stage.homeport.api(method, REDIS + path(await stage.database()), body)
 
-/** The same for two operations of which one undoes the other: the second one is measured. */
+/** The same for two operations of which the second one undoes the first: the second one is checked. */
 const after =
   (first: Exchange, second: Exchange): Exchange =>
   async (stage) => {
@@ -45,14 +45,14 @@ export const databaseExchanges: Exchanges = {
   updateAllowList: about('POST', (id) => `/update-allowlist/${id}`, { allowed_ips: ['127.0.0.0/8'] }),
 }
 
-/** Comes after what uses the database in clear: from here on its port speaks TLS, and at last it is gone. */
+/** Runs after the exchanges in clear text: from here on the port speaks TLS, and at the end the database is deleted. */
 export const lastDatabaseExchanges: Exchanges = {
   enableTls: about('POST', (id) => `/enable-tls/${id}`),
   updateMutualTls: about('POST', (id) => `/${id}/mutual-tls`, { client_ca: null }),
   deleteDatabase: about('DELETE', (id) => `/database/${id}`),
 }
 
-/** Puts a copy of a backup where a start puts files that the store does not know; answers the id of the entry. */
+/** Puts a copy of a backup into the quarantine; returns the id of the entry. */
 async function quarantined(stage: Stage): Promise<string> {
   const [databaseId, backupId] = [await stage.database(), await backup(stage)]
   const { dataDir } = stage.homeport.place
@@ -64,7 +64,7 @@ async function quarantined(stage: Stage): Promise<string> {
   return 'by-hand'
 }
 
-/** Makes a backup of the database of the stage; answers its id. */
+/** Makes a backup of the database of the stage; returns its id. */
 async function backup(stage: Stage): Promise<string> {
   const id = await stage.database()
   await stage.homeport.api('POST', `${REDIS}/create-backup/${id}`, { name: 'for an exchange' })
@@ -81,7 +81,7 @@ const aboutBackup =
 
 const daily = (method: string, verb: string): Exchange => about(method, (id) => `/${verb}-dailybackup/${id}`)
 
-/** The bytes of a backup, sent back as they were downloaded. */
+/** Downloads a backup and uploads its bytes as an import. */
 async function importDownloaded(stage: Stage): Promise<Answer> {
   const id = await stage.database()
   const { apiUrl, credentials } = stage.homeport

@@ -5,7 +5,7 @@ const ask =
   ({ homeport }) =>
     homeport.queue(method, path, body)
 
-/** Prepares with one exchange and is measured by another. */
+/** Prepares with one exchange and checks another. */
 const after =
   (first: Exchange, second: Exchange): Exchange =>
   async (stage) => {

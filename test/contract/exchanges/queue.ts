@@ -31,7 +31,7 @@ export const queueExchanges: Exchanges = {
   verifySignature: ask('POST', '/v2/verify', { headers: { 'Upstash-Signature': 'a.b.c' }, body: 'x' }),
 }
 
-/** Comes last: whoever has the old keys does not accept what is sent afterwards forever. */
+/** Runs last: receivers with the old keys reject messages sent after two rotations. */
 export const lastExchanges: Exchanges = {
   rotateSigningKeys: ask('POST', '/v2/keys/rotate'),
 }

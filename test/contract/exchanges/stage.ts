@@ -4,27 +4,27 @@ import { type App, type SeenRun, startApp } from '../../../src/workflow/testing/
 import { createDatabase, type NewDatabase, type Service } from '../../e2e/support/service.js'
 import { type Answer, type RunningHomeport, waitFor } from '../../support/index.js'
 
-/** What the exchanges of all operations play on: a service, a destination, and an endpoint with workflows. */
+/** What the exchanges of all operations use: a service, a destination, and an endpoint with workflows. */
 export interface Stage {
   readonly service: Service
   readonly homeport: RunningHomeport
   readonly sink: Sink
   readonly app: App
-  /** Publishes a message that is due tomorrow; answers its id. */
+  /** Publishes a message that is due tomorrow; returns its id. */
   waitingMessage(label?: string): Promise<string>
-  /** Publishes what its destination refuses for good, and waits for the dead letter; answers its id. */
+  /** Publishes a message that its destination refuses for good, and waits for the dead letter; returns its id. */
   deadLetter(): Promise<string>
-  /** The database that exchanges share, made at its first use; answers its id. */
+  /** The database that exchanges share, created at its first use; returns its id. */
   database(): Promise<string>
-  /** Fails a run, whose failure URL fails too or hangs, and waits for that; answers the id of its dead letter. */
+  /** Makes a run fail whose failure URL fails too or hangs, and waits for that; returns the id of its dead letter. */
   deadRun(callback?: 'CALLBACK_FAIL' | 'CALLBACK_INPROGRESS'): Promise<string>
-  /** Starts a run that makes a webhook; answers its address. */
+  /** Starts a run that creates a webhook; returns its address. */
   webhook(): Promise<string>
-  /** Starts a run that sleeps for an hour; answers its id. */
+  /** Starts a run that sleeps for an hour; returns its id. */
   sleepingRun(label?: string): Promise<string>
 }
 
-/** One use of an operation, with all that has to be there for it. Its answer is to be a success. */
+/** One call of an operation with its preconditions. It must succeed. */
 export type Exchange = (stage: Stage) => Promise<Answer>
 
 /** Exchanges by the id of their operation. */

@@ -7,7 +7,7 @@ const hook =
     return stage.homeport.queue(method, new URL(await stage.webhook()).pathname)
   }
 
-/** Starts a bulk action over one run; answers its id. */
+/** Starts a bulk action over one run; returns its id. */
 async function action(stage: Stage): Promise<string> {
   const { body } = await stage.homeport.queue('DELETE', '/v2/workflows/runs', {
     workflowRunIds: [await stage.sleepingRun()],
@@ -16,7 +16,7 @@ async function action(stage: Stage): Promise<string> {
   return (body as { actionId: string }).actionId
 }
 
-/** Starts a bulk action that takes long; answers its path. */
+/** Starts a slow bulk action; returns its path. */
 async function slowAction({ homeport, app }: Stage): Promise<string> {
   const headers = { 'Upstash-Label': 'slow', 'Upstash-Delay': '1h' }
   const items = Array.from({ length: 20 }, () => ({ destination: `${app.url}/sleep`, headers }))

@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 
-/** A JSON Schema, as far as this folder reads one. */
+/** The part of JSON Schema that this folder uses. */
 export interface JsonSchema {
   readonly [keyword: string]: unknown
 }
@@ -10,7 +10,7 @@ interface Media {
   readonly example?: unknown
 }
 
-/** An operation of an OpenAPI document, as far as this folder reads it. */
+/** The part of an OpenAPI operation that this folder uses. */
 export interface OperationObject {
   readonly operationId: string
   readonly summary: string
@@ -21,7 +21,7 @@ export interface OperationObject {
   readonly responses: Readonly<Record<string, { description: string; content: Readonly<Record<string, Media>> }>>
 }
 
-/** What a service serves at `/openapi.json`. */
+/** The document at `/openapi.json` of a service. */
 export interface OpenApiDocument {
   readonly openapi: string
   readonly info: { readonly title: string; readonly version: string }
@@ -33,7 +33,7 @@ export interface OpenApiDocument {
   }
 }
 
-/** An operation that can be recognised by a request and judges answers. */
+/** An operation that matches requests and validates answers. */
 export interface Operation {
   readonly id: string
   readonly method: string
@@ -43,14 +43,14 @@ export interface Operation {
   readonly answers: ReadonlyMap<number, DeclaredAnswer>
 }
 
-/** What an operation says of its answers with one status. */
+/** The declaration of an operation's answers with one status. */
 export interface DeclaredAnswer {
   readonly contentType: string
-  /** Holds the declared schema, closed. */
+  /** The declared schema, closed to undeclared fields. */
   readonly matches: ValidateFunction
 }
 
-/** What JSON Schema does not know, with what it means here. */
+/** Formats beyond JSON Schema, with their meaning here. */
 export const FORMATS = { binary: true } as const
 
 /** The operations of a served document. */
@@ -104,8 +104,8 @@ function toOperation(
 }
 
 /**
- * The schema with every object closed that does not say otherwise. A field that is answered and not declared is a
- * deviation too: nobody who reads the description could know of it.
+ * The schema with every object closed that does not say otherwise. An undeclared field in an answer is a deviation too,
+ * because readers of the description cannot know it.
  */
 export function closed(schema: unknown): JsonSchema {
   return close(schema) as JsonSchema

@@ -7,7 +7,7 @@ import type { DatabaseRecord } from '../../../src/contract/databases/databases.j
 import { atCleanup, type RunningHomeport, type StartOptions, startHomeport } from '../../support/index.js'
 import { type Watch, watchTraffic } from './watch.js'
 
-/** A record with its credentials, as a creation answers it. */
+/** A record with its credentials, the answer of a creation. */
 export type NewDatabase = DatabaseRecord &
   Required<Pick<DatabaseRecord, 'password' | 'rest_token' | 'read_only_rest_token'>>
 
@@ -17,18 +17,18 @@ export interface Service {
   readonly watch: Watch
   readonly queue: QueueClient
   readonly workflow: WorkflowClient
-  /** For `startApp` of the workflow room. */
+  /** The argument of `startApp` of the workflow module. */
   readonly app: { url: string; token: string; signingKeys: () => { current: string; next: string } }
   /** Ends the server with a signal and starts it again at its place. */
   restart(signal: 'SIGTERM' | 'SIGKILL'): Promise<void>
 }
 
-/** The least that a creation needs. */
+/** The required fields of a creation. */
 export const LEAST = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' } as const
 
 /**
- * Starts one server for a test file. Each answer that a test or a client gets is held against the served OpenAPI
- * documents, and the test during which one deviates fails.
+ * Starts one server for a test file. Each answer that a test or a client gets is validated against the served OpenAPI
+ * documents; a deviation fails the running test.
  */
 export function useService(options: StartOptions = {}): Service {
   let homeport: RunningHomeport | undefined
@@ -92,7 +92,7 @@ export function restClient(database: NewDatabase, token = database.rest_token): 
   return new RestClient({ url: database.rest_url, token, enableTelemetry: false })
 }
 
-/** A connection to the Redis port that does not come back by itself; closed after the test. */
+/** A connection to the Redis port that does not reconnect; closed after the test. */
 export function connect(database: NewDatabase, login: { username?: string; password?: string } = {}): Redis {
   const { port, password } = database
   const client = new Redis({ host: '127.0.0.1', port, password, ...login, retryStrategy: () => null })
@@ -101,7 +101,7 @@ export function connect(database: NewDatabase, login: { username?: string; passw
   return client
 }
 
-/** The receiver that an endpoint would check signatures with. */
+/** The receiver with which an endpoint verifies signatures. */
 export function receiverOf({ homeport }: Service): Receiver {
   const { currentSigningKey, nextSigningKey } = homeport.credentials
   return new Receiver({ currentSigningKey, nextSigningKey })

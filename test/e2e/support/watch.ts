@@ -1,10 +1,10 @@
 import { type OpenApiDocument, type Operation, Operations } from './operations.js'
 
-/** The traffic of this process with one server, held against what the server says of itself. */
+/** The traffic of this process with one server, validated against the server's description. */
 export interface Watch {
   /** Ids of the operations that have been called. */
   readonly called: ReadonlySet<string>
-  /** Answers that differ from their declaration, in words. */
+  /** Descriptions of answers that differ from their declaration. */
   readonly deviations: readonly string[]
   /** The descriptions by the origin that serves them. */
   readonly documents: ReadonlyMap<string, OpenApiDocument>
@@ -17,9 +17,8 @@ const JSON_TYPE = 'application/json'
 const PAGES = ['/health', '/openapi.json', '/docs']
 
 /**
- * Watches every `fetch` of this process to these origins, those of the clients included. Nothing is changed about the
- * requests; what is wrong with an answer is collected, because a client would take an exception here for a lost
- * connection and try again.
+ * Watches every `fetch` of this process to these origins, including those of the clients. Requests stay unchanged.
+ * Deviations of answers are collected, because a client would mistake an exception here for a lost connection and retry.
  */
 export async function watchTraffic(origins: readonly string[]): Promise<Watch> {
   const original = globalThis.fetch
@@ -57,11 +56,11 @@ function judge(operation: Operation | undefined, method: string, response: Respo
   const expected = answer?.contentType ?? JSON_TYPE
   const contentType = response.headers.get('content-type')
   if (!contentType?.startsWith(expected)) return `${shown} is said to be ${contentType}, not ${expected}`
-  // An answer to HEAD is described by what it would hold, and holds nothing.
+  // An answer to HEAD is described with a body, but has none.
   if (expected !== JSON_TYPE || method === 'HEAD') return undefined
   const value = parsed(text)
   if (value === undefined) return `${shown} is not JSON`
-  // What is no operation is refused in the shape of every error.
+  // Requests outside of operations get a generic error.
   if (operation === undefined) return isError(value) ? undefined : `${shown} is no declared operation and no error`
   if (answer === undefined) return `${operation.id} does not declare ${shown}`
   if (answer.matches(value)) return undefined
