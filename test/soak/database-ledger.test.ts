@@ -15,7 +15,7 @@ function write(key: string, number: number): void {
 }
 
 describe('the ledger of databases', () => {
-  it('takes what was answered, and what was sent without an answer', () => {
+  it('accepts acknowledged values, and sent ones without an acknowledgement', () => {
     write('a', 1)
     ledger.sending('a', 2)
     ledger.saw('a', '1')
@@ -23,7 +23,7 @@ describe('the ledger of databases', () => {
     expect(ledger.violations).toEqual([])
   })
 
-  it('notices an answered write that is gone, once', () => {
+  it('reports a lost acknowledged write, once', () => {
     write('a', 1)
     write('a', 2)
     ledger.saw('a', '1')
@@ -31,7 +31,7 @@ describe('the ledger of databases', () => {
     expect(ledger.violations).toEqual(['a holds 1, and 2 was answered (1 answers)'])
   })
 
-  it('notices a key that is gone, and a value that nobody has written', () => {
+  it('reports a lost key, and a value that was never written', () => {
     write('a', 1)
     ledger.saw('a', null)
     ledger.saw('b', '7')
@@ -39,7 +39,7 @@ describe('the ledger of databases', () => {
     expect(ledger.violations).toHaveLength(3)
   })
 
-  it('counts what was answered just before an engine was killed as documented', () => {
+  it('counts losses of writes just before a kill of the engine as documented', () => {
     write('a', 1)
     write('a', 2)
     kills.push(Date.now() + 1_500)
@@ -54,7 +54,7 @@ describe('the ledger of databases', () => {
     expect(ledger.violations).toHaveLength(1)
   })
 
-  it('notices elements of a list that are lost, out of order, twice, or nobody’s', () => {
+  it('reports elements of a list that are lost, out of order, duplicate, or unknown', () => {
     for (const number of [1, 2, 3]) ledger.appending('l', number)
     ledger.appended('l', 1)
     ledger.appended('l', 2)

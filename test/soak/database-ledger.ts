@@ -1,15 +1,15 @@
 /**
- * What clients know for certain of the data of databases: every write that was answered, and every one that was sent.
- * Values are numbers that only grow, so that what is read says up to which write the database has come.
+ * What clients have observed of databases: every write that was sent, and every one that was acknowledged. Values are
+ * numbers that only grow, so a value shows up to which write the database has the data.
  */
 
 /**
- * Until then an engine may hold a write back that it has answered, while the disk is too slow: docs/operations.md.
- * What was answered within this time before an engine was killed may be lost; it is counted, and is no violation.
+ * While the disk is too slow, an engine may hold an acknowledged write back for this long: docs/operations.md. Losing a
+ * write acknowledged within this time before a kill of the engine is counted, but is no violation.
  */
 const PROMISED_WINDOW_MS = 2_000
 
-/** Whether an engine was killed so soon after an answer that it may have lost it. */
+/** Whether an engine was killed so soon after an acknowledgement that it may have lost the write. */
 export function wasKilledSoonAfter(atMs: number, engineKills: readonly number[]): boolean {
   return engineKills.some((killed) => killed >= atMs - 50 && killed - atMs <= PROMISED_WINDOW_MS)
 }
@@ -17,9 +17,9 @@ export function wasKilledSoonAfter(atMs: number, engineKills: readonly number[])
 interface Written {
   /** The newest number that was sent. */
   sent: number
-  /** The newest number that was answered. */
+  /** The newest number that was acknowledged. */
   acked: number
-  /** Numbers that were answered lately, with when. */
+  /** Recently acknowledged numbers, with their times. */
   recent: (readonly [number: number, atMs: number])[]
 }
 
@@ -28,13 +28,13 @@ interface Listed {
   readonly acked: Map<number, number>
 }
 
-/** How many of the last answers to a key are remembered with their time. */
+/** How many recent acknowledgements per key are kept with their time. */
 const RECENT = 200
 
-/** Answered and sent writes of every database under soak. */
+/** Acknowledged and sent writes of every database under soak. */
 export class DatabaseLedger {
   readonly violations: string[] = []
-  /** Answered writes that were lost within the time that is documented. */
+  /** Acknowledged writes that were lost within the documented time. */
   lostWithinWindow = 0
   acknowledged = 0
   reads = 0
@@ -55,12 +55,12 @@ export class DatabaseLedger {
     return this.#lists.keys()
   }
 
-  /** Numbers are about to be written. */
+  /** Records a number before it is written. */
   sending(key: string, number: number): void {
     this.#written(key).sent = number
   }
 
-  /** The write was answered with success. */
+  /** Records an acknowledged write. */
   answered(key: string, number: number): void {
     const written = this.#written(key)
     this.acknowledged++
@@ -69,7 +69,7 @@ export class DatabaseLedger {
     if (written.recent.length > RECENT) written.recent.shift()
   }
 
-  /** What a key holds; `null` when it is not there. */
+  /** Checks the value of a key; `null` if it does not exist. */
   saw(key: string, value: string | null): void {
     this.reads++
     const written = this.#written(key)
@@ -83,23 +83,23 @@ export class DatabaseLedger {
       lost.map(([, atMs]) => atMs),
       text,
     )
-    // What was lost is told once.
+    // Report each loss once.
     written.acked = number
     written.recent = written.recent.filter(([one]) => one <= number)
   }
 
-  /** A number is about to be appended to a list. */
+  /** Records a number before it is appended to a list. */
   appending(list: string, number: number): void {
     this.#listed(list).sent.add(number)
   }
 
-  /** The append was answered. */
+  /** Records an acknowledged append. */
   appended(list: string, number: number): void {
     this.acknowledged++
     this.#listed(list).acked.set(number, Date.now())
   }
 
-  /** What a list holds. */
+  /** Checks the values of a list. */
   sawList(list: string, values: readonly string[]): void {
     this.reads++
     const { sent, acked } = this.#listed(list)

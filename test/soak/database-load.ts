@@ -9,12 +9,12 @@ export type NewDatabase = DatabaseRecord & Required<Pick<DatabaseRecord, 'passwo
 
 const KEYS = 16
 const LARGE = 'x'.repeat(100_000)
-/** A command is answered within this time, whatever is killed meanwhile. */
+/** Every command must be answered within this time, whatever is killed meanwhile. */
 const COMMAND_TIMEOUT_MS = 90_000
 const LOOK_EVERY = 25
 const LIST_LENGTH = 400
 
-/** Connects without coming back by itself. The caller disconnects. */
+/** Connects without automatic reconnection. The caller disconnects. */
 export function connect(database: NewDatabase, options: RedisOptions = {}): Redis {
   const client = new Redis({
     ...{ host: '127.0.0.1', port: database.port, password: database.password },
@@ -28,7 +28,7 @@ export function connect(database: NewDatabase, options: RedisOptions = {}): Redi
   return client
 }
 
-/** Lets somebody use a connection of its own. */
+/** Runs work with a new connection. */
 export async function connected<Result>(
   database: NewDatabase,
   work: (client: Redis) => Promise<Result>,
@@ -46,7 +46,7 @@ export async function connected<Result>(
   }
 }
 
-/** What one client writes, with numbers of its own, and then looks at. */
+/** One client: writes its own numbers, and then reads them back. */
 class Writer {
   readonly #database: NewDatabase
   readonly #ledger: DatabaseLedger
@@ -102,7 +102,7 @@ class Writer {
     }
   }
 
-  /** Writes one number to keys, with whatever the client does for that. */
+  /** Writes one number to keys, in the client's own way. */
   async #together(
     number: number,
     names: readonly string[],
@@ -121,7 +121,7 @@ class Writer {
     this.#ledger.appended(list, number)
   }
 
-  /** Compares all that this client has written with what is there. */
+  /** Compares everything that this client has written with the database. */
   async look(client: Redis): Promise<void> {
     const mine = (name: string): boolean => name.startsWith(this.#prefix)
     const keys = [...this.#ledger.keys].filter(mine)
@@ -135,21 +135,21 @@ class Writer {
     await this.#lookAtPair(client, 'c', 'd')
   }
 
-  /** What is written in one transaction is there wholly or not at all. */
+  /** Checks that a transaction is there completely or not at all. */
   async #lookAtPair(client: Redis, ...names: [string, string]): Promise<void> {
     const [one, other] = await client.mget(names.map((name) => `${this.#prefix}/${name}`))
     if (one !== other) this.#ledger.violations.push(`${this.#prefix}: ${names} of one transaction are ${one}, ${other}`)
   }
 }
 
-/** A pipeline and a transaction answer errors as values. */
+/** Throws the errors in the results of a pipeline or transaction. */
 function refuseErrors(answer: unknown): void {
   if (answer === null) throw new Error('the transaction was discarded')
   if (!Array.isArray(answer)) return
   for (const item of answer) if (Array.isArray(item) && item[0] instanceof Error) throw item[0]
 }
 
-/** Clients of a database, one of them over REST. */
+/** The clients of a database, one of them over REST. */
 export interface DatabaseClients {
   /** Compares everything with the ledger. */
   lookAtAll(): Promise<void>

@@ -2,20 +2,20 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { RunningHomeport } from '../support/index.js'
 import type { SoakServer } from './server.js'
 
-/** An answer of the server that no fault explains. */
+/** A wrong answer of the server that no fault explains. */
 export class Violation extends Error {}
 
-/** How long a deed may take before it counts as stuck: longer than any fault and the start after it. */
+/** How long an action may take before it counts as stuck: longer than any fault and the start after it. */
 const STUCK_MS = 180_000
 const BETWEEN_FAILURES_MS = 20
 
-/** Deeds that are done again and again, through all faults, until the load is over. */
+/** Actions that are repeated through all faults until the load is over. */
 export class Loads {
   readonly #server: SoakServer
   readonly #running: Promise<void>[] = []
   #over = false
   readonly violations: string[] = []
-  /** How often deeds failed as faults make them fail, by what was said. */
+  /** How often actions failed because of faults, by message. */
   readonly refusals = new Map<string, number>()
 
   constructor(server: SoakServer) {
@@ -26,27 +26,27 @@ export class Loads {
     return this.#over
   }
 
-  /** Repeats a deed. What it throws is noted; a `Violation` fails the soak. */
-  repeat(name: string, deed: (homeport: RunningHomeport) => Promise<void>): void {
-    this.#running.push(this.#loop(name, deed))
+  /** Repeats an action. Its errors are counted; a `Violation` fails the soak. */
+  repeat(name: string, action: (homeport: RunningHomeport) => Promise<void>): void {
+    this.#running.push(this.#loop(name, action))
   }
 
-  /** No deed begins any more. */
+  /** Prevents further actions. */
   finish(): void {
     this.#over = true
   }
 
-  /** Resolves when every deed has ended. The server may have to be killed for that. */
+  /** Resolves when every action has ended. The server may have to be killed for that. */
   async ended(): Promise<void> {
     await Promise.all(this.#running)
   }
 
-  async #loop(name: string, deed: (homeport: RunningHomeport) => Promise<void>): Promise<void> {
+  async #loop(name: string, action: (homeport: RunningHomeport) => Promise<void>): Promise<void> {
     while (!this.#over) {
       const homeport = await this.#server.whenUp()
       if (this.#over) return
       try {
-        await inTime(name, deed(homeport))
+        await inTime(name, action(homeport))
       } catch (error) {
         this.#note(name, error)
         await pause(BETWEEN_FAILURES_MS)
@@ -62,14 +62,14 @@ export class Loads {
   }
 }
 
-async function inTime(name: string, deed: Promise<void>): Promise<void> {
+async function inTime(name: string, action: Promise<void>): Promise<void> {
   const cancel = new AbortController()
   const late = pause(STUCK_MS, undefined, { signal: cancel.signal }).then(() => {
     throw new Violation(`${name} has not ended after ${STUCK_MS / 1000} s`)
   })
   late.catch(() => undefined)
   try {
-    await Promise.race([deed, late])
+    await Promise.race([action, late])
   } finally {
     cancel.abort()
   }

@@ -1,26 +1,26 @@
 import type { NewDatabase } from './database-load.js'
 
-/** A database that comes and goes, by its name, which no other database has. */
+/** A database that is created and deleted during the load, by its unique name. */
 export type Passing =
   | { readonly state: 'creating'; readonly name: string }
   | { readonly state: 'created'; readonly name: string; readonly database: NewDatabase; readonly value: string }
   | { readonly state: 'deleting'; readonly name: string; readonly database: NewDatabase }
   | { readonly state: 'deleted'; readonly name: string; readonly database: NewDatabase }
 
-/** What callers of the management API know for certain. */
+/** What callers of the management API have observed. */
 export class ManagementLedger {
   readonly passing = new Map<string, Passing>()
-  /** Passwords of users whose creation was answered and whose deletion was not sent, by name. */
+  /** By name: passwords of users whose creation was acknowledged and whose deletion was not requested. */
   readonly users = new Map<string, string>()
-  /** Users whose deletion was answered. */
+  /** Users whose deletion was acknowledged. */
   readonly formerUsers = new Map<string, string>()
-  /** What backups that were answered hold, by their names. */
+  /** By name: the value in each acknowledged backup. */
   readonly backups = new Map<string, string>()
-  /** What the database of backups may hold now: more than one value once an answer was lost. */
+  /** The possible values of the database for backups: more than one after an answer was lost. */
   possible = new Set<string>()
-  /** The last write to it that was answered, with what it held before. */
+  /** The last acknowledged write to it, with the value before. */
   written: { readonly atMs: number; readonly before: ReadonlySet<string> } | undefined
-  /** Answered writes to it that were lost within the time that is documented. */
+  /** Acknowledged writes to it that were lost within the documented time. */
   lostWithinWindow = 0
   restores = 0
 

@@ -7,7 +7,7 @@ import type { ManagementLedger } from './management-ledger.js'
 const KEYS = 200
 const BACKUPS_KEPT = 3
 const USERS_KEPT = 5
-/** So many of the databases that come stay to the end. */
+/** How many of the created databases are kept until the end. */
 const MOST_KEPT = 3
 const STUCK_MS = 120_000
 const MAKING = { platform: 'aws', primary_region: 'us-east-1' }
@@ -21,7 +21,7 @@ interface Backup {
 let made = 0
 const nextName = (prefix: string): string => `${prefix}${++made}`
 
-/** A request that a fault or another change of the database may make fail. */
+/** Sends a request that may fail because of a fault or another change of the database. */
 async function asked(homeport: RunningHomeport, method: string, path: string, body?: unknown): Promise<unknown> {
   return settled(`${method} ${path.split('/').slice(0, 4).join('/')}`, await homeport.api(method, path, body))
 }
@@ -29,11 +29,11 @@ async function asked(homeport: RunningHomeport, method: string, path: string, bo
 function settled(what: string, { status, body }: Answer): unknown {
   if (status < 300) return body
   const text = `${what} was answered ${status} ${JSON.stringify(body)}`
-  // 409: another change goes on. 5xx: the fault.
+  // 409: another change is running. 5xx: the fault.
   throw status === 409 || status >= 500 ? new Error(text) : new Violation(text)
 }
 
-/** Creates a database for the whole of a soak. */
+/** Creates a database for a whole round. */
 export async function createDatabase(homeport: RunningHomeport, fields: object): Promise<NewDatabase> {
   return (await asked(homeport, 'POST', '/v2/redis/database', { ...MAKING, ...fields })) as NewDatabase
 }
@@ -56,7 +56,7 @@ export async function comeAndGo(homeport: RunningHomeport, ledger: ManagementLed
   await asked(homeport, 'POST', `/v2/redis/update-regions/${database.database_id}`, { read_regions })
 }
 
-/** Deletes again what was being deleted, and of what there is the oldest. */
+/** Repeats unanswered deletions, and deletes the oldest databases. */
 async function deleteSome(homeport: RunningHomeport, ledger: ManagementLedger): Promise<void> {
   const passing = [...ledger.passing.values()]
   const created = passing.filter((one) => one.state === 'created')
@@ -69,7 +69,7 @@ async function deleteSome(homeport: RunningHomeport, ledger: ManagementLedger): 
   }
 }
 
-/** Waits until no change of a database goes on; one that never ends is stuck. */
+/** Waits until no change of a database is running; a change that never ends is stuck. */
 export async function untilUnchanging(homeport: RunningHomeport, { database_id }: NewDatabase): Promise<void> {
   const rests = async (): Promise<boolean> => {
     const { status, body } = await homeport.api('GET', `/v2/redis/database/${database_id}`)
@@ -83,7 +83,7 @@ export async function backupsOf(homeport: RunningHomeport, { database_id }: NewD
   return (await asked(homeport, 'GET', `/v2/redis/list-backup/${database_id}`)) as Backup[]
 }
 
-/** The values that the keys of the database of backups have: one, whatever was restored. */
+/** The distinct values of the keys in the database for backups: one, whatever was restored. */
 export function valuesOf(vault: NewDatabase): Promise<string[]> {
   return connected(vault, async (client) => {
     const values = await client.mget(Array.from({ length: KEYS }, (_, index) => `key ${index}`))
@@ -91,7 +91,7 @@ export function valuesOf(vault: NewDatabase): Promise<string[]> {
   })
 }
 
-/** Complains unless the database of backups holds one of the values that it may hold, wholly. */
+/** Throws unless all keys of the database for backups have one of the possible values. */
 export async function lookAtVault(
   vault: NewDatabase,
   ledger: ManagementLedger,
@@ -111,7 +111,7 @@ export async function lookAtVault(
 }
 
 async function fill(vault: NewDatabase, ledger: ManagementLedger, value: string): Promise<void> {
-  // What a key that is not there looks like.
+  // The value of a key that does not exist.
   const before = ledger.possible.size > 0 ? ledger.possible : new Set(['null'])
   ledger.possible = new Set(before)
   ledger.possible.add(value)
@@ -122,7 +122,7 @@ async function fill(vault: NewDatabase, ledger: ManagementLedger, value: string)
   ledger.possible = new Set([value])
 }
 
-/** Fills a database, makes a backup, fills it anew, restores a backup, deletes old ones. */
+/** Fills a database, makes a backup, fills it again, restores a backup, deletes old ones. */
 export async function backUpAndRestore(
   homeport: RunningHomeport,
   vault: NewDatabase,
@@ -164,7 +164,7 @@ async function deleteOld(homeport: RunningHomeport, vault: NewDatabase, ledger: 
   }
 }
 
-/** Makes users of a database, logs in as them, and deletes them. */
+/** Creates users of a database, logs in as them, and deletes them. */
 export async function manageUsers(database: NewDatabase, ledger: ManagementLedger): Promise<void> {
   const name = nextName('user')
   const token = await connected(database, async (client) => {
@@ -181,7 +181,7 @@ export async function manageUsers(database: NewDatabase, ledger: ManagementLedge
   ledger.formerUsers.set(oldest, password)
 }
 
-/** Complains when a right password is refused. */
+/** Throws a violation if a valid password is refused. */
 export async function logIn(database: NewDatabase, username: string, password: string): Promise<void> {
   try {
     await connected(database, (client) => client.get('anything'), { username, password })

@@ -6,15 +6,15 @@ import { type ServerAccess, toRequest } from '../crash/destinations.js'
 import type { RunningHomeport } from '../support/index.js'
 import { type Loads, Violation } from './loads.js'
 
-/** What callers know for certain of runs that sleep, wait, call and invoke. */
+/** Acknowledgements about runs that sleep, wait, call and invoke. */
 export class RunLedger {
-  /** Runs whose trigger was answered: the number that was their payload. */
+  /** Runs whose trigger was acknowledged, with the number in their payload. */
   readonly triggered = new Map<string, number>()
-  /** Runs of which a notification said that it had reached them. */
+  /** Runs that a notification has reached, by its answer. */
   readonly notified = new Set<string>()
 }
 
-/** What a run of the workflow `/rich` returns. */
+/** The result of a run of the workflow `/rich`. */
 export interface RichResult {
   readonly first: number
   readonly child: number
@@ -23,7 +23,7 @@ export interface RichResult {
   readonly isNotified: boolean
 }
 
-/** What a run with this payload has to return, whatever was killed meanwhile. */
+/** The result that a run with this payload must have, whatever was killed meanwhile. */
 export function expectedOf(number: number): Omit<RichResult, 'isNotified'> {
   return { first: number, child: number * 2, branch: number + 1, called: `echo ${number}` }
 }
@@ -60,7 +60,7 @@ function rich(url: () => string) {
   })
 }
 
-/** Starts the endpoints. They live through all faults. */
+/** Starts the endpoints, which no fault affects. */
 export async function startRichEndpoints(access: ServerAccess): Promise<RichEndpoints> {
   let url = ''
   const endpoint = serveMany({ rich: rich(() => url), child })
@@ -94,7 +94,7 @@ const clientOf = ({ queueUrl, credentials }: RunningHomeport): Client =>
   new Client({ baseUrl: queueUrl, token: credentials.queueToken, retry: false })
 
 let made = 0
-/** The events of so many of the newest runs are sent. */
+/** Events are sent to this many of the newest runs. */
 const NEWEST = 10
 
 /** Triggers runs, and sends the events that they wait for. */
@@ -109,7 +109,7 @@ export function startRunLoad(loads: Loads, destinations: RichEndpoints, ledger: 
   })
 }
 
-/** Half of the runs are never notified, so that their waits come to their deadline. */
+/** Half of the runs are never notified, so that their waits time out. */
 async function notifySome(homeport: RunningHomeport, ledger: RunLedger): Promise<void> {
   const waiting = [...ledger.triggered].slice(-NEWEST)
   for (const [workflowRunId, number] of waiting) {
@@ -133,7 +133,7 @@ export async function loggedRun(homeport: RunningHomeport, runId: string): Promi
   return (body as { runs: LoggedRun[] }).runs[0]
 }
 
-/** What is wrong with a run whose trigger was answered; `undefined` when nothing is. */
+/** The violation of a run whose trigger was acknowledged; `undefined` if there is none. */
 export async function verdictOf(homeport: RunningHomeport, ledger: RunLedger, runId: string) {
   const number = ledger.triggered.get(runId) ?? 0
   const run = await loggedRun(homeport, runId)

@@ -15,9 +15,9 @@ import { ManagementLedger } from './management-ledger.js'
 import { createDatabase, startManagementLoad } from './management-load.js'
 import { RunLedger, startRichEndpoints, startRunLoad } from './rich-runs.js'
 import { type FaultKind, SoakServer } from './server.js'
-import { judge, setAside } from './verdict.js'
+import { judge, quarantined } from './verdict.js'
 
-/** One soak from an empty data directory to the final account. */
+/** One round, from an empty data directory to the final check. */
 export interface RoundOptions {
   readonly seed: number
   /** How many faults. */
@@ -27,13 +27,13 @@ export interface RoundOptions {
   readonly place: Place
   /** URL of an empty PostgreSQL database; absent: SQLite. */
   readonly store?: string | undefined
-  /** What is killed; default: everything that the store has. */
+  /** What is killed; default: everything that exists with this store. */
   readonly kinds?: readonly FaultKind[]
-  /** Gets a line whenever something has happened. */
+  /** Receives a line for each event. */
   readonly say?: (line: string) => void
 }
 
-/** Everything that a round works with. */
+/** The collaborators of a round. */
 export interface Scene {
   readonly server: SoakServer
   readonly loads: Loads
@@ -45,22 +45,22 @@ export interface Scene {
   readonly databases: { readonly shop: NewDatabase; readonly till: NewDatabase; readonly vault: NewDatabase }
 }
 
-/** What a round came to. */
+/** The result of a round. */
 export interface RoundReport {
   readonly seed: number
-  /** Everything that a server which keeps its word never does. */
+  /** Violations of guarantees. */
   readonly violations: readonly string[]
-  /** How much of what there was. */
+  /** Counts by subject. */
   readonly counts: Readonly<Record<string, number>>
   readonly faults: Readonly<Record<string, number>>
   readonly slowestStartMs: number
-  /** What the server logged at level error, and what callers were refused, with how often. */
+  /** How often the server logged each error, and how often callers got each refusal. */
   readonly errors: Readonly<Record<string, number>>
   readonly refusals: Readonly<Record<string, number>>
 }
 
 const SHORTEST_LIFE_MS = 200
-/** Kinds of faults as often as they are to come. */
+/** Kinds of faults, repeated by their frequency. */
 const ON_EITHER: readonly FaultKind[] = [
   'server',
   'server',
@@ -73,7 +73,7 @@ const ON_EITHER: readonly FaultKind[] = [
 ]
 const ON_POSTGRES: readonly FaultKind[] = [...ON_EITHER, 'backend', 'backend', 'backends']
 
-/** Plays one round. What it opens is closed at cleanup. */
+/** Plays one round. Everything that it opens is closed at cleanup. */
 export async function playRound(options: RoundOptions): Promise<RoundReport> {
   const random = randomFrom(options.seed)
   const server = new SoakServer({ place: options.place, store: options.store })
@@ -97,7 +97,7 @@ export async function playRound(options: RoundOptions): Promise<RoundReport> {
   return reportOf(options.seed, scene, violations)
 }
 
-/** Each kind once in each deal, in a random order, so that few faults make many kinds. */
+/** Returns each kind once before any is repeated, in random order, so that a few faults have many kinds. */
 function deal(kinds: readonly FaultKind[], random: () => number): () => FaultKind {
   let left: FaultKind[] = []
   return () => {
@@ -152,7 +152,7 @@ async function makeFault(
   await scene.server.start()
 }
 
-/** What had been sent before a fault belongs to the life before it. */
+/** Waits for the requests sent before a fault, which belong to the life before it. */
 async function settle({ queue }: Scene): Promise<void> {
   await queue.destinations.settled()
   queue.ledger.life++
@@ -189,7 +189,7 @@ function reportOf(seed: number, scene: Scene, violations: readonly string[]): Ro
       restores: management.restores,
       users: management.users.size + management.formerUsers.size,
       starts: server.lives,
-      'ends of logs set aside': setAside(server.place.dataDir).length,
+      'ends of logs set aside': quarantined(server.place.dataDir).length,
     },
     faults: Object.fromEntries(server.faults),
     slowestStartMs: Math.round(server.slowestStartMs),

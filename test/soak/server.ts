@@ -10,7 +10,7 @@ import {
   waitFor,
 } from '../support/index.js'
 
-/** What can be killed, all with SIGKILL but for `stop`, which is a SIGTERM. */
+/** What can be killed, with SIGKILL; `stop` is a SIGTERM. */
 export type FaultKind =
   | 'server'
   | 'launcher'
@@ -25,21 +25,21 @@ export type FaultKind =
 /** Whether the server is gone after a fault and has to be started again. */
 export type AfterFault = 'down' | 'up'
 
-/** What a server under soak is started with. */
+/** Options of a server under soak. */
 export interface SoakServerOptions {
   readonly place: Place
   /** URL of the PostgreSQL database; absent: SQLite in the data directory. */
   readonly store?: string | undefined
 }
 
-/** Whether clients work while a server is told to stop. */
+/** Whether clients are active when a server is asked to stop. */
 type Load = 'under load' | 'idle'
 
 const START_DEADLINE_MS = 120_000
 const CUT_OFF = 'The server did not stop within'
 const NEVER = 'uncaughtException|unhandledRejection|\\[object Object\\]|Maximum call stack|heap out of memory'
 
-/** What many wait for, until it is there. */
+/** A value that many callers wait for. */
 class Gate<Value> {
   readonly opened: Promise<Value>
   #open: (value: Value) => void = () => undefined
@@ -55,7 +55,7 @@ class Gate<Value> {
   }
 }
 
-/** One Homeport that is killed and started again many times, and what was seen of its lives. */
+/** One Homeport that is killed and restarted many times, and what was observed of its lives. */
 export class SoakServer {
   readonly #options: SoakServerOptions
   #homeport: RunningHomeport | undefined
@@ -65,7 +65,7 @@ export class SoakServer {
   /** When engines were killed, Unix milliseconds. */
   readonly engineKills: number[] = []
   readonly violations: string[] = []
-  /** How often the log said something at level error, by its text. */
+  /** How often each text was logged at level error. */
   readonly errors = new Map<string, number>()
   slowestStartMs = 0
   #lives = 0
@@ -74,7 +74,7 @@ export class SoakServer {
     this.#options = options
   }
 
-  /** How many lives there were. */
+  /** The number of lives. */
   get lives(): number {
     return this.#lives
   }
@@ -89,7 +89,7 @@ export class SoakServer {
   }
 
   async start(): Promise<RunningHomeport> {
-    // A start that finds PostgreSQL in recovery is refused with that reason, for a supervisor to try again.
+    // A start during the recovery of PostgreSQL is refused with that reason, and a supervisor tries again.
     if (this.#options.store !== undefined) await (await connectToPostgres(this.#options.store)).end()
     const begun = performance.now()
     this.#homeport = await this.#startOnce()
@@ -105,7 +105,7 @@ export class SoakServer {
     return startHomeport({ ...place, env, deadlineMs: START_DEADLINE_MS })
   }
 
-  /** Makes a fault. After `down` the server has to be started again. */
+  /** Causes a fault. After `down` the server has to be restarted. */
   async fault(kind: FaultKind, random: () => number): Promise<AfterFault> {
     this.faults.set(kind, (this.faults.get(kind) ?? 0) + 1)
     switch (kind) {
@@ -119,7 +119,7 @@ export class SoakServer {
       case 'everything':
         return await this.#killEverything()
       case 'launcher':
-        // With the launcher its engines may die in the middle, just as when they are killed.
+        // Engines may die with the launcher in the middle of a write, just as when they are killed.
         this.engineKills.push(Date.now())
         return this.#kill(this.#processes('launcher'))
       case 'engine':
@@ -133,7 +133,7 @@ export class SoakServer {
     }
   }
 
-  /** Ends the server for good with SIGTERM; what is wrong about that is a violation. */
+  /** Ends the server for good with SIGTERM; an unclean end is a violation. */
   async stop(): Promise<void> {
     await this.#end('SIGTERM', 'idle')
   }
@@ -165,7 +165,7 @@ export class SoakServer {
     return 'down'
   }
 
-  /** The whole of PostgreSQL starts its backends anew when one of them is killed. */
+  /** PostgreSQL restarts all its backends when one of them is killed. */
   async #killBackends(choose: (pids: readonly number[]) => readonly (number | undefined)[]): Promise<AfterFault> {
     const { store } = this.#options
     if (store === undefined) throw new Error('only PostgreSQL has backends')
@@ -206,12 +206,12 @@ export class SoakServer {
     const log = this.#homeport?.logs() ?? ''
     this.#readLogs(log)
     if (signal !== 'SIGTERM' || exit?.code === 0) return
-    // On a machine that is too busy a server under load is cut off when its grace is over, and says so.
+    // On a busy machine a server under load may reach the end of its grace period, and says so.
     if (load === 'under load' && log.includes(CUT_OFF)) this.#count(this.errors, 'a stop under load was cut off')
     else this.violations.push(`SIGTERM ended with ${JSON.stringify(exit)}: ${log.slice(-300)}`)
   }
 
-  /** From now on who asks for the server waits for its next life. */
+  /** From now on callers that need the server wait for its next life. */
   #close(): void {
     this.#up = new Gate<RunningHomeport>()
   }
@@ -229,7 +229,7 @@ export class SoakServer {
     counts.set(key, (counts.get(key) ?? 0) + 1)
   }
 
-  /** Complains when the server has ended although nobody killed it. */
+  /** Throws if the server has ended without being killed. */
   async checkAlive(): Promise<void> {
     const homeport = await this.whenUp()
     if (processesMarked(this.#options.place.dataDir).some(({ pid }) => pid === homeport.pid)) return
@@ -243,6 +243,6 @@ function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
 }

@@ -4,7 +4,7 @@ import { newPlace } from '../support/index.js'
 import { playRound, type RoundReport } from './round.js'
 
 /**
- * Everything at once while everything is killed, as `npm run soak` does for hours, here for some seconds on each store.
+ * Uses everything while everything is killed, as `npm run soak` does for hours, here for some seconds on each store.
  * `HOMEPORT_SOAK_SEED` repeats the faults of an earlier run.
  */
 
@@ -13,14 +13,14 @@ const LONGEST_LIFE_MS = 1_500
 
 const reports: RoundReport[] = []
 afterAll(() => console.log(`soak: HOMEPORT_SOAK_SEED=${SEED}; ${JSON.stringify(reports.map(({ counts }) => counts))}`))
-// The SDK reports servers that are gone and steps that arrive twice: exactly what kills make happen.
+// The SDK reports unreachable servers and repeated steps, which the kills cause.
 vi.spyOn(console, 'warn').mockImplementation(() => undefined)
 vi.spyOn(console, 'error').mockImplementation(() => undefined)
 
 describeOnEveryStore('everything at once', (_openStore, on) => {
   it('loses nothing and leaves nothing behind, whatever is killed', async () => {
     const { location } = await on.newPlace()
-    // The PostgreSQL of tests is everybody's and forgets when it is killed: its backends are for `npm run soak`.
+    // All tests share one PostgreSQL, which loses data when it is killed; only `npm run soak` kills its backends.
     const kinds = ['everything', 'engines', 'server', 'launcher', 'start', 'stop', 'engine'] as const
     const store = on.kind === 'postgres' ? location : undefined
     const place = await newPlace()

@@ -2,7 +2,7 @@ import type { RoundReport } from './round.js'
 
 type Counts = Readonly<Record<string, number>>
 
-/** Several rounds together. */
+/** The sums of several rounds. */
 export interface Totals {
   readonly rounds: number
   /** Seeds of rounds with violations. */
@@ -58,9 +58,9 @@ export function summaryLines(totals: Totals): string[] {
   const killed = Object.values(totals.faults).reduce((all, times) => all + times, 0)
   return [
     ...listed('errors that the server logged', totals.errors),
-    ...listed('what callers were refused while something was down', totals.refusals),
+    ...listed('errors that callers got during faults', totals.refusals),
     ...listed(`${killed} faults`, totals.faults),
-    ...listed('acknowledged, and accounted for', totals.counts),
+    ...listed('acknowledged and checked', totals.counts),
     `slowest start: ${totals.slowestStartMs} ms`,
     `${totals.rounds} rounds, ${totals.violations} violations in ${totals.broken.length} of them`,
   ]

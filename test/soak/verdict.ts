@@ -10,11 +10,11 @@ import { backupsOf, logIn, lookAtVault, untilUnchanging, valuesOf } from './mana
 import { verdictOf } from './rich-runs.js'
 import type { Scene } from './round.js'
 
-/** Everything of the load has to end within this time. */
+/** Everything started by the load has to end within this time. */
 const REST_MS = 240_000
 const MOST_SHOWN = 5
 
-/** Holds a server against the ledgers: it runs, and the load is over. Ends it. Answers what it did wrong. */
+/** Compares a running server with the ledgers when the load is over, and stops it. Returns the violations. */
 export async function judge(scene: Scene): Promise<string[]> {
   const homeport = await scene.server.whenUp()
   const wrong: string[] = []
@@ -67,7 +67,7 @@ async function managementHolds(scene: Scene, homeport: RunningHomeport): Promise
     wrong.push(...(await passingHolds(passing, found)))
   }
   const known = new Set([...management.passing.keys(), 'shop', 'till', 'vault'])
-  for (const { database_name } of listed) if (!known.has(database_name)) wrong.push(`nobody made ${database_name}`)
+  for (const { database_name } of listed) if (!known.has(database_name)) wrong.push(`unknown database ${database_name}`)
   if (management.possible.size > 0) await lookAtVault(databases.vault, management, scene.server.engineKills)
   wrong.push(...(await backupsHold(scene, homeport)))
   return wrong
@@ -80,7 +80,7 @@ async function passingHolds(passing: Passing, found: readonly NewDatabase[]): Pr
   switch (state) {
     case 'creating':
     case 'deleting':
-      // Nobody was told: either is right, as long as one that is there works.
+      // The request was not answered: either state is right, but an existing database must work.
       if (database) await connectedAs(database)
       return []
     case 'deleted':
@@ -93,12 +93,12 @@ async function passingHolds(passing: Passing, found: readonly NewDatabase[]): Pr
   }
 }
 
-/** A listed database lets its clients in. The list names its password. */
+/** Checks that a listed database accepts clients. The list has its password. */
 async function connectedAs(database: NewDatabase): Promise<void> {
   await connected(database, (client) => client.ping())
 }
 
-/** Every answered backup can be restored and holds what was in the database. */
+/** Every acknowledged backup can be restored and has the data of the database at that time. */
 async function backupsHold(scene: Scene, homeport: RunningHomeport): Promise<string[]> {
   const { vault } = scene.databases
   const wrong: string[] = []
@@ -168,7 +168,7 @@ async function richRunsHold({ rich, server }: Scene, homeport: RunningHomeport):
 }
 
 async function messagesHold({ queue, runs, server }: Scene, homeport: RunningHomeport): Promise<string[]> {
-  // Those whose cancellation was cut off.
+  // Messages whose cancellation was interrupted.
   await homeport.queue('DELETE', '/v2/messages?label=silent')
   await homeport.queue('DELETE', '/v2/workflows/runs', { workflowUrl: `${runs.destinations.url}/long` })
   const { place } = server
@@ -195,18 +195,18 @@ const TOP = new Set([
 
 const entriesOf = (directory: string): string[] => (existsSync(directory) ? readdirSync(directory) : [])
 
-/** What the server has set aside, by what its notes say. The end of a log that was cut short by a kill may be there. */
-export function setAside(dataDir: string): { readonly kind: string; readonly reason: string }[] {
+/** The quarantine's entries, by their notes. The end of a log that a kill has cut short may be there. */
+export function quarantined(dataDir: string): { readonly kind: string; readonly reason: string }[] {
   const root = join(dataDir, 'quarantine')
   return entriesOf(root).map((entry) => JSON.parse(readFileSync(join(root, entry, 'note.json'), 'utf8')))
 }
 
-/** Every file belongs to something that there is. */
+/** Every file belongs to an existing record. */
 async function filesHold({ server, databases }: Scene, homeport: RunningHomeport): Promise<string[]> {
   const { dataDir } = server.place
   const { body } = await homeport.api('GET', '/v2/redis/databases')
   const listed = new Set((body as NewDatabase[]).map(({ database_id }) => database_id))
-  const strange = (folder: string): string[] =>
+  const unknown = (folder: string): string[] =>
     entriesOf(join(dataDir, folder))
       .filter((name) => !listed.has(name))
       .map((name) => `${folder}/${name} belongs to nothing`)
@@ -216,19 +216,19 @@ async function filesHold({ server, databases }: Scene, homeport: RunningHomeport
   return [
     ...entriesOf(dataDir)
       .filter((name) => !TOP.has(name))
-      .map((name) => `${name} is a strange file`),
-    ...strange('databases'),
-    ...strange('backups'),
+      .map((name) => `${name} is an unknown file`),
+    ...unknown('databases'),
+    ...unknown('backups'),
     ...entriesOf(join(dataDir, 'crashes')).map((name) => `the server has crashed: crashes/${name}`),
-    ...setAside(dataDir)
+    ...quarantined(dataDir)
       .filter(({ kind }) => kind !== 'tail')
-      .map(({ kind, reason }) => `a ${kind} was set aside: ${reason}`),
+      .map(({ kind, reason }) => `a ${kind} was quarantined: ${reason}`),
     ...files.filter((name) => !kept.has(name)).map((name) => `backups/…/${name} belongs to no record`),
     ...[...kept].filter((name) => !files.includes(name)).map((name) => `backups/…/${name} is missing`),
   ]
 }
 
-/** After the end there is no process, no socket and no port. */
+/** After the end no process, socket or open port is left. */
 async function nothingIsLeft({ server }: Scene, ports: readonly number[]): Promise<string[]> {
   const { dataDir, apiPort, restPort, queuePort } = server.place
   const wrong = processesMarked(dataDir).map(({ command }) => `the process ${command.slice(0, 100)} is left`)
