@@ -1,8 +1,8 @@
 /**
- * What a great many pending messages cost: messages that are due in weeks are published in batches, one in ten of them
- * into one queue. Before, on the way and after that: the memory of the server, how long messages that are due at once
- * take from publish to delivery at 200 a second, how long operations take that look at pending messages, and after a
- * restart how long the server takes to start and its memory again.
+ * The cost of a large backlog: publishes messages that are due in weeks in batches, one in ten of them into one queue.
+ * Measures before, during and after that: the memory of the server, the latency from publish to delivery of messages due
+ * at once at 200 per second, and the time of operations that read pending messages. After a restart: the time of the
+ * start, and the memory again.
  *
  *   npm run bench backlog-memory
  *   node --import ./scripts/lib/measured.mjs bench/backlog-memory.bench.ts --messages 10000000 --seconds 10
@@ -31,7 +31,7 @@ const PER_BATCH = 100
 const CONNECTIONS = 10
 const HOSTS = 50
 const QUEUED_EVERY = 10
-/** Shares of the messages that there are when something is measured. */
+/** The shares of the messages after which to measure. */
 const STEPS = [0, 0.1, 1]
 const MIB = 2 ** 20
 
@@ -55,7 +55,7 @@ await new Promise<void>((resolve) => sink.listen(0, '127.0.0.1', resolve))
 const target = `http://127.0.0.1:${(sink.address() as AddressInfo).port}/hook`
 const dataDir = mkdtempSync(join(tmpdir(), 'backlog-bench-'))
 
-/** Publishes so many messages that are due in weeks. Answers how many a second that were. */
+/** Publishes this many messages that are due in weeks. Returns messages per second. */
 async function fill({ url, token }: Service, count: number): Promise<number> {
   const items = Array.from({ length: PER_BATCH }, (_, index) => ({
     destination: `http://host-${index % HOSTS}.test/hook`,
@@ -69,7 +69,7 @@ async function fill({ url, token }: Service, count: number): Promise<number> {
   return (await runHttpLoad({ ...load, requests: count / PER_BATCH })).perSecond * PER_BATCH
 }
 
-/** Milliseconds from publish to arrival of messages that are due at once. */
+/** Milliseconds from publish to arrival of messages due at once. */
 async function latencies({ url, token }: Service): Promise<number[]> {
   arrivals.length = 0
   const dispatcher = new Agent({ connections: 50 })
@@ -85,7 +85,7 @@ async function latencies({ url, token }: Service): Promise<number[]> {
   return arrivals.slice(RATE) // the first second warms up
 }
 
-/** How long one request takes, milliseconds. */
+/** The time of one request, milliseconds. */
 async function ask({ url, token }: Service, method: 'GET' | 'DELETE', path: string): Promise<number> {
   const began = performance.now()
   const answer = await fetch(url + path, { method, headers: { authorization: `Bearer ${token}` } })
@@ -120,7 +120,7 @@ async function costs(peer: Peer<Service>): Promise<Record<string, number>> {
   return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, Number(value.toFixed(1))]))
 }
 
-/** Milliseconds until a server over what is there has delivered a message. */
+/** Milliseconds from the start of a server on this data until it has delivered a message. */
 async function startAgain(): Promise<{ peer: Peer<Service>; readyMs: number; deliveredMs: number }> {
   const began = performance.now()
   const peer = await startServer()

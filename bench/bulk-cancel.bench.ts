@@ -1,9 +1,9 @@
 /**
- * Bulk cancel over HTTP of runs that all have something pending (a delivery, a sleep or a wait), by their ids, by URL
- * prefix, and by label and dates. Beside it: one bare SQL UPDATE of the same rows in a copy of the same file, DBOS'
- * cancel of as many workflows by id on PostgreSQL (a status update only), and a steady load of 200 publishes a second
- * on the same service, before and meanwhile. Service, publisher and the client that cancels are a process each; the
- * requests are written before, and whoever has written them has ended.
+ * Bulk cancel over HTTP of runs that all have a pending delivery, sleep or wait: by ids, by URL prefix, and by label and
+ * dates. Compared with one bare SQL UPDATE of the same rows in a copy of the same file, and with DBOS' cancel of as many
+ * workflows by id on PostgreSQL (a status update only). A steady load of 200 publishes per second runs on the same
+ * service, before and during the cancel. Service, publisher and cancelling client are a process each; the requests are
+ * prepared by an earlier process.
  *
  *   npm run bench bulk-cancel
  *   node --import ./scripts/lib/measured.mjs bench/bulk-cancel.bench.ts --runs 10000 --rounds 1
@@ -31,13 +31,13 @@ const { values: given } = parseArgs({
 })
 const SIZES = given.runs.split(',').map(Number)
 const ROUNDS = Number(given.rounds)
-/** A million runs take a gigabyte and a minute to make ready; once is enough. */
+/** A million runs take a gigabyte and a minute to prepare, so one round is enough. */
 const ROUNDS_OF = (size: number): number => (size >= 1_000_000 ? 1 : ROUNDS)
 const WARM_UP_MS = 1_500
 const BASELINE_MS = 3_000
 /**
- * Whoever measures stops seldom to collect garbage, and not for long: of 64 MB of it, a quiet machine frees itself in 20 ms,
- * and a busy one in ten times as long.
+ * Keeps garbage collections of the measuring process rare and short: collecting 64 MB takes 20 ms on an idle machine, and
+ * ten times as long on a busy one.
  */
 const STEADY_HEAP = ['--min-semi-space-size=16', '--max-semi-space-size=16']
 const NAMES = Object.keys(SELECTORS) as SelectorName[]
@@ -55,7 +55,7 @@ interface Service {
   readonly token: string
 }
 
-/** @returns how long it took, milliseconds. */
+/** @returns the duration, milliseconds. */
 async function cancel({ child }: Peer<unknown>, expected: number): Promise<number> {
   child.send('cancel')
   const [{ cancelled, elapsedMs }] = await once(child, 'message')
@@ -63,7 +63,7 @@ async function cancel({ child }: Peer<unknown>, expected: number): Promise<numbe
   return elapsedMs
 }
 
-/** How long the publications since the last time took. */
+/** The durations of the publications since the last call. */
 async function publications({ child }: Peer<unknown>): Promise<number[]> {
   child.send('latencies')
   const [latencies] = await once(child, 'message')

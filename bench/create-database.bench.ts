@@ -1,7 +1,7 @@
 /**
- * Creating a database, from the request until a client's PING is answered on its port, against the floor: spawning
- * the same engine by hand until it answers PONG on a Unix socket. One at a time and eight at a time, on one machine,
- * round by round in turn.
+ * Creating a database, from the request until its port answers a client's PING, compared with the floor: spawning the
+ * same engine directly until it answers PONG on a Unix socket. One at a time and eight at a time, on one machine, in
+ * alternating rounds.
  *
  *   npm run bench create-database
  */
@@ -22,7 +22,7 @@ interface Made {
   readonly undo: () => Promise<unknown>
 }
 
-/** Makes `count` things, some at a time, then undoes all of them; answers how long each took. */
+/** Runs `count` creations, some at a time, then undoes all of them; returns the time of each. */
 async function round(make: () => Promise<Made>, count: number, atATime: number): Promise<number[]> {
   const made: Made[] = []
   let left = count

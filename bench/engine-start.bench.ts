@@ -1,6 +1,6 @@
 /**
- * How long the fleet takes to bring a new database up, against the floor: one bare engine from spawn to PONG. The two
- * take turns, so that a busy moment of the machine hits both.
+ * The time in which the fleet starts a new database, compared with the floor: one bare engine from spawn to PONG. The two
+ * alternate, so that a busy moment of the machine affects both.
  *
  *   npm run bench engine-start
  */

@@ -1,21 +1,21 @@
 /**
- * The data plane against what is below it, in turns on one machine, every limit set and metering on:
+ * The data plane compared with the layers below it, alternating on one machine, with every limit set and metering on:
  *
  * - TCP: redis-benchmark (GET and SET) to the gateway, to a bare relay in Node (the floor) and to the same engine
  *   directly, for 1, 50 and 500 clients, pipelines of 1 and 16, values of 64 bytes and 10 KB.
- * - REST: one GET a request on 50 connections that stay open, to the gateway, to a bare node:http server over one
+ * - REST: one GET per request on 50 kept connections, to the gateway, to a bare node:http server over one
  *   pipelined engine connection (the floor), and to webdis where it is installed.
  *
- * Beside the rates stands the processor time of the gateway itself, and of the relay, for one command, which depends less
- * on what else the machine does.
+ * Besides the rates it prints the processor time per command of the gateway and of the relay, which depends less on other
+ * load of the machine.
  *
- * - Large: 600 SET of 1 MiB in one pipeline, and 12 clients that connect at once, log in and send a command, at the gateway
- *   and at the engine directly.
- * - A storm: strangers that connect, are refused and come again, and what others notice of it.
+ * - Large: 600 SET of 1 MiB in one pipeline, and 12 clients that connect at once, log in and send a command, to the
+ *   gateway and to the engine directly.
+ * - Storm: clients that connect, are refused and connect again, and the effect on other clients.
  *
  *   npm run bench gateway
  *
- * The load has a core to itself (`support/cores.ts`), every round of TCP a warm-up, and the order turns with each round.
+ * The load has its own core (`support/cores.ts`), every round of TCP has a warm-up, and the order rotates.
  *
  * `HOMEPORT_BENCH_REQUESTS` sets how many requests a round has, `HOMEPORT_BENCH_ROUNDS` the rounds,
  * `HOMEPORT_BENCH_ONLY` (`tcp`, `rest`, `large`, `storm`) leaves the rest out, `HOMEPORT_BENCH_SHAPES` leaves out shapes of TCP
@@ -46,7 +46,7 @@ const CONNECTING = 12
 const STORM_ATTEMPTS = Math.round(REQUESTS / 2)
 const GOALS: Readonly<Record<string, number>> = { '50/1/64': 0.9, '500/1/64': 1, '50/16/64': 0.7 }
 
-/** What a client sends at once comes to the bare relay whole up to this size; it would mix up the pieces of more. */
+/** The bare relay receives batches up to this size in one read; it would mix up the pieces of larger ones. */
 const RELAYED_BYTES = 16_384
 
 const cores = setApart()
@@ -72,7 +72,7 @@ async function outputOf(program: string, args: readonly string[]): Promise<strin
   return text
 }
 
-/** Requests of a round, of GET and of SET each. */
+/** Requests per round, of GET and of SET each. */
 function requestsOf({ clients, pipeline, bytes }: Shape): number {
   const share = clients === 1 && pipeline === 1 ? 1 / 6 : pipeline > 1 && bytes < 1000 ? 4 : 1
   return Math.round(REQUESTS * share)
@@ -97,9 +97,9 @@ interface TcpPeer {
 }
 
 interface TcpFigures {
-  /** Commands per second, by round. */
+  /** Commands per second of each round. */
   readonly rates: number[]
-  /** Processor time for a command, microseconds, by round. */
+  /** Processor time per command of each round, microseconds. */
   readonly spentUs: number[]
 }
 
@@ -109,7 +109,7 @@ async function tcpRound({ port, password, pid }: TcpPeer, shape: Shape, { rates,
   spentUs.push((processUs(pid) - before) / (2 * requestsOf(shape)))
 }
 
-/** What one peer does in comparison to another in the same round, by round. */
+/** The ratio of one peer to another in the same round, for each round. */
 function ratiosOf(one: TcpFigures, other: TcpFigures): readonly number[] {
   return one.rates.map((rate, round) => rate / (other.rates[round] ?? Number.NaN))
 }
@@ -131,7 +131,7 @@ async function tcpRow(gateway: TcpPeer, relay: TcpPeer, engine: TcpPeer, shape: 
     ...(relays ? [[relay, floor] as const] : []),
     [engine, direct],
   ]
-  // Each is warm before it is measured, and none has always the same one before it.
+  // Each is warmed up before the measurement, and the predecessor changes from round to round.
   for (const [peer] of turns) await tcpRound(peer, shape, noFigures())
   for (let round = 0; round < ROUNDS; round++) {
     for (const [peer, figures] of round % 2 === 0 ? turns : turns.toReversed()) await tcpRound(peer, shape, figures)
@@ -164,7 +164,7 @@ async function benchTcp(facts: GatewayFacts, pid: number): Promise<void> {
   )
   const gateway = { port: facts.gatewayPort, password: facts.gatewayPassword, pid }
   const relay = { port: floor.facts.port, password: facts.enginePassword, pid: floor.child.pid ?? 0 }
-  // Its time is not shown, so it does not matter whose is taken.
+  // Its processor time is not shown, so any process will do.
   const engine = { port: facts.enginePort, password: facts.enginePassword, pid }
   const rows: Record<string, object> = {}
   for (const shape of SHAPES) rows[nameOf(shape)] = await tcpRow(gateway, relay, engine, shape)
@@ -178,7 +178,7 @@ interface RestPeer {
   readonly request: Buffer
 }
 
-/** A webdis on the engine with two threads, or nothing where it is not installed. */
+/** A webdis with two threads on the engine; `undefined` if it is not installed. */
 async function startWebdis(facts: GatewayFacts): Promise<{ readonly port: number; stop(): void } | undefined> {
   const directory = mkdtempSync(join(tmpdir(), 'webdis-'))
   const port = await freePort()
@@ -253,7 +253,7 @@ async function benchRest(facts: GatewayFacts): Promise<void> {
   await floor.stop()
 }
 
-/** Strangers that connect, are refused and come again, and what a client that is logged in notices of it. */
+/** Clients that connect, are refused and connect again, and the effect on a client that is logged in. */
 async function benchStorm({ gatewayPort, enginePort, restPort, token }: GatewayFacts, pid: number): Promise<void> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const request = postRequest('/', headers, '["PING"]')
@@ -277,7 +277,7 @@ async function benchStorm({ gatewayPort, enginePort, restPort, token }: GatewayF
   )
 }
 
-/** @returns attempts a second. */
+/** @returns attempts per second. */
 async function stormFrom({ child }: Peer<string>, port: number): Promise<number> {
   child.send({ port, attempts: STORM_ATTEMPTS, atOnce: 200 })
   const [rate] = await once(child, 'message')

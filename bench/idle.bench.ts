@@ -1,8 +1,8 @@
 /**
- * What databases cost that nobody uses: many are created, eight at a time, and left alone until all of them sleep. Then
- * the memory, the processor time and the disk writes of all processes of the server are measured over a while, with all
- * ports open. On the way: how long a creation takes as the databases grow in number, while those before it are awake or
- * fall asleep, and at last beside all of them asleep, against the same beside few.
+ * The cost of unused databases: creates many, eight at a time, and waits until all of them sleep. Then it measures the
+ * memory, the processor time and the disk writes of all processes of the server over some time, with all ports open. On
+ * the way it measures the time of a creation while the number of databases grows and earlier ones are awake or fall
+ * asleep, and finally with all of them asleep, compared with few.
  *
  *   node --import ./scripts/lib/measured.mjs bench/idle.bench.ts [databases = 1000] [seconds = 30]
  */
@@ -28,12 +28,12 @@ const [count = 1000, seconds = 30] = process.argv
   .map(Number)
 const AT_A_TIME = 8
 const DECILES = 10
-/** Made while all the others sleep: once to warm up, then beside few others and beside all of them. */
+/** Databases created while all others sleep: first to warm up, then with few others and with all of them. */
 const BESIDE = 100
 const IDLE_S = 5
-/** What was counted before is written down, and heaps come to rest. */
+/** Time until pending counts are written and heaps are collected. */
 const SETTLE_S = 25
-/** Kernel clock ticks per second, as /proc counts processor time. */
+/** Kernel clock ticks per second, the unit of processor time in /proc. */
 const TICKS_PER_SECOND = 100
 const MIB = 2 ** 20
 
@@ -49,7 +49,7 @@ const numberIn = (text: string, name: string): number => Number(new RegExp(`^${n
 function costsOf(pid: number): Costs {
   const of = (file: string): string => readFileSync(`/proc/${pid}/${file}`, 'utf8')
   const memory = of('smaps_rollup')
-  // The fields after the name of the program, which may hold spaces.
+  // The fields after the name of the program, which may contain spaces.
   const fields = of('stat')
     .replace(/^.*\) /s, '')
     .split(' ')
@@ -62,7 +62,7 @@ function costsOf(pid: number): Costs {
   }
 }
 
-/** The server, its launcher, and its engines, which name their directory in their command line. */
+/** The server, its launcher, and its engines, whose command line contains their directory. */
 function pidsOf(server: RunningHomeport): number[] {
   const launchers = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8')
     .trim()
@@ -91,8 +91,8 @@ interface Created {
 
 async function create(server: RunningHomeport): Promise<Created> {
   const startedAt = performance.now()
-  const wish = { database_name: 'idle', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
-  const { status, body } = await server.api('POST', '/v2/redis/database', wish)
+  const fields = { database_name: 'idle', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
+  const { status, body } = await server.api('POST', '/v2/redis/database', fields)
   if (status !== 200) throw new Error(`creation answered ${status} ${JSON.stringify(body)}`)
   return { elapsedMs: performance.now() - startedAt, port: (body as { port: number }).port }
 }
@@ -119,7 +119,7 @@ function reportTimes(made: readonly Created[], before: number): void {
   console.log(`create, ${AT_A_TIME} at a time, databases ${range.padEnd(12)} p50 ${p50} ms   p99 ${p99} ms`)
 }
 
-/** Makes databases beside as many as there are, all of them asleep, and tells what the server computed for each. */
+/** Creates databases while all existing ones sleep, and prints the processor time of the server for each. */
 async function createBeside(server: RunningHomeport, before: number): Promise<void> {
   const { cpuSeconds } = costsOf(server.pid)
   reportTimes(await createAll(server, BESIDE), before)

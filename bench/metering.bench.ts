@@ -1,13 +1,13 @@
 /**
- * What limits and counters cost: the processor time that the gateway spends on a command with every limit set, and how
- * much of it goes into holding the command against the limits, counting and measuring it. Goal: less than 3 %.
+ * The cost of limits and counters: the processor time of the gateway per command with every limit set, and the share of
+ * it for checking limits, counting and measuring. Goal: less than 3 %.
  *
  *   npm run bench metering
  *
  * `HOMEPORT_BENCH_REQUESTS` sets how many requests a round has.
  *
- * The whole is the gateway process's own time under redis-benchmark (Linux only), the part is the same functions called
- * in a loop, so neither depends on what else the machine does.
+ * The total is the processor time of the gateway process under redis-benchmark (Linux only); the share is measured by
+ * calling the same functions in a loop. So neither depends on other load of the machine.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,7 +26,7 @@ const REQUESTS = Number(process.env.HOMEPORT_BENCH_REQUESTS ?? 300_000)
 const ROUNDS = 5
 const CALLS = 4_000_000
 
-/** What the gateway spends on one command, microseconds. */
+/** Processor time of the gateway per command, microseconds. */
 async function wholeUs(facts: GatewayFacts, pid: number, pipeline: number): Promise<number> {
   const requests = pipeline === 1 ? REQUESTS / 4 : REQUESTS
   const numbers = ['-p', `${facts.gatewayPort}`, '-c', '50', '-P', `${pipeline}`, '-n', `${requests}`, '-r', '10000']
@@ -40,7 +40,7 @@ async function wholeUs(facts: GatewayFacts, pid: number, pipeline: number): Prom
   return median(spent)
 }
 
-/** What one call costs, microseconds. */
+/** The time of one call, microseconds. */
 function callUs(call: () => void): number {
   const spent = Array.from({ length: ROUNDS }, () => {
     const before = process.cpuUsage()
@@ -51,7 +51,7 @@ function callUs(call: () => void): number {
   return median(spent)
 }
 
-/** What the limits and counters cost for one command, and once more for all commands that leave together. */
+/** The cost of limits and counters per command, and per group of commands that are sent together. */
 function partsUs(): { readonly command: number; readonly batch: number } {
   const guard = new Guards({
     clock: systemClock,

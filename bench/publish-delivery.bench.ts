@@ -1,11 +1,11 @@
 /**
- * From publish to delivery, Homeport (SQLite, synchronous=FULL) against BullMQ (Redis, appendfsync always),
+ * From publish to delivery: Homeport (SQLite, synchronous=FULL) compared with BullMQ (Redis, appendfsync always),
  * graphile-worker and pg-boss (PostgreSQL; both tuned: local queue, batched completion), all delivering to the same
  * server, 50 at a time:
  *
- * - backlog: messages that wait are delivered, from the first arrival to the last;
- * - throughput: messages are published by 50 connections and delivered meanwhile, until the last has arrived;
- * - latency: 200 messages a second, from the moment a publish is sent until its delivery arrives.
+ * - backlog: delivery of pending messages, from the first arrival to the last;
+ * - throughput: 50 connections publish while messages are delivered, until the last has arrived;
+ * - latency: 200 messages per second, from sending a publish to the arrival of its delivery.
  *
  *   npm run bench publish-delivery
  *
@@ -25,7 +25,7 @@ const BACKLOG = Number(process.env.HOMEPORT_BENCH_BACKLOG ?? 100_000)
 const IN_FLIGHT = 50
 const PER_BATCH = 100
 const BODY = 'x'.repeat(200)
-/** A backlog is published at this rate at least, so that nothing of it falls due before all is there. */
+/** The least rate at which a backlog is published, so that no message is due before all are published. */
 const SLOWEST_FILL = 2_000
 
 const sink = { onBody: (_body: string): void => undefined }
@@ -43,7 +43,7 @@ const server = createServer((incoming, response) => {
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 const target = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
 
-/** Resolves with the milliseconds from the first of so many arrivals to the last, and the time of the last. */
+/** Resolves with the milliseconds from the first of this many arrivals to the last, and the time of the last. */
 function arrivals(count: number): Promise<{ elapsedMs: number; lastAt: number }> {
   let seen = 0
   let firstAt = 0
@@ -77,7 +77,7 @@ async function flow({ port, one }: Contestant): Promise<number> {
   return (count * 1_000) / ((await all).lastAt - beganAt)
 }
 
-/** Reads a request that was made for a raw socket. */
+/** Parses a request that was made for a raw socket. */
 function parsed(raw: Buffer): { path: string; headers: Record<string, string> } {
   const [head = ''] = raw.toString('latin1').split('\r\n\r\n')
   const [line = '', ...lines] = head.split('\r\n')

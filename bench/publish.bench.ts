@@ -18,7 +18,7 @@ const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 5)
 const PER_BATCH = 100
 const BODY = JSON.stringify({ order: 4711, items: ['a', 'b', 'c'], note: 'x'.repeat(150) })
 const NOWHERE = 'http://127.0.0.1:9/hook'
-// Far in the future: what is measured is publishing alone, as the others have no worker either.
+// Far in the future, so that only publishing is measured: the others have no worker either.
 const LATER = { 'upstash-delay': '7d' }
 
 const contest = await startContest(CONNECTIONS)

@@ -1,6 +1,6 @@
 /**
- * Durable single-row writes through the store, against the floor of each database: the same statement on a bare
- * driver, one commit each. Both servers wait for the disk at every commit.
+ * Durable single-row writes through the store, compared with the floor of each database: the same statement on a bare
+ * driver, one commit each. Both databases wait for the disk at every commit.
  *
  *   npm run bench store
  */

@@ -1,6 +1,6 @@
 /**
- * How long a client waits for a database that sleeps: from the connection to the answer of its first command, against
- * the engine itself, which is started by hand on a copy of the same files until it answers PING. Rounds take turns.
+ * How long a client waits for a database that is asleep: from the connection to the reply to its first command, compared
+ * with an engine started directly on a copy of the same files until it answers PING. Rounds alternate.
  *
  *   node --import ./scripts/lib/measured.mjs bench/wake.bench.ts [rounds of the empty one = 100] [keys = 100000] [keys = 1000000] ...
  */
@@ -36,7 +36,7 @@ interface Database {
   readonly password: string
 }
 
-/** Connects, logs in, sends commands and resolves when so many bytes of replies have come. */
+/** Connects, logs in, sends commands and resolves when this many bytes of replies have arrived. */
 function talk({ port, password }: Database, commands: string, replyBytes: number): Promise<void> {
   return new Promise((resolve, reject) => {
     let received = -'+OK\r\n'.length
@@ -62,8 +62,8 @@ async function fill(database: Database, keys: number): Promise<void> {
 }
 
 async function create(server: RunningHomeport): Promise<Database> {
-  const wish = { database_name: 'wake', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
-  return (await server.api('POST', '/v2/redis/database', wish)).body as Database
+  const fields = { database_name: 'wake', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
+  return (await server.api('POST', '/v2/redis/database', fields)).body as Database
 }
 
 async function untilAsleep(server: RunningHomeport, { database_id }: Database): Promise<void> {

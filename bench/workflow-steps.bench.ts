@@ -1,14 +1,14 @@
 /**
  * Runs of five steps, one and fifty at a time, from the trigger to the end, in turns: Homeport on SQLite
- * (synchronous=FULL) with a lean program that speaks the step protocol over HTTP; Restate with its own server and SDK;
+ * (synchronous=FULL) with a minimal program that speaks the step protocol over HTTP; Restate with its own server and SDK;
  * DBOS on PostgreSQL (fsync on), which needs no HTTP because it is a library; and a floor, the requests of Homeport in
- * both directions through a bare server that keeps nothing.
+ * both directions through a bare server that stores nothing.
  *
  *   npm run bench workflow-steps
  *   node --import ./scripts/lib/measured.mjs bench/workflow-steps.bench.ts --runs 200 --rounds 1 --at-a-time 50 --only homeport,restate
  *
- * Everybody is warmed up many at a time: a server has been running for a while. The processor time is that of the server
- * alone, which can be told apart from that of the program for Homeport and the floor only.
+ * All contestants are warmed up with many runs at a time, like a server that has been running for a while. The processor
+ * time is that of the server alone, which is measurable only for Homeport and the floor.
  */
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
@@ -30,7 +30,7 @@ const { values: given } = parseArgs({
 })
 const RUNS = Number(given.runs)
 const ROUNDS = Number(given.rounds)
-/** One at a time takes so much longer that a fifth of the runs has to do. */
+/** One at a time takes so much longer that it uses a fifth of the runs. */
 const LOADS = given['at-a-time'].split(',').map((text) => {
   const atATime = Number(text)
   return { atATime, runs: atATime === 1 ? Math.ceil(RUNS / 5) : RUNS }
@@ -38,9 +38,9 @@ const LOADS = given['at-a-time'].split(',').map((text) => {
 const WARM_UP_AT_A_TIME = 10
 const STEPS = 5
 
-/** Somebody who runs workflows of five steps. */
+/** A contestant that runs workflows of five steps. */
 interface Contestant {
-  /** The process of the server, when it is that and nothing else. */
+  /** The process of the server, if it runs nothing else. */
   readonly serverPid?: number | undefined
   measure(runs: number, atATime: number): Promise<LoadResult>
   stop(): Promise<void>
@@ -108,7 +108,7 @@ async function round({ measure, serverPid }: Contestant, atATime: number, runs: 
   return { ...result, runs, serverCpuUs: before === undefined || after === undefined ? undefined : after - before }
 }
 
-/** In turns, so that a machine that gets slower or faster does so for all. */
+/** Alternates, so that a machine that gets slower or faster affects all contestants. */
 async function play(contestants: ReadonlyMap<string, Contestant>, atATime: number, runs: number) {
   const results = new Map<string, Round[]>([...contestants.keys()].map((name) => [name, []]))
   for (let turn = 0; turn < ROUNDS; turn++) {

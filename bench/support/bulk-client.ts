@@ -1,7 +1,7 @@
 /**
- * Cancels runs of the service at `SERVICE_URL` with `SERVICE_TOKEN`, one request after the other, whose bodies stand in
- * the files `REQUESTS`, a JSON list. It is a process of its own with little in memory, so that it has no garbage to collect
- * meanwhile. Answers any message with `{cancelled, elapsedMs}`.
+ * Cancels runs of the service at `SERVICE_URL` with `SERVICE_TOKEN`, one request after the other. Their bodies are in the
+ * files of the JSON list `REQUESTS`. It is a separate process with little in memory, so that garbage collection does not
+ * disturb the measurement. Answers any message with `{cancelled, elapsedMs}`.
  */
 import { readFileSync } from 'node:fs'
 
@@ -19,7 +19,7 @@ async function cancelAll(): Promise<{ cancelled: number; elapsedMs: number }> {
   return { cancelled, elapsedMs: performance.now() - started }
 }
 
-// The first call loads what `fetch` is made of.
+// The first call loads the implementation of `fetch`.
 await (await fetch(url)).text()
 process.on('message', async () => process.send?.(await cancelAll()))
 process.send?.('ready')

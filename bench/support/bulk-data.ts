@@ -4,9 +4,9 @@ import Database from 'better-sqlite3'
 import { startRuns } from '../../src/bulk/testing/runs.js'
 import { openStore } from '../../src/store/index.js'
 
-/** The account that the runs belong to: the one of the service under test. */
+/** The account of the runs, which is that of the service under test. */
 export const ACCOUNT = 'acc_test'
-/** What the selectors of the benchmark match. */
+/** The values that the selectors of the benchmark match. */
 export const MATCHING = {
   prefix: 'https://work.test/nightly',
   label: 'batch-7',
@@ -17,14 +17,14 @@ export const MATCHING = {
 export const FILE = 'homeport.sqlite'
 
 const DAY_MS = 86_400_000
-/** Of so many runs one is not meant, and the others are. */
+/** One in this many runs does not match the selectors. */
 const DECOY_EVERY = 11
 const idOf = (number: number): string => `wfr_${String(number).padStart(18, '0')}`
 
 /**
- * Makes a store with so many unfinished runs that match, and one in eleven that does not, spread among them. Every
- * third run waits for its first delivery, every third sleeps, every third waits for an event: each has a message that
- * is due tomorrow.
+ * Makes a store with this many active runs that match the selectors; in between, one run in eleven does not match. One
+ * third of the runs waits for the first delivery, one third sleeps, one third waits for an event: each has a message due
+ * tomorrow.
  * @returns the ids of the runs that match.
  */
 export async function makeRuns(dataDir: string, count: number): Promise<string[]> {
@@ -52,14 +52,14 @@ export async function makeRuns(dataDir: string, count: number): Promise<string[]
     .map(idOf)
 }
 
-/** A run's message ids: as long as real ones, and like them in the order of time. */
+/** The message ids of a run: as long as real ones, and ordered by time like them. */
 const MESSAGE_ID = "printf('msg_%010d', i) || lower(hex(randomblob(6)))"
 const isDecoy = (column: string, decoy: string): string =>
   `CASE WHEN i % ${DECOY_EVERY} = 0 THEN '${decoy}' ELSE ${column} END`
 const PLACE = { url: isDecoy('url', 'https://work.test/daily'), path: isDecoy('path', '/daily') }
 const CREATED = `created_at + (i / 500) % 3000000`
 
-/** Copies the only run that a store has, row by row: starting a million would take minutes. */
+/** Multiplies the only run of a store, row by row, because starting a million runs would take minutes. */
 function multiply(db: Database.Database, total: number): void {
   db.exec(`CREATE TEMP TABLE numbers AS
     WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ${total}) SELECT i FROM n`)
@@ -96,7 +96,7 @@ function copyRows(db: Database.Database, table: string, key: string, changed: Re
     SELECT ${values.join(', ')} FROM numbers, (SELECT * FROM ${table} WHERE ${key} = 1) ORDER BY i`)
 }
 
-/** As the workflow room writes them. */
+/** As the workflow module writes them. */
 function addSleepsAndWaits(db: Database.Database): void {
   db.exec(`INSERT INTO steps (run_seq, position, message_id, kind, body, created_at)
     SELECT run_seq, 1, message_id || '-1', 'step', '{"stepId":1,"stepType":"SleepFor"}', created_at
@@ -112,7 +112,7 @@ function open(file: string): Database.Database {
   return db
 }
 
-/** Copies a store that nobody has open. The copy is on the disk then, and not written there while something is measured. */
+/** Copies a closed store and syncs the copy, so that it is not written to the disk during a measurement. */
 export function copyStore(from: string, to: string): void {
   mkdirSync(to)
   const copy = join(to, FILE)
@@ -122,18 +122,18 @@ export function copyStore(from: string, to: string): void {
   closeSync(file)
 }
 
-/** How long SQL takes in a store; each statement is a transaction of its own. */
+/** The time of SQL statements in a store; each statement is its own transaction. */
 export interface BareTimes {
   /** One UPDATE of the rows of the runs: the floor. */
   readonly updateMs: number
-  /** One DELETE of their messages and one of their waits, to tell the parts apart. */
+  /** One DELETE of their messages and one of their waits, measured separately. */
   readonly deleteMs: number
 }
 
 const WHERE = `account_id = @account AND state = 'RUN_STARTED' AND substr(url, 1, length(@prefix)) = @prefix
   AND instr(labels, @label) > 0 AND created_at > @from AND created_at < @to`
 
-/** Does to a store with bare SQL what a cancel does. */
+/** Makes the changes of a cancel with bare SQL. */
 export function cancelBare(dataDir: string, count: number): BareTimes {
   const db = open(join(dataDir, FILE))
   const values = { ...MATCHING, account: ACCOUNT, label: `|${MATCHING.label}|` }

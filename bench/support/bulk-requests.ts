@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { MATCHING } from './bulk-data.js'
 
-/** A request may name so many ids; more are sent in several requests, one after the other. */
+/** The maximum number of ids per request; more are sent in several requests, one after the other. */
 const IDS_A_REQUEST = 100_000
 
 const { prefix, label, from, to } = MATCHING
 const requestsOfIds = (count: number): number => Math.ceil(count / IDS_A_REQUEST)
 
-/** Ways to select all the runs that match, each with the bodies of its requests. */
+/** Ways to select all matching runs, each with the bodies of its requests. */
 export const SELECTORS = {
   'by ids': (ids: readonly string[]): object[] =>
     Array.from({ length: requestsOfIds(ids.length) }, (_, part) => ({
@@ -20,7 +20,7 @@ export const SELECTORS = {
 /** A way to select. */
 export type SelectorName = keyof typeof SELECTORS
 
-/** The files in which the requests of a selector stand, in their order. */
+/** The files with the requests of a selector, in order. */
 export function requestsOf(directory: string, name: SelectorName, runs: number): string[] {
   const requests = name === 'by ids' ? requestsOfIds(runs) : 1
   return Array.from({ length: requests }, (_, part) => join(directory, `${name} ${part}.json`))

@@ -1,6 +1,6 @@
 /**
  * Makes a store in `DATA_DIR` with `RUNS` runs to cancel, and writes the requests that select them into `REQUESTS_DIR`.
- * It is a process of its own: what a million ids leave in memory is not collected while something is measured.
+ * It is a separate process, so that the garbage of a million ids is not collected during a measurement.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { makeRuns } from './bulk-data.js'

@@ -1,6 +1,6 @@
 /**
- * The queue, workflows and bulk actions over the data directory `DATA_DIR`, behind the real listener, as a process of
- * their own. Says `{url, token, memoryBytes}` on its IPC channel, and answers any message with `{memoryBytes}`: the
+ * The queue, workflows and bulk actions over the data directory `DATA_DIR`, behind the real listener, as a separate
+ * process. Sends `{url, token, memoryBytes}` on its IPC channel, and answers any message with `{memoryBytes}`: the
  * most resident memory so far.
  */
 import { startBulkServer } from '../../src/bulk/testing/harness.js'

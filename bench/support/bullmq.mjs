@@ -1,6 +1,6 @@
 /**
- * BullMQ on the Redis server of `BENCH_REDIS_PORT`, as a process of its own. With `BENCH_ROLE=server` it takes messages
- * over HTTP and says `{port}`; else it is a worker that delivers them.
+ * BullMQ on the Redis server of `BENCH_REDIS_PORT`, as a separate process. With `BENCH_ROLE=server` it accepts messages
+ * over HTTP and sends `{port}`; else it is a worker that delivers them.
  */
 import { Queue, Worker } from 'bullmq'
 import { deliverer } from './deliver.ts'

@@ -3,20 +3,20 @@ import { startPostgresServer } from '../../src/store/testing/postgres-server.js'
 import { postRequest } from './http-load.js'
 import { type Peer, startPeer, startRedis } from './peers.js'
 
-/** Who takes part. */
+/** The names of the contestants. */
 export const NAMES = ['homeport', 'bullmq', 'graphile-worker', 'pg-boss'] as const
 
 /** The name of a contestant. */
 export type Name = (typeof NAMES)[number]
 
-/** A queue with an HTTP front: how it is published to, and who delivers. */
+/** A queue with an HTTP front. */
 export interface Contestant {
   readonly port: number
   /** The bytes of a request that publishes one message to a destination; `more` are headers of Homeport. */
   one(target: string, body: string, more?: Readonly<Record<string, string>>): Buffer
   /** The same for many messages at once. */
   many(target: string, bodies: readonly string[], more?: Readonly<Record<string, string>>): Buffer
-  /** Starts a process that delivers what is published. Homeport delivers by itself. */
+  /** Starts a process that delivers messages. Homeport delivers by itself. */
   deliver(): Promise<void>
 }
 
@@ -60,7 +60,7 @@ async function createDatabases(url: string, names: readonly string[]): Promise<v
 
 /**
  * Starts all contestants, each durable: Homeport on SQLite with synchronous=FULL, BullMQ on Redis with appendfsync
- * always, the others on PostgreSQL as it comes. Homeport gives one host half of its requests in flight.
+ * always, the others on PostgreSQL with its defaults. Homeport gives one host half of its requests in flight.
  * @param inFlight requests to the destination at once.
  */
 export async function startContest(inFlight: number): Promise<Contest> {

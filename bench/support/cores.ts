@@ -2,23 +2,22 @@ import { execFileSync } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 
 /**
- * Which cores the load and the servers have. Two processes that land on one core wake each other in another rhythm than
- * two apart, and where the system puts three on two cores changes from one second to the next: without this, rounds of
- * one and the same code differ by a factor of two. So the load has a core to itself, and whoever is measured, with its
- * engine, has the others.
+ * The cores of the load and of the servers. Two processes on one core wake each other in another rhythm than on two, and
+ * the system moves three processes between two cores from one second to the next: without this, rounds of the same code
+ * differ by a factor of two. So the load has its own core, and the measured server and its engine have the others.
  */
 export interface Cores {
-  /** How it is said beside the results. */
+  /** The description shown with the results. */
   readonly words: string
-  /** What a server has to be started with. */
+  /** The program and arguments with which servers are started. */
   readonly launcher: readonly string[]
 }
 
 const TOGETHER: Cores = { words: 'load and servers share all cores', launcher: [] }
 
 /**
- * Gives this process, and what it starts, the first core, and servers the others. Where the system cannot do that, or
- * `HOMEPORT_BENCH_CORES` is `shared`, everything stays as it is.
+ * Gives this process and its children the first core, and servers the others. Does nothing if the system cannot do that, or
+ * if `HOMEPORT_BENCH_CORES` is `shared`.
  */
 export function setApart(): Cores {
   const last = availableParallelism() - 1

@@ -1,8 +1,8 @@
 /**
- * DBOS on the PostgreSQL server of `POSTGRES_URL`, as a process of its own. It is a library, so the load is in the
- * process too, which saves it the HTTP requests of the others. Says `ready`, then answers
+ * DBOS on the PostgreSQL server of `POSTGRES_URL`, as a separate process. It is a library, so the load is in the
+ * same process, which saves the HTTP requests of the others. Sends `ready`, then answers
  * `{kind: 'measure', runs, atATime}` with the milliseconds of each run and of all, and
- * `{kind: 'cancel', count}` with the milliseconds that canceling so many unfinished workflows by id took.
+ * `{kind: 'cancel', count}` with the milliseconds that cancelling this many unfinished workflows by id took.
  */
 import { DBOS, DBOSClient } from '@dbos-inc/dbos-sdk'
 import pg from 'pg'
@@ -31,7 +31,7 @@ async function measure({ runs, atATime }) {
   return { elapsedMs: performance.now() - started, latenciesMs }
 }
 
-/** Rows as DBOS writes them for workflows that have begun and wait; made in bulk, because starting them takes minutes. */
+/** Inserts rows as DBOS writes them for started, waiting workflows, in bulk, because starting them takes minutes. */
 async function makeUnfinished(pool, count) {
   await run()
   const { rows } = await pool.query(

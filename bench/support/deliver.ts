@@ -1,7 +1,7 @@
 import { Agent, request } from 'undici'
 import type { FrontJob } from './publish-front.js'
 
-/** Delivers jobs over HTTP with so many connections, as the workers of the peers do. */
+/** Delivers jobs over HTTP with this many connections, for the workers of the peers. */
 export function deliverer(connections: number): (job: FrontJob) => Promise<void> {
   const dispatcher = new Agent({ connections, pipelining: 1 })
   return async ({ target, body }) => {

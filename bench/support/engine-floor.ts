@@ -18,8 +18,8 @@ function answers(socketPath: string): Promise<boolean> {
 }
 
 /**
- * The floor of creating a database: one engine on a Unix socket with an append-only log and nothing around it, from
- * the spawn until it answers PING, looked for every millisecond. Ends the engine and deletes its files.
+ * The floor of creating a database: one bare engine on a Unix socket with an append-only log, from the spawn until it
+ * answers PING, checked every millisecond. Ends the engine and deletes its files.
  * @param data directory with an append-only log, of which the engine loads a copy. Default: none.
  * @returns milliseconds.
  */

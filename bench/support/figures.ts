@@ -1,8 +1,8 @@
-/** The value below which this share (0 to 1) of the values lie. */
+/** The quantile of sorted values: the value below which this share (0 to 1) of them lie. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((one, other) => one - other)
   return sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)] ?? Number.NaN
 }
 
-/** The middle of some numbers. */
+/** The median. */
 export const median = (numbers: readonly number[]): number => percentile(numbers, 0.5)

@@ -1,6 +1,6 @@
 const GENEROUS = 1_000_000_000
 
-/** Every limit that a database can have, none of which is reached. */
+/** Every limit of a database, set so high that none is reached. */
 export const GATEWAY_LIMITS = {
   maxCommandsPerSecond: GENEROUS,
   maxRequestsPerMonth: Number.MAX_SAFE_INTEGER,

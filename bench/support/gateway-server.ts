@@ -1,5 +1,5 @@
 /**
- * A gateway with every limit set and one engine behind it, as a process of its own. The engine also listens on a TCP
+ * A gateway with every limit set and one engine behind it, as a separate process. The engine also listens on a TCP
  * port, so that it can be spoken to directly. Says where everything is on its IPC channel.
  */
 import { switchNodeInternals } from '../../src/gateway/client/node-internals.js'

@@ -1,6 +1,6 @@
 /**
- * graphile-worker on the PostgreSQL server of `POSTGRES_URL`, as a process of its own. With `BENCH_ROLE=server` it takes
- * messages over HTTP and says `{port}`; else it is a worker that delivers them, tuned for throughput as its manual says:
+ * graphile-worker on the PostgreSQL server of `POSTGRES_URL`, as a separate process. With `BENCH_ROLE=server` it accepts
+ * messages over HTTP and sends `{port}`; else it is a worker that delivers them, tuned for throughput as its manual says:
  * a local queue, and completions in batches.
  */
 import { Logger, makeWorkerUtils, run, WorkerPreset } from 'graphile-worker'

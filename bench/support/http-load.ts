@@ -1,16 +1,16 @@
 import { connect, type Socket } from 'node:net'
 
-/** A load on one HTTP server: so many connections, each with one request at a time. */
+/** A load on one HTTP server: several connections, each with one request at a time. */
 export interface HttpLoad {
   readonly port: number
   readonly connections: number
-  /** How many requests in all. */
+  /** Total number of requests. */
   readonly requests: number
   /** The bytes of a request, head and body. */
   readonly request: Buffer
 }
 
-/** What a load came to. */
+/** The result of a load. */
 export interface HttpLoadResult {
   readonly perSecond: number
   /** Sorted. */

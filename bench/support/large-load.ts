@@ -8,7 +8,7 @@ export interface Target {
 }
 
 const MIB = 2 ** 20
-/** The values go round a few keys, so that the engine does not grow. */
+/** The values overwrite a few keys, so that the engine does not grow. */
 const KEYS = 16
 
 function answers(socket: Socket, count: number): Promise<void> {
@@ -24,7 +24,7 @@ function answers(socket: Socket, count: number): Promise<void> {
   })
 }
 
-/** Sends SET of 1 MiB so often in one pipeline. @returns how long it took until all were answered, milliseconds. */
+/** Sends this many SET of 1 MiB in one pipeline. @returns the time until all are answered, milliseconds. */
 export async function largePipeline({ port, password }: Target, commands: number): Promise<number> {
   const socket = createConnection({ port, host: '127.0.0.1' })
   await once(socket, 'connect')
@@ -43,7 +43,7 @@ export async function largePipeline({ port, password }: Target, commands: number
   return tookMs
 }
 
-/** Connects so often at once, logs in, and sends a first command. @returns how long each took, milliseconds, in order. */
+/** Opens this many connections at once, logs in, and sends a first command. @returns the times, milliseconds, in order. */
 export async function connectTimes({ port, password }: Target, connections: number): Promise<readonly number[]> {
   const one = async (): Promise<number> => {
     const startedAt = performance.now()

@@ -1,10 +1,10 @@
-/** What a load came to. */
+/** The result of a load. */
 export interface LoadResult {
   readonly elapsedMs: number
   readonly latenciesMs: readonly number[]
 }
 
-/** Does `one` so many times, so many of them at a time. */
+/** Calls `one` `count` times, some of them at a time. */
 export async function runLoad(times: number, atATime: number, one: () => Promise<void>): Promise<LoadResult> {
   const latenciesMs: number[] = []
   let left = times

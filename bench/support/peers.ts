@@ -7,17 +7,17 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-/** A server in a process of its own. */
+/** A server in a separate process. */
 export interface Peer<Facts> {
-  /** What it said when it was ready. */
+  /** The message that it sent when it was ready. */
   readonly facts: Facts
   readonly child: ChildProcess
   stop(): Promise<void>
 }
 
 /**
- * Starts a module of `bench/support` as a server and waits until it is ready. `launcher` is a program with its arguments
- * that starts another one, `flags` are for Node.
+ * Starts a module of `bench/support` as a server and waits until it is ready. `launcher` is a program with arguments that
+ * starts the server, `flags` are for Node.
  */
 export async function startPeer<Facts>(
   module: string,

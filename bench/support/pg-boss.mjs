@@ -1,6 +1,6 @@
 /**
- * pg-boss on the PostgreSQL server of `POSTGRES_URL`, as a process of its own. With `BENCH_ROLE=server` it takes messages
- * over HTTP and says `{port}`; else it is a worker that delivers them, tuned for throughput: it fetches many at once into
+ * pg-boss on the PostgreSQL server of `POSTGRES_URL`, as a separate process. With `BENCH_ROLE=server` it accepts messages
+ * over HTTP and sends `{port}`; else it is a worker that delivers them, tuned for throughput: it fetches many at once into
  * a local queue, while others are being delivered, and completes them in batches.
  */
 import { setTimeout as pause } from 'node:timers/promises'

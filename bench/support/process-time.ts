@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** A tick of /proc, whatever the kernel's own is. */
+/** A tick in /proc, which does not depend on the kernel's timer. */
 const TICK_US = 10_000
 
 /** Processor time of a process so far, microseconds (Linux only). */

@@ -1,15 +1,15 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A message to put into a queue: where it is to be delivered, and its body. */
+/** A message for a queue: its destination and body. */
 export interface FrontJob {
   readonly target: string
   readonly body: string
 }
 
-/** How a queue takes messages; both resolve when they are on disk. */
+/** The publish functions of a queue; both resolve when the messages are on disk. */
 export interface FrontQueue {
-  /** Answers the id. */
+  /** Returns the id. */
   add(job: FrontJob): Promise<string>
   addMany(jobs: readonly FrontJob[]): Promise<unknown>
 }
@@ -17,8 +17,8 @@ export interface FrontQueue {
 const targetOf = (headers: IncomingHttpHeaders): string => String(headers['x-target'] ?? '')
 
 /**
- * What stands before a queue that is a library: a bare node:http server on 127.0.0.1. `POST /` puts the body into the
- * queue, `POST /batch` each member of a JSON array. Answers its port.
+ * The HTTP front of a queue that is a library: a bare node:http server on 127.0.0.1. `POST /` publishes the body,
+ * `POST /batch` each element of a JSON array. Returns its port.
  */
 export async function startFront(queue: FrontQueue): Promise<number> {
   const take = async (url: string, headers: IncomingHttpHeaders, body: string): Promise<object> => {

@@ -1,8 +1,8 @@
 /**
- * A steady load on a service at `SERVICE_URL` with `SERVICE_TOKEN`: a message that is due tomorrow is published every
- * 5 ms, whatever became of the one before. It is a process of its own, so that nothing else that a benchmark does counts
- * as latency. Answers any message with how long each publish since the last answer took from the time when it was due,
- * milliseconds; those that are still under way are waited for.
+ * A steady load on a service at `SERVICE_URL` with `SERVICE_TOKEN`: publishes a message due tomorrow every 5 ms, without
+ * waiting for the previous one. It is a separate process, so that other work of the benchmark does not count as latency.
+ * Answers any message with the durations of all publishes since the last answer, in milliseconds from the planned time; it
+ * waits for pending ones.
  */
 import { Agent, request } from 'undici'
 
@@ -20,15 +20,15 @@ async function publish(plannedAt: number, latencies: number[]): Promise<void> {
   latencies.push(performance.now() - plannedAt)
 }
 
-/** Of publications that are over only a number is kept: what else they leave, the collector of garbage need not move. */
+/** Only numbers are kept of finished publications, so that garbage collections stay short. */
 let latencies: number[] = []
-const underWay = new Set<Promise<void>>()
+const pending = new Set<Promise<void>>()
 const began = performance.now()
 let planned = 0
 
 function publishAt(plannedAt: number): void {
-  const over: Promise<void> = publish(plannedAt, latencies).finally(() => underWay.delete(over))
-  underWay.add(over)
+  const over: Promise<void> = publish(plannedAt, latencies).finally(() => pending.delete(over))
+  pending.add(over)
 }
 
 const timer = setInterval(() => {
@@ -38,12 +38,12 @@ const timer = setInterval(() => {
 process.on('message', async () => {
   const asked = latencies
   latencies = []
-  await Promise.all(underWay)
+  await Promise.all(pending)
   process.send?.(asked)
 })
 process.send?.('ready')
 process.once('disconnect', async () => {
   clearInterval(timer)
-  await Promise.all(underWay)
+  await Promise.all(pending)
   await dispatcher.close()
 })

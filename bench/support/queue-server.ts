@@ -1,4 +1,4 @@
-/** A queue on SQLite with its real listener, as a process of its own. Says `{port, token}` on its IPC channel. */
+/** A queue on SQLite with its real listener, as a separate process. Sends `{port, token}` on its IPC channel. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,7 +1,7 @@
 /**
  * The floor of the REST data plane: a bare `node:http` server that sends one fixed GET for each request over one
  * pipelined connection to the engine and answers with its reply as JSON. No tokens, no limits, no other command.
- * Reads the engine's socket and password from its environment; says its port on its IPC channel.
+ * Reads the engine's socket and password from its environment; sends its port on its IPC channel.
  */
 import { createServer, type ServerResponse } from 'node:http'
 import { createConnection } from 'node:net'

@@ -1,6 +1,6 @@
 /**
- * Restate as a process of its own: the server that its npm package ships, with its defaults, and an endpoint with a
- * service of five durable steps. Says `{ingressUrl, adminUrl}` on its IPC channel.
+ * Restate as a separate process: the server of its npm package, with its defaults, and an endpoint with a service of five
+ * durable steps. Sends `{ingressUrl, adminUrl}` on its IPC channel.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { endpoint, service } from '@restatedev/restate-sdk'
 
 const STEPS = 5
 
-// The SDK takes this part of newer Node versions for granted.
+// The SDK requires this function of newer Node versions.
 Promise.withResolvers ??= () => {
   const parts = {}
   parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject }))

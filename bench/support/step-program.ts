@@ -1,6 +1,6 @@
 /**
- * A lean workflow program: it speaks the step protocol itself, because an SDK would cost more than the service that is
- * measured. Its workflows have five steps.
+ * A minimal workflow program: it speaks the step protocol itself, because an SDK would cost more than the measured
+ * service. Its workflows have five steps.
  */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -44,7 +44,7 @@ const headersOf = (url: string, runId: string, init: boolean): Record<string, st
   'upstash-feature-set': 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig',
 })
 
-/** Starts the program; it may keep so many connections to a service. */
+/** Starts the program with this maximum number of connections to a service. */
 export async function startStepProgram(connections: number): Promise<StepProgram> {
   const dispatcher = new Agent({ connections })
   const going = new Map<string, Going>()
@@ -52,7 +52,7 @@ export async function startStepProgram(connections: number): Promise<StepProgram
 
   const send = async ({ port, token }: StepService, method: 'POST' | 'DELETE', path: string, body: string) => {
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
-    // Otherwise undici closes the connection after each DELETE with a body, and every run would pay for a new one.
+    // Otherwise undici closes the connection after each DELETE with a body, and every run would need a new one.
     const keptAlive = { reset: false }
     const target = `http://127.0.0.1:${port}${path}`
     const answer = await request(target, { dispatcher, method, headers, body, ...keptAlive })
@@ -66,7 +66,7 @@ export async function startStepProgram(connections: number): Promise<StepProgram
       '/v2/batch',
       JSON.stringify([{ destination: url, headers: headersOf(url, runId, init), body }]),
     )
-  /** What an SDK does with a delivery: the next step, or the end. */
+  /** Handles a delivery as an SDK does: sends the next step, or the result. */
   const proceed = async (runId: string, list: readonly unknown[]) => {
     const run = going.get(runId)
     if (!run) return

@@ -1,4 +1,4 @@
-/** A process that makes storms when it is told to, so that those who measure beside it have a process of their own. */
+/** Makes storms of connections on request, in a separate process, so that the measuring process is not slowed down. */
 import { type Storm, stormRate } from './storm.js'
 
 process.on('message', (storm) => {

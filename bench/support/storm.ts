@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { createConnection } from 'node:net'
 
-/** Connections that are tried one after the other on so many lines at once. */
+/** Connection attempts, one after the other, in several lines at once. */
 export interface Storm {
   readonly port: number
   readonly attempts: number
   readonly atOnce: number
 }
 
-/** Connects, says PING without a login, waits for the refusal, and goes; again and again. @returns attempts a second. */
+/** Repeatedly connects, sends PING without a login, waits for the refusal, and disconnects. @returns attempts per second. */
 export async function stormRate({ port, attempts, atOnce }: Storm): Promise<number> {
   let left = attempts
   const line = async (): Promise<void> => {

@@ -1,10 +1,10 @@
 /**
- * The floor of the TCP data plane: the barest relay that Node can be. What clients send goes to the engine over one
- * connection, once for each turn of the event loop, and what the engine sends is cut into replies and handed back. No
- * command is looked at (they are counted by the asterisks that `redis-benchmark` sends only before them, and must come
- * whole), nothing is limited or counted, nobody is made to wait. Sockets are used as Node documents them.
+ * The floor of the TCP data plane: the simplest possible relay in Node. It sends the bytes of all clients to the engine
+ * over one connection, once per turn of the event loop, splits the engine's output into replies and returns them. It does
+ * not parse commands: it counts the asterisks that `redis-benchmark` sends only before commands, which must arrive whole.
+ * It has no limits, counters or backpressure, and uses the documented API of sockets.
  *
- * Reads the engine's socket from its environment; says its port on its IPC channel.
+ * Reads the engine's socket from its environment; sends its port on its IPC channel.
  */
 import { createConnection, createServer } from 'node:net'
 import { PendingReplies } from '../../src/gateway/engine/pending-replies.js'

@@ -1,6 +1,6 @@
 /**
  * The floor of running workflows: the same HTTP requests in both directions over a bare node:http server and undici,
- * with lists in memory and nothing signed, checked, stored or retried. Says `{port, token}` on its IPC channel.
+ * with lists in memory, without signatures, checks, storage or retries. Sends `{port, token}` on its IPC channel.
  */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-/** Workflows on SQLite with the real listener, as a process of their own. Says `{port, token}` on its IPC channel. */
+/** Workflows on SQLite with the real listener, as a separate process. Sends `{port, token}` on its IPC channel. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
