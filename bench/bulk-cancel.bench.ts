@@ -1,7 +1,7 @@
 /**
- * Bulk cancel over HTTP of runs that all have a pending delivery, sleep or wait: by ids, by URL prefix, and by label and
- * dates. Compared with one bare SQL UPDATE of the same rows in a copy of the same file, and with DBOS' cancel of as many
- * workflows by id on PostgreSQL (a status update only). A steady load of 200 publishes per second runs on the same
+ * Bulk cancel over HTTP of runs that all have a pending delivery, sleep or wait: by ids, by URL prefix, and by label
+ * and dates. Compared with one bare SQL UPDATE of the same rows in a copy of the same file, and with DBOS' cancel of as
+ * many workflows by id on PostgreSQL (a status update only). A steady load of 200 publishes per second runs on the same
  * service, before and during the cancel. Service, publisher and cancelling client are a process each; the requests are
  * prepared by an earlier process.
  *
@@ -36,8 +36,8 @@ const ROUNDS_OF = (size: number): number => (size >= 1_000_000 ? 1 : ROUNDS)
 const WARM_UP_MS = 1_500
 const BASELINE_MS = 3_000
 /**
- * Keeps garbage collections of the measuring process rare and short: collecting 64 MB takes 20 ms on an idle machine, and
- * ten times as long on a busy one.
+ * Keeps garbage collections of the measuring process rare and short: collecting 64 MB takes 20 ms on an idle machine,
+ * and ten times as long on a busy one.
  */
 const STEADY_HEAP = ['--min-semi-space-size=16', '--max-semi-space-size=16']
 const NAMES = Object.keys(SELECTORS) as SelectorName[]

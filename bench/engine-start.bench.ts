@@ -1,6 +1,6 @@
 /**
- * The time in which the fleet starts a new database, compared with the floor: one bare engine from spawn to PONG. The two
- * alternate, so that a busy moment of the machine affects both.
+ * The time in which the fleet starts a new database, compared with the floor: one bare engine from spawn to PONG. The
+ * two alternate, so that a busy moment of the machine affects both.
  *
  *   npm run bench engine-start
  */

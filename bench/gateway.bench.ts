@@ -6,8 +6,8 @@
  * - REST: one GET per request on 50 kept connections, to the gateway, to a bare node:http server over one
  *   pipelined engine connection (the floor), and to webdis where it is installed.
  *
- * Besides the rates it prints the processor time per command of the gateway and of the relay, which depends less on other
- * load of the machine.
+ * Besides the rates it prints the processor time per command of the gateway and of the relay, which depends less on
+ * other load of the machine.
  *
  * - Large: 600 SET of 1 MiB in one pipeline, and 12 clients that connect at once, log in and send a command, to the
  *   gateway and to the engine directly.

@@ -1,6 +1,6 @@
 /**
- * How long a client waits for a database that is asleep: from the connection to the reply to its first command, compared
- * with an engine started directly on a copy of the same files until it answers PING. Rounds alternate.
+ * How long a client waits for a database that is asleep: from the connection to the reply to its first command,
+ * compared with an engine started directly on a copy of the same files until it answers PING. Rounds alternate.
  *
  *   node --import ./scripts/lib/measured.mjs bench/wake.bench.ts [rounds of the empty one = 100] [keys = 100000] [keys = 1000000] ...
  */

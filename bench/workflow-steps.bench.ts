@@ -1,14 +1,14 @@
 /**
  * Runs of five steps, one and fifty at a time, from the trigger to the end, in turns: Homeport on SQLite
- * (synchronous=FULL) with a minimal program that speaks the step protocol over HTTP; Restate with its own server and SDK;
- * DBOS on PostgreSQL (fsync on), which needs no HTTP because it is a library; and a floor, the requests of Homeport in
- * both directions through a bare server that stores nothing.
+ * (synchronous=FULL) with a minimal program that speaks the step protocol over HTTP; Restate with its own server and
+ * SDK; DBOS on PostgreSQL (fsync on), which needs no HTTP because it is a library; and a floor, the requests of
+ * Homeport in both directions through a bare server that stores nothing.
  *
  *   npm run bench workflow-steps
  *   node --import ./scripts/lib/measured.mjs bench/workflow-steps.bench.ts --runs 200 --rounds 1 --at-a-time 50 --only homeport,restate
  *
- * All contestants are warmed up with many runs at a time, like a server that has been running for a while. The processor
- * time is that of the server alone, which is measurable only for Homeport and the floor.
+ * All contestants are warmed up with many runs at a time, like a server that has been running for a while. The
+ * processor time is that of the server alone, which is measurable only for Homeport and the floor.
  */
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'

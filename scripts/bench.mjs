@@ -1,4 +1,6 @@
-/** `npm run bench [-- <filter>...]`: runs every `bench/*.bench.ts` whose name contains a filter, one after the other. */
+/**
+ * `npm run bench [-- <filter>...]`: runs every `bench/*.bench.ts` whose name contains a filter, one after the other.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { aptInstall, aptKnows, aptUpdate, canUseApt } from './lib/apt.mjs'
 import { script } from './lib/main.mjs'

@@ -1,4 +1,7 @@
-/** `npm run screenshots`: sets up, starts a server with sample data, and writes a screenshot of every page to `docs/screenshots/`. */
+/**
+ * `npm run screenshots`: sets up, starts a server with sample data, and writes a screenshot of every page to
+ * `docs/screenshots/`.
+ */
 import { ensureBrowser } from './lib/browser.mjs'
 import { script } from './lib/main.mjs'
 import { inProject, ROOT } from './lib/paths.mjs'

@@ -1,9 +1,10 @@
 /**
- * `npm run soak -- --minutes <n> [--seed <first>] [--store sqlite|postgres] [--faults <of a round>]`: uses
- * everything that Homeport does at once, and kills the server, its launcher, its engines and the backends of PostgreSQL
- * with SIGKILL at random moments. A round begins with an empty data directory and ends with a check of everything that was
- * acknowledged. Rounds follow each other until the time is over, each with its own seed. After a violation the exit code
- * is 1, the data directory is kept, and the seed is printed: the same seed makes the same faults at the same moments.
+ * `npm run soak -- --minutes <n> [--seed <first>] [--store sqlite|postgres] [--faults <of a round>]`: uses everything
+ * that Homeport does at once, and kills the server, its launcher, its engines and the backends of PostgreSQL with
+ * SIGKILL at random moments. A round begins with an empty data directory and ends with a check of everything that was
+ * acknowledged. Rounds follow each other until the time is over, each with its own seed. After a violation the exit
+ * code is 1, the data directory is kept, and the seed is printed: the same seed makes the same faults at the same
+ * moments.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

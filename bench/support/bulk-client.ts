@@ -1,7 +1,7 @@
 /**
- * Cancels runs of the service at `SERVICE_URL` with `SERVICE_TOKEN`, one request after the other. Their bodies are in the
- * files of the JSON list `REQUESTS`. It is a separate process with little in memory, so that garbage collection does not
- * disturb the measurement. Answers any message with `{cancelled, elapsedMs}`.
+ * Cancels runs of the service at `SERVICE_URL` with `SERVICE_TOKEN`, one request after the other. Their bodies are in
+ * the files of the JSON list `REQUESTS`. It is a separate process with little in memory, so that garbage collection
+ * does not disturb the measurement. Answers any message with `{cancelled, elapsedMs}`.
  */
 import { readFileSync } from 'node:fs'
 

@@ -23,8 +23,8 @@ const idOf = (number: number): string => `wfr_${String(number).padStart(18, '0')
 
 /**
  * Makes a store with this many active runs that match the selectors; in between, one run in eleven does not match. One
- * third of the runs waits for the first delivery, one third sleeps, one third waits for an event: each has a message due
- * tomorrow.
+ * third of the runs waits for the first delivery, one third sleeps, one third waits for an event: each has a message
+ * due tomorrow.
  * @returns the ids of the runs that match.
  */
 export async function makeRuns(dataDir: string, count: number): Promise<string[]> {

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 
 /**
- * The cores of the load and of the servers. Two processes on one core wake each other in another rhythm than on two, and
- * the system moves three processes between two cores from one second to the next: without this, rounds of the same code
- * differ by a factor of two. So the load has its own core, and the measured server and its engine have the others.
+ * The cores of the load and of the servers. Two processes on one core wake each other in another rhythm than on two,
+ * and the system moves three processes between two cores from one second to the next: without this, rounds of the same
+ * code differ by a factor of two. So the load has its own core, and the measured server and its engine have the others.
  */
 export interface Cores {
   /** The description shown with the results. */
@@ -16,8 +16,8 @@ export interface Cores {
 const TOGETHER: Cores = { words: 'load and servers share all cores', launcher: [] }
 
 /**
- * Gives this process and its children the first core, and servers the others. Does nothing if the system cannot do that, or
- * if `HOMEPORT_BENCH_CORES` is `shared`.
+ * Gives this process and its children the first core, and servers the others. Does nothing if the system cannot do
+ * that, or if `HOMEPORT_BENCH_CORES` is `shared`.
  */
 export function setApart(): Cores {
   const last = availableParallelism() - 1

@@ -1,7 +1,7 @@
 /**
- * graphile-worker on the PostgreSQL server of `POSTGRES_URL`, as a separate process. With `BENCH_ROLE=server` it accepts
- * messages over HTTP and sends `{port}`; else it is a worker that delivers them, tuned for throughput as its manual says:
- * a local queue, and completions in batches.
+ * graphile-worker on the PostgreSQL server of `POSTGRES_URL`, as a separate process. With `BENCH_ROLE=server` it
+ * accepts messages over HTTP and sends `{port}`; else it is a worker that delivers them, tuned for throughput as its
+ * manual says: a local queue, and completions in batches.
  */
 import { Logger, makeWorkerUtils, run, WorkerPreset } from 'graphile-worker'
 import { deliverer } from './deliver.ts'

@@ -19,7 +19,10 @@ export interface HttpLoadResult {
 
 const HEAD_END = '\r\n\r\n'
 
-/** Calls `onAnswer` with the status of each complete answer on a socket. Understands Content-Length, which is enough here. */
+/**
+ * Calls `onAnswer` with the status of each complete answer on a socket. Understands Content-Length, which is enough
+ * here.
+ */
 function onAnswers(socket: Socket, onAnswer: (status: number) => void): void {
   let text = ''
   socket.setEncoding('latin1')

@@ -43,7 +43,9 @@ export async function largePipeline({ port, password }: Target, commands: number
   return tookMs
 }
 
-/** Opens this many connections at once, logs in, and sends a first command. @returns the times, milliseconds, in order. */
+/**
+ * Opens this many connections at once, logs in, and sends a first command. @returns the times, milliseconds, in order.
+ */
 export async function connectTimes({ port, password }: Target, connections: number): Promise<readonly number[]> {
   const one = async (): Promise<number> => {
     const startedAt = performance.now()

@@ -16,8 +16,8 @@ export interface Peer<Facts> {
 }
 
 /**
- * Starts a module of `bench/support` as a server and waits until it is ready. `launcher` is a program with arguments that
- * starts the server, `flags` are for Node.
+ * Starts a module of `bench/support` as a server and waits until it is ready. `launcher` is a program with arguments
+ * that starts the server, `flags` are for Node.
  */
 export async function startPeer<Facts>(
   module: string,

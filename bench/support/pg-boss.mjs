@@ -1,7 +1,7 @@
 /**
- * pg-boss on the PostgreSQL server of `POSTGRES_URL`, as a separate process. With `BENCH_ROLE=server` it accepts messages
- * over HTTP and sends `{port}`; else it is a worker that delivers them, tuned for throughput: it fetches many at once into
- * a local queue, while others are being delivered, and completes them in batches.
+ * pg-boss on the PostgreSQL server of `POSTGRES_URL`, as a separate process. With `BENCH_ROLE=server` it accepts
+ * messages over HTTP and sends `{port}`; else it is a worker that delivers them, tuned for throughput: it fetches many
+ * at once into a local queue, while others are being delivered, and completes them in batches.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import PgBoss from 'pg-boss'

@@ -1,8 +1,8 @@
 /**
- * A steady load on a service at `SERVICE_URL` with `SERVICE_TOKEN`: publishes a message due tomorrow every 5 ms, without
- * waiting for the previous one. It is a separate process, so that other work of the benchmark does not count as latency.
- * Answers any message with the durations of all publishes since the last answer, in milliseconds from the planned time; it
- * waits for pending ones.
+ * A steady load on a service at `SERVICE_URL` with `SERVICE_TOKEN`: publishes a message due tomorrow every 5 ms,
+ * without waiting for the previous one. It is a separate process, so that other work of the benchmark does not count as
+ * latency. Answers any message with the durations of all publishes since the last answer, in milliseconds from the
+ * planned time; it waits for pending ones.
  */
 import { Agent, request } from 'undici'
 

@@ -1,6 +1,6 @@
 /**
- * Restate as a separate process: the server of its npm package, with its defaults, and an endpoint with a service of five
- * durable steps. Sends `{ingressUrl, adminUrl}` on its IPC channel.
+ * Restate as a separate process: the server of its npm package, with its defaults, and an endpoint with a service of
+ * five durable steps. Sends `{ingressUrl, adminUrl}` on its IPC channel.
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'

@@ -8,7 +8,10 @@ export interface Storm {
   readonly atOnce: number
 }
 
-/** Repeatedly connects, sends PING without a login, waits for the refusal, and disconnects. @returns attempts per second. */
+/**
+ * Repeatedly connects, sends PING without a login, waits for the refusal, and disconnects. @returns attempts per
+ * second.
+ */
 export async function stormRate({ port, attempts, atOnce }: Storm): Promise<number> {
   let left = attempts
   const line = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 /**
- * Circles: files that import each other, directly or through others. A reader of one has to read all of them, and the load
- * order decides what is defined. An `import type` counts too, because a reader has to follow it as well.
+ * Circles: files that import each other, directly or through others. A reader of one has to read all of them, and the
+ * load order decides what is defined. An `import type` counts too, because a reader has to follow it as well.
  */
 
 import { KNOWN_CIRCLES } from './known-circles.mjs'

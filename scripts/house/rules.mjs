@@ -148,8 +148,8 @@ function frontDoors(file, files) {
 const DROPPED = /\bvoid (?:this\.)?(#?\w+)\([^;\n]*/g
 
 /**
- * A promise that nobody awaits ends the process when it rejects. So a caller that drops one has to catch its error, or the
- * doc comment of the function has to say that it never rejects.
+ * A promise that nobody awaits ends the process when it rejects. So a caller that drops one has to catch its error, or
+ * the doc comment of the function has to say that it never rejects.
  */
 function droppedPromises(file) {
   if (!inProduct(file)) return []

@@ -1,7 +1,7 @@
 /**
- * Replaces everything but code with blanks, so that a word in a comment or string never looks like a call. Positions and
- * line breaks stay. The characters before a `/` decide whether it begins a regular expression or is a division, which is
- * right for formatted code.
+ * Replaces everything but code with blanks, so that a word in a comment or string never looks like a call. Positions
+ * and line breaks stay. The characters before a `/` decide whether it begins a regular expression or is a division,
+ * which is right for formatted code.
  */
 const TOKENS =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|(?<=[(,=:[!&|?{};\n>]\s*|return\s+)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])+\/[a-z]*/g

@@ -1,6 +1,6 @@
 /**
- * One word for one thing. Each rule names a word that the glossary replaces, and the word to write instead. A rule reads
- * comments, texts, identifiers and documentation alike; identifiers are read word by word.
+ * One word for one thing. Each rule names a word that the glossary replaces, and the word to write instead. A rule
+ * reads comments, texts, identifiers and documentation alike; identifiers are read word by word.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -29,6 +29,17 @@ const WORDS = [
   { pattern: /\bothers first\b/gi, say: 'write yieldToEventLoop' },
   { pattern: /\b(?:own lane|pinned stream)\b/gi, say: 'write dedicated lane' },
   { pattern: /\b(?:nearby|spares|keepers?)\b/gi, say: 'say which: replica, primary, noTouch, health check' },
+  { pattern: /\bso many\b/gi, say: 'write the number, or this many' },
+  { pattern: /\bOf what\b/g, say: 'begin with the subject' },
+  { pattern: /\b(?:whoever|whosever)\b/gi, say: 'name the actor' },
+  { pattern: /\bwhat(?:ever)? became of\b/gi, say: 'write outcome, state or regardless of' },
+  { pattern: /\b(?:comes? to (?:its|their|an) end|goes? home)\b/gi, say: 'write ends, completes or returns' },
+  { pattern: /\b(?:taken for|told apart|tell apart)\b/gi, say: 'write mistaken for, or distinguished' },
+  { pattern: /\btaken in\b/gi, say: 'write accepted, received or read' },
+  { pattern: /\bby way of\b/gi, say: 'write through, or with' },
+  { pattern: /\banew\b/gi, say: 'write again, or name the verb: recreate, restart' },
+  { pattern: /\bworlds?\b/gi, say: 'write simulation, destinations or clients', allow: /hello\W+world|' world'/gi },
+  { pattern: /\bwitness(?:es|ed)?\b/gi, say: 'write check, record or evidence' },
 ]
 
 const FOLDERS = ['src', 'test', 'bench', 'scripts', 'console/src', 'docs', 'examples']

@@ -48,8 +48,8 @@ function fingerprint() {
 const builtFrom = () => (existsSync(join(DIST, STAMP)) ? readFileSync(join(DIST, STAMP), 'utf8') : '')
 
 /**
- * Builds when needed, and lets `npx homeport` find the command. The new `dist/` replaces the old one as a whole, so that
- * no stale file survives.
+ * Builds when needed, and lets `npx homeport` find the command. The new `dist/` replaces the old one as a whole, so
+ * that no stale file survives.
  */
 export async function ensureBuilt() {
   linkCommand()
@@ -74,8 +74,8 @@ function linkCommand() {
 }
 
 /**
- * Bundles the server and the command line with the packages they use: a program that is read from a few files starts in a
- * third of the time of one that is read from a thousand. All entries lie in one folder, each under its own name.
+ * Bundles the server and the command line with the packages they use: a program that is read from a few files starts in
+ * a third of the time of one that is read from a thousand. All entries lie in one folder, each under its own name.
  */
 async function bundleServer(outdir) {
   // Looked up only here: when this file is loaded, the packages may not be installed yet.

@@ -87,7 +87,9 @@ function pathOf(name, from, locked) {
   return pathOf(name, above < 0 ? '' : from.slice(0, above), locked)
 }
 
-/** Whether the SQLite driver was compiled for this Node. Its entry function has the version of Node's ABI in its name. */
+/**
+ * Whether the SQLite driver was compiled for this Node. Its entry function has the version of Node's ABI in its name.
+ */
 const driverIsCurrent = () =>
   existsSync(NATIVE_ADDON) && readFileSync(NATIVE_ADDON).includes(`node_register_module_v${process.versions.modules}`)
 
@@ -106,7 +108,9 @@ export async function ensurePackages(scope, meanwhile = async () => {}) {
   })
 }
 
-/** npm cannot install some development packages only, so those that the build needs are named as production packages. */
+/**
+ * npm cannot install some development packages only, so those that the build needs are named as production packages.
+ */
 function argumentsFor(scope) {
   if (scope === 'all') return []
   const locked = readLock(inProject('package-lock.json')) ?? {}

@@ -9,8 +9,8 @@ export function failedFiles(report) {
 }
 
 /**
- * The counts of a report. A file that could not be loaded counts as one failure, and so does a run that failed without a
- * failed test (an error outside of any test, a crash): a failed run must never show "0 failed".
+ * The counts of a report. A file that could not be loaded counts as one failure, and so does a run that failed without
+ * a failed test (an error outside of any test, a crash): a failed run must never show "0 failed".
  */
 export function tally(report, exitCode) {
   const files = report?.testResults ?? []

@@ -8,9 +8,9 @@ import { countRuns } from './queue-ledger-store.js'
 import { randomFrom } from './random.js'
 
 /**
- * The server is killed with SIGKILL in the middle of bulk actions of every kind over runs, several of them over the same
- * dead runs, beside publishes, triggers and cancels. Then every item of every action has one outcome, and the outcomes
- * agree with the states of the runs: no run is resumed or restarted twice, and none is lost.
+ * The server is killed with SIGKILL in the middle of bulk actions of every kind over runs, several of them over the
+ * same dead runs, beside publishes, triggers and cancels. Then every item of every action has one outcome, and the
+ * outcomes agree with the states of the runs: no run is resumed or restarted twice, and none is lost.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)

@@ -48,8 +48,8 @@ async function stateOf(homeport: RunningHomeport, runId: string): Promise<string
 }
 
 /**
- * Waits until every run is in this state. One query of the store checks all of them; asking the server for one run after
- * the other would slow down what the test waits for.
+ * Waits until every run is in this state. One query of the store checks all of them; asking the server for one run
+ * after the other would slow down what the test waits for.
  */
 async function allReach(homeport: RunningHomeport, runIds: ReadonlySet<string>, state: string): Promise<void> {
   let left: readonly string[] = []

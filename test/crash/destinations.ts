@@ -94,8 +94,8 @@ function note(ledger: Ledger, path: string, incoming: IncomingMessage, outgoing:
 }
 
 /**
- * A delivery of a sealed run is a violation if the server waits for its answer. If the server has closed the connection,
- * the delivery was in flight when the run was cancelled, and this busy process only read it later.
+ * A delivery of a sealed run is a violation if the server waits for its answer. If the server has closed the
+ * connection, the delivery was in flight when the run was cancelled, and this busy process only read it later.
  */
 function noteDelivery(ledger: Ledger, runId: string, outgoing: ServerResponse): void {
   if (!ledger.sealed.has(runId)) return

@@ -10,7 +10,9 @@ const VICTIMS = 15
 let made = 0
 const nextId = (prefix: string): string => `${prefix}${++made}`
 
-/** The callers during one life of the server. They stop when it is killed. Unanswered requests are not in the ledger. */
+/**
+ * The callers during one life of the server. They stop when it is killed. Unanswered requests are not in the ledger.
+ */
 export interface Load {
   /** Resolves when every caller has noticed that the server is gone. */
   stopped(): Promise<void>

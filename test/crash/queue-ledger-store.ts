@@ -81,8 +81,8 @@ export function storedMessages(place: StorePlace): Promise<StoredMessage[]> {
 }
 
 /**
- * How many runs of a workflow there are, by state; `dead`: failed ones that can still be resumed or restarted; `calling`: those whose
- * failure function is being called.
+ * How many runs of a workflow there are, by state; `dead`: failed ones that can still be resumed or restarted;
+ * `calling`: those whose failure function is being called.
  */
 export interface RunCounts {
   readonly started: number

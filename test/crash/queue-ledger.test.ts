@@ -8,11 +8,11 @@ import { planFires, storedMessages, unfinishedSoon, unfired } from './queue-ledg
 import { randomFrom } from './random.js'
 
 /**
- * Uses every feature of the queue at once while the server is killed with SIGKILL at random moments: publish, batch, URL
- * groups, FIFO queues with failures and callbacks, schedules, retries, deduplication, flow control, cancellations, dead
- * letters and their retries. Then every acknowledged message must have its outcome. `queue-account.test.ts` shows that
- * the check notices losses. `HOMEPORT_CRASH_SEED` repeats the kill times of an earlier run, and `HOMEPORT_CRASH_CYCLES`
- * sets the number of kills, as `npm run crash -- --cycles 100` does.
+ * Uses every feature of the queue at once while the server is killed with SIGKILL at random moments: publish, batch,
+ * URL groups, FIFO queues with failures and callbacks, schedules, retries, deduplication, flow control, cancellations,
+ * dead letters and their retries. Then every acknowledged message must have its outcome. `queue-account.test.ts` shows
+ * that the check notices losses. `HOMEPORT_CRASH_SEED` repeats the kill times of an earlier run, and
+ * `HOMEPORT_CRASH_CYCLES` sets the number of kills, as `npm run crash -- --cycles 100` does.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)

@@ -26,7 +26,9 @@ export interface Arrival {
 export class QueueLedger {
   /** Messages whose acceptance was acknowledged, by id. */
   readonly accepted = new Map<string, Expectation>()
-  /** Batches that were sent, acknowledged or not, as the paths of their messages. A batch is accepted as a whole or not. */
+  /**
+   * Batches that were sent, acknowledged or not, as the paths of their messages. A batch is accepted as a whole or not.
+   */
   readonly batches: (readonly string[])[] = []
   /** Messages whose cancellation was acknowledged. No request of theirs may arrive afterwards. */
   readonly sealed = new Set<string>()

@@ -126,7 +126,10 @@ async function ask<Body>(asked: Promise<{ readonly status: number; readonly body
 const create = (homeport: RunningHomeport, fields: object): Promise<NewDatabase> =>
   ask(homeport.api('POST', '/v2/redis/database', { ...MAKING, ...fields }))
 
-/** Writes keys of every type to a database. Each value contains `name`, so that databases cannot be mistaken for each other. */
+/**
+ * Writes keys of every type to a database. Each value contains `name`, so that databases cannot be mistaken for each
+ * other.
+ */
 async function fill(database: NewDatabase, name: string): Promise<void> {
   await connected(database, async (client) => {
     await client.mset(
@@ -250,7 +253,9 @@ export async function makeGolden(endings: readonly Ending[] = ['stopped', 'kille
   return { place, known, copies, endings, strangers: endpoints.strangers }
 }
 
-/** Whether the recorded sizes are up to date: they are recorded from time to time only (docs/decisions/data-loss.md). */
+/**
+ * Whether the recorded sizes are up to date: they are recorded from time to time only (docs/decisions/data-loss.md).
+ */
 function sizesAreNoted(dataDir: string): boolean {
   const logs = filesIn(dataDir).filter((path) => kindOf(path)?.name === 'append-only log')
   return logs.every((path) => {

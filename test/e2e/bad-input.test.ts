@@ -6,8 +6,8 @@ import { waitFor } from '../support/index.js'
 import { createDatabase, LEAST, type NewDatabase, useService } from './support/service.js'
 
 /**
- * Invalid requests. Each one gets an error that says what is wrong and what to do, reveals nothing about the machine, and
- * changes nothing: the test compares the whole visible state before and after each.
+ * Invalid requests. Each one gets an error that says what is wrong and what to do, reveals nothing about the machine,
+ * and changes nothing: the test compares the whole visible state before and after each.
  */
 
 const BODY_LIMIT_BYTES = 2 ** 20

@@ -5,7 +5,9 @@ import { type App, type AppRoutes, type SeenRun, startApp } from '../../src/work
 import { waitFor } from '../support/index.js'
 import { useService } from './support/service.js'
 
-/** Workflows from a user's view: endpoints of the official SDK, run by the service, controlled by the official client. */
+/**
+ * Workflows from a user's view: endpoints of the official SDK, run by the service, controlled by the official client.
+ */
 
 const service = useService()
 const apps: App[] = []

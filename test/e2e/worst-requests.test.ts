@@ -9,12 +9,12 @@ import { declaredEndpoints } from '../contract/declared.js'
 import { type RunningHomeport, startHomeport, tempDir } from '../support/index.js'
 
 /**
- * Sends the most expensive requests to every declared operation. No request may occupy the server's event loop for long,
- * because all other requests wait meanwhile. The test measures processor time, with a bound for a busy machine; on an idle
- * one the longest stretch is about 50 ms, for a text of 16 MiB.
+ * Sends the most expensive requests to every declared operation. No request may occupy the server's event loop for
+ * long, because all other requests wait meanwhile. The test measures processor time, with a bound for a busy machine;
+ * on an idle one the longest stretch is about 50 ms, for a text of 16 MiB.
  *
- * `WORST_REQUESTS=all` sends every operation bodies of the largest size and each parameter separately, and prints figures;
- * `WORST_ONLY=<operation>` tests only that operation.
+ * `WORST_REQUESTS=all` sends every operation bodies of the largest size and each parameter separately, and prints
+ * figures; `WORST_ONLY=<operation>` tests only that operation.
  */
 const BOUND_MS = 400
 const IS_FULL = process.env.WORST_REQUESTS === 'all'

@@ -20,7 +20,10 @@ async function broken(files: Readonly<Record<string, string>>): Promise<string[]
   return lines
 }
 
-/** Each violation: where it is planted, the code, and the expected text. Joined at run time, so that no rule finds it here. */
+/**
+ * Each violation: where it is planted, the code, and the expected text. Joined at run time, so that no rule finds it
+ * here.
+ */
 const word = (...parts: string[]) => parts.join('')
 const PLANTED: readonly [path: string, code: string, expected: string][] = [
   [

@@ -14,7 +14,9 @@ const COMPILED = `node_register_module_v${process.versions.modules}`
 
 const RECORD = 'node_modules/.package-lock.json'
 
-/** The commands that the set-up runs around an installation; `test` reports that the machine has no guard of its own. */
+/**
+ * The commands that the set-up runs around an installation; `test` reports that the machine has no guard of its own.
+ */
 const QUIET_PROGRAMS = { tee: 'cat > "$GUARD"', chmod: '', rm: '', test: 'exit 1', sudo: 'exec "$@"' }
 
 /** A project and a machine with fakes of the programs that would change the real machine. */

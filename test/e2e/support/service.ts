@@ -11,7 +11,9 @@ import { type Watch, watchTraffic } from './watch.js'
 export type NewDatabase = DatabaseRecord &
   Required<Pick<DatabaseRecord, 'password' | 'rest_token' | 'read_only_rest_token'>>
 
-/** The running service of a test file and the clients of its first account. Members may be used inside of tests only. */
+/**
+ * The running service of a test file and the clients of its first account. Members may be used inside of tests only.
+ */
 export interface Service {
   readonly homeport: RunningHomeport
   readonly watch: Watch

@@ -18,7 +18,8 @@ const PAGES = ['/health', '/openapi.json', '/docs']
 
 /**
  * Watches every `fetch` of this process to these origins, including those of the clients. Requests stay unchanged.
- * Deviations of answers are collected, because a client would mistake an exception here for a lost connection and retry.
+ * Deviations of answers are collected, because a client would mistake an exception here for a lost connection and
+ * retry.
  */
 export async function watchTraffic(origins: readonly string[]): Promise<Watch> {
   const original = globalThis.fetch
