@@ -20,7 +20,7 @@ export const DAMAGES = ['truncate', 'empty', 'zero', 'flip', 'delete', 'director
 export type DamageKind = (typeof DAMAGES)[number]
 
 /**
- * What may happen to a file: `kept`: only its owner may delete it, damaged or not; `data`: its content changes, so it
+ * What may happen to a file. `kept`: only its owner may delete it, damaged or not; `data`: its content changes, so it
  * is judged by what clients read; `merged`: SQLite moves the readable content into the store and then deletes the file;
  * `spare`: the server can recreate it.
  */

@@ -54,7 +54,7 @@ async function untilAsleep(record: DatabaseRecord): Promise<void> {
   await waitFor(sleeps, { what: 'the database to sleep' })
 }
 
-/** A client that never connects again by itself: a lost connection fails the test. */
+/** A client without automatic reconnection: a lost connection fails the test. */
 function connect({ port, password }: Required<DatabaseRecord>): Redis {
   const redis = new Redis({ host: '127.0.0.1', port, password, retryStrategy: () => null })
   redis.on('error', () => undefined)
@@ -67,7 +67,7 @@ const rest = async ({ rest_url, rest_token }: Required<DatabaseRecord>, ...comma
   return (await fetch(rest_url, { method: 'POST', headers, body: JSON.stringify(command) })).json()
 }
 
-describe('a database that nobody uses for a while', () => {
+describe('an unused database', () => {
   it('sleeps under open connections, and wakes for the next command on one of them or over REST', async () => {
     const record = await create({ read_regions: ['us-west-1'] })
     const client = connect(record)
@@ -85,7 +85,7 @@ describe('a database that nobody uses for a while', () => {
     expect([client.status, afterTransaction.status]).toEqual(['ready', 'ready'])
   })
 
-  it('wakes once for many at a time and fails none', async () => {
+  it('wakes once for many concurrent commands and fails none', async () => {
     const record = await create()
     const clients = Array.from({ length: 20 }, () => connect(record))
     await Promise.all(clients.map((client) => client.ping()))
@@ -99,7 +99,7 @@ describe('a database that nobody uses for a while', () => {
     expect(engines(record)).toHaveLength(1)
   })
 
-  it('fails no command that comes at the moment when it falls asleep', async () => {
+  it('fails no command that arrives while it falls asleep', async () => {
     const record = await create()
     const client = connect(record)
     const lives = new Set<number | undefined>()
@@ -142,7 +142,7 @@ describe('a database stays awake', () => {
 })
 
 describe('a start of the server', () => {
-  it('wakes nothing, also after it was killed, and the first command finds the data', async () => {
+  it('wakes nothing, also after a kill, and the first command finds the data', async () => {
     const place = await newPlace()
     const first = await startHomeport({ ...place })
     const { body } = await first.api('POST', '/v2/redis/database', least)

@@ -235,7 +235,7 @@ export class SoakServer {
     if (processesMarked(this.#options.place.dataDir).some(({ pid }) => pid === homeport.pid)) return
     this.#readLogs(homeport.logs())
     const tail = homeport.logs().split('\n').slice(-8).join('\n')
-    throw new Error(`the server has ended by itself; its last lines:\n${tail}`)
+    throw new Error(`the server has ended without being killed; its last lines:\n${tail}`)
   }
 }
 
