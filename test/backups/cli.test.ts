@@ -61,7 +61,7 @@ it('exports into a file and imports it elsewhere', async () => {
   expect(await to.client.get('k')).toBe('v')
 })
 
-it('replaces no data without confirmation', async () => {
+it('replaces no data without a confirmation', async () => {
   const { client } = await create('precious')
   const file = join(tempDir(), 'dump.rdb')
   await db('backup', 'precious')
@@ -81,7 +81,7 @@ it('replaces no data without confirmation', async () => {
   expect(await client.get('k')).toBe('v')
 })
 
-it('ends with one sentence and the exit code of the error', async () => {
+it('fails with one sentence and the exit code of the failure', async () => {
   await create('lonely')
   const bad = join(tempDir(), 'bad.rdb')
   writeFileSync(bad, 'hello')

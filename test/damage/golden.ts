@@ -50,7 +50,7 @@ const MAKING = { platform: 'aws', primary_region: 'us-east-1' }
 interface Endpoints {
   readonly url: string
   readonly strangers: string[]
-  expectSilence(): void
+  rest(): void
 }
 
 /** Destinations: `/ok` succeeds, `/dead` fails for good, and the rest are workflows. */
@@ -61,7 +61,7 @@ async function startEndpoints(homeport: RunningHomeport): Promise<Endpoints> {
     ...{ QSTASH_CURRENT_SIGNING_KEY: currentSigningKey, QSTASH_NEXT_SIGNING_KEY: nextSigningKey },
   }
   const strangers: string[] = []
-  let isQuiet = false
+  let isIdle = false
   const workflows = new Map([
     ['/short', serve(short)],
     ['/waits', serve(waits)],
@@ -70,7 +70,7 @@ async function startEndpoints(homeport: RunningHomeport): Promise<Endpoints> {
   ])
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const path = incoming.url ?? '/'
-    if (isQuiet) strangers.push(`${path} ${incoming.headers['upstash-message-id']}`)
+    if (isIdle) strangers.push(`${path} ${incoming.headers['upstash-message-id']}`)
     const workflow = workflows.get(path)
     const response = workflow ? await workflow.fetch(await toRequest(incoming), env) : reaction(path)
     outgoing.writeHead(response.status, Object.fromEntries(response.headers))
@@ -85,8 +85,8 @@ async function startEndpoints(homeport: RunningHomeport): Promise<Endpoints> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     strangers,
-    expectSilence: () => {
-      isQuiet = true
+    rest: () => {
+      isIdle = true
     },
   }
 }
@@ -234,7 +234,7 @@ export async function makeGolden(endings: readonly Ending[] = ['stopped', 'kille
   const messageIds = await makeMessages(homeport, endpoints.url)
   const runIds = await makeRuns(homeport, endpoints.url)
   await delivered(homeport)
-  endpoints.expectSilence()
+  endpoints.rest()
   if (endings.includes('killed')) {
     await waitFor(() => sizesAreNoted(place.dataDir), { what: 'the sizes of the logs to be noted', everyMs: 100 })
     await homeport.kill('SIGKILL')
