@@ -41,7 +41,7 @@ async function act(homeport: RunningHomeport, destinations: Destinations, kind: 
 }
 
 /** Triggers runs that fail, and starts actions over dead runs, until the server is gone. */
-async function takeUp(homeport: RunningHomeport, destinations: Destinations): Promise<void> {
+async function actOnDeadRuns(homeport: RunningHomeport, destinations: Destinations): Promise<void> {
   const client = new Client({ baseUrl: homeport.queueUrl, token: homeport.credentials.queueToken, retry: false })
   try {
     for (;;) {
@@ -97,13 +97,13 @@ it(
     atCleanup(() => destinations.close())
     for (let cycle = 0; cycle < CYCLES; cycle++) {
       const load = startLoad(homeport, destinations, ledger)
-      const takingUp = takeUp(homeport, destinations)
+      const acting = actOnDeadRuns(homeport, destinations)
       const endsAt = performance.now() + SHORTEST_LIFE_MS + random() * (LONGEST_LIFE_MS - SHORTEST_LIFE_MS)
       const hasDied = async () =>
         performance.now() >= endsAt && (await countRuns(homeport.place, '/fragile')).failed > cycle
       await waitFor(hasDied, { what: 'the moment of the kill', deadlineMs: DEADLINE_MS, everyMs: 5 })
       await homeport.kill('SIGKILL')
-      await Promise.all([load.stopped(), takingUp])
+      await Promise.all([load.stopped(), acting])
       homeport = await startHomeport(homeport.place)
     }
     const { place } = homeport

@@ -25,7 +25,7 @@ const stored = (message_id: string, state: StoredMessage['state'], schedule_id: 
 })
 
 /** The books of a correct server, with an entry of every kind. */
-function wellKept(): Books {
+function correctBooks(): Books {
   const ledger = new QueueLedger()
   ledger.accept('observed', 'delivered')
   ledger.accept('dead', 'dead')
@@ -162,18 +162,18 @@ const breachesOf = ({ ledger, stored }: Books): Breaches => accountOf(ledger, st
 
 describe('the account of the crash test', () => {
   it('finds no violation of a correct server, and counts attempts repeated by a crash', () => {
-    const { ledger, stored } = wellKept()
+    const { ledger, stored } = correctBooks()
     const { breaches, summary } = accountOf(ledger, stored)
     expect(breaches).toEqual(NO_BREACHES)
     expect(summary).toBe('8 acknowledged, 5 delivered, 1 dead, 1 cancelled, 1 pending, 1 attempts arrived twice')
   })
 
   it.each(PLANTS)('notices the loss of %s', (_what, breach, plant) => {
-    expect(breachesOf(plant(wellKept()))[breach]).not.toEqual([])
+    expect(breachesOf(plant(correctBooks()))[breach]).not.toEqual([])
   })
 
   it.each(REPETITIONS)('notices the repetition of %s', (_what, breach, plant) => {
-    expect(breachesOf(plant(wellKept()))[breach]).not.toEqual([])
+    expect(breachesOf(plant(correctBooks()))[breach]).not.toEqual([])
   })
 
   it('notices a store that has lost a commit', async () => {

@@ -45,7 +45,7 @@ export interface Golden {
 
 const RARELY = '0 0 29 2 *'
 const LATER = { 'upstash-delay': '30d' }
-const MAKING = { platform: 'aws', primary_region: 'us-east-1' }
+const LOCATION = { platform: 'aws', primary_region: 'us-east-1' }
 
 interface Endpoints {
   readonly url: string
@@ -124,7 +124,7 @@ async function ask<Body>(asked: Promise<{ readonly status: number; readonly body
 }
 
 const create = (homeport: RunningHomeport, fields: object): Promise<NewDatabase> =>
-  ask(homeport.api('POST', '/v2/redis/database', { ...MAKING, ...fields }))
+  ask(homeport.api('POST', '/v2/redis/database', { ...LOCATION, ...fields }))
 
 /**
  * Writes keys of every type to a database. Each value contains `name`, so that databases cannot be mistaken for each

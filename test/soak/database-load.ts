@@ -152,7 +152,7 @@ function refuseErrors(answer: unknown): void {
 /** The clients of a database, one of them over REST. */
 export interface DatabaseClients {
   /** Compares everything with the ledger. */
-  lookAtAll(): Promise<void>
+  checkAll(): Promise<void>
 }
 
 /** Starts clients that write to a database until the load is over. */
@@ -167,7 +167,7 @@ export function startDatabaseLoad(
   const rest = restWriter(database, ledger)
   loads.repeat('write over REST', rest)
   return {
-    lookAtAll: () =>
+    checkAll: () =>
       connected(database, async (client) => {
         for (const writer of writers) await writer.look(client)
         const key = restKey(database)

@@ -10,7 +10,7 @@ const USERS_KEPT = 5
 /** How many of the created databases are kept until the end. */
 const MOST_KEPT = 3
 const STUCK_MS = 120_000
-const MAKING = { platform: 'aws', primary_region: 'us-east-1' }
+const LOCATION = { platform: 'aws', primary_region: 'us-east-1' }
 
 interface Backup {
   readonly backup_id: string
@@ -22,7 +22,7 @@ let made = 0
 const nextName = (prefix: string): string => `${prefix}${++made}`
 
 /** Sends a request that may fail because of a fault or another change of the database. */
-async function asked(homeport: RunningHomeport, method: string, path: string, body?: unknown): Promise<unknown> {
+async function requestOk(homeport: RunningHomeport, method: string, path: string, body?: unknown): Promise<unknown> {
   return settled(`${method} ${path.split('/').slice(0, 4).join('/')}`, await homeport.api(method, path, body))
 }
 
@@ -35,11 +35,11 @@ function settled(what: string, { status, body }: Answer): unknown {
 
 /** Creates a database for a whole round. */
 export async function createDatabase(homeport: RunningHomeport, fields: object): Promise<NewDatabase> {
-  return (await asked(homeport, 'POST', '/v2/redis/database', { ...MAKING, ...fields })) as NewDatabase
+  return (await requestOk(homeport, 'POST', '/v2/redis/database', { ...LOCATION, ...fields })) as NewDatabase
 }
 
 /** Deletes databases, creates others, writes to them and changes their regions. */
-export async function comeAndGo(homeport: RunningHomeport, ledger: ManagementLedger): Promise<void> {
+export async function churnDatabases(homeport: RunningHomeport, ledger: ManagementLedger): Promise<void> {
   await deleteSome(homeport, ledger)
   const name = nextName('passing-')
   const isReplicated = made % 2 === 0
@@ -53,7 +53,7 @@ export async function comeAndGo(homeport: RunningHomeport, ledger: ManagementLed
   await connected(database, (client) => client.set('kept', value))
   ledger.note({ state: 'created', name, database, value })
   const read_regions = isReplicated ? [] : ['us-west-1']
-  await asked(homeport, 'POST', `/v2/redis/update-regions/${database.database_id}`, { read_regions })
+  await requestOk(homeport, 'POST', `/v2/redis/update-regions/${database.database_id}`, { read_regions })
 }
 
 /** Repeats unanswered deletions, and deletes the oldest databases. */
@@ -70,17 +70,21 @@ async function deleteSome(homeport: RunningHomeport, ledger: ManagementLedger): 
 }
 
 /** Waits until no change of a database is running; a change that never ends is stuck. */
-export async function untilUnchanging(homeport: RunningHomeport, { database_id }: NewDatabase): Promise<void> {
-  const rests = async (): Promise<boolean> => {
+export async function untilUnchanged(homeport: RunningHomeport, { database_id }: NewDatabase): Promise<void> {
+  const isUnchanged = async (): Promise<boolean> => {
     const { status, body } = await homeport.api('GET', `/v2/redis/database/${database_id}`)
     return status === 200 && (body as NewDatabase).modifying_state === ''
   }
-  await waitFor(rests, { what: `modifying_state of ${database_id} to be empty`, deadlineMs: STUCK_MS, everyMs: 50 })
+  await waitFor(isUnchanged, {
+    what: `modifying_state of ${database_id} to be empty`,
+    deadlineMs: STUCK_MS,
+    everyMs: 50,
+  })
 }
 
 /** The backups of a database. */
 export async function backupsOf(homeport: RunningHomeport, { database_id }: NewDatabase): Promise<readonly Backup[]> {
-  return (await asked(homeport, 'GET', `/v2/redis/list-backup/${database_id}`)) as Backup[]
+  return (await requestOk(homeport, 'GET', `/v2/redis/list-backup/${database_id}`)) as Backup[]
 }
 
 /** The distinct values of the keys in the database for backups: one, whatever was restored. */
@@ -92,7 +96,7 @@ export function valuesOf(vault: NewDatabase): Promise<string[]> {
 }
 
 /** Throws unless all keys of the database for backups have one of the possible values. */
-export async function lookAtVault(
+export async function checkVault(
   vault: NewDatabase,
   ledger: ManagementLedger,
   engineKills: readonly number[],
@@ -130,15 +134,15 @@ export async function backUpAndRestore(
   engineKills: readonly number[],
 ): Promise<void> {
   const id = vault.database_id
-  await untilUnchanging(homeport, vault)
-  if (ledger.possible.size > 0) await lookAtVault(vault, ledger, engineKills)
+  await untilUnchanged(homeport, vault)
+  if (ledger.possible.size > 0) await checkVault(vault, ledger, engineKills)
   const name = nextName('backup-')
   await fill(vault, ledger, name)
-  await asked(homeport, 'POST', `/v2/redis/create-backup/${id}`, { name })
+  await requestOk(homeport, 'POST', `/v2/redis/create-backup/${id}`, { name })
   ledger.backups.set(name, name)
   await fill(vault, ledger, nextName('after-'))
   await restoreOne(homeport, vault, ledger)
-  await lookAtVault(vault, ledger, engineKills)
+  await checkVault(vault, ledger, engineKills)
   await deleteOld(homeport, vault, ledger)
 }
 
@@ -149,7 +153,7 @@ async function restoreOne(homeport: RunningHomeport, vault: NewDatabase, ledger:
   if (name === undefined) return
   if (backup?.state !== 'completed') throw new Violation(`the answered backup ${name} is ${JSON.stringify(backup)}`)
   ledger.possible.add(name)
-  await asked(homeport, 'POST', `/v2/redis/restore-backup/${vault.database_id}`, { backup_id: backup.backup_id })
+  await requestOk(homeport, 'POST', `/v2/redis/restore-backup/${vault.database_id}`, { backup_id: backup.backup_id })
   ledger.possible = new Set([name])
   ledger.written = undefined
   ledger.restores++
@@ -160,7 +164,7 @@ async function deleteOld(homeport: RunningHomeport, vault: NewDatabase, ledger: 
   for (const { backup_id, name, state } of await backupsOf(homeport, vault)) {
     if (kept.has(name) || state === 'pending') continue
     ledger.backups.delete(name)
-    await asked(homeport, 'DELETE', `/v2/redis/delete-backup/${vault.database_id}/${backup_id}`)
+    await requestOk(homeport, 'DELETE', `/v2/redis/delete-backup/${vault.database_id}/${backup_id}`)
   }
 }
 
@@ -198,7 +202,7 @@ export function startManagementLoad(
   databases: { readonly vault: NewDatabase; readonly shop: NewDatabase },
   engineKills: readonly number[],
 ): void {
-  loads.repeat('come and go', (homeport) => comeAndGo(homeport, ledger))
+  loads.repeat('come and go', (homeport) => churnDatabases(homeport, ledger))
   loads.repeat('back up and restore', (homeport) => backUpAndRestore(homeport, databases.vault, ledger, engineKills))
   loads.repeat('users', () => manageUsers(databases.shop, ledger))
 }

@@ -6,7 +6,7 @@ import { runsInState, storedMessages, unfinishedSoon, unfired } from '../crash/q
 import { isPortFree, processesMarked, type RunningHomeport, waitFor } from '../support/index.js'
 import { connected, type NewDatabase } from './database-load.js'
 import type { Passing } from './management-ledger.js'
-import { backupsOf, logIn, lookAtVault, untilUnchanging, valuesOf } from './management-load.js'
+import { backupsOf, checkVault, logIn, untilUnchanged, valuesOf } from './management-load.js'
 import { verdictOf } from './rich-runs.js'
 import type { Scene } from './round.js'
 
@@ -44,7 +44,7 @@ const gone = ({ management }: Scene): NewDatabase[] =>
   [...management.passing.values()].flatMap((one) => (one.state === 'deleted' ? [one.database] : []))
 
 async function databasesHold({ data, databases, management }: Scene): Promise<string[]> {
-  for (const clients of data.clients) await clients.lookAtAll()
+  for (const clients of data.clients) await clients.checkAll()
   for (const [name, password] of management.users) await logIn(databases.shop, name, password)
   const wrong: string[] = []
   for (const [name, password] of management.formerUsers) {
@@ -61,14 +61,14 @@ async function managementHolds(scene: Scene, homeport: RunningHomeport): Promise
   const { body } = await homeport.api('GET', '/v2/redis/databases')
   const listed = body as NewDatabase[]
   const wrong: string[] = []
-  for (const database of listed) await untilUnchanging(homeport, database)
+  for (const database of listed) await untilUnchanged(homeport, database)
   for (const passing of management.passing.values()) {
     const found = listed.filter(({ database_name }) => database_name === passing.name)
     wrong.push(...(await passingHolds(passing, found)))
   }
   const known = new Set([...management.passing.keys(), 'shop', 'till', 'vault'])
   for (const { database_name } of listed) if (!known.has(database_name)) wrong.push(`unknown database ${database_name}`)
-  if (management.possible.size > 0) await lookAtVault(databases.vault, management, scene.server.engineKills)
+  if (management.possible.size > 0) await checkVault(databases.vault, management, scene.server.engineKills)
   wrong.push(...(await backupsHold(scene, homeport)))
   return wrong
 }
