@@ -37,14 +37,14 @@ class Refused extends Error {
   }
 }
 
-async function requestOk(scene: Scene, method: string, path: string, headers: Headers = {}, json?: unknown) {
+async function asked(scene: Scene, method: string, path: string, headers: Headers = {}, json?: unknown) {
   const { status, body } = await scene.homeport.queue(method, path, json, headers)
   if (status >= 300) throw new Refused(`${method} ${path}`, status, body)
   return body
 }
 
 async function publish(scene: Scene, path: string, expected: Expectation, headers: Headers = {}): Promise<string> {
-  const answer = await requestOk(scene, 'POST', `/v2/publish/${scene.destinations.url}/${path}`, headers)
+  const answer = await asked(scene, 'POST', `/v2/publish/${scene.destinations.url}/${path}`, headers)
   const { messageId } = answer as { messageId: string }
   scene.ledger.accept(messageId, expected)
   return messageId
@@ -69,7 +69,7 @@ async function publishBatch(scene: Scene): Promise<void> {
     destination: `${scene.destinations.url}/${path}`,
     ...(index % 3 === 0 && { queue: 'gamma' }),
   }))
-  const answers = (await requestOk(scene, 'POST', '/v2/batch', {}, items)) as { messageId: string }[]
+  const answers = (await asked(scene, 'POST', '/v2/batch', {}, items)) as { messageId: string }[]
   for (const { messageId } of answers) scene.ledger.accept(messageId, 'delivered')
 }
 
@@ -77,9 +77,9 @@ async function publishBatch(scene: Scene): Promise<void> {
 async function publishToGroup(scene: Scene): Promise<void> {
   const endpoints = ['left', 'right'].map((name) => ({ name, url: `${scene.destinations.url}/ok/${name}-${nextId()}` }))
   const group = `group-${nextId()}`
-  await requestOk(scene, 'POST', `/v2/topics/${group}/endpoints`, {}, { endpoints })
+  await asked(scene, 'POST', `/v2/topics/${group}/endpoints`, {}, { endpoints })
   scene.ledger.batches.push(endpoints.map(({ url }) => url.slice(scene.destinations.url.length + 1)))
-  const answers = (await requestOk(scene, 'POST', `/v2/publish/${group}`)) as { messageId: string }[]
+  const answers = (await asked(scene, 'POST', `/v2/publish/${group}`)) as { messageId: string }[]
   for (const { messageId } of answers) scene.ledger.accept(messageId, 'delivered')
 }
 
@@ -103,9 +103,9 @@ async function enqueue(scene: Scene, queue: string): Promise<void> {
   nextInQueue.set(queue, number)
   const path = `fifo/${queue}/${number}`
   const headers = { ...RETRY_SOON, 'upstash-callback': `${destinations.url}/fifo-callback/${queue}/${number}` }
-  const answer = await requestOk(scene, 'POST', `/v2/enqueue/${queue}/${destinations.url}/${path}`, headers)
+  const answer = await asked(scene, 'POST', `/v2/enqueue/${queue}/${destinations.url}/${path}`, headers)
   ledger.accept((answer as { messageId: string }).messageId, 'delivered')
-  const { lag } = (await requestOk(scene, 'GET', `/v2/queues/${queue}`)) as { lag: number }
+  const { lag } = (await asked(scene, 'GET', `/v2/queues/${queue}`)) as { lag: number }
   if (lag > MOST_WAITING) for (let turn = 0; turn < 100; turn++) await nextTurn()
 }
 
@@ -117,8 +117,8 @@ async function cancel(scene: Scene): Promise<void> {
     'upstash-delay': '1d',
     'upstash-label': 'silent',
   })
-  await requestOk(scene, 'DELETE', `/v2/messages/${silent}`)
-  await requestOk(scene, 'DELETE', `/v2/messages?messageIds=${waiting}`)
+  await asked(scene, 'DELETE', `/v2/messages/${silent}`)
+  await asked(scene, 'DELETE', `/v2/messages?messageIds=${waiting}`)
   await destinations.settled()
   for (const messageId of [silent, waiting]) ledger.sealed.add(messageId)
 }
@@ -128,11 +128,11 @@ async function revive(scene: Scene): Promise<void> {
   const path = `revive/${nextId()}`
   const messageId = await publish(scene, path, 'dead')
   for (;;) {
-    const page = (await requestOk(scene, 'GET', `/v2/dlq?messageId=${messageId}`)) as { messages: { dlqId: string }[] }
+    const page = (await asked(scene, 'GET', `/v2/dlq?messageId=${messageId}`)) as { messages: { dlqId: string }[] }
     const [letter] = page.messages
     if (!letter) continue
     scene.ledger.once.add(path)
-    const again = (await requestOk(scene, 'POST', `/v2/dlq/retry/${letter.dlqId}`)) as { messageId: string }
+    const again = (await asked(scene, 'POST', `/v2/dlq/retry/${letter.dlqId}`)) as { messageId: string }
     scene.ledger.accept(again.messageId, 'delivered')
     return
   }
@@ -141,7 +141,7 @@ async function revive(scene: Scene): Promise<void> {
 /** Creates a schedule, which the test makes fire later. */
 async function schedule(scene: Scene): Promise<void> {
   const headers = { 'upstash-cron': RARELY }
-  const answer = await requestOk(scene, 'POST', `/v2/schedules/${scene.destinations.url}/ok/${nextId()}`, headers)
+  const answer = await asked(scene, 'POST', `/v2/schedules/${scene.destinations.url}/ok/${nextId()}`, headers)
   scene.ledger.fires.set((answer as { scheduleId: string }).scheduleId, 0)
 }
 
