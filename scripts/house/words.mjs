@@ -38,7 +38,11 @@ const WORDS = [
   { pattern: /\btaken in\b/gi, say: 'write accepted, received or read' },
   { pattern: /\bby way of\b/gi, say: 'write through, or with' },
   { pattern: /\banew\b/gi, say: 'write again, or name the verb: recreate, restart' },
-  { pattern: /\bworlds?\b/gi, say: 'write simulation, destinations or clients', allow: /hello\W+world|' world'/gi },
+  {
+    pattern: /\bworlds?\b/gi,
+    say: 'write simulation, destinations or clients',
+    allow: /hello\W+world|' world'|world-readable|--name world/gi,
+  },
   { pattern: /\bwitness(?:es|ed)?\b/gi, say: 'write check, record or evidence' },
 ]
 
