@@ -23,5 +23,5 @@ function allProblems(root) {
   const violations = [...files.values()].flatMap((file) =>
     RULES.flatMap((rule) => rule(file, files)).map(({ line, text }) => `${file.path}:${line} ${text}`),
   )
-  return [...violations, ...circleProblems(files)]
+  return [...violations, ...circleProblems(files), ...wordProblems(root)]
 }

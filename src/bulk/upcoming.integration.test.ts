@@ -66,7 +66,7 @@ describeOnEveryStore('a run in the set of a pending bulk cancel', (openStore) =>
     expect(await cancelsOf(odd[1_999])).toMatchObject([{ place: 2_000 - done }])
     expect(await cancelsOf(ids[0])).toEqual([])
 
-    // So many runs are before it that it is not reached during the test.
+    // Enough runs are before it that it is not reached during the test.
     const even = ids.slice(0, 100).filter((_, index) => index % 2 === 0)
     const named = await start({ workflowRunIds: [odd[50], ...even], ratePerSecond: 1 })
     const both = await waitFor(

@@ -29,7 +29,7 @@ it.runIf(process.platform === 'linux')(
       (await Promise.all(pids.map(limitOf))).every((limit) => limit === bytes)
     await waitFor(() => areLimited(256 * MIB + GIB), { what: 'the primary and the replica to be limited' })
     await fleet.ensure(spec)
-    await waitFor(() => areLimited(128 * MIB + GIB), { what: 'both to be limited anew' })
+    await waitFor(() => areLimited(128 * MIB + GIB), { what: 'both to be limited again' })
     const client = clientOf((await fleet.endpoints('db_memory'))[0])
     const growing = client.eval("local s = 'x' while true do s = s .. s end", 0)
     await expect(growing).rejects.toThrow('not enough memory')

@@ -106,7 +106,7 @@ async function enqueue(scene: Scene, queue: string): Promise<void> {
   const answer = await asked(scene, 'POST', `/v2/enqueue/${queue}/${destinations.url}/${path}`, headers)
   ledger.accept((answer as { messageId: string }).messageId, 'delivered')
   const { lag } = (await asked(scene, 'GET', `/v2/queues/${queue}`)) as { lag: number }
-  if (lag > MOST_WAITING) for (let turn = 0; turn < 100; turn++) await nextTurn()
+  if (lag > MOST_WAITING) for (let turn = 0; turn < 100; turn++) await yieldToEventLoop()
 }
 
 /** Cancels a message that is being sent and never answered, and a delayed one. */

@@ -126,6 +126,25 @@ it('is silent about code that keeps the rules', async () => {
   expect(lines).toEqual([])
 })
 
+it('finds the words that the glossary replaces, in comments, texts, identifiers and pages', async () => {
+  const lines = await broken({
+    'src/queue/words.ts': '// A room.\nconst giveWay = 1\nconst t = "going on"\nconst OWED_BYTES = 2\n',
+    'docs/page.md': 'It was canceled.\n',
+  })
+  expect(lines.map((line) => line.replace(/: write .*/, ''))).toEqual([
+    'src/queue/words.ts:1 "room"',
+    'src/queue/words.ts:4 "OWED"',
+    'src/queue/words.ts:3 "going on"',
+    'src/queue/words.ts:2 "give Way"',
+    'docs/page.md:1 "canceled"',
+  ])
+})
+
+it('permits a replaced word where the wire or a stored row spells it', async () => {
+  const lines = await broken({ 'src/queue/wire.ts': "const states = ['canceled', 'RUN_CANCELED']\n" })
+  expect(lines).toEqual([])
+})
+
 it('sees code inside a template literal, and distinguishes a division from a regular expression', async () => {
   const lines = await broken({
     'src/queue/a.ts': word('const t = `at $', '{Date.now()} o`\n'),

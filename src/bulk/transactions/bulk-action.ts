@@ -201,7 +201,7 @@ export function decidedItems(row: BulkActionRow): number {
   return row.succeeded + row.already_finished + row.already_cancelled + row.not_found + row.failed + row.skipped
 }
 
-/** Number of items that exist but did not reach the state the action is for, whoever caused that. */
+/** Number of items that exist but did not reach the state the action is for, regardless of the cause. */
 export function missedItems(row: BulkActionRow): number {
   return row.already_finished + row.failed
 }

@@ -108,7 +108,7 @@ export class Imports {
     }
   }
 
-  /** The uploaded file itself is never kept: one of our engines loads it and writes the backup anew. */
+  /** The uploaded file itself is never kept: one of our engines loads it and writes the backup from that. */
   #receive(backup: NewBackup, database: DatabaseRow, file: Readable): Promise<BackupRow> {
     return this.#creation.settle(backup, async () => {
       const { fleet, files, plans } = this.#deps

@@ -27,7 +27,7 @@ interface Entry {
 
 /**
  * Slows down clients that guess passwords. After a few consecutive failures every attempt of the same origin (an address at
- * a database) waits for its turn. The time between turns doubles with every further failure, up to a limit, so many
+ * a database) waits for its turn. The time between turns doubles with every further failure, up to a limit, so any number of
  * connections guess no faster than one. A success forgets all failures.
  *
  * Memory is bounded: only the last few thousand origins with failures are remembered.

@@ -172,7 +172,7 @@ export class ScriptWatch {
 
   /**
    * The engine does not answer. Scripts of one connection run one after the other, and the engine serves nothing else in
-   * between, so many scripts in flight may keep it silent for longer. An engine that is still starting is silent, too.
+   * between, so a queue of scripts in flight may keep it silent for longer. An engine that is still starting is silent, too.
    */
   #noteSilence(sinceMs: number): void {
     const runsScript = this.#options.runsScript()

@@ -331,7 +331,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     this.#state = ANSWERED
   }
 
-  /** running → answered, by way of streaming when the replies are many. */
+  /** running → answered, through streaming when the replies are many. */
   #answer(running: Running, replies: LentBytes): void {
     if (this.#exchange.isAnswered) return
     if (replies.length > READ_AT_ONCE_BYTES) {

@@ -83,7 +83,7 @@ export class Dispatcher implements Service {
   readonly name = 'dispatcher'
   readonly #deps: DispatcherDeps
   readonly #kinds = new Map<string, MessageKind>()
-  /** Flow-control keys. Whoever changes the stored limits of a key also calls `flow.set`. */
+  /** Flow-control keys. Code that changes the stored limits of a key also calls `flow.set`. */
   readonly flow = new FlowControl()
   readonly #backlog: Backlog
   readonly #sender: Sender
@@ -274,7 +274,7 @@ export class Dispatcher implements Service {
     this.#schedulePump()
   }
 
-  /** Without a file descriptor no message can be sent, whoever it belongs to. */
+  /** Without a file descriptor no message can be sent of any account. */
   #pause(error: unknown): void {
     if (this.#pauseTimer) return
     this.#pauseTimer = this.#deps.clock.after(PAUSE_AFTER_FAILURE_MS, () => {

@@ -109,7 +109,7 @@ class Key {
     return this.#returned.shiftAlive('limited') ?? this.#waiting.shiftAlive('limited')
   }
 
-  /** Places taken in the old period do not count in the next one. */
+  /** Places of the old period do not count in the next one. */
   endPeriod(): void {
     this.#period++
     this.#begun = 0

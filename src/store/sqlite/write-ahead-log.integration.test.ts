@@ -39,13 +39,13 @@ describe('a write-ahead log', () => {
   })
 
   it('is undamaged when it restarted over an older and longer one', () => {
-    const begunAnew = makeLog(3, (db) => {
+    const restarted = makeLog(3, (db) => {
       const insert = db.prepare('INSERT INTO t (text) VALUES (?)')
       for (let n = 0; n < 30; n++) insert.run('y'.repeat(2_000))
       db.pragma('wal_checkpoint(RESTART)')
     })
-    expect(begunAnew.length).toBeGreaterThan(20 * FRAME_BYTES)
-    expect(damageOf(begunAnew)).toBeUndefined()
+    expect(restarted.length).toBeGreaterThan(20 * FRAME_BYTES)
+    expect(damageOf(restarted)).toBeUndefined()
   })
 
   it('is undamaged after a rolled-back transaction', () => {

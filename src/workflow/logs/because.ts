@@ -25,7 +25,7 @@ type Cause =
       /** Position among the runs that the action has not processed yet, from 1. */
       readonly place: number
       readonly ratePerSecond?: number
-      /** Given by whoever started the action. */
+      /** The reason given at the start of the action. */
       readonly reason?: string
     }
   | { readonly kind: 'event' | 'webhook'; readonly eventId: string; readonly since: number; readonly until: number }

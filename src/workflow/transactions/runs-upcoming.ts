@@ -4,7 +4,7 @@ import type { Transaction } from '../../store/operation.js'
 export interface UpcomingCancel {
   readonly run_seq: number
   readonly action_id: string
-  /** Given by whoever started the action. */
+  /** The reason given at the start of the action. */
   readonly reason: string | null
   /** Rate of the action; NULL for no limit. */
   readonly rate_per_second: number | null

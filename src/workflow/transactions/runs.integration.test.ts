@@ -61,7 +61,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
     store = await openStore()
   })
   /** Each test has its own account. */
-  const world = () => {
+  const setUp = () => {
     accountId = newId('acc_', AT)
     return accountId
   }
@@ -78,7 +78,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
 
   describe('submit', () => {
     it('starts a run once, even for concurrent requests', async () => {
-      world()
+      setUp()
       const answers = await Promise.all(Array.from({ length: 8 }, () => send(start('r'))))
       const kinds = answers.flatMap((answer) =>
         answer.kind === 'accepted' ? answer.results.map(({ kind }) => kind) : [],
@@ -90,7 +90,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
     })
 
     it('gives every element its own position, so that one list is the first to hold them all', async () => {
-      world()
+      setUp()
       await send(start('r'))
       const answers = await Promise.all(Array.from({ length: 12 }, (_, index) => send(append('r', `step ${index}`))))
       const offers = answers.flatMap((answer) => (answer.kind === 'accepted' ? answer.offers : []))
@@ -105,7 +105,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
     })
 
     it('refuses the whole request when one of its runs has ended or does not exist', async () => {
-      world()
+      setUp()
       await send(start('r'), start('gone'))
       await cancel('gone')
       expect(await send(append('r', 'x'), start('new'), append('gone', 'y'))).toEqual({
@@ -119,7 +119,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
     })
 
     it('delivers the payload again when an SDK confirms the run, and only once', async () => {
-      world()
+      setUp()
       await send({ kind: 'start', run: run('r', 'unknown'), first: first() })
       const other = { ...first(), body: Buffer.from('other') }
       const confirm = { kind: 'confirm', ifUnknown: 'refuse', run: run('r'), first: other } as const
@@ -137,7 +137,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
     })
 
     it('starts a run at its confirmation only if the caller allows it', async () => {
-      world()
+      setUp()
       const confirm = { kind: 'confirm', run: run('r'), first: first() } as const
       const refused = await send(start('other'), { ...confirm, ifUnknown: 'refuse' })
       expect(refused).toEqual({ kind: 'missing', runId: 'r' })
@@ -148,7 +148,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
 
   describe('cancelRuns', () => {
     it('cancels active runs, deletes their pending messages, and counts no run twice', async () => {
-      world()
+      setUp()
       await send(start('a'), start('b'), start('done'), start('other'))
       await send(append('a', 'x'))
       await store.run(finishRun, { accountId, runId: 'done', response: 'ok', at: AT })
@@ -164,7 +164,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
     })
 
     it('notifies the runs that invoked a cancelled one, unless they are cancelled with it', async () => {
-      world()
+      setUp()
       await send(start('parent'), start('lost'))
       const link = linkTo('parent')
       await send(start('child', link), start('child of lost', linkTo('lost')))
@@ -177,7 +177,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
     })
 
     it('wins over every later outcome', async () => {
-      world()
+      setUp()
       const started = await send(start('r'))
       const message = started.kind === 'accepted' ? started.offers[0] : undefined
       await cancel('r')
@@ -204,7 +204,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
   })
 
   it('fails a run, and deletes its pending messages and waits', async () => {
-    world()
+    setUp()
     const started = await send(start('r'))
     await send(append('r', 'asleep'))
     const message = started.kind === 'accepted' ? started.offers[0] : undefined
@@ -253,7 +253,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
       })
 
     it('end once, by the first of concurrent notifications or by the deadline', async () => {
-      world()
+      setUp()
       await send(start('r'))
       await waitFor('r', 'e')
       const [waiting] = await store.run(waiters, { accountId, eventId: 'e' })
@@ -268,7 +268,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
     })
 
     it('make the message of their deadline due at once', async () => {
-      world()
+      setUp()
       await send(start('r'))
       await waitFor('r', 'e')
       const { offers, drop, released } = await say('e')
@@ -282,7 +282,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
     })
 
     it('are registered once, and find events that were kept for their run', async () => {
-      world()
+      setUp()
       await send(start('r'))
       expect(await say('e')).toMatchObject({ kind: 'notified', released: [] })
       expect(await waitFor('r', 'e')).toMatchObject({ kind: 'waiting' })
@@ -296,7 +296,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
     })
 
     it('accept webhook calls only for events that their run created, up to a limit', async () => {
-      world()
+      setUp()
       await send(start('r'), start('s'))
       const call = (runId: string, eventId: string, bytes = 10) =>
         store.run(notify, { accountId, runId, eventId, data: Buffer.alloc(bytes), by: 'webhook', at: AT })
