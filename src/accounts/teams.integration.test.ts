@@ -88,7 +88,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
 
     it('is refused beyond five owned teams', async () => {
       for (let i = 0; i < 5; i++) await newTeam(`t${i}`)
-      await expect(newTeam()).rejects.toThrow('You own 5 teams already')
+      await expect(newTeam()).rejects.toThrow('You already own 5 teams')
     })
 
     it('lets owner and admins manage members, and everybody but the owner leave', async () => {
@@ -161,7 +161,7 @@ describeOnEveryStore('teams and keys', (openStore) => {
     })
 
     it('has a unique name and a limited number, and the last one that may write cannot be deleted', async () => {
-      await expect(accounts.keys.create(owner, { name: 'default' })).rejects.toThrow('"default" exists already')
+      await expect(accounts.keys.create(owner, { name: 'default' })).rejects.toThrow('"default" already exists')
       const [first] = await accounts.keys.list(owner, undefined)
       const end = () => accounts.keys.remove(owner, first?.key_id ?? '', undefined)
       await accounts.keys.create(owner, { name: 'reader', read_only: true })

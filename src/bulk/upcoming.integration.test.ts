@@ -45,8 +45,8 @@ describeOnEveryStore('a run in the set of a pending bulk cancel', (openStore) =>
     const actionId = await start({ label: 'odd', ratePerSecond: 1, reason: 'wrong price' })
     const running = await waitFor(async () => (await cancelsOf(odd.at(-1)))[0], { what: 'the reason' })
     expect(running).toMatchObject({ actionId, paused: false, ratePerSecond: 1, reason: 'wrong price' })
-    expect(running.text).toContain(`going to be cancelled by the bulk action ${actionId} ("wrong price"), number `)
-    expect(running.text).toContain('at most 1 a second')
+    expect(running.text).toContain(`will be cancelled by the bulk action ${actionId} ("wrong price"), number `)
+    expect(running.text).toContain('at most 1 per second')
 
     await waitFor(async () => (await find(odd[0] ?? ''))?.workflowState === 'RUN_CANCELED', { what: 'the first turn' })
 
@@ -60,7 +60,7 @@ describeOnEveryStore('a run in the set of a pending bulk cancel', (openStore) =>
       since: pausedAt,
       place: matched - done,
     })
-    expect(paused?.text).toContain(`the action is paused since ${new Date(pausedAt ?? 0).toISOString()}`)
+    expect(paused?.text).toContain(`the action has been paused since ${new Date(pausedAt ?? 0).toISOString()}`)
     expect(others).toMatchObject([{ kind: 'delayed' }])
     expect(await cancelsOf(odd[2_000])).toMatchObject([{ place: 2_001 - done }])
     expect(await cancelsOf(odd[1_999])).toMatchObject([{ place: 2_000 - done }])

@@ -28,7 +28,7 @@ it('ends with a report on an uncaught error, and mentions it at the next start',
   const first = await startHomeport({ ...place, env })
   await endBy('SIGUSR2', first)
   const second = await startHomeport({ ...place, env })
-  expect(second.logs()).toContain('The server ended by a defect at')
+  expect(second.logs()).toContain('The server crashed at')
   expect((await call(`${second.apiUrl}/health`)).body).toMatchObject({ problems: 1 })
   await endBy('SIGPIPE', second)
 

@@ -257,7 +257,7 @@ describe('pending messages', () => {
     expect(await messages.deleteAll()).toBe(1)
     for (const id of [a, b, c, d, e, f]) {
       expect(await statesOf(id)).toEqual(['CREATED', 'CANCEL_REQUESTED', 'CANCELED'])
-      await expect(messages.get(id)).rejects.toThrow('There is no message')
+      await expect(messages.get(id)).rejects.toThrow('There is no pending message')
     }
   })
 

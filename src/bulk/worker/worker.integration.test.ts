@@ -183,7 +183,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     const answer = await service.ask('acc', 'DELETE', RUNS)
     expect(answer).toMatchObject({
       status: 503,
-      body: { error: expect.stringMatching(/bulk_\w+ has begun.*disk.*full/) },
+      body: { error: expect.stringMatching(/bulk_\w+ was interrupted.*disk.*full/) },
     })
     clock.advance(500)
     await waitFor(() => clock.pendingTimers === 2, { what: 'a longer pause, beside the timer of retention' })

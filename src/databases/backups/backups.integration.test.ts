@@ -244,7 +244,7 @@ describe('a restore', () => {
     await backUp(server, large)
     const [backup] = await listed(server, large)
     const { status, body } = await restore(server, small, backup?.backup_id)
-    expect([status, body.error]).toEqual([409, expect.stringMatching(/takes \d+ bytes .* allows 4194304/)])
+    expect([status, body.error]).toEqual([409, expect.stringMatching(/needs \d+ bytes .* allows 4194304/)])
     expect(await listed(server, small)).toEqual([])
     expect((await server.api('GET', `/v2/redis/database/${small.database_id}`)).body.modifying_state).toBe('')
   })
@@ -333,7 +333,7 @@ describe('daily backups', () => {
     const server = await startManagement()
     const record = await create(server, { plan: 'free' })
     const { status, body } = await server.api('PATCH', `/v2/redis/enable-dailybackup/${record.database_id}`, 'null')
-    expect([status, body.error]).toEqual([409, expect.stringContaining('plan "free"')])
+    expect([status, body.error]).toEqual([409, expect.stringContaining('Plan "free"')])
   })
 })
 

@@ -108,7 +108,7 @@ describe('an import from another server', () => {
     await Promise.all(records.map(ended))
     expect((process.memoryUsage().rss - before) / MIB).toBeLessThan(300)
     for (const record of records) {
-      expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining('untouched') })
+      expect(await importOf(record)).toMatchObject({ state: 'failed', failure: expect.stringContaining('unchanged') })
       expect((await server.api('GET', `/v2/redis/database/${record.database_id}`)).body.modifying_state).toBe('')
       expect(await command(record, 'GET', 'own')).toBe('x')
     }

