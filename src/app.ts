@@ -35,7 +35,7 @@ import {
 } from './base/index.js'
 import { createBulk } from './bulk/index.js'
 import { type Config, isLoopback } from './config/index.js'
-import { type ConsoleDeps, consoleRoutes, consoleSite } from './console.js'
+import { type ConsoleDeps, consoleRoutes, consoleSite, docsFolder } from './console.js'
 import { type HomeportError, isError } from './contract/errors/errors.js'
 import { createDatabases, type Databases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
 import { createFleet, type Fleet, probeEngine } from './fleet/index.js'
@@ -383,6 +383,7 @@ function listenerSettings(
     host: config.host,
     trustedProxies: config.trustedProxies,
     hosts: servedNames(config),
+    docsFolder: docsFolder(),
     authenticator: accounts,
     memory,
     problems,

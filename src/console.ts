@@ -57,11 +57,19 @@ export function consoleRoutes(deps: ConsoleDeps): Route[] {
   ]
 }
 
-/** The pages of the console; `undefined` if they have not been built. */
-export function consoleSite({ publicRestUrl }: Config): Site | undefined {
-  const folder = ['./console/', '../dist/console/']
+/** A folder of the build: beside this program, or in `dist/` for one that runs from sources. */
+function builtFolder(name: string): string | undefined {
+  return [`./${name}/`, `../dist/${name}/`]
     .map((place) => fileURLToPath(new URL(place, import.meta.url)))
     .find((place) => existsSync(place))
+}
+
+/** The files of the page `/docs`; `undefined` if they have not been built. */
+export const docsFolder = (): string | undefined => builtFolder('docs')
+
+/** The pages of the console; `undefined` if they have not been built. */
+export function consoleSite({ publicRestUrl }: Config): Site | undefined {
+  const folder = builtFolder('console')
   return folder === undefined ? undefined : Site.read({ folder, connectTo: [new URL(publicRestUrl).origin] })
 }
 

@@ -4,6 +4,7 @@ import {
   chmodSync,
   existsSync,
   lstatSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -12,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { inProject, ROOT } from './paths.mjs'
 import { run } from './processes.mjs'
 import { SetupError, say } from './say.mjs'
@@ -58,6 +60,8 @@ export async function ensureBuilt() {
   say('building dist/')
   const next = `${DIST}.${process.pid}`
   try {
+    // First, because bundling the server ends the compiler.
+    await packReference(join(next, 'docs'))
     await Promise.all([bundleServer(next), bundleConsole(join(next, 'console'))])
     chmodSync(join(next, 'main.js'), 0o755)
     writeFileSync(join(next, STAMP), current)
@@ -117,6 +121,31 @@ async function bundleConsole(outDir) {
   if (code === 0) return
   process.stderr.write(output)
   throw new SetupError('the console cannot be bundled; the output above says why.')
+}
+
+/**
+ * The files of the page `/docs`, compressed: 0.5 MB instead of 2 MB. Swagger UI comes ready for browsers, so only our
+ * script is compiled.
+ */
+async function packReference(outDir) {
+  const { transform } = await import('esbuild')
+  const library = inProject('node_modules/swagger-ui-dist')
+  const text = (folder, name) => readFileSync(join(folder, name), 'utf8')
+  const own = inProject('console/docs')
+  const { code } = await transform(text(own, 'docs.ts'), { loader: 'ts', target: 'es2022', minify: true })
+  const files = {
+    'swagger-ui.js': text(library, 'swagger-ui-bundle.js').replace(/\n\/\/# sourceMappingURL=.*/, ''),
+    'swagger-ui.css': text(library, 'swagger-ui.css').replace(/\n\/\*# sourceMappingURL=.*/, ''),
+    'docs.js': code,
+    'docs.css': text(own, 'docs.css'),
+    'licence.txt': ['NOTICE', 'LICENSE', 'swagger-ui-bundle.js.LICENSE.txt']
+      .map((name) => text(library, name))
+      .join('\n'),
+  }
+  mkdirSync(outDir, { recursive: true })
+  for (const [name, content] of Object.entries(files)) {
+    writeFileSync(join(outDir, `${name}.gz`), gzipSync(content, { level: 9 }))
+  }
 }
 
 function swap(next) {

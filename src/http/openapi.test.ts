@@ -1,6 +1,11 @@
 import { Type } from 'typebox'
 import { expect, it } from 'vitest'
-import { exampleOf, fieldsOf } from './openapi.js'
+import { cancelWorkflowRuns, startBulkAction } from '../contract/bulk/actions.js'
+import { createDatabase } from '../contract/databases/databases.js'
+import { endpoint as declare } from '../contract/endpoint.js'
+import { publishMessage } from '../contract/queue/messages.js'
+import { createSchedule } from '../contract/queue/schedules.js'
+import { exampleOf, openApi } from './openapi.js'
 
 const endpoint = Type.Object({
   url: Type.String({ description: 'Where to.' }),
@@ -12,25 +17,67 @@ const group = Type.Object({
   limits: Type.Object({ rate: Type.Integer({ minimum: 5 }) }),
 })
 
-it('lists the fields of an object, including nested ones', () => {
-  expect(fieldsOf(group)).toEqual([
-    { name: 'kind', type: 'a | b', required: true, meaning: '' },
-    { name: 'endpoints', type: 'list of object', required: true, meaning: '' },
-    { name: 'endpoints[].url', type: 'string', required: true, meaning: 'Where to.' },
-    { name: 'endpoints[].name', type: 'string', required: false, meaning: '' },
-    { name: 'limits', type: 'object', required: true, meaning: '' },
-    { name: 'limits.rate', type: 'integer', required: true, meaning: '' },
-  ])
-})
-
-it('lists the fields of list elements', () => {
-  expect(fieldsOf(Type.Array(endpoint)).map(({ name }) => name)).toEqual(['[].url', '[].name'])
-})
-
 it('makes an example of the required fields', () => {
   expect(exampleOf(group)).toEqual({ kind: 'a', endpoints: [{ url: '...' }], limits: { rate: 5 } })
 })
 
 it('prefers the example in the schema', () => {
   expect(exampleOf(Type.String({ examples: ['us-east-1'] }))).toBe('us-east-1')
+})
+
+interface Operation {
+  readonly operationId: string
+  readonly parameters: readonly { name: string; in: string; required: boolean; schema: object }[]
+  readonly requestBody?: { readonly content: Record<string, { readonly example?: object }> }
+  readonly responses: Record<string, { readonly headers?: object }>
+}
+
+const described = (...endpoints: Parameters<typeof openApi>[0]['endpoints'][number][]) => {
+  const document = openApi({ service: 'queue', version: '1.2.3', publicUrl: 'http://localhost', endpoints })
+  return (document as { paths: Record<string, Record<string, Operation>> }).paths
+}
+const headersOf = (operation: Operation | undefined) =>
+  operation?.parameters.filter((parameter) => parameter.in === 'header') ?? []
+
+it('describes headers with their types', () => {
+  const headers = headersOf(described(publishMessage)['/v2/publish/{destination}']?.post)
+  expect(headers).toContainEqual({
+    ...{ name: 'Upstash-Retries', in: 'header', required: false },
+    schema: expect.objectContaining({ type: 'integer', minimum: 0, maximum: 1_000 }),
+  })
+  expect(headers.map(({ name }) => name)).toContain('Upstash-Failure-Callback-Retries')
+  const cron = headersOf(described(createSchedule)['/v2/schedules/{destination}']?.post)[0]
+  expect(cron).toMatchObject({ name: 'Upstash-Cron', required: true })
+  const [key] = headersOf(described(createDatabase)['/v2/redis/database']?.post)
+  expect(key).toMatchObject({ name: 'Idempotency-Key', schema: { maxLength: 255 } })
+})
+
+it('describes each alias as an operation of its own', () => {
+  const paths = described(createSchedule)
+  expect(paths['/v2/schedules/{scheduleId}/pause']?.post?.operationId).toBe('pauseScheduleByPost')
+})
+
+it('tells of Retry-After where a client may try again', () => {
+  const responses = described(createSchedule)['/v2/schedules/{destination}']?.post?.responses
+  expect(responses?.['503']?.headers).toHaveProperty('Retry-After')
+  expect(responses?.['400']).not.toHaveProperty('headers')
+})
+
+it('shows a selector in examples that would select everything without one', () => {
+  const paths = described(cancelWorkflowRuns, startBulkAction)
+  const exampleOn = (operation?: Operation) => operation?.requestBody?.content['application/json']?.example
+  expect(exampleOn(paths['/v2/workflows/runs']?.delete)).toEqual({ workflowRunIds: '...' })
+  expect(exampleOn(paths['/v2/workflows/bulkActions']?.post)).toHaveProperty('selector')
+})
+
+it('uses one path for two that differ in the names of their parameters', () => {
+  const at = (id: string, method: 'GET' | 'DELETE', name: string) =>
+    declare({
+      ...createSchedule,
+      ...{ id, method, path: `/v2/things/{${name}}`, aliases: [] },
+      params: Type.Object({ [name]: Type.String() }),
+    })
+  const paths = described(at('one', 'GET', 'id'), at('two', 'DELETE', 'other'))
+  expect(Object.keys(paths)).toEqual(['/v2/things/{id}'])
+  expect(paths['/v2/things/{id}']?.delete?.parameters[0]).toMatchObject({ name: 'id', in: 'path' })
 })

@@ -21,6 +21,7 @@ export const SERVICE_TITLES: Readonly<Record<ServiceName, string>> = {
 const COMMON_ERRORS: readonly ErrorCode[] = [
   'invalid_request',
   'host_not_served',
+  'headers_too_large',
   'internal',
   'store_unavailable',
   'starting',
@@ -28,12 +29,36 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
 /** Errors of every operation that writes. */
 const WRITE_ERRORS: readonly ErrorCode[] = ['store_full', 'store_outcome_unknown']
 const JSON_BODY = 'application/json'
+const RETRY_AFTER = {
+  'Retry-After': { description: 'Seconds to wait, if the request may succeed later.', schema: { type: 'integer' } },
+}
+const BEARER = 'The queue token. Senders that cannot set a header may send it as the query parameter `qstash_token`.'
+const ERROR = {
+  type: 'object',
+  description: 'Every error of the API.',
+  required: ['error'],
+  properties: { error: { type: 'string', description: 'What is wrong, what was found and what to do.' } },
+}
+/** Headers of error responses, by status. */
+const RESPONSE_HEADERS: Readonly<Record<number, object>> = {
+  401: { 'WWW-Authenticate': { description: 'The authentication scheme.', schema: { type: 'string' } } },
+  429: RETRY_AFTER,
+  503: RETRY_AFTER,
+}
+/** Bodies of any type are accepted; generated clients need names of types, and take the first by default. */
+const STREAM = 'application/octet-stream'
+const ANY_BODY = {
+  [JSON_BODY]: { schema: {} },
+  'text/plain': { schema: { type: 'string' } },
+  [STREAM]: { schema: { type: 'string', format: 'binary' } },
+}
 
 /** The OpenAPI 3.1 description of a service. */
 export function openApi(described: Described): object {
   const paths: Record<string, Record<string, object>> = {}
   const named = new Map<string, string>()
-  for (const endpoint of described.endpoints) {
+  const all = described.endpoints.flatMap((endpoint) => [endpoint, ...(endpoint.aliases ?? [])])
+  for (const endpoint of all) {
     const own = endpoint.path.replace('{+', '{')
     const path = firstWithShape(named, own)
     paths[path] = { ...paths[path], [endpoint.method.toLowerCase()]: operation(endpoint, renaming(own, path)) }
@@ -41,14 +66,17 @@ export function openApi(described: Described): object {
   return {
     openapi: '3.1.0',
     info: { title: SERVICE_TITLES[described.service], version: described.version },
-    servers: [{ url: described.publicUrl }],
+    servers: [{ url: described.publicUrl, description: 'This server' }],
     tags: TOPICS.filter((topic) => described.endpoints.some((endpoint) => endpoint.topic === topic)).map((name) => ({
       name,
     })),
     paths,
     components: {
-      securitySchemes: { basic: { type: 'http', scheme: 'basic' }, bearer: { type: 'http', scheme: 'bearer' } },
-      schemas: { Error: { type: 'object', required: ['error'], properties: { error: { type: 'string' } } } },
+      securitySchemes: {
+        basic: { type: 'http', scheme: 'basic', description: 'E-mail and API key of the account.' },
+        bearer: { type: 'http', scheme: 'bearer', description: BEARER },
+      },
+      schemas: { Error: ERROR },
     },
   }
 }
@@ -77,7 +105,11 @@ function operation(endpoint: Endpoint, names: ReadonlyMap<string, string>): obje
     summary: endpoint.summary,
     description: endpoint.description,
     security: endpoint.auth === 'none' ? [] : [{ [endpoint.auth]: [] }],
-    parameters: [...parameters(endpoint.params, 'path', names), ...parameters(endpoint.query, 'query')],
+    parameters: [
+      ...parameters(endpoint.params, 'path', names),
+      ...parameters(endpoint.query, 'query'),
+      ...parameters(endpoint.headers, 'header'),
+    ],
     ...requestBody(endpoint),
     responses: responses(endpoint),
   }
@@ -85,7 +117,7 @@ function operation(endpoint: Endpoint, names: ReadonlyMap<string, string>): obje
 
 function parameters(
   schema: TSchema | undefined,
-  place: 'path' | 'query',
+  place: 'path' | 'query' | 'header',
   names: ReadonlyMap<string, string> = new Map(),
 ): object[] {
   return propertiesOf(schema).map(({ name, property, required }) => ({
@@ -101,8 +133,11 @@ function requestBody(endpoint: Endpoint): object {
     case 'none':
       return {}
     case 'raw':
+      return { requestBody: { description: 'Any bytes, of any content type.', required: false, content: ANY_BODY } }
     case 'stream':
-      return { requestBody: { required: false, content: { '*/*': { schema: {} } } } }
+      return {
+        requestBody: { required: true, content: { [STREAM]: { schema: { type: 'string', format: 'binary' } } } },
+      }
     case 'json':
       return {
         requestBody: { required: !endpoint.body.optional, content: { [JSON_BODY]: withExample(endpoint.body.schema) } },
@@ -121,6 +156,7 @@ function responses(endpoint: Endpoint): Record<string, object> {
   for (const [status, texts] of errorsByStatus(endpoint)) {
     answers[status] = {
       description: texts.join('; '),
+      ...(RESPONSE_HEADERS[status] && { headers: RESPONSE_HEADERS[status] }),
       content: { [JSON_BODY]: { schema: { $ref: '#/components/schemas/Error' } } },
     }
   }
@@ -128,7 +164,7 @@ function responses(endpoint: Endpoint): Record<string, object> {
 }
 
 /** The errors of an endpoint, by HTTP status. */
-export function errorsByStatus(endpoint: Endpoint): Map<number, ErrorCode[]> {
+function errorsByStatus(endpoint: Endpoint): Map<number, ErrorCode[]> {
   const codes = new Set<ErrorCode>([
     ...authErrors(endpoint.auth, endpoint.access),
     ...COMMON_ERRORS,
@@ -162,50 +198,14 @@ interface DocumentedSchema {
   readonly const?: unknown
   readonly anyOf?: readonly TSchema[]
   readonly items?: TSchema
-  readonly description?: string
   readonly examples?: readonly unknown[]
   readonly minimum?: number
 }
 
-/** A field in the documentation; nested fields are named `outer.inner` or `list[].inner`. */
-export interface Field {
-  readonly name: string
-  readonly type: string
-  /** Whether a request must contain it, or a response always does. */
-  readonly required: boolean
-  readonly meaning: string
-}
-
-/** Fields below this depth are shown only in OpenAPI. */
-const MAX_DEPTH = 3
-
-const documented = (schema: TSchema): DocumentedSchema => schema
-
-/** The fields of an object, or of the objects in a list, including nested fields. */
-export function fieldsOf(schema: TSchema | undefined, prefix = '', depth = 1): Field[] {
-  if (!schema) return []
-  const { items } = documented(schema)
-  if (items) return fieldsOf(items, `${prefix}[]`, depth)
-  const inside = prefix === '' ? '' : `${prefix}.`
-  return propertiesOf(schema).flatMap(({ name, property, required }) => {
-    const { description = '' } = documented(property)
-    const field = { name: inside + name, type: typeText(property), required, meaning: description }
-    return [field, ...(depth < MAX_DEPTH ? fieldsOf(property, field.name, depth + 1) : [])]
-  })
-}
-
-function typeText(schema: TSchema): string {
-  const { const: only, enum: values, anyOf, type, items } = documented(schema)
-  if (only !== undefined) return String(only)
-  if (values) return values.map(String).join(' | ')
-  if (anyOf) return anyOf.map(typeText).join(' | ')
-  if (type === 'array' && items) return `list of ${typeText(items)}`
-  return type ?? 'any'
-}
-
 /** An example value of a schema: its required fields, or the first field if none is required. Texts are `...`. */
 export function exampleOf(schema: TSchema): unknown {
-  const { examples, const: only, enum: values, anyOf, type, items, minimum } = documented(schema)
+  const documented: DocumentedSchema = schema
+  const { examples, const: only, enum: values, anyOf, type, items, minimum } = documented
   const known = examples?.[0] ?? only ?? values?.[0]
   if (known !== undefined) return known
   if (anyOf?.[0]) return exampleOf(anyOf[0])
@@ -233,7 +233,7 @@ export function exampleOf(schema: TSchema): unknown {
 }
 
 /** The properties of an object schema, in the order of their declaration. */
-export function propertiesOf(schema: TSchema | undefined): { name: string; property: TSchema; required: boolean }[] {
+function propertiesOf(schema: TSchema | undefined): { name: string; property: TSchema; required: boolean }[] {
   const object = schema as { properties?: Record<string, TSchema>; required?: readonly string[] } | undefined
   const required = new Set(object?.required ?? [])
   return Object.entries(object?.properties ?? {}).map(([name, property]) => ({

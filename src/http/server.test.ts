@@ -342,7 +342,7 @@ describe('the built-in pages', () => {
     expect(await ask('GET', '/health')).toMatchObject({ status: 200, json: { status: 'ok', version: '1.2.3' } })
   })
 
-  it('describes every endpoint as OpenAPI 3.1 and on a page', async () => {
+  it('describes every endpoint as OpenAPI 3.1', async () => {
     const { json } = await ask('GET', '/openapi.json')
     expect(json.openapi).toBe('3.1.0')
     expect(Object.keys(json.paths)).toEqual([
@@ -352,8 +352,6 @@ describe('the built-in pages', () => {
       '/v2/failing/{how}',
     ])
     expect(json.paths['/v2/things'].post.responses['401'].content['application/json'].schema.$ref).toMatch(/Error$/)
-    const page = await (await fetch(`${base}/docs`)).text()
-    for (const id of ['create', 'strict', 'publish', 'failing']) expect(page).toContain(`<section id="${id}">`)
   })
 })
 

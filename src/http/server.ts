@@ -7,7 +7,7 @@ import type { ServiceName } from '../contract/endpoint.js'
 import { ERRORS, HomeportError, isError } from '../contract/errors/errors.js'
 import { type Authenticator, arrivalOf, setArrival } from './caller.js'
 import { ClientAddresses } from './client-address.js'
-import { DOCS_HEADERS, docsPage } from './docs-page.js'
+import { DocsPage } from './docs-page.js'
 import type { HostNames } from './host-names.js'
 import { openApi } from './openapi.js'
 import { Pipeline, send } from './pipeline.js'
@@ -59,6 +59,8 @@ export interface HttpSettings {
   readonly trustedProxies?: readonly string[]
   /** Host names that it accepts. Default: any. */
   readonly hosts?: HostNames | undefined
+  /** Folder with the files of the page `/docs`. Default: the page has no reference. */
+  readonly docsFolder?: string | undefined
   /** The pages of the console. */
   readonly site?: Site | undefined
   /** Number of unsolved problems, for `/health`. Default: none. */
@@ -196,15 +198,18 @@ export class HttpServer implements Service {
     const { service, version, publicUrl, routes, problems } = this.#settings
     const endpoints = routes.map((route) => route.endpoint)
     const description = openApi({ service, version, publicUrl, endpoints })
-    const page = docsPage({ service, version, publicUrl, endpoints })
+    const page = new DocsPage(service, this.#settings.docsFolder)
     this.#app.get('/health', (_request, response) => {
       const serving = this.#phase === 'serving'
       const status = serving ? 'ok' : this.#phase
       return send(response, serving ? 200 : 503, { status, service, version, problems: problems?.count ?? 0 })
     })
     this.#app.get('/openapi.json', (_request, response) => send(response, 200, description))
-    this.#app.get('/docs', (_request, response) =>
-      response.headers(DOCS_HEADERS).type('text/html; charset=utf-8').send(page),
+    this.#app.get('/docs', (_request, response) => page.send(response))
+    this.#app.get<{ Params: { name: string } }>(
+      '/docs/:name',
+      (request, response) =>
+        page.sendFile(request.params.name, request, response) ?? this.#renderError(this.#notFound(request), response),
     )
   }
 

@@ -172,6 +172,11 @@ export const createDatabase = endpoint({
   summary: 'Create a database',
   description:
     'Responds when the database accepts commands and all read regions replicate. If a step fails, everything is rolled back. With the header Idempotency-Key (up to 255 characters, remembered for 24 hours), a repeated request returns the database that the first one created.',
+  headers: Type.Object({
+    'Idempotency-Key': Type.Optional(
+      Type.String({ maxLength: 255, description: 'Repeated requests with the same key create one database.' }),
+    ),
+  }),
   body: { kind: 'json', schema: CreateDatabaseSchema },
   success: { status: 200, description: 'The new database with its credentials.', body: DatabaseRecordSchema },
   errors: [

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import Type, { type TProperties } from 'typebox'
 import { endpoint } from '../endpoint.js'
 
 /** Flow control: limits that messages share by naming the same key. */
@@ -52,6 +52,79 @@ export const getFlowKey = endpoint({
   errors: ['flow_key_not_found', 'invalid_request'],
 })
 
+/** The actions on a key, each by its own path. */
+export const flowKeyActions = [
+  action({
+    verb: 'pause',
+    summary: 'Pause a flow-control key',
+    description: 'No message with this key is sent until it is resumed. Creates a key that does not exist.',
+  }),
+  action({
+    verb: 'resume',
+    summary: 'Resume a flow-control key',
+    description: 'Messages with this key are sent again.',
+  }),
+  action({
+    verb: 'pin',
+    summary: 'Pin the limits of a flow-control key',
+    description:
+      'Sets limits that messages cannot change: `parallelism`, `rate` or both. Creates a key that does not exist.',
+    query: {
+      parallelism: limit('Most requests in flight.'),
+      rate: limit('Most requests in a period.'),
+      period: limit('Length of a period, seconds, at most a week. Default 1.'),
+    },
+  }),
+  action({
+    verb: 'unpin',
+    summary: 'Unpin the limits of a flow-control key',
+    description: 'The limits stay until the next message sets them.',
+    query: {
+      parallelism: Type.Optional(Type.Boolean({ description: 'true: unpins the parallelism.' })),
+      rate: Type.Optional(Type.Boolean({ description: 'true: unpins rate and period.' })),
+    },
+  }),
+  action({
+    verb: 'resetRate',
+    summary: 'End the current period of a flow-control key',
+    description: 'The next message starts a new period.',
+  }),
+  action({
+    verb: 'reset',
+    summary: 'End the current period of a flow-control key (shorter path)',
+    description: 'The same as `resetRate`.',
+  }),
+]
+
+/** Declares an action. */
+function action({ verb, summary, description, query }: Action) {
+  return endpoint({
+    ...queue,
+    id: `${verb}FlowKey`,
+    method: 'POST',
+    path: `/v2/flowControl/{key}/${verb}`,
+    access: 'write',
+    summary,
+    description,
+    params: Type.Object({ key: Type.String({ description: 'The flow-control key.' }) }),
+    ...(query && { query: Type.Object(query) }),
+    body: { kind: 'none' },
+    success: { status: 200, description: 'The key is changed.', body: Type.Object({}) },
+    errors: ['flow_key_not_found', 'invalid_request'],
+  })
+}
+
+interface Action {
+  readonly verb: 'pause' | 'resume' | 'pin' | 'unpin' | 'resetRate' | 'reset'
+  readonly summary: string
+  readonly description: string
+  readonly query?: TProperties
+}
+
+function limit(description: string) {
+  return Type.Optional(Type.Integer({ minimum: 1, description }))
+}
+
 /** Changes a flow-control key. */
 export const changeFlowKey = endpoint({
   ...queue,
@@ -66,6 +139,7 @@ export const changeFlowKey = endpoint({
     '`<key>/unpin?parallelism=true&rate=true` (the limits stay until the next message sets them), and ' +
     '`<key>/resetRate` or `<key>/reset` (ends the current period). Pausing and pinning create a key that does not exist.',
   params: Type.Object({ action: Type.String({ description: 'The flow-control key, a slash and the action.' }) }),
+  aliases: flowKeyActions,
   body: { kind: 'none' },
   success: { status: 200, description: 'The key is changed.', body: Type.Object({}) },
   errors: ['flow_key_not_found', 'invalid_request'],

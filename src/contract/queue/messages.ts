@@ -2,6 +2,7 @@ import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { MOST_FILTER_VALUES, MOST_IDS, MOST_ITEM_HEADERS } from '../request-limits.js'
 import { CURSOR, DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message } from './fields.js'
+import { PUBLISH_HEADERS } from './setting-headers.js'
 
 /** The operations on messages: publish, read, cancel, logs, signing keys. */
 
@@ -50,6 +51,7 @@ export const publishMessage = endpoint({
     'each of its endpoints gets a message, and the response is a list. ' +
     'The response is sent when the message is on disk. A duplicate gets 202 with the id of the first message.',
   params: Type.Object({ destination }),
+  headers: PUBLISH_HEADERS,
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
   otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
@@ -72,6 +74,7 @@ export const enqueueMessage = endpoint({
     queueName: Type.String({ description: 'The queue. Created if it does not exist.' }),
     destination,
   }),
+  headers: PUBLISH_HEADERS,
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
   otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { Headers, Message } from './fields.js'
+import { SCHEDULE_HEADERS } from './setting-headers.js'
 
 /** Schedules: messages published at the times of a cron expression. */
 
@@ -46,6 +47,36 @@ const Schedule = Type.Object({
   error: Type.Optional(Type.String({ description: 'Why the schedule published no message when it last fired.' })),
 })
 
+/** Pauses a schedule, by the method that some clients use. */
+export const pauseScheduleByPost = endpoint({
+  ...queue,
+  id: 'pauseScheduleByPost',
+  method: 'POST',
+  path: '/v2/schedules/{scheduleId}/pause',
+  access: 'write',
+  summary: 'Pause a schedule (POST)',
+  description: 'The same as PATCH.',
+  params,
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The schedule is paused.', body: Type.Object({}) },
+  errors: ['schedule_not_found'],
+})
+
+/** Resumes a schedule, by the method that some clients use. */
+export const resumeScheduleByPost = endpoint({
+  ...queue,
+  id: 'resumeScheduleByPost',
+  method: 'POST',
+  path: '/v2/schedules/{scheduleId}/resume',
+  access: 'write',
+  summary: 'Resume a schedule (POST)',
+  description: 'The same as PATCH.',
+  params,
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The schedule is active.', body: Type.Object({}) },
+  errors: ['schedule_not_found'],
+})
+
 /** Creates or replaces a schedule. */
 export const createSchedule = endpoint({
   ...queue,
@@ -63,6 +94,8 @@ export const createSchedule = endpoint({
   params: Type.Object({
     destination: Type.String({ description: 'URL (unencoded) or URL group of each message.' }),
   }),
+  headers: SCHEDULE_HEADERS,
+  aliases: [pauseScheduleByPost, resumeScheduleByPost],
   body: { kind: 'raw' },
   success: {
     status: 200,

@@ -46,6 +46,34 @@ export const waitForEvent = endpoint({
   errors: ['step_refused', 'run_ended', 'run_unknown'],
 })
 
+const Notified = Type.Array(
+  Type.Object({
+    waiter: Waiter,
+    messageId: Type.String(),
+    deduplicated: Type.Boolean(),
+    workflowRunId: Type.String(),
+    workflowCreatedAt: ms('When the run was made'),
+  }),
+)
+
+/** Notifies one run of an event. */
+export const notifyRun = endpoint({
+  id: 'notifyRun',
+  service: 'queue',
+  topic: 'Events and webhooks',
+  method: 'POST',
+  path: '/v2/notify/{workflowRunId}/{eventId}',
+  auth: 'bearer',
+  access: 'write',
+  summary: 'Notify one run of an event',
+  description:
+    'The run continues with the request body as the data of the event. If it does not wait yet, the event is stored until it does.',
+  params: Type.Object({ workflowRunId: runId, eventId }),
+  body: { kind: 'raw' },
+  success: { status: 201, description: 'The waits that have ended; empty when the run did not wait.', body: Notified },
+  errors: ['run_events_full'],
+})
+
 /** Notifies the runs that wait for an event. */
 export const notifyEvent = endpoint({
   id: 'notifyEvent',
@@ -59,19 +87,12 @@ export const notifyEvent = endpoint({
   description:
     'All runs that wait for the event continue, with the request body as the data of the event. `/v2/notify/{workflowRunId}/{eventId}` notifies one run only, and the event is stored until that run waits for it.',
   params: Type.Object({ event: Type.String({ description: '`{eventId}` or `{workflowRunId}/{eventId}`.' }) }),
+  aliases: [notifyRun],
   body: { kind: 'raw' },
   success: {
     status: 201,
     description: 'The waits that have ended; empty when no run waited.',
-    body: Type.Array(
-      Type.Object({
-        waiter: Waiter,
-        messageId: Type.String(),
-        deduplicated: Type.Boolean(),
-        workflowRunId: Type.String(),
-        workflowCreatedAt: ms('When the run was made'),
-      }),
-    ),
+    body: Notified,
   },
   errors: ['run_events_full'],
 })

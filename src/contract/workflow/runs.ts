@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
+import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
 
 /** The wire of workflow runs: trigger, cancel, read. SDKs return steps through the endpoints of the queue. */
 
@@ -38,6 +39,7 @@ export const triggerRun = endpoint({
   summary: 'Trigger a workflow run',
   description: `Starts a run of the workflow at the URL that follows in the path, with the request body as its payload. ${settings} Without a run id the server creates one. If a run with the id already exists, no run is started.`,
   params: Type.Object({ destination: Type.String({ description: 'URL of the workflow, unencoded, with its query.' }) }),
+  headers: TRIGGER_HEADERS,
   body: { kind: 'raw' },
   success: { status: 200, description: 'The run is stored and will be delivered.', body: Triggered },
   errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'body_too_large', 'run_fenced'],

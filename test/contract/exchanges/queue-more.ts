@@ -40,7 +40,13 @@ export const lineExchanges: Exchanges = {
   pauseQueue: after(putQueue, ask('POST', '/v2/queues/line/pause')),
   resumeQueue: after(putQueue, ask('POST', '/v2/queues/line/resume')),
   deleteQueue: after(putQueue, ask('DELETE', '/v2/queues/line')),
-  changeFlowKey: ask('POST', '/v2/flowControl/tenant/pin?parallelism=3&rate=20&period=120'),
+  changeFlowKey: ask('POST', '/v2/flowControl/tenant/7/pin?parallelism=3&rate=20&period=120'),
+  pinFlowKey: ask('POST', '/v2/flowControl/tenant/pin?parallelism=3&rate=20&period=120'),
+  unpinFlowKey: ask('POST', '/v2/flowControl/tenant/unpin?parallelism=true'),
+  pauseFlowKey: ask('POST', '/v2/flowControl/tenant/pause'),
+  resumeFlowKey: ask('POST', '/v2/flowControl/tenant/resume'),
+  resetRateFlowKey: ask('POST', '/v2/flowControl/tenant/resetRate'),
+  resetFlowKey: ask('POST', '/v2/flowControl/tenant/reset'),
   listFlowKeys: ask('GET', '/v2/flowControl'),
   getFlowKey: ask('GET', '/v2/flowControl/tenant'),
   getGlobalParallelism: ask('GET', '/v2/globalParallelism'),
@@ -58,6 +64,8 @@ export const scheduleExchanges: Exchanges = {
   getSchedule: after(schedule, ask('GET', '/v2/schedules/yearly')),
   pauseSchedule: after(schedule, ask('PATCH', '/v2/schedules/yearly/pause')),
   resumeSchedule: after(schedule, ask('PATCH', '/v2/schedules/yearly/resume')),
+  pauseScheduleByPost: after(schedule, ask('POST', '/v2/schedules/yearly/pause')),
+  resumeScheduleByPost: after(schedule, ask('POST', '/v2/schedules/yearly/resume')),
   deleteSchedule: after(schedule, ask('DELETE', '/v2/schedules/yearly')),
 }
 

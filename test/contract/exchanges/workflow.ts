@@ -64,6 +64,8 @@ export const workflowExchanges: Exchanges = {
     await waitFor(waits, { what: 'the run to wait' })
     return homeport.queue('POST', '/v2/notify/paid', { amount: 7 })
   },
+  notifyRun: async (stage) =>
+    stage.homeport.queue('POST', `/v2/notify/${await stage.sleepingRun()}/paid`, { amount: 7 }),
   listWaiters: ({ homeport }) => homeport.queue('GET', '/v2/waiters/paid'),
   callWebhookGet: hook('GET'),
   callWebhookPost: hook('POST'),
