@@ -101,7 +101,7 @@ function pageOf(title: string, isBuilt: boolean): string {
     : ''
   const text = 'The API is described for programs at <a href="openapi.json">/openapi.json</a> (OpenAPI 3.1).'
   const content = isBuilt
-    ? `<main id="reference"></main><noscript>This page needs JavaScript. ${text}</noscript>`
+    ? `<div id="reference"></div><noscript>This page needs JavaScript. ${text}</noscript>`
     : `<main><h1>${title}</h1><p>This page has not been built: run "npm run build". ${text}</p></main>`
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

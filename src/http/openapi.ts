@@ -32,7 +32,14 @@ const JSON_BODY = 'application/json'
 const RETRY_AFTER = {
   'Retry-After': { description: 'Seconds to wait, if the request may succeed later.', schema: { type: 'integer' } },
 }
-const BEARER = 'The queue token. Senders that cannot set a header may send it as the query parameter `qstash_token`.'
+const SCHEMES = {
+  basic: { type: 'http', scheme: 'basic', description: 'E-mail and API key of the account.' },
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The queue token. Senders that cannot set a header may send it as the query parameter `qstash_token`.',
+  },
+}
 const ERROR = {
   type: 'object',
   description: 'Every error of the API.',
@@ -72,10 +79,9 @@ export function openApi(described: Described): object {
     })),
     paths,
     components: {
-      securitySchemes: {
-        basic: { type: 'http', scheme: 'basic', description: 'E-mail and API key of the account.' },
-        bearer: { type: 'http', scheme: 'bearer', description: BEARER },
-      },
+      securitySchemes: Object.fromEntries(
+        Object.entries(SCHEMES).filter(([name]) => all.some(({ auth }) => auth === name)),
+      ),
       schemas: { Error: ERROR },
     },
   }
@@ -120,12 +126,16 @@ function parameters(
   place: 'path' | 'query' | 'header',
   names: ReadonlyMap<string, string> = new Map(),
 ): object[] {
-  return propertiesOf(schema).map(({ name, property, required }) => ({
-    name: names.get(name) ?? name,
-    in: place,
-    required: place === 'path' || required,
-    schema: property,
-  }))
+  return propertiesOf(schema).map(({ name, property, required }) => {
+    const { description, ...shape }: TSchema & { description?: string } = property
+    return {
+      name: names.get(name) ?? name,
+      in: place,
+      required: place === 'path' || required,
+      description,
+      schema: shape,
+    }
+  })
 }
 
 function requestBody(endpoint: Endpoint): object {

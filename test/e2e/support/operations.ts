@@ -16,7 +16,13 @@ export interface OperationObject {
   readonly summary: string
   readonly description: string
   readonly security: readonly Readonly<Record<string, readonly string[]>>[]
-  readonly parameters: readonly { name: string; in: string; required: boolean; schema: JsonSchema }[]
+  readonly parameters: readonly {
+    readonly name: string
+    readonly in: string
+    readonly required: boolean
+    readonly description?: string
+    readonly schema: JsonSchema
+  }[]
   readonly requestBody?: { readonly required: boolean; readonly content: Readonly<Record<string, Media>> }
   readonly responses: Readonly<Record<string, { description: string; content: Readonly<Record<string, Media>> }>>
 }
