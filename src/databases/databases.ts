@@ -1,7 +1,7 @@
 import { type Service, TargetGate } from '../base/index.js'
 import type { DatabaseSummaries, DatabaseTally, SummariesQuery } from '../contract/console/console.js'
 import type { AwakeRecord } from '../contract/databases/awake.js'
-import type { CreateDatabaseBody, DatabaseRecord } from '../contract/databases/databases.js'
+import type { DatabaseRecord } from '../contract/databases/databases.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { DataReport, EngineEndpoint } from '../fleet/index.js'
 import type { Caller } from '../http/index.js'
@@ -22,6 +22,7 @@ import {
   undoCreation,
 } from './life.js'
 import { Losses } from './losses.js'
+import type { CreationRequest } from './older-spelling.js'
 import { Quarantine } from './quarantine/index.js'
 import { type RecordSettings, renderRecord, type ShownCredentials } from './record.js'
 import { validateCreation } from './rules.js'
@@ -47,7 +48,7 @@ export interface Databases extends Service {
    * left.
    * @param key value of `Idempotency-Key`, if the caller sent one.
    */
-  create(caller: Caller, body: CreateDatabaseBody, key?: string): Promise<DatabaseRecord>
+  create(caller: Caller, body: CreationRequest, key?: string): Promise<DatabaseRecord>
   /** One database of the account; rejects with `database_not_found`. */
   get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord>
   /** All databases of the account, oldest first. One that is created or deleted meanwhile may or may not be listed. */
@@ -188,7 +189,7 @@ class StoredDatabases implements Databases {
     await this.#losses.stop()
   }
 
-  async create(caller: Caller, body: CreateDatabaseBody, key?: string): Promise<DatabaseRecord> {
+  async create(caller: Caller, body: CreationRequest, key?: string): Promise<DatabaseRecord> {
     const { plans, settings } = this.#deps
     const rules = { plans, accountType: caller.accountType, tlsByDefault: settings.redisTlsByDefault }
     const row = await this.#creation.create(caller, validateCreation(body, rules), key)

@@ -82,6 +82,9 @@ function facts(row: DatabaseRow, email: string, settings: RecordSettings): Datab
       tlsMutualAuth: row.client_authority !== null,
       encryptionAtRest: false,
     },
+    database_type: planInWords(row),
+    multizone: false,
+    db_daily_bandwidth_limit: Number.MAX_SAFE_INTEGER,
     prometheus_enabled: 'false',
     prod_pack_enabled: row.production_pack === 1,
     allowed_ip_ranges: allowedIps,
@@ -144,6 +147,13 @@ function address(row: DatabaseRow, settings: RecordSettings): Pick<DatabaseRecor
 export function paymentType({ plan, production_pack }: DatabaseRow): DatabaseRecord['type'] {
   if (production_pack === 1) return 'pro'
   return plan === 'free' || plan === 'payg' ? plan : 'paid'
+}
+
+const PLAN_WORDS: Readonly<Record<string, string>> = { free: 'Free', payg: 'Pay as You Go' }
+
+/** The plan in words, such as `Pay as You Go` or `Fixed 250MB` (reference redis 1.4). */
+function planInWords({ plan }: DatabaseRow): string {
+  return PLAN_WORDS[plan] ?? plan.toUpperCase().replace('FIXED_', 'Fixed ')
 }
 
 function show(record: DatabaseRecord, row: DatabaseRow, shown: ShownCredentials): void {

@@ -50,6 +50,7 @@ import type { BackupDownload, Backups } from './backups/index.js'
 import type { Changes } from './changes/changes.js'
 import type { Databases } from './databases.js'
 import type { DatabaseRow } from './life.js'
+import { readCreation } from './older-spelling.js'
 import type { Quarantine } from './quarantine/index.js'
 import { databaseMetrics, readStats, type Usage } from './usage/index.js'
 
@@ -57,7 +58,7 @@ import { databaseMetrics, readStats, type Usage } from './usage/index.js'
 export function databaseRoutes(databases: Databases): Route[] {
   const render: Render = (row, caller) => databases.recordFor(row, caller)
   return [
-    route(createDatabase, (call) => databases.create(call.caller, call.body, idempotencyKey(call.headers))),
+    route(createDatabase, (call) => databases.create(call.caller, readCreation(call.body), idempotencyKey(call.headers))),
     route(listDatabases, (call) => databases.list(call.caller, call.query.credentials ?? 'show')),
     route(getDatabase, (call) => databases.get(call.caller, call.params.id, call.query.credentials ?? 'show')),
     route(deleteDatabase, (call) => ok(databases.remove(call.caller, call.params.id))),
@@ -169,9 +170,11 @@ function valueRoutes(changes: Changes): Route[] {
     route(changePlanByVerb, ({ caller, params, body }) => ok(changes.changePlan(caller, params.id, body))),
     route(updateBudget, ({ caller, params, body }) => ok(changes.setBudget(caller, params.id, body.budget))),
     route(updateRegions, ({ caller, params, body }) =>
-      ok(changes.setReadRegions(caller, params.id, body.read_regions)),
+      ok(changes.setReadRegions(caller, params.id, body.read_regions ?? [])),
     ),
-    route(updateAllowList, ({ caller, params, body }) => ok(changes.setAllowList(caller, params.id, body.allowed_ips))),
+    route(updateAllowList, ({ caller, params, body }) =>
+      ok(changes.setAllowList(caller, params.id, body.allowed_ips ?? [])),
+    ),
     route(moveToTeam, ({ caller, body }) => ok(changes.moveToTeam(caller, body.database_id, body.team_id))),
   ]
 }

@@ -1,8 +1,9 @@
 import { X509Certificate } from 'node:crypto'
-import { type CreateDatabaseBody, LONGEST_NAME } from '../contract/databases/databases.js'
+import { LONGEST_NAME } from '../contract/databases/databases.js'
 import type { PlanName, PlanTable } from '../contract/databases/plans.js'
 import { type Platform, REGIONS, type ReadRegion, type Region, regionsOf } from '../contract/databases/regions.js'
 import { HomeportError } from '../contract/errors/errors.js'
+import type { CreationRequest } from './older-spelling.js'
 
 /** A valid creation request with all defaults filled in. */
 export interface DesiredDatabase {
@@ -15,6 +16,11 @@ export interface DesiredDatabase {
   readonly budget: number
   readonly eviction: boolean
   readonly tls: boolean
+  /** Absent when off, as is `productionPack`: the hash of a repeated request has to stay the same. */
+  readonly autoUpgrade?: true | undefined
+  readonly productionPack?: true | undefined
+  /** Absent: `append-only`. */
+  readonly persistence?: 'snapshot' | undefined
 }
 
 /** What validation depends on besides the request. */
@@ -28,7 +34,7 @@ export interface RuleSettings {
  * Fills in the defaults of a request that has passed its schema, and checks rules that involve several fields.
  * @throws HomeportError `invalid_request` with all problems; `plan_not_allowed`.
  */
-export function validateCreation(body: CreateDatabaseBody, settings: RuleSettings): DesiredDatabase {
+export function validateCreation(body: CreationRequest, settings: RuleSettings): DesiredDatabase {
   const desired: DesiredDatabase = {
     name: body.database_name.trim(),
     platform: body.platform,
@@ -38,6 +44,9 @@ export function validateCreation(body: CreateDatabaseBody, settings: RuleSetting
     budget: body.budget ?? 0,
     eviction: body.eviction ?? false,
     tls: body.tls ?? settings.tlsByDefault,
+    autoUpgrade: body.auto_upgrade === true ? true : undefined,
+    productionPack: body.prod_pack_enabled === true ? true : undefined,
+    persistence: body.db_type === 'bolt' ? 'snapshot' : undefined,
   }
   const problems = [
     ...nameProblems(desired.name, 'database_name'),
@@ -47,6 +56,9 @@ export function validateCreation(body: CreateDatabaseBody, settings: RuleSetting
   if (problems.length > 0) throw new HomeportError('invalid_request', { problem: problems.join(' ') })
   if (settings.accountType === 'free' && desired.plan !== 'free') {
     throw new HomeportError('plan_not_allowed', { plan: desired.plan })
+  }
+  if (desired.productionPack && desired.plan === 'free') {
+    throw new HomeportError('production_pack_not_allowed', { plan: desired.plan })
   }
   return desired
 }

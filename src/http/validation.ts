@@ -99,7 +99,7 @@ function requirementOf({ keyword, params, message, parentSchema }: ErrorObject):
     case 'const':
       return `must be ${show(params.allowedValue)}`
     case 'type':
-      return `must be ${article(String(params.type))}`
+      return `must be ${[params.type].flat().map(String).map(article).join(' or ')}`
     case 'minimum':
       return `must be at least ${String(params.limit)}`
     case 'maximum':

@@ -40,6 +40,8 @@ const text = (description: string) => Type.String({ description })
 const yesNo = (description: string) => Type.Boolean({ description })
 const oneOf = <const Word extends string>(words: readonly Word[], description: string) =>
   Type.Enum([...words], { description })
+const listOrNull = <const Word extends string>(words: readonly Word[], description: string) =>
+  Type.Unsafe<Word[] | null>({ type: ['array', 'null'], items: Type.Enum([...words]), description })
 const flagText = (description: string) => Type.Enum(['true', 'false'], { description })
 
 const SecurityAddons = Type.Object(
@@ -115,6 +117,9 @@ export const DatabaseRecordSchema = Type.Object({
   daily_backup_enabled: yesNo('Whether a backup is created every day.'),
   read_regions: Type.Array(oneOf(READ_REGIONS, ''), { description: 'Regions with a read replica.' }),
   securityAddons: SecurityAddons,
+  database_type: text('The plan in words.'),
+  multizone: yesNo('Always `false`: kept for older clients.'),
+  db_daily_bandwidth_limit: integer('Always 9007199254740991, no limit: kept for older clients.'),
   prometheus_enabled: flagText('Whether the metrics integration is on; a text, not a boolean.'),
   prod_pack_enabled: yesNo('Whether the production pack is on.'),
   user_email: text('E-mail of the owner.'),
@@ -137,10 +142,10 @@ export const CreateDatabaseSchema = Type.Object({
   platform: oneOf(PLATFORMS, 'Platform of the primary region.'),
   primary_region: oneOf(PRIMARY_REGIONS, 'Region that accepts writes.'),
   read_regions: Type.Optional(
-    Type.Array(oneOf(READ_REGIONS, ''), {
-      description:
-        'Regions with a read replica: not the primary region, none twice, none on gcp, at most one on plan free.',
-    }),
+    listOrNull(
+      READ_REGIONS,
+      'Regions with a read replica: not the primary region, none twice, none on gcp, at most one on plan free.',
+    ),
   ),
   plan: Type.Optional(oneOf(PLAN_NAMES, 'Default: `payg`, or `free` for an account of type free.')),
   budget: Type.Optional(
@@ -148,6 +153,12 @@ export const CreateDatabaseSchema = Type.Object({
   ),
   eviction: Type.Optional(yesNo('Evict least recently used keys at the size limit. Default: false.')),
   tls: Type.Optional(yesNo('Speak TLS on the Redis port. Default: the setting of the server.')),
+  db_type: Type.Optional(
+    oneOf(
+      ['pebble', 'bolt'],
+      'Persistence: `pebble` (the default) logs every write, `bolt` only takes snapshots. Of Homeport alone.',
+    ),
+  ),
 })
 
 /** The body of a creation. */
@@ -171,17 +182,20 @@ export const createDatabase = endpoint({
   access: 'write',
   summary: 'Create a database',
   description:
-    'Responds when the database accepts commands and all read regions replicate. If a step fails, everything is rolled back. With the header Idempotency-Key (up to 255 characters, remembered for 24 hours), a repeated request returns the database that the first one created.',
+    'Responds when the database accepts commands and all read regions replicate. If a step fails, everything is rolled back. With the header Idempotency-Key (up to 255 characters, remembered for 24 hours), a repeated request returns the database that the first one created. A body with `region: "global"` may use the spelling of older clients: `name` for `database_name`, no `platform`, and the fields `auto_upgrade` and `prod_pack_enabled`.',
   headers: Type.Object({
     'Idempotency-Key': Type.Optional(
       Type.String({ maxLength: 255, description: 'Repeated requests with the same key create one database.' }),
     ),
   }),
   body: { kind: 'json', schema: CreateDatabaseSchema },
+  // `databases/older-spelling.ts` translates the body of older clients before it is checked.
+  checkedBy: 'handler',
   success: { status: 200, description: 'The new database with its credentials.', body: DatabaseRecordSchema },
   errors: [
     'invalid_json',
     'plan_not_allowed',
+    'production_pack_not_allowed',
     'idempotency_conflict',
     'idempotency_gone',
     'tls_not_configured',
