@@ -42,6 +42,7 @@ import { createFleet, type Fleet, probeEngine } from './fleet/index.js'
 import { createGateway, type Gateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
 import { HostNames, HttpServer, type HttpSettings, type Route } from './http/index.js'
 import { createQueue } from './queue/index.js'
+import { queueAdministrationRoutes } from './queue-administration.js'
 import { openStore, type Store, type StoreDamage } from './store/index.js'
 import { createLogger, type Logger, lastCrash, type ProblemReport, Problems } from './telemetry/index.js'
 import { createWorkflow } from './workflow/index.js'
@@ -227,7 +228,8 @@ function compose(foundations: Foundations): Composed {
   workflow.guard(bulk.gate)
   queue.delegateLargeCancels(bulk.cancelMessages)
   const queueRoutes = [...queue.routes(), ...workflow.routes(), ...bulk.routes()]
-  const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes]
+  const queueAdministration = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
+  const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...queueAdministration]
   const listeners = [
     managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes),
     new HttpServer({

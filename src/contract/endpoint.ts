@@ -12,6 +12,7 @@ export const TOPICS = [
   'Teams',
   'API keys',
   'Audit log',
+  'Queue accounts',
   'Server',
   'Console',
   'Messages',

@@ -44,7 +44,7 @@ export function compileChecker(declared: TSchema, place: ValuePlace): Checker {
   return (value) => {
     if (isRight(value)) return
     const errors = isSmall(value) ? errorsOf(all.compile(schema), value) : isRight.errors
-    const problems = (errors ?? []).filter(isSpecific).map((error) => describe(error, place))
+    const problems = withoutNulls((errors ?? []).filter(isSpecific)).map((error) => describe(error, place))
     const unique = [...new Set(problems)].slice(0, MAX_PROBLEMS)
     throw new HomeportError('invalid_request', { problem: unique.join(' ') })
   }
@@ -81,6 +81,12 @@ function isSpecific(error: ErrorObject): boolean {
   return error.keyword !== 'anyOf' && error.keyword !== 'oneOf'
 }
 
+/** Where a value may also be null, what the other branch of the union says tells more. */
+function withoutNulls(errors: ErrorObject[]): ErrorObject[] {
+  const others = errors.filter(({ keyword, params }) => keyword !== 'type' || params.type !== 'null')
+  return others.length > 0 ? others : errors
+}
+
 function describe(error: ErrorObject, place: ValuePlace): string {
   switch (error.keyword) {
     case 'required':
@@ -99,7 +105,7 @@ function requirementOf({ keyword, params, message, parentSchema }: ErrorObject):
     case 'const':
       return `must be ${show(params.allowedValue)}`
     case 'type':
-      return `must be ${[params.type].flat().map(String).map(article).join(' or ')}`
+      return `must be ${article(String(params.type))}`
     case 'minimum':
       return `must be at least ${String(params.limit)}`
     case 'maximum':

@@ -54,6 +54,8 @@ export const AUDIT_ACTIONS = {
   'Abort Bulk Action': 69,
   'Lift Fence': 70,
   'Retry Failure Callbacks': 71,
+  'Rotate Queue Token': 80,
+  'Change Queue': 81,
 } as const
 
 /** An action of the audit log. */

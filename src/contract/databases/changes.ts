@@ -3,7 +3,7 @@ import { type BodyShape, endpoint } from '../endpoint.js'
 import type { ErrorCode } from '../errors/errors.js'
 import { DatabaseRecordSchema, MOST_BUDGET } from './databases.js'
 import { PLAN_NAMES } from './plans.js'
-import { READ_REGIONS, type ReadRegion } from './regions.js'
+import { READ_REGIONS } from './regions.js'
 
 /** Most addresses and networks of one allow list. */
 export const MOST_ALLOWED_IPS = 200
@@ -227,9 +227,7 @@ export const updateBudget = change({
 
 const UpdateRegionsSchema = Type.Object({
   // Terraform's provider sends `null` for an empty list.
-  read_regions: Type.Unsafe<ReadRegion[] | null>({
-    type: ['array', 'null'],
-    items: Type.Enum([...READ_REGIONS]),
+  read_regions: Type.Union([Type.Array(Type.Enum([...READ_REGIONS])), Type.Null()], {
     description: 'All read regions of the database; replaces the old list. `null` is an empty list.',
   }),
 })
@@ -255,10 +253,7 @@ export const updateAllowList = change({
   body: {
     kind: 'json',
     schema: Type.Object({
-      allowed_ips: Type.Unsafe<string[] | null>({
-        type: ['array', 'null'],
-        items: Type.String(),
-        maxItems: MOST_ALLOWED_IPS,
+      allowed_ips: Type.Union([Type.Array(Type.String(), { maxItems: MOST_ALLOWED_IPS }), Type.Null()], {
         description:
           'IPv4 and IPv6 addresses and networks such as `203.0.113.0/24`; replaces the old list. `null` is an empty list.',
       }),

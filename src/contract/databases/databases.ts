@@ -41,7 +41,7 @@ const yesNo = (description: string) => Type.Boolean({ description })
 const oneOf = <const Word extends string>(words: readonly Word[], description: string) =>
   Type.Enum([...words], { description })
 const listOrNull = <const Word extends string>(words: readonly Word[], description: string) =>
-  Type.Unsafe<Word[] | null>({ type: ['array', 'null'], items: Type.Enum([...words]), description })
+  Type.Union([Type.Array(Type.Enum([...words])), Type.Null()], { description })
 const flagText = (description: string) => Type.Enum(['true', 'false'], { description })
 
 const SecurityAddons = Type.Object(

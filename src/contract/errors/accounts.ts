@@ -55,6 +55,20 @@ export const accountsErrors = {
     retry: 'never',
     text: () => 'The owner of a team cannot be removed from it. Delete the team instead.',
   }),
+  queue_account_not_found: define<{ queueId: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ queueId }) =>
+      `queue not found: your account has no queue with the id "${queueId.slice(0, 80)}". GET /v2/qstash/users lists its queue.`,
+  }),
+  queue_not_movable: define<{ teamId: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ teamId }) =>
+      `The team "${teamId}" has a queue of its own already, and a team has one only. Use a key of the team: GET /v2/qstash/user shows its token.`,
+  }),
   api_key_not_found: define<{ keyId: string }>({
     status: 404,
     blame: 'caller',

@@ -9,7 +9,7 @@ import { parseRetryDelay } from './retry-delay.js'
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** Maximum of retries that a message may ask for. */
-const MAX_RETRIES = 1_000
+export const MAX_RETRIES = 1_000
 /** Longest delay of a first attempt. */
 export const LONGEST_DELAY_MS = 366 * 86_400_000
 /** The longest period of a rate limit. */

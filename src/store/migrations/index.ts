@@ -23,6 +23,7 @@ import { checksums } from './025-checksums.js'
 import { runWebhooks } from './026-run-webhooks.js'
 import { dataProblem } from './027-data-problem.js'
 import { engineSettings } from './028-engine-settings.js'
+import { queueAccounts } from './032-queue-accounts.js'
 import type { Migration } from './migration.js'
 
 /** All migrations in order. */
@@ -50,6 +51,7 @@ export const MIGRATIONS: readonly Migration[] = [
   runWebhooks,
   dataProblem,
   engineSettings,
+  queueAccounts,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

@@ -1,3 +1,4 @@
+import type { Generated } from 'kysely'
 import type { Assigned } from './assigned.js'
 
 /** A boolean: 0 or 1. */
@@ -16,6 +17,14 @@ export interface AccountsTable {
   signing_current: string
   signing_next: string
   created_at: number
+  /** The queue token as it is, which the management API shows its owner; NULL where only its hash is known. */
+  queue_token: Generated<string | null>
+  /** A queue token that may only read; NULL where there is none yet. */
+  queue_read_token: Generated<string | null>
+  /** Plan, budget in US dollars and production pack of the queue, as its owner set them; kept and shown, without effect. */
+  queue_plan: Generated<string>
+  queue_budget: Generated<number>
+  queue_production_pack: Generated<Flag>
 }
 
 /** A key of the management API. */
