@@ -98,7 +98,9 @@ export class Pipeline {
     if (!sessions || request.headers.authorization !== undefined) return undefined
     const secret = sessionSecretOf(request.headers, sessions.cookieName)
     if (secret === undefined) return undefined
-    if (this.#endpoint.method !== 'GET') requireConsoleHeader(request.headers)
+    // A few operations that change something are spelt GET, and a link on any page sends one.
+    const { method, access } = this.#endpoint
+    if (method !== 'GET' || access === 'write') requireConsoleHeader(request.headers)
     return sessions.caller(secret, ip)
   }
 

@@ -54,6 +54,7 @@ export {
   storedConfig,
   storedHeaders,
 } from './api/message-view.js'
+export { trimBodies } from './api/trim-bodies.js'
 export { decideNext, defaultBackoffMs } from './dispatcher/decide.js'
 export { toPending } from './dispatcher/entry.js'
 export {

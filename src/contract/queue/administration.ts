@@ -38,7 +38,9 @@ export const QueueAccountSchema = Type.Object({
   max_topics: unlimited('URL groups.'),
   max_schedules: unlimited('Schedules.'),
   max_events_size: unlimited('Entries of the log.'),
-  max_dlq_retention_time_milis: integer('How long dead letters are kept, milliseconds. The field is misspelt on the wire.'),
+  max_dlq_retention_time_milis: integer(
+    'How long dead letters are kept, milliseconds. The field is misspelt on the wire.',
+  ),
   max_delay: integer('Longest delay, seconds.'),
   max_parallelism: integer('Deliveries in flight at once.'),
   max_global_parallelism: integer('Deliveries in flight at once, on the whole server.'),
@@ -54,7 +56,9 @@ export const QueueAccountSchema = Type.Object({
   created_by: text('E-mail of the account, or the id of the team.'),
   creation_time: integer('When the account was created, Unix seconds.'),
   deletion_time: integer('Always 0.'),
-  budget: integer('Monthly budget in US dollars as it was set; 0 means none. Without effect, because nothing is billed.'),
+  budget: integer(
+    'Monthly budget in US dollars as it was set; 0 means none. Without effect, because nothing is billed.',
+  ),
 })
 
 /** A queue as the management API shows it. */

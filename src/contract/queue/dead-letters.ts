@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../request-limits.js'
-import { RUN_DEAD_FILTERS } from '../workflow/dead-letters.js'
+import { RUN_DEAD_FILTERS, RUN_DEAD_LISTING } from '../workflow/dead-letters.js'
 import { CURSOR, DeadLetter, FILTERS, RunDeadLetter } from './fields.js'
 
 /** The dead letter queue: listing, reading, deleting and retrying messages that could not be delivered. */
@@ -28,18 +28,17 @@ const DEAD_FILTERS = {
 /** Changes apply to dead letters of messages only: `source` is refused, not ignored. */
 const deadFilters = Type.Object(DEAD_FILTERS, { additionalProperties: false })
 
-const deadListing = Type.Object(
-  {
-    ...DEAD_FILTERS,
-    ...RUN_DEAD_FILTERS,
-    source: Type.Optional(
-      Type.Enum(['message', 'workflow'], {
-        description: '`workflow` lists dead letters of workflow runs. Default `message`.',
-      }),
-    ),
-  },
-  { additionalProperties: false },
-)
+/** Unknown parameters of a read are ignored: clients that are newer than this server send some. */
+const deadListing = Type.Object({
+  ...DEAD_FILTERS,
+  ...RUN_DEAD_FILTERS,
+  ...RUN_DEAD_LISTING,
+  source: Type.Optional(
+    Type.Enum(['message', 'workflow'], {
+      description: '`workflow` lists dead letters of workflow runs. Default `message`.',
+    }),
+  ),
+})
 
 /** Lists dead letters. */
 export const listDeadLetters = endpoint({
@@ -49,8 +48,7 @@ export const listDeadLetters = endpoint({
   path: '/v2/dlq',
   access: 'read',
   summary: 'List dead letters',
-  description:
-    'Messages that could not be delivered. Date filters apply to the time of the failure. Unknown filters are refused.',
+  description: 'Messages that could not be delivered. Date filters apply to the time of the failure.',
   query: deadListing,
   body: { kind: 'none' },
   success: {

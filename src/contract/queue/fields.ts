@@ -123,6 +123,19 @@ export const Event = Type.Object({
   ...FLOW,
 })
 
+const { time, state, error, nextDeliveryTime, responseStatus, responseBody, ...others } = Event.properties
+const { responseHeaders, responseHeader, ...ofMessage } = others
+
+/** A message with entries of its log. */
+export const MessageLog = Type.Object({
+  ...ofMessage,
+  events: Type.Array(
+    Type.Object({
+      ...{ time, state, error, nextDeliveryTime, responseStatus, responseBody, responseHeaders, responseHeader },
+    }),
+  ),
+})
+
 const list = (description: string) =>
   Type.Optional(
     Type.Array(Type.String(), {

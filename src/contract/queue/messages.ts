@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { MOST_FILTER_VALUES, MOST_IDS, MOST_ITEM_HEADERS } from '../request-limits.js'
-import { CURSOR, DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message } from './fields.js'
+import { CURSOR, DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message, MessageLog } from './fields.js'
 import { PUBLISH_HEADERS } from './setting-headers.js'
 
 /** The operations on messages: publish, read, cancel, logs, signing keys. */
@@ -204,38 +204,40 @@ export const cancelMessages = endpoint({
   errors: ['invalid_request', 'bulk_action_interrupted'],
 })
 
-const eventFilters = Type.Object(
-  {
-    state: Type.Optional(
-      Type.Array(Type.Enum([...EVENT_STATES, 'CANCELLED', 'IN_PROGRESS']), {
-        description: 'Entries in this state. IN_PROGRESS means ACTIVE, RETRY and ERROR.',
-      }),
-    ),
-    messageId: idList('Entries of this message.'),
-    messageIds: idList('Entries of these messages.'),
-    ...FILTERS,
-    ...DESTINATION_FILTERS,
-    order: Type.Optional(
-      Type.Enum(['earliestFirst', 'latestFirst'], {
-        description: 'Order by message, then by time. Default latestFirst.',
-      }),
-    ),
-    count: Type.Optional(Type.Integer({ minimum: 1, description: 'Entries per page, at most 1000. Default 100.' })),
-    cursor: CURSOR,
-    trimBody: Type.Optional(Type.Integer({ minimum: 0, description: 'Truncate bodies to this many bytes.' })),
-  },
-  { additionalProperties: false },
-)
+/** Unknown parameters of a read are ignored: clients that are newer than this server send some. */
+const eventFilters = Type.Object({
+  state: Type.Optional(
+    Type.Array(Type.Enum([...EVENT_STATES, 'CANCELLED', 'IN_PROGRESS']), {
+      description: 'Entries in this state. IN_PROGRESS means ACTIVE, RETRY and ERROR.',
+    }),
+  ),
+  messageId: idList('Entries of this message.'),
+  messageIds: idList('Entries of these messages.'),
+  ...FILTERS,
+  ...DESTINATION_FILTERS,
+  order: Type.Optional(
+    Type.Enum(['earliestFirst', 'latestFirst'], {
+      description: 'Order by message, then by time. Default latestFirst.',
+    }),
+  ),
+  count: Type.Optional(Type.Integer({ minimum: 1, description: 'Entries per page, at most 1000. Default 100.' })),
+  cursor: CURSOR,
+  trimBody: Type.Optional(Type.Integer({ minimum: 0, description: 'Truncate bodies to this many bytes.' })),
+  groupBy: Type.Optional(Type.Enum(['messageId'], { description: 'Group the entries by message, as `messages`.' })),
+})
 
 const EventPage = Type.Object({
-  events: Type.Array(Event),
+  events: Type.Array(Event, { description: 'The entries; empty with `groupBy`.' }),
   logs: Type.Array(Event, { description: 'The same entries under their newer name.' }),
+  messages: Type.Optional(
+    Type.Array(MessageLog, { description: 'The entries by message: with `groupBy`, or where `messageId` is one id.' }),
+  ),
   cursor: Type.Optional(Type.String()),
 })
 
 const eventsDescription =
   'What happened to messages: published, attempted, retried, ended. Entries are ordered by message (newest first), ' +
-  'then by time. Date filters apply to the time of the entry.'
+  'then by time. Date filters apply to the time of the entry. `count` counts entries, also when they are grouped.'
 
 const logAt = (id: string, path: string, summary: string) =>
   endpoint({
@@ -279,17 +281,26 @@ export const getSigningKeys = endpoint({
   errors: [],
 })
 
-/** Rotates the signing keys. */
-export const rotateSigningKeys = endpoint({
-  ...queue,
-  id: 'rotateSigningKeys',
-  topic: 'Signing keys',
-  method: 'POST',
-  path: '/v2/keys/rotate',
-  access: 'write',
-  summary: 'Rotate the signing keys',
-  description: 'The next key becomes the current key and signs deliveries from now on. A new next key is created.',
-  body: { kind: 'none' },
-  success: { status: 200, description: 'The new keys.', body: Keys },
-  errors: [],
-})
+const rotateKeys = (id: string, method: 'GET' | 'POST', summary: string) =>
+  endpoint({
+    ...queue,
+    id,
+    topic: 'Signing keys',
+    method,
+    path: '/v2/keys/rotate',
+    access: 'write',
+    summary,
+    description: 'The next key becomes the current key and signs deliveries from now on. A new next key is created.',
+    body: { kind: 'none' },
+    success: { status: 200, description: 'The new keys.', body: Keys },
+    errors: [],
+  })
+
+/** Rotate the signing keys. */
+export const rotateSigningKeys = rotateKeys('rotateSigningKeys', 'POST', 'Rotate the signing keys')
+/** The same, by the method of older clients. */
+export const rotateSigningKeysByGet = rotateKeys(
+  'rotateSigningKeysByGet',
+  'GET',
+  'Rotate the signing keys, by the method of older clients',
+)

@@ -32,35 +32,53 @@ export const RUN_DEAD_FILTERS = {
   ),
 }
 
-const filters = Type.Object(
-  {
-    dlqIds: Type.Optional(
-      Type.Array(Type.String(), {
-        maxItems: MOST_PAGE_IDS,
-        description: 'Only these dead letters. All other filters are ignored.',
-      }),
-    ),
-    ...RUN_DEAD_FILTERS,
-    url: texts('The same as `workflowUrl`.'),
-    label: texts('Runs with this label.'),
-    callerIp: texts('Runs triggered from this address.'),
-    flowControlKey: texts('Runs of this flow-control key.'),
-    responseStatus: Type.Optional(
-      Type.Array(Type.Integer(), {
-        maxItems: MOST_FILTER_VALUES,
-        description: 'Status of the response that failed the run.',
-      }),
-    ),
-    fromDate: Type.Optional(ms('Failed at or after this time')),
-    toDate: Type.Optional(ms('Failed at or before this time')),
-    order: Type.Optional(
-      Type.Enum(['earliestFirst', 'latestFirst'], { description: 'Order by time of failure. Default earliestFirst.' }),
-    ),
-    count: Type.Optional(Type.Integer({ minimum: 1, description: 'Dead letters per page, at most 100. Default 100.' })),
-    cursor: CURSOR,
-  },
-  { additionalProperties: false },
-)
+const FILTER_FIELDS = {
+  dlqIds: Type.Optional(
+    Type.Array(Type.String(), {
+      maxItems: MOST_PAGE_IDS,
+      description: 'Only these dead letters. All other filters are ignored.',
+    }),
+  ),
+  ...RUN_DEAD_FILTERS,
+  url: texts('The same as `workflowUrl`.'),
+  label: texts('Runs with this label.'),
+  callerIp: texts('Runs triggered from this address.'),
+  flowControlKey: texts('Runs of this flow-control key.'),
+  responseStatus: Type.Optional(
+    Type.Array(Type.Integer(), {
+      maxItems: MOST_FILTER_VALUES,
+      description: 'Status of the response that failed the run.',
+    }),
+  ),
+  fromDate: Type.Optional(ms('Failed at or after this time')),
+  toDate: Type.Optional(ms('Failed at or before this time')),
+  order: Type.Optional(
+    Type.Enum(['earliestFirst', 'latestFirst'], { description: 'Order by time of failure. Default earliestFirst.' }),
+  ),
+  count: Type.Optional(Type.Integer({ minimum: 1, description: 'Dead letters per page, at most 100. Default 100.' })),
+  cursor: CURSOR,
+}
+
+/** What changes dead letters refuses what it does not know: a misspelt filter must not select everything. */
+const filters = Type.Object(FILTER_FIELDS, { additionalProperties: false })
+
+/** What only the lists of dead letters take. */
+export const RUN_DEAD_LISTING = {
+  failureCallbackState: Type.Optional(
+    Type.Array(Type.Enum([...FAILURE_STATES]), {
+      maxItems: MOST_FILTER_VALUES,
+      description: 'Older spelling of `failureFunctionState`.',
+    }),
+  ),
+  trimBody: Type.Optional(Type.Integer({ minimum: 0, description: 'Bodies are cut to this many characters.' })),
+}
+
+/** Unknown parameters of a read are ignored: clients that are newer than this server send some. */
+const listing = Type.Object({
+  ...FILTER_FIELDS,
+  ...RUN_DEAD_LISTING,
+  callerIP: texts('Older spelling of `callerIp`.'),
+})
 
 const idsInBody = {
   kind: 'json',
@@ -92,7 +110,7 @@ export const listDeadRuns = endpoint({
   access: 'read',
   summary: 'List failed runs',
   description: 'The dead letters of workflow runs, as `GET /v2/dlq?source=workflow` lists them.',
-  query: filters,
+  query: listing,
   body: { kind: 'none' },
   success: {
     status: 200,
@@ -117,20 +135,37 @@ export const getDeadRun = endpoint({
   errors: ['dead_letter_not_found'],
 })
 
-/** Deletes one dead letter. */
-export const deleteDeadRun = endpoint({
-  ...queue,
-  id: 'deleteDeadWorkflowRun',
-  method: 'DELETE',
-  path: '/v2/workflows/dlq/{dlqId}',
-  access: 'write',
-  summary: 'Delete a failed run from the dead letters',
-  description: 'The logs keep the run as failed. It cannot be resumed or restarted any more.',
-  params,
-  body: { kind: 'none' },
-  success: { status: 200, description: 'The dead letter is deleted.', body: Type.Object({ deleted: Type.Integer() }) },
-  errors: ['dead_letter_not_found'],
-})
+const deleteOne = (id: string, path: string, summary: string) =>
+  endpoint({
+    ...queue,
+    id,
+    method: 'DELETE',
+    path,
+    access: 'write',
+    summary,
+    description: 'The logs keep the run as failed. It cannot be resumed or restarted any more.',
+    params,
+    body: { kind: 'none' },
+    success: {
+      status: 200,
+      description: 'The dead letter is deleted.',
+      body: Type.Object({ deleted: Type.Integer() }),
+    },
+    errors: ['dead_letter_not_found'],
+  })
+
+/** Delete one dead letter. */
+export const deleteDeadRun = deleteOne(
+  'deleteDeadWorkflowRun',
+  '/v2/workflows/dlq/{dlqId}',
+  'Delete a failed run from the dead letters',
+)
+/** The same, as the original's MCP server spells it. */
+export const deleteDeadRunByVerb = deleteOne(
+  'deleteDeadWorkflowRunByVerb',
+  '/v2/workflows/dlq/delete/{dlqId}',
+  'Delete a failed run from the dead letters, by its other path',
+)
 
 /** Deletes many dead letters. */
 export const deleteDeadRuns = endpoint({

@@ -21,6 +21,7 @@ import { ANY_MESSAGE } from '../transactions/messages-filter.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 import { listOf, readSelection, type WireFilters } from './filters.js'
 import { deadLetterView } from './message-view.js'
+import { trimBodies } from './trim-bodies.js'
 
 const LARGEST_PAGE = 100
 const CURSOR = /^\d{1,16}-\d{1,16}$/
@@ -156,7 +157,8 @@ function bulkRoutes(deps: ApiDeps): Route[] {
       const selector = query.source === 'workflow' ? undefined : selectorOf(caller.accountId, query)
       if (!selector) return { messages: [] }
       const { letters, cursor } = await list(deps, selector)
-      return { messages: letters.map(deadLetterView), ...withCursor(cursor) }
+      const shown = letters.map((letter) => trimBodies(deadLetterView(letter), query.trimBody))
+      return { messages: shown, ...withCursor(cursor) }
     }),
     route(deleteDeadLetters, async ({ caller, query, body }) => {
       const selector = selectorOf(caller.accountId, { ...query, ...body })

@@ -8,6 +8,7 @@ import type { AttemptRow, MessageHistory } from '../transactions/messages-read.j
 import * as messagesRead from '../transactions/messages-read.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 import { readSelection, type WireFilters } from './filters.js'
+import { groupByMessage, type MessageLogView } from './grouped-events.js'
 import {
   bodyBase64,
   callbackHeaders,
@@ -131,12 +132,18 @@ interface WireEvents extends WireFilters {
   readonly count?: number | undefined
   readonly cursor?: string | undefined
   readonly trimBody?: number | undefined
+  readonly groupBy?: 'messageId' | undefined
 }
 
 /** A page of the log. */
 interface EventPage {
   readonly events: EventView[]
   readonly cursor?: string
+}
+
+interface LogAnswer extends EventPage {
+  readonly logs: EventView[]
+  readonly messages?: MessageLogView[]
 }
 
 /**
@@ -254,11 +261,14 @@ function justBefore(messageId: string, order: 'oldestFirst' | 'newestFirst'): st
 
 /** The log of messages, under both of its names. */
 export function eventRoutes(deps: ApiDeps): Route[] {
-  const answer = async (accountId: string, wire: WireEvents): Promise<EventPage & { logs: EventView[] }> => {
+  const answer = async (accountId: string, wire: WireEvents): Promise<LogAnswer> => {
     const selection = readSelection(wire)
-    if (selection.kind === 'nothing') return { events: [], logs: [] }
+    if (selection.kind === 'nothing') return { events: [], logs: [], ...(wire.groupBy && { messages: [] }) }
     const page = await new EventReader(deps, wire).page(accountId, selection.filter)
-    return { ...page, logs: page.events }
+    if (wire.groupBy) return { ...page, events: [], logs: [], messages: groupByMessage(page.events) }
+    // The original's MCP server asks for one message by its id, and reads `messages`.
+    const isOne = wire.messageId?.length === 1
+    return { ...page, logs: page.events, ...(isOne && { messages: groupByMessage(page.events) }) }
   }
   return [
     route(listEvents, ({ caller, query }) => answer(caller.accountId, query)),

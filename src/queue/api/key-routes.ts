@@ -1,4 +1,4 @@
-import { getSigningKeys, rotateSigningKeys } from '../../contract/queue/messages.js'
+import { getSigningKeys, rotateSigningKeys, rotateSigningKeysByGet } from '../../contract/queue/messages.js'
 import { verifySignature } from '../../contract/queue/verify.js'
 import { type Route, route } from '../../http/index.js'
 import { explainSignature } from '../verify.js'
@@ -11,10 +11,12 @@ export function keyRoutes({ keys }: ApiDeps): Route[] {
       const { current, next } = keys.signingKeys(caller.accountId)
       return { current, next }
     }),
-    route(rotateSigningKeys, async ({ caller }) => {
-      const { current, next } = await keys.rotateSigningKeys(caller.accountId, caller)
-      return { current, next }
-    }),
+    ...[rotateSigningKeys, rotateSigningKeysByGet].map((endpoint) =>
+      route(endpoint, async ({ caller }) => {
+        const { current, next } = await keys.rotateSigningKeys(caller.accountId, caller)
+        return { current, next }
+      }),
+    ),
   ]
 }
 

@@ -76,7 +76,7 @@ function filterOf(query: DeadQuery, maxIds: number): DeadRunFilter | undefined {
     ...list('labels', texts('label', query.label)),
     ...list('callerIps', texts('callerIp', query.callerIp ?? query.callerIP)),
     ...list('flowKeys', texts('flowControlKey', query.flowControlKey)),
-    ...list('failureStates', states(query.failureFunctionState)),
+    ...list('failureStates', states(query.failureFunctionState ?? query.failureCallbackState)),
     ...list('statuses', values('responseStatus', responseStatus)?.map(Number)),
     ...(createdAt !== undefined && { createdAt }),
     ...(fromDate !== undefined && { from: fromDate }),

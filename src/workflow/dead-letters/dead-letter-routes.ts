@@ -4,6 +4,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import {
   cancelRunCallback,
   deleteDeadRun,
+  deleteDeadRunByVerb,
   deleteDeadRuns,
   getDeadRun,
   listDeadRuns,
@@ -23,6 +24,7 @@ import {
   type SettingLimits,
   storedConfig,
   storedHeaders,
+  trimBodies,
 } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import { failureOf, labelsOf } from '../logs/log-runs.js'
@@ -81,11 +83,13 @@ function deletingRoutes({ store }: DeadLetterDeps): Route[] {
       const page = await remove(selector)
       return { deleted: page.runs.length, ...cursorOf(page) }
     }),
-    route(deleteDeadRun, async ({ caller, params: { dlqId } }) => {
-      const { runs } = await remove(onlyLetter(caller.accountId, dlqId))
-      if (runs.length === 0) throw new HomeportError('dead_letter_not_found', { dlqId })
-      return { deleted: runs.length }
-    }),
+    ...[deleteDeadRun, deleteDeadRunByVerb].map((endpoint) =>
+      route(endpoint, async ({ caller, params: { dlqId } }) => {
+        const { runs } = await remove(onlyLetter(caller.accountId, dlqId))
+        if (runs.length === 0) throw new HomeportError('dead_letter_not_found', { dlqId })
+        return { deleted: runs.length }
+      }),
+    ),
   ]
 }
 
@@ -179,7 +183,8 @@ export class RunDeadLetters implements DeadLetterSource {
     const selector = selectorOf(accountId, query)
     if (!selector) return { messages: [] }
     const page = await this.#store.run(runsDeadList.listDead, selector)
-    return { messages: page.runs.map(deadLetterOf), ...cursorOf(page) }
+    const most = typeof query.trimBody === 'number' ? query.trimBody : undefined
+    return { messages: page.runs.map((run) => trimBodies(deadLetterOf(run), most)), ...cursorOf(page) }
   }
 }
 
