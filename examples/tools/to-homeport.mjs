@@ -6,10 +6,12 @@
  *   export UPSTASH_EMAIL="$HOMEPORT_EMAIL" UPSTASH_API_KEY="$HOMEPORT_API_KEY"
  *   NODE_OPTIONS="--import /path/to/to-homeport.mjs" npx @upstash/cli redis list
  *
- * It reads HOMEPORT_API_URL, UPSTASH_REDIS_REST_URL (or HOMEPORT_REST_URL) and QSTASH_URL.
+ * It reads HOMEPORT_API_URL, QSTASH_URL and, for commands that agents run on a database, the REST URL of the server in
+ * HOMEPORT_PUBLIC_REST_URL or UPSTASH_REDIS_REST_URL. Where databases have names of their own, set HOMEPORT_REDIS_DOMAIN
+ * or HOMEPORT_PUBLIC_REDIS_HOST as on the server.
  */
-const { HOMEPORT_API_URL, HOMEPORT_REST_URL, UPSTASH_REDIS_REST_URL, QSTASH_URL } = process.env
-const REST_URL = HOMEPORT_REST_URL ?? UPSTASH_REDIS_REST_URL
+const { HOMEPORT_API_URL, QSTASH_URL, HOMEPORT_PUBLIC_REDIS_HOST, HOMEPORT_REDIS_DOMAIN } = process.env
+const REST_URL = process.env.HOMEPORT_PUBLIC_REST_URL ?? process.env.UPSTASH_REDIS_REST_URL
 
 const QUEUES = ['qstash.upstash.io', 'qstash-eu-central-1.upstash.io', 'qstash-us-east-1.upstash.io']
 
@@ -18,9 +20,18 @@ function homeOf({ protocol, hostname, port }) {
   if (protocol !== 'https:') return undefined
   if (hostname === 'api.upstash.com' || hostname === 'upstash.com') return HOMEPORT_API_URL
   if (QUEUES.includes(hostname)) return QSTASH_URL
-  // The tools call a database as https://<endpoint>, and every database of a server has the server's name there.
-  const isDatabase = REST_URL !== undefined && port === '' && hostname === new URL(REST_URL).hostname
-  return isDatabase ? REST_URL : undefined
+  // The tools call a database as https://<endpoint>.
+  return port === '' && isDatabase(hostname) ? REST_URL : undefined
+}
+
+const LOOPBACK = ['localhost', '127.0.0.1']
+
+function isDatabase(hostname) {
+  if (REST_URL === undefined) return false
+  const rest = new URL(REST_URL).hostname
+  if (hostname === rest || hostname === HOMEPORT_PUBLIC_REDIS_HOST) return true
+  if (LOOPBACK.includes(hostname) && LOOPBACK.includes(rest)) return true
+  return HOMEPORT_REDIS_DOMAIN !== undefined && hostname.endsWith(`.${HOMEPORT_REDIS_DOMAIN}`)
 }
 
 const original = globalThis.fetch

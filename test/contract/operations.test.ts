@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { useService } from '../e2e/support/service.js'
 import { declaredEndpoints } from './declared.js'
-import { accountExchanges } from './exchanges/accounts.js'
+import { accountExchanges, queueAccountExchanges } from './exchanges/accounts.js'
 import { consoleExchanges } from './exchanges/console.js'
 import { backupExchanges, databaseExchanges, lastDatabaseExchanges } from './exchanges/databases.js'
 import { lastExchanges, queueExchanges } from './exchanges/queue.js'
@@ -19,6 +19,7 @@ const exchanges = {
   ...{ ...databaseExchanges, ...backupExchanges, ...accountExchanges, ...lastDatabaseExchanges },
   ...{ ...queueExchanges, ...groupExchanges, ...lineExchanges, ...scheduleExchanges },
   ...{ ...workflowExchanges, ...deadRunExchanges, ...lastExchanges },
+  ...queueAccountExchanges,
 }
 const endpoints = await declaredEndpoints()
 const service = useService()

@@ -1,4 +1,5 @@
 import { createDatabase } from '../../e2e/support/service.js'
+import { type Answer, call } from '../../support/index.js'
 import type { Exchange, Exchanges, Stage } from './stage.js'
 
 const MEMBER = 'someone@example.com'
@@ -24,6 +25,50 @@ const addMember = ({ homeport }: Stage, teamId: string) =>
   homeport.api('POST', '/v2/teams/member', { team_id: teamId, member_email: MEMBER, member_role: 'dev' })
 
 const createKey = ({ homeport }: Stage) => homeport.api('POST', '/v2/apikeys', { name: `key ${++made}` })
+
+const QUEUE = '/v2/qstash'
+
+/** Answers the id of the account's queue. */
+async function queueId({ homeport }: Stage): Promise<string> {
+  return ((await homeport.api('GET', `${QUEUE}/user`)).body as { id: string }).id
+}
+
+/** An exchange about the queue of the account. */
+const aboutQueue =
+  (method: string, path: (id: string) => string, body?: object): Exchange =>
+  async (stage) =>
+    stage.homeport.api(method, QUEUE + path(await queueId(stage)), body)
+
+type Ask = (method: string, path: string, json?: object) => Promise<Answer>
+
+/** Makes a team and acts with a key of it. */
+const withTeamQueue = (use: (ask: Ask, queueId: string, teamId: string) => Promise<Answer>): Exchange =>
+  withTeam(async ({ homeport }, team_id) => {
+    const { body } = await homeport.api('POST', '/v2/apikeys', { name: `key ${++made}`, team_id })
+    const login = `${homeport.credentials.email}:${(body as { api_key: string }).api_key}`
+    const headers = { authorization: `Basic ${Buffer.from(login).toString('base64')}` }
+    const ask: Ask = (method, path, json) => call(homeport.apiUrl + QUEUE + path, { method, headers, json })
+    return use(ask, ((await ask('GET', '/user')).body as { id: string }).id, team_id)
+  })
+
+/** The queue of the account in the management API. */
+export const queueAccountExchanges: Exchanges = {
+  getOwnQueueAccount: ({ homeport }) => homeport.api('GET', `${QUEUE}/user`),
+  listQueueAccounts: ({ homeport }) => homeport.api('GET', `${QUEUE}/users`),
+  getQueueAccount: aboutQueue('GET', (id) => `/user/${id}`),
+  setQueuePlan: aboutQueue('POST', (id) => `/set-plan/${id}`, { plan_name: 'paid' }),
+  updateQueueBudget: aboutQueue('PATCH', (id) => `/update-budget/${id}`, { budget: 20 }),
+  enableQueueProductionPack: aboutQueue('POST', (id) => `/enable-prodpack/${id}`),
+  disableQueueProductionPack: aboutQueue('POST', (id) => `/disable-prodpack/${id}`),
+  getQueueStats: aboutQueue('GET', (id) => `/stats/${id}?period=30d`),
+  getQueueAddresses: ({ homeport }) => homeport.api('GET', `${QUEUE}/ipv4`),
+  // The queue of a team may be moved to the team that has it: nothing is to be done.
+  moveQueueToTeam: withTeamQueue((ask, id, target_team_id) =>
+    ask('POST', '/move-to-team', { qstash_id: id, target_team_id }),
+  ),
+  // Of a team, because everything else uses the token of the account.
+  rotateQueueToken: withTeamQueue((ask, id) => ask('POST', `/rotate-token/${id}`)),
+}
 
 /** Teams, API keys and the audit log. */
 export const accountExchanges: Exchanges = {

@@ -83,6 +83,7 @@ export const deadRunExchanges: Exchanges = {
   resumeDeadWorkflowRuns: aboutDeadRun('POST', (id) => `/v2/workflows/dlq/resume?dlqIds=${id}`),
   restartDeadWorkflowRuns: aboutDeadRun('POST', (id) => `/v2/workflows/dlq/restart?dlqIds=${id}`),
   deleteDeadWorkflowRun: aboutDeadRun('DELETE', (id) => `/v2/workflows/dlq/${id}`),
+  deleteDeadWorkflowRunByVerb: aboutDeadRun('DELETE', (id) => `/v2/workflows/dlq/delete/${id}`),
   deleteDeadWorkflowRuns: aboutDeadRun('DELETE', (id) => `/v2/workflows/dlq?dlqIds=${id}`),
   retryWorkflowFailureFunction: async (stage) =>
     stage.homeport.queue('POST', `/v2/workflows/dlq/callback/${await stage.deadRun('CALLBACK_FAIL')}`),

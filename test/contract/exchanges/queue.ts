@@ -34,4 +34,5 @@ export const queueExchanges: Exchanges = {
 /** Runs last: receivers with the old keys reject messages sent after two rotations. */
 export const lastExchanges: Exchanges = {
   rotateSigningKeys: ask('POST', '/v2/keys/rotate'),
+  rotateSigningKeysByGet: ask('GET', '/v2/keys/rotate'),
 }
