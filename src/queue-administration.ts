@@ -9,6 +9,7 @@ import * as queueStats from './bulk/transactions/queue-stats.js'
 import type { Config } from './config/index.js'
 import { MOST_COUNTED } from './contract/console/console.js'
 import { DEFAULT_STATS_PERIOD, STATS_POINTS, type StatsPeriod } from './contract/databases/stats.js'
+import { HomeportError } from './contract/errors/errors.js'
 import {
   disableQueueProductionPack,
   enableQueueProductionPack,
@@ -25,7 +26,6 @@ import {
   setQueuePlan,
   updateQueueBudget,
 } from './contract/queue/administration.js'
-import { HomeportError } from './contract/errors/errors.js'
 import { type Caller, ok, type Route, route } from './http/index.js'
 import { LONGEST_DELAY_MS, MAX_RETRIES } from './queue/index.js'
 import type { Store } from './store/index.js'
@@ -70,9 +70,7 @@ export function queueAdministrationRoutes(deps: QueueAdministrationDeps): Route[
     route(disableQueueProductionPack, ({ caller, params }) =>
       ok(queues.set(caller, params.id, { queue_production_pack: 0 })),
     ),
-    route(moveQueueToTeam, ({ caller, body }) =>
-      ok(queues.moveToTeam(caller, body.qstash_id, body.target_team_id)),
-    ),
+    route(moveQueueToTeam, ({ caller, body }) => ok(queues.moveToTeam(caller, body.qstash_id, body.target_team_id))),
     route(getQueueStats, ({ caller, params, query }) => {
       queues.find(caller, params.id)
       return statsOf(deps, caller.accountId, query.period ?? DEFAULT_STATS_PERIOD)

@@ -193,7 +193,9 @@ class StoredAccounts implements Accounts {
     const owner = this.#directory.basic(`Basic ${basic}`, '')
     if (owner === undefined) return false
     // After a crash within a rotation the store has a newer token than the file, which is then written again.
-    return this.#directory.bearer(queueToken, '')?.accountId === owner.accountId || this.#storedToken(owner) !== undefined
+    return (
+      this.#directory.bearer(queueToken, '')?.accountId === owner.accountId || this.#storedToken(owner) !== undefined
+    )
   }
 
   #storedToken({ accountId }: Caller): string | undefined {

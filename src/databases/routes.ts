@@ -58,7 +58,9 @@ import { databaseMetrics, readStats, type Usage } from './usage/index.js'
 export function databaseRoutes(databases: Databases): Route[] {
   const render: Render = (row, caller) => databases.recordFor(row, caller)
   return [
-    route(createDatabase, (call) => databases.create(call.caller, readCreation(call.body), idempotencyKey(call.headers))),
+    route(createDatabase, (call) =>
+      databases.create(call.caller, readCreation(call.body), idempotencyKey(call.headers)),
+    ),
     route(listDatabases, (call) => databases.list(call.caller, call.query.credentials ?? 'show')),
     route(getDatabase, (call) => databases.get(call.caller, call.params.id, call.query.credentials ?? 'show')),
     route(deleteDatabase, (call) => ok(databases.remove(call.caller, call.params.id))),

@@ -69,8 +69,16 @@ export {
 export { attemptRecord, type CallbackFacts, callbackBody, callbackMessage, dlqIdOf, nextAttempt } from './plain-kind.js'
 export { parseDestination, parseHttpUrl, refuseForbidden, refuseForbiddenCallbacks } from './publish/destination.js'
 export { configOf, DEFAULT_RETRIES, draftMessage, firstAttemptAt, labelColumn } from './publish/draft.js'
+export { redactionForUrl } from './publish/provider-secrets.js'
 export { itemOfRequest } from './publish/request.js'
-export { AS_ACCEPTED, LONGEST_DELAY_MS, MAX_RETRIES, readSettings, type SettingLimits, type Settings } from './publish/settings.js'
+export {
+  AS_ACCEPTED,
+  LONGEST_DELAY_MS,
+  MAX_RETRIES,
+  readSettings,
+  type SettingLimits,
+  type Settings,
+} from './publish/settings.js'
 export { createQueue, type QueueDeps } from './queue.js'
 export { ByteBudget, type ByteBudgetDeps, Retention, type RetentionDeps, type SweepStep } from './retention.js'
 export type * from './types.js'

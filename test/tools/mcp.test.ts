@@ -35,7 +35,12 @@ describe('databases', () => {
     const regions = { primary_region: 'us-east-1', read_regions: ['eu-west-1'] }
     const made = await json('redis_database_create_new', { name: 'by-mcp', ...regions })
     const { database_id } = made
-    expect(made).toMatchObject({ database_name: 'by-mcp', ...regions, database_type: 'Pay as You Go', multizone: false })
+    expect(made).toMatchObject({
+      database_name: 'by-mcp',
+      ...regions,
+      database_type: 'Pay as You Go',
+      multizone: false,
+    })
     expect(await json('redis_database_list_databases')).toContainEqual({ database_id, database_name: 'by-mcp' })
     expect(await json('redis_database_get_details', { database_id })).toMatchObject({ database_name: 'by-mcp' })
     expect(await works('redis_database_update_regions', { id: database_id, read_regions: [] })).toEqual(['OK'])

@@ -5,7 +5,8 @@ import { atCleanup, childEnv, type RunningHomeport, run, tempDir } from '../supp
 
 /** Runs the original's own tools, unmodified, against a server under test. */
 
-const inPackages = (path: string): string => fileURLToPath(new URL(`../../node_modules/@upstash/${path}`, import.meta.url))
+const inPackages = (path: string): string =>
+  fileURLToPath(new URL(`../../node_modules/@upstash/${path}`, import.meta.url))
 const PRELOAD = new URL('../../examples/tools/to-homeport.mjs', import.meta.url).href
 const CLI = inPackages('cli/dist/cli.js')
 const MCP = inPackages('mcp-server/dist/index.js')
@@ -56,7 +57,11 @@ export interface McpServer {
 /** Starts the MCP server on standard input and output. */
 export async function startMcp(homeport: RunningHomeport, apiKey = homeport.credentials.apiKey): Promise<McpServer> {
   const env = toolEnv(homeport, apiKey)
-  const child = spawn(process.execPath, [MCP], { env: childEnv(env), cwd: tempDir(), stdio: ['pipe', 'pipe', 'ignore'] })
+  const child = spawn(process.execPath, [MCP], {
+    env: childEnv(env),
+    cwd: tempDir(),
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
   atCleanup(() => ended(child))
   const ask = conversation(child)
   const clientInfo = { name: 'test', version: '1' }

@@ -85,7 +85,12 @@ describe('upstash_redis_database', () => {
   })
 
   it.each([
-    ['POST', 'update-regions', { read_regions: ['eu-central-1', 'eu-west-1'] }, { read_regions: ['eu-central-1', 'eu-west-1'] }],
+    [
+      'POST',
+      'update-regions',
+      { read_regions: ['eu-central-1', 'eu-west-1'] },
+      { read_regions: ['eu-central-1', 'eu-west-1'] },
+    ],
     ['POST', 'update-regions', { read_regions: null }, { read_regions: [] }],
     ['POST', 'disable-eviction', null, { eviction: false }],
     ['POST', 'enable-eviction', null, { eviction: true }],
@@ -151,7 +156,11 @@ describe('the queue', () => {
   async function ask(method: string, path: string, body?: string, headers: Readonly<Record<string, string>> = {}) {
     const { token } = (await read('/v2/qstash/user')) as { token: string }
     const sent = { accept: 'application/json', 'content-type': 'application/json; charset=UTF-8', ...headers }
-    const init = { method, headers: { ...sent, authorization: `Bearer ${token}` }, ...(body === undefined ? {} : { body }) }
+    const init = {
+      method,
+      headers: { ...sent, authorization: `Bearer ${token}` },
+      ...(body === undefined ? {} : { body }),
+    }
     return call(service.homeport.queueUrl + path, init)
   }
   const endpoints = (...urls: string[]) => JSON.stringify({ endpoints: urls.map((url) => ({ url })) })

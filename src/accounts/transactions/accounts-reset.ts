@@ -6,7 +6,10 @@ import type { ApiKeysTable } from '../../store/schema/accounts.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
 
 const setQueueToken = query<{ accountId: string; hash: string }>(({ db, p }) =>
-  db.updateTable('accounts').set({ queue_token_hash: p.hash, queue_token: null, queue_read_token: null }).where('account_id', '=', p.accountId),
+  db
+    .updateTable('accounts')
+    .set({ queue_token_hash: p.hash, queue_token: null, queue_read_token: null })
+    .where('account_id', '=', p.accountId),
 )
 const dropOwnKey = query<{ accountId: string; name: string }>(({ db, p }) =>
   db

@@ -15,6 +15,7 @@ import type { Store } from '../../store/index.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import { forwardedHeaders } from '../headers.js'
 import { configOf, DEFAULT_RETRIES, labelColumn } from '../publish/draft.js'
+import { redactionForUrl } from '../publish/provider-secrets.js'
 import { itemOfRequest } from '../publish/request.js'
 import { AS_ACCEPTED, readSettings } from '../publish/settings.js'
 import { draftSchedule, headersOfSchedule, nextFire } from '../schedules/schedule.js'
@@ -56,7 +57,7 @@ function fireMembers({ schedule, states }: ScheduleWithStates): Partial<Schedule
 function messageMembers(row: ScheduleRow) {
   const headers = headersOfSchedule(row)
   const settings = readSettings(headers, row.created_at, AS_ACCEPTED)
-  const config = configOf(settings)
+  const config = configOf(settings, redactionForUrl(row.destination, settings.redact))
   const labels = labelColumn(settings.labels)
   const columns = { labels, flow_key: settings.flowKey ?? null, queue: row.queue }
   return {

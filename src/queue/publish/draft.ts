@@ -4,6 +4,7 @@ import { forwardedHeaders } from '../headers.js'
 import type { NewMessage, PublishEntry } from '../transactions/messages.js'
 import type { HeaderMap, MessageConfig, PublishItem } from '../types.js'
 import { type Destination, parseDestination } from './destination.js'
+import { redactionFor } from './provider-secrets.js'
 import { NAME, readSettings, refuseSetting, type SettingLimits, type Settings } from './settings.js'
 
 /** How long publications with the same deduplication key count as one (reference queue 3.7). */
@@ -32,8 +33,8 @@ export interface DraftTarget {
 }
 
 /** The configuration that settings give a message. Contains only what is set: most messages have `{}`. */
-export function configOf(settings: Settings): MessageConfig {
-  const { timeoutMs, retryDelay, callback, failureCallback, redact, flow, notBefore } = settings
+export function configOf(settings: Settings, redact = settings.redact): MessageConfig {
+  const { timeoutMs, retryDelay, callback, failureCallback, flow, notBefore } = settings
   const config: { -readonly [Member in keyof MessageConfig]: MessageConfig[Member] } = {}
   if (timeoutMs !== undefined) config.timeoutMs = timeoutMs
   if (retryDelay !== undefined) config.retryDelay = retryDelay
@@ -83,7 +84,7 @@ export function draftMessage(item: PublishItem, drafting: Drafting, target?: Dra
     url: destination.url,
     method: settings.method ?? 'POST',
     headers: JSON.stringify(headers),
-    config: textOf(configOf(settings)),
+    config: textOf(configOf(settings, redactionFor(destination, settings.redact))),
     max_retries: settings.retries ?? drafting.defaultRetries ?? DEFAULT_RETRIES,
     next_at: firstAttemptAt(settings, now),
     created_at: now,

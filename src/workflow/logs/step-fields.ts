@@ -1,4 +1,4 @@
-import { type HeaderMap, redactHeaders, storedConfig, storedHeaders } from '../../queue/index.js'
+import { type HeaderMap, redactHeaders, redactionForUrl, storedConfig, storedHeaders } from '../../queue/index.js'
 import { errorText } from '../protocol/error-text.js'
 import { asObject, parseText, type SentStep } from '../protocol/sent-steps.js'
 import { metaOfElement } from '../runs/columns.js'
@@ -65,10 +65,11 @@ export function callFields(run: RunLogData, step: SentStep['step']): object {
 /** Request of a call, from its element. */
 export function callRequest(run: RunLogData, element: ElementRow): object {
   const delivery = asObject(asObject(parseText(element.meta))?.delivery) ?? {}
+  const headers = storedHeaders(String(delivery.headers ?? '{}'))
   return {
     callUrl: delivery.url,
     callMethod: delivery.method,
-    callHeaders: parseText(String(delivery.headers ?? '{}')),
+    callHeaders: redactHeaders(headers, redactionForUrl(String(delivery.url), undefined)),
     callBody: trim(new TextDecoder().decode(element.body), run.trimTo),
   }
 }
