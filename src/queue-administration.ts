@@ -52,11 +52,14 @@ const STEP_MINUTES: Readonly<Record<StatsPeriod, number>> = {
 /** The operations of the management API on queues. */
 export function queueAdministrationRoutes(deps: QueueAdministrationDeps): Route[] {
   const { queues } = deps.accounts
-  const own = (caller: Caller) => render(deps, caller, queues.own(caller))
+  const own = async (caller: Caller) => render(deps, caller, await queues.own(caller))
   return [
-    route(getOwnQueueAccount, async ({ caller }) => own(caller)),
-    route(listQueueAccounts, async ({ caller }) => QUEUE_REGIONS.map((region) => ({ ...own(caller), region }))),
-    route(getQueueAccount, async ({ caller, params }) => render(deps, caller, queues.find(caller, params.id))),
+    route(getOwnQueueAccount, ({ caller }) => own(caller)),
+    route(listQueueAccounts, async ({ caller }) => {
+      const queue = await own(caller)
+      return QUEUE_REGIONS.map((region) => ({ ...queue, region }))
+    }),
+    route(getQueueAccount, async ({ caller, params }) => render(deps, caller, await queues.find(caller, params.id))),
     route(rotateQueueToken, async ({ caller, params }) => render(deps, caller, await queues.rotate(caller, params.id))),
     route(setQueuePlan, ({ caller, params, body }) =>
       ok(queues.set(caller, params.id, { queue_plan: body.plan_name })),
@@ -71,8 +74,8 @@ export function queueAdministrationRoutes(deps: QueueAdministrationDeps): Route[
       ok(queues.set(caller, params.id, { queue_production_pack: 0 })),
     ),
     route(moveQueueToTeam, ({ caller, body }) => ok(queues.moveToTeam(caller, body.qstash_id, body.target_team_id))),
-    route(getQueueStats, ({ caller, params, query }) => {
-      queues.find(caller, params.id)
+    route(getQueueStats, async ({ caller, params, query }) => {
+      await queues.find(caller, params.id)
       return statsOf(deps, caller.accountId, query.period ?? DEFAULT_STATS_PERIOD)
     }),
     route(getQueueAddresses, async () => addresses()),
@@ -85,15 +88,16 @@ function budgetOf(budget: number): number {
   throw new HomeportError('invalid_request', { problem })
 }
 
-type AccountRow = ReturnType<Accounts['queues']['own']>
+type QueueOfAccount = Awaited<ReturnType<Accounts['queues']['own']>>
 
-function render({ config }: QueueAdministrationDeps, caller: Caller, row: AccountRow): QueueAccount {
-  const { queue_token: token, queue_read_token: readToken, queue_plan: plan } = row
+function render({ config }: QueueAdministrationDeps, caller: Caller, queue: QueueOfAccount): QueueAccount {
+  const { row, token, readToken } = queue
+  const { queue_plan: plan } = row
   return {
     id: row.queue_user_id,
     customer_id: row.email,
-    ...(token !== null && caller.access === 'write' && { token }),
-    ...(readToken !== null && { read_only_token: readToken }),
+    ...(token !== undefined && caller.access === 'write' && { token }),
+    ...(readToken !== undefined && { read_only_token: readToken }),
     ...{ active: true, state: 'active', last_plan_upgrade_time: 0 },
     max_message_size: config.queueBodyLimitBytes,
     ...{ max_requests_per_day: NO_LIMIT, max_requests_per_day_hard: NO_LIMIT, max_requests_per_second: NO_LIMIT },

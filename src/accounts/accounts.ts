@@ -102,8 +102,8 @@ class StoredAccounts implements Accounts {
     const isEmpty = (await this.#reload()) === 0
     const own = isEmpty ? await createFirstAccount({ store, dataDir, clock, email }, found) : found
     if (isEmpty) await this.#reload()
+    await this.queues.start(dataDir, own)
     await this.#adoptFile(own)
-    await this.queues.settle(this.#ownFile)
   }
 
   /** Nothing to stop: the store belongs to the caller. */
@@ -194,12 +194,9 @@ class StoredAccounts implements Accounts {
     if (owner === undefined) return false
     // After a crash within a rotation the store has a newer token than the file, which is then written again.
     return (
-      this.#directory.bearer(queueToken, '')?.accountId === owner.accountId || this.#storedToken(owner) !== undefined
+      this.#directory.bearer(queueToken, '')?.accountId === owner.accountId ||
+      this.queues.tokenOf(owner.accountId) !== undefined
     )
-  }
-
-  #storedToken({ accountId }: Caller): string | undefined {
-    return this.#directory.rows.find((row) => row.account_id === accountId)?.queue_token ?? undefined
   }
 
   /**
@@ -216,7 +213,7 @@ class StoredAccounts implements Accounts {
     const owner = this.#ownFile && this.#ownerOf(this.#ownFile)
     if (!this.#ownFile || !owner) return
     const { current, next } = this.signingKeys(owner.accountId)
-    const queueToken = this.#storedToken(owner) ?? this.#ownFile.queueToken
+    const queueToken = this.queues.tokenOf(owner.accountId) ?? this.#ownFile.queueToken
     const fresh = { ...this.#ownFile, queueToken, currentSigningKey: current, nextSigningKey: next }
     if (JSON.stringify(fresh) === JSON.stringify(this.#ownFile)) return
     await writeCredentials(this.#deps.dataDir, fresh)

@@ -58,8 +58,8 @@ export class AccountDirectory implements Authenticator {
       this.#accounts.set(account.account_id, account)
       this.#accountsByTokenHash.set(account.queue_token_hash, account)
       this.#accountsByUser.set(account.queue_user_id, account)
-      if (account.queue_read_token !== null)
-        this.#accountsByReadTokenHash.set(sha256Hex(account.queue_read_token), account)
+      const { queue_read_token_hash: readHash } = account
+      if (readHash !== null) this.#accountsByReadTokenHash.set(readHash, account)
     }
     const byMember = new Map(members.map((member) => [`${member.team_id} ${member.email_key}`, member]))
     for (const row of keys) {

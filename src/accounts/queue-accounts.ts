@@ -5,6 +5,7 @@ import type { Store } from '../store/index.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { type Credentials, newQueueToken } from './credentials.js'
 import { canReach } from './teams.js'
+import { TokenSeal } from './token-seal.js'
 import type { AccountRow } from './transactions/accounts.js'
 import * as queueAccounts from './transactions/queue-accounts.js'
 import * as teams from './transactions/teams.js'
@@ -21,34 +22,66 @@ export interface QueueAccountsDeps {
   readonly onRotated: () => Promise<void>
 }
 
+/** The queue of an account. Tokens are `undefined` where only their hash is known. */
+export interface QueueOfAccount {
+  readonly row: AccountRow
+  readonly token: string | undefined
+  readonly readToken: string | undefined
+}
+
 /** The queue of each account: its tokens, and what its owner has set for it. An account has exactly one. */
 export class QueueAccounts {
   readonly #deps: QueueAccountsDeps
   #turn: Promise<unknown> = Promise.resolve()
+  #seal: TokenSeal | undefined
 
   constructor(deps: QueueAccountsDeps) {
     this.#deps = deps
   }
 
-  /** The row of the caller's account. */
-  own({ accountId }: Caller): AccountRow {
+  /** The queue of the caller's account. A team gets its first tokens now: nobody was told what it was created with. */
+  async own(caller: Caller): Promise<QueueOfAccount> {
+    const row = this.#row(caller)
+    // The id of a team is its e-mail; the token of any other account may be in use.
+    if (row.queue_token === null && row.email === row.account_id)
+      await this.#fill(row, newQueueToken(row.queue_user_id))
+    return this.#queueOf(this.#row(caller))
+  }
+
+  /** The same, if it has this id; rejects with `queue_account_not_found`. */
+  async find(caller: Caller, queueId: string): Promise<QueueOfAccount> {
+    this.#find(caller, queueId)
+    return this.own(caller)
+  }
+
+  /** The token of an account's queue, where it is known. */
+  tokenOf(accountId: string): string | undefined {
+    const row = this.#deps.rows().find((one) => one.account_id === accountId)
+    return this.#seal?.unseal(row?.queue_token ?? null, accountId)
+  }
+
+  #row({ accountId }: Caller): AccountRow {
     const row = this.#deps.rows().find((one) => one.account_id === accountId)
     if (!row) throw new Error(`no account has the id ${accountId}`)
     return row
   }
 
-  /** The same, if its queue has this id; throws `queue_account_not_found`. */
-  find(caller: Caller, queueId: string): AccountRow {
-    const row = this.own(caller)
+  #find(caller: Caller, queueId: string): AccountRow {
+    const row = this.#row(caller)
     if (row.queue_user_id !== queueId) throw new HomeportError('queue_account_not_found', { queueId })
     return row
   }
 
+  #queueOf(row: AccountRow): QueueOfAccount {
+    const readToken = this.#seal?.unseal(row.queue_read_token, row.account_id)
+    return { row, token: this.tokenOf(row.account_id), readToken }
+  }
+
   /** New tokens; the old ones are refused when it resolves. */
-  async rotate(caller: Caller, queueId: string): Promise<AccountRow> {
-    const row = this.find(caller, queueId)
+  async rotate(caller: Caller, queueId: string): Promise<QueueOfAccount> {
+    const row = this.#find(caller, queueId)
     const audit = this.#audit(caller, { action: 'Rotate Queue Token', entity: queueId, details: {} })
-    await this.#deps.store.run(queueAccounts.rotate, { ...tokensOf(row), audit })
+    await this.#deps.store.run(queueAccounts.rotate, { ...this.#tokensOf(row, newQueueToken(queueId)), audit })
     await this.#deps.reload()
     await this.#deps.onRotated()
     return this.own(caller)
@@ -62,7 +95,7 @@ export class QueueAccounts {
   }
 
   async #set(caller: Caller, queueId: string, changed: Partial<queueAccounts.QueueSettings>): Promise<void> {
-    const { account_id: accountId, queue_plan, queue_budget, queue_production_pack } = this.find(caller, queueId)
+    const { account_id: accountId, queue_plan, queue_budget, queue_production_pack } = this.#find(caller, queueId)
     const audit = this.#audit(caller, { action: 'Change Queue', entity: queueId, details: { ...changed } })
     const settings = { queue_plan, queue_budget, queue_production_pack, ...changed }
     await this.#deps.store.run(queueAccounts.set, { accountId, settings, audit })
@@ -71,42 +104,41 @@ export class QueueAccounts {
 
   /** A queue stays with its account; throws unless the team has it already. */
   async moveToTeam(caller: Caller, queueId: string, teamId: string): Promise<void> {
-    this.find(caller, queueId)
+    this.#find(caller, queueId)
     const emailKey = canReach(caller, teamId) ? caller.email.toLowerCase() : ''
     if (!(await this.#deps.store.run(teams.members, { teamId, emailKey })))
       throw new HomeportError('team_not_found', { teamId })
     if (caller.accountId !== teamId) throw new HomeportError('queue_not_movable', { teamId })
   }
 
-  /**
-   * Stores tokens that are still unknown. Those of the account of `credentials.json` are in that file. Before version 32 of
-   * the store nobody was ever told the token of a team, so a team gets new ones.
-   */
-  async settle(own: Credentials | undefined): Promise<void> {
-    const ownHash = own && sha256Hex(own.queueToken)
-    const unknown = this.#deps.rows().filter((row) => row.queue_token === null)
-    for (const row of unknown) {
-      if (row.queue_token_hash === ownHash) await this.#fill({ ...tokensOf(row), ...knownToken(own) })
-      // The id of a team is its e-mail; the token of any other account may be in use.
-      else if (row.email === row.account_id) await this.#fill(tokensOf(row))
-    }
-    if (unknown.length > 0) await this.#deps.reload()
+  /** Reads the key, and stores the token of `credentials.json` where the store does not have it yet. */
+  async start(dataDir: string, own: Credentials | undefined): Promise<void> {
+    this.#seal = await TokenSeal.open(dataDir)
+    if (own === undefined) return
+    const hash = sha256Hex(own.queueToken)
+    const row = this.#deps.rows().find((one) => one.queue_token === null && one.queue_token_hash === hash)
+    if (row) await this.#fill(row, own.queueToken)
   }
 
-  #fill(tokens: queueAccounts.QueueTokens): Promise<void> {
-    return this.#deps.store.run(queueAccounts.fill, tokens)
+  async #fill(row: AccountRow, token: string): Promise<void> {
+    await this.#deps.store.run(queueAccounts.fill, this.#tokensOf(row, token))
+    await this.#deps.reload()
+  }
+
+  /** A token of an account and a new read-only one. The `UserID` in them stays, because webhook URLs contain it. */
+  #tokensOf({ account_id: accountId, queue_user_id: userId }: AccountRow, token: string): queueAccounts.QueueTokens {
+    if (!this.#seal) throw new Error('the queues of accounts have not been started')
+    const readToken = newQueueToken(userId)
+    return {
+      accountId,
+      token: this.#seal.seal(token, accountId),
+      hash: sha256Hex(token),
+      readToken: this.#seal.seal(readToken, accountId),
+      readHash: sha256Hex(readToken),
+    }
   }
 
   #audit(caller: Caller, event: AuditEvent) {
     return auditRow(caller, event, this.#deps.clock.now())
   }
-}
-
-const knownToken = (own: Credentials | undefined) =>
-  own === undefined ? {} : { token: own.queueToken, hash: sha256Hex(own.queueToken) }
-
-/** New tokens for an account. The `UserID` in them stays, because webhook URLs contain it. */
-function tokensOf({ account_id: accountId, queue_user_id: userId }: AccountRow): queueAccounts.QueueTokens {
-  const token = newQueueToken(userId)
-  return { accountId, token, hash: sha256Hex(token), readToken: newQueueToken(userId) }
 }

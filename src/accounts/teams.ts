@@ -12,7 +12,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { type AuditEvent, auditRow } from './audit.js'
-import { newCredentials, newQueueToken, queueUserIdOf } from './credentials.js'
+import { newCredentials, queueUserIdOf } from './credentials.js'
 import { emailKeyOf } from './directory.js'
 import type * as accounts from './transactions/accounts.js'
 import * as teams from './transactions/teams.js'
@@ -157,8 +157,6 @@ function newTeam(caller: Caller, body: CreateTeamBody, now: number) {
       type: caller.accountType,
       queue_user_id: queueUserIdOf(queueToken) ?? teamId,
       queue_token_hash: sha256Hex(queueToken),
-      queue_token: queueToken,
-      queue_read_token: newQueueToken(queueUserIdOf(queueToken)),
       signing_current: currentSigningKey,
       signing_next: nextSigningKey,
       created_at: now,

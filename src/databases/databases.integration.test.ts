@@ -35,6 +35,7 @@ describe('a new database', () => {
       },
       ...{ tls: false, eviction: false, db_eviction: false, auto_upgrade: false, consistent: false, budget: 0 },
       ...{ type: 'payg', db_resource_size: 'L', db_type: 'pebble', modifying_state: '', replicas: 1 },
+      ...{ database_type: 'Pay as You Go', multizone: false, db_daily_bandwidth_limit: Number.MAX_SAFE_INTEGER },
       ...{ primary_region: 'us-east-1', primary_members: ['us-east-1'], all_members: ['us-east-1'], read_regions: [] },
       ...{ db_max_clients: 10_000, db_max_request_size: 10_485_760, db_max_entry_size: 104_857_600 },
       ...{ db_disk_threshold: 107_374_182_400, db_memory_threshold: 3_221_225_472, db_request_limit: NO_LIMIT },

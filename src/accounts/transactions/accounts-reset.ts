@@ -8,7 +8,7 @@ import { type NewAuditRow, recordAudit } from './accounts.js'
 const setQueueToken = query<{ accountId: string; hash: string }>(({ db, p }) =>
   db
     .updateTable('accounts')
-    .set({ queue_token_hash: p.hash, queue_token: null, queue_read_token: null })
+    .set({ queue_token_hash: p.hash, queue_token: null, queue_read_token: null, queue_read_token_hash: null })
     .where('account_id', '=', p.accountId),
 )
 const dropOwnKey = query<{ accountId: string; name: string }>(({ db, p }) =>

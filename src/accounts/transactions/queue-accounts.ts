@@ -6,10 +6,11 @@ import { type NewAuditRow, recordAudit } from './accounts.js'
 /** The tokens of a queue. */
 export interface QueueTokens {
   readonly accountId: string
+  /** Both tokens encrypted, with the SHA-256 of each, hexadecimal. */
   readonly token: string
-  /** SHA-256 of the token, hexadecimal. */
   readonly hash: string
   readonly readToken: string
+  readonly readHash: string
 }
 
 /** What an owner may set. */
@@ -22,13 +23,23 @@ export interface QueueSettings {
 const setTokens = query<QueueTokens>(({ db, p }) =>
   db
     .updateTable('accounts')
-    .set({ queue_token: p.token, queue_token_hash: p.hash, queue_read_token: p.readToken })
+    .set({
+      queue_token: p.token,
+      queue_token_hash: p.hash,
+      queue_read_token: p.readToken,
+      queue_read_token_hash: p.readHash,
+    })
     .where('account_id', '=', p.accountId),
 )
 const fillTokens = query<QueueTokens>(({ db, p }) =>
   db
     .updateTable('accounts')
-    .set({ queue_token: p.token, queue_token_hash: p.hash, queue_read_token: p.readToken })
+    .set({
+      queue_token: p.token,
+      queue_token_hash: p.hash,
+      queue_read_token: p.readToken,
+      queue_read_token_hash: p.readHash,
+    })
     .where('account_id', '=', p.accountId)
     .where('queue_token', 'is', null),
 )

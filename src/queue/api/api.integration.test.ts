@@ -213,7 +213,9 @@ describeOnEveryStore('the queue API', (openStore) => {
     const latest = await scene.ask('GET', '/v2/dlq?order=latestFirst&label=a&label=b&responseStatus=418')
     expect(latest.answer).toMatchObject({ messages: [{ dlqId: b.dlqId }, { dlqId: a.dlqId }] })
     expect(await scene.ask('GET', `/v2/dlq/${a.dlqId}`)).toMatchObject({ status: 200, answer: { label: 'a' } })
-    expect(await scene.ask('GET', '/v2/dlq?labeel=a')).toMatchObject({ status: 400 })
+    // Clients send parameters to reads that this server does not know; what deletes refuses them.
+    expect(await scene.ask('GET', '/v2/dlq?trimBody=1&later=x')).toMatchObject({ status: 200 })
+    expect(await scene.ask('DELETE', '/v2/dlq?labeel=a')).toMatchObject({ status: 400 })
     expect(await scene.ask('GET', '/v2/dlq?cursor=nonsense')).toMatchObject({ status: 400 })
     await scene.client.dlq.delete(a.dlqId)
     expect(await scene.ask('DELETE', `/v2/dlq/${a.dlqId}`)).toMatchObject({ status: 404 })

@@ -1,8 +1,8 @@
 import type { Migration } from './migration.js'
 
 /**
- * What the management API shows and changes of an account's queue. Tokens are kept as they are, as passwords of databases
- * are: NULL where only the hash is known.
+ * What the management API shows and changes of an account's queue. Tokens are encrypted (`accounts/token-seal.ts`), and NULL
+ * where only the hash is known.
  */
 export const queueAccounts: Migration = {
   number: 32,
@@ -11,6 +11,7 @@ export const queueAccounts: Migration = {
   statements: (t) => [
     `ALTER TABLE accounts ADD COLUMN queue_token ${t.text}`,
     `ALTER TABLE accounts ADD COLUMN queue_read_token ${t.text}`,
+    `ALTER TABLE accounts ADD COLUMN queue_read_token_hash ${t.text}`,
     `ALTER TABLE accounts ADD COLUMN queue_plan ${t.text} NOT NULL DEFAULT ''`,
     `ALTER TABLE accounts ADD COLUMN queue_budget ${t.integer} NOT NULL DEFAULT 0`,
     `ALTER TABLE accounts ADD COLUMN queue_production_pack ${t.integer} NOT NULL DEFAULT 0`,

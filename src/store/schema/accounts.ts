@@ -17,10 +17,12 @@ export interface AccountsTable {
   signing_current: string
   signing_next: string
   created_at: number
-  /** The queue token as it is, which the management API shows its owner; NULL where only its hash is known. */
+  /** The queue token, encrypted; the management API shows it to its owner. NULL where only its hash is known. */
   queue_token: Generated<string | null>
-  /** A queue token that may only read; NULL where there is none yet. */
+  /** A queue token that may only read, encrypted; NULL where there is none yet. */
   queue_read_token: Generated<string | null>
+  /** SHA-256 of that token, hexadecimal. */
+  queue_read_token_hash: Generated<string | null>
   /** Plan, budget in US dollars and production pack of the queue, as its owner set them; kept and shown, without effect. */
   queue_plan: Generated<string>
   queue_budget: Generated<number>

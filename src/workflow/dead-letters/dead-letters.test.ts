@@ -165,7 +165,8 @@ describe('dead letters of runs', () => {
     })
     expect(viaQueue.messages.map((letter) => letter.dlqId)).toEqual([ids[1]])
     expect(await api('GET', `/${ids[0]}`)).toMatchObject({ status: 200, body: { dlqId: ids[0], responseStatus: 500 } })
-    expect(await api('GET', '?labeel=x')).toMatchObject({ status: 400 })
+    // Clients send parameters to reads that this server does not know; what changes something refuses them.
+    expect(await api('GET', '?later=x&trimBody=0')).toMatchObject({ status: 200 })
   })
 
   it('shows payloads and headers, redacts values, and limits the size of a page', async () => {
