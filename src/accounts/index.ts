@@ -3,7 +3,9 @@
  *
  * An account has an e-mail, a type (`free` or `paid`), API keys for the management API (HTTP Basic), one queue token
  * for the queue and workflow service (Bearer), and two signing keys for what the queue delivers. API keys and tokens
- * are random and stored only as SHA-256. Signing keys are stored in clear text, because each delivery needs one.
+ * are random and stored as SHA-256. The store also keeps queue tokens encrypted, because the management API shows them to
+ * their owner (`queue-accounts.ts`); the key is in the data directory (`token-seal.ts`). Signing keys are stored in clear
+ * text, because each delivery needs one.
  *
  * The first start:
  *
