@@ -39,7 +39,7 @@ export class QueueAccounts {
     this.#deps = deps
   }
 
-  /** The queue of the caller's account. A team gets its first tokens now: nobody was told what it was created with. */
+  /** The queue of the caller's account. A team gets its first tokens now: nobody has seen what it was created with. */
   async own(caller: Caller): Promise<QueueOfAccount> {
     const row = this.#row(caller)
     // The id of a team is its e-mail; the token of any other account may be in use.

@@ -21,6 +21,12 @@ afterEach(async () => {
 })
 
 describe('a new database', () => {
+  it('takes snapshots only when it is asked for as bolt', async () => {
+    const record = await create(server, { db_type: 'bolt' })
+    expect(record).toMatchObject({ db_type: 'bolt', state: 'active' })
+    expect(await enginesOf(server, record.database_id)).toHaveLength(1)
+  })
+
   it('serves its owner and its read-only user, and has a complete record', async () => {
     const record = await create(server, { database_name: '  my shop ' })
     const { password = '', rest_token, read_only_rest_token = '', database_id } = record
