@@ -6,7 +6,7 @@
  *   accounts ─ certificate ─ fleet ─ databases ─ usage ─┬─ gateway
  *                                                       ├─ queue, workflow
  *                                                       ├─ management listener, queue listener
- *                                                       └─ bulk, backups
+ *                                                       └─ bulk, alerts, backups
  *
  * Services side by side stop at the same time: each takes on nothing new and finishes its work in flight, for which it
  * needs only the services before it. So a slow delivery does not shorten the grace period of a database's clients.
@@ -22,6 +22,8 @@ import {
   StoreMark,
   sessionRoutes,
 } from './accounts/index.js'
+import { alertSources } from './alert-sources.js'
+import { createAlerts } from './alerts/index.js'
 import {
   ClientMemoryBudget,
   flattenServices,
@@ -227,9 +229,15 @@ function compose(foundations: Foundations): Composed {
   const bulk = createBulk({ ...config, store, queue, clock, logger })
   workflow.guard(bulk.gate)
   queue.delegateLargeCancels(bulk.cancelMessages)
+  const alerts = createAlerts({
+    ...{ store, queue, clock, logger, problems: foundations.problems, publicUrl: config.publicApiUrl },
+    targets: config.deliveryTargets,
+    isFirst: (accountId) => accounts.isFirst(accountId),
+    sources: alertSources({ ...foundations, ...dataPlane, dataDir: config.dataDir }),
+  })
   const queueRoutes = [...queue.routes(), ...workflow.routes(), ...bulk.routes()]
   const queueAdministration = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
-  const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...queueAdministration]
+  const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...queueAdministration, ...alerts.routes()]
   const listeners = [
     managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes),
     new HttpServer({
@@ -241,7 +249,7 @@ function compose(foundations: Foundations): Composed {
     }),
   ]
   const { gateway, backups, memory } = dataPlane
-  const busy = [gateway, queue, workflow, ...listeners, bulk, backups]
+  const busy = [gateway, queue, workflow, ...listeners, bulk, alerts, backups]
   const mark = new StoreMark({ store, dataDir: config.dataDir, clock, logger, problems: foundations.problems })
   return { accounts, memory, services: [accounts, mark, ...dataPlane.services, busy] }
 }

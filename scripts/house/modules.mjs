@@ -26,6 +26,7 @@ export const BELOW = {
   queue: ACCOUNTS,
   workflow: QUEUE,
   bulk: WORKFLOW,
+  alerts: [...DATABASES, 'queue'],
 }
 
 /** Modules that may import from all others and that no module may import from. */

@@ -13,6 +13,7 @@ export const TOPICS = [
   'API keys',
   'Audit log',
   'Queue accounts',
+  'Alerts',
   'Server',
   'Console',
   'Messages',

@@ -72,6 +72,11 @@ export class Problems {
     if (this.#open.delete(keyOf(kind, subject))) this.#logger.info({ kind, subject }, 'a problem is solved')
   }
 
+  /** All problems, oldest first. */
+  all(): readonly Problem[] {
+    return [...this.#open.values()]
+  }
+
   /** The problems of an account and of the server, oldest first. */
   visibleTo(accountId: string): readonly Problem[] {
     return [...this.#open.values()].filter((problem) => (problem.accountId ?? accountId) === accountId)

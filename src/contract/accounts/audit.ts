@@ -56,6 +56,12 @@ export const AUDIT_ACTIONS = {
   'Retry Failure Callbacks': 71,
   'Rotate Queue Token': 80,
   'Change Queue': 81,
+  'Create Alert Channel': 90,
+  'Change Alert Channel': 91,
+  'Delete Alert Channel': 92,
+  'Create Alert Silence': 93,
+  'Delete Alert Silence': 94,
+  'Change Alert Rule': 95,
 } as const
 
 /** An action of the audit log. */

@@ -1,4 +1,5 @@
 import { accountsErrors } from './accounts.js'
+import { alertsErrors } from './alerts.js'
 import { consoleErrors } from './console.js'
 import { dataPlaneErrors } from './data-plane.js'
 import { databasesErrors } from './databases.js'
@@ -22,6 +23,7 @@ export const ERRORS = {
   ...dataPlaneErrors,
   ...queueErrors,
   ...workflowErrors,
+  ...alertsErrors,
 } as const
 
 /** The name of an error in the catalogue. */

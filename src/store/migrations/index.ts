@@ -23,6 +23,7 @@ import { checksums } from './025-checksums.js'
 import { runWebhooks } from './026-run-webhooks.js'
 import { dataProblem } from './027-data-problem.js'
 import { engineSettings } from './028-engine-settings.js'
+import { alerts } from './029-alerts.js'
 import { queueAccounts } from './032-queue-accounts.js'
 import type { Migration } from './migration.js'
 
@@ -51,6 +52,7 @@ export const MIGRATIONS: readonly Migration[] = [
   runWebhooks,
   dataProblem,
   engineSettings,
+  alerts,
   queueAccounts,
 ]
 

@@ -1,4 +1,5 @@
 import type { AccountTables } from './accounts.js'
+import type { AlertTables } from './alerts.js'
 import type { BackupTables } from './backups.js'
 import type { BulkTables } from './bulk.js'
 import type { DatabaseTables } from './databases.js'
@@ -15,9 +16,11 @@ export type Tables = AccountTables &
   MessageTables &
   QueueTables &
   RunTables &
-  BulkTables
+  BulkTables &
+  AlertTables
 
 export type * from './accounts.js'
+export type * from './alerts.js'
 export type * from './backups.js'
 export type * from './bulk.js'
 export type * from './databases.js'

@@ -1,0 +1,44 @@
+/** What the alerts look at besides the store, brought together from the parts that know it. */
+import { X509Certificate } from 'node:crypto'
+import { statfs } from 'node:fs/promises'
+import type { AlertSources, WatchedDatabase } from './alerts/index.js'
+import type { Databases } from './databases/index.js'
+import type { Fleet } from './fleet/index.js'
+import type { ServerCertificate } from './gateway/index.js'
+
+/** The parts that are asked. */
+export interface AlertSourcesDeps {
+  readonly dataDir: string
+  readonly databases: Pick<Databases, 'usage'>
+  readonly fleet: Pick<Fleet, 'observe'>
+  /** Undefined: databases with TLS are not served. */
+  readonly tls: ServerCertificate | undefined
+}
+
+/** An engine that ended once is started at once, and nobody need know. */
+const WORTH_AN_ALERT = 2
+const DOLLAR_NANO = 1_000_000_000
+
+/** The sources of a whole server. */
+export function alertSources({ dataDir, databases, fleet, tls }: AlertSourcesDeps): AlertSources {
+  const restartsOf = (databaseId: string): string | undefined => {
+    const failing = fleet.observe(databaseId).find(({ failures }) => failures >= WORTH_AN_ALERT)
+    return failing && `${failing.failures} times in a row (${failing.reason ?? 'no reason is known'})`
+  }
+  return {
+    databases: () => {
+      const { ledgers, nowMs } = databases.usage
+      return ledgers.map((ledger): WatchedDatabase => {
+        const { database_id: databaseId, account_id: accountId, name, budget } = ledger.row
+        const restarts = restartsOf(databaseId)
+        const spent = ledger.monthCostNano(nowMs) / DOLLAR_NANO
+        return { accountId, databaseId, name, budget, spent, ...(restarts !== undefined && { restarts }) }
+      })
+    },
+    disk: async () => {
+      const { bavail, blocks, bsize } = await statfs(dataDir)
+      return { freeBytes: bavail * bsize, totalBytes: blocks * bsize }
+    },
+    certificateExpiresAt: () => tls && Date.parse(new X509Certificate(tls.current.certificate).validTo),
+  }
+}

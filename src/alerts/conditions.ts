@@ -1,0 +1,249 @@
+import { newId } from '../base/index.js'
+import type { AlertKind } from '../contract/alerts/kinds.js'
+import { ruleShape } from '../contract/alerts/kinds.js'
+import type { Problem } from '../telemetry/index.js'
+import type {
+  BackedUp,
+  ConditionChanges,
+  ConditionRow,
+  LateSchedule,
+  Raised,
+} from './transactions/alerts-conditions.js'
+import type { RuleRow } from './transactions/alerts-rules.js'
+import { OTHER_SUBJECTS } from './transactions/alerts-sources.js'
+
+/** A database as alerts look at it. */
+export interface WatchedDatabase {
+  readonly accountId: string
+  readonly databaseId: string
+  readonly name: string
+  /** US dollars a month; 0: none. */
+  readonly budget: number
+  /** Cost of this month, US dollars. */
+  readonly spent: number
+  /** Why its engine keeps ending; absent while it does not. */
+  readonly restarts?: string
+}
+
+/** Space of the disk with the data directory, bytes. */
+export interface DiskFigures {
+  readonly freeBytes: number
+  readonly totalBytes: number
+}
+
+/** Everything that is judged at one moment. */
+export interface Observed {
+  readonly now: number
+  /** The account that gets what concerns the whole server. */
+  readonly firstAccountId: string | undefined
+  readonly rules: readonly RuleRow[]
+  readonly databases: readonly WatchedDatabase[]
+  readonly schedules: readonly LateSchedule[]
+  readonly backups: readonly BackedUp[]
+  readonly problems: readonly Problem[]
+  readonly disk: DiskFigures | undefined
+  /** Unix milliseconds; undefined: there is no certificate. */
+  readonly certificateExpiresAt: number | undefined
+}
+
+/** A state that lasts and that an account is alerted of. */
+export interface Condition {
+  readonly accountId: string
+  readonly kind: AlertKind
+  readonly subject: string
+  /** How bad: the account is alerted again when it grows. */
+  readonly level: number
+  readonly severity: 'warning' | 'error'
+  readonly title: string
+  readonly advice: string
+}
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+/** The threshold of a rule for an account. */
+export function thresholdOf(rules: readonly RuleRow[], accountId: string, kind: AlertKind): number {
+  const own = rules.find((row) => row.account_id === accountId && row.kind === kind)?.threshold
+  return own ?? ruleShape(kind).threshold?.default ?? 0
+}
+
+/** The states that hold now. */
+export function conditionsOf(observed: Observed): Condition[] {
+  const { databases, schedules, backups, problems } = observed
+  return [
+    ...databases.flatMap((database) => [...budgetConditions(database, observed), ...engineConditions(database)]),
+    ...schedules.flatMap((schedule) => scheduleConditions(schedule, observed)),
+    ...backups.flatMap((backup) => backupConditions(backup, observed)),
+    ...problems.flatMap((problem) => problemConditions(problem, observed)),
+    ...diskConditions(observed),
+    ...certificateConditions(observed),
+  ]
+}
+
+const dollars = (amount: number): string => `$${amount.toFixed(2)}`
+
+function budgetConditions({ accountId, databaseId, name, budget, spent }: WatchedDatabase, { rules }: Observed) {
+  if (budget <= 0) return []
+  const percent = (spent / budget) * 100
+  const marks = [...new Set([thresholdOf(rules, accountId, 'budget'), 90, 100])].sort((one, other) => one - other)
+  const reached = marks.filter((mark) => percent >= mark).at(-1)
+  if (reached === undefined || reached < (marks[0] ?? 0)) return []
+  const isSpent = reached >= 100
+  return [
+    condition('budget', { accountId, subject: databaseId }, reached, {
+      severity: isSpent ? 'error' : 'warning',
+      title: `The database "${name}" has spent ${Math.floor(percent)} % of its budget: ${dollars(spent)} of ${dollars(budget)} this month.`,
+      advice: isSpent
+        ? 'It is suspended until the month turns. Raise the budget to resume it.'
+        : 'At 100 % it is suspended until the month turns. Raise the budget if it should serve on.',
+    }),
+  ]
+}
+
+function engineConditions({ accountId, databaseId, name, restarts }: WatchedDatabase): Condition[] {
+  if (restarts === undefined) return []
+  return [
+    condition('engine_restarting', { accountId, subject: databaseId }, 1, {
+      severity: 'error',
+      title: `The engine of the database "${name}" keeps ending and is restarted: ${restarts}.`,
+      advice: 'See the log of the server, and run `homeport doctor`.',
+    }),
+  ]
+}
+
+function scheduleConditions({ account_id, schedule_id, next_at, error }: LateSchedule, { now, rules }: Observed) {
+  const lateMs = next_at === null ? 0 : now - next_at
+  const isLate = lateMs > thresholdOf(rules, account_id, 'schedule_missed') * 1000
+  if (!isLate && error === null) return []
+  const title = isLate
+    ? `The schedule ${schedule_id} is ${Math.floor(lateMs / 60_000)} minutes late.`
+    : `The schedule ${schedule_id} has published nothing at its last fire: ${error}`
+  const advice = isLate
+    ? 'See the log of the server: it says why schedules cannot be fired.'
+    : 'Correct the schedule; its next fire that publishes ends this.'
+  const about = { accountId: account_id, subject: schedule_id }
+  return [condition('schedule_missed', about, 1, { severity: 'error', title, advice })]
+}
+
+function backupConditions({ account_id, database_id, name, created_at, newest }: BackedUp, { now, rules }: Observed) {
+  const hours = thresholdOf(rules, account_id, 'backup_old')
+  if (now - (newest ?? created_at) <= hours * HOUR_MS) return []
+  const found = newest === null ? 'has no backup' : `has no backup since ${new Date(newest).toISOString()}`
+  return [
+    condition('backup_old', { accountId: account_id, subject: database_id }, 1, {
+      severity: 'error',
+      title: `The database "${name}" ${found}, although it has daily backups.`,
+      advice: 'Make one with `homeport db backup`; its answer says what is in the way.',
+    }),
+  ]
+}
+
+function problemConditions(problem: Problem, { firstAccountId }: Observed): Condition[] {
+  const accountId = problem.accountId ?? firstAccountId
+  if (accountId === undefined) return []
+  const { kind, subject, severity, title, advice } = problem
+  const text = { severity, title, advice }
+  if (kind === 'engine_hung') return [condition('engine_restarting', { accountId, subject }, 1, text)]
+  if (kind === 'store_damaged') return [condition('store_corrupt', { accountId, subject }, 1, text)]
+  return [condition('server_problem', { accountId, subject: `${kind} ${subject}` }, 1, text)]
+}
+
+const DISK_WORST = 97
+
+function diskConditions({ disk, firstAccountId: accountId, rules }: Observed): Condition[] {
+  if (!disk || disk.totalBytes <= 0 || accountId === undefined) return []
+  const percent = (1 - disk.freeBytes / disk.totalBytes) * 100
+  if (percent < thresholdOf(rules, accountId, 'disk_full')) return []
+  const isWorst = percent >= DISK_WORST
+  return [
+    condition('disk_full', { accountId, subject: 'data directory' }, isWorst ? 2 : 1, {
+      severity: isWorst ? 'error' : 'warning',
+      title: `The disk with the data directory is ${Math.floor(percent)} % full: ${Math.floor(disk.freeBytes / 2 ** 20)} MB are free.`,
+      advice:
+        'Free space or enlarge the disk. When it is full, databases accept only deletions and nothing is published.',
+    }),
+  ]
+}
+
+function certificateConditions({ certificateExpiresAt, firstAccountId: accountId, now, rules }: Observed): Condition[] {
+  if (certificateExpiresAt === undefined || accountId === undefined) return []
+  const days = (certificateExpiresAt - now) / DAY_MS
+  if (days >= thresholdOf(rules, accountId, 'certificate_expiring')) return []
+  const hasExpired = days <= 0
+  const at = new Date(certificateExpiresAt).toISOString()
+  return [
+    condition('certificate_expiring', { accountId, subject: 'certificate' }, hasExpired ? 2 : 1, {
+      severity: hasExpired ? 'error' : 'warning',
+      title: `The certificate of databases with TLS ${hasExpired ? 'expired' : 'expires'} at ${at}.`,
+      advice: 'Replace its files; docs/tls.md says how. `homeport doctor` shows which they are.',
+    }),
+  ]
+}
+
+type Text = Pick<Condition, 'severity' | 'title' | 'advice'>
+
+const condition = (
+  kind: AlertKind,
+  { accountId, subject }: Pick<Condition, 'accountId' | 'subject'>,
+  level: number,
+  text: Text,
+): Condition => ({ accountId, kind, subject, level, ...text })
+
+/** A state that lasts is alerted again after this time. */
+const REMINDER_MS = DAY_MS
+/** A state that has not been seen for this long is over. */
+const OVER_MS = 15 * 60_000
+/** Alerts of one rule and account in one look; the rest is one alert together. */
+const MOST_AT_ONCE = 20
+
+const keyOf = (accountId: string, kind: string, subject: string): string => JSON.stringify([accountId, kind, subject])
+
+/** What the states that hold now change in those that accounts know of. */
+export function changesOf(
+  current: readonly Condition[],
+  known: readonly ConditionRow[],
+  now: number,
+): ConditionChanges {
+  const rows = new Map(known.map((row) => [keyOf(row.account_id, row.kind, row.subject), row]))
+  const put: ConditionRow[] = []
+  const alerting: Condition[] = []
+  for (const [key, one] of new Map(current.map((one) => [keyOf(one.accountId, one.kind, one.subject), one]))) {
+    const row = rows.get(key)
+    rows.delete(key)
+    const isNews = !row || one.level > row.level || now - row.alerted_at >= REMINDER_MS
+    if (isNews) alerting.push(one)
+    if (isNews || row.level !== one.level || row.gone_at !== null) {
+      put.push({
+        ...{ account_id: one.accountId, kind: one.kind, subject: one.subject, level: one.level },
+        alerted_at: isNews ? now : row.alerted_at,
+        gone_at: null,
+      })
+    }
+  }
+  const gone = [...rows.values()]
+  put.push(...gone.filter((row) => row.gone_at === null).map((row) => ({ ...row, gone_at: now })))
+  const forget = gone.filter((row) => row.gone_at !== null && now - row.gone_at >= OVER_MS)
+  return { put, forget, raised: raisedOf(alerting, now) }
+}
+
+function raisedOf(alerting: readonly Condition[], now: number): Raised[] {
+  const byRule = new Map<string, Condition[]>()
+  for (const one of alerting) {
+    const rule = keyOf(one.accountId, one.kind, '')
+    byRule.set(rule, [...(byRule.get(rule) ?? []), one])
+  }
+  return [...byRule.values()].flatMap((group) => {
+    const alone = group.slice(0, MOST_AT_ONCE).map((one) => raisedFrom([one], one.subject, now))
+    const rest = group.slice(MOST_AT_ONCE)
+    return rest.length === 0 ? alone : [...alone, raisedFrom(rest, OTHER_SUBJECTS, now)]
+  })
+}
+
+function raisedFrom(group: readonly Condition[], subject: string, now: number): Raised {
+  const one = group[0] as Condition
+  const { accountId, kind, severity, advice } = one
+  const title = group.length === 1 ? one.title : `${group.length} more alerts of the rule ${kind}.`
+  const examples = group.map((other) => ({ at: now, id: other.subject, text: other.title }))
+  const found = { kind, subject, severity, title, advice, count: group.length, examples, firstAt: now, lastAt: now }
+  return { accountId, alertId: newId('alert_', now), found }
+}

@@ -1,0 +1,50 @@
+/**
+ * Alerts: an account is notified of what needs it, such as a dead letter or a spent budget.
+ *
+ *   dead letters, failed runs, failed backups ─ read since the last mark ─┐
+ *                                                                        ├─▶ alert (pending) ── due ──▶ settled: history
+ *   budgets, schedules, backups, disk, certificate, engines, problems ────┘        ▲                      │
+ *                        judged: new, worse, or a day later              later occurrences          messages of the queue
+ *
+ * - `watch.ts`: one timer that looks, and publishes what is due. Nothing is added to the path of a delivery or a run: what
+ *   they have stored is read afterwards (`transactions/alerts-sources.ts`).
+ * - `conditions.ts`: states that last, judged by the thresholds of the account's rules.
+ * - `notify.ts`: which channels get an alert, within their limits and the silences. `words.ts`: what it says.
+ * - `routes.ts`: the operations of the management API.
+ *
+ * Guarantees:
+ * - An event raises its alert in the transaction that moves the mark past it, and a notification is published in the one
+ *   that settles its alert. So a crash loses neither, and sends neither twice.
+ * - There is at most one notification for an account, rule and subject within a group window, and a bounded number for
+ *   a channel within an hour.
+ * - A notification that cannot be delivered raises no alert.
+ *
+ * Notifications are ordinary messages of the account: signed, retried and shown in its queue. Alerts about the server
+ * belong to its first account.
+ */
+import type { Service } from '../base/index.js'
+import type { Route } from '../http/index.js'
+import { type AlertRoutesDeps, alertRoutes } from './routes.js'
+import { AlertWatch, type AlertWatchDeps } from './watch.js'
+
+export type { DiskFigures, WatchedDatabase } from './conditions.js'
+export type { AlertSources } from './watch.js'
+
+/** The collaborators of the module. */
+export interface AlertsDeps extends Omit<AlertWatchDeps, 'link'>, Omit<AlertRoutesDeps, 'link'> {
+  /** URL of the management listener for browsers. */
+  readonly publicUrl: string
+}
+
+/** The service and its HTTP operations. It starts after the queue. */
+export interface Alerts extends Service {
+  routes(): readonly Route[]
+}
+
+/** Builds the module; nothing runs before `start`. */
+export function createAlerts(deps: AlertsDeps): Alerts {
+  const link = `${deps.publicUrl.replace(/\/$/, '')}/alerts`
+  const watch = new AlertWatch({ ...deps, link })
+  const routes = alertRoutes({ ...deps, link })
+  return { name: 'alerts', start: () => watch.start(), stop: () => watch.stop(), routes: () => routes }
+}

@@ -1,0 +1,114 @@
+/** Channels of accounts: where alerts are sent. */
+import type { Insertable, Selectable } from 'kysely'
+import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { AlertChannelsTable } from '../../store/schema/alerts.js'
+
+/** A channel as it is stored. */
+export type ChannelRow = Selectable<AlertChannelsTable>
+
+interface ChannelKey {
+  accountId: string
+  channelId: string
+}
+
+/** The channels of an account, oldest first. */
+export const channelsOf = query<{ accountId: string }, ChannelRow>(({ db, p }) =>
+  db
+    .selectFrom('alert_channels')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .orderBy('created_at')
+    .orderBy('channel_id'),
+)
+const oneChannel = query<ChannelKey, ChannelRow>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('alert_channels')
+      .selectAll()
+      .where('account_id', '=', p.accountId)
+      .where('channel_id', '=', p.channelId),
+  ),
+)
+/** Locks an account, for rules over several of its rows. */
+export const lockAccount = query<{ accountId: string }, { account_id: string }>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('accounts').select('account_id').where('account_id', '=', p.accountId)),
+)
+
+/** The channels of an account, oldest first. */
+export const list = read('alertChannels.list', function* (args: { accountId: string }): Transaction<ChannelRow[]> {
+  return yield* all(channelsOf, args)
+})
+
+/** One channel; `undefined` when the account has none with this id. */
+export const get = read('alertChannels.get', function* (args: ChannelKey): Transaction<ChannelRow | undefined> {
+  return yield* first(oneChannelRead, args)
+})
+const oneChannelRead = query<ChannelKey, ChannelRow>(({ db, p }) =>
+  db
+    .selectFrom('alert_channels')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('channel_id', '=', p.channelId),
+)
+
+/** Inserts a channel. `limit_reached`: the account has as many as it may have. */
+export const create = write(
+  'alertChannels.create',
+  function* (args: {
+    channel: Insertable<AlertChannelsTable>
+    limit: number
+    audit: NewAuditRow
+  }): Transaction<'created' | 'limit_reached'> {
+    const accountId = args.channel.account_id
+    yield* first(lockAccount, { accountId })
+    if ((yield* all(channelsOf, { accountId })).length >= args.limit) return 'limit_reached'
+    yield* insertAll('alert_channels', [args.channel])
+    yield* recordAudit(args.audit)
+    return 'created'
+  },
+)
+
+/** What can be changed in a channel. */
+export type ChannelFields = Pick<ChannelRow, 'name' | 'url' | 'format' | 'kinds' | 'hourly_limit'>
+
+const setFields = query<ChannelKey & ChannelFields>(({ db, p }) =>
+  db
+    .updateTable('alert_channels')
+    .set({ name: p.name, url: p.url, format: p.format, kinds: p.kinds, hourly_limit: p.hourly_limit })
+    .where('account_id', '=', p.accountId)
+    .where('channel_id', '=', p.channelId),
+)
+
+/** Changes some fields of a channel. Answers the new row, or `undefined` when there is none. */
+export const update = write(
+  'alertChannels.update',
+  function* (
+    args: ChannelKey & { fields: Partial<ChannelFields>; audit: NewAuditRow },
+  ): Transaction<ChannelRow | undefined> {
+    const { accountId, channelId } = args
+    const row = yield* first(oneChannel, { accountId, channelId })
+    if (!row) return undefined
+    const changed = { ...row, ...args.fields }
+    const { name, url, format, kinds, hourly_limit } = changed
+    yield* change(setFields, { accountId, channelId, name, url, format, kinds, hourly_limit })
+    yield* recordAudit(args.audit)
+    return changed
+  },
+)
+
+const dropChannel = query<ChannelKey>(({ db, p }) =>
+  db.deleteFrom('alert_channels').where('account_id', '=', p.accountId).where('channel_id', '=', p.channelId),
+)
+
+/** Deletes a channel. Answers whether there was one. */
+export const remove = write(
+  'alertChannels.remove',
+  function* (args: ChannelKey & { audit: NewAuditRow }): Transaction<boolean> {
+    const { accountId, channelId } = args
+    if ((yield* change(dropChannel, { accountId, channelId })) === 0) return false
+    yield* recordAudit(args.audit)
+    return true
+  },
+)

@@ -1,0 +1,196 @@
+/** Alerts: occurrences are gathered in one until its notification is due; after that it is history. */
+import type { Selectable } from 'kysely'
+import { ALERT_GROUP_MINUTES, MOST_EXAMPLES } from '../../contract/alerts/kinds.js'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { AlertsTable } from '../../store/schema/alerts.js'
+
+/** An alert as it is stored. */
+export type AlertRow = Selectable<AlertsTable>
+
+/** One occurrence of what an alert is about. */
+export interface AlertExample {
+  /** Unix milliseconds. */
+  readonly at: number
+  /** The message, run, backup, database or file. */
+  readonly id: string
+  readonly text: string
+}
+
+/** Occurrences about one subject. */
+export interface Occurrences {
+  readonly kind: string
+  readonly subject: string
+  readonly severity: AlertRow['severity']
+  /** One sentence; empty for rules whose sentence counts the occurrences. */
+  readonly title: string
+  readonly advice: string
+  readonly count: number
+  readonly examples: readonly AlertExample[]
+  readonly firstAt: number
+  readonly lastAt: number
+}
+
+/** After a notification, further occurrences about its subject wait this long for theirs. */
+export const GROUP_MS = ALERT_GROUP_MINUTES * 60_000
+
+const latestOf = query<{ accountId: string; kind: string; subject: string }, AlertRow>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('alerts')
+      .selectAll()
+      .where('account_id', '=', p.accountId)
+      .where('kind', '=', p.kind)
+      .where('subject', '=', p.subject)
+      .orderBy('seq', 'desc')
+      .limit(1),
+  ),
+)
+
+type Gathered = Pick<AlertRow, 'seq' | 'severity' | 'title' | 'advice' | 'count' | 'examples' | 'last_at'>
+
+const setGathered = query<Gathered>(({ db, p }) =>
+  db
+    .updateTable('alerts')
+    .set({
+      severity: p.severity,
+      title: p.title,
+      advice: p.advice,
+      count: p.count,
+      examples: p.examples,
+      last_at: p.last_at,
+    })
+    .where('seq', '=', p.seq),
+)
+
+/** Only this module writes the column. */
+export const examplesOf = (row: Pick<AlertRow, 'examples'>): AlertExample[] =>
+  JSON.parse(row.examples) as AlertExample[]
+
+/**
+ * Raises an alert within another transaction. Occurrences join the pending alert about their subject. Without one they
+ * begin an alert that is due now, or one group window after the last notification about the subject.
+ */
+export function* raise(
+  accountId: string,
+  found: Occurrences,
+  { alertId, now }: { readonly alertId: string; readonly now: number },
+): Transaction<void> {
+  const { kind, subject } = found
+  const latest = yield* first(latestOf, { accountId, kind, subject })
+  if (latest?.state === 'pending') {
+    yield* change(setGathered, gathered(latest, found))
+    return
+  }
+  const settledAt = latest?.settled_at ?? 0
+  // A time in the future is one before the clock was set back.
+  const isRecent = settledAt <= now && settledAt > now - GROUP_MS
+  yield* insertAll('alerts', [
+    {
+      alert_id: alertId,
+      account_id: accountId,
+      ...{ kind, subject, severity: found.severity, title: found.title, advice: found.advice, count: found.count },
+      examples: JSON.stringify(found.examples.slice(0, MOST_EXAMPLES)),
+      first_at: found.firstAt,
+      last_at: found.lastAt,
+      state: 'pending',
+      due_at: isRecent ? settledAt + GROUP_MS : now,
+      settled_at: null,
+      messages: '[]',
+    },
+  ])
+}
+
+function gathered(row: AlertRow, found: Occurrences): Gathered {
+  const { title, advice, lastAt } = found
+  return {
+    seq: row.seq,
+    severity: row.severity === 'error' ? 'error' : found.severity,
+    ...{ title, advice },
+    count: row.count + found.count,
+    examples: JSON.stringify([...examplesOf(row), ...found.examples].slice(0, MOST_EXAMPLES)),
+    last_at: Math.max(row.last_at, lastAt),
+  }
+}
+
+interface PageQuery {
+  accountId: string
+  before: number
+  limit: number
+}
+
+const page = query<PageQuery, AlertRow>(({ db, p }) =>
+  db
+    .selectFrom('alerts')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('seq', '<', p.before)
+    .orderBy('seq', 'desc')
+    .limit(p.limit),
+)
+const pageOfKind = query<PageQuery & { kind: string }, AlertRow>(({ db, p }) =>
+  db
+    .selectFrom('alerts')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('kind', '=', p.kind)
+    .where('seq', '<', p.before)
+    .orderBy('seq', 'desc')
+    .limit(p.limit),
+)
+
+/** Alerts of an account before a sequence number, newest first. */
+export const list = read('alerts.list', function* (args: PageQuery & { kind?: string | undefined }): Transaction<
+  AlertRow[]
+> {
+  const { kind, ...rest } = args
+  return kind === undefined ? yield* all(page, rest) : yield* all(pageOfKind, { ...rest, kind })
+})
+
+/** Alerts that one step of a sweep deletes. */
+const SWEEP_STEP = 500
+/** The history of an account never has more alerts, however fast they come. */
+const MOST_ALERTS = 5_000
+
+const oldAlerts = query<{ before: number; limit: number }, { seq: number }>(({ db, p }) =>
+  db.selectFrom('alerts').select('seq').where('first_at', '<', p.before).where('state', '!=', 'pending').limit(p.limit),
+)
+const beyondMost = query<{ accountId: string; skip: number; limit: number }, { seq: number }>(({ db, p }) =>
+  db
+    .selectFrom('alerts')
+    .select('seq')
+    .where('account_id', '=', p.accountId)
+    .where('state', '!=', 'pending')
+    .orderBy('seq', 'desc')
+    .limit(p.limit)
+    .offset(p.skip),
+)
+const dropAlerts = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+  db.deleteFrom('alerts').where(d.inNumbers('seq', p.seqs)),
+)
+
+/** Deletes some alerts that are too old, or too many for their account. Answers whether there may be more. */
+export const sweep = write(
+  'alerts.sweep',
+  function* (args: { before: number; accountIds: readonly string[] }): Transaction<boolean> {
+    const rows = yield* all(oldAlerts, { before: args.before, limit: SWEEP_STEP })
+    for (const accountId of args.accountIds) {
+      rows.push(...(yield* all(beyondMost, { accountId, skip: MOST_ALERTS, limit: SWEEP_STEP })))
+    }
+    if (rows.length > 0) yield* change(dropAlerts, { seqs: [...new Set(rows.map((row) => row.seq))] })
+    return rows.length >= SWEEP_STEP
+  },
+)
+
+const TABLES = ['alerts', 'alert_channels', 'alert_rules', 'alert_silences', 'alert_marks', 'alert_conditions'] as const
+
+const dropOrphans = TABLES.map((table) =>
+  query<object>(({ db }) =>
+    db.deleteFrom(table).where('account_id', 'not in', db.selectFrom('accounts').select('account_id')),
+  ),
+)
+
+/** Deletes what belongs to accounts and teams that are gone. */
+export const sweepOrphans = write('alerts.sweepOrphans', function* (_: object): Transaction<void> {
+  for (const drop of dropOrphans) yield* change(drop, {})
+})

@@ -1,0 +1,54 @@
+/** What accounts have changed in their rules. */
+import type { Selectable } from 'kysely'
+import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { AlertRulesTable } from '../../store/schema/alerts.js'
+import { lockAccount } from './alerts-channels.js'
+
+/** The change of a rule as it is stored. */
+export type RuleRow = Selectable<AlertRulesTable>
+
+const changedRules = query<{ accountId: string }, RuleRow>(({ db, p }) =>
+  db.selectFrom('alert_rules').selectAll().where('account_id', '=', p.accountId),
+)
+const everyChange = query<object, RuleRow>(({ db }) => db.selectFrom('alert_rules').selectAll())
+const dropRule = query<{ accountId: string; kind: string }>(({ db, p }) =>
+  db.deleteFrom('alert_rules').where('account_id', '=', p.accountId).where('kind', '=', p.kind),
+)
+
+/** The changed rules of an account. */
+export const list = read('alertRules.list', function* (args: { accountId: string }): Transaction<RuleRow[]> {
+  return yield* all(changedRules, args)
+})
+
+/** The changed rules of all accounts. */
+export const listAll = read('alertRules.listAll', function* (_: object): Transaction<RuleRow[]> {
+  return yield* all(everyChange, {})
+})
+
+/** Whether a rule of an account alerts. */
+export function* isEnabled(accountId: string, kind: string): Transaction<boolean> {
+  const rows = yield* all(changedRules, { accountId })
+  return rows.find((row) => row.kind === kind)?.enabled !== 0
+}
+
+/** Changes what is given of a rule. Answers the row as it stands now. */
+export const update = write(
+  'alertRules.update',
+  function* (args: {
+    accountId: string
+    kind: string
+    fields: Partial<Pick<RuleRow, 'enabled' | 'threshold'>>
+    audit: NewAuditRow
+  }): Transaction<RuleRow> {
+    const { accountId, kind } = args
+    yield* first(lockAccount, { accountId })
+    const before = (yield* all(changedRules, { accountId })).find((row) => row.kind === kind)
+    const row: RuleRow = { account_id: accountId, kind, enabled: 1, threshold: null, ...before, ...args.fields }
+    yield* change(dropRule, { accountId, kind })
+    yield* insertAll('alert_rules', [row])
+    yield* recordAudit(args.audit)
+    return row
+  },
+)

@@ -1,0 +1,276 @@
+/**
+ * Events that become alerts, read from what other modules have stored: dead letters, failed runs and failed backups.
+ *
+ * A mark says up to where the rows of a source have been read for an account. A row gets its time before its commit,
+ * and a commit can be late (a store that was away), so rows of the last minutes are read again and those that are known
+ * are left out. The mark moves in the transaction that raises the alerts: a crash neither loses a row nor counts it twice.
+ */
+import { sql } from 'kysely'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { type Occurrences, raise } from './alerts-history.js'
+import { isEnabled } from './alerts-rules.js'
+
+/** Where events are read; also the name of their rule. */
+export const EVENT_SOURCES = ['dead_letter', 'run_failed', 'backup_failed'] as const
+/** Where events are read. */
+export type EventSource = (typeof EVENT_SOURCES)[number]
+
+/** Rows that ended this long ago are read again. */
+const OVERLAP_MS = 10 * 60_000
+/** Rows that a mark knows; with more the overlap is shorter. */
+const MOST_KNOWN = 2_000
+/** New rows in one transaction. */
+const BATCH = 1_000
+/** Subjects of one batch; what has another subject is counted together. */
+const MOST_SUBJECTS = 20
+/** The subject of what is counted together. */
+export const OTHER_SUBJECTS = 'others'
+/** Examples of one subject in a batch. */
+const EXAMPLES = 10
+
+interface Mark {
+  /** Rows up to here have been read and are not read again. */
+  readonly at: number
+  readonly key: string
+  /** The time and key of rows after that place that have been read. */
+  readonly known: readonly (readonly [at: number, key: string])[]
+}
+
+interface StoredEvent {
+  /** NULL where rows are not numbered. */
+  readonly seq: number | null
+  readonly at: number
+  readonly id: string
+  readonly subject: string
+  /** Status of the answer; 0 without one; NULL where there is no such thing. */
+  readonly status: number | null
+  readonly reason: string | null
+}
+
+interface EventRow extends StoredEvent {
+  /** Tells rows apart and sorts those of the same time as the query does. */
+  readonly key: string
+}
+
+const withKey = (row: StoredEvent): EventRow => ({
+  ...row,
+  key: row.seq === null ? row.id : String(row.seq).padStart(16, '0'),
+})
+
+interface RowsQuery {
+  accountId: string
+  at: number
+  limit: number
+}
+
+/** Messages that carry alerts have this member in their configuration. A text cannot fake it: its quotes are escaped. */
+export const ALERT_MARK = 'x-alert'
+
+const deadLetters = query<RowsQuery, StoredEvent>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select([
+      'seq',
+      sql<number>`finished_at`.as('at'),
+      'message_id as id',
+      'host as subject',
+      'response_status as status',
+      'error as reason',
+    ])
+    .where('account_id', '=', p.accountId)
+    .where('dlq_id', 'is not', null)
+    .where('kind', '=', 'http')
+    .where('finished_at', '>=', p.at)
+    .where(({ not }) => not(d.contains('config', sql.lit(`"${ALERT_MARK}":`))))
+    .orderBy('finished_at')
+    .orderBy('seq')
+    .limit(p.limit),
+)
+const failedRuns = query<RowsQuery, StoredEvent>(({ db, p }) =>
+  db
+    .selectFrom('runs')
+    .select([
+      'seq',
+      sql<number>`finished_at`.as('at'),
+      'run_id as id',
+      sql<string>`host || path`.as('subject'),
+      'failure_status as status',
+      sql<null>`null`.as('reason'),
+    ])
+    .where('account_id', '=', p.accountId)
+    .where('dlq_id', 'is not', null)
+    .where('finished_at', '>=', p.at)
+    .orderBy('finished_at')
+    .orderBy('seq')
+    .limit(p.limit),
+)
+const failedBackups = query<RowsQuery, StoredEvent>(({ db, p }) =>
+  db
+    .selectFrom('backups')
+    .innerJoin('databases', 'databases.database_id', 'backups.database_id')
+    .select([
+      sql<null>`null`.as('seq'),
+      sql<number>`backups.finished_at`.as('at'),
+      'backups.backup_id as id',
+      'backups.database_id as subject',
+      sql<null>`null`.as('status'),
+      'backups.failure as reason',
+    ])
+    .where('databases.account_id', '=', p.accountId)
+    .where('backups.state', '=', 'failed')
+    .where('backups.finished_at', '>=', p.at)
+    .orderBy('backups.finished_at')
+    .orderBy('backups.backup_id')
+    .limit(p.limit),
+)
+
+const ROWS = { dead_letter: deadLetters, run_failed: failedRuns, backup_failed: failedBackups } as const
+
+const markOf = query<{ accountId: string; source: string }, { mark: string }>(({ db, p }) =>
+  db.selectFrom('alert_marks').select('mark').where('account_id', '=', p.accountId).where('source', '=', p.source),
+)
+const dropMark = query<{ accountId: string; source: string }>(({ db, p }) =>
+  db.deleteFrom('alert_marks').where('account_id', '=', p.accountId).where('source', '=', p.source),
+)
+
+/** An account whose events are read. */
+export interface Watched {
+  readonly accountId: string
+  readonly createdAt: number
+}
+
+const everyAccount = query<object, Watched>(({ db }) =>
+  db
+    .selectFrom('accounts')
+    .select(['account_id as accountId', 'created_at as createdAt'])
+    .orderBy('created_at')
+    .orderBy('account_id'),
+)
+
+/** All accounts and teams, the first one first. */
+export const accounts = read('alerts.accounts', function* (_: object): Transaction<Watched[]> {
+  return yield* all(everyAccount, {})
+})
+
+/** An account that is younger is read from its beginning; of an older one only what comes from now on. */
+const YOUNG_MS = 3_600_000
+
+function* readMark({ accountId, createdAt }: Watched, source: EventSource, now: number): Transaction<Mark> {
+  const row = yield* first(markOf, { accountId, source })
+  if (!row) return { at: createdAt > now - YOUNG_MS ? createdAt : now, key: '', known: [] }
+  // Only this file writes the column.
+  const mark = JSON.parse(row.mark) as Mark
+  // The clock was set back: rows of the time that comes again would lie before the mark.
+  return mark.at > now ? { ...mark, at: now - OVERLAP_MS, key: '' } : mark
+}
+
+interface Read {
+  readonly mark: Mark
+  readonly fresh: readonly EventRow[]
+  /** Whether rows were left for the next batch. */
+  readonly isCut: boolean
+}
+
+function* readFresh(watched: Watched, source: EventSource, now: number): Transaction<Read> {
+  const mark = yield* readMark(watched, source, now)
+  const limit = mark.known.length + BATCH
+  const rows = (yield* all(ROWS[source], { accountId: watched.accountId, at: mark.at, limit })).map(withKey)
+  const known = new Set(mark.known.map(([, key]) => key))
+  const fresh = rows.filter((row) => !known.has(row.key) && (row.at > mark.at || row.key > mark.key))
+  return { mark, fresh, isCut: rows.length === limit }
+}
+
+/** The account and source of events that have not been read. */
+export interface Waiting {
+  readonly watched: Watched
+  readonly source: EventSource
+}
+
+const hasMark = query<object, { account_id: string; source: string }>(({ db }) =>
+  db.selectFrom('alert_marks').select(['account_id', 'source']),
+)
+
+/** Where there are new events, or no mark yet. */
+export const waiting = read(
+  'alerts.waiting',
+  function* (args: {
+    watched: readonly Watched[]
+    sources: readonly EventSource[]
+    now: number
+  }): Transaction<Waiting[]> {
+    const marked = new Set((yield* all(hasMark, {})).map((row) => `${row.source} ${row.account_id}`))
+    const found: Waiting[] = []
+    for (const watched of args.watched) {
+      for (const source of args.sources) {
+        const isNew = !marked.has(`${source} ${watched.accountId}`)
+        if (isNew || (yield* readFresh(watched, source, args.now)).fresh.length > 0) found.push({ watched, source })
+      }
+    }
+    return found
+  },
+)
+
+/** Raises alerts of a batch of new events. `ids` has one for each alert that may begin. Answers whether more wait. */
+export const collect = write(
+  'alerts.collect',
+  function* (args: Waiting & { ids: readonly string[]; now: number }): Transaction<boolean> {
+    const { watched, source, ids, now } = args
+    const { accountId } = watched
+    const { mark, fresh, isCut } = yield* readFresh(watched, source, now)
+    if (fresh.length > 0 && (yield* isEnabled(accountId, source))) {
+      let next = 0
+      for (const found of groupsOf(source, fresh)) {
+        yield* raise(accountId, found, { alertId: ids[next++] ?? '', now })
+      }
+    }
+    yield* change(dropMark, { accountId, source })
+    yield* insertAll('alert_marks', [
+      { account_id: accountId, source, mark: JSON.stringify(markAfter(mark, fresh, now)) },
+    ])
+    return isCut && fresh.length > 0
+  },
+)
+
+/** How many ids `collect` needs. */
+export const MOST_RAISED = MOST_SUBJECTS + 1
+
+/** The place moves on so that only rows of the overlap, and no more than a bounded number of them, are known by key. */
+function markAfter(mark: Mark, fresh: readonly EventRow[], now: number): Mark {
+  const read = [...mark.known, ...fresh.map((row) => [row.at, row.key] as const)].sort(byPlace)
+  const recent = read.findIndex(([at]) => at > now - OVERLAP_MS)
+  const from = Math.max(recent < 0 ? read.length : recent, read.length - MOST_KNOWN)
+  const place = read[from - 1] ?? [mark.at, mark.key]
+  return { at: place[0], key: place[1], known: read.slice(from) }
+}
+
+const byPlace = (one: readonly [number, string], other: readonly [number, string]): number =>
+  one[0] - other[0] || (one[1] < other[1] ? -1 : 1)
+
+const ADVICE: Readonly<Record<EventSource, string>> = {
+  dead_letter: 'See `homeport queue dlq list` or Dead letters in the console; retry or delete them there.',
+  run_failed: 'See `homeport runs dead list` or Failed runs in the console; resume or restart them there.',
+  backup_failed: 'Make one with `homeport db backup`; its answer says what is in the way.',
+}
+
+function groupsOf(source: EventSource, rows: readonly EventRow[]): Occurrences[] {
+  const bySubject = new Map<string, EventRow[]>()
+  for (const row of rows) {
+    const own = row.subject.slice(0, 300)
+    const subject = bySubject.has(own) || bySubject.size < MOST_SUBJECTS ? own : OTHER_SUBJECTS
+    const group = bySubject.get(subject)
+    if (group) group.push(row)
+    else bySubject.set(subject, [row])
+  }
+  return [...bySubject].map(([subject, group]) => ({
+    ...{ kind: source, subject, severity: 'error', title: '', advice: ADVICE[source], count: group.length },
+    examples: group.slice(0, EXAMPLES).map((row) => ({ at: row.at, id: row.id, text: textOf(row) })),
+    firstAt: Math.min(...group.map((row) => row.at)),
+    lastAt: Math.max(...group.map((row) => row.at)),
+  }))
+}
+
+function textOf({ subject, status, reason }: EventRow): string {
+  const what = status ? `answered ${status}` : (reason ?? 'failed')
+  return `${subject.slice(0, 100)}: ${what.slice(0, 200)}`
+}

@@ -1,0 +1,166 @@
+import { type Clock, newId, type Service, type Timer } from '../base/index.js'
+import { ALERT_HISTORY_DAYS } from '../contract/alerts/kinds.js'
+import type { Queue } from '../queue/index.js'
+import { freshOf } from '../queue/transactions/messages-publish.js'
+import { offersOf } from '../queue/transactions/queue-turns.js'
+import type { Store } from '../store/index.js'
+import type { Logger, Problems } from '../telemetry/index.js'
+import { changesOf, conditionsOf, type DiskFigures, type WatchedDatabase } from './conditions.js'
+import { settleAlerts } from './notify.js'
+import * as conditions from './transactions/alerts-conditions.js'
+import * as history from './transactions/alerts-history.js'
+import * as notify from './transactions/alerts-notify.js'
+import * as rules from './transactions/alerts-rules.js'
+import * as sources from './transactions/alerts-sources.js'
+
+/** What is looked at besides the store. */
+export interface AlertSources {
+  /** All served databases. */
+  databases(): readonly WatchedDatabase[]
+  disk(): Promise<DiskFigures>
+  /** Unix milliseconds; `undefined`: no certificate. */
+  certificateExpiresAt(): number | undefined
+}
+
+/** What the watch is built from. */
+export interface AlertWatchDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'warn'>
+  readonly queue: Pick<Queue, 'offer'>
+  readonly problems: Pick<Problems, 'all'>
+  readonly sources: AlertSources
+  /** The page of the console with the alerts. */
+  readonly link: string
+}
+
+/** How often new dead letters and failed runs are looked for. */
+const LOOK_MS = 5_000
+/** How often everything else is looked at. */
+const WIDE_LOOK_MS = 30_000
+const SWEEP_MS = 3_600_000
+/** Batches of one account and source in one look; the rest waits for the next look. */
+const MOST_BATCHES = 20
+/** Accounts of one look; the next look goes on with the next ones. */
+const MOST_ACCOUNTS = 200
+
+/** Looks for what accounts are to be alerted of, and publishes notifications. One look at a time. */
+export class AlertWatch implements Service {
+  readonly name = 'alerts'
+  readonly #deps: AlertWatchDeps
+  #timer: Timer | undefined
+  #looking: Promise<void> = Promise.resolve()
+  #phase: 'new' | 'running' | 'stopped' = 'new'
+  #wideAt = 0
+  #sweptAt: number
+  #nextAccount = 0
+
+  constructor(deps: AlertWatchDeps) {
+    this.#deps = deps
+    this.#sweptAt = deps.clock.now()
+  }
+
+  async start(): Promise<void> {
+    if (this.#phase !== 'new') return
+    this.#phase = 'running'
+    this.#schedule()
+  }
+
+  async stop(): Promise<void> {
+    this.#phase = 'stopped'
+    this.#timer?.cancel()
+    await this.#looking
+  }
+
+  #schedule(): void {
+    if (this.#phase !== 'running') return
+    this.#timer = this.#deps.clock.after(LOOK_MS, () => {
+      this.#looking = this.#look()
+        .catch((error: unknown) => {
+          if (this.#phase === 'running') this.#deps.logger.warn({ error }, 'alerts are not up to date; trying again')
+        })
+        .finally(() => this.#schedule())
+    })
+  }
+
+  async #look(): Promise<void> {
+    const { store, clock } = this.#deps
+    const accounts = await store.run(sources.accounts, {})
+    const now = clock.now()
+    const isWide = now - this.#wideAt >= WIDE_LOOK_MS || this.#wideAt > now
+    if (isWide) this.#wideAt = now
+    const failures: unknown[] = []
+    // What cannot be read of one kind must not keep alerts of the others.
+    for (const step of [
+      () => this.#collectEvents(accounts, isWide),
+      () => (isWide ? this.#judge(accounts[0]?.accountId) : Promise.resolve()),
+      () => this.#notify(),
+      () => this.#sweep(accounts.map((account) => account.accountId)),
+    ]) {
+      if (this.#phase === 'running') await step().catch((error: unknown) => failures.push(error))
+    }
+    if (failures.length > 0) throw failures[0]
+  }
+
+  async #collectEvents(accounts: readonly sources.Watched[], isWide: boolean): Promise<void> {
+    const { store, clock } = this.#deps
+    const from = this.#nextAccount < accounts.length ? this.#nextAccount : 0
+    const watched = accounts.slice(from, from + MOST_ACCOUNTS)
+    this.#nextAccount = from + MOST_ACCOUNTS
+    // Failed backups are few, but finding them reads all backups of an account.
+    const looked = sources.EVENT_SOURCES.filter((source) => isWide || source !== 'backup_failed')
+    const waiting = await store.run(sources.waiting, { watched, sources: looked, now: clock.now() })
+    for (const one of waiting) {
+      for (let batch = 0, isMore = true; isMore && batch < MOST_BATCHES && this.#phase === 'running'; batch++) {
+        const now = clock.now()
+        const ids = Array.from({ length: sources.MOST_RAISED }, () => newId('alert_', now))
+        isMore = await store.run(sources.collect, { ...one, ids, now })
+      }
+    }
+  }
+
+  async #judge(firstAccountId: string | undefined): Promise<void> {
+    const { store, clock, problems, sources: around } = this.#deps
+    const now = clock.now()
+    // The shortest thresholds there are: rules with longer ones sort out what is found.
+    const bounds = { dueBefore: now - 60_000, createdBefore: now - 25 * 3_600_000 }
+    const [found, changed, known, disk] = await Promise.all([
+      store.run(conditions.stored, bounds),
+      store.run(rules.listAll, {}),
+      store.run(conditions.list, {}),
+      around.disk().catch(() => undefined),
+    ])
+    const observed = {
+      ...{ now, firstAccountId, rules: changed, ...found, disk },
+      databases: around.databases(),
+      problems: problems.all(),
+      certificateExpiresAt: around.certificateExpiresAt(),
+    }
+    const isOn = (accountId: string, kind: string): boolean =>
+      !changed.some((row) => row.account_id === accountId && row.kind === kind && row.enabled === 0)
+    const current = conditionsOf(observed).filter(({ accountId, kind }) => isOn(accountId, kind))
+    const changes = changesOf(current, known, now)
+    const isAny = changes.put.length + changes.forget.length + changes.raised.length > 0
+    if (isAny) await store.run(conditions.apply, { ...changes, now })
+  }
+
+  async #notify(): Promise<void> {
+    const { store, clock, queue, link } = this.#deps
+    const now = clock.now()
+    for (const due of await store.run(notify.dueByAccount, { now })) {
+      const settlement = settleAlerts(due, { now, link })
+      const published = await store.run(notify.settle, { ...settlement, now })
+      queue.offer(offersOf(freshOf(settlement.entries, published.duplicateOf), published))
+    }
+  }
+
+  async #sweep(accountIds: readonly string[]): Promise<void> {
+    const { store, clock } = this.#deps
+    const now = clock.now()
+    if (now - this.#sweptAt < SWEEP_MS) return
+    this.#sweptAt = now
+    await store.run(history.sweepOrphans, {})
+    const args = { before: now - ALERT_HISTORY_DAYS * 86_400_000, accountIds }
+    while (this.#phase === 'running' && (await store.run(history.sweep, args)));
+  }
+}

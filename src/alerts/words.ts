@@ -1,0 +1,87 @@
+import type { Alert } from '../contract/alerts/alerts.js'
+import { type AlertRow, examplesOf } from './transactions/alerts-history.js'
+
+const seconds = (atMs: number): number => Math.floor(atMs / 1000)
+
+const counted = (count: number, one: string, many: string): string => (count === 1 ? `A ${one}` : `${count} ${many}`)
+
+/** What happened, one sentence with its count. */
+export function titleOf({
+  kind,
+  subject,
+  count,
+  title,
+}: Pick<AlertRow, 'kind' | 'subject' | 'count' | 'title'>): string {
+  switch (kind) {
+    case 'dead_letter':
+      return `${counted(count, 'message', 'messages')} to ${subject} became ${count === 1 ? 'a dead letter' : 'dead letters'}.`
+    case 'run_failed':
+      return `${counted(count, 'workflow run', 'workflow runs')} of ${subject} failed.`
+    case 'backup_failed':
+      return `${counted(count, 'backup', 'backups')} of the database ${subject} failed.`
+    default:
+      return title
+  }
+}
+
+/** Only the alerts module writes the column. */
+const messagesOf = (row: AlertRow): string[] => JSON.parse(row.messages) as string[]
+
+/** An alert as the history shows it. */
+export function alertView(row: AlertRow): Alert {
+  return {
+    alert_id: row.alert_id,
+    ...{ kind: row.kind, subject: row.subject, severity: row.severity, title: titleOf(row), advice: row.advice },
+    count: row.count,
+    examples: examplesOf(row).map(({ at, id, text }) => ({ at: seconds(at), id, text })),
+    first_at: seconds(row.first_at),
+    last_at: seconds(row.last_at),
+    state: row.state,
+    ...(row.settled_at === null ? {} : { notified_at: seconds(row.settled_at) }),
+    message_ids: messagesOf(row),
+  }
+}
+
+/** What a notification says, whatever its format is. */
+export interface Notice {
+  readonly alert: Omit<Alert, 'state' | 'notified_at' | 'message_ids'>
+  /** Notifications that the channel's limit has held back since the last one. */
+  readonly heldBack: number
+  readonly isTest: boolean
+  /** The page of the console with the alerts. */
+  readonly link: string
+}
+
+/** The body of a notification in the format `json`. */
+export function jsonBody({ alert, heldBack, isTest, link }: Notice): object {
+  const { alert_id, kind, subject, severity, title, advice, count, examples, first_at, last_at } = alert
+  const facts = { alert_id, kind, subject, severity, title, advice, count, examples, first_at, last_at }
+  return { type: 'homeport.alert', test: isTest, ...facts, held_back: heldBack, link }
+}
+
+/** Slack reads these three characters as markup, and nothing else (its reference, "Formatting text"). */
+const escaped = (text: string): string => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;')
+
+/** The body of a notification in the format `slack`. */
+export function slackBody({ alert, heldBack, isTest, link }: Notice): object {
+  const sign = alert.severity === 'error' ? ':red_circle:' : ':warning:'
+  const lines = [
+    `${isTest ? ':white_check_mark:' : sign} *${escaped(alert.title)}*`,
+    escaped(alert.advice),
+    ...alert.examples.map(({ id, text }) => `• \`${escaped(id).replace(/`/g, "'")}\` ${escaped(text)}`),
+    ...(heldBack > 0 ? [`${counted(heldBack, 'notification', 'notifications')} before this one held back.`] : []),
+    `<${link}|Open the alerts>`,
+  ]
+  return { text: lines.join('\n') }
+}
+
+/** The notification of the test button. */
+export function testNotice(channelName: string, atMs: number, link: string): Notice {
+  const alert = {
+    ...{ alert_id: 'test', kind: 'test', subject: channelName, severity: 'warning' as const },
+    title: `This is a test of the alert channel "${channelName}".`,
+    advice: 'Nothing has happened. Alerts of this account will look like this.',
+    ...{ count: 1, examples: [], first_at: seconds(atMs), last_at: seconds(atMs) },
+  }
+  return { alert, heldBack: 0, isTest: true, link }
+}

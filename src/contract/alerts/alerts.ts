@@ -1,0 +1,374 @@
+import { type Static, Type } from 'typebox'
+import { endpoint, PATTERN_IN_WORDS } from '../endpoint.js'
+import {
+  ALERT_GROUP_MINUTES,
+  ALERT_HISTORY_DAYS,
+  ALERT_KINDS,
+  DEFAULT_HOURLY_LIMIT,
+  LONGEST_SILENCE_DAYS,
+  MOST_ALERT_CHANNELS,
+  MOST_EXAMPLES,
+  MOST_SILENCES,
+} from './kinds.js'
+
+/** The wire of alerts: channels, rules, silences and the history. Times are Unix seconds. */
+
+/** In which shape a channel gets its notifications. */
+export const ALERT_FORMATS = ['json', 'slack'] as const
+/** The shape of notifications. */
+export type AlertFormat = (typeof ALERT_FORMATS)[number]
+
+/** What became of the notification of an alert. */
+export const ALERT_STATES = ['pending', 'sent', 'held_back', 'silenced', 'no_channel'] as const
+/** What became of a notification. */
+export type AlertState = (typeof ALERT_STATES)[number]
+
+/** Longest URL of a channel, characters. */
+export const LONGEST_CHANNEL_URL = 2_048
+/** Longest name of a channel, and longest reason of a silence, characters. */
+export const LONGEST_ALERT_TEXT = 200
+const LARGEST_PAGE = 100
+
+const text = (description: string) => Type.String({ description })
+const seconds = (description: string) => Type.Integer({ description: `${description} Unix seconds.` })
+const written = (description: string, most: number) =>
+  Type.String({
+    minLength: 1,
+    maxLength: most,
+    pattern: '^[^\\p{Cc}\\p{Cs}]+$',
+    [PATTERN_IN_WORDS]: 'must have no control characters and no half of a character',
+    description,
+  })
+const kind = (description: string) => Type.Enum([...ALERT_KINDS], { description })
+const kinds = Type.Array(kind('Name of a rule.'), {
+  maxItems: ALERT_KINDS.length,
+  description: 'Only alerts of these rules. Empty: all of them, also those that a newer Homeport adds.',
+})
+const format = Type.Enum([...ALERT_FORMATS], {
+  description: '`json`: all facts; `slack`: a text that Slack and services compatible with it show.',
+})
+const hourlyLimit = Type.Integer({
+  minimum: 1,
+  maximum: 1_000,
+  description: 'Notifications an hour. More are held back and counted in the next one.',
+})
+
+/** A channel: where an account is sent its alerts. */
+export const AlertChannelSchema = Type.Object({
+  channel_id: text('Identifier of the channel.'),
+  name: text('Name of the channel.'),
+  url: text('Where notifications are sent. Read-only keys see the host only, because the rest may be a secret.'),
+  format,
+  kinds,
+  hourly_limit: hourlyLimit,
+  held_back: Type.Integer({ description: 'Notifications held back since the last one that was sent.' }),
+  creation_time: seconds('When it was made.'),
+})
+/** A channel as the API shows it. */
+export type AlertChannel = Static<typeof AlertChannelSchema>
+
+/** One occurrence of what an alert is about. */
+export const AlertExampleSchema = Type.Object({
+  at: seconds('When it happened.'),
+  id: text('The message, run, backup, database or file that it happened to.'),
+  text: text('What was found.'),
+})
+
+/** An alert of the history. */
+export const AlertSchema = Type.Object({
+  alert_id: text('Identifier of the alert.'),
+  kind: text('The rule.'),
+  subject: text('What it is about; see the rule.'),
+  severity: Type.Enum(['warning', 'error']),
+  title: text('What happened, one sentence.'),
+  advice: text('What to do.'),
+  count: Type.Integer({ description: 'How often it happened.' }),
+  examples: Type.Array(AlertExampleSchema, { description: `At most ${MOST_EXAMPLES} occurrences.` }),
+  first_at: seconds('When it happened first.'),
+  last_at: seconds('When it happened last.'),
+  state: Type.Enum([...ALERT_STATES], {
+    description:
+      '`pending`: collects occurrences until its notification is due; `sent`; `held_back`: every channel has reached its limit; `silenced`; `no_channel`: no channel wants this rule.',
+  }),
+  notified_at: Type.Optional(seconds('When that was decided; absent while pending.')),
+  message_ids: Type.Array(Type.String(), { description: 'The messages of the queue that carry the notification.' }),
+})
+/** An alert as the API shows it. */
+export type Alert = Static<typeof AlertSchema>
+
+/** A rule with what the account has changed. */
+export const AlertRuleSchema = Type.Object({
+  kind: text('Name of the rule.'),
+  summary: text('What it alerts of.'),
+  subject: text('What the subject of its alerts is.'),
+  scope: Type.Enum(['account', 'server']),
+  enabled: Type.Boolean({ description: 'Whether it alerts.' }),
+  threshold: Type.Optional(Type.Integer({ description: 'When it alerts, in `unit`; absent for rules without one.' })),
+  default_threshold: Type.Optional(Type.Integer({ description: 'The threshold of an account that sets none.' })),
+  unit: Type.Optional(text('Unit of the threshold.')),
+  meaning: Type.Optional(text('What the threshold means: alert when ...')),
+})
+/** A rule as the API shows it. */
+export type AlertRule = Static<typeof AlertRuleSchema>
+
+/** A silence: alerts that are not sent for a while. */
+export const SilenceSchema = Type.Object({
+  silence_id: text('Identifier of the silence.'),
+  kind: Type.Optional(text('The rule that is silenced; absent: all of them.')),
+  subject: Type.Optional(text('The subject that is silenced; absent: all of them.')),
+  until: seconds('When it ends.'),
+  reason: text('Why; empty when nobody said.'),
+  actor: text('E-mail of who made it.'),
+  creation_time: seconds('When it was made.'),
+})
+/** A silence as the API shows it. */
+export type Silence = Static<typeof SilenceSchema>
+
+const shared = { service: 'management', topic: 'Alerts', auth: 'basic' } as const
+const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') }
+const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
+const storeErrors = ['store_unavailable'] as const
+const writeErrors = ['store_full', 'store_unavailable'] as const
+const channelParams = Type.Object({ id: text('`channel_id` of the channel.') })
+
+/** Lists the channels of an account. */
+export const listAlertChannels = endpoint({
+  ...shared,
+  id: 'listAlertChannels',
+  method: 'GET',
+  path: '/v2/alerts/channels',
+  access: 'read',
+  summary: 'List alert channels',
+  description: 'Where alerts of this account or team are sent, oldest first.',
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The channels.', body: Type.Array(AlertChannelSchema) },
+  errors: storeErrors,
+})
+
+const channelFields = {
+  name: written('Name of the channel.', LONGEST_ALERT_TEXT),
+  url: Type.String({
+    minLength: 1,
+    maxLength: LONGEST_CHANNEL_URL,
+    description: 'An http or https URL. The rules for destinations of messages hold.',
+    examples: ['https://example.com/hooks/alerts'],
+  }),
+  format,
+  kinds,
+  hourly_limit: hourlyLimit,
+}
+// Nothing but what is known: a misspelt `kinds` must not subscribe to everything.
+const CreateChannelSchema = Type.Object(
+  {
+    name: channelFields.name,
+    url: channelFields.url,
+    format: Type.Optional(channelFields.format),
+    kinds: Type.Optional(channelFields.kinds),
+    hourly_limit: Type.Optional(channelFields.hourly_limit),
+  },
+  { additionalProperties: false },
+)
+/** The body that makes a channel. */
+export type CreateChannelBody = Static<typeof CreateChannelSchema>
+
+/** Makes a channel. */
+export const createAlertChannel = endpoint({
+  ...shared,
+  id: 'createAlertChannel',
+  method: 'POST',
+  path: '/v2/alerts/channels',
+  access: 'write',
+  summary: 'Create an alert channel',
+  description: `Notifications go to its URL as messages of the account's queue: signed with its signing keys and retried. Defaults: format \`json\`, all rules, ${DEFAULT_HOURLY_LIMIT} notifications an hour. At most ${MOST_ALERT_CHANNELS} channels for an account or team.`,
+  body: { kind: 'json', schema: CreateChannelSchema },
+  success: { status: 200, description: 'The new channel.', body: AlertChannelSchema },
+  errors: ['alert_channel_limit', 'destination_forbidden', ...writeErrors],
+})
+
+const ChangeChannelSchema = Type.Partial(Type.Object(channelFields), { additionalProperties: false, minProperties: 1 })
+/** The body that changes a channel. */
+export type ChangeChannelBody = Static<typeof ChangeChannelSchema>
+
+/** Changes a channel. */
+export const changeAlertChannel = endpoint({
+  ...shared,
+  id: 'changeAlertChannel',
+  method: 'PATCH',
+  path: '/v2/alerts/channels/{id}',
+  access: 'write',
+  summary: 'Change an alert channel',
+  description: 'Changes the fields that are sent and leaves the others.',
+  params: channelParams,
+  body: { kind: 'json', schema: ChangeChannelSchema },
+  success: { status: 200, description: 'The channel as it stands now.', body: AlertChannelSchema },
+  errors: ['alert_channel_not_found', 'destination_forbidden', ...writeErrors],
+})
+
+/** Deletes a channel. */
+export const deleteAlertChannel = endpoint({
+  ...shared,
+  id: 'deleteAlertChannel',
+  method: 'DELETE',
+  path: '/v2/alerts/channels/{id}',
+  access: 'write',
+  summary: 'Delete an alert channel',
+  description: 'Nothing more is published to it. Notifications that were published before are still delivered.',
+  params: channelParams,
+  body: noFields,
+  success: ok,
+  errors: ['alert_channel_not_found', ...writeErrors],
+})
+
+/** Sends a test to a channel. */
+export const testAlertChannel = endpoint({
+  ...shared,
+  id: 'testAlertChannel',
+  method: 'POST',
+  path: '/v2/alerts/channels/{id}/test',
+  access: 'write',
+  summary: 'Send a test notification',
+  description:
+    'Publishes a notification with `"test": true` to the channel at once, whatever its rules, silences and limit are. It does not enter the history.',
+  params: channelParams,
+  body: noFields,
+  success: {
+    status: 200,
+    description: 'The message of the queue that carries it.',
+    body: Type.Object({ message_id: text('Its id; `homeport queue messages` and the console show its delivery.') }),
+  },
+  errors: ['alert_channel_not_found', 'destination_forbidden', ...writeErrors],
+})
+
+/** Reads the history of alerts. */
+export const listAlertHistory = endpoint({
+  ...shared,
+  id: 'listAlertHistory',
+  method: 'GET',
+  path: '/v2/alerts/history',
+  access: 'read',
+  summary: 'Read the history of alerts',
+  description: `Alerts of the last ${ALERT_HISTORY_DAYS} days, newest first. Occurrences about one subject within ${ALERT_GROUP_MINUTES} minutes of a notification are one alert.`,
+  query: Type.Object({
+    cursor: Type.Optional(
+      Type.String({
+        pattern: '^\\d{1,15}$',
+        [PATTERN_IN_WORDS]: 'must be the cursor of an earlier page',
+        description: 'The `cursor` of the page before.',
+      }),
+    ),
+    count: Type.Optional(Type.Integer({ minimum: 1, maximum: LARGEST_PAGE, description: 'Most alerts. Default: 50.' })),
+    kind: Type.Optional(kind('Only alerts of this rule.')),
+  }),
+  body: { kind: 'none' },
+  success: {
+    status: 200,
+    description: 'A page of alerts.',
+    body: Type.Object({
+      alerts: Type.Array(AlertSchema),
+      cursor: Type.Optional(text('For the next page; absent on the last one.')),
+    }),
+  },
+  errors: storeErrors,
+})
+
+/** Lists the rules. */
+export const listAlertRules = endpoint({
+  ...shared,
+  id: 'listAlertRules',
+  method: 'GET',
+  path: '/v2/alerts/rules',
+  access: 'read',
+  summary: 'List alert rules',
+  description: 'Every rule with its threshold. Those about the server are listed for its first account only.',
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The rules.', body: Type.Array(AlertRuleSchema) },
+  errors: storeErrors,
+})
+
+const ChangeRuleSchema = Type.Object(
+  {
+    enabled: Type.Optional(Type.Boolean({ description: 'Whether it alerts.' })),
+    threshold: Type.Optional(
+      Type.Union([Type.Integer({ minimum: 1 }), Type.Null()], {
+        description: 'In the unit of the rule; null for its default. Rules have bounds of their own.',
+      }),
+    ),
+  },
+  { additionalProperties: false, minProperties: 1 },
+)
+/** The body that changes a rule. */
+export type ChangeRuleBody = Static<typeof ChangeRuleSchema>
+
+/** Changes a rule. */
+export const changeAlertRule = endpoint({
+  ...shared,
+  id: 'changeAlertRule',
+  method: 'PATCH',
+  path: '/v2/alerts/rules/{kind}',
+  access: 'write',
+  summary: 'Change an alert rule',
+  description: 'Turns a rule on or off, or sets its threshold. What is not sent stays.',
+  params: Type.Object({ kind: text('Name of the rule.') }),
+  body: { kind: 'json', schema: ChangeRuleSchema },
+  success: { status: 200, description: 'The rule as it stands now.', body: AlertRuleSchema },
+  errors: ['alert_rule_not_found', ...writeErrors],
+})
+
+/** Lists the silences. */
+export const listSilences = endpoint({
+  ...shared,
+  id: 'listSilences',
+  method: 'GET',
+  path: '/v2/alerts/silences',
+  access: 'read',
+  summary: 'List silences',
+  description: 'Silences that have not ended, the one that ends first at the top.',
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The silences.', body: Type.Array(SilenceSchema) },
+  errors: storeErrors,
+})
+
+const CreateSilenceSchema = Type.Object(
+  {
+    kind: Type.Optional(kind('Silence this rule only. Absent: all of them.')),
+    subject: Type.Optional(written('Silence this subject only, as the history spells it. Absent: all of them.', 500)),
+    until: Type.Integer({
+      minimum: 1,
+      maximum: 100_000_000_000,
+      description: `When it ends, Unix seconds: in the future, at most ${LONGEST_SILENCE_DAYS} days away.`,
+    }),
+    reason: Type.Optional(written('Why.', LONGEST_ALERT_TEXT)),
+  },
+  { additionalProperties: false },
+)
+/** The body that makes a silence. */
+export type CreateSilenceBody = Static<typeof CreateSilenceSchema>
+
+/** Makes a silence. */
+export const createSilence = endpoint({
+  ...shared,
+  id: 'createSilence',
+  method: 'POST',
+  path: '/v2/alerts/silences',
+  access: 'write',
+  summary: 'Silence alerts',
+  description: `Alerts that match are kept in the history and not sent. At most ${MOST_SILENCES} silences for an account or team.`,
+  body: { kind: 'json', schema: CreateSilenceSchema },
+  success: { status: 200, description: 'The new silence.', body: SilenceSchema },
+  errors: ['alert_silence_limit', ...writeErrors],
+})
+
+/** Ends a silence. */
+export const deleteSilence = endpoint({
+  ...shared,
+  id: 'deleteSilence',
+  method: 'DELETE',
+  path: '/v2/alerts/silences/{id}',
+  access: 'write',
+  summary: 'End a silence',
+  description: 'Alerts that come from now on are sent again. Those that were silenced stay unsent.',
+  params: Type.Object({ id: text('`silence_id` of the silence.') }),
+  body: noFields,
+  success: ok,
+  errors: ['alert_silence_not_found', ...writeErrors],
+})

@@ -1,0 +1,97 @@
+import type { Flag } from './accounts.js'
+import type { Assigned } from './assigned.js'
+
+/** Where an account is sent its alerts. */
+export interface AlertChannelsTable {
+  channel_id: string
+  account_id: string
+  name: string
+  url: string
+  format: 'json' | 'slack'
+  /** JSON array of kinds of alerts; empty means all. */
+  kinds: string
+  /** Notifications an hour. */
+  hourly_limit: number
+  created_at: number
+  /** When the hour began in which `window_sent` notifications were sent; 0 before the first. */
+  window_start: number
+  window_sent: number
+  /** Notifications held back since the last one that was sent. */
+  held_back: number
+}
+
+/** What an account has changed in a rule; rules without a row are at their defaults. */
+export interface AlertRulesTable {
+  account_id: string
+  kind: string
+  enabled: Flag
+  /** In the unit of the kind; NULL: the default. */
+  threshold: number | null
+}
+
+/** Alerts that are not to be sent for a while. */
+export interface AlertSilencesTable {
+  silence_id: string
+  account_id: string
+  /** NULL: every kind. */
+  kind: string | null
+  /** NULL: every subject. */
+  subject: string | null
+  until: number
+  reason: string
+  actor: string
+  created_at: number
+}
+
+/** An alert: what happened about one subject, as often as it happened until the notification. */
+export interface AlertsTable {
+  seq: Assigned<number>
+  alert_id: string
+  account_id: string
+  kind: string
+  subject: string
+  severity: 'warning' | 'error'
+  title: string
+  advice: string
+  count: number
+  /** JSON array of `AlertExample` (alerts module). */
+  examples: string
+  first_at: number
+  last_at: number
+  /** `pending` until `due_at`; the others are final and say what became of the notification. */
+  state: 'pending' | 'sent' | 'held_back' | 'silenced' | 'no_channel'
+  due_at: number
+  settled_at: number | null
+  /** JSON array of the ids of the messages that carry the notification. */
+  messages: string
+}
+
+/** Up to where the rows of a source have been read for an account. */
+export interface AlertMarksTable {
+  account_id: string
+  source: string
+  /** JSON of a `Mark` (alerts module). */
+  mark: string
+}
+
+/** A state that an account has been alerted of and that lasts. */
+export interface AlertConditionsTable {
+  account_id: string
+  kind: string
+  subject: string
+  /** How bad; the account is alerted again when it grows. */
+  level: number
+  alerted_at: number
+  /** Since when it has not been seen; NULL while it lasts. */
+  gone_at: number | null
+}
+
+/** Tables of alerts. */
+export interface AlertTables {
+  alert_channels: AlertChannelsTable
+  alert_rules: AlertRulesTable
+  alert_silences: AlertSilencesTable
+  alerts: AlertsTable
+  alert_marks: AlertMarksTable
+  alert_conditions: AlertConditionsTable
+}
