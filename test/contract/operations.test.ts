@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { useService } from '../e2e/support/service.js'
 import { declaredEndpoints } from './declared.js'
 import { accountExchanges, queueAccountExchanges } from './exchanges/accounts.js'
+import { alertExchanges } from './exchanges/alerts.js'
 import { consoleExchanges } from './exchanges/console.js'
 import { backupExchanges, databaseExchanges, lastDatabaseExchanges } from './exchanges/databases.js'
 import { lastExchanges, queueExchanges } from './exchanges/queue.js'
@@ -16,7 +17,7 @@ import { workflowExchanges } from './exchanges/workflow.js'
 
 const exchanges = {
   ...consoleExchanges,
-  ...{ ...databaseExchanges, ...backupExchanges, ...accountExchanges, ...lastDatabaseExchanges },
+  ...{ ...databaseExchanges, ...backupExchanges, ...accountExchanges, ...alertExchanges, ...lastDatabaseExchanges },
   ...{ ...queueExchanges, ...groupExchanges, ...lineExchanges, ...scheduleExchanges },
   ...{ ...workflowExchanges, ...deadRunExchanges, ...lastExchanges },
   ...queueAccountExchanges,
