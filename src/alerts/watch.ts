@@ -72,6 +72,11 @@ export class AlertWatch implements Service {
     await this.#looking
   }
 
+  /** Resolves when the last look has settled and the next one is scheduled. */
+  get looked(): Promise<void> {
+    return this.#looking
+  }
+
   #schedule(): void {
     if (this.#phase !== 'running') return
     this.#timer = this.#deps.clock.after(LOOK_MS, () => {

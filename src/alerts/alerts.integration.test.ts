@@ -1,0 +1,259 @@
+import { randomUUID } from 'node:crypto'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import * as accounts from '../accounts/transactions/accounts.js'
+import { ManualClock } from '../base/testing/manual-clock.js'
+import type { PendingRow } from '../queue/transactions/messages.js'
+import * as messages from '../queue/transactions/messages.js'
+import { settle } from '../queue/transactions/messages-settle.js'
+import * as schedules from '../queue/transactions/schedules.js'
+import type { Store } from '../store/index.js'
+import { describeOnEveryStore } from '../store/testing/index.js'
+import { Problems, silentLogger } from '../telemetry/index.js'
+import type { WatchedDatabase } from './conditions.js'
+import * as channels from './transactions/alerts-channels.js'
+import * as history from './transactions/alerts-history.js'
+import * as rules from './transactions/alerts-rules.js'
+import * as silences from './transactions/alerts-silences.js'
+import { AlertWatch } from './watch.js'
+
+const T = Date.parse('2026-03-01T12:00:00Z')
+const LOOK = 5_000
+const MINUTE = 60_000
+const DAY = 86_400_000
+
+describeOnEveryStore('alerts', (openStore) => {
+  let shared: Store | undefined
+  let store: Store
+  /** When the current test begins: after all that is before it. */
+  let start = T
+  let clock: ManualClock
+  let watch: AlertWatch
+  let problems: Problems
+  let accountId: string
+  let first: string | undefined
+  let made = 0
+  let databases: WatchedDatabase[]
+  let disk: { freeBytes: number; totalBytes: number }
+  let offered: PendingRow[]
+  const startWatch = async (): Promise<void> => {
+    watch = new AlertWatch({
+      ...{ store, clock, problems, logger: silentLogger, link: 'http://h.test/alerts' },
+      queue: { offer: (rows) => void offered.push(...rows) },
+      sources: { databases: () => databases, disk: async () => disk, certificateExpiresAt: () => undefined },
+    })
+    await watch.start()
+  }
+
+  beforeEach(async () => {
+    shared ??= await openStore()
+    store = shared
+    start += 10 * DAY
+    clock = new ManualClock(start)
+    problems = new Problems(clock, silentLogger)
+    databases = []
+    disk = { freeBytes: 50, totalBytes: 100 }
+    offered = []
+    accountId = await newAccount()
+    first ??= accountId
+    await startWatch()
+  })
+  afterEach(() => watch.stop())
+
+  const audit = (): accounts.NewAuditRow => ({
+    ...{ log_id: randomUUID(), account_id: accountId, actor: 'a', source: 's', action: 'Act', entity: 'e' },
+    ...{ details: '{}', ip: '', at: start },
+  })
+
+  async function newAccount(): Promise<string> {
+    const id = randomUUID()
+    const secrets = { queue_user_id: id, queue_token_hash: id, signing_current: 'a', signing_next: 'b' }
+    await store.run(accounts.create, {
+      account: {
+        account_id: id,
+        email: `${id}@homeport.local`,
+        type: 'paid',
+        ...secrets,
+        created_at: start - MINUTE + ++made,
+      },
+      key: { key_id: id, account_id: id, name: 'default', key_hash: id, read_only: 0, created_at: start },
+    })
+    return id
+  }
+
+  async function addChannel(some: Partial<channels.ChannelRow> = {}): Promise<void> {
+    const channel: channels.ChannelRow = {
+      ...{ channel_id: randomUUID(), account_id: accountId, name: 'ops', url: 'http://a.test/hook', format: 'json' },
+      ...{ kinds: '[]', hourly_limit: 30, created_at: start, window_start: 0, window_sent: 0, held_back: 0 },
+      ...some,
+    }
+    expect(await store.run(channels.create, { channel, limit: 20, audit: audit() })).toBe('created')
+  }
+
+  /** A message that has become a dead letter at a time. */
+  async function deadLetter(some: { at?: number; host?: string; config?: string } = {}): Promise<string> {
+    const { at = clock.now(), host = 'x.test', config = '{}' } = some
+    const id = `msg_${randomUUID()}`
+    const [seq = 0] = await store.run(messages.insert, [
+      {
+        ...{ message_id: id, account_id: accountId, kind: 'http', group_key: null, url: `http://${host}/a` },
+        ...{ method: 'POST', headers: '{}', body: null, config, max_retries: 0, next_at: T, created_at: start },
+        ...{ labels: '', flow_key: null, caller_ip: null, host, path: '/a' },
+      },
+    ])
+    await store.run(settle, {
+      ...{ seq, retried: 0, at, end: { kind: 'failed', dlqId: `${at}-${seq}` }, follow: [], turn: undefined },
+      attempt: { startedAt: at, status: 500, headers: '{}', body: null, error: null },
+    })
+    return id
+  }
+
+  /** Moves time on, with one look at its end and, if it is longer, one before. */
+  async function pass(ms: number): Promise<void> {
+    for (const step of [ms - LOOK, LOOK]) {
+      clock.advance(step)
+      await watch.looked
+    }
+  }
+  const alerts = async (of = accountId) =>
+    (await store.run(history.list, { accountId: of, before: Number.MAX_SAFE_INTEGER, limit: 99 })).reverse()
+  const brief = async () => (await alerts()).map(({ kind, subject, count, state }) => [kind, subject, count, state])
+  const bodies = () => offered.map(({ message_id, url }) => ({ message_id, url }))
+
+  it('sends the first dead letter at once and groups what follows within five minutes', async () => {
+    await addChannel()
+    const id = await deadLetter()
+    await pass(LOOK)
+    expect(await alerts()).toMatchObject([{ kind: 'dead_letter', subject: 'x.test', count: 1, state: 'sent' }])
+    expect(history.examplesOf((await alerts())[0] ?? { examples: '[]' })).toEqual([
+      { at: start, id, text: 'x.test: answered 500' },
+    ])
+    expect(bodies()).toMatchObject([{ url: 'http://a.test/hook' }])
+    for (let i = 0; i < 3; i++) {
+      await deadLetter()
+      await pass(LOOK)
+    }
+    await deadLetter({ host: 'y.test' })
+    await pass(LOOK)
+    const grouped = ['dead_letter', 'x.test', 3]
+    const others = ['dead_letter', 'y.test', 1, 'sent']
+    expect(await brief()).toEqual([['dead_letter', 'x.test', 1, 'sent'], [...grouped, 'pending'], others])
+    await pass(5 * MINUTE)
+    expect(await brief()).toEqual([['dead_letter', 'x.test', 1, 'sent'], [...grouped, 'sent'], others])
+    expect(offered).toHaveLength(3)
+  })
+
+  it('counts every dead letter once, also one whose commit was late, and after a restart', async () => {
+    await addChannel()
+    await pass(6 * MINUTE)
+    await deadLetter()
+    await pass(LOOK)
+    await watch.stop()
+    await deadLetter({ at: clock.now() - 2 * MINUTE })
+    await startWatch()
+    await pass(20 * MINUTE)
+    expect((await alerts()).map(({ count, state }) => [count, state])).toEqual([
+      [1, 'sent'],
+      [1, 'sent'],
+    ])
+  })
+
+  it('raises no alert of a notification that became a dead letter', async () => {
+    await addChannel()
+    await deadLetter({ config: '{"x-alert":true}' })
+    await deadLetter({ config: '{"callback":{"url":"http://x-alert","headers":{"a":"\\"x-alert\\":"}}}' })
+    await pass(LOOK)
+    expect(await brief()).toEqual([['dead_letter', 'x.test', 1, 'sent']])
+  })
+
+  it('counts many subjects together', async () => {
+    for (let i = 0; i < 25; i++) await deadLetter({ host: `h${i}.test` })
+    await pass(LOOK)
+    const rows = await alerts()
+    expect(rows).toHaveLength(21)
+    expect(rows.find(({ subject }) => subject === 'others')).toMatchObject({ count: 5, state: 'no_channel' })
+  })
+
+  it('holds notifications back beyond the limit of a channel, and counts them in the next', async () => {
+    await addChannel({ hourly_limit: 1 })
+    for (const host of ['a.test', 'b.test', 'c.test']) await deadLetter({ host })
+    await pass(LOOK)
+    expect((await brief()).map(([, , , state]) => state)).toEqual(['sent', 'held_back', 'held_back'])
+    expect(await store.run(channels.list, { accountId })).toMatchObject([{ held_back: 2 }])
+    await pass(60 * MINUTE)
+    await deadLetter({ host: 'd.test' })
+    await pass(LOOK)
+    expect(await store.run(channels.list, { accountId })).toMatchObject([{ held_back: 0 }])
+    expect(offered).toHaveLength(2)
+  })
+
+  it('keeps what is silenced or not wanted in the history, and nothing of a rule that is off', async () => {
+    await addChannel({ kinds: '["budget"]' })
+    await deadLetter()
+    await pass(LOOK)
+    const silence = {
+      silence_id: randomUUID(),
+      account_id: accountId,
+      kind: null,
+      subject: 'z.test',
+      until: start + 3_600_000,
+    }
+    const made = {
+      silence: { ...silence, reason: '', actor: 'a', created_at: start },
+      limit: 9,
+      now: start,
+      audit: audit(),
+    }
+    await store.run(silences.create, made)
+    await deadLetter({ host: 'z.test' })
+    await pass(LOOK)
+    await store.run(rules.update, { accountId, kind: 'dead_letter', fields: { enabled: 0 }, audit: audit() })
+    await deadLetter({ host: 'off.test' })
+    await pass(LOOK)
+    expect(await brief()).toEqual([
+      ['dead_letter', 'x.test', 1, 'no_channel'],
+      ['dead_letter', 'z.test', 1, 'silenced'],
+    ])
+    expect(offered).toEqual([])
+  })
+
+  it('alerts of a budget at each mark, once a day, and anew when it was over', async () => {
+    const spend = (spent: number) => {
+      databases = [{ accountId, databaseId: 'db', name: 'shop', budget: 10, spent }]
+    }
+    const titles = async () => (await alerts()).map(({ title }) => /spent (\d+) %/.exec(title)?.[1])
+    for (const spent of [6, 7, 7.5, 9.4, 9.6, 10]) {
+      spend(spent)
+      await pass(6 * MINUTE)
+    }
+    expect(await titles()).toEqual(['70', '94', '100'])
+    await pass(24 * 60 * MINUTE)
+    expect(await titles()).toEqual(['70', '94', '100', '100'])
+    spend(0)
+    await pass(MINUTE)
+    await pass(20 * MINUTE)
+    spend(8)
+    await pass(MINUTE)
+    expect(await titles()).toEqual(['70', '94', '100', '100', '80'])
+  })
+
+  it('tells the first account of what concerns the server, and each account of its own', async () => {
+    const other = await newAccount()
+    disk = { freeBytes: 5, totalBytes: 100 }
+    problems.report({ kind: 'store_damaged', subject: 'messages', severity: 'error', title: 'Bad.', advice: 'Look.' })
+    databases = [{ accountId: other, databaseId: 'db', name: 'shop', budget: 0, spent: 0, restarts: '3 times' }]
+    await store.run(schedules.put, {
+      ...{ account_id: other, schedule_id: 'late', cron: '* * * * *', destination: 'http://e.test', headers: '{}' },
+      ...{ body: null, queue: null, caller_ip: null, created_at: start, next_at: start - 6 * MINUTE },
+    })
+    await pass(MINUTE)
+    const server = (await alerts(first)).filter(({ first_at }) => first_at > start)
+    expect(server.map(({ kind, subject }) => [kind, subject]).sort()).toEqual([
+      ['disk_full', 'data directory'],
+      ['store_corrupt', 'messages'],
+    ])
+    expect((await alerts(other)).map(({ kind, subject }) => [kind, subject]).sort()).toEqual([
+      ['engine_restarting', 'db'],
+      ['schedule_missed', 'late'],
+    ])
+  })
+})
