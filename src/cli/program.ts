@@ -48,6 +48,12 @@ const ENTRIES: readonly Entry[] = [
   ),
   entry('runs', 'workflow runs', server, async () => (await import('./runs/index.js')).runsCommand),
   entry('bulk', 'bulk actions', server, async () => (await import('./bulk/index.js')).bulkCommand),
+  entry(
+    'alerts',
+    'be notified of what needs a person',
+    server,
+    async () => (await import('./alerts/index.js')).alertsCommand,
+  ),
   entry('keys', 'API keys', server, async () => (await import('./account/keys.js')).keysCommand),
   entry('teams', 'teams and their members', server, async () => (await import('./account/teams.js')).teamsCommand),
   entry('audit', 'the audit log', server, async () => (await import('./account/audit.js')).auditCommand),

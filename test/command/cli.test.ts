@@ -220,6 +220,22 @@ it('lists keys, teams and the audit log', async () => {
   expect(await works('audit', '--count', '2')).toMatch(/Delete API Key +key_.*\n.*Create API Key/)
 })
 
+it('adds an alert channel, tests it, silences alerts and changes a rule', async () => {
+  expect(await works('alerts', 'channels')).toContain('There are no channels')
+  const url = 'http://127.0.0.1:9/alerts'
+  const channel = await json('alerts', 'add', url, '--name', 'ops', '--slack', '--rules', 'budget,disk_full')
+  expect(channel).toMatchObject({ url, format: 'slack', kinds: ['budget', 'disk_full'] })
+  expect(await works('alerts', 'channels')).toContain(String(channel.channel_id))
+  expect(await works('alerts', 'test', 'ops')).toMatch(/^published msg_/)
+  await works('alerts', 'remove', 'ops', '--yes')
+  const { silence_id } = await json('alerts', 'silence', '--rule', 'budget', '--for', '2h', '--reason', 'known')
+  expect(await works('alerts', 'silences')).toMatch(/budget +all .*known/)
+  await works('alerts', 'unsilence', String(silence_id))
+  expect(await works('alerts', 'rule', 'budget', '--threshold', '50')).toMatch(/budget +yes +50 %/)
+  expect(await works('alerts', 'rules')).toMatch(/dead_letter +yes/)
+  expect(await works('alerts', 'history')).toContain('There are no alerts')
+})
+
 it('resets lost credentials only while the server is stopped', async () => {
   const flags = placeFlags(homeport.place)
   const refused = await runHomeport(['credentials', 'reset', '--yes', ...flags])

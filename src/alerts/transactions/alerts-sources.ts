@@ -249,7 +249,7 @@ const byPlace = (one: readonly [number, string], other: readonly [number, string
 
 const ADVICE: Readonly<Record<EventSource, string>> = {
   dead_letter: 'See `homeport queue dlq list` or Dead letters in the console; retry or delete them there.',
-  run_failed: 'See `homeport runs dead list` or Failed runs in the console; resume or restart them there.',
+  run_failed: 'See `homeport runs failed` or Failed runs in the console; resume or restart them there.',
   backup_failed: 'Make one with `homeport db backup`; its answer says what is in the way.',
 }
 

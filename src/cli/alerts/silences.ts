@@ -1,0 +1,62 @@
+import { parseDuration } from '../../base/index.js'
+import { createSilence, deleteSilence, listSilences, type Silence } from '../../contract/alerts/alerts.js'
+import { ALERT_KINDS, type AlertKind } from '../../contract/alerts/kinds.js'
+import { remote } from '../remote/remote.js'
+import { durationText, given, oneOf } from '../remote/values.js'
+import { momentOfSeconds } from '../terminal/figures.js'
+import { renderTable } from '../terminal/table.js'
+
+interface SilenceOptions {
+  readonly rule?: AlertKind
+  readonly subject?: string
+  readonly for: string
+  readonly reason?: string
+}
+
+/** `homeport alerts silence`. */
+export const silenceCommand = remote<SilenceOptions>({
+  name: 'silence',
+  summary: 'keep alerts in the history without sending them, for a while',
+  flags: (command) =>
+    command
+      .option('--rule <kind>', 'only alerts of this rule (default: all)', oneOf(ALERT_KINDS))
+      .option('--subject <text>', 'only alerts about this, as the history spells it (default: all)')
+      .option('--for <duration>', 'how long, such as 2h', durationText, '1h')
+      .option('--reason <text>', 'why; shown in the list'),
+  examples: ['homeport alerts silence --rule dead_letter --subject api.example.com --for 2h --reason "known outage"'],
+  run: async ({ api, show }, options) => {
+    const { rule, subject, reason } = options
+    const until = Math.ceil((Date.now() + (parseDuration(options.for) ?? 0)) / 1000)
+    const silence = await api.call(createSilence, { body: { until, ...given({ kind: rule, subject, reason }) } })
+    show(silence, () => `silenced until ${momentOfSeconds(silence.until)} (${silence.silence_id})\n`)
+  },
+})
+
+/** `homeport alerts silences`. */
+export const silencesCommand = remote({
+  name: 'silences',
+  summary: 'list silences that last',
+  run: async ({ api, io, show }) => {
+    const silences = await api.call(listSilences)
+    const columns = [
+      { title: 'RULE', value: (one: Silence) => one.kind ?? 'all' },
+      { title: 'SUBJECT', value: (one: Silence) => one.subject ?? 'all' },
+      { title: 'UNTIL', value: (one: Silence) => momentOfSeconds(one.until) },
+      { title: 'WHO', value: (one: Silence) => one.actor },
+      { title: 'REASON', value: (one: Silence) => one.reason },
+      { title: 'ID', value: (one: Silence) => one.silence_id },
+    ]
+    show(silences, () => (silences.length === 0 ? 'Nothing is silenced.\n' : renderTable(io, columns, silences)))
+  },
+})
+
+/** `homeport alerts unsilence`. */
+export const unsilenceCommand = remote({
+  name: 'unsilence',
+  summary: 'end a silence now',
+  args: [['<silence>', 'id of the silence']],
+  run: async ({ api, show }, _options, id) => {
+    const answer = await api.call(deleteSilence, { params: { id } })
+    show(answer, () => `ended ${id}\n`)
+  },
+})
