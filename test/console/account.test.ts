@@ -16,6 +16,7 @@ it.each([
   ['/databases', 'Databases'],
   ['/databases?create=true', 'Databases'],
   ['/usage', 'Usage and cost'],
+  ['/alerts', 'Alerts'],
   ['/team', 'Team'],
   ['/api-keys', 'API keys'],
   ['/audit', 'Audit log'],
@@ -49,6 +50,32 @@ it('shortcuts focus the search, list the shortcuts, and skip the navigation', as
   // As typed on a keyboard without a separate key for it.
   await page.keyboard.press('Shift+/')
   await page.locator('input[aria-label="Search the entries"]:focus').waitFor()
+})
+
+it('a channel is added, tested and deleted; alerts are silenced and a rule is changed', async () => {
+  const { page } = browser
+  await browser.open('/alerts', 'Alerts')
+  await page.getByRole('button', { name: 'Add a channel' }).first().click()
+  await page.getByLabel('Name').fill('on call')
+  await page.getByLabel('URL').fill('http://127.0.0.1:9/alerts')
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('button', { name: 'Add the channel' }).click()
+  await page.getByRole('button', { name: 'Actions for on call' }).click()
+  await page.getByRole('menuitem', { name: 'Send a test' }).click()
+  await page.getByText(/A test is published as msg_/).waitFor()
+  await page.getByRole('button', { name: 'Actions for on call' }).click()
+  await page.getByRole('menuitem', { name: 'Delete the channel' }).click()
+  await page.getByRole('button', { name: 'Delete the channel' }).click()
+  await page.getByText('There is no channel yet').waitFor()
+  await page.getByRole('button', { name: 'Silence alerts' }).click()
+  await page.getByLabel('Reason').fill('known')
+  await page.getByRole('button', { name: 'Silence them' }).click()
+  await page.getByRole('button', { name: 'End the silence of all rules' }).click()
+  await page.getByText('Nothing is silenced').waitFor()
+  await page.getByRole('button', { name: 'Change the threshold of budget' }).click()
+  await page.getByLabel('Threshold (%)').fill('50')
+  await page.getByRole('button', { name: 'Change the threshold', exact: true }).click()
+  await page.getByText('50 %').waitFor()
 })
 
 it('creates an API key, shows it once, and deletes it after a confirmation', async () => {

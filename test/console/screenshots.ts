@@ -90,6 +90,7 @@ function shotsOf(databaseId: string): Shot[] {
     { name: 'usage', path: '/usage', title: 'Usage and cost' },
     { name: 'team', path: '/team', title: 'Team' },
     { name: 'api-keys', path: '/api-keys', title: 'API keys' },
+    { name: 'alerts', path: '/alerts', title: 'Alerts' },
     { name: 'audit', path: '/audit', title: 'Audit log' },
   ]
 }

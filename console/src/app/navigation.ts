@@ -1,6 +1,7 @@
 /** The entries of the navigation. A new top-level page gets an entry here. */
 import IconAdjustments from 'icon:adjustments'
 import IconBell from 'icon:bell'
+import IconBellRinging from 'icon:bell-ringing'
 import IconCalendarTime from 'icon:calendar-time'
 import IconDatabase from 'icon:database'
 import IconHistory from 'icon:history'
@@ -66,6 +67,7 @@ export const NAVIGATION: readonly NavigationSection[] = [
     title: 'Account',
     items: [
       { label: 'Usage and cost', to: '/usage', icon: IconReportMoney },
+      { label: 'Alerts', to: '/alerts', icon: IconBellRinging },
       { label: 'Team', to: '/team', icon: IconUsers },
       { label: 'API keys', to: '/api-keys', icon: IconKey },
       { label: 'Audit log', to: '/audit', icon: IconHistory },

@@ -25,5 +25,11 @@ const usage = createRoute({
   component: lazyRouteComponent(() => import('./usage.js'), 'UsagePage'),
 })
 
-/** Usage, team, API keys and audit log. */
-export const accountRoutes = [usage, team, apiKeys, audit] as const
+const alerts = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/alerts',
+  component: lazyRouteComponent(() => import('./alerts/alerts.js'), 'AlertsPage'),
+})
+
+/** Usage, alerts, team, API keys and audit log. */
+export const accountRoutes = [usage, alerts, team, apiKeys, audit] as const

@@ -1,0 +1,108 @@
+import IconBellRinging from 'icon:bell-ringing'
+import IconPlus from 'icon:plus'
+import { Button } from '@mantine/core'
+import { useDisclosure } from '@mantine/hooks'
+import {
+  type AlertChannel,
+  deleteAlertChannel,
+  listAlertChannels,
+  testAlertChannel,
+} from '../../../../../src/contract/alerts/alerts.js'
+import { api } from '../../../api/client.js'
+import { CALM_MS, useApi, useChange } from '../../../api/hooks.js'
+import { useCanWrite } from '../../../api/session.js'
+import { confirm } from '../../../components/confirm.js'
+import { type Column, DataTable } from '../../../components/data-table.js'
+import { Page, Panel } from '../../../components/page.js'
+import { RowMenu } from '../../../components/row-menu.js'
+import { EmptyState, Loaded, LoadingLines } from '../../../components/states.js'
+import { withoutScheme } from '../../../lib/format.js'
+import { AddChannel } from './add-channel.js'
+import { AlertHistory } from './history.js'
+import { AlertRules } from './rules.js'
+import { Silences } from './silences.js'
+
+/** Where alerts are sent, what is alerted of, what happened, and what is silenced. */
+export function AlertsPage() {
+  const [isOpen, { open, close }] = useDisclosure()
+  const canWrite = useCanWrite()
+  const channels = useApi(listAlertChannels, {}, { everyMs: CALM_MS })
+  const add = canWrite ? (
+    <Button leftSection={<IconPlus size={16} />} onClick={open}>
+      Add a channel
+    </Button>
+  ) : undefined
+  return (
+    <Page
+      title="Alerts"
+      about="What needs a person is sent to your channels as signed messages of the queue, and kept here for 30 days."
+      actions={add}
+    >
+      <Panel flush title="Channels">
+        <Loaded query={channels} loading={<LoadingLines />}>
+          {(rows) => (
+            <DataTable
+              label="Channels"
+              columns={columnsFor(canWrite)}
+              rows={rows}
+              rowKey={(channel) => channel.channel_id}
+              empty={
+                <EmptyState title="There is no channel yet" icon={IconBellRinging} action={add}>
+                  A channel is a URL of yours, or of Slack. Without one, alerts are only kept in the history.
+                </EmptyState>
+              }
+            />
+          )}
+        </Loaded>
+      </Panel>
+      <AlertHistory />
+      <Silences />
+      <AlertRules />
+      {isOpen ? <AddChannel onClose={close} /> : null}
+    </Page>
+  )
+}
+
+function columnsFor(canWrite: boolean): Column<AlertChannel>[] {
+  return [
+    { key: 'name', title: 'Name', render: ({ name }) => name },
+    { key: 'url', title: 'URL', from: 'sm', render: ({ url }) => <span title={url}>{withoutScheme(url)}</span> },
+    { key: 'format', title: 'Format', width: '90px', from: 'xs', render: ({ format }) => format },
+    {
+      key: 'kinds',
+      title: 'Rules',
+      from: 'md',
+      render: ({ kinds }) => (kinds.length === 0 ? 'all' : kinds.join(', ').replaceAll('_', ' ')),
+    },
+    {
+      key: 'actions',
+      title: '',
+      width: '60px',
+      align: 'right',
+      render: (channel) => (canWrite ? <ChannelActions channel={channel} /> : null),
+    },
+  ]
+}
+
+function ChannelActions({ channel: { channel_id: id, name } }: { channel: AlertChannel }) {
+  const test = useChange(testAlertChannel, {
+    done: ({ message_id }) => `A test is published as ${message_id}.`,
+  })
+  const askDelete = () =>
+    confirm({
+      title: `Delete the channel ${name}`,
+      text: 'Nothing more is sent to it. Notifications that were published before are still delivered.',
+      action: 'Delete the channel',
+      onConfirm: () => api(deleteAlertChannel, { params: { id } }),
+      refreshes: [listAlertChannels],
+    })
+  return (
+    <RowMenu
+      of={name}
+      actions={[
+        { label: 'Send a test', onClick: () => test.mutate({ params: { id } }) },
+        { label: 'Delete the channel', onClick: askDelete, isDangerous: true },
+      ]}
+    />
+  )
+}

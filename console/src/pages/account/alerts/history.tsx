@@ -1,0 +1,102 @@
+import IconBellRinging from 'icon:bell-ringing'
+import { Drawer, Stack, Text } from '@mantine/core'
+import { useMemo, useState } from 'react'
+import { type Alert, type AlertState, listAlertHistory } from '../../../../../src/contract/alerts/alerts.js'
+import { CALM_MS, useApiPages } from '../../../api/hooks.js'
+import { CellButton } from '../../../components/cell-buttons.js'
+import { Fact } from '../../../components/copy.js'
+import type { Column } from '../../../components/data-table.js'
+import { Panel } from '../../../components/page.js'
+import { PagedTable } from '../../../components/paged-table.js'
+import { EmptyState } from '../../../components/states.js'
+import { Status, type Tone } from '../../../components/status.js'
+import { When } from '../../../components/when.js'
+import { dateTime, whole } from '../../../lib/format.js'
+
+const STATES: Readonly<Record<AlertState, readonly [Tone, string]>> = {
+  pending: ['busy', 'Pending'],
+  sent: ['ok', 'Sent'],
+  held_back: ['warn', 'Held back'],
+  silenced: ['idle', 'Silenced'],
+  no_channel: ['idle', 'No channel'],
+}
+
+/** What has happened, the newest first. */
+export function AlertHistory() {
+  const [open, setOpen] = useState<Alert | undefined>()
+  const history = useApiPages(
+    listAlertHistory,
+    {},
+    { everyMs: CALM_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
+  )
+  const columns = useMemo(() => columnsFor(setOpen), [])
+  const rows = useMemo(() => history.data?.pages.flatMap((page) => page.alerts), [history.data])
+  return (
+    <Panel flush title="History">
+      <PagedTable
+        label="History"
+        columns={columns}
+        pages={history}
+        rows={rows}
+        rowKey={(alert) => alert.alert_id}
+        onOpen={setOpen}
+        empty={
+          <EmptyState title="Nothing has happened" icon={IconBellRinging}>
+            Dead letters, failed runs, spent budgets and whatever else the rules below name stand here.
+          </EmptyState>
+        }
+      />
+      <AlertDrawer alert={open} onClose={() => setOpen(undefined)} />
+    </Panel>
+  )
+}
+
+const columnsFor = (onOpen: (alert: Alert) => void): readonly Column<Alert>[] => [
+  { key: 'when', title: 'When', width: '130px', render: (alert) => <When atMs={alert.last_at * 1000} /> },
+  {
+    key: 'what',
+    title: 'What',
+    render: (alert) => (
+      <CellButton onClick={() => onOpen(alert)} title={alert.title}>
+        {alert.title}
+      </CellButton>
+    ),
+  },
+  { key: 'count', title: 'Count', width: '90px', align: 'right', from: 'sm', render: (alert) => whole(alert.count) },
+  {
+    key: 'state',
+    title: 'Notification',
+    width: '140px',
+    from: 'xs',
+    render: ({ state }) => <Status tone={STATES[state][0]}>{STATES[state][1]}</Status>,
+  },
+]
+
+function AlertDrawer({ alert, onClose }: { alert: Alert | undefined; onClose: () => void }) {
+  return (
+    <Drawer opened={alert !== undefined} onClose={onClose} position="right" size="md" title={alert?.title}>
+      {alert === undefined ? null : (
+        <Stack gap="md">
+          <Text size="sm">{alert.advice}</Text>
+          <div>
+            <Fact name="Rule">{alert.kind}</Fact>
+            <Fact name="Subject" copy={alert.subject}>
+              {alert.subject}
+            </Fact>
+            <Fact name="Count">{whole(alert.count)}</Fact>
+            <Fact name="First">{dateTime(alert.first_at * 1000)}</Fact>
+            <Fact name="Last">{dateTime(alert.last_at * 1000)}</Fact>
+            <Fact name="Notification">{STATES[alert.state][1]}</Fact>
+          </div>
+          <div>
+            {alert.examples.map((example) => (
+              <Fact key={`${example.at} ${example.id}`} name={dateTime(example.at * 1000)} copy={example.id}>
+                {example.text}
+              </Fact>
+            ))}
+          </div>
+        </Stack>
+      )}
+    </Drawer>
+  )
+}

@@ -1,0 +1,113 @@
+import IconBellOff from 'icon:bell-off'
+import { Button, Select, TextInput } from '@mantine/core'
+import { useForm } from '@mantine/form'
+import { useDisclosure } from '@mantine/hooks'
+import { createSilence, deleteSilence, listSilences, type Silence } from '../../../../../src/contract/alerts/alerts.js'
+import { ALERT_KINDS, isAlertKind } from '../../../../../src/contract/alerts/kinds.js'
+import { CALM_MS, useApi, useChange } from '../../../api/hooks.js'
+import { useCanWrite } from '../../../api/session.js'
+import { CellDanger } from '../../../components/cell-buttons.js'
+import { type Column, DataTable } from '../../../components/data-table.js'
+import { FormDialog } from '../../../components/form-dialog.js'
+import { Panel } from '../../../components/page.js'
+import { EmptyState, Loaded, LoadingLines } from '../../../components/states.js'
+import { When } from '../../../components/when.js'
+
+/** Alerts that are kept in the history without being sent, for a while. */
+export function Silences() {
+  const [isOpen, { open, close }] = useDisclosure()
+  const canWrite = useCanWrite()
+  const silences = useApi(listSilences, {}, { everyMs: CALM_MS })
+  const silence = canWrite ? (
+    <Button variant="default" size="xs" onClick={open}>
+      Silence alerts
+    </Button>
+  ) : undefined
+  return (
+    <Panel flush title="Silences" actions={silence}>
+      <Loaded query={silences} loading={<LoadingLines />}>
+        {(rows) => (
+          <DataTable
+            label="Silences"
+            columns={columnsFor(canWrite)}
+            rows={rows}
+            rowKey={(one) => one.silence_id}
+            empty={
+              <EmptyState title="Nothing is silenced" icon={IconBellOff}>
+                Silence what you know of, and nobody is woken for it.
+              </EmptyState>
+            }
+          />
+        )}
+      </Loaded>
+      {isOpen ? <SilenceForm onClose={close} /> : null}
+    </Panel>
+  )
+}
+
+const columnsFor = (canWrite: boolean): Column<Silence>[] => [
+  { key: 'rule', title: 'Rule', render: ({ kind }) => kind?.replaceAll('_', ' ') ?? 'all' },
+  { key: 'subject', title: 'Subject', from: 'sm', render: ({ subject }) => subject ?? 'all' },
+  { key: 'until', title: 'Ends', width: '130px', render: ({ until }) => <When atMs={until * 1000} /> },
+  { key: 'reason', title: 'Reason', from: 'md', render: ({ reason }) => reason },
+  {
+    key: 'actions',
+    title: '',
+    width: '110px',
+    align: 'right',
+    render: (silence) => (canWrite ? <EndSilence silence={silence} /> : null),
+  },
+]
+
+function EndSilence({ silence: { silence_id: id, kind } }: { silence: Silence }) {
+  const end = useChange(deleteSilence, { refreshes: [listSilences], done: 'Alerts are sent again.' })
+  return (
+    <CellDanger
+      verb="End"
+      of={`the silence of ${kind ?? 'all rules'}`}
+      onClick={() => end.mutate({ params: { id } })}
+    />
+  )
+}
+
+const HOUR_S = 3_600
+const LENGTHS = [
+  { value: String(HOUR_S), label: '1 hour' },
+  { value: String(4 * HOUR_S), label: '4 hours' },
+  { value: String(24 * HOUR_S), label: '1 day' },
+  { value: String(7 * 24 * HOUR_S), label: '7 days' },
+]
+
+function SilenceForm({ onClose }: { onClose: () => void }) {
+  const form = useForm({ initialValues: { kind: '', subject: '', length: String(HOUR_S), reason: '' } })
+  const silence = useChange(createSilence, {
+    refreshes: [listSilences],
+    errors: 'inline',
+    onDone: onClose,
+  })
+  const submit = form.onSubmit(({ kind, subject, length, reason }) => {
+    const until = Math.ceil(Date.now() / 1000) + Number(length)
+    const which = { ...(isAlertKind(kind) && { kind }), ...(subject.trim() !== '' && { subject: subject.trim() }) }
+    silence.mutate({ body: { ...which, until, ...(reason.trim() !== '' && { reason: reason.trim() }) } })
+  })
+  return (
+    <FormDialog opened onClose={onClose} title="Silence alerts" task={silence} action="Silence them" onSubmit={submit}>
+      <Select
+        label="Rule"
+        data={[
+          { value: '', label: 'All rules' },
+          ...ALERT_KINDS.map((value) => ({ value, label: value.replaceAll('_', ' ') })),
+        ]}
+        allowDeselect={false}
+        {...form.getInputProps('kind')}
+      />
+      <TextInput
+        label="Subject"
+        description="As the history spells it. Empty: all of them"
+        {...form.getInputProps('subject')}
+      />
+      <Select label="How long" data={LENGTHS} allowDeselect={false} {...form.getInputProps('length')} />
+      <TextInput label="Reason" description="For those who see the list" {...form.getInputProps('reason')} />
+    </FormDialog>
+  )
+}
