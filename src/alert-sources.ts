@@ -22,7 +22,10 @@ const DOLLAR_NANO = 1_000_000_000
 /** The sources of a whole server. */
 export function alertSources({ dataDir, databases, fleet, tls }: AlertSourcesDeps): AlertSources {
   const restartsOf = (databaseId: string): string | undefined => {
-    const failing = fleet.observe(databaseId).find(({ failures }) => failures >= WORTH_AN_ALERT)
+    const failing = fleet.observe(databaseId).find(
+      // The count of an engine that runs again may be old.
+      ({ failures, state }) => failures >= WORTH_AN_ALERT && (state === 'backing-off' || state === 'starting'),
+    )
     return failing && `${failing.failures} times in a row (${failing.reason ?? 'no reason is known'})`
   }
   return {

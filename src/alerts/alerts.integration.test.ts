@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import * as accounts from '../accounts/transactions/accounts.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
+import * as backups from '../databases/transactions/backups.js'
+import * as databaseRows from '../databases/transactions/databases.js'
 import type { PendingRow } from '../queue/transactions/messages.js'
 import * as messages from '../queue/transactions/messages.js'
 import { settle } from '../queue/transactions/messages-settle.js'
@@ -234,6 +236,26 @@ describeOnEveryStore('alerts', (openStore) => {
     spend(8)
     await pass(MINUTE)
     expect(await titles()).toEqual(['70', '94', '100', '100', '80'])
+  })
+
+  it('alerts of a backup that failed', async () => {
+    const databaseId = randomUUID()
+    const database: databaseRows.NewDatabase = {
+      ...{ database_id: databaseId, account_id: accountId, name: 'shop', platform: 'aws', primary_region: 'us-east-1' },
+      ...{ read_regions: '[]', plan: 'payg', budget: 0, eviction: 0, tls: 0, persistence: 'append-only' },
+      ...{ password: 'p', rest_token: databaseId, read_only_rest_token: `ro-${databaseId}`, created_at: start },
+    }
+    await store.run(accounts.identify, { freshId: 'store', at: 1 })
+    const ports = { from: 20_000, to: 20_000, avoid: [] }
+    await store.run(databaseRows.create, { database, ports, slugs: [databaseId], limit: 9, forgetBefore: 0 })
+    await store.run(databaseRows.finishCreate, { databaseId, audit: audit() })
+    const backup = { backup_id: 'b', database_id: databaseId, name: 'n', kind: 'manual', created_at: start } as const
+    await store.run(backups.begin, { backup, accountId })
+    const result = { kind: 'failed', failure: 'no space' } as const
+    await store.run(backups.finish, { backupId: 'b', result, at: clock.now() })
+    await pass(MINUTE)
+    expect(await brief()).toEqual([['backup_failed', databaseId, 1, 'no_channel']])
+    expect((await alerts())[0]?.examples).toContain('no space')
   })
 
   it('tells the first account of what concerns the server, and each account of its own', async () => {

@@ -85,9 +85,9 @@ const dollars = (amount: number): string => `$${amount.toFixed(2)}`
 function budgetConditions({ accountId, databaseId, name, budget, spent }: WatchedDatabase, { rules }: Observed) {
   if (budget <= 0) return []
   const percent = (spent / budget) * 100
-  const marks = [...new Set([thresholdOf(rules, accountId, 'budget'), 90, 100])].sort((one, other) => one - other)
-  const reached = marks.filter((mark) => percent >= mark).at(-1)
-  if (reached === undefined || reached < (marks[0] ?? 0)) return []
+  const threshold = thresholdOf(rules, accountId, 'budget')
+  const reached = [100, 90, threshold].find((mark) => mark >= threshold && percent >= mark)
+  if (reached === undefined) return []
   const isSpent = reached >= 100
   return [
     condition('budget', { accountId, subject: databaseId }, reached, {
@@ -145,7 +145,7 @@ function problemConditions(problem: Problem, { firstAccountId }: Observed): Cond
   const text = { severity, title, advice }
   if (kind === 'engine_hung') return [condition('engine_restarting', { accountId, subject }, 1, text)]
   if (kind === 'store_damaged') return [condition('store_corrupt', { accountId, subject }, 1, text)]
-  return [condition('server_problem', { accountId, subject: `${kind} ${subject}` }, 1, text)]
+  return [condition('problem', { accountId, subject: `${kind} ${subject}` }, 1, text)]
 }
 
 const DISK_WORST = 97

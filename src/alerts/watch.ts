@@ -42,7 +42,7 @@ const SWEEP_MS = 3_600_000
 /** Batches of one account and source in one look; the rest waits for the next look. */
 const MOST_BATCHES = 20
 /** Accounts of one look; the next look goes on with the next ones. */
-const MOST_ACCOUNTS = 200
+const MOST_ACCOUNTS = 100
 
 /** Looks for what accounts are to be alerted of, and publishes notifications. One look at a time. */
 export class AlertWatch implements Service {

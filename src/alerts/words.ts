@@ -1,9 +1,12 @@
 import type { Alert } from '../contract/alerts/alerts.js'
 import { type AlertRow, examplesOf } from './transactions/alerts-history.js'
+import { OTHER_SUBJECTS } from './transactions/alerts-sources.js'
 
 const seconds = (atMs: number): number => Math.floor(atMs / 1000)
 
 const counted = (count: number, one: string, many: string): string => (count === 1 ? `A ${one}` : `${count} ${many}`)
+
+const others = (subject: string, words: string): string => (subject === OTHER_SUBJECTS ? words : subject)
 
 /** What happened, one sentence with its count. */
 export function titleOf({
@@ -14,11 +17,11 @@ export function titleOf({
 }: Pick<AlertRow, 'kind' | 'subject' | 'count' | 'title'>): string {
   switch (kind) {
     case 'dead_letter':
-      return `${counted(count, 'message', 'messages')} to ${subject} became ${count === 1 ? 'a dead letter' : 'dead letters'}.`
+      return `${counted(count, 'message', 'messages')} to ${others(subject, 'other destinations')} became ${count === 1 ? 'a dead letter' : 'dead letters'}.`
     case 'run_failed':
-      return `${counted(count, 'workflow run', 'workflow runs')} of ${subject} failed.`
+      return `${counted(count, 'workflow run', 'workflow runs')} of ${others(subject, 'other workflows')} failed.`
     case 'backup_failed':
-      return `${counted(count, 'backup', 'backups')} of the database ${subject} failed.`
+      return `${counted(count, 'backup', 'backups')} of ${others(subject, 'other databases')} failed.`
     default:
       return title
   }

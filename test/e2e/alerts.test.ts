@@ -48,6 +48,7 @@ it('notifies of a dead letter once, in the format of each channel, and keeps it 
   const other = await addChannel({ url: `${sink.url}/other`, kinds: ['disk_full'] })
   const messages = [1, 2].map(() => service.queue.publish({ url: `${sink.url}/dead`, body: 'x', retries: 0 }))
   const ids = (await Promise.all(messages)).map(({ messageId }) => messageId)
+  await service.workflow.trigger({ url: `${sink.url}/dead`, retries: 0 })
   const got = await notified('/json')
   const body = textOf(got)
   const signature = String(got.headers['upstash-signature'])
@@ -59,12 +60,23 @@ it('notifies of a dead letter once, in the format of each channel, and keeps it 
     examples: expect.arrayContaining(ids.map((id) => expect.objectContaining({ id, text: `${host}: answered 500` }))),
     link: `${service.homeport.apiUrl}/alerts`,
   })
-  expect(JSON.parse(textOf(await notified('/slack'))).text).toContain(`*2 messages to ${host} became dead letters.*`)
+  const shown = await waitFor(
+    () => {
+      const texts = sink.received.filter(({ target }) => target === '/slack').map(textOf)
+      return texts.length === 2 && texts.map((text) => JSON.parse(text).text).join()
+    },
+    { what: 'two notifications for Slack' },
+  )
+  expect(shown).toContain(`*2 messages to ${host} became dead letters.*`)
+  expect(shown).toContain(`*A workflow run of ${host}/dead failed.*`)
   expect(sink.received.filter(({ target }) => target === '/other')).toEqual([])
   const history = await service.homeport.api('GET', '/v2/alerts/history')
   const { alerts } = history.body as { alerts: Alert[] }
-  expect(alerts).toMatchObject([{ kind: 'dead_letter', state: 'sent', count: 2 }])
-  expect(alerts[0]?.message_ids).toContain(got.headers['upstash-message-id'])
+  expect(alerts).toMatchObject([
+    { kind: 'run_failed', state: 'sent', count: 1, subject: `${host}/dead` },
+    { kind: 'dead_letter', state: 'sent', count: 2 },
+  ])
+  expect(alerts[1]?.message_ids).toContain(got.headers['upstash-message-id'])
   for (const { channel_id } of [json, slack, other]) {
     await service.homeport.api('DELETE', `/v2/alerts/channels/${channel_id}`)
   }

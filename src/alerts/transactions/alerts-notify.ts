@@ -16,6 +16,8 @@ const due = query<{ now: number; latest: number; limit: number }, AlertRow>(({ d
     .selectFrom('alerts')
     .selectAll()
     .where('state', '=', 'pending')
+    // Nothing is published for an account that is gone: there is no key to sign it with.
+    .where('account_id', 'in', db.selectFrom('accounts').select('account_id'))
     .where((eb) => eb.or([eb('due_at', '<=', p.now), eb('due_at', '>', p.latest)]))
     .orderBy('due_at')
     .orderBy('seq')

@@ -67,9 +67,9 @@ export const ALERT_RULES = {
     threshold: { unit: 'days', default: 14, least: 1, most: 365, meaning: 'it is valid for less than this' },
   },
   store_corrupt: { scope: 'server', summary: 'The store of the server is damaged.', subject: 'table of the store' },
-  server_problem: {
-    scope: 'server',
-    summary: 'Another problem that only a person can put right, as Home and `/health` show it.',
+  problem: {
+    scope: 'account',
+    summary: 'Another problem that only a person can put right, as Home shows it.',
     subject: 'kind of problem and what it concerns',
   },
 } as const satisfies Readonly<Record<string, AlertKindShape>>
