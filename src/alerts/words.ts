@@ -9,7 +9,7 @@ const counted = (count: number, one: string, many: string): string => (count ===
 const others = (subject: string, words: string): string => (subject === OTHER_SUBJECTS ? words : subject)
 
 /** What happened, one sentence with its count. */
-export function titleOf({
+function titleOf({
   kind,
   subject,
   count,
