@@ -150,6 +150,9 @@ function problemConditions(problem: Problem, { firstAccountId }: Observed): Cond
 
 const DISK_WORST = 97
 
+const sizeOf = (bytes: number): string =>
+  bytes >= 2 ** 30 ? `${(bytes / 2 ** 30).toFixed(1)} GB` : `${Math.floor(bytes / 2 ** 20)} MB`
+
 function diskConditions({ disk, firstAccountId: accountId, rules }: Observed): Condition[] {
   if (!disk || disk.totalBytes <= 0 || accountId === undefined) return []
   const percent = (1 - disk.freeBytes / disk.totalBytes) * 100
@@ -158,7 +161,7 @@ function diskConditions({ disk, firstAccountId: accountId, rules }: Observed): C
   return [
     condition('disk_full', { accountId, subject: 'data directory' }, isWorst ? 2 : 1, {
       severity: isWorst ? 'error' : 'warning',
-      title: `The disk with the data directory is ${Math.floor(percent)} % full: ${Math.floor(disk.freeBytes / 2 ** 20)} MB are free.`,
+      title: `The disk with the data directory is ${Math.floor(percent)} % full: ${sizeOf(disk.freeBytes)} are free.`,
       advice:
         'Free space or enlarge the disk. When it is full, databases accept only deletions and nothing is published.',
     }),

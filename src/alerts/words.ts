@@ -9,12 +9,7 @@ const counted = (count: number, one: string, many: string): string => (count ===
 const others = (subject: string, words: string): string => (subject === OTHER_SUBJECTS ? words : subject)
 
 /** What happened, one sentence with its count. */
-function titleOf({
-  kind,
-  subject,
-  count,
-  title,
-}: Pick<AlertRow, 'kind' | 'subject' | 'count' | 'title'>): string {
+function titleOf({ kind, subject, count, title }: Pick<AlertRow, 'kind' | 'subject' | 'count' | 'title'>): string {
   switch (kind) {
     case 'dead_letter':
       return `${counted(count, 'message', 'messages')} to ${others(subject, 'other destinations')} became ${count === 1 ? 'a dead letter' : 'dead letters'}.`

@@ -1,4 +1,5 @@
 /** Notifications: pending alerts that are due become messages of the queue, in the transaction that settles them. */
+import { sql } from 'kysely'
 import type { PublishEntry } from '../../queue/transactions/messages.js'
 import { type Published, publishEntries } from '../../queue/transactions/messages-publish.js'
 import { all, change, read, type Transaction, write } from '../../store/operation.js'
@@ -15,7 +16,7 @@ const due = query<{ now: number; latest: number; limit: number }, AlertRow>(({ d
   db
     .selectFrom('alerts')
     .selectAll()
-    .where('state', '=', 'pending')
+    .where('state', '=', sql.lit('pending' as const))
     // Nothing is published for an account that is gone: there is no key to sign it with.
     .where('account_id', 'in', db.selectFrom('accounts').select('account_id'))
     .where((eb) => eb.or([eb('due_at', '<=', p.now), eb('due_at', '>', p.latest)]))
