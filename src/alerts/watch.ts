@@ -54,6 +54,7 @@ export class AlertWatch implements Service {
   #wideAt = 0
   #sweptAt: number
   #nextAccount = 0
+  #isBehind = false
 
   constructor(deps: AlertWatchDeps) {
     this.#deps = deps
@@ -81,11 +82,22 @@ export class AlertWatch implements Service {
     if (this.#phase !== 'running') return
     this.#timer = this.#deps.clock.after(LOOK_MS, () => {
       this.#looking = this.#look()
-        .catch((error: unknown) => {
-          if (this.#phase === 'running') this.#deps.logger.warn({ error }, 'alerts are not up to date; trying again')
-        })
+        .then(
+          () => {
+            this.#isBehind = false
+          },
+          (error: unknown) => this.#fallBehind(error),
+        )
         .finally(() => this.#schedule())
     })
+  }
+
+  /** Said once: a store that is away would fill the log. */
+  #fallBehind(error: unknown): void {
+    if (this.#phase === 'running' && !this.#isBehind) {
+      this.#deps.logger.warn({ error }, 'alerts are not up to date; trying again every 5 seconds')
+    }
+    this.#isBehind = true
   }
 
   async #look(): Promise<void> {
@@ -152,11 +164,17 @@ export class AlertWatch implements Service {
   async #notify(): Promise<void> {
     const { store, clock, queue, link } = this.#deps
     const now = clock.now()
-    for (const due of await store.run(notify.dueByAccount, { now })) {
+    const settleOne = async (due: notify.DueAlerts): Promise<void> => {
       const settlement = settleAlerts(due, { now, link })
       const published = await store.run(notify.settle, { ...settlement, now })
       queue.offer(offersOf(freshOf(settlement.entries, published.duplicateOf), published))
     }
+    const failures: unknown[] = []
+    // What goes wrong for one account must not keep alerts from the others.
+    for (const due of await store.run(notify.dueByAccount, { now })) {
+      await settleOne(due).catch((error: unknown) => failures.push(error))
+    }
+    if (failures.length > 0) throw failures[0]
   }
 
   async #sweep(accountIds: readonly string[]): Promise<void> {
