@@ -158,7 +158,7 @@ describe('the management API refuses', () => {
     ['a text where a number belongs', CREATE, { ...LEAST, budget: '5' }, 400, '`budget` must be an integer; found "5"'],
     ['a text where a flag belongs', CREATE, { ...LEAST, eviction: 'true' }, 400, '`eviction` must be a boolean'],
     ['a number where a flag belongs', CREATE, { ...LEAST, tls: 1 }, 400, '`tls` must be a boolean; found 1'],
-    ['null where a list belongs', CREATE, { ...LEAST, read_regions: null }, 400, '`read_regions` must be an array'],
+    ['an object where a list belongs', CREATE, { ...LEAST, read_regions: {} }, 400, '`read_regions` must be an array'],
     ['a negative number', CREATE, { ...LEAST, budget: -1 }, 400, '`budget` must be at least 0; found -1'],
     ['a huge number', CREATE, { ...LEAST, budget: 1e15 }, 400, '`budget` must be at most 1000000'],
     ['a number beyond all', CREATE, JSON.stringify(LEAST).replace('}', ',"budget":1e999}'), 400, '`budget` must be'],
