@@ -26,6 +26,7 @@ import { alertSources } from './alert-sources.js'
 import { createAlerts } from './alerts/index.js'
 import {
   ClientMemoryBudget,
+  type Clock,
   flattenServices,
   IdleMemory,
   type ParallelServices,
@@ -43,7 +44,7 @@ import { createDatabases, type Databases, databaseRoutes, loadPlans, refuseLostS
 import { createFleet, type Fleet, probeEngine } from './fleet/index.js'
 import { createGateway, type Gateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
 import { HostNames, HttpServer, type HttpSettings, type Route } from './http/index.js'
-import { createQueue } from './queue/index.js'
+import { createQueue, type OnAttempt, type Queue, type QueueRest } from './queue/index.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
 import { openStore, type Store, type StoreDamage } from './store/index.js'
 import { createLogger, type Logger, lastCrash, type ProblemReport, Problems } from './telemetry/index.js'
@@ -57,12 +58,18 @@ export interface App {
   stop(): Promise<void>
   /** The content of the credentials file; `undefined` unless it belongs to an account of the store. */
   readonly ownCredentials: Credentials | undefined
+  /** Whether the queue has anything to do now; see `Queue.rest`. */
+  queueRest(): Promise<QueueRest>
 }
 
 /** What the process that runs the server provides. */
 export interface AppOptions {
   /** Called when the store has failed for good and the server has to end. Acknowledged writes are safe. */
   readonly onFailure: (error: Error) => void
+  /** The time of messages, schedules, workflows and bulk actions. Default: the system's clock. */
+  readonly queueClock?: Clock
+  /** Called after each attempt to deliver a message. */
+  readonly onAttempt?: OnAttempt
 }
 
 /**
@@ -83,16 +90,19 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
     onFailure: options.onFailure,
     onDamage: (damage) => problems.report(damagedStore(damage)),
   })
-  const composed = compose({
-    config,
-    logger,
-    problems,
-    engine,
-    plans,
-    tls,
-    store,
-    clientMemory: clientMemoryBudget(logger),
-  })
+  const composed = compose(
+    {
+      config,
+      logger,
+      problems,
+      engine,
+      plans,
+      tls,
+      store,
+      clientMemory: clientMemoryBudget(logger),
+    },
+    options,
+  )
   return new Server(store, composed, { clock: systemClock, graceMs: config.shutdownGraceMs })
 }
 
@@ -131,6 +141,7 @@ function reportLastCrash(dataDir: string, problems: Problems): void {
 interface Composed {
   readonly accounts: Accounts
   readonly memory: IdleMemory
+  readonly queue: Queue
   /** In the order of starting. */
   readonly services: readonly (Service | ParallelServices)[]
 }
@@ -151,6 +162,10 @@ class Server implements App {
 
   get ownCredentials(): Credentials | undefined {
     return this.#composed.accounts.ownCredentials
+  }
+
+  queueRest(): Promise<QueueRest> {
+    return this.#composed.queue.rest()
   }
 
   start(): Promise<void> {
@@ -208,7 +223,7 @@ interface Foundations {
   readonly clientMemory: ClientMemoryBudget
 }
 
-function compose(foundations: Foundations): Composed {
+function compose(foundations: Foundations, options: AppOptions): Composed {
   const { config, logger, store } = foundations
   const clock = systemClock
   const accounts = createAccounts({
@@ -216,17 +231,18 @@ function compose(foundations: Foundations): Composed {
     foreignStore: config.acceptUnknownData === 'quarantine' ? 'take-over' : 'refuse',
   })
   const dataPlane = composeDatabases(foundations, accounts)
-  const queue = createQueue({ ...config, store, clock, logger, keys: accounts })
+  const { queueClock = systemClock, onAttempt } = options
+  const queue = createQueue({ ...config, store, clock: queueClock, logger, keys: accounts, onAttempt })
   const workflow = createWorkflow({
     ...config,
     store,
     queue,
-    clock,
+    clock: queueClock,
     logger,
     publicUrl: config.publicQueueUrl,
     accountOfUser: (userId) => accounts.accountOfQueueUser(userId)?.accountId,
   })
-  const bulk = createBulk({ ...config, store, queue, clock, logger })
+  const bulk = createBulk({ ...config, store, queue, clock: queueClock, logger })
   workflow.guard(bulk.gate)
   queue.delegateLargeCancels(bulk.cancelMessages)
   const alerts = createAlerts({
@@ -251,7 +267,7 @@ function compose(foundations: Foundations): Composed {
   const { gateway, backups, memory } = dataPlane
   const busy = [gateway, queue, workflow, ...listeners, bulk, alerts, backups]
   const mark = new StoreMark({ store, dataDir: config.dataDir, clock, logger, problems: foundations.problems })
-  return { accounts, memory, services: [accounts, mark, ...dataPlane.services, busy] }
+  return { accounts, memory, queue, services: [accounts, mark, ...dataPlane.services, busy] }
 }
 
 /** An unusable local certificate authority keeps only databases with TLS from being served. */

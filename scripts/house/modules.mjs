@@ -11,7 +11,7 @@ const DATABASES = [...FLEET, 'databases']
 const QUEUE = [...ACCOUNTS, 'queue']
 const WORKFLOW = [...QUEUE, 'workflow']
 
-/** What each module may use besides itself. Files directly in `src/` and the module `cli` may use everything. */
+/** What each module may use besides itself. Files directly in `src/` and the modules `cli` and `testkit` may use everything. */
 export const BELOW = {
   base: [],
   contract: BASE,
@@ -31,6 +31,8 @@ export const BELOW = {
 
 /** Modules that may import from all others and that no module may import from. */
 export const TOP = ['cli']
+/** Modules that see all others and that no module sees. */
+export const TOP = ['cli', 'testkit']
 
 /** Folders with this name are catalogues in every module. */
 export const OPEN_FOLDER = 'transactions'

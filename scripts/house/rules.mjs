@@ -38,11 +38,17 @@ const BANNED = [
     except: [],
     say: 'log an error under the key error, which is logged with its stack and without the properties that a driver adds',
   },
-  { pattern: /\bprocess\.env\b/g, where: inProduct, except: ['config'], say: 'take it from the Config' },
+  {
+    pattern: /\bprocess\.env\b/g,
+    where: inProduct,
+    // It runs in the process of an application's tests, where no Config is.
+    except: ['config', 'src/testkit/client.ts'],
+    say: 'take it from the Config',
+  },
   {
     pattern: /\bprocess\.exit\s*\(/g,
     where: inProduct,
-    except: ['cli', 'src/main.ts', 'fleet'],
+    except: ['cli', 'src/main.ts', 'fleet', 'src/testkit/host.ts'],
     say: 'throw, and let the command choose the exit code',
   },
   {
@@ -80,7 +86,12 @@ const BANNED_IMPORTS = [
     exceptFolder: OPEN_FOLDER,
     say: 'only transactions contain queries: move it into a folder transactions/',
   },
-  { modules: /^(?:node:)?child_process$/, except: ['fleet'], say: 'only fleet/ starts processes; use it' },
+  {
+    modules: /^(?:node:)?child_process$/,
+    // The client of the test servers starts the process that hosts them, beside an application's tests.
+    except: ['fleet', 'src/testkit/client.ts'],
+    say: 'only fleet/ starts processes; use it',
+  },
   {
     modules: /^(?:node:)?timers\/promises$/,
     except: ['base'],

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -12,7 +13,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { inProject, ROOT } from './paths.mjs'
 import { run } from './processes.mjs'
@@ -26,7 +27,14 @@ const ENTRIES = [
   'src/fleet/launcher/launcher.ts',
   'src/store-thread.ts',
   'src/store/sqlite/checkpoint-thread.ts',
+  { in: 'src/testkit/host.ts', out: 'testing-host' },
 ]
+const entryPoint = (entry) => ({
+  in: inProject(entry.in ?? entry),
+  out: entry.out ?? basename(entry, '.ts'),
+})
+/** What applications import in their tests: in the module format that every test runner loads, with its types. */
+const TESTING = { code: 'src/testkit/client.ts', types: 'src/testkit/testing.d.cts' }
 const isTest = (path) => /\.test\.ts$|(^|\/)testing(\/|$)/.test(path)
 
 function filesOf(folder) {
@@ -85,7 +93,7 @@ async function bundleServer(outdir) {
   // Looked up only here: when this file is loaded, the packages may not be installed yet.
   const { build, stop } = await import('esbuild')
   const options = {
-    entryPoints: ENTRIES.map((path) => inProject(path)),
+    entryPoints: ENTRIES.map(entryPoint),
     entryNames: '[name]',
     chunkNames: '[name]-[hash]',
     outdir,
@@ -105,6 +113,11 @@ async function bundleServer(outdir) {
   }
   try {
     await build(options)
+    await build({
+      ...{ entryPoints: [inProject(TESTING.code)], outfile: join(outdir, 'testing.cjs'), bundle: true },
+      ...{ platform: 'node', format: 'cjs', target: options.target, sourcemap: true, logLevel: options.logLevel },
+    })
+    copyFileSync(inProject(TESTING.types), join(outdir, 'testing.d.cts'))
   } catch {
     throw new SetupError('the sources do not compile; the output of the compiler above says where.')
   } finally {

@@ -35,9 +35,9 @@ export function clientEnvironment(config: Config, credentials: Credentials): Cli
   }
 }
 
-/** The environment as shell exports, with the variable names of the official client packages. */
-export function clientExports(environment: ClientEnvironment, database?: DatabaseAccess): string {
-  return shellExports({
+/** The same under the names that the official client packages read. */
+export function clientVariables(environment: ClientEnvironment) {
+  return {
     HOMEPORT_API_URL: environment.apiUrl,
     HOMEPORT_EMAIL: environment.email,
     HOMEPORT_API_KEY: environment.apiKey,
@@ -45,12 +45,21 @@ export function clientExports(environment: ClientEnvironment, database?: Databas
     QSTASH_TOKEN: environment.queueToken,
     QSTASH_CURRENT_SIGNING_KEY: environment.currentSigningKey,
     QSTASH_NEXT_SIGNING_KEY: environment.nextSigningKey,
-    ...(database && {
-      UPSTASH_REDIS_REST_URL: database.restUrl,
-      UPSTASH_REDIS_REST_TOKEN: database.restToken,
-      REDIS_URL: database.redisUrl,
-    }),
-  })
+  }
+}
+
+/** How to reach a database, under the names that its client packages read. */
+export function databaseVariables(database: DatabaseAccess) {
+  return {
+    UPSTASH_REDIS_REST_URL: database.restUrl,
+    UPSTASH_REDIS_REST_TOKEN: database.restToken,
+    REDIS_URL: database.redisUrl,
+  }
+}
+
+/** All of it as shell exports. */
+export function clientExports(environment: ClientEnvironment, database?: DatabaseAccess): string {
+  return shellExports({ ...clientVariables(environment), ...(database && databaseVariables(database)) })
 }
 
 /** The fields of a database record with addresses and credentials. Secrets are absent if the caller may not see them. */

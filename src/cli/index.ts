@@ -25,6 +25,8 @@ import { DONE, type ExitCode, exitCodeOf, MISUSED } from './exit-codes.js'
 import { type Io, processIo } from './io.js'
 import { makeProgram } from './program.js'
 
+export { accessOf, clientEnvironment, clientVariables, databaseVariables } from './client-environment.js'
+
 /**
  * Runs the command line and resolves with the exit code.
  * @param args without the program's own name: `['env', '--json']`.

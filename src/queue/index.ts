@@ -82,3 +82,4 @@ export {
 export { createQueue, type QueueDeps } from './queue.js'
 export { ByteBudget, type ByteBudgetDeps, Retention, type RetentionDeps, type SweepStep } from './retention.js'
 export type * from './types.js'
+export type { Attempt, OnAttempt } from './watched-kind.js'

@@ -21,7 +21,9 @@ import { ByteBudget, Retention, type SweepStep } from './retention.js'
 import { Scheduler } from './schedules/scheduler.js'
 import * as flowKeys from './transactions/flow-keys.js'
 import type { PendingRow } from './transactions/messages.js'
+import * as messagesNext from './transactions/messages-next.js'
 import * as messagesRetention from './transactions/messages-retention.js'
+import * as schedules from './transactions/schedules.js'
 import type {
   DeadLetterSource,
   DropSelector,
@@ -31,7 +33,9 @@ import type {
   MessageKind,
   PublishItem,
   Queue,
+  QueueRest,
 } from './types.js'
+import { type OnAttempt, watchedKind } from './watched-kind.js'
 
 /** What a queue is built from. */
 export interface QueueDeps {
@@ -55,6 +59,8 @@ export interface QueueDeps {
   readonly deliveryTargets?: TargetPolicy
   /** Sent as `Upstash-Region`, upper case, with every delivery. Default `us-east-1`. */
   readonly region?: string
+  /** Called after the outcome of each attempt is committed. Default: nobody is notified, at no cost. */
+  readonly onAttempt?: OnAttempt | undefined
 }
 
 const DEFAULT_REGION = 'us-east-1'
@@ -108,14 +114,16 @@ class StoredQueue implements Queue {
   #correcting: Promise<void> = Promise.resolve()
   readonly #deadLetterSources = new Map<string, DeadLetterSource>()
   readonly #api: ApiDeps
+  readonly #onAttempt: OnAttempt | undefined
   #largeCancel: LargeCancel | undefined
 
   constructor(deps: QueueDeps) {
     const { store, clock, logger } = deps
     const limits = { timeoutMs: deps.deliveryTimeoutMs }
     const offer = (rows: readonly PendingRow[]): void => this.offer(rows)
+    this.#onAttempt = deps.onAttempt
     this.#dispatcher = new Dispatcher(dispatcherDeps(deps))
-    this.#dispatcher.addKind(new PlainKind({ store, clock }))
+    this.addKind(new PlainKind({ store, clock }))
     this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer })
     this.#scheduler = new Scheduler({ store, clock, logger, offer })
     this.#clockCorrection = new ClockCorrection(deps)
@@ -221,8 +229,19 @@ class StoredQueue implements Queue {
     return flow.hold(accountId, flowKey, clock.now())
   }
 
+  async rest(): Promise<QueueRest> {
+    const { store, clock, flow } = this.#api
+    const now = clock.now()
+    const [message, schedule] = await Promise.all([
+      store.run(messagesNext.dueAfter, { now }),
+      store.run(schedules.due, { now, limit: 0 }).then(({ nextAt }) => nextAt ?? Number.POSITIVE_INFINITY),
+    ])
+    const isIdle = this.#dispatcher.isIdle && schedule > now
+    return { isIdle, nextAt: Math.min(message, schedule, flow.wakeAt()) }
+  }
+
   addKind(kind: MessageKind): void {
-    this.#dispatcher.addKind(kind)
+    this.#dispatcher.addKind(this.#onAttempt ? watchedKind(kind, this.#onAttempt) : kind)
   }
 
   addIntake(intake: Intake): void {

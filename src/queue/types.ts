@@ -231,6 +231,14 @@ export type DropSelector = ({ readonly groupKeys: readonly number[] } | { readon
   readonly mayBeOfferedAgain?: true
 }
 
+/** Whether the queue has anything to do now, and when it has again. */
+export interface QueueRest {
+  /** Nothing is being read, sent or committed, and no schedule is due. */
+  readonly isIdle: boolean
+  /** When the next message or schedule is due, Unix milliseconds; `Infinity` when none is. */
+  readonly nextAt: number
+}
+
 /** The queue as other modules see it. */
 export interface Queue extends Service {
   /** Hands committed messages to the dispatcher. Call it right after their commit. */
@@ -248,6 +256,8 @@ export interface Queue extends Service {
   refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void
   /** The limit of a flow-control key that blocks another request now; `undefined` if none does. */
   flowHold(accountId: string, flowKey: string): FlowHold | undefined
+  /** Reads the store, so it is for tests of applications, which turn the clock to the next due time. */
+  rest(): Promise<QueueRest>
   /** Registers a kind. Before `start`. */
   addKind(kind: MessageKind): void
   /** Registers an intake. Before `start`. The first intake that claims an item gets it. */

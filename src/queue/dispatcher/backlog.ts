@@ -71,6 +71,11 @@ export class Backlog {
     return this.#ready.quick
   }
 
+  /** Whether a load runs. */
+  get isLoading(): boolean {
+    return this.#arrivals !== undefined
+  }
+
   /** Offers committed messages. Those whose place memory covers are held. */
   offer(rows: readonly PendingRow[], now: number): void {
     for (const row of rows) {

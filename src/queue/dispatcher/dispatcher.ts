@@ -182,6 +182,11 @@ export class Dispatcher implements Service {
     this.#schedulePump()
   }
 
+  /** Whether nothing is being read, sent or committed. Messages that wait for their time or their flow key do not count. */
+  get isIdle(): boolean {
+    return !this.#pumpScheduled && this.#unsettled.size === 0 && !this.#backlog.isLoading
+  }
+
   /** Resolves when no message is unsettled, or after a time limit. */
   #whenQuiet(mostMs: number): Promise<void> {
     if (this.#unsettled.size === 0) return Promise.resolve()

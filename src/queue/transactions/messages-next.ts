@@ -1,0 +1,16 @@
+import { sql } from 'kysely'
+import { first, read, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+
+const earliest = query<{ now: number }, { next_at: number | null }>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select((q) => q.fn.min('next_at').as('next_at'))
+    .where(sql<boolean>`state = 'pending'`)
+    .where('next_at', '>', p.now),
+)
+
+/** When the first message after now is due, Unix milliseconds; `Infinity` when none is. */
+export const dueAfter = read('messagesNext.dueAfter', function* (args: { now: number }): Transaction<number> {
+  return (yield* first(earliest, args))?.next_at ?? Number.POSITIVE_INFINITY
+})

@@ -1,0 +1,199 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Credentials, newCredentials, writeCredentials } from '../accounts/index.js'
+import { type App, createApp } from '../app.js'
+import { codeOf, pause, systemClock } from '../base/index.js'
+import { clientEnvironment, clientVariables } from '../cli/index.js'
+import { type Config, configOfProcess, loadConfig, type OptionName } from '../config/index.js'
+import { HomeportError, isError } from '../contract/errors/errors.js'
+import { AdjustableClock } from './adjustable-clock.js'
+import { AttemptLog } from './attempt-log.js'
+import { createTestDatabase } from './create-database.js'
+import { findPortBlock, type PortBlock } from './port-block.js'
+import type { DeliveryRecord } from './protocol.js'
+import type { AdvanceOptions, DeliveriesOptions, Environment, StartOptions, TestDatabase } from './testing.cjs'
+
+const EMAIL = 'test@localhost'
+/** Another program may take a port between the look and the start. */
+const MAX_TRIES = 5
+/** How often it is looked whether something is still being sent. */
+const LOOK_EVERY_MS = 2
+/** A delivery that takes longer than this, in real time, does not hold the clock: its own timeout may be what is tested. */
+const MAX_HOLD_MS = 2_000
+
+const DEFAULTS: Readonly<Partial<Record<OptionName, string>>> = { logLevel: 'silent', shutdownGraceMs: '0' }
+
+interface Life {
+  readonly app: App
+  readonly clock: AdjustableClock
+  readonly attempts: AttemptLog
+}
+
+/** One server in the process that hosts them, with a clock that tests turn. */
+export class TestServer {
+  readonly #config: Config
+  readonly #credentials: Credentials
+  #life: Life
+  #databases = 0
+
+  private constructor(config: Config, credentials: Credentials, life: Life) {
+    this.#config = config
+    this.#credentials = credentials
+    this.#life = life
+  }
+
+  /** Starts an empty server in a temporary directory, on free ports. */
+  static async start({ options = {} }: StartOptions): Promise<TestServer> {
+    const dataDir = await mkdtemp(join(tmpdir(), 'homeport-test-'))
+    try {
+      const credentials = newCredentials(EMAIL)
+      for (let tries = 1; ; tries++) {
+        const config = configOf(options, dataDir, await findPortBlock())
+        try {
+          return new TestServer(config, credentials, await startApp(config, credentials))
+        } catch (error) {
+          if (!isPortTaken(error) || tries === MAX_TRIES) throw error
+        }
+      }
+    } catch (error) {
+      await rm(dataDir, { recursive: true, force: true })
+      throw error
+    }
+  }
+
+  get dataDir(): string {
+    return this.#config.dataDir
+  }
+
+  get env(): Environment {
+    return clientVariables(clientEnvironment(this.#config, this.#credentials))
+  }
+
+  now(): number {
+    return this.#life.clock.now()
+  }
+
+  async createDatabase(name = `test-${++this.#databases}`): Promise<TestDatabase> {
+    return await createTestDatabase(this.env, name)
+  }
+
+  /** Turns the clock forward from one due time to the next, and waits for what each of them sends. */
+  async advanceTime(ms: number, { timeoutMs = 30_000 }: AdvanceOptions = {}): Promise<void> {
+    if (!Number.isFinite(ms) || ms < 0) throw new Error(`advanceTime got ${ms}; it takes milliseconds, 0 or more.`)
+    const { app, clock } = this.#life
+    const endMs = clock.now() + ms
+    const deadlineMs = systemClock.now() + timeoutMs
+    for (;;) {
+      const nextAt = await restOf(app, Math.min(deadlineMs, systemClock.now() + MAX_HOLD_MS))
+      if (systemClock.now() >= deadlineMs) throw lateAdvance(timeoutMs, endMs - clock.now())
+      if (nextAt > endMs) break
+      clock.advanceTo(nextAt)
+    }
+    clock.advanceTo(endMs)
+    await restOf(app, Math.min(deadlineMs, systemClock.now() + MAX_HOLD_MS))
+  }
+
+  /** Waits for deliveries; see `Homeport.deliveries`. */
+  async deliveries(options: DeliveriesOptions): Promise<DeliveryRecord[]> {
+    const { count, timeoutMs = 5_000 } = options
+    const { app, attempts } = this.#life
+    if (count === undefined) {
+      await restOf(app, systemClock.now() + timeoutMs)
+      return attempts.matching(options)
+    }
+    const isLate = pause(systemClock, timeoutMs).then(() => true)
+    for (;;) {
+      const found = attempts.matching(options)
+      if (found.length >= count) return found
+      if (await Promise.race([isLate, attempts.next().then(() => false)])) throw await this.#missing(options, found)
+    }
+  }
+
+  async #missing(options: DeliveriesOptions, found: readonly DeliveryRecord[]): Promise<Error> {
+    const { app, attempts, clock } = this.#life
+    const others = attempts.matching({ attempts: true }).filter((one) => !found.includes(one))
+    const { nextAt } = await app.queueRest()
+    const waitsMs = nextAt - clock.now()
+    const lines = [
+      `After ${options.timeoutMs ?? 5_000} ms there were ${found.length} of ${options.count} deliveries.`,
+      ...found.concat(others).slice(0, 20).map(describe),
+      ...(Number.isFinite(waitsMs)
+        ? [`The next message is due in ${waitsMs} ms: advanceTime(${waitsMs}) sends it.`]
+        : []),
+    ]
+    return new Error(lines.join('\n'))
+  }
+
+  /** Starts anew with nothing, at the same place. */
+  async reset(): Promise<void> {
+    await this.stop()
+    this.#databases = 0
+    await mkdir(this.dataDir, { mode: 0o700 })
+    this.#life = await startApp(this.#config, this.#credentials)
+  }
+
+  async stop(): Promise<void> {
+    await this.#life.app.stop()
+    await rm(this.dataDir, { recursive: true, force: true, maxRetries: 3 })
+  }
+}
+
+const CHOSEN: readonly string[] = ['dataDir', 'host', 'apiPort', 'restPort', 'queuePort', 'redisPorts', 'store']
+
+function configOf(options: NonNullable<StartOptions['options']>, dataDir: string, ports: PortBlock): Config {
+  const problems = Object.keys(options)
+    .filter((name) => CHOSEN.includes(name))
+    .map((name) => `${name} is chosen by startHomeport itself, leave it out`)
+  if (problems.length > 0) throw new HomeportError('invalid_config', { problems })
+  const content = { ...DEFAULTS, ...engineOfEnvironment(), ...options, dataDir, ...ports }
+  return loadConfig({ file: { path: 'the options of startHomeport', content }, workingDir: dataDir })
+}
+
+/** A machine of a build may have its engine where only the environment says so. */
+const engineOfEnvironment = () => {
+  const { engineBinary } = configOfProcess()
+  return engineBinary === undefined ? {} : { engineBinary }
+}
+
+async function startApp(config: Config, credentials: Credentials): Promise<Life> {
+  await writeCredentials(config.dataDir, credentials)
+  const clock = new AdjustableClock()
+  const attempts = new AttemptLog()
+  const app = await createApp(config, {
+    onFailure: (error) => {
+      throw error
+    },
+    queueClock: clock,
+    onAttempt: (attempt) => attempts.add(attempt),
+  })
+  try {
+    await app.start()
+    return { app, clock, attempts }
+  } catch (error) {
+    await app.stop()
+    throw error
+  }
+}
+
+const isPortTaken = (error: unknown): boolean => isError(error, 'port_taken') || codeOf(error) === 'EADDRINUSE'
+
+/** Waits until nothing due is left to send, or until a deadline in real time. Answers when something is due next. */
+async function restOf(app: App, deadlineMs: number): Promise<number> {
+  for (;;) {
+    const { isIdle, nextAt } = await app.queueRest()
+    if (isIdle || systemClock.now() >= deadlineMs) return nextAt
+    await pause(systemClock, LOOK_EVERY_MS)
+  }
+}
+
+const lateAdvance = (timeoutMs: number, leftMs: number): Error =>
+  new Error(
+    `advanceTime has sent messages for ${timeoutMs} ms, and ${leftMs} ms of the way are left. Advance by less, or give it a longer timeoutMs.`,
+  )
+
+function describe({ state, url, attempt, status, error, retryAt, at }: DeliveryRecord): string {
+  const outcome = status === undefined ? error : `status ${status}`
+  const again = retryAt === undefined ? '' : `, tried again ${retryAt - at} ms later`
+  return `- ${url}: attempt ${attempt} ${state} (${outcome})${again}`
+}
