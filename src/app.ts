@@ -41,7 +41,7 @@ import { type Config, isLoopback } from './config/index.js'
 import { type ConsoleDeps, consoleRoutes, consoleSite, docsFolder } from './console.js'
 import { type HomeportError, isError } from './contract/errors/errors.js'
 import { createDatabases, type Databases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
-import { createFleet, type Fleet, probeEngine } from './fleet/index.js'
+import { createFleet, type EngineInfo, type Fleet, probeEngine } from './fleet/index.js'
 import { createGateway, type Gateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
 import { HostNames, HttpServer, type HttpSettings, type Route } from './http/index.js'
 import { createQueue, type OnAttempt, type Queue, type QueueRest } from './queue/index.js'
@@ -66,6 +66,8 @@ export interface App {
 export interface AppOptions {
   /** Called when the store has failed for good and the server has to end. Acknowledged writes are safe. */
   readonly onFailure: (error: Error) => void
+  /** What is known of the engine already. Default: its program is started for a moment and asked. */
+  readonly engine?: EngineInfo
   /** The time of messages, schedules, workflows and bulk actions. Default: the system's clock. */
   readonly queueClock?: Clock
   /** Called after each attempt to deliver a message. */
@@ -80,7 +82,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
   const logger = createLogger({ level: config.logLevel })
   const problems = new Problems(systemClock, logger)
   reportLastCrash(config.dataDir, problems)
-  const engine = await probeEngine(config.engineBinary)
+  const engine = options.engine ?? (await probeEngine(config.engineBinary))
   const plans = await loadPlans(config.plansFile)
   const tls = await openCertificate(config, logger, problems)
   await refuseLostStore(config)

@@ -7,6 +7,7 @@ import { codeOf, pause, systemClock } from '../base/index.js'
 import { clientEnvironment, clientVariables } from '../cli/index.js'
 import { type Config, configOfProcess, loadConfig, type OptionName } from '../config/index.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
+import { type EngineInfo, probeEngine } from '../fleet/index.js'
 import { AdjustableClock } from './adjustable-clock.js'
 import { AttemptLog } from './attempt-log.js'
 import { createTestDatabase } from './create-database.js'
@@ -21,6 +22,9 @@ const MAX_TRIES = 5
 const LOOK_EVERY_MS = 2
 /** A delivery that takes longer than this, in real time, does not hold the clock: its own timeout may be what is tested. */
 const MAX_HOLD_MS = 2_000
+
+/** Attempts that an error names. */
+const MAX_SHOWN = 20
 
 const DEFAULTS: Readonly<Partial<Record<OptionName, string>>> = { logLevel: 'silent', shutdownGraceMs: '0' }
 
@@ -112,12 +116,12 @@ export class TestServer {
 
   async #missing(options: DeliveriesOptions, found: readonly DeliveryRecord[]): Promise<Error> {
     const { app, attempts, clock } = this.#life
-    const others = attempts.matching({ attempts: true }).filter((one) => !found.includes(one))
+    const seen = attempts.matching({ ...options, attempts: true })
     const { nextAt } = await app.queueRest()
     const waitsMs = nextAt - clock.now()
     const lines = [
       `After ${options.timeoutMs ?? 5_000} ms there were ${found.length} of ${options.count} deliveries.`,
-      ...found.concat(others).slice(0, 20).map(describe),
+      ...seen.slice(-MAX_SHOWN).map(describe),
       ...(Number.isFinite(waitsMs)
         ? [`The next message is due in ${waitsMs} ms: advanceTime(${waitsMs}) sends it.`]
         : []),
@@ -151,9 +155,19 @@ function configOf(options: NonNullable<StartOptions['options']>, dataDir: string
 }
 
 /** A machine of a build may have its engine where only the environment says so. */
-const engineOfEnvironment = () => {
-  const { engineBinary } = configOfProcess()
-  return engineBinary === undefined ? {} : { engineBinary }
+function engineOfEnvironment() {
+  const { engineBinary, engineAllowUnsafeVersion } = configOfProcess()
+  return { engineAllowUnsafeVersion, ...(engineBinary !== undefined && { engineBinary }) }
+}
+
+/** An engine program is asked once for all servers of this process, because that takes as long as the rest of a start. */
+const engines = new Map<string | undefined, Promise<EngineInfo>>()
+
+function engineOf({ engineBinary }: Config): Promise<EngineInfo> {
+  const known = engines.get(engineBinary) ?? probeEngine(engineBinary)
+  known.catch(() => engines.delete(engineBinary))
+  engines.set(engineBinary, known)
+  return known
 }
 
 async function startApp(config: Config, credentials: Credentials): Promise<Life> {
@@ -161,6 +175,7 @@ async function startApp(config: Config, credentials: Credentials): Promise<Life>
   const clock = new AdjustableClock()
   const attempts = new AttemptLog()
   const app = await createApp(config, {
+    engine: await engineOf(config),
     onFailure: (error) => {
       throw error
     },
