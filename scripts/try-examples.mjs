@@ -43,7 +43,11 @@ async function tryAll() {
   const homeport = await startHomeport()
   try {
     const examples = isInstalled ? inProject('examples') : copyOf(work)
-    for (const name of chosen.length > 0 ? chosen : Object.keys(EXAMPLES)) await tryOne(homeport, examples, name)
+    const names = chosen.length > 0 ? chosen : Object.keys(EXAMPLES)
+    for (const [index, name] of names.entries()) {
+      if (index > 0) await homeport.reset()
+      await tryOne(homeport, examples, name)
+    }
   } finally {
     await homeport.stop()
     rmSync(work, { recursive: true, force: true, maxRetries: 5 })
@@ -64,7 +68,6 @@ async function command([program, ...args], cwd, env) {
 async function tryOne(homeport, examples, name) {
   const { folder = '', prepare, command: start } = EXAMPLES[name]
   const cwd = join(examples, folder)
-  await homeport.reset()
   const port = await freePort()
   const { env: database } = await homeport.createDatabase()
   const APP_URL = `http://127.0.0.1:${port}`
