@@ -102,6 +102,7 @@ function toDelivery({ at, retryAt, ...rest }: DeliveryRecord): Delivery {
   return { ...rest, at: new Date(at), ...(retryAt !== undefined && { retryAt: new Date(retryAt) }) }
 }
 
+/** See `testing.d.cts`, which is what applications read. */
 export const startHomeport: typeof StartHomeport = async (options = {}) => {
   const { host, server, env } = await start(options)
   let stopping: Promise<void> | undefined

@@ -53,6 +53,17 @@ describe('the npm package', () => {
     expect(stdout).toMatch(/^\d+\.\d+\.\d+\s*$/)
   })
 
+  it('has homeport/testing', async () => {
+    const program = `
+      const { startHomeport } = require('homeport/testing')
+      startHomeport().then(async (homeport) => {
+        console.log((await fetch(homeport.env.QSTASH_URL + '/health')).status)
+        await homeport.stop()
+      })`
+    const { code, stdout, stderr } = await run(process.execPath, ['-e', program], { cwd: project })
+    expect([code, stdout.trim(), stderr]).toEqual([0, '200', ''])
+  })
+
   followReadme('the README with the package', async () => {
     cpSync(join(project, 'node_modules/homeport/examples'), join(project, 'examples'), { recursive: true })
     // The examples use the official clients, which an application installs for itself.
