@@ -8,11 +8,14 @@ const MAX_BYTES = 128 * 2 ** 20
 /** The attempts of a test server in the order in which they ended; the newest ones, if they become too many. */
 export class AttemptLog {
   #records: DeliveryRecord[] = []
+  /** How many attempts have ended. */
+  ended = 0
   #bytes = 0
   #waiting = new Set<() => void>()
 
   add(attempt: Attempt): void {
     const record = recordOf(attempt)
+    this.ended++
     this.#records.push(record)
     this.#bytes += sizeOf(record)
     while (this.#records.length > MAX_ATTEMPTS || (this.#bytes > MAX_BYTES && this.#records.length > 1)) {

@@ -20,8 +20,6 @@ const EMAIL = 'test@localhost'
 const MAX_TRIES = 5
 /** How often it is looked whether something is still being sent. */
 const LOOK_EVERY_MS = 2
-/** A delivery that takes longer than this, in real time, does not hold the clock: its own timeout may be what is tested. */
-const MAX_HOLD_MS = 2_000
 
 /** Attempts that an error names. */
 const MAX_SHOWN = 20
@@ -83,27 +81,27 @@ export class TestServer {
   }
 
   /** Turns the clock forward from one due time to the next, and waits for what each of them sends. */
-  async advanceTime(ms: number, { timeoutMs = 30_000 }: AdvanceOptions = {}): Promise<void> {
+  async advanceTime(ms: number, { timeoutMs = 30_000, holdMs = 10_000 }: AdvanceOptions = {}): Promise<void> {
     if (!Number.isFinite(ms) || ms < 0) throw new Error(`advanceTime got ${ms}; it takes milliseconds, 0 or more.`)
-    const { app, clock } = this.#life
+    const { clock } = this.#life
     const endMs = clock.now() + ms
     const deadlineMs = systemClock.now() + timeoutMs
     for (;;) {
-      const nextAt = await restOf(app, Math.min(deadlineMs, systemClock.now() + MAX_HOLD_MS))
+      const nextAt = await restOf(this.#life, deadlineMs, holdMs)
       if (systemClock.now() >= deadlineMs) throw lateAdvance(timeoutMs, endMs - clock.now())
       if (nextAt > endMs) break
       clock.advanceTo(nextAt)
     }
     clock.advanceTo(endMs)
-    await restOf(app, Math.min(deadlineMs, systemClock.now() + MAX_HOLD_MS))
+    await restOf(this.#life, deadlineMs, holdMs)
   }
 
   /** Waits for deliveries; see `Homeport.deliveries`. */
   async deliveries(options: DeliveriesOptions): Promise<DeliveryRecord[]> {
     const { count, timeoutMs = 5_000 } = options
-    const { app, attempts } = this.#life
+    const { attempts } = this.#life
     if (count === undefined) {
-      await restOf(app, systemClock.now() + timeoutMs)
+      await restOf(this.#life, systemClock.now() + timeoutMs)
       return attempts.matching(options)
     }
     const isLate = pause(systemClock, timeoutMs).then(() => true)
@@ -193,11 +191,17 @@ async function startApp(config: Config, credentials: Credentials): Promise<Life>
 
 const isPortTaken = (error: unknown): boolean => isError(error, 'port_taken') || codeOf(error) === 'EADDRINUSE'
 
-/** Waits until nothing due is left to send, or until a deadline in real time. Answers when something is due next. */
-async function restOf(app: App, deadlineMs: number): Promise<number> {
+/**
+ * Waits until nothing due is left to send, until a deadline, or until no attempt has ended for a while; both in real
+ * time. Answers when something is due next.
+ */
+async function restOf({ app, attempts }: Life, deadlineMs: number, holdMs = Number.POSITIVE_INFINITY): Promise<number> {
+  let [ended, heldSince] = [attempts.ended, systemClock.now()]
   for (;;) {
     const { isIdle, nextAt } = await app.queueRest()
-    if (isIdle || systemClock.now() >= deadlineMs) return nextAt
+    const now = systemClock.now()
+    if (attempts.ended !== ended) [ended, heldSince] = [attempts.ended, now]
+    if (isIdle || now >= deadlineMs || now - heldSince >= holdMs) return nextAt
     await pause(systemClock, LOOK_EVERY_MS)
   }
 }

@@ -82,6 +82,11 @@ export interface DeliveriesOptions {
 
 /** How to turn the clock. */
 export interface AdvanceOptions {
+  /**
+   * A delivery that is not answered for this long, in real time, no longer holds the clock, and may reach its timeout.
+   * Make it short to test timeouts. Default 10,000.
+   */
+  readonly holdMs?: number
   /** Give up when the deliveries on the way take longer than this, in real time. Default 30,000. */
   readonly timeoutMs?: number
 }

@@ -8,8 +8,11 @@ const SCRIPT = fileURLToPath(new URL('../../scripts/try-examples.mjs', import.me
 
 const hasPython = (await run('python3', ['--version']).catch(() => undefined))?.code === 0
 
-it.each([['fastify'], ['python']])('%s: signs a user up and sends the mail after three days', async (name) => {
-  if (name === 'python' && !hasPython) return
-  const { code, stdout, stderr } = await run(process.execPath, [SCRIPT, '--installed', name], { deadlineMs: 100_000 })
-  expect([code, stdout + stderr]).toEqual([0, expect.stringContaining(`${name}: the mail came`)])
+it('sign a user up and send the mail after three days', async () => {
+  const names = hasPython ? ['fastify', 'python'] : ['fastify']
+  const { code, stdout, stderr } = await run(process.execPath, [SCRIPT, '--installed', ...names], {
+    deadlineMs: 100_000,
+  })
+  for (const name of names)
+    expect([code, stdout + stderr]).toEqual([0, expect.stringContaining(`${name}: the mail came`)])
 })

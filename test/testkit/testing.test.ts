@@ -129,6 +129,19 @@ describe('messages', () => {
     expect(await deliveriesTo(app)).toHaveLength(3)
   })
 
+  it('that nobody answers end by their timeout', async () => {
+    const hung: (() => void)[] = []
+    const app = await serve({
+      '/hang': () => new Promise((resolve) => void hung.push(() => resolve(new Response('late')))),
+    })
+    await queue.publishJSON({ url: `${app.url}/hang`, body: {}, timeout: 60, retries: 0 })
+    await homeport.advanceTime(2 * MINUTE_MS, { holdMs: 50 })
+    expect(await deliveriesTo(app, { attempts: true })).toMatchObject([
+      { state: 'failed', error: 'no complete response within 60000 ms' },
+    ])
+    for (const answer of hung) answer()
+  })
+
   it('that do not come are reported with what came instead', async () => {
     const app = await serve({ '/down': refusing(100) })
     await queue.publishJSON({ url: `${app.url}/down`, body: {} })
