@@ -22,12 +22,19 @@ function serverOf(side) {
   }
 }
 
+/** Names and destinations become paths at the target, so that a source can only name what they are for. */
+function checked(text) {
+  const isName = /^[\w.-]+$/.test(text) && !/^\.+$/.test(text)
+  if (isName || /^https?:\/\/[^\s\\]+$/.test(text)) return text
+  throw new Error(`the source answered ${JSON.stringify(text)}, which is neither a name nor a URL`)
+}
+
 const json = (value) => ({ headers: [['Content-Type', 'application/json']], body: JSON.stringify(value) })
 
 async function copyUrlGroups(from, to, say) {
   for (const { name, endpoints, headers } of await from('GET', '/v2/topics')) {
     const members = endpoints.map(({ name, url }) => (name ? { name, url } : { url }))
-    await to('POST', `/v2/topics/${name}/endpoints`, json({ endpoints: members }))
+    await to('POST', `/v2/topics/${checked(name)}/endpoints`, json({ endpoints: members }))
     if (headers && Object.keys(headers).length > 0) await to('PATCH', `/v2/topics/${name}`, json({ headers }))
     say(`URL group ${name}: ${members.length} endpoints`)
   }
@@ -84,8 +91,8 @@ async function copySchedules(from, to, say) {
       say(`schedule ${scheduleId}: NOT COPIED, because ${obstacle}; make it by hand`)
       continue
     }
-    await to('POST', `/v2/schedules/${destination}`, { headers: headersOf(schedule), body: bodyOf(schedule) })
-    await to('PATCH', `/v2/schedules/${scheduleId}/pause`)
+    await to('POST', `/v2/schedules/${checked(destination)}`, { headers: headersOf(schedule), body: bodyOf(schedule) })
+    await to('PATCH', `/v2/schedules/${checked(scheduleId)}/pause`)
     const callbacks = schedule.callback || schedule.failureCallback
     const check = callbacks ? '; check the settings of its callbacks, which the API does not show' : ''
     say(`schedule ${scheduleId}: ${cron} to ${destination}, paused${check}`)

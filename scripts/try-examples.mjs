@@ -1,12 +1,12 @@
 /**
  * `npm run test:examples [-- <name> ...]`: starts each application of `examples/` with packages from the npm registry, signs
- * somebody up, turns the clock by three days, and looks for the mail.
+ * somebody up, turns the clock by three days, and looks for the mail. `jest` runs a test with `homeport/testing`.
  *
  * `--installed` uses the packages of the checkout, for examples that need no others.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,19 +34,20 @@ const isInstalled = given.includes('--installed')
 const chosen = given.filter((name) => name !== '--installed')
 
 async function tryAll() {
-  const unknown = chosen.filter((name) => !(name in EXAMPLES))
-  if (unknown.length > 0)
-    throw new SetupError(`no example is named ${unknown}; there are ${Object.keys(EXAMPLES).join(', ')}.`)
+  const all = [...Object.keys(EXAMPLES), 'jest']
+  const unknown = chosen.filter((name) => !all.includes(name))
+  if (unknown.length > 0) throw new SetupError(`no example is named ${unknown}; there are ${all.join(', ')}.`)
   await ensureBuilt()
   const { startHomeport } = await import(pathToFileURL(inProject('dist/testing.cjs')))
   const work = mkdtempSync(join(tmpdir(), 'homeport-examples-'))
   const homeport = await startHomeport()
   try {
     const examples = isInstalled ? inProject('examples') : copyOf(work)
-    const names = chosen.length > 0 ? chosen : Object.keys(EXAMPLES)
+    const names = chosen.length > 0 ? chosen : all
     for (const [index, name] of names.entries()) {
       if (index > 0) await homeport.reset()
-      await tryOne(homeport, examples, name)
+      if (name === 'jest') await tryJest(work)
+      else await tryOne(homeport, examples, name)
     }
   } finally {
     await homeport.stop()
@@ -86,6 +87,20 @@ async function tryOne(homeport, examples, name) {
   } finally {
     await app.end()
   }
+}
+
+/** `homeport/testing` under Jest, which is no package of the checkout. */
+async function tryJest(work) {
+  const folder = join(work, 'jest')
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }')
+  say('jest: installing packages')
+  await command(['npm', 'install', '--no-audit', '--no-fund', 'jest@30.5.2'], folder)
+  symlinkSync(inProject('.'), join(folder, 'node_modules/homeport'))
+  symlinkSync(inProject('node_modules/@upstash'), join(folder, 'node_modules/@upstash'))
+  cpSync(inProject('test/testkit/runners/jest-test.cjs'), join(folder, 'mail.test.cjs'))
+  await command(['npx', 'jest', '--testMatch', '**/*.test.cjs'], folder)
+  say('jest: the test passed')
 }
 
 function spawnApp([program, ...args], cwd, env) {
