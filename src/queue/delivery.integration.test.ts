@@ -106,6 +106,19 @@ describeOnEveryStore('delivery', (openStore) => {
     expect(scene.sink.received[1]?.headers['upstash-retried']).toBe('1')
   })
 
+  it('passes the trace context of the publish request to the destination and the callback', async () => {
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+    const headers = {
+      ...scene.service.auth,
+      ...{ traceparent, tracestate: 'vendor=1', 'Upstash-Callback': `${scene.sink.url}/callback` },
+    }
+    await fetch(`${scene.service.url}/v2/publish/${scene.sink.url}/to`, { method: 'POST', headers })
+    await scene.arrived(2)
+    expect(scene.sink.received.map(({ target }) => target)).toEqual(['/to', '/callback'])
+    for (const received of scene.sink.received)
+      expect(received.headers).toMatchObject({ traceparent, tracestate: 'vendor=1' })
+  })
+
   it('reports every response to the callback and the final failure to the failure callback', async () => {
     scene.sink.answer = (got) => (got.target === '/job' ? { status: 500, body: 'sorry' } : {})
     const { messageId } = await scene.client.publish({

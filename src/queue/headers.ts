@@ -57,17 +57,39 @@ export function isTelemetry(lowerName: string): boolean {
   return lowerName.startsWith('upstash-telemetry-')
 }
 
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{1,200})?$/
+const LONGEST_TRACESTATE = 512
+
+/** Whether a header is the trace context of its sender (W3C Trace Context). Malformed ones are ignored, as W3C asks. */
+function isTraceContext(lowerName: string, value: string): boolean {
+  if (lowerName === 'traceparent') return TRACEPARENT.test(value)
+  return lowerName === 'tracestate' && value.length <= LONGEST_TRACESTATE && VALUE.test(value)
+}
+
+/** The trace context among the headers of a message, as headers of a publish request. */
+export function traceContextOf({ Traceparent, Tracestate }: HeaderMap): Record<string, string> {
+  const parent = Traceparent?.[0]
+  const state = Tracestate?.[0]
+  if (parent === undefined) return {}
+  return { traceparent: parent, ...(state !== undefined && { tracestate: state }) }
+}
+
+/** The headers without the trace context, which differs each time. */
+export function withoutTraceContext({ Traceparent: _parent, Tracestate: _state, ...others }: HeaderMap): HeaderMap {
+  return others
+}
+
 const PREFIX = 'upstash-forward-'
 
 /**
- * The headers that a destination receives: the content type, every `Upstash-Forward-*` header, and with `forwardAll`
- * all other request headers that do not address this server or belong to the connection.
+ * The headers that a destination receives: the content type, the trace context, every `Upstash-Forward-*` header, and
+ * with `forwardAll` all other request headers that do not address this server or belong to the connection.
  * @throws HomeportError `invalid_request` for a name or value that is invalid in HTTP.
  */
 export function forwardedHeaders(headers: Readonly<Record<string, string>>, forwardAll: boolean): HeaderMap {
   const forwarded: Record<string, readonly string[]> = {}
   for (const [name, value] of Object.entries(headers)) {
-    const target = targetName(name, forwardAll)
+    const target = targetName(name, value, forwardAll)
     if (target === undefined || isConnectionHeader(target)) continue
     // A header that the publisher forwards explicitly wins over one that the request happens to carry.
     if (target === name && target !== 'content-type' && headers[PREFIX + name] !== undefined) continue
@@ -84,9 +106,9 @@ export function forwardedHeaders(headers: Readonly<Record<string, string>>, forw
 }
 
 /** Name of a header at the destination, lower case; `undefined` if it is not forwarded. */
-function targetName(name: string, forwardAll: boolean): string | undefined {
+function targetName(name: string, value: string, forwardAll: boolean): string | undefined {
   if (name.startsWith(PREFIX)) return name.length > PREFIX.length ? name.slice(PREFIX.length) : undefined
   if (name === 'content-type') return name
-  if (!forwardAll || name.startsWith('upstash-')) return undefined
-  return name
+  if (name.startsWith('upstash-')) return undefined
+  return forwardAll || isTraceContext(name, value) ? name : undefined
 }

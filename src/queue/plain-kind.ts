@@ -1,6 +1,7 @@
 import type { Clock } from '../base/index.js'
 import type { Store } from '../store/index.js'
 import { decideNext } from './dispatcher/decide.js'
+import { traceContextOf } from './headers.js'
 import { draftMessage } from './publish/draft.js'
 import { AS_ACCEPTED } from './publish/settings.js'
 import { type NewMessage, toPendingRows } from './transactions/messages.js'
@@ -59,9 +60,10 @@ function redactFields(redact: Redaction, own: string | undefined): string {
 }
 
 /** The settings of a callback as publish headers. */
-function headersOf({ headers: own }: CallbackConfig, { redact }: PendingMessage['config']): CallbackConfig['headers'] {
+function headersOf({ headers: own }: CallbackConfig, { config, headers }: PendingMessage): CallbackConfig['headers'] {
+  const { redact } = config
   const fields = redact && { 'upstash-redact-fields': redactFields(redact, own['upstash-redact-fields']) }
-  return { ...own, ...fields, 'content-type': 'application/json' }
+  return { ...traceContextOf(headers), ...own, ...fields, 'content-type': 'application/json' }
 }
 
 /**
@@ -71,7 +73,7 @@ function headersOf({ headers: own }: CallbackConfig, { redact }: PendingMessage[
 export function callbackMessage(config: CallbackConfig, facts: CallbackFacts, now: number): NewMessage {
   const { message } = facts
   const body = new TextEncoder().encode(JSON.stringify(callbackBody(facts)))
-  const headers = headersOf(config, message.config)
+  const headers = headersOf(config, message)
   const drafting = {
     accountId: message.accountId,
     callerIp: message.callerIp ?? null,

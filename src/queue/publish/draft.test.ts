@@ -52,6 +52,29 @@ describe('a draft', () => {
     expect(headersOf(headers)).toEqual({ 'X-B': ['2'] })
   })
 
+  describe('of a request with a trace context', () => {
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+
+    it('forwards it', () => {
+      const context = { Traceparent: [traceparent], Tracestate: ['vendor=1'] }
+      expect(headersOf({ traceparent, tracestate: 'vendor=1', 'x-b': '2' })).toEqual(context)
+      const other = traceparent.replace('0af', '1bf')
+      expect(headersOf({ traceparent, 'upstash-forward-traceparent': other })).toEqual({ Traceparent: [other] })
+    })
+
+    it('ignores a malformed one', () => {
+      for (const wrong of ['', 'x', traceparent.toUpperCase(), `${traceparent}-${'x'.repeat(201)}`, `${traceparent}\n`])
+        expect(headersOf({ traceparent: wrong, tracestate: 'x'.repeat(513) })).toEqual({})
+    })
+
+    it('is a duplicate of the same content in another trace', () => {
+      const key = (headers: Record<string, string>) =>
+        draft({ ...headers, 'upstash-content-based-deduplication': 'true' }).dedup?.key
+      expect(key({ traceparent, tracestate: 'a=1' })).toBe(key({}))
+      expect(key({ traceparent, 'upstash-forward-x': '1' })).not.toBe(key({}))
+    })
+  })
+
   it('prefers a forwarded header to a request header of the same name', () => {
     const both = [
       ['x-a', 'of the request'],

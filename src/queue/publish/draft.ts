@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { newId } from '../../base/index.js'
-import { forwardedHeaders } from '../headers.js'
+import { forwardedHeaders, withoutTraceContext } from '../headers.js'
 import type { NewMessage, PublishEntry } from '../transactions/messages.js'
 import type { HeaderMap, MessageConfig, PublishItem } from '../types.js'
 import { type Destination, parseDestination } from './destination.js'
@@ -120,7 +120,7 @@ function dedupKey(settings: Settings, message: NewMessage, headers: HeaderMap): 
     return message.topic ? `id:${settings.dedupId}:${message.url}` : `id:${settings.dedupId}`
   }
   if (!settings.contentDedup) return undefined
-  const sorted = Object.entries(headers).sort(([a], [b]) => (a < b ? -1 : 1))
+  const sorted = Object.entries(withoutTraceContext(headers)).sort(([a], [b]) => (a < b ? -1 : 1))
   const hash = createHash('sha256').update(JSON.stringify([message.url, message.method, sorted]))
   return `content:${hash
     .update('\0')

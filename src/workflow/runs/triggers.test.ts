@@ -5,6 +5,8 @@ import { waitFor } from '../../../test/support/wait-for.js'
 import type { App } from '../testing/harness.js'
 import { useWorkflows } from '../testing/suite.js'
 
+const TRACE = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+
 describe('triggering runs without the workflow client', () => {
   const suite = useWorkflows()
   const { host } = suite
@@ -35,6 +37,7 @@ describe('triggering runs without the workflow client', () => {
       'Content-Type': 'application/json',
       'Upstash-Forward-X-Tenant': 'blue',
       'Upstash-Label': 'a,b',
+      traceparent: TRACE,
     })
     expect([status, triggered]).toEqual([200, { workflowRunId: 'my-run', workflowCreatedAt: expect.any(Number) }])
     const run = await suite.service.ended('my-run')
@@ -44,6 +47,7 @@ describe('triggering runs without the workflow client', () => {
       labels: ['a', 'b'],
     })
     await expect.poll(() => contactsOf(app)).toEqual([undefined, undefined])
+    expect(app.delivered.map(({ headers }) => headers.traceparent)).toEqual([TRACE, TRACE])
     expect(await post(`/v2/trigger/${app.url}/rest`, '', { 'Upstash-Workflow-RunId': 'my-run' })).toEqual([
       200,
       { ...(triggered as object), deduplicated: true },
