@@ -14,14 +14,7 @@
  * Some modules use each other: the gateway wakes databases, and databases release their engines through the gateway. The
  * one that is built first gets a `Port`, which is bound to the other as soon as that exists.
  */
-import {
-  type Accounts,
-  accountRoutes,
-  type Credentials,
-  createAccounts,
-  StoreMark,
-  sessionRoutes,
-} from './accounts/index.js'
+import { type Accounts, accountRoutes, type Credentials, createAccounts, StoreMark } from './accounts/index.js'
 import { alertSources } from './alert-sources.js'
 import { createAlerts } from './alerts/index.js'
 import {
@@ -37,13 +30,15 @@ import {
   VERSION,
 } from './base/index.js'
 import { createBulk } from './bulk/index.js'
-import { type Config, isLoopback } from './config/index.js'
-import { type ConsoleDeps, consoleRoutes, consoleSite, docsFolder } from './console.js'
+import type { Config } from './config/index.js'
+
 import { type HomeportError, isError } from './contract/errors/errors.js'
 import { createDatabases, type Databases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
 import { createFleet, type EngineInfo, type Fleet, probeEngine } from './fleet/index.js'
-import { createGateway, type Gateway, openServerCertificate, type ServerCertificate } from './gateway/index.js'
-import { HostNames, HttpServer, type HttpSettings, type Route } from './http/index.js'
+import type { Foundations } from './foundations.js'
+import { createGateway, type Gateway, openServerCertificate } from './gateway/index.js'
+import { HttpServer } from './http/index.js'
+import { listenerSettings, managementListener, servedNames } from './listeners.js'
 import { createQueue, type OnAttempt, type Queue, type QueueRest } from './queue/index.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
 import { openStore, type Store, type StoreDamage } from './store/index.js'
@@ -213,18 +208,6 @@ class Port<Target> {
   }
 }
 
-interface Foundations {
-  readonly config: Config
-  readonly logger: Logger
-  readonly problems: Problems
-  readonly engine: Awaited<ReturnType<typeof probeEngine>>
-  readonly plans: Awaited<ReturnType<typeof loadPlans>>
-  /** Undefined: the local certificate authority is unusable, so databases with TLS are not served. */
-  readonly tls: ServerCertificate | undefined
-  readonly store: Store
-  readonly clientMemory: ClientMemoryBudget
-}
-
 function compose(foundations: Foundations, options: AppOptions): Composed {
   const { config, logger, store } = foundations
   const clock = systemClock
@@ -363,61 +346,4 @@ function breakOff(fleet: Fleet, databaseId: string, logger: Logger): boolean {
   const isEnded = fleet.killPrimary(databaseId)
   if (isEnded) logger.warn({ databaseId }, 'a script that cannot be ended blocks a database: its engine is restarted')
   return isEnded
-}
-
-/** The management listener also serves the console, and the queue's operations for it. */
-function managementListener(
-  foundations: Foundations & Pick<ConsoleDeps, 'databases' | 'fleet'>,
-  accounts: Accounts,
-  routes: readonly Route[],
-  queueRoutes: readonly Route[],
-): HttpServer {
-  const { config, tls } = foundations
-  const { sessions } = accounts
-  const publicUrl = config.publicApiUrl
-  const forConsole = [
-    ...sessionRoutes({ sessions, publicUrl }),
-    ...consoleRoutes({
-      ...{ ...foundations, version: VERSION, startedAt: systemClock.now() },
-      get certificate() {
-        return tls?.current.certificate
-      },
-    }),
-  ]
-  return new HttpServer({
-    ...listenerSettings(foundations, accounts, 'management'),
-    ...{ sessions, publicUrl, site: consoleSite(config), routes: [...routes, ...forConsole] },
-    guests: { routes: queueRoutes, bodyLimitBytes: config.queueBodyLimitBytes },
-    port: config.apiPort,
-    bodyLimitBytes: config.managementBodyLimitBytes,
-  })
-}
-
-/** The host names that HTTP listeners accept; `undefined` (any) on addresses other than loopback. */
-function servedNames({ host, allowedHosts, ...urls }: Config): HostNames | undefined {
-  if (!isLoopback(host)) return undefined
-  const { publicApiUrl, publicRestUrl, publicQueueUrl, publicRedisHost } = urls
-  const known = [publicApiUrl, publicRestUrl, publicQueueUrl].map((url) => new URL(url).hostname)
-  return new HostNames([...known, publicRedisHost, ...allowedHosts])
-}
-
-function listenerSettings(
-  { config, logger, problems, clientMemory: memory }: Foundations,
-  accounts: Accounts,
-  service: HttpSettings['service'],
-) {
-  return {
-    service,
-    host: config.host,
-    trustedProxies: config.trustedProxies,
-    hosts: servedNames(config),
-    docsFolder: docsFolder(),
-    authenticator: accounts,
-    memory,
-    problems,
-    version: VERSION,
-    onInternalError: (error: unknown, reference: string) =>
-      logger.error({ error, reference, service }, 'a request failed'),
-    stopGraceMs: config.shutdownGraceMs,
-  }
 }

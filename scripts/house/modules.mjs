@@ -30,8 +30,6 @@ export const BELOW = {
 }
 
 /** Modules that may import from all others and that no module may import from. */
-export const TOP = ['cli']
-/** Modules that see all others and that no module sees. */
 export const TOP = ['cli', 'testkit']
 
 /** Folders with this name are catalogues in every module. */

@@ -44,7 +44,7 @@ describeOnEveryStore('queues of accounts', (openStore) => {
     expect(await readCredentials(dataDir)).toEqual({ ...credentials, queueToken: token })
   })
 
-  it('writes the file anew after a crash within a rotation', async () => {
+  it('writes the file after a crash within a rotation', async () => {
     const { store, accounts, credentials, owner, dataDir } = await fresh()
     const { token } = await accounts.queues.rotate(owner, (await accounts.queues.own(owner)).row.queue_user_id)
     await writeCredentials(dataDir, credentials)

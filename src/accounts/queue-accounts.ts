@@ -16,7 +16,7 @@ export interface QueueAccountsDeps {
   readonly clock: Clock
   /** All accounts, from memory. */
   readonly rows: () => readonly AccountRow[]
-  /** Reads them anew. */
+  /** Reads them again. */
   readonly reload: () => Promise<unknown>
   /** Called after new tokens were committed. */
   readonly onRotated: () => Promise<void>

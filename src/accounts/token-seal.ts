@@ -9,7 +9,7 @@ const TAG_BYTES = 16
 
 /**
  * Encrypts queue tokens for the store with a key in the data directory. The management API has to show a token to its
- * owner, but whoever reads the store alone, or a copy of it, must not get any.
+ * owner, but a reader of the store alone, or of a copy of it, must not get any.
  */
 export class TokenSeal {
   readonly #key: Buffer

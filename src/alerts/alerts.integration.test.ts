@@ -218,7 +218,7 @@ describeOnEveryStore('alerts', (openStore) => {
     expect(offered).toEqual([])
   })
 
-  it('alerts of a budget at each mark, once a day, and anew when it was over', async () => {
+  it('alerts of a budget at each mark, once a day, and again when it was over', async () => {
     const spend = (spent: number) => {
       databases = [{ accountId, databaseId: 'db', name: 'shop', budget: 10, spent }]
     }

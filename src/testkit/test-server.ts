@@ -127,7 +127,7 @@ export class TestServer {
     return new Error(lines.join('\n'))
   }
 
-  /** Starts anew with nothing, at the same place. */
+  /** Starts again with nothing, at the same place. */
   async reset(): Promise<void> {
     await this.stop()
     this.#databases = 0

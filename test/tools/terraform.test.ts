@@ -54,7 +54,7 @@ const INTEGERS = [
 const TEXTS = ['endpoint', 'password', 'rest_token', 'read_only_rest_token', 'database_type', 'state', 'user_email']
 
 describe('upstash_redis_database', () => {
-  const wish = {
+  const desired = {
     ...{ region: 'global', database_name: 'by-terraform', tls: false, consistent: false, multizone: false },
     ...{ eviction: true, auto_upgrade: true, prod_pack_enabled: true, budget: 20, primary_region: 'us-east-1' },
   }
@@ -64,7 +64,7 @@ describe('upstash_redis_database', () => {
   const record = async (): Promise<DatabaseRecord> => (await read(`/v2/redis/database/${id}`)) as DatabaseRecord
 
   beforeAll(async () => {
-    const { status, body } = await send('POST', '/v2/redis/database', { ...wish, read_regions: ['eu-west-1'] })
+    const { status, body } = await send('POST', '/v2/redis/database', { ...desired, read_regions: ['eu-west-1'] })
     expect(status).toBe(200)
     id = (body as DatabaseRecord).database_id
     const allowed = await send('POST', `/v2/redis/update-allowlist/${id}`, { allowed_ips: ['127.0.0.0/8'] })
@@ -127,7 +127,7 @@ describe('upstash_redis_database', () => {
     ['with a read region twice', { read_regions: ['eu-west-1', 'eu-west-1'] }, 'must not repeat a region'],
     ['in a region of its own', { region: 'us-east-1' }, '`platform` is required'],
   ])('is refused %s', async (_, change, problem) => {
-    const { status, body } = await send('POST', '/v2/redis/database', { ...wish, ...change })
+    const { status, body } = await send('POST', '/v2/redis/database', { ...desired, ...change })
     expect([status, JSON.stringify(body)]).toEqual([400, expect.stringContaining(problem.replaceAll('"', '\\"'))])
   })
 })

@@ -1,6 +1,6 @@
 /**
  * States that last, such as a full disk: an account is alerted once, again when it gets worse, and again every day. A
- * state that has not been seen for a while is forgotten; when it comes back, it is alerted anew.
+ * state that has not been seen for a while is forgotten; when it comes back, it is alerted again.
  */
 import { type Selectable, sql } from 'kysely'
 import { all, change, insertAll, read, type Transaction, write } from '../../store/operation.js'

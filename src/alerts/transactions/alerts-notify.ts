@@ -47,7 +47,7 @@ export const dueByAccount = read('alerts.due', function* (args: { now: number })
   return found
 })
 
-/** What became of an alert. */
+/** The outcome of an alert. */
 export interface SettledAlert {
   readonly seq: number
   readonly state: Exclude<AlertRow['state'], 'pending'>

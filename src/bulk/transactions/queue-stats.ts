@@ -70,7 +70,7 @@ export interface QueueCounts {
 
 /**
  * Counts messages and runs by interval.
- * @param args.most of each, only the newest so many are counted, which bounds the cost.
+ * @param args.most of each: only this many of the newest are counted, which bounds the cost.
  */
 export const counts = read(
   'queueStats.counts',

@@ -18,9 +18,9 @@ export const ALERT_FORMATS = ['json', 'slack'] as const
 /** The shape of notifications. */
 export type AlertFormat = (typeof ALERT_FORMATS)[number]
 
-/** What became of the notification of an alert. */
+/** The outcome of the notification of an alert. */
 export const ALERT_STATES = ['pending', 'sent', 'held_back', 'silenced', 'no_channel'] as const
-/** What became of a notification. */
+/** The outcome of a notification. */
 export type AlertState = (typeof ALERT_STATES)[number]
 
 /** Longest URL of a channel, characters. */

@@ -58,7 +58,7 @@ export interface AlertsTable {
   examples: string
   first_at: number
   last_at: number
-  /** `pending` until `due_at`; the others are final and say what became of the notification. */
+  /** `pending` until `due_at`; the others are final and give the outcome of the notification. */
   state: 'pending' | 'sent' | 'held_back' | 'silenced' | 'no_channel'
   due_at: number
   settled_at: number | null

@@ -1,0 +1,20 @@
+import type { ClientMemoryBudget } from './base/index.js'
+import type { Config } from './config/index.js'
+import type { loadPlans } from './databases/index.js'
+import type { probeEngine } from './fleet/index.js'
+import type { ServerCertificate } from './gateway/index.js'
+import type { Store } from './store/index.js'
+import type { Logger, Problems } from './telemetry/index.js'
+
+/** What exists before any service: every service is built from it. */
+export interface Foundations {
+  readonly config: Config
+  readonly logger: Logger
+  readonly problems: Problems
+  readonly engine: Awaited<ReturnType<typeof probeEngine>>
+  readonly plans: Awaited<ReturnType<typeof loadPlans>>
+  /** Undefined: the local certificate authority is unusable, so databases with TLS are not served. */
+  readonly tls: ServerCertificate | undefined
+  readonly store: Store
+  readonly clientMemory: ClientMemoryBudget
+}
