@@ -88,8 +88,9 @@ const BANNED_IMPORTS = [
   },
   {
     modules: /^(?:node:)?child_process$/,
-    // The client of the test servers starts the process that hosts them, beside an application's tests.
-    except: ['fleet', 'src/testkit/client.ts'],
+    // The client of the test servers starts the process that hosts them, beside an application's tests. The command
+    // line starts small programs of the operating system: the browser, the notification of systemd.
+    except: ['fleet', 'src/testkit/client.ts', 'src/cli/system-programs.ts'],
     say: 'only fleet/ starts processes; use it',
   },
   {

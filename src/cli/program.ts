@@ -32,6 +32,7 @@ const ENTRIES: readonly Entry[] = [
     here,
     async () => (await import('./env.js')).envCommand,
   ),
+  entry('upgrade', 'check for a newer version', here, async () => (await import('./upgrade.js')).upgradeCommand),
   entry('ca', 'print the certificate of the local authority', here, async () => (await import('./ca.js')).caCommand),
   entry(
     'credentials',
@@ -39,6 +40,13 @@ const ENTRIES: readonly Entry[] = [
     here,
     async () => (await import('./credentials.js')).credentialsCommand,
   ),
+  entry(
+    'status',
+    'health, load and problems of the server',
+    server,
+    async () => (await import('./status.js')).statusCommand,
+  ),
+  entry('open', 'open the console in a browser', server, async () => (await import('./open.js')).openCommand),
   entry('db', 'databases', server, async () => (await import('./db/index.js')).dbCommand),
   entry(
     'queue',

@@ -8,6 +8,8 @@ import {
   keepFilesPrivate,
   lockDataDir,
   noteAddresses,
+  noteServer,
+  stateHomeOfProcess,
 } from '../config/index.js'
 import { clientEnvironment, clientExports } from './client-environment.js'
 import { describeError } from './errors.js'
@@ -37,6 +39,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
   const stopRequests = stopSignals(systemClock)
   const lock = lockDataDir(config.dataDir)
   let ignoreDefects = (): void => undefined
+  let removeNote = (): void => undefined
   try {
     await prepare?.()
     // Loaded late, so that other commands do not load the whole server.
@@ -52,11 +55,13 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
         void closeDataDir(config.dataDir).catch(() => undefined)
         const own = hasServed(config.dataDir) ? undefined : app.ownCredentials
         noteAddresses(config)
+        removeNote = noteServer(config, stateHomeOfProcess)
         io.out(welcome(config) + (own ? firstStart(config, own) : ''))
       },
     })
   } finally {
     ignoreDefects()
+    removeNote()
     lock.release()
   }
 }

@@ -38,5 +38,7 @@ export {
   clientVariablesOfProcess,
   configOfProcess,
   configOfServer,
+  stateHomeOfProcess,
   unknownVariablesOfProcess,
 } from './process.js'
+export { noteServer, type RunningServer, runningServers } from './servers.js'

@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Config } from './derive.js'
 import { ADDRESS_OPTIONS, lastAddresses } from './last-start.js'
 import { type Defaults, isGiven, loadConfig, readConfigFile, type Sources, unknownEnvironment } from './load.js'
+import { onlyRunningDataDir } from './servers.js'
 
 /**
  * The configuration of this process, from its flags, environment, configuration file and working directory.
@@ -16,14 +18,17 @@ export function configOfProcess(flags: Sources['flags'] = {}, configFile?: strin
 
 /**
  * The configuration for a command that talks to a server. If no source sets an address option, the addresses are those
- * of the last server that ran from the data directory.
- * @throws HomeportError `invalid_config`.
+ * of the last server that ran from the data directory. If no source sets the data directory either, and the default one
+ * does not exist, it is that of the only server that this user runs.
+ * @throws HomeportError `invalid_config`, `cli_misused` when several servers run.
  */
 export function configOfServer(flags: Sources['flags'] = {}, configFile?: string): Config {
   const sources = sourcesOfProcess(flags, configFile)
   const config = loadConfig(sources)
   if (ADDRESS_OPTIONS.some((name) => isGiven(name, sources))) return config
-  return Object.freeze({ ...config, ...lastAddresses(config.dataDir) })
+  const isKnown = isGiven('dataDir', sources) || existsSync(config.dataDir)
+  const dataDir = (isKnown ? undefined : onlyRunningDataDir(stateHomeOfProcess())) ?? config.dataDir
+  return Object.freeze({ ...config, dataDir, ...lastAddresses(dataDir) })
 }
 
 function sourcesOfProcess(flags: Sources['flags'], configFile: string | undefined): Sources {
@@ -35,6 +40,11 @@ function sourcesOfProcess(flags: Sources['flags'], configFile: string | undefine
 /** Unknown `HOMEPORT_` variables of this process, with suggestions. */
 export function unknownVariablesOfProcess(): string[] {
   return unknownEnvironment(process.env)
+}
+
+/** The folder for what this user's programs remember between runs. */
+export function stateHomeOfProcess(env: NodeJS.ProcessEnv = process.env): string {
+  return env.XDG_STATE_HOME || join(homedir(), '.local', 'state')
 }
 
 /** Environment variables for commands: the server to talk to, and the terminal. */
@@ -50,6 +60,8 @@ export interface ClientVariables {
   readonly namesDataDir: boolean
   /** The folder for settings of this user's programs. */
   readonly configHome: string
+  /** Whether a browser can be shown: there is a graphical session. */
+  readonly hasDesktop: boolean
   /** Whether the user asked for plain text, or the terminal has no colours. */
   readonly noColor: boolean
 }
@@ -68,6 +80,12 @@ export function clientVariablesOfProcess(env: NodeJS.ProcessEnv = process.env): 
     profile: of('HOMEPORT_PROFILE'),
     namesDataDir: of('HOMEPORT_DATA_DIR') !== undefined,
     configHome: of('XDG_CONFIG_HOME') ?? join(homedir(), '.config'),
+    hasDesktop: hasDesktop(of),
     noColor: of('NO_COLOR') !== undefined || env.TERM === 'dumb',
   }
+}
+
+function hasDesktop(of: (name: string) => string | undefined): boolean {
+  if (process.platform === 'darwin') return of('SSH_CONNECTION') === undefined
+  return of('DISPLAY') !== undefined || of('WAYLAND_DISPLAY') !== undefined
 }

@@ -100,12 +100,15 @@ export function placeFlags(place: Place): string[] {
   ].flat()
 }
 
-/** The environment of a child: our own without the developer's settings of Homeport. */
+/**
+ * The environment of a child: our own without the developer's settings of Homeport. Servers do not note themselves, so
+ * that no command finds the server of another test.
+ */
 export function childEnv(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
     ([name]) => !/^(HOMEPORT|QSTASH|UPSTASH|NODE_OPTIONS|VITEST)/.test(name),
   )
-  return { ...Object.fromEntries(kept), ...extra }
+  return { ...Object.fromEntries(kept), XDG_STATE_HOME: '/dev/null', ...extra }
 }
 
 /** Calls an HTTP endpoint; a body that is not a string is sent as JSON. */

@@ -16,7 +16,7 @@ import { type Profile, profileNamed, readProfiles } from './profiles.js'
  *   4. `HOMEPORT_PROFILE`
  *   5. `HOMEPORT_DATA_DIR`
  *   6. the profile that `homeport profile use` selected
- *   7. the data directory of the configuration
+ *   7. the data directory of the configuration; if it does not exist, the only server that this user runs here
  */
 
 /** A server and the credentials for it. */
