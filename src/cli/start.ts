@@ -17,6 +17,7 @@ import { type ExitCode, FAILED } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
 import { serve, stopSignals } from './serve.js'
+import { ServiceManager } from './service-manager.js'
 
 /** Time after the grace period for stopping the engines and closing files. */
 const STOP_MARGIN_MS = 5_000
@@ -37,6 +38,7 @@ export function startCommand(io: Io, end: (code: ExitCode) => void): Command {
 export async function runServer(config: Config, io: Io, prepare?: () => Promise<void>): Promise<ExitCode> {
   keepFilesPrivate()
   const stopRequests = stopSignals(systemClock)
+  const manager = new ServiceManager(io)
   const lock = lockDataDir(config.dataDir)
   let ignoreDefects = (): void => undefined
   let removeNote = (): void => undefined
@@ -47,7 +49,13 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
     ignoreDefects = endOnDefects(config)
     const app = await createApp(config, { onFailure: (error) => giveUp(error, config, io) })
     return await serve({
-      app,
+      app: {
+        start: () => app.start(),
+        stop: () => {
+          void manager.notify('STOPPING=1')
+          return app.stop()
+        },
+      },
       stopRequests,
       clock: systemClock,
       stopDeadlineMs: config.shutdownGraceMs + STOP_MARGIN_MS,
@@ -56,6 +64,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
         const own = hasServed(config.dataDir) ? undefined : app.ownCredentials
         noteAddresses(config)
         removeNote = noteServer(config, stateHomeOfProcess)
+        void manager.notify('READY=1')
         io.out(welcome(config) + (own ? firstStart(config, own) : ''))
       },
     })

@@ -38,7 +38,9 @@ export {
   clientVariablesOfProcess,
   configOfProcess,
   configOfServer,
+  pathOfProcess,
   stateHomeOfProcess,
+  takeNotifySocket,
   unknownVariablesOfProcess,
 } from './process.js'
 export { noteServer, type RunningServer, runningServers } from './servers.js'

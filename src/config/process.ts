@@ -47,6 +47,19 @@ export function stateHomeOfProcess(env: NodeJS.ProcessEnv = process.env): string
   return env.XDG_STATE_HOME || join(homedir(), '.local', 'state')
 }
 
+/**
+ * The socket of the service manager, if it waits for a notification. The variable is removed, so that engines and other
+ * child processes cannot notify in the name of the server.
+ */
+export function takeNotifySocket(): string | undefined {
+  const socket = process.env.NOTIFY_SOCKET || undefined
+  delete process.env.NOTIFY_SOCKET
+  return socket
+}
+
+/** Where programs are looked up, as an environment for a child process. */
+export const pathOfProcess = (): { PATH?: string } => (process.env.PATH ? { PATH: process.env.PATH } : {})
+
 /** Environment variables for commands: the server to talk to, and the terminal. */
 export interface ClientVariables {
   readonly apiUrl: string | undefined
