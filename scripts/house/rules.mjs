@@ -76,8 +76,8 @@ const BANNED = [
 /** Modules that only some modules may import. */
 const BANNED_IMPORTS = [
   {
-    modules: /^(?:better-sqlite3|pg)$/,
-    except: ['store', 'src/config/data-dir.ts'],
+    modules: /^(?:better-sqlite3|node:sqlite|pg)$/,
+    except: ['store', 'src/base/sqlite/better-sqlite3.ts'],
     say: 'only store/ speaks to a database; use a transaction',
   },
   {

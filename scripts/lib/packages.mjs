@@ -11,7 +11,8 @@ import { inProject, ROOT } from './paths.mjs'
 import { findProgram, run, together } from './processes.mjs'
 import { SetupError, say } from './say.mjs'
 
-const NATIVE_ADDON = inProject('node_modules/better-sqlite3/build/Release/better_sqlite3.node')
+const DRIVER = inProject('node_modules/better-sqlite3')
+const NATIVE_ADDON = join(DRIVER, 'build/Release/better_sqlite3.node')
 /** npm's own record of a complete installation. */
 const RECORD = 'node_modules/.package-lock.json'
 const BUILD_TOOLS = { python3: 'python3', make: 'make', 'g++': 'g++' }
@@ -43,6 +44,15 @@ const TEST_ONLY = [
   'vitest',
 ]
 
+/**
+ * Whether this Node needs the package with the SQLite driver, as `src/base/sqlite/` decides: Node has one of its own, which
+ * is complete from 22.16 and 24.0 on.
+ */
+export function needsDriver(version = process.versions.node) {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major < 22 || major === 23 || (major === 22 && minor < 16)
+}
+
 const readLock = (path) => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : undefined)
 
 /**
@@ -64,8 +74,8 @@ export function packagesAreCurrent(scope = 'all', root = ROOT) {
 
 /** The packages of package.json that building and running the server needs, as `{name: version}`. */
 function runRoots(locked) {
-  const { dependencies = {}, devDependencies = {} } = locked[''] ?? {}
-  const roots = Object.entries({ ...dependencies, ...devDependencies })
+  const { dependencies = {}, devDependencies = {}, optionalDependencies = {} } = locked[''] ?? {}
+  const roots = Object.entries({ ...dependencies, ...devDependencies, ...(needsDriver() && optionalDependencies) })
   return Object.fromEntries(roots.filter(([name]) => !TEST_ONLY.includes(name)))
 }
 
@@ -96,7 +106,8 @@ function pathOf(name, from, locked) {
  * Whether the SQLite driver was compiled for this Node. Its entry function has the version of Node's ABI in its name.
  */
 const driverIsCurrent = () =>
-  existsSync(NATIVE_ADDON) && readFileSync(NATIVE_ADDON).includes(`node_register_module_v${process.versions.modules}`)
+  !needsDriver() ||
+  (existsSync(NATIVE_ADDON) && readFileSync(NATIVE_ADDON).includes(`node_register_module_v${process.versions.modules}`))
 
 /**
  * Installs the packages of a scope, and runs `meanwhile` as soon as all of them can be loaded. Compiling the SQLite
@@ -104,8 +115,11 @@ const driverIsCurrent = () =>
  */
 export async function ensurePackages(scope, meanwhile = async () => {}) {
   if (packagesAreCurrent(scope) && driverIsCurrent()) return await meanwhile()
-  say('installing the npm packages; the SQLite driver may be compiled, which takes a minute or two')
-  if (isEmpty()) succeed(await npm('install', '--no-save', ...DRIVER_ONLY))
+  const mayCompile = needsDriver() ? '; the SQLite driver may be compiled, which takes a minute or two' : ''
+  say(`installing the npm packages${mayCompile}`)
+  if (isEmpty() && needsDriver()) succeed(await npm('install', '--no-save', ...DRIVER_ONLY))
+  // Left out by an installation with a Node that has a driver.
+  else if (needsDriver() && !existsSync(DRIVER)) succeed(await npm('install', '--no-save', ...argumentsFor(scope)))
   await together(ensureDriver, async () => {
     if (!packagesAreCurrent(scope)) succeed(await npm('install', '--no-save', ...argumentsFor(scope)))
     say('the npm packages are installed')

@@ -1,6 +1,11 @@
+import { nameOfSqliteError } from './sqlite/error-names.js'
+
 /** The code that Node, SQLite or PostgreSQL gave an error, such as `ENOENT` or `SQLITE_FULL`; empty if it has none. */
 export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (!(error instanceof Error && 'code' in error)) return ''
+  // The driver of Node has one code for all errors of SQLite, and SQLite's number beside it.
+  const isOfSqlite = error.code === 'ERR_SQLITE_ERROR' && 'errcode' in error
+  return isOfSqlite ? nameOfSqliteError(Number(error.errcode)) : String(error.code)
 }
 
 /** Ends a switch over a union: compiles only when every member has its case. */

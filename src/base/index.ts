@@ -10,9 +10,10 @@
  * - `network.ts`: IP ranges, and the gate that decides which addresses the server may contact on behalf of a user.
  * - `files.ts`: atomic, synced writes. `ids.ts`: sortable ids, secrets, hashes. `json.ts`, `nearest.ts`, `errors.ts`.
  * - `service.ts`: the interface of everything that starts and stops, and the order of stopping.
+ * - `sqlite/`: opens SQLite files, with the driver of Node or with a package.
  * - `version.ts`: the version of Homeport.
  *
- * Nothing here reads configuration, opens a socket or logs. Only the gate of `network.ts` resolves names.
+ * Nothing here reads configuration, opens a socket or logs. Only the store and the lock of the data directory open SQLite files. Only the gate of `network.ts` resolves names.
  */
 
 export { ClientMemoryBudget, type MemoryConsumer, WORTH_NOTING_BYTES } from './client-memory.js'
@@ -27,4 +28,6 @@ export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { ipMatcher, isIpRange, TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './network.js'
 export { flattenServices, type ParallelServices, type Service, type SharedGrace, stopAll } from './service.js'
+export { firstColumn, openSqlite, sqliteDriver } from './sqlite/driver.js'
+export type { SqliteDatabase, SqliteStatement } from './sqlite/types.js'
 export { VERSION } from './version.js'

@@ -2,8 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } f
 import { chmod, lstat, readdir } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
-import { codeOf, neverCollected } from '../base/index.js'
+import { codeOf, neverCollected, openSqlite, type SqliteDatabase } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
 /**
@@ -117,16 +116,17 @@ function create(directory: string): void {
   }
 }
 
-function openLock(directory: string): Database.Database {
+function openLock(directory: string): SqliteDatabase {
   try {
-    return neverCollected(new Database(join(directory, LOCK_FILE), { timeout: LOCK_WAIT_MS }))
+    // The garbage collector closes a file that nobody refers to, which would release the lock.
+    return neverCollected(openSqlite(join(directory, LOCK_FILE), { busyTimeoutMs: LOCK_WAIT_MS }))
   } catch (error) {
     throw unusable(directory, error)
   }
 }
 
-function release(lock: Database.Database, directory: string): void {
-  if (!lock.open) return
+function release(lock: SqliteDatabase, directory: string): void {
+  if (!lock.isOpen) return
   rmSync(join(directory, PID_FILE), { force: true })
   lock.close()
 }
@@ -134,7 +134,7 @@ function release(lock: Database.Database, directory: string): void {
 function isLocked(directory: string): boolean {
   const path = join(directory, LOCK_FILE)
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return false
-  const lock = neverCollected(new Database(path, { readonly: true, timeout: 0 }))
+  const lock = openSqlite(path, { readOnly: true, busyTimeoutMs: 0 })
   try {
     lock.exec('SELECT count(*) FROM sqlite_schema')
     return false

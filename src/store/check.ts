@@ -1,7 +1,6 @@
 import { stat } from 'node:fs/promises'
-import Database from 'better-sqlite3'
 import pg from 'pg'
-import { neverCollected, yieldToEventLoop } from '../base/index.js'
+import { firstColumn, openSqlite, type SqliteDatabase, yieldToEventLoop } from '../base/index.js'
 import { isIntact } from './checksum.js'
 import { sqliteFileIn } from './open.js'
 import { connectionSettings, reasonOf } from './postgres/connection.js'
@@ -72,7 +71,7 @@ export async function checkSqliteStore(dataDir: string, depth: CheckDepth): Prom
   )
   if (size === undefined) return { kind: 'absent' }
   try {
-    const db = neverCollected(new Database(path, { readonly: true, fileMustExist: true, timeout: 5_000 }))
+    const db = openSqlite(path, { readOnly: true })
     try {
       return depth === 'deep' ? await checkDeep(db) : checkQuick(db, size)
     } finally {
@@ -83,7 +82,7 @@ export async function checkSqliteStore(dataDir: string, depth: CheckDepth): Prom
   }
 }
 
-function checkQuick(db: Database.Database, size: number): StoreReport {
+function checkQuick(db: SqliteDatabase, size: number): StoreReport {
   // Fails if the file is not a database or its first page is damaged.
   db.prepare('SELECT count(*) FROM sqlite_schema').get()
   if (size > MAX_QUICK_BYTES) {
@@ -92,12 +91,12 @@ function checkQuick(db: Database.Database, size: number): StoreReport {
   return { kind: 'read', problems: pragma(db, 'quick_check'), backups: [], looked: 'quick check' }
 }
 
-async function checkDeep(db: Database.Database): Promise<StoreReport> {
+async function checkDeep(db: SqliteDatabase): Promise<StoreReport> {
   const problems = pragma(db, 'integrity_check')
   let verified = 0
   for (const content of CONTENTS) {
     try {
-      for (const row of neverCollected(db.prepare(contentsOf(content))).iterate() as Iterable<Checked>) {
+      for (const row of db.prepare(contentsOf(content)).iterate() as Iterable<Checked>) {
         if (!isIntact(row.content, row.crc)) problems.push(changedText(content, row))
         if (++verified % ROWS_AT_ONCE === 0) await yieldToEventLoop()
       }
@@ -105,24 +104,24 @@ async function checkDeep(db: Database.Database): Promise<StoreReport> {
       problems.push(`${content[0]}: ${reasonOf(error)}`)
     }
   }
-  const backups = neverCollected(db.prepare(COMPLETED)).all() as RecordedBackup[]
+  const backups = db.prepare(COMPLETED).all() as RecordedBackup[]
   return { kind: 'read', problems: firstOf(problems), backups, looked: looked('integrity check', verified) }
 }
 
 type Check = 'quick_check' | 'integrity_check'
 
 /** Damage may abort the check itself. Then each table is checked separately, to find the damaged ones. */
-function pragma(db: Database.Database, check: Check): string[] {
+function pragma(db: SqliteDatabase, check: Check): string[] {
   try {
     return checkOf(db, check, String(MAX_PROBLEMS))
   } catch (error) {
-    const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all() as string[]
+    const tables = firstColumn(db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all()) as string[]
     const problems = tables.flatMap((table) => problemsOfTable(db, check, table))
     return problems.length > 0 ? problems : [reasonOf(error)]
   }
 }
 
-function problemsOfTable(db: Database.Database, check: Check, table: string): string[] {
+function problemsOfTable(db: SqliteDatabase, check: Check, table: string): string[] {
   try {
     return checkOf(db, check, `'${table}'`).map((problem) => `${table}: ${problem}`)
   } catch (error) {
@@ -130,10 +129,8 @@ function problemsOfTable(db: Database.Database, check: Check, table: string): st
   }
 }
 
-function checkOf(db: Database.Database, check: Check, of: string): string[] {
-  const rows = neverCollected(db.prepare(`PRAGMA ${check}(${of})`))
-    .pluck()
-    .all() as string[]
+function checkOf(db: SqliteDatabase, check: Check, of: string): string[] {
+  const rows = firstColumn(db.prepare(`PRAGMA ${check}(${of})`).all()) as string[]
   return rows.filter((row) => row !== 'ok')
 }
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import pg from 'pg'
+import { openSqlite } from '../../src/base/index.js'
 import { waitFor } from '../support/index.js'
 import type { QueueLedger } from './queue-ledger.js'
 
@@ -33,7 +33,7 @@ async function withStore<Result>(place: StorePlace, work: (access: StoreAccess) 
 }
 
 async function withSqlite<Result>(dataDir: string, work: (access: StoreAccess) => Promise<Result>): Promise<Result> {
-  const db = new Database(join(dataDir, 'homeport.sqlite'), { fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
+  const db = openSqlite(join(dataDir, 'homeport.sqlite'), { mustExist: true, busyTimeoutMs: BUSY_TIMEOUT_MS })
   try {
     return await work({
       rows: async <Row>(sql: string, values: Values = []) => db.prepare(sql).all(...values) as Row[],

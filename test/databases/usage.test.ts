@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis as RestClient } from '@upstash/redis'
-import SqliteFile from 'better-sqlite3'
 import { Redis } from 'iovalkey'
 import { expect, it, onTestFinished } from 'vitest'
+import { firstColumn, openSqlite } from '../../src/base/index.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import { DEFAULT_PLANS } from '../../src/contract/databases/plans.js'
 import type { DatabaseStats } from '../../src/contract/databases/stats.js'
@@ -47,10 +47,10 @@ const stateOf = async (server: RunningHomeport, { database_id }: DatabaseRecord)
 
 /** The counts that survive a SIGKILL. */
 function storedRequests({ place }: RunningHomeport, { database_id }: DatabaseRecord): number {
-  const file = new SqliteFile(join(place.dataDir, 'homeport.sqlite'), { readonly: true })
+  const file = openSqlite(join(place.dataDir, 'homeport.sqlite'), { readOnly: true })
   try {
     const sum = 'SELECT coalesce(sum(requests), 0) FROM usage_days WHERE database_id = ?'
-    return file.prepare(sum).pluck().get(database_id) as number
+    return firstColumn(file.prepare(sum).all(database_id))[0] as number
   } finally {
     file.close()
   }

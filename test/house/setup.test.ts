@@ -6,6 +6,11 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { type CommandResult, childEnv, run, tempDir, waitFor } from '../support/index.js'
 
+const PACKAGES = new URL('../../scripts/lib/packages.mjs', import.meta.url).href
+const { needsDriver } = (await import(PACKAGES)) as { needsDriver: (version?: string) => boolean }
+/** For a Node without an SQLite driver of its own. */
+const itCompiles = it.skipIf(!needsDriver())
+
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 const LOCK = { packages: { '': {}, 'node_modules/a': { version: '1.0.0' }, 'node_modules/b': { optional: true } } }
 const ADDON = 'node_modules/better-sqlite3/build/Release/better_sqlite3.node'
@@ -145,7 +150,18 @@ function newMachineWithNpm(npm: string, programs: Readonly<Record<string, string
   return { ...machine, env: { ...machine.env, ROOT: machine.root }, calls }
 }
 
-it('installs the packages once, and again when the lock file changes', async () => {
+it('needs no driver where Node has one that says whether a transaction is open', () => {
+  expect(['20.19.0', '22.15.1', '23.11.0'].map((version) => needsDriver(version))).toEqual([true, true, true])
+  expect(['22.16.0', '24.0.0', '25.1.0'].map((version) => needsDriver(version))).toEqual([false, false, false])
+})
+
+it.skipIf(needsDriver())('compiles nothing on a Node with a driver', async () => {
+  const machine = newMachineWithNpm(NPM)
+  expect((await setUp(machine)).code).toBe(0)
+  expect(machine.calls()).toEqual(['npm install --no-save'])
+})
+
+itCompiles('installs the packages once, and again when the lock file changes', async () => {
   const machine = newMachineWithNpm(NPM)
   expect((await setUp(machine)).stderr).toContain('installing the npm packages')
   expect((await setUp(machine)).stderr).toBe('')
@@ -157,7 +173,7 @@ it('installs the packages once, and again when the lock file changes', async () 
   expect(machine.calls().slice(3)).toEqual(['npm install --no-save'])
 })
 
-it('installs the packages of the server first, and the others when tests need them', async () => {
+itCompiles('installs the packages of the server first, and the others when tests need them', async () => {
   const lock = {
     packages: {
       '': { dependencies: { driver: '1.0.0' }, devDependencies: { fastify: '5.0.0', vitest: '4.0.0' } },
@@ -181,7 +197,7 @@ it('installs the packages of the server first, and the others when tests need th
   expect(machine.calls().at(-1)).toBe('npm install --no-save')
 })
 
-it('compiles the driver again for another Node, and nothing else', async () => {
+itCompiles('compiles the driver again for another Node, and nothing else', async () => {
   const machine = newMachineWithNpm(NPM)
   machine.installPackages()
   writeFileSync(join(machine.root, ADDON), 'node_register_module_v1')
@@ -190,7 +206,7 @@ it('compiles the driver again for another Node, and nothing else', async () => {
   expect(machine.calls()).toEqual(['npm rebuild better-sqlite3'])
 })
 
-it('unpacks the other packages while the driver is compiled', async () => {
+itCompiles('unpacks the other packages while the driver is compiled', async () => {
   const waits = `case "$*" in rebuild*) for i in 1 2 3 4 5 6 7 8 9 0; do for j in 1 2 3 4 5 6 7 8 9 0; do
     [ -e "$ROOT/all" ] || /bin/sleep 0.1; done; done; [ -e "$ROOT/all" ] || exit 1;;
     "install --no-save") : > "$ROOT/all";; esac
@@ -199,7 +215,7 @@ it('unpacks the other packages while the driver is compiled', async () => {
   expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('the SQLite driver is ready') })
 })
 
-it('continues an interrupted installation', async () => {
+itCompiles('continues an interrupted installation', async () => {
   const fails = `case "$*" in "install --no-save") [ -e "$ROOT/again" ] || exit 1;; esac
     ${NPM}`
   const machine = newMachineWithNpm(fails)
@@ -209,7 +225,7 @@ it('continues an interrupted installation', async () => {
   expect(machine.calls().slice(3)).toEqual(['npm install --no-save'])
 })
 
-it('installs the compiler when the driver needs it, and reports when that does not help', async () => {
+itCompiles('installs the compiler when the driver needs it, and reports when that does not help', async () => {
   const fails = `case "$*" in rebuild*) echo "gyp ERR"; exit 1;; esac
     ${NPM}`
   const machine = newMachineWithNpm(fails, { 'apt-get': INSTALLS })
@@ -222,7 +238,7 @@ it('installs the compiler when the driver needs it, and reports when that does n
   expect(machine.calls().filter((line) => line === 'npm rebuild better-sqlite3')).toHaveLength(2)
 })
 
-it('installs engine and compiler one after the other', async () => {
+itCompiles('installs engine and compiler one after the other', async () => {
   const alone = `case "$1" in install) /bin/mkdir "$ROOT/lock" || exit 1; /bin/sleep 0.3; /bin/rmdir "$ROOT/lock";; esac
     ${INSTALLS}`
   const fails = `case "$*" in rebuild*) exit 1;; esac

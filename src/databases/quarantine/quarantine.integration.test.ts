@@ -1,9 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { tempDir } from '../../../test/support/index.js'
-import { neverCollected, systemClock } from '../../base/index.js'
+import { openSqlite, systemClock } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { QuarantineFiles } from '../../fleet/index.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
@@ -15,7 +14,7 @@ const entriesIn = (dataDir: string): string[] => readdirSync(join(dataDir, 'quar
 
 /** Deletes committed rows, as the loss of a write-ahead log does. */
 function forget(dataDir: string, ...statements: readonly string[]): void {
-  const db = neverCollected(new Database(join(dataDir, 'homeport.sqlite')))
+  const db = openSqlite(join(dataDir, 'homeport.sqlite'))
   for (const statement of statements) db.exec(statement)
   db.close()
 }

@@ -1,11 +1,10 @@
 /** Usage of databases with a real store and real engines. The tests count in the meter in place of a data plane. */
 
 import { join } from 'node:path'
-import SqliteFile from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
-import { neverCollected } from '../../base/index.js'
+import { openSqlite } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { DEFAULT_PLANS, type PlanTable } from '../../contract/databases/plans.js'
@@ -373,12 +372,15 @@ describe('the series of a database', () => {
     const work = new RollUps({ store: server.store, logger: { warn: (fields) => expect(fields).toBeUndefined() } })
     work.begin(now)
     const rows = (): [number, number][] => {
-      const file = neverCollected(new SqliteFile(join(server.dataDir, 'homeport.sqlite'), { readonly: true }))
+      const file = openSqlite(join(server.dataDir, 'homeport.sqlite'), { readOnly: true })
       const counts =
         'SELECT tier_ms, count(*) FROM usage_buckets WHERE database_id = ? GROUP BY tier_ms ORDER BY tier_ms'
-      const found = neverCollected(file.prepare(counts)).raw().all(record.database_id) as [number, number][]
+      const found = file
+        .prepare(counts)
+        .all(record.database_id)
+        .map((row) => Object.values(row as object))
       file.close()
-      return found
+      return found as [number, number][]
     }
     const most = new Map([
       [60_000, 2],

@@ -1,6 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import Database from 'better-sqlite3'
-import { neverCollected } from '../../base/index.js'
+import { openSqlite } from '../../base/index.js'
 import { type CheckpointLink, setDone } from './paced-checkpoints.js'
 
 /**
@@ -14,9 +13,9 @@ const MAX_PASSES = 3
 const port = parentPort
 if (!port) throw new Error('the checkpoint thread must be started by the store')
 const { path, link } = workerData as { readonly path: string; readonly link: CheckpointLink }
-const db = neverCollected(new Database(path, { fileMustExist: true }))
+const db = openSqlite(path, { mustExist: true })
 db.exec('PRAGMA synchronous = FULL')
-const pass = neverCollected(db.prepare('PRAGMA wal_checkpoint(PASSIVE)'))
+const pass = db.prepare('PRAGMA wal_checkpoint(PASSIVE)')
 
 /** Result of a checkpoint, in pages. */
 interface Progress {

@@ -1,10 +1,9 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { expect, it, onTestFinished } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { neverCollected } from '../../base/index.js'
+import { openSqlite } from '../../base/index.js'
 import { add, addInBackground, install, list, PROBE_MODULE } from '../testing/probe.js'
 import { Checkpointer, type CheckpointingWriter } from './checkpointer.js'
 import { ThreadClient } from './thread-client.js'
@@ -15,10 +14,10 @@ const PAGE_BYTES = 4_096
 /** A database that is never checkpointed automatically, and a function that writes a number of pages. */
 function database() {
   const path = join(tempDir(), 'a.sqlite')
-  const db = neverCollected(new Database(path))
+  const db = openSqlite(path)
   db.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0')
   db.exec('CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)')
-  const insert = neverCollected(db.prepare('INSERT INTO notes (text) VALUES (?)'))
+  const insert = db.prepare('INSERT INTO notes (text) VALUES (?)')
   const write = (pages: number) => void insert.run('x'.repeat(pages * PAGE_BYTES))
   onTestFinished(() => void db.close())
   return { path, db, write }
@@ -77,7 +76,7 @@ it('restarts a full log although the writer keeps adding to it', async () => {
       onPaused()
     },
     checkpoint: () => {
-      db.pragma('wal_checkpoint(PASSIVE)')
+      db.exec('PRAGMA wal_checkpoint(PASSIVE)')
       pages = 400
     },
     link: ({ port }) => port.close(),

@@ -1,5 +1,4 @@
-import Database from 'better-sqlite3'
-import { neverCollected } from '../../base/index.js'
+import { neverCollected, openSqlite, type SqliteDatabase, type SqliteStatement } from '../../base/index.js'
 import { damageIn, isDamage, type StoreDamage } from '../damage.js'
 import { sqliteDialect } from '../dialect.js'
 import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
@@ -20,12 +19,12 @@ const MAX_COMMIT_MS = 10
 
 /** Runs operations synchronously on one SQLite connection. */
 export class SqliteConnection {
-  readonly #db: Database.Database
+  readonly #db: SqliteDatabase
   readonly #onDamage: (damage: StoreDamage) => void
-  readonly #prepared = new Map<string, Database.Statement>()
+  readonly #prepared = new Map<string, SqliteStatement>()
   #commitMs = 0
   /** The last insert statement of each table. */
-  readonly #inserts = new Map<keyof Tables, { readonly columns: readonly string[]; statement: Database.Statement }>()
+  readonly #inserts = new Map<keyof Tables, { readonly columns: readonly string[]; statement: SqliteStatement }>()
 
   /**
    * @param path of the database file.
@@ -35,7 +34,7 @@ export class SqliteConnection {
   constructor(path: string, access: 'read' | 'write', onDamage: (damage: StoreDamage) => void = () => undefined) {
     neverCollected(this)
     this.#onDamage = onDamage
-    this.#db = new Database(path, { readonly: access === 'read', timeout: BUSY_TIMEOUT_MS })
+    this.#db = openSqlite(path, { readOnly: access === 'read', busyTimeoutMs: BUSY_TIMEOUT_MS })
     this.#db.exec(`PRAGMA temp_store = MEMORY; PRAGMA cache_size = -${CACHE_KIB}`)
     if (access === 'read') return
     this.#db.exec('PRAGMA journal_mode = WAL')
@@ -159,7 +158,7 @@ export class SqliteConnection {
   }
 
   /** Rows of a table nearly always have the same columns; comparing them is cheaper than building the SQL. */
-  #insertInto(table: keyof Tables, columns: readonly string[]): Database.Statement {
+  #insertInto(table: keyof Tables, columns: readonly string[]): SqliteStatement {
     const known = this.#inserts.get(table)
     if (known && isSame(known.columns, columns)) return known.statement
     const placeholders = columns.map(() => '?').join(', ')
@@ -168,7 +167,7 @@ export class SqliteConnection {
     return statement
   }
 
-  #prepare(sql: string): Database.Statement {
+  #prepare(sql: string): SqliteStatement {
     let statement = this.#prepared.get(sql)
     if (!statement) {
       statement = this.#db.prepare(sql)

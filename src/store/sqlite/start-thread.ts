@@ -50,10 +50,10 @@ function bundle(contents: string): string {
     banner: { js },
     bundle: true,
     external: ['better-sqlite3'],
+    define: { 'import.meta.url': JSON.stringify(import.meta.url) },
     platform: 'node',
     format: 'cjs',
     write: false,
-    logOverride: { 'empty-import-meta': 'silent' },
   })
   return outputFiles.map((file) => file.text).join('')
 }

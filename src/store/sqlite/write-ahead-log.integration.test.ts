@@ -1,18 +1,18 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { tempDir } from '../../../test/support/index.js'
+import { openSqlite, type SqliteDatabase } from '../../base/index.js'
 import { damageOf, inspectLog } from './write-ahead-log.js'
 
 const FRAME_BYTES = 24 + 4_096
 
 /** A log with many commits, left by a killed server. */
-function makeLog(commits: number, before: (db: Database.Database) => void = () => undefined): Buffer {
+function makeLog(commits: number, before: (db: SqliteDatabase) => void = () => undefined): Buffer {
   const path = join(tempDir(), 'store.sqlite')
-  const db = new Database(path)
-  db.pragma('journal_mode = WAL')
-  db.pragma('wal_autocheckpoint = 0')
+  const db = openSqlite(path)
+  db.exec('PRAGMA journal_mode = WAL')
+  db.exec('PRAGMA wal_autocheckpoint = 0')
   db.exec('CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT)')
   before(db)
   const insert = db.prepare('INSERT INTO t (text) VALUES (?)')
@@ -42,7 +42,7 @@ describe('a write-ahead log', () => {
     const restarted = makeLog(3, (db) => {
       const insert = db.prepare('INSERT INTO t (text) VALUES (?)')
       for (let n = 0; n < 30; n++) insert.run('y'.repeat(2_000))
-      db.pragma('wal_checkpoint(RESTART)')
+      db.exec('PRAGMA wal_checkpoint(RESTART)')
     })
     expect(restarted.length).toBeGreaterThan(20 * FRAME_BYTES)
     expect(damageOf(restarted)).toBeUndefined()
@@ -50,7 +50,7 @@ describe('a write-ahead log', () => {
 
   it('is undamaged after a rolled-back transaction', () => {
     const rolledBack = makeLog(1, (db) => {
-      db.pragma('cache_size = 2')
+      db.exec('PRAGMA cache_size = 2')
       db.exec('BEGIN')
       const insert = db.prepare('INSERT INTO t (text) VALUES (?)')
       for (let n = 0; n < 200; n++) insert.run('z'.repeat(2_000))

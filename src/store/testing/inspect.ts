@@ -1,8 +1,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import pg from 'pg'
-import { neverCollected } from '../../base/index.js'
+import { firstColumn, openSqlite, type SqliteDatabase } from '../../base/index.js'
 import { postgresDialect, sqliteDialect } from '../dialect.js'
 import { ledgerStatement } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
@@ -25,16 +24,16 @@ export interface RawStore {
 }
 
 const onSqlite = (dataDir: string): RawStore => {
-  const on = async <T>(work: (db: Database.Database) => T): Promise<T> => onFile(dataDir, work)
+  const on = async <T>(work: (db: SqliteDatabase) => T): Promise<T> => onFile(dataDir, work)
   const schema = "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1"
   // SQLite allows NULL in a text primary key, for backward compatibility; we never store NULL there.
   const columns = `SELECT t.name AS "table", c.name, NOT (c."notnull" OR c.pk) AS isNullable
     FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' ORDER BY 1, 2`
   return {
     // One transaction, as on PostgreSQL: committing after every statement would take seconds.
-    execute: (statements) => on((db) => void db.transaction(() => db.exec(statements))()),
-    schema: () => on((db) => neverCollected(db.prepare(schema)).pluck().all() as string[]),
-    columns: () => on((db) => neverCollected(db.prepare(columns)).all() as Column[]),
+    execute: (statements) => on((db) => db.exec(`BEGIN; ${statements}; COMMIT`)),
+    schema: () => on((db) => firstColumn(db.prepare(schema).all()) as string[]),
+    columns: () => on((db) => db.prepare(columns).all() as Column[]),
   }
 }
 
@@ -94,8 +93,8 @@ export interface DamagedPage {
 }
 
 /** Opens the file of a closed store. */
-function onFile<Result>(dataDir: string, work: (db: Database.Database) => Result): Result {
-  const db = neverCollected(new Database(join(dataDir, 'homeport.sqlite')))
+function onFile<Result>(dataDir: string, work: (db: SqliteDatabase) => Result): Result {
+  const db = openSqlite(join(dataDir, 'homeport.sqlite'))
   try {
     return work(db)
   } finally {
@@ -106,9 +105,9 @@ function onFile<Result>(dataDir: string, work: (db: Database.Database) => Result
 /** Overwrites a page of a closed store, as a bad block would. */
 export function damagePage(dataDir: string, { tree, type, index }: DamagedPage): void {
   const offset = onFile(dataDir, (db) => {
-    db.pragma('wal_checkpoint(TRUNCATE)')
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     const pages = 'SELECT pgoffset FROM dbstat WHERE name = ? AND pagetype = ? ORDER BY path'
-    return neverCollected(db.prepare(pages)).pluck().all(tree, type).at(index)
+    return firstColumn(db.prepare(pages).all(tree, type)).at(index)
   })
   if (typeof offset !== 'number') throw new Error(`${tree} has no ${type} page ${index}`)
   const file = openSync(join(dataDir, 'homeport.sqlite'), 'r+')
@@ -118,5 +117,5 @@ export function damagePage(dataDir: string, { tree, type, index }: DamagedPage):
 
 /** Runs a statement on a closed store, to simulate a flipped bit. Returns the number of changed rows. */
 export function changeBehind(dataDir: string, statement: string): number {
-  return onFile(dataDir, (db) => neverCollected(db.prepare(statement)).run().changes)
+  return onFile(dataDir, (db) => db.prepare(statement).run().changes)
 }
