@@ -1,12 +1,12 @@
 # syntax=docker/dockerfile:1
 
-# Builds the package and installs it, as `npm install homeport` does on any machine.
+# Builds the package and installs it, as on any machine. Node 22 has an SQLite driver, so nothing is compiled.
 FROM node:22-trixie-slim AS build
-RUN apt-get update && apt-get install -y --no-install-recommends python3 make g++ ca-certificates
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates
 WORKDIR /src
 COPY . .
 RUN node scripts/setup.mjs --run && npm pack --pack-destination /tmp
-RUN npm install --global --prefix /opt/homeport --omit=dev /tmp/homeport-*.tgz
+RUN npm install --global --prefix /opt/homeport --omit=dev --omit=optional /tmp/homeport-*.tgz
 
 FROM node:22-trixie-slim
 # util-linux has prlimit and setpriv, with which Homeport limits and ends engines; tini passes signals on.

@@ -38,10 +38,12 @@ const TEST_ONLY = [
   'fast-check',
   'jose',
   'oazapfts',
+  'kubernetes-types',
   'playwright-core',
   'tsx',
   'typescript',
   'vitest',
+  'yaml',
 ]
 
 /**

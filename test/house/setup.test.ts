@@ -157,6 +157,7 @@ it('needs no driver where Node has one that says whether a transaction is open',
 
 it.skipIf(needsDriver())('compiles nothing on a Node with a driver', async () => {
   const machine = newMachineWithNpm(NPM)
+  mkdirSync(join(machine.root, 'node_modules'))
   expect((await setUp(machine)).code).toBe(0)
   expect(machine.calls()).toEqual(['npm install --no-save'])
 })
