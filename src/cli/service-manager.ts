@@ -2,11 +2,11 @@ import { takeNotifySocket } from '../config/index.js'
 import type { Io } from './io.js'
 import { runToEnd } from './system-programs.js'
 
-/** What systemd is told: see sd_notify(3). */
+/** The state that systemd is notified of: see sd_notify(3). */
 type ServiceState = 'READY=1' | 'STOPPING=1'
 
 /**
- * Tells systemd about the state of the server; nothing if it was not started by a unit of `Type=notify`. Node cannot send
+ * Notifies systemd of the state of the server; does nothing if it was not started by a unit of `Type=notify`. Node cannot send
  * datagrams to Unix sockets, so systemd's own program sends them, which needs `NotifyAccess=all` in the unit.
  */
 export class ServiceManager {
@@ -23,7 +23,7 @@ export class ServiceManager {
     const failure = await runToEnd('systemd-notify', [state], { NOTIFY_SOCKET: this.#socket })
     if (failure === undefined) return
     this.#io.err(
-      `systemd was not told ${state}: systemd-notify ${failure}. Install it, or set Type=exec in the unit.\n`,
+      `systemd was not notified of ${state}: systemd-notify ${failure}. Install it, or set Type=exec in the unit.\n`,
     )
   }
 }
