@@ -190,7 +190,7 @@ const TOP = new Set([
   'crashes',
   ...['addresses.json', 'backups', 'credentials.json', 'databases', 'homeport.sqlite', 'homeport.sqlite-shm'],
   ...['homeport.sqlite-wal', 'lock', 'lock-journal', 'lock.pid', 'quarantine', 'reserve', 'run', 'store-id', 'tls'],
-  ...['store-mark', 'store-mark.new'],
+  ...['store-mark', 'store-mark.new', 'token-key'],
 ])
 
 const entriesOf = (directory: string): string[] => (existsSync(directory) ? readdirSync(directory) : [])
