@@ -43,7 +43,7 @@ export const FILE_KINDS: readonly FileKind[] = [
   { name: 'store id', pattern: /^store-id$/, custody: 'data', ending: 'stopped' },
   { name: 'store mark', pattern: /^store-mark$/, custody: 'data', ending: 'stopped' },
   { name: 'credentials', pattern: /^credentials\.json$/, custody: 'kept', ending: 'stopped' },
-  { name: 'token key', pattern: /^token-key$/, custody: 'kept', ending: 'stopped' },
+  { name: 'token key', pattern: /^token-key$/, custody: 'spare', ending: 'stopped' },
   { name: 'addresses', pattern: /^addresses\.json$/, custody: 'spare', ending: 'stopped' },
   { name: 'lock', pattern: /^lock$/, custody: 'spare', ending: 'killed' },
   { name: 'lock journal', pattern: /^lock-journal$/, custody: 'spare', ending: 'killed' },
