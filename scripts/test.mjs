@@ -19,6 +19,8 @@ import { countedAsFailed, failedFiles, slowest, tally, unsteady, withSecondRun }
 /** If more files fail, the cause is not timing. */
 const RUN_AGAIN_AT_MOST = 8
 const SHOWN_SLOWEST = 10
+/** In CI, more unsteady tests than these fail the run. */
+const UNSTEADY_TOLERATED = 2
 
 function readReport(path) {
   try {
@@ -52,7 +54,7 @@ function printSlowest(report) {
 
 /**
  * Runs failed files once more, alone. Tests that pass then are unsteady: real engines, browsers and disks on a busy
- * machine make some tests late. With `CI` set, an unsteady test counts as failed.
+ * machine make some tests late. With `CI` set, unsteady tests count as failed when there are more than a few.
  */
 async function runTests(filters) {
   const first = await runOnce(filters)
@@ -66,7 +68,8 @@ async function runTests(filters) {
   const report = withSecondRun(first.report, second.report)
   const names = unsteady(first.report, second.report)
   const counts = tally(report, second.code)
-  return { ...(process.env.CI ? countedAsFailed(counts, names) : counts), unsteady: names }
+  const isStrict = Boolean(process.env.CI) && names.length > UNSTEADY_TOLERATED
+  return { ...(isStrict ? countedAsFailed(counts, names) : counts), unsteady: names }
 }
 
 function ignore(error) {
