@@ -29,7 +29,6 @@ import {
   systemClock,
   VERSION,
 } from './base/index.js'
-import { createBulk } from './bulk/index.js'
 import type { Config } from './config/index.js'
 
 import { type HomeportError, isError } from './contract/errors/errors.js'
@@ -39,11 +38,12 @@ import type { Foundations } from './foundations.js'
 import { createGateway, type Gateway, openServerCertificate } from './gateway/index.js'
 import { HttpServer } from './http/index.js'
 import { listenerSettings, managementListener, servedNames } from './listeners.js'
-import { createQueue, type OnAttempt, type Queue, type QueueRest } from './queue/index.js'
+import { metricsRoute } from './metrics.js'
+import type { OnAttempt, Queue, QueueRest } from './queue/index.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
+import { composeQueue } from './queue-composition.js'
 import { openStore, type Store, type StoreDamage } from './store/index.js'
-import { createLogger, type Logger, lastCrash, type ProblemReport, Problems } from './telemetry/index.js'
-import { createWorkflow } from './workflow/index.js'
+import { createLogger, type Logger, lastCrash, type ProblemReport, Problems, ServerMeters } from './telemetry/index.js'
 
 /** The whole server. */
 export interface App {
@@ -81,11 +81,13 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
   const plans = await loadPlans(config.plansFile)
   const tls = await openCertificate(config, logger, problems)
   await refuseLostStore(config)
+  const meters = new ServerMeters()
   const store = await openStore({
     location: config.store.kind === 'sqlite' ? 'sqlite' : config.store.url,
     dataDir: config.dataDir,
     onFailure: options.onFailure,
     onDamage: (damage) => problems.report(damagedStore(damage)),
+    meter: meters.store,
   })
   const composed = compose(
     {
@@ -96,6 +98,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
       plans,
       tls,
       store,
+      meters,
       clientMemory: clientMemoryBudget(logger),
     },
     options,
@@ -216,20 +219,7 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
     foreignStore: config.acceptUnknownData === 'quarantine' ? 'take-over' : 'refuse',
   })
   const dataPlane = composeDatabases(foundations, accounts)
-  const { queueClock = systemClock, onAttempt } = options
-  const queue = createQueue({ ...config, store, clock: queueClock, logger, keys: accounts, onAttempt })
-  const workflow = createWorkflow({
-    ...config,
-    store,
-    queue,
-    clock: queueClock,
-    logger,
-    publicUrl: config.publicQueueUrl,
-    accountOfUser: (userId) => accounts.accountOfQueueUser(userId)?.accountId,
-  })
-  const bulk = createBulk({ ...config, store, queue, clock: queueClock, logger })
-  workflow.guard(bulk.gate)
-  queue.delegateLargeCancels(bulk.cancelMessages)
+  const { queue, workflow, bulk } = composeQueue(foundations, accounts, options)
   const alerts = createAlerts({
     ...{ store, queue, clock, logger, problems: foundations.problems, publicUrl: config.publicApiUrl },
     targets: config.deliveryTargets,
@@ -238,7 +228,12 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
   })
   const queueRoutes = [...queue.routes(), ...workflow.routes(), ...bulk.routes()]
   const queueAdministration = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
-  const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...queueAdministration, ...alerts.routes()]
+  const metrics = metricsRoute({
+    ...{ ...foundations, ...dataPlane, queue, clock, version: VERSION },
+    isOperator: (accountId) => accounts.isFirst(accountId),
+  })
+  const administration = [...queueAdministration, ...alerts.routes(), metrics]
+  const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...administration]
   const listeners = [
     managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes),
     new HttpServer({
@@ -288,18 +283,18 @@ function fleetSettings({ dataDir, engineAllowUnsafeVersion, shutdownGraceMs }: C
 
 /** The fleet below the databases, the databases, and the gateway in front of them. */
 function composeDatabases(foundations: Foundations, accounts: Accounts) {
-  const { config, logger, problems, engine, plans, tls, store, clientMemory } = foundations
+  const { config, logger, problems, engine, plans, tls, store, clientMemory, meters } = foundations
   const clock = systemClock
   const databasesPort = new Port<Databases>()
   const gatewayPort = new Port<Gateway>()
   const fleet = createFleet({
-    ...{ ...fleetSettings(config), engine, clock, logger, problems },
+    ...{ ...fleetSettings(config), engine, clock, logger, problems, meter: meters.databases },
     onData: (databaseId, report) => databasesPort.target.noteData(databaseId, report),
   })
   const memory = new IdleMemory({ clock, isIdle: () => !databasesPort.target.isAnyAwake })
   const databases = createDatabases({
     dataDir: config.dataDir,
-    ...{ store, fleet, clock, logger, problems, plans },
+    ...{ store, fleet, clock, logger, problems, plans, meter: meters.databases },
     settings: config,
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     hasNewer: (name) => engine.commands.has(name),

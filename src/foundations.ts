@@ -4,7 +4,7 @@ import type { loadPlans } from './databases/index.js'
 import type { probeEngine } from './fleet/index.js'
 import type { ServerCertificate } from './gateway/index.js'
 import type { Store } from './store/index.js'
-import type { Logger, Problems } from './telemetry/index.js'
+import type { Logger, Problems, ServerMeters } from './telemetry/index.js'
 
 /** What exists before any service: every service is built from it. */
 export interface Foundations {
@@ -17,4 +17,5 @@ export interface Foundations {
   readonly tls: ServerCertificate | undefined
   readonly store: Store
   readonly clientMemory: ClientMemoryBudget
+  readonly meters: ServerMeters
 }

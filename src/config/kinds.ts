@@ -31,6 +31,13 @@ export function optional<Value>(inner: Kind<Value>): Kind<Value | undefined> {
 /** Any non-empty text. */
 export const text = kind('a text that is not empty', (value) => (value.trim() === '' ? undefined : value))
 
+/** A secret in a header: printable ASCII without spaces, too long to be guessed. */
+export const token = kind(
+  'a text of 20 to 256 letters, digits and characters such as - and _, without spaces',
+  (value) => (/^[\x21-\x7e]{20,256}$/.test(value) ? value : undefined),
+  { isSecret: true },
+)
+
 /** `true` or `false`; the flag without a value means `true`. */
 export const flag = kind<boolean>(
   'true or false',

@@ -278,6 +278,23 @@ const OPTIONS = {
     meaning: 'After SIGTERM, work in flight gets this long to finish, all services together, before it is aborted.',
     relation: 'The service manager must wait more than 5 s longer before it sends SIGKILL.',
   }),
+  metricsToken: option({
+    kind: kinds.optional(kinds.token),
+    default: undefined,
+    defaultText: 'none',
+    meaning:
+      'A scraper that sends this text as a bearer token may read GET /metrics: the whole server, and the databases of all ' +
+      'accounts. It opens nothing else.',
+    relation: 'Belongs into the environment or the file, because flags are visible in the process list.',
+  }),
+  metricsDatabases: option({
+    kind: kinds.integer(0, 10_000),
+    default: 200,
+    meaning:
+      'GET /metrics has series of its own for at most this many databases, those that were used last; 0 for none. The ' +
+      'totals of the server count all of them.',
+    relation: 'Each database has about 22 series.',
+  }),
   logLevel: option({
     kind: kinds.oneOf(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
     default: 'info',

@@ -3,7 +3,7 @@ import type { Config } from '../config/index.js'
 import type { PlanTable } from '../contract/databases/plans.js'
 import type { Fleet } from '../fleet/index.js'
 import type { Store } from '../store/index.js'
-import type { DatabaseMeter, Logger, Problems } from '../telemetry/index.js'
+import type { DatabaseMeter, DatabasesMeter, Logger, Problems } from '../telemetry/index.js'
 import type { DesiredEngines } from './desired-engine.js'
 import type { ServingDirectory } from './directory.js'
 import type { Task } from './sleep/sleeper.js'
@@ -56,6 +56,8 @@ export interface DatabasesDeps {
    */
   readonly onServing: (databaseId: string) => Promise<void>
   readonly traffic: Traffic
+  /** Counts what happens, for metrics. */
+  readonly meter?: DatabasesMeter
   /** Called after a database has fallen asleep. */
   readonly onAsleep?: () => void
 }

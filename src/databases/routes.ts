@@ -42,17 +42,16 @@ import {
   listDatabases,
 } from '../contract/databases/databases.js'
 import { adoptQuarantined, listQuarantine } from '../contract/databases/quarantine.js'
-import { DEFAULT_STATS_PERIOD, getDatabaseStats, getMetrics } from '../contract/databases/stats.js'
+import { DEFAULT_STATS_PERIOD, getDatabaseStats } from '../contract/databases/stats.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { type Caller, ok, type Reply, type Route, reply, route } from '../http/index.js'
-import { METRICS_CONTENT_TYPE, processMetrics, renderMetrics } from '../telemetry/index.js'
 import type { BackupDownload, Backups } from './backups/index.js'
 import type { Changes } from './changes/changes.js'
 import type { Databases } from './databases.js'
 import type { DatabaseRow } from './life.js'
 import { readCreation } from './older-spelling.js'
 import type { Quarantine } from './quarantine/index.js'
-import { databaseMetrics, readStats, type Usage } from './usage/index.js'
+import { readStats, type Usage } from './usage/index.js'
 
 /** The operations of the management API on databases (reference redis 1.2, 1.8). */
 export function databaseRoutes(databases: Databases): Route[] {
@@ -67,7 +66,7 @@ export function databaseRoutes(databases: Databases): Route[] {
     route(getAwake, (call) => databases.whyAwake(call.caller, call.params.id)),
     ...backupRoutes(databases.backups),
     ...quarantineRoutes(databases.quarantine),
-    ...usageRoutes(databases.usage, (databaseId) => databases.isAwake(databaseId)),
+    ...usageRoutes(databases.usage),
     ...recordRoutes(databases.changes, render),
     ...toggleRoutes(databases.changes),
     ...valueRoutes(databases.changes),
@@ -128,14 +127,8 @@ function quarantineRoutes(quarantine: Quarantine): Route[] {
   ]
 }
 
-function usageRoutes(usage: Usage, isAwake: (databaseId: string) => boolean): Route[] {
+function usageRoutes(usage: Usage): Route[] {
   return [
-    route(getMetrics, async ({ caller }) => {
-      const own = usage.ledgers.filter(({ row }) => row.account_id === caller.accountId)
-      const metered = own.map((ledger) => ({ ledger, isAwake: isAwake(ledger.row.database_id) }))
-      const text = await renderMetrics([...processMetrics(), ...databaseMetrics(metered, usage.nowMs)])
-      return reply(200, Buffer.from(text), { 'content-type': METRICS_CONTENT_TYPE })
-    }),
     route(getDatabaseStats, ({ caller, params, query }) =>
       readStats(usage, { accountId: caller.accountId, databaseId: params.id }, query.period ?? DEFAULT_STATS_PERIOD),
     ),

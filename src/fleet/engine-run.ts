@@ -3,7 +3,7 @@
  * a process, and it ends exactly once.
  */
 import { type Clock, unreachable } from '../base/index.js'
-import type { Problems } from '../telemetry/index.js'
+import type { DatabasesMeter, Problems } from '../telemetry/index.js'
 import { waitUntilReady } from './ask.js'
 import { UnservableData } from './data/damage.js'
 import { PrimaryData } from './data/primary-data.js'
@@ -31,6 +31,7 @@ export interface FleetContext {
   /** Called with the state of the data of a database. */
   readonly onData: (databaseId: string, report: DataReport) => void
   readonly problems: Pick<Problems, 'report' | 'resolve'> | undefined
+  readonly meter: Pick<DatabasesMeter, 'engineFailures'> | undefined
   /** Command prefix that limits the memory of a process; see `findMemoryLimitPrefix`. */
   readonly memoryLimitPrefix: MemoryLimitPrefix
   /** Limits the memory of running engines. */

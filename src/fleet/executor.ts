@@ -132,10 +132,13 @@ export class Executor {
 
   #onEnd(region: string, { failure, detail }: RunEnd): void {
     const facts = { databaseId: this.#databaseId, region }
-    const { logger, clock } = this.#context
+    const { logger, clock, meter } = this.#context
     this.#runs.delete(region)
     if (this.#members.get(region)?.state.kind === 'stopping') logger.info(facts, 'engine stopped')
-    else logger.warn({ ...facts, reason: failure.reason, detail }, 'engine ended unexpectedly')
+    else {
+      if (meter) meter.engineFailures++
+      logger.warn({ ...facts, reason: failure.reason, detail }, 'engine ended unexpectedly')
+    }
     this.#update(region, (member) => transitions.ended(member, failure, clock.now()))
     this.#onEvent()
   }

@@ -343,14 +343,14 @@ class EngineFleet implements Fleet {
   }
 
   async #contextOf(layout: Layout, launcher: Launcher): Promise<FleetContext> {
-    const { engine, clock, logger, problems, readyDeadlineMs = DEFAULT_READY_DEADLINE_MS } = this.#options
+    const { engine, clock, logger, problems, meter, readyDeadlineMs = DEFAULT_READY_DEADLINE_MS } = this.#options
     const onData = (databaseId: string, report: DataReport): void => this.#options.onData?.(databaseId, report)
     const [commandPrefix, memoryLimitPrefix] = await Promise.all([findDeathSignalPrefix(), findMemoryLimitPrefix()])
     const nextGeneration = (): number => ++this.#lastGeneration
     const stopGraceMs = (): number => this.#stopGraceMs
     const memoryLimiter = await createMemoryLimiter({ launcher, logger })
     return {
-      ...{ engine, launcher, layout, clock, logger, problems, onData, stopGraceMs, readyDeadlineMs },
+      ...{ engine, launcher, layout, clock, logger, problems, meter, onData, stopGraceMs, readyDeadlineMs },
       ...{ commandPrefix, memoryLimitPrefix, memoryLimiter, nextGeneration },
     }
   }

@@ -1,5 +1,5 @@
 import type { Clock, Service } from '../base/index.js'
-import type { Logger, Problems } from '../telemetry/index.js'
+import type { DatabasesMeter, Logger, Problems } from '../telemetry/index.js'
 import type { Evidence } from './snapshot/evidence.js'
 
 /** An engine program and its abilities, found by running it once (`probeEngine`). */
@@ -202,6 +202,8 @@ export interface FleetOptions {
   /** Called with the state of the data of a database before its engine serves. */
   readonly onData?: (databaseId: string, report: DataReport) => void
   readonly problems?: Pick<Problems, 'report' | 'resolve'>
+  /** Counts engines that fail, for metrics. */
+  readonly meter?: Pick<DatabasesMeter, 'engineFailures'>
 }
 
 /** Starts, stops and reconciles the engine processes of all databases. */

@@ -86,6 +86,8 @@ export class Pipeline {
   #byHeader(request: FastifyRequest, arrival: Arrival): Caller | undefined {
     const { authenticator } = this.#settings.authentication
     const header = request.headers.authorization
+    const special = this.#settings.route.recognise?.(header, arrival.ip)
+    if (special) return special
     if (this.#endpoint.auth === 'basic') return authenticator.basic(header, arrival.ip)
     const token = tokenOfHeader(header)
     const caller = token === undefined ? undefined : authenticator.bearer(token, arrival.ip)

@@ -76,6 +76,8 @@ export interface TooLarge {
 export interface Route {
   readonly endpoint: Endpoint
   readonly handler: (call: Call) => Promise<unknown>
+  /** Recognises credentials that only this route accepts, besides those of its endpoint. */
+  readonly recognise?: (authorization: string | undefined, ip: string) => Caller | undefined
   /** Chooses the error for a body that is too large. Default: the given error. */
   readonly refuseTooLarge?: (request: TooLarge) => HomeportError
 }

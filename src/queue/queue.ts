@@ -1,7 +1,7 @@
 import { type Clock, ClockWatch, type TargetPolicy } from '../base/index.js'
 import type { Route } from '../http/index.js'
 import type { Store } from '../store/index.js'
-import type { Logger } from '../telemetry/index.js'
+import { type Logger, QueueMeter } from '../telemetry/index.js'
 import { deadLetterRoutes } from './api/dead-letter-routes.js'
 import type { ApiDeps, SigningKeyring } from './api/deps.js'
 import { eventRoutes } from './api/event-routes.js'
@@ -33,6 +33,7 @@ import type {
   MessageKind,
   PublishItem,
   Queue,
+  QueueLoad,
   QueueRest,
 } from './types.js'
 import { type OnAttempt, watchedKind } from './watched-kind.js'
@@ -57,6 +58,8 @@ export interface QueueDeps {
   readonly retentionBytes: number
   /** Which destinations may be contacted. Default: everything. */
   readonly deliveryTargets?: TargetPolicy
+  /** Counts what happens, for metrics. */
+  readonly meter?: QueueMeter
   /** Sent as `Upstash-Region`, upper case, with every delivery. Default `us-east-1`. */
   readonly region?: string
   /** Called after the outcome of each attempt is committed. Default: nobody is notified, at no cost. */
@@ -85,12 +88,13 @@ export function createQueue(deps: QueueDeps): Queue {
 
 const targetsOf = (deps: QueueDeps): TargetPolicy => deps.deliveryTargets ?? 'everything'
 
-function dispatcherDeps(deps: QueueDeps): DispatcherDeps {
+function dispatcherDeps(deps: QueueDeps, meter: QueueMeter): DispatcherDeps {
   const { store, clock, logger, keys } = deps
   return {
     store,
     clock,
     logger,
+    meter,
     concurrency: deps.deliveryConcurrency,
     timeoutMs: deps.deliveryTimeoutMs,
     keepBytes: deps.responseKeepBytes,
@@ -118,14 +122,14 @@ class StoredQueue implements Queue {
   #largeCancel: LargeCancel | undefined
 
   constructor(deps: QueueDeps) {
-    const { store, clock, logger } = deps
+    const { store, clock, logger, meter = new QueueMeter() } = deps
     const limits = { timeoutMs: deps.deliveryTimeoutMs }
     const offer = (rows: readonly PendingRow[]): void => this.offer(rows)
     this.#onAttempt = deps.onAttempt
-    this.#dispatcher = new Dispatcher(dispatcherDeps(deps))
+    this.#dispatcher = new Dispatcher(dispatcherDeps(deps, meter))
     this.addKind(new PlainKind({ store, clock }))
-    this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer })
-    this.#scheduler = new Scheduler({ store, clock, logger, offer })
+    this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer, meter })
+    this.#scheduler = new Scheduler({ store, clock, logger, offer, meter })
     this.#clockCorrection = new ClockCorrection(deps)
     this.#clockWatch = new ClockWatch(clock, (byMs) => this.#onJump(byMs))
     this.#logger = logger
@@ -218,6 +222,10 @@ class StoredQueue implements Queue {
 
   drop(which: DropSelector): void {
     this.#dispatcher.drop(which)
+  }
+
+  get load(): QueueLoad {
+    return this.#dispatcher.load
   }
 
   refuseForbidden(urls: readonly string[], headers: PublishItem['headers']): void {

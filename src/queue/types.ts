@@ -239,6 +239,15 @@ export interface QueueRest {
   readonly nextAt: number
 }
 
+/** What the dispatcher has in memory now. */
+export interface QueueLoad {
+  /** Requests in flight, without slow ones, and their limit. */
+  readonly sending: number
+  readonly most: number
+  /** Pending messages in memory. */
+  readonly held: number
+}
+
 /** The queue as other modules see it. */
 export interface Queue extends Service {
   /** Hands committed messages to the dispatcher. Call it right after their commit. */
@@ -266,6 +275,8 @@ export interface Queue extends Service {
   delegateLargeCancels(cancel: LargeCancel): void
   /** Registers dead letters that are not plain messages. Before `start`. */
   addDeadLetters(source: DeadLetterSource): void
+  /** For metrics. */
+  readonly load: QueueLoad
   /** The HTTP operations of the queue. */
   routes(): readonly Route[]
 }

@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { StoreMeter } from '../telemetry/index.js'
 import type { StoreDamage } from './damage.js'
 import { openPostgresStore } from './postgres/store.js'
 import { openSqliteStore } from './sqlite/store.js'
@@ -20,6 +21,8 @@ export interface StoreSettings {
   readonly onFailure: (error: Error) => void
   /** Called whenever damaged data is found. Default: only the caller that read it gets an error. */
   readonly onDamage?: (damage: StoreDamage) => void
+  /** Counts transactions, for metrics. */
+  readonly meter?: StoreMeter
 }
 
 /** Path of the SQLite store in a data directory. */
@@ -44,8 +47,8 @@ export async function hasSqliteStore(dataDir: string): Promise<boolean> {
  * @throws HomeportError `store_not_opened`, `store_in_use`, `store_newer` or `store_full`.
  */
 export async function openStore(settings: StoreSettings): Promise<Store> {
-  const { onFailure, onDamage = () => undefined } = settings
-  const watch = { onFailure, onDamage }
+  const { onFailure, onDamage = () => undefined, meter } = settings
+  const watch = { onFailure, onDamage, ...(meter && { meter }) }
   if (settings.location !== 'sqlite') return openPostgresStore(settings.location, watch)
   return openSqliteStore(sqliteFileIn(settings.dataDir), settings.modules ?? [], watch)
 }

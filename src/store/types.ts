@@ -1,3 +1,4 @@
+import type { StoreMeter } from '../telemetry/index.js'
 import type { StoreDamage } from './damage.js'
 import type { Operation } from './operation.js'
 
@@ -7,6 +8,8 @@ export interface StoreWatch {
   readonly onFailure: (error: Error) => void
   /** Called whenever damaged data is found. The caller that read it gets `store_damaged`; everything else continues. */
   readonly onDamage: (damage: StoreDamage) => void
+  /** Counts transactions, for metrics. */
+  readonly meter?: StoreMeter
 }
 
 /** The durable state of the server. */

@@ -75,6 +75,12 @@ export class DatabaseMeter {
   readonly writeLatency = new LatencyHistogram()
   /** Commands that the engine refused because its memory limit is reached. */
   refusedForSpace = 0
+  /** Commands refused because the requests of the month or its budget are used up. */
+  refusedForRequests = 0
+  /** Clients refused because there are too many. */
+  refusedClients = 0
+  /** Commands, or groups of them, that waited because of the command rate. */
+  delayedForRate = 0
   /** Time of the last command, Unix milliseconds; 0 before the first. */
   lastActivityAtMs = 0
   /**

@@ -9,7 +9,8 @@
  * - `Problems` lists what only a person can put right: a damaged page, unknown files, an engine that hangs.
  * - `describeCrash` and `writeCrashReport` record why a server crashed, without any user data; the next start shows it
  *   (`lastCrash`).
- * - `renderMetrics` writes metrics in the format of Prometheus; modules provide their values at each scrape.
+ * - `ServerMeters` are plain counters that modules increment. `renderMetrics` writes them and other values in the format of
+ *   Prometheus, by the declarations in `contract/metrics/`. Values are read at each scrape.
  * - `DatabaseMeter` holds the counters of one database: the gateway writes them, the usage statistics read them.
  */
 export { type CrashKind, describeCrash, lastCrash, writeCrashReport } from './crash-reports.js'
@@ -25,6 +26,27 @@ export {
   nextMonthMs,
   percentileOfSteps,
 } from './database-meter.js'
+export {
+  ATTEMPTS,
+  Histogram,
+  type HistogramFigure,
+  REQUEST_SECONDS,
+  TRANSACTION_SECONDS,
+} from './histogram.js'
 export { createLogger, type LogFields, type Logger, type LoggerOptions, type LogLevel, silentLogger } from './logger.js'
-export { METRICS_CONTENT_TYPE, type Metric, type MetricValue, processMetrics, renderMetrics } from './metrics.js'
+export { MeterTotals } from './meter-totals.js'
+export {
+  BULK_OUTCOMES,
+  BulkMeter,
+  DatabasesMeter,
+  type DeliveryOutcome,
+  QueueMeter,
+  ServerMeters,
+  StoreMeter,
+  TransactionMeter,
+  WorkflowMeter,
+} from './meters.js'
+export { byLabel, type Figures, METRICS_CONTENT_TYPE, type MetricValue, renderMetrics } from './metrics.js'
 export { type Problem, type ProblemKind, type ProblemReport, Problems } from './problems.js'
+export { ProcessMetrics } from './process-metrics.js'
+export { SlicedCount } from './sliced-count.js'

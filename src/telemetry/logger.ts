@@ -26,6 +26,7 @@ const SECRET_FIELDS = [
   'apiKey',
   'queueToken',
   'token',
+  'metricsToken',
   'restToken',
   'readOnlyRestToken',
   'rest_token',

@@ -1,60 +1,76 @@
-import { Counter, Gauge, Registry } from 'prom-client'
+import { Registry } from 'prom-client'
+import type { MetricDeclaration } from '../contract/metrics/declaration.js'
+import { METRICS, type MetricName } from '../contract/metrics/metrics.js'
+import type { HistogramFigure } from './histogram.js'
 
-/** One value of a metric. */
-export interface MetricValue {
+/** One value of a metric, with a value for every label of its declaration. */
+export interface MetricValue<Figure = number | HistogramFigure> {
   readonly labels: Readonly<Record<string, string>>
-  readonly value: number
+  readonly value: Figure
 }
 
-/** A metric with all its values, which have the same label names. */
-export interface Metric {
-  /** Follows the conventions of Prometheus: ends in the unit, or in `_total` for a counter. */
-  readonly name: string
-  /** One line for people. */
-  readonly help: string
-  /** A counter never decreases while the process runs. */
-  readonly kind: 'counter' | 'gauge'
-  readonly values: readonly MetricValue[]
-}
+/** The figures of a scrape by metric: one value of a metric without labels, else a list. What is unknown is absent. */
+export type Figures = Readonly<Partial<Record<MetricName, number | HistogramFigure | readonly MetricValue[]>>>
 
 /** Content type of a scrape's response. */
 export const METRICS_CONTENT_TYPE = Registry.PROMETHEUS_CONTENT_TYPE
 
-/** Metrics in the text format of Prometheus; metrics without values are left out. */
-export function renderMetrics(metrics: readonly Metric[]): Promise<string> {
+/** A line of the text format. */
+interface Sample {
+  readonly metricName?: string
+  readonly labels: Readonly<Record<string, string | number>>
+  readonly value: number
+}
+
+/** Figures with one label, by its values. */
+export function byLabel<Figure extends number | HistogramFigure>(
+  label: string,
+  figures: Readonly<Record<string, Figure>>,
+): readonly MetricValue<Figure>[] {
+  return Object.entries(figures).map(([name, value]) => ({ labels: { [label]: name }, value }))
+}
+
+/** Figures in the text format of Prometheus, in the order of their declarations; metrics without values are left out. */
+export function renderMetrics(figures: Figures): Promise<string> {
   const registry = new Registry()
-  for (const { name, help, kind, values } of metrics) {
-    const [first] = values
-    if (!first) continue
-    const settings = { name, help, labelNames: Object.keys(first.labels), registers: [registry] }
-    const metric = kind === 'counter' ? new Counter(settings) : new Gauge(settings)
-    for (const { labels, value } of values) metric.inc(labels, value)
+  for (const [name, { kind, help }] of Object.entries<MetricDeclaration>(METRICS)) {
+    // The catalogue is keyed by these names.
+    const values = valuesOf(figures[name as MetricName])
+    if (values.length === 0) continue
+    const samples = values.flatMap((value) => samplesOf(name, value))
+    // The registry asks a metric for nothing but this; its own classes would count the values a second time.
+    const metric = { name, help, type: kind, get: async () => ({ name, help, type: kind, values: samples }) }
+    registry.registerMetric(metric as unknown as Parameters<Registry['registerMetric']>[0])
   }
   return registry.metrics()
 }
 
-/** Resource usage of this process. Measured at each scrape, so it costs nothing between scrapes. */
-export function processMetrics(): readonly Metric[] {
-  const { user, system } = process.cpuUsage()
-  const { rss, heapUsed } = process.memoryUsage()
-  const { utilization } = performance.eventLoopUtilization()
-  const only = (value: number): readonly MetricValue[] => [{ labels: {}, value }]
-  const startedAt = performance.timeOrigin / 1000
+function valuesOf(figure: Figures[MetricName]): readonly MetricValue[] {
+  if (figure === undefined) return []
+  return isList(figure) ? figure : [{ labels: {}, value: figure }]
+}
+
+const isList = (figure: number | HistogramFigure | readonly MetricValue[]): figure is readonly MetricValue[] =>
+  Array.isArray(figure)
+
+function samplesOf(name: string, { labels, value }: MetricValue): readonly Sample[] {
+  return typeof value === 'number' ? [{ labels, value }] : bucketsOf(name, labels, value)
+}
+
+/** Buckets of the text format count everything up to their bound. */
+function bucketsOf(
+  name: string,
+  labels: Sample['labels'],
+  { bounds, counts, sum }: HistogramFigure,
+): readonly Sample[] {
+  let count = 0
+  const buckets = [...bounds, '+Inf'].map((le, index) => {
+    count += counts[index] ?? 0
+    return { metricName: `${name}_bucket`, labels: { ...labels, le }, value: count }
+  })
   return [
-    { name: 'process_start_time_seconds', help: 'Start, Unix seconds.', kind: 'gauge', values: only(startedAt) },
-    {
-      name: 'process_cpu_seconds_total',
-      help: 'CPU time, without engines.',
-      kind: 'counter',
-      values: only((user + system) / 1e6),
-    },
-    { name: 'process_resident_memory_bytes', help: 'Memory, without engines.', kind: 'gauge', values: only(rss) },
-    { name: 'nodejs_heap_used_bytes', help: 'Memory of objects.', kind: 'gauge', values: only(heapUsed) },
-    {
-      name: 'nodejs_eventloop_utilization_ratio',
-      help: 'Share of its life that the event loop was busy.',
-      kind: 'gauge',
-      values: only(utilization),
-    },
+    ...buckets,
+    { metricName: `${name}_sum`, labels, value: sum },
+    { metricName: `${name}_count`, labels, value: count },
   ]
 }

@@ -2,7 +2,7 @@ import type { Clock, Service } from '../base/index.js'
 import type { Route } from '../http/index.js'
 import { ByteBudget, type Queue, Retention } from '../queue/index.js'
 import type { Store } from '../store/index.js'
-import type { Logger } from '../telemetry/index.js'
+import { type Logger, WorkflowMeter } from '../telemetry/index.js'
 import { deadLetterRoutes, RunDeadLetters } from './dead-letters/dead-letter-routes.js'
 import { logRoutes } from './logs/log-routes.js'
 import { eventRoutes } from './runs/event-routes.js'
@@ -33,6 +33,8 @@ export interface WorkflowDeps {
   readonly queueBodyLimitBytes: number
   /** Bytes of a response that are kept for logs and dead letters. */
   readonly responseKeepBytes: number
+  /** Counts what happens, for metrics. */
+  readonly meter?: WorkflowMeter
   /** A larger list is not sent if the SDK can fetch it. Default 32 MiB. */
   readonly inlineLimitBytes?: number
 }
@@ -47,16 +49,16 @@ export interface Workflow extends Service {
 
 /** Builds the module and registers it with the queue, which must not have started yet. */
 export function createWorkflow(deps: WorkflowDeps): Workflow {
-  const { store, queue, clock } = deps
+  const { store, queue, clock, meter = new WorkflowMeter() } = deps
   const limits = { timeoutMs: deps.deliveryTimeoutMs }
   const inFlight = new InFlightDeliveries(deps.deliveryTimeoutMs)
   const lists = new RecentLists()
   const refusedReturns = new RefusedReturns()
-  const intake = new RunIntake({ store, queue, clock, limits, lists })
+  const intake = new RunIntake({ store, queue, clock, limits, lists, meter })
   queue.addIntake(intake)
   const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = deps
   const responseLimits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
-  queue.addKind(new RunMessages({ store, clock, inFlight, lists, refusedReturns, ...responseLimits }))
+  queue.addKind(new RunMessages({ store, clock, inFlight, lists, refusedReturns, meter, ...responseLimits }))
   queue.addDeadLetters(new RunDeadLetters(store))
   const retention = retentionOf(deps)
   return {
@@ -66,7 +68,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
     guard: (gate) => intake.guard(gate),
     routes: () => [
       ...triggerRoutes({ intake, clock }),
-      ...runRoutes({ store, queue, clock, lists, refusedReturns }),
+      ...runRoutes({ store, queue, clock, lists, refusedReturns, meter }),
       ...logRoutes({ store, queue, clock, inFlight }),
       ...deadLetterRoutes({ store, queue, clock, limits, gate: intake }),
       ...eventRoutes({ ...deps, limits }),

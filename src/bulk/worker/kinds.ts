@@ -3,6 +3,7 @@ import type { Queue } from '../../queue/index.js'
 import type * as messagesDead from '../../queue/transactions/messages-dead.js'
 import type { Store } from '../../store/index.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
+import type { WorkflowMeter } from '../../telemetry/index.js'
 import { type Overrides, type RevivalKind, revivalOf } from '../../workflow/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import type * as bulkBatch from '../transactions/bulk-batch.js'
@@ -16,6 +17,8 @@ export interface KindDeps {
   readonly queue: Pick<Queue, 'drop' | 'offer' | 'refuseForbidden'>
   readonly clock: Clock
   readonly fences: Pick<Fences, 'pass' | 'refuses'>
+  /** Counts the runs that it cancels, for metrics. */
+  readonly runMeter?: Pick<WorkflowMeter, 'ended'>
 }
 
 /** A kind of action. */
@@ -35,6 +38,7 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     successOutcome: 'cancelled',
     decide: async (deps, action, batch) => {
       const decided = await deps.store.run(bulkKinds.cancelRunsBatch, argsOf(deps, action, batch))
+      if (deps.runMeter) deps.runMeter.ended.cancelled += decided.succeeded.length
       deps.queue.drop({ groupKeys: decided.succeeded })
       return offerToQueue(deps, decided)
     },

@@ -1,7 +1,7 @@
 import { type Clock, pause, type Service, type Timer, unreachable } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
-import type { Logger } from '../../telemetry/index.js'
+import { BULK_OUTCOMES, BulkMeter, type Logger } from '../../telemetry/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkBatch from '../transactions/bulk-batch.js'
 import * as bulkDraft from '../transactions/bulk-draft.js'
@@ -17,6 +17,8 @@ export interface WorkerDeps extends KindDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
+  /** Counts what happens, for metrics. */
+  readonly meter?: BulkMeter
 }
 
 /**
@@ -62,11 +64,13 @@ export class BulkWorker implements Service {
   #state: State = { kind: 'new' }
   /** Older drafts come from an earlier life of the server. */
   readonly #createdAt: number
+  readonly #meter: BulkMeter
   #pauseMs = FIRST_PAUSE_MS
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps
     this.#createdAt = deps.clock.now()
+    this.#meter = deps.meter ?? new BulkMeter()
     this.#limits = LIMITS[deps.store.describe().kind]
     this.#size = new BatchSize(this.#limits)
   }
@@ -154,6 +158,7 @@ export class BulkWorker implements Service {
     const job = new Job(this.#deps.store, action)
     if (this.#state.kind === 'stopped') return job
     this.#jobs.set(action.seq, job)
+    this.#meter.active = this.#jobs.size
     this.#queue.push(job)
     return job
   }
@@ -163,6 +168,7 @@ export class BulkWorker implements Service {
     const job = this.#jobs.get(action.seq)
     if (!job) return
     this.#jobs.delete(action.seq)
+    this.#meter.active = this.#jobs.size
     const index = this.#queue.indexOf(job)
     if (index >= 0) this.#queue.splice(index, 1)
     job.settleWaiters((waiter) => waiter.resolve(action))
@@ -261,7 +267,9 @@ export class BulkWorker implements Service {
 
   /** Applies the result of a batch. The end is reported only when none of its batches is in flight. */
   #applyResult(job: Job, action: BulkActionRow | undefined): void {
+    const before = job.action
     if (action) job.update(action)
+    for (const outcome of BULK_OUTCOMES) this.#meter.items[outcome] += job.action[outcome] - before[outcome]
     if (job.action.state === 'running') this.#requeue(job)
     else if (job.inFlight === 0 && this.#isActive(job)) this.#end(job.action)
     if (action) this.#watchers.notify(action)

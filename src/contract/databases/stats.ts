@@ -83,7 +83,7 @@ export const getMetrics = endpoint({
   access: 'read',
   summary: 'Scrape metrics',
   description:
-    'Metrics of all databases of the account and of the server process, in the text format of Prometheus. Use a read-only API key. Counters start at zero when the server starts. Does not wake a database that is asleep.',
+    'Metrics in the text format of Prometheus: of the databases of the account and, for the first account, of the whole server. Use a read-only API key, or the option metricsToken as a bearer token, which also shows the databases of all accounts. Counters start at zero when the server starts. Does not wake a database that is asleep.',
   body: { kind: 'none' },
   success: {
     status: 200,

@@ -52,6 +52,7 @@ export class BackupCreation {
   ): Promise<BackupRow> {
     const { store, clock } = this.#deps
     const finished = { backupId, result, at: clock.now() }
+    if (this.#deps.meter) this.#deps.meter.backups[result.kind]++
     const row = await retryUntilDone(this.#deps, databaseId, () => store.run(backups.finish, finished))
     if (!row) throw new HomeportError('backup_not_found', { backupId })
     return row

@@ -3,7 +3,8 @@ import type { DatabasesDeps, SleepControl } from '../deps.js'
 import type { BackupFiles } from './files.js'
 
 /** What the classes of this folder are built from. */
-export interface BackupDeps extends Pick<DatabasesDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf'> {
+export interface BackupDeps
+  extends Pick<DatabasesDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf' | 'meter'> {
   readonly files: BackupFiles
   /** Called when the data of a database was replaced and the store knows it. */
   readonly onReplaced: (databaseId: string) => void

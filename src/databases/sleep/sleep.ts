@@ -6,7 +6,8 @@ import * as sleepers from './sleeper.js'
 import { explain, type WhyAwake } from './why.js'
 
 /** What `Sleep` is built from. */
-export interface SleepDeps extends Pick<DatabasesDeps, 'fleet' | 'clock' | 'logger' | 'traffic' | 'onAsleep'> {
+export interface SleepDeps
+  extends Pick<DatabasesDeps, 'fleet' | 'clock' | 'logger' | 'traffic' | 'onAsleep' | 'meter'> {
   readonly engines: Pick<DesiredEngines, 'specOf' | 'idleMsOf' | 'servesClients'>
   /** When more databases than this are awake, those idle for only a short time fall asleep too. */
   readonly mostAwake: number
@@ -61,6 +62,7 @@ export class Sleep implements SleepControl {
     const spec = this.#stopped ? undefined : this.#deps.engines.specOf(databaseId)
     if (!spec) return
     this.#set(sleepers.woken(sleeper, this.#now()))
+    if (this.#deps.meter) this.#deps.meter.wakeUps++
     this.#scheduleCheck(this.#now())
     this.#deps.fleet.ensure(spec, 'while-loading').catch((error: unknown) => this.#onFailedWake(databaseId, error))
   }

@@ -30,6 +30,6 @@
  * Usage never delays a command, and changes a database only by suspension and auto upgrade.
  */
 export type { UsageLedger } from './ledger.js'
-export { databaseMetrics } from './metrics.js'
+export { databaseFigures, type MeteredDatabase } from './metrics.js'
 export { readStats } from './stats.js'
 export { Usage, type UsageDeps } from './usage.js'

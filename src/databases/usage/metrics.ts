@@ -1,4 +1,5 @@
-import type { Metric, MetricValue } from '../../telemetry/index.js'
+import type { DATABASE_METRICS } from '../../contract/metrics/database-metrics.js'
+import type { Figures, MetricValue } from '../../telemetry/index.js'
 import { planNameOf } from '../desired-engine.js'
 import { NANO } from './cost.js'
 import type { UsageLedger } from './ledger.js'
@@ -9,111 +10,49 @@ export interface MeteredDatabase {
   readonly isAwake: boolean
 }
 
-type Read = (database: MeteredDatabase) => number
+type Name = keyof typeof DATABASE_METRICS
+/** The figure of a database, or its figures by the value of the label `kind`. */
+type Read = (database: MeteredDatabase, nowMs: number) => number | Readonly<Record<string, number>>
 
-/** Prometheus metrics of these databases. Counters start at 0 with each start of the server. */
-export function databaseMetrics(databases: readonly MeteredDatabase[], nowMs: number): readonly Metric[] {
-  return [...commandMetrics(databases), ...trafficMetrics(databases), ...standingMetrics(databases, nowMs)]
+const READS: Readonly<Record<Name, Read>> = {
+  homeport_database_commands_total: ({ ledger }) => ({ ...ledger.meter.totals() }),
+  homeport_database_latency_seconds_total: ({ ledger: { meter } }) => ({
+    reads: meter.readLatency.sumUs / 1e6,
+    writes: meter.writeLatency.sumUs / 1e6,
+  }),
+  homeport_database_latency_samples_total: ({ ledger: { meter } }) => ({
+    reads: meter.readLatency.count,
+    writes: meter.writeLatency.count,
+  }),
+  homeport_database_bytes_total: ({ ledger: { meter } }) => ({ in: meter.bytesIn, out: meter.bytesOut }),
+  homeport_database_connections_accepted_total: ({ ledger }) => ledger.meter.connectionsTotal,
+  homeport_database_connections: ({ ledger }) => ledger.meter.connections,
+  homeport_database_refused_for_space_total: ({ ledger }) => ledger.meter.refusedForSpace,
+  homeport_database_awake: ({ isAwake }) => Number(isAwake),
+  homeport_database_suspended: ({ ledger }) => Number(ledger.row.state === 'suspended'),
+  homeport_database_keys: ({ ledger }) => ledger.gauges.keys,
+  homeport_database_used_bytes: ({ ledger }) => ledger.usedBytes,
+  homeport_database_disk_bytes: ({ ledger }) => ledger.gauges.diskBytes,
+  homeport_database_month_requests: ({ ledger }) => ledger.meter.month.requests,
+  homeport_database_month_cost_dollars: ({ ledger }, nowMs) => ledger.monthCostNano(nowMs) / NANO,
+  homeport_database_budget_dollars: ({ ledger }) => ledger.row.budget,
 }
 
-function metric(
-  kind: Metric['kind'],
-  name: string,
-  help: string,
-  databases: readonly MeteredDatabase[],
-  read: Read,
-): Metric {
-  const values = databases.map((one) => ({ labels: labelsOf(one), value: read(one) }))
-  return { kind, name: `homeport_database_${name}`, help, values }
+/** Metrics of these databases, one series or more of each for every database. */
+export function databaseFigures(databases: readonly MeteredDatabase[], nowMs: number): Figures {
+  const figures = Object.entries(READS).map(([name, read]) => [
+    name,
+    databases.flatMap((database) => valuesOf(database, read(database, nowMs))),
+  ])
+  return Object.fromEntries(figures)
 }
 
-function split<Kind extends string>(
-  name: string,
-  help: string,
-  databases: readonly MeteredDatabase[],
-  read: (database: MeteredDatabase) => Readonly<Record<Kind, number>>,
-): Metric {
-  const values = databases.flatMap((one) =>
-    Object.entries<number>(read(one)).map(
-      ([kind, value]): MetricValue => ({ labels: { ...labelsOf(one), kind }, value }),
-    ),
-  )
-  return { kind: 'counter', name: `homeport_database_${name}`, help, values }
+function valuesOf(database: MeteredDatabase, read: ReturnType<Read>): readonly MetricValue[] {
+  const labels = labelsOf(database)
+  if (typeof read === 'number') return [{ labels, value: read }]
+  return Object.entries(read).map(([kind, value]) => ({ labels: { ...labels, kind }, value }))
 }
 
 function labelsOf({ ledger: { row } }: MeteredDatabase): MetricValue['labels'] {
   return { database_id: row.database_id, database_name: row.name, plan: planNameOf(row) }
-}
-
-function commandMetrics(all: readonly MeteredDatabase[]): readonly Metric[] {
-  return [
-    split('commands_total', 'Commands sent to the engine, by kind.', all, ({ ledger }) => ({
-      ...ledger.meter.totals(),
-    })),
-    split('latency_seconds_total', 'Sum of the latencies of the measured commands, seconds.', all, ({ ledger }) => ({
-      reads: ledger.meter.readLatency.sumUs / 1e6,
-      writes: ledger.meter.writeLatency.sumUs / 1e6,
-    })),
-    split('latency_samples_total', 'Commands whose latency was measured.', all, ({ ledger }) => ({
-      reads: ledger.meter.readLatency.count,
-      writes: ledger.meter.writeLatency.count,
-    })),
-  ]
-}
-
-function trafficMetrics(all: readonly MeteredDatabase[]): readonly Metric[] {
-  return [
-    split('bytes_total', 'Bytes received from clients (in) and sent to them (out).', all, ({ ledger: { meter } }) => ({
-      in: meter.bytesIn,
-      out: meter.bytesOut,
-    })),
-    metric(
-      'counter',
-      'connections_accepted_total',
-      'Client connections accepted.',
-      all,
-      ({ ledger }) => ledger.meter.connectionsTotal,
-    ),
-    metric('gauge', 'connections', 'Open client connections.', all, ({ ledger }) => ledger.meter.connections),
-    metric(
-      'counter',
-      'refused_for_space_total',
-      'Commands refused because the data set was full.',
-      all,
-      ({ ledger }) => ledger.meter.refusedForSpace,
-    ),
-  ]
-}
-
-function standingMetrics(all: readonly MeteredDatabase[], nowMs: number): readonly Metric[] {
-  return [
-    metric('gauge', 'awake', '1 while its engines run.', all, ({ isAwake }) => Number(isAwake)),
-    metric('gauge', 'suspended', '1 while it is suspended because its budget is spent.', all, ({ ledger }) =>
-      Number(ledger.row.state === 'suspended'),
-    ),
-    metric('gauge', 'keys', 'Keys at the last sample of its engine.', all, ({ ledger }) => ledger.gauges.keys),
-    metric('gauge', 'used_bytes', 'Size of the data set at the last sample.', all, ({ ledger }) => ledger.usedBytes),
-    metric(
-      'gauge',
-      'disk_bytes',
-      'Size of its files at the last sample.',
-      all,
-      ({ ledger }) => ledger.gauges.diskBytes,
-    ),
-    metric(
-      'gauge',
-      'month_requests',
-      'Requests of this month, as billed.',
-      all,
-      ({ ledger }) => ledger.meter.month.requests,
-    ),
-    metric(
-      'gauge',
-      'month_cost_dollars',
-      'Cost of this month.',
-      all,
-      ({ ledger }) => ledger.monthCostNano(nowMs) / NANO,
-    ),
-    metric('gauge', 'budget_dollars', 'Budget of a month; 0 means none.', all, ({ ledger }) => ledger.row.budget),
-  ]
 }

@@ -92,7 +92,7 @@ export class DatabaseGuard {
     this.meter = usage.meter
     this.#options = options
     this.#database = database
-    this.rate = new CommandRate(Number.POSITIVE_INFINITY, options.clock)
+    this.rate = new CommandRate(Number.POSITIVE_INFINITY, options.clock, usage.meter)
     this.bandwidth = new Bandwidth(Number.POSITIVE_INFINITY, usage.meter, options.clock)
     this.entries = new EntryWatch(Number.POSITIVE_INFINITY)
     this.pause = new CommandPause(options.clock, options.listFunctions)
@@ -159,8 +159,9 @@ export class DatabaseGuard {
 
   /** @throws HomeportError `too_many_clients` when the database has as many clients as it may have */
   checkClientLimit(): void {
-    if (this.meter.connections >= (this.#database.maxClients ?? DEFAULT_MAX_CLIENTS))
-      throw new HomeportError('too_many_clients', {})
+    if (this.meter.connections < (this.#database.maxClients ?? DEFAULT_MAX_CLIENTS)) return
+    this.meter.refusedClients++
+    throw new HomeportError('too_many_clients', {})
   }
 
   /** Whether the database accepts commands at all; limits of single commands are checked by `inspect`. */
@@ -223,8 +224,12 @@ export class DatabaseGuard {
 
   #refusal(command: ServedCommand): Verdict {
     const { admission, meter } = this.usage
-    if (admission.kind === 'refused') return admission.error
+    if (admission.kind === 'refused') {
+      meter.refusedForRequests++
+      return admission.error
+    }
     if (meter.month.requests >= this.#maxRequestsPerMonth) {
+      meter.refusedForRequests++
       return refusal('request_limit', { limit: this.#maxRequestsPerMonth, usage: meter.month.requests })
     }
     if (!this.#options.hasSpace() && needsSpace(command)) return refusal('disk_nearly_full', {})

@@ -26,10 +26,12 @@ export class CommandRate {
   /** Index of the first waiter that is not served. */
   #head = 0
   #timerIsSet = false
+  readonly #meter: Pick<DatabaseMeter, 'delayedForRate'> | undefined
 
-  /** `perSecond` may be infinite. */
-  constructor(perSecond: number, clock: Clock) {
+  /** `perSecond` may be infinite. Waits are counted in `meter`. */
+  constructor(perSecond: number, clock: Clock, meter?: Pick<DatabaseMeter, 'delayedForRate'>) {
     this.#clock = clock
+    this.#meter = meter
     this.#perSecond = perSecond
     this.#tokens = this.#most
     this.#filledAtMs = clock.now()
@@ -55,6 +57,7 @@ export class CommandRate {
   /** Calls `granted` once `count` tokens are taken, never before this call returns. */
   wait(count: number, granted: () => void): void {
     this.#waiters.push({ count, granted })
+    if (this.#meter) this.#meter.delayedForRate++
     this.#setTimer()
   }
 

@@ -1,12 +1,13 @@
 import { type Clock, type Service, type TargetPolicy, type Timer, TurnoverMap } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
-import type { Logger } from '../../telemetry/index.js'
+import type { Logger, QueueMeter } from '../../telemetry/index.js'
 import * as flowKeys from '../transactions/flow-keys.js'
 import type { PendingRow } from '../transactions/messages.js'
 import * as messages from '../transactions/messages.js'
-import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, Settled } from '../types.js'
+import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, QueueLoad, Settled } from '../types.js'
 import { Backlog, type BacklogLimits } from './backlog.js'
+import { countAttempt } from './count-attempt.js'
 import type { Load } from './coverage.js'
 import { damagedOutcome, pauseAfter, UnreadableMessages } from './damage.js'
 import { deliveryHeaders, signDelivery } from './delivery-headers.js'
@@ -56,6 +57,7 @@ export interface DispatcherDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
+  readonly meter: QueueMeter
   /** Requests in flight at once, without slow ones. */
   readonly concurrency: number
   /** Longest time of one attempt. */
@@ -84,7 +86,7 @@ export class Dispatcher implements Service {
   readonly #deps: DispatcherDeps
   readonly #kinds = new Map<string, MessageKind>()
   /** Flow-control keys. Code that changes the stored limits of a key also calls `flow.set`. */
-  readonly flow = new FlowControl()
+  readonly flow: FlowControl
   readonly #backlog: Backlog
   readonly #sender: Sender
   readonly #unsettled = new TurnoverMap<Entry, true>()
@@ -109,6 +111,7 @@ export class Dispatcher implements Service {
 
   constructor(deps: DispatcherDeps) {
     this.#deps = deps
+    this.flow = new FlowControl(deps.meter)
     const limits = backlogLimits(deps.concurrency)
     this.#backlog = new Backlog(limits, this.flow)
     this.#unreadable = new UnreadableMessages(deps, (from) => {
@@ -163,6 +166,11 @@ export class Dispatcher implements Service {
   /** Requests in flight, without slow ones, and their limit. */
   get parallelism(): { readonly sending: number; readonly most: number } {
     return { sending: this.#backlog.sending, most: this.#deps.concurrency }
+  }
+
+  /** See `Queue.load`. */
+  get load(): QueueLoad {
+    return { ...this.parallelism, held: this.#backlog.size }
   }
 
   /** Call it after the limits of a flow-control key have changed. */
@@ -316,6 +324,7 @@ export class Dispatcher implements Service {
     // The host may get its next request now, while this outcome is committed.
     this.#schedulePump()
     try {
+      if (outcome && entry.state === 'dropped') this.#deps.meter.deliveries.cancelled++
       if (!kind || !message || !outcome || entry.state === 'dropped') this.#backlog.release(entry)
       else await this.#settle(entry, kind, message, outcome)
     } finally {
@@ -356,7 +365,9 @@ export class Dispatcher implements Service {
   async #settle(entry: Entry, kind: MessageKind, message: PendingMessage, outcome: AttemptOutcome): Promise<void> {
     for (let failures = 1; ; failures++) {
       try {
-        return this.#applySettled(entry, await kind.settle(message, outcome))
+        const settled = await kind.settle(message, outcome)
+        countAttempt(this.#deps.meter, message, outcome, settled)
+        return this.#applySettled(entry, settled)
       } catch (error) {
         if (this.#phase !== 'running') return this.#backlog.release(entry)
         this.#deps.logger.error({ error, messageId: message.messageId }, 'an outcome could not be stored; trying again')

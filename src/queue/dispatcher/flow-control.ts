@@ -159,6 +159,12 @@ class Key {
 export class FlowControl {
   readonly #keys = new Map<string, Key>()
   readonly #withWaiting = new Set<Key>()
+  readonly #meter: { flowWaits: number } | undefined
+
+  /** @param meter counts how often a message waits. */
+  constructor(meter?: { flowWaits: number }) {
+    this.#meter = meter
+  }
 
   /** Sets the limits of a key from its stored row. */
   set(row: FlowKeyRow): void {
@@ -235,6 +241,7 @@ export class FlowControl {
 
   #wait(key: Key, entry: Entry, from: 'new' | 'returned'): void {
     key.wait(entry, from)
+    if (this.#meter) this.#meter.flowWaits++
     this.#withWaiting.add(key)
   }
 

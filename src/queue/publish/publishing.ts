@@ -1,6 +1,7 @@
 import { type Clock, type TargetPolicy, TimeSlice } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
+import type { QueueMeter } from '../../telemetry/index.js'
 import type { PendingRow, PublishEntry } from '../transactions/messages.js'
 import * as messagesPublish from '../transactions/messages-publish.js'
 import { freshOf, type Published } from '../transactions/messages-publish.js'
@@ -20,6 +21,7 @@ export interface PublishingDeps {
   readonly targets: TargetPolicy
   /** Called with messages right after their commit. */
   readonly offer: (rows: readonly PendingRow[]) => void
+  readonly meter: QueueMeter
 }
 
 /** Maximum of messages that one publish request may make. */
@@ -155,7 +157,10 @@ export class Publishing {
   async #commit(drafts: readonly (ItemDraft | HomeportError)[], now: number): Promise<ItemReply[]> {
     const entries = drafts.flatMap((draft) => (draft instanceof HomeportError ? [] : draft.entries))
     const published = await this.#store(entries, now)
-    this.#deps.offer(offersOf(freshOf(entries, published.duplicateOf), published))
+    const fresh = freshOf(entries, published.duplicateOf)
+    this.#deps.meter.published += fresh.length
+    this.#deps.meter.deduplicated += entries.length - fresh.length
+    this.#deps.offer(offersOf(fresh, published))
     let next = 0
     return drafts.map((draft) => {
       if (draft instanceof HomeportError) return draft

@@ -1,7 +1,7 @@
 import { type Clock, type Service, type Timer, yieldToEventLoop } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
-import type { Logger } from '../../telemetry/index.js'
+import type { Logger, QueueMeter } from '../../telemetry/index.js'
 import { draftItem, readGroups } from '../publish/groups.js'
 import { AS_ACCEPTED } from '../publish/settings.js'
 import type { PendingRow, PublishEntry } from '../transactions/messages.js'
@@ -28,6 +28,7 @@ export interface SchedulerDeps {
   readonly clock: Clock
   readonly logger: Logger
   readonly offer: (rows: readonly PendingRow[]) => void
+  readonly meter: QueueMeter
 }
 
 /**
@@ -161,13 +162,15 @@ export class Scheduler implements Service {
   }
 
   async #fire(row: ScheduleRow): Promise<void> {
-    const { store, clock, offer } = this.#deps
+    const { store, clock, offer, meter } = this.#deps
     const { account_id: accountId, schedule_id: scheduleId, next_at: dueAt } = row
     if (this.#phase !== 'running' || dueAt === null) return
     const now = clock.now()
     const drafted = await this.#draft(row, now)
     const nextAt = nextFire(row, Math.max(now, dueAt))
     offer(await store.run(schedules.fire, { accountId, scheduleId, dueAt, nextAt, now, ...drafted }))
+    if (drafted.error === null) meter.fires++
+    else meter.failedFires++
   }
 
   /** The messages of a fire, or the reason why there are none. */

@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { TurnoverMap } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { StoreMeter } from '../../telemetry/index.js'
 import { postgresDialect } from '../dialect.js'
 import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
@@ -32,7 +33,7 @@ export async function openPostgresStore(url: string, watch: StoreWatch): Promise
     if (error instanceof HomeportError) throw error
     throw new HomeportError('store_not_opened', { where: placeOf(url), reason: reasonOf(error) })
   }
-  return new PostgresStore(new pg.Pool({ ...settings, max: POOL_SIZE }), lock, { durability, onDamage: watch.onDamage })
+  return new PostgresStore(new pg.Pool({ ...settings, max: POOL_SIZE }), lock, { ...watch, durability })
 }
 
 const RECORD = 'INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES ($1, $2, $3, $4)'
@@ -72,15 +73,17 @@ class PostgresStore implements Store {
   readonly #lock: NodeLock
   readonly #durability: string
   readonly #onDamage: StoreWatch['onDamage']
+  readonly #meter: StoreMeter
   readonly #running = new TurnoverMap<Promise<unknown>, true>()
   #lastRetry: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | undefined
 
-  constructor(pool: pg.Pool, lock: NodeLock, more: { durability: string; onDamage: StoreWatch['onDamage'] }) {
+  constructor(pool: pg.Pool, lock: NodeLock, more: Pick<StoreWatch, 'onDamage' | 'meter'> & { durability: string }) {
     this.#pool = pool
     this.#lock = lock
     this.#durability = more.durability
     this.#onDamage = more.onDamage
+    this.#meter = more.meter ?? new StoreMeter()
     // A lost connection fails its statements. Without a listener, the same error would end the process.
     pool.on('error', () => undefined)
     pool.on('connect', (client) => client.on('error', () => undefined))
@@ -89,11 +92,25 @@ class PostgresStore implements Store {
   run<Args, Result>(operation: Operation<Args, Result>, args: Args): Promise<Result> {
     if (this.#closing) return Promise.reject(new HomeportError('starting', {}))
     // Safe: the result comes from this operation.
-    const result = this.#run(operation as AnyOperation, args) as Promise<Result>
+    const result = this.#metered(operation as AnyOperation, args) as Promise<Result>
     this.#running.set(result, true)
     const done = (): void => void this.#running.delete(result)
     result.then(done, done)
     return result
+  }
+
+  async #metered(operation: AnyOperation, args: unknown): Promise<unknown> {
+    const meter = this.#meter[operation.access]
+    const startedMs = performance.now()
+    meter.pending++
+    try {
+      return await this.#run(operation, args)
+    } catch (error) {
+      meter.failed++
+      throw error
+    } finally {
+      meter.ended(startedMs, performance.now())
+    }
   }
 
   async #run(operation: AnyOperation, args: unknown): Promise<unknown> {

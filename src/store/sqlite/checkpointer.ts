@@ -56,10 +56,12 @@ export class Checkpointer {
   #shared = sharedMemory()
   /** Length of the log at the last checkpoint. */
   #checkpointed: LogLength = { generation: '', frames: 0 }
+  readonly #meter: { checkpoints: number } | undefined
 
   /** @param path of the database file. */
-  constructor(path: string, writer: CheckpointingWriter) {
+  constructor(path: string, writer: CheckpointingWriter, meter?: { checkpoints: number }) {
     this.#path = path
+    this.#meter = meter
     this.#writer = writer
   }
 
@@ -80,6 +82,7 @@ export class Checkpointer {
     this.#checkpointed = length
     const worker = this.#thread()
     this.#state = { kind: 'checkpointing', worker }
+    if (this.#meter) this.#meter.checkpoints++
     worker.postMessage('checkpoint')
   }
 

@@ -21,7 +21,7 @@ export async function openSqliteStore(path: string, modules: readonly string[], 
     ThreadClient.open({ path, access, modules }, watch)
   const [writer, reader] = await Promise.allSettled([open('write'), open('read')])
   if (writer.status === 'fulfilled' && reader.status === 'fulfilled') {
-    return new SqliteStore(writer.value, reader.value, new Checkpointer(path, writer.value))
+    return new SqliteStore(writer.value, reader.value, new Checkpointer(path, writer.value, watch.meter))
   }
   for (const client of [writer, reader]) if (client.status === 'fulfilled') await client.value.close()
   throw writer.status === 'rejected' ? writer.reason : (reader as PromiseRejectedResult).reason

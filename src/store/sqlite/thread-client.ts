@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Worker } from 'node:worker_threads'
 import { systemClock, type Timer, TurnoverMap } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { TransactionMeter } from '../../telemetry/index.js'
 import type { AnyOperation } from '../operation.js'
 import type { StoreWatch } from '../types.js'
 import type { CheckpointLink } from './paced-checkpoints.js'
@@ -22,6 +23,10 @@ type AnyCombining = NonNullable<AnyOperation['combining']>
 /** A call without a reply yet. */
 interface PendingCall {
   readonly call: Call
+  /** When it was made, by `performance.now()`. */
+  readonly atMs: number
+  /** The calls that it combines; absent for a call of one caller. */
+  readonly members?: readonly PendingCall[]
   /** How it is combined with others like it; absent if it is not. */
   readonly combining?: AnyCombining | undefined
   /** Encoding of its result, if any. */
@@ -53,11 +58,15 @@ export class ThreadClient {
   readonly #sent = new TurnoverMap<number, PendingCall>()
   #onPaused = (): void => {}
   #lastId = 0
+  /** When the first of the unsent calls was made. */
+  #firstAtMs = 0
+  readonly #meter: TransactionMeter
 
   private constructor(worker: Worker, access: ThreadSettings['access'], watch: StoreWatch) {
     this.#worker = worker
     this.#access = access
     this.#watch = watch
+    this.#meter = watch.meter?.[access] ?? new TransactionMeter()
     worker.on('message', (message: FromThread) => this.#receive(message))
     worker.on('error', (error: Error) => this.#end(error))
     worker.on('exit', () => this.#end(new Error('the store thread has ended')))
@@ -78,8 +87,12 @@ export class ThreadClient {
   /** Runs an operation on the thread. One with `maxDelayMs` is sent with the next one without. */
   run({ name, maxDelayMs = 0, combining, encoding }: AnyOperation, args: unknown): Promise<unknown> {
     if (this.#state.kind !== 'open') return Promise.reject(this.#state.refusal)
+    // The clock is read once for all calls of a tick.
+    if (this.#unsent.length === 0) this.#firstAtMs = performance.now()
+    const atMs = this.#firstAtMs
     return new Promise((resolve, reject) => {
-      this.#unsent.push({ call: this.#call(name, args), combining, encoding, resolve, reject })
+      this.#meter.pending++
+      this.#unsent.push({ call: this.#call(name, args), atMs, combining, encoding, resolve, reject })
       if (maxDelayMs === 0) this.#sendSoon()
       else if (this.#sending === 'none') this.#sending = systemClock.after(maxDelayMs, () => this.#send())
     })
@@ -150,6 +163,8 @@ export class ThreadClient {
   #combinedCall(combining: AnyCombining, group: readonly PendingCall[]): PendingCall {
     const all = group.map(({ call }) => call.args) as never[]
     return {
+      atMs: group[0]?.atMs ?? 0,
+      members: group,
       call: this.#call(combining.operation.name, combining.join(all)),
       resolve: (result) => {
         const results = combining.split(result, all)
@@ -174,7 +189,11 @@ export class ThreadClient {
     } catch (error) {
       // Arguments that cannot be cloned are a defect of one caller; only that one gets the error.
       if (batch.length > 1) for (const pending of batch) this.#sendBatch([pending])
-      else for (const { call, reject } of batch) reject(new TypeError(`arguments of ${call.name}: ${String(error)}`))
+      else
+        for (const { call, reject } of batch) {
+          this.#meter.pending--
+          reject(new TypeError(`arguments of ${call.name}: ${String(error)}`))
+        }
     }
   }
 
@@ -186,14 +205,24 @@ export class ThreadClient {
     if (message.kind === 'batches-paused') this.#onPaused()
     if (message.kind === 'damaged') this.#watch.onDamage(message.damage)
     if (message.kind !== 'done') return
+    const nowMs = performance.now()
     for (const { id, outcome } of message.answers) {
       const pending = this.#sent.get(id)
       this.#sent.delete(id)
-      if (pending) this.#settle(pending, outcome)
+      if (pending) this.#settle(pending, outcome, nowMs)
     }
   }
 
-  #settle(pending: PendingCall, outcome: Outcome): void {
+  /** Combined calls that failed are sent again separately, and counted then. */
+  #count({ atMs, members }: PendingCall, outcome: Outcome, nowMs: number): void {
+    const hasFailed = !('value' in outcome)
+    if (hasFailed && !members) this.#meter.failed++
+    if (!members) this.#meter.ended(atMs, nowMs)
+    else if (!hasFailed) for (const member of members) this.#meter.ended(member.atMs, nowMs)
+  }
+
+  #settle(pending: PendingCall, outcome: Outcome, nowMs: number): void {
+    this.#count(pending, outcome, nowMs)
     if ('value' in outcome) {
       pending.resolve(pending.encoding ? pending.encoding.unpack(outcome.value) : outcome.value)
       return

@@ -16,6 +16,7 @@ import {
   type SettingLimits,
 } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
+import type { WorkflowMeter } from '../../telemetry/index.js'
 import { ownBytes } from '../protocol/bytes.js'
 import {
   announces,
@@ -49,6 +50,7 @@ export interface IntakeDeps {
   readonly clock: Clock
   readonly limits: SettingLimits
   readonly lists: RecentLists
+  readonly meter: Pick<WorkflowMeter, 'started' | 'steps'>
 }
 
 type StartOfRun = Exclude<Submission, { kind: 'append' }>
@@ -112,6 +114,7 @@ export class RunIntake implements Intake, TriggerGate {
         throw new HomeportError('run_unknown', { runId: result.runId })
       }
       case 'accepted':
+        for (const outcome of result.results) this.#count(outcome)
         this.#remember(accountId, submissions, result.places, now)
         this.#deps.queue.offer(result.offers)
         return result.results.map((outcome, index) => ({
@@ -119,6 +122,11 @@ export class RunIntake implements Intake, TriggerGate {
           messageId: messageIdOf(submissions[index], outcome),
         }))
     }
+  }
+
+  #count({ kind }: Submitted): void {
+    if (kind === 'started') this.#deps.meter.started++
+    else if (kind === 'appended') this.#deps.meter.steps++
   }
 
   /** Caches the new elements: they are sent next. */

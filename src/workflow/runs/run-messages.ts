@@ -13,6 +13,7 @@ import {
 import type { MessageEnd, SettleArgs } from '../../queue/transactions/messages-settle.js'
 import * as messagesSettle from '../../queue/transactions/messages-settle.js'
 import type { Store } from '../../store/index.js'
+import type { WorkflowMeter } from '../../telemetry/index.js'
 import { firstBytes } from '../protocol/bytes.js'
 import { outboundOf, type Sending, sendingOf } from '../protocol/outbound.js'
 import { lastResponse, recordOf } from '../protocol/reports.js'
@@ -38,6 +39,7 @@ export interface RunMessagesDeps {
   readonly inFlight: InFlightDeliveries
   readonly lists: RecentLists
   readonly refusedReturns: RefusedReturns
+  readonly meter: WorkflowMeter
   /** Bytes of a response that are recorded with its run. */
   readonly responseKeepBytes: number
   /** The SDK fetches a larger list itself; default `INLINE_LIMIT_BYTES`. */
@@ -95,7 +97,9 @@ export class RunMessages implements MessageKind {
     const now = this.#deps.clock.now()
     const next = decideNext(message, outcome, now)
     const decision = this.#deps.refusedReturns.isEmpty ? next : await this.#failRefusedReturn(next, message, outcome)
-    const verdict = judge(markOf(message.config).role, decision, outcome)
+    const { role } = markOf(message.config)
+    const verdict = judge(role, decision, outcome)
+    this.#count(role, outcome)
     switch (verdict.kind) {
       case 'done':
         await this.#deleteMessage(message)
@@ -110,6 +114,12 @@ export class RunMessages implements MessageKind {
       default:
         return unreachable(verdict)
     }
+  }
+
+  #count(role: Role, { startedAt, finishedAt }: AttemptOutcome): void {
+    const { stepDuration, callDuration } = this.#deps.meter
+    if (isReported(role)) stepDuration.record((finishedAt - startedAt) / 1_000)
+    else if (role === 'call') callDuration.record((finishedAt - startedAt) / 1_000)
   }
 
   /** A program whose return was too large would return the same again: the delivery fails without a retry. */
@@ -168,6 +178,7 @@ export class RunMessages implements MessageKind {
   async #retry(message: PendingMessage, outcome: AttemptOutcome, at: number, now: number): Promise<Settled> {
     const args = settleArgs(message, outcome, { kind: 'retry', nextAt: at }, now)
     const settled = await this.#deps.store.run(messagesSettle.settle, args)
+    this.#deps.meter.retries++
     return settled.kind === 'gone'
       ? NOTHING
       : { ...NOTHING, retry: { ...message, retried: message.retried + 1, nextAt: at } }
@@ -196,6 +207,7 @@ export class RunMessages implements MessageKind {
     }
     const settled = await this.#deps.store.run(runsSettle.settleRun, args)
     if (settled.kind === 'gone') return NOTHING
+    if (settled.runEnded) this.#deps.meter.ended.failed++
     return settled.runEnded ? { offers: settled.offers, dropGroups: [args.runSeq] } : { offers: settled.offers }
   }
 }

@@ -5,6 +5,7 @@ import { type Route, route, type TooLarge } from '../../http/index.js'
 import type { Queue } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import type { RunState } from '../../store/schema/runs.js'
+import type { WorkflowMeter } from '../../telemetry/index.js'
 import { base64 } from '../protocol/bytes.js'
 import * as runsCancel from '../transactions/runs-cancel.js'
 import * as runsFinish from '../transactions/runs-finish.js'
@@ -18,6 +19,7 @@ export interface RunDeps {
   readonly clock: Clock
   readonly lists: Pick<RecentLists, 'forget'>
   readonly refusedReturns: Pick<RefusedReturns, 'add'>
+  readonly meter: Pick<WorkflowMeter, 'ended'>
 }
 
 /** State of a run after a request. */
@@ -68,7 +70,7 @@ async function listOf({ store }: RunDeps, name: RunName) {
 }
 
 /** The program has returned. A repeated request, or one for a run that has ended, changes nothing. */
-async function finish({ store, queue, clock, lists }: RunDeps, name: RunName, response: string): Promise<Ended> {
+async function finish({ store, queue, clock, lists, meter }: RunDeps, name: RunName, response: string): Promise<Ended> {
   const result = await store.run(runsFinish.finishRun, { ...name, response, at: clock.now() })
   switch (result.kind) {
     case 'missing':
@@ -76,16 +78,18 @@ async function finish({ store, queue, clock, lists }: RunDeps, name: RunName, re
     case 'already':
       return { workflowRunId: name.runId, workflowState: result.state }
     case 'finished':
+      meter.ended.success++
       lists.forget(result.runSeq)
       queue.offer(result.offers)
       return { workflowRunId: name.runId, workflowState: 'RUN_SUCCESS' }
   }
 }
 
-async function cancel({ store, queue, clock }: RunDeps, name: RunName): Promise<Ended> {
+async function cancel({ store, queue, clock, meter }: RunDeps, name: RunName): Promise<Ended> {
   const run = await store.run(runsRead.find, name)
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
   const { cancelled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: clock.now() })
+  meter.ended.cancelled += cancelled.length
   queue.drop({ groupKeys: cancelled })
   queue.offer(offers)
   if (cancelled.length === 0) await refuseEndedOtherwise(store, name)

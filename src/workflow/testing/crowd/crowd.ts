@@ -5,6 +5,7 @@ import { ROOMY } from '../../../queue/testing/harness.js'
 import { type Flight, REAL_FACTORIES, SimulatedDispatcher } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
+import { WorkflowMeter } from '../../../telemetry/index.js'
 import { RunIntake } from '../../runs/intake.js'
 import { RecentLists } from '../../runs/recent-lists.js'
 import { InFlightDeliveries, RunMessages } from '../../runs/run-messages.js'
@@ -126,7 +127,9 @@ export class Crowd {
     const inFlight = new InFlightDeliveries(LIMITS.timeoutMs)
     const refusedReturns = new RefusedReturns()
     const limits = { bodyLimitBytes, responseKeepBytes }
-    const kinds = [new RunMessages({ store, clock, lists, inFlight, refusedReturns, ...limits })]
+    const kinds = [
+      new RunMessages({ store, clock, lists, inFlight, refusedReturns, meter: new WorkflowMeter(), ...limits }),
+    ]
     const taken = (): void => undefined
     const ofAccount = { store, clock, accountId: this.#accountId, kinds }
     return new SimulatedDispatcher({
@@ -140,7 +143,7 @@ export class Crowd {
   #newEndpoint(publisher: Publisher): EndpointDeps {
     const [store, clock, lists, random] = [this.#store, this.#clock, this.#lists, this.#random]
     const queue = { offer: (rows: readonly PendingRow[]) => this.#offer(rows), refuseForbidden: () => undefined }
-    const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists })
+    const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists, meter: new WorkflowMeter() })
     const observer = this.#observer()
     return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, observer }
   }

@@ -10,6 +10,7 @@ import {
 } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
+import { WorkflowMeter } from '../../../telemetry/index.js'
 import { RunIntake } from '../../runs/intake.js'
 import { RecentLists } from '../../runs/recent-lists.js'
 import { InFlightDeliveries, RunMessages } from '../../runs/run-messages.js'
@@ -124,7 +125,7 @@ export class Simulation {
   #newEndpoint(publisher: EndpointDeps['publisher']): EndpointDeps {
     const [store, clock, lists, random] = [this.#store, this.#clock, this.#lists, this.#random]
     const queue = { offer: (rows: readonly PendingRow[]) => this.#engine.offer(rows), refuseForbidden: () => undefined }
-    const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists })
+    const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists, meter: new WorkflowMeter() })
     return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, observer: this.#observer() }
   }
 
@@ -137,7 +138,9 @@ export class Simulation {
     const limits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
     return new SimulatedDispatcher({
       ...{ store, clock, accountId: this.#accountId },
-      kinds: [new RunMessages({ store, clock, lists, inFlight, refusedReturns, ...limits })],
+      kinds: [
+        new RunMessages({ store, clock, lists, inFlight, refusedReturns, meter: new WorkflowMeter(), ...limits }),
+      ],
       takesLoadNow: () => this.#mode === 'clean' || this.#random.chance(0.6),
       taken: (message) => this.#taken(message),
       factories: this.#factories,

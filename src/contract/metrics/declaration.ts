@@ -1,0 +1,22 @@
+/** What a metric is about, in the order in which `docs/metrics.md` lists them. */
+export const METRIC_AREAS = [
+  'Server',
+  'Process',
+  'Store',
+  'Queue',
+  'Workflows',
+  'Bulk actions',
+  'Gateway and databases',
+  'Single databases',
+] as const
+
+/** A metric of `GET /metrics`, declared once: rendering, types and `docs/metrics.md` come from it. */
+export interface MetricDeclaration {
+  readonly area: (typeof METRIC_AREAS)[number]
+  /** A counter only grows while a process lives and begins at 0. */
+  readonly kind: 'counter' | 'gauge' | 'histogram'
+  /** Names of its labels. */
+  readonly labels: readonly string[]
+  /** One line for people, with the values of the labels. */
+  readonly help: string
+}

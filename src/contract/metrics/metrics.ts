@@ -1,0 +1,146 @@
+import { DATABASE_METRICS } from './database-metrics.js'
+import type { MetricDeclaration } from './declaration.js'
+
+type Kind = MetricDeclaration['kind']
+type Area = MetricDeclaration['area']
+
+const declare =
+  (area: Area) =>
+  (kind: Kind, help: string, ...labels: readonly string[]): MetricDeclaration => ({ area, kind, help, labels })
+
+const server = declare('Server')
+const ofProcess = declare('Process')
+const store = declare('Store')
+const queue = declare('Queue')
+const workflow = declare('Workflows')
+const bulk = declare('Bulk actions')
+const gateway = declare('Gateway and databases')
+
+/** Every metric by its name. Names follow the conventions of Prometheus: the unit, and `_total` for counters. */
+export const METRICS = {
+  homeport_build_info: server(
+    'gauge',
+    'Always 1; the labels say what runs.',
+    ...['version', 'node', 'engine', 'engine_version', 'store'],
+  ),
+  homeport_problems: server(
+    'gauge',
+    'Problems that need a person, as Home and /health show them.',
+    ...['kind', 'severity'],
+  ),
+  homeport_disk_free_bytes: server('gauge', 'Free space of the disk with the data directory.'),
+  homeport_disk_size_bytes: server('gauge', 'Size of the disk with the data directory.'),
+  homeport_metrics_databases_omitted: server(
+    'gauge',
+    'Databases without series of their own, because there are more than the option metricsDatabases allows.',
+  ),
+
+  process_start_time_seconds: ofProcess('gauge', 'Start, Unix seconds.'),
+  process_cpu_seconds_total: ofProcess('counter', 'CPU time, without engines.'),
+  process_resident_memory_bytes: ofProcess('gauge', 'Memory, without engines.'),
+  process_open_fds: ofProcess('gauge', 'Open file descriptors; Linux only.'),
+  process_max_fds: ofProcess('gauge', 'Limit of open file descriptors; Linux only.'),
+  nodejs_heap_used_bytes: ofProcess('gauge', 'Memory of objects.'),
+  nodejs_external_memory_bytes: ofProcess('gauge', 'Memory of buffers and other memory outside of the heap.'),
+  nodejs_eventloop_utilization_ratio: ofProcess('gauge', 'Share of its life that the event loop was busy.'),
+  nodejs_eventloop_lag_mean_seconds: ofProcess('gauge', 'Mean delay of the event loop since the scrape before.'),
+  nodejs_eventloop_lag_p99_seconds: ofProcess('gauge', '99 % of the delays since the scrape before were shorter.'),
+  nodejs_eventloop_lag_max_seconds: ofProcess('gauge', 'Longest delay since the scrape before.'),
+
+  homeport_store_transaction_duration_seconds: store(
+    'histogram',
+    'From the call of a transaction to its result; of a write to its durable commit. access: read, write.',
+    'access',
+  ),
+  homeport_store_transactions_pending: store('gauge', 'Transactions without a result. access: read, write.', 'access'),
+  homeport_store_failed_transactions_total: store(
+    'counter',
+    'Transactions that ended in an error, refusals by their own rules included. access: read, write.',
+    'access',
+  ),
+  homeport_store_checkpoints_total: store('counter', 'Checkpoints of the write-ahead log (SQLite).'),
+  homeport_store_log_bytes: store('gauge', 'Size of the file of the write-ahead log (SQLite).'),
+  homeport_store_size_bytes: store('gauge', 'Size of the file of the store (SQLite).'),
+
+  homeport_queue_published_total: queue('counter', 'Messages that were accepted, without those of workflow runs.'),
+  homeport_queue_deduplicated_total: queue('counter', 'Messages that were not stored, because they were known.'),
+  homeport_queue_deliveries_total: queue(
+    'counter',
+    'Attempts that ended. outcome: delivered, retried (failed, tried again later), failed (for good), cancelled.',
+    'outcome',
+  ),
+  homeport_queue_delivery_duration_seconds: queue('histogram', 'From sending a request to its complete response.'),
+  homeport_queue_delivery_delay_seconds: queue('histogram', 'From when an attempt was due to when it was sent.'),
+  homeport_queue_delivery_attempts: queue(
+    'histogram',
+    'Attempts that a message took until it was delivered or failed.',
+  ),
+  homeport_queue_dead_letters_total: queue('counter', 'Messages that failed for good, without those of runs.'),
+  homeport_queue_flow_control_waits_total: queue('counter', 'Times that a due message waited for a flow-control key.'),
+  homeport_queue_deliveries_in_flight: queue('gauge', 'Requests in flight, without those open for more than 2 s.'),
+  homeport_queue_delivery_concurrency: queue('gauge', 'The option deliveryConcurrency.'),
+  homeport_queue_messages_in_memory: queue('gauge', 'Pending messages that the dispatcher holds in memory.'),
+  homeport_queue_messages: queue(
+    'gauge',
+    'Stored messages, those of runs included. state: pending, held (waits for its turn in a queue), dead.',
+    'state',
+  ),
+  homeport_queue_oldest_due_age_seconds: queue('gauge', 'How late the most overdue message is; 0 if none is.'),
+  homeport_queue_schedule_fires_total: queue('counter', 'Fires of schedules.'),
+  homeport_queue_schedule_failures_total: queue('counter', 'Fires that could not publish a message.'),
+  homeport_queue_schedule_delay_seconds: queue('gauge', 'How late the most overdue schedule is; 0 if none is.'),
+
+  homeport_workflow_runs_started_total: workflow('counter', 'Runs that were started.'),
+  homeport_workflow_runs_ended_total: workflow(
+    'counter',
+    'Runs that ended. state: success, failed, cancelled.',
+    'state',
+  ),
+  homeport_workflow_runs: workflow('gauge', 'Stored runs. state: active, dead (failed, kept to be resumed).', 'state'),
+  homeport_workflow_steps_total: workflow('counter', 'Results of steps that were stored.'),
+  homeport_workflow_step_duration_seconds: workflow(
+    'histogram',
+    'Time of one request to the endpoint of a run, which executes a step.',
+  ),
+  homeport_workflow_call_duration_seconds: workflow('histogram', 'Time of one request of context.call.'),
+  homeport_workflow_retries_total: workflow('counter', 'Requests of runs that failed and are tried again.'),
+  homeport_workflow_waits: workflow('gauge', 'Waits for an event that have not ended.'),
+
+  homeport_bulk_actions_active: bulk('gauge', 'Bulk actions that are running.'),
+  homeport_bulk_items_total: bulk(
+    'counter',
+    'Items of bulk actions that were decided. outcome: succeeded, already_finished, already_cancelled, not_found, failed.',
+    'outcome',
+  ),
+
+  homeport_gateway_commands_total: gateway(
+    'counter',
+    'Commands sent to engines. kind: reads, writes, scripts, others.',
+    'kind',
+  ),
+  homeport_gateway_bytes_total: gateway('counter', 'Bytes of clients. direction: in, out.', 'direction'),
+  homeport_gateway_command_duration_seconds: gateway(
+    'histogram',
+    'From sending a command to its reply; of commands sent together, one is measured. kind: reads, writes.',
+    'kind',
+  ),
+  homeport_gateway_connections: gateway('gauge', 'Open client connections.'),
+  homeport_gateway_connections_accepted_total: gateway('counter', 'Client connections accepted.'),
+  homeport_gateway_limit_hits_total: gateway(
+    'counter',
+    'Commands refused or delayed by a limit. limit: data_size, requests (of the month, or its budget), command_rate (delayed), connections.',
+    'limit',
+  ),
+  homeport_databases: gateway('gauge', 'Databases. state: awake, asleep, suspended.', 'state'),
+  homeport_database_wake_ups_total: gateway('counter', 'Times that a sleeping database was woken.'),
+  homeport_engine_failures_total: gateway(
+    'counter',
+    'Engine processes that ended by themselves or did not start; each is started again.',
+  ),
+  homeport_backups_total: gateway('counter', 'Backups that ended. outcome: completed, failed.', 'outcome'),
+
+  ...DATABASE_METRICS,
+} as const satisfies Readonly<Record<string, MetricDeclaration>>
+
+/** The name of a metric. */
+export type MetricName = keyof typeof METRICS

@@ -1,0 +1,24 @@
+import type { Accounts } from './accounts/index.js'
+import { type Clock, systemClock } from './base/index.js'
+import { createBulk } from './bulk/index.js'
+import type { Foundations } from './foundations.js'
+import { createQueue, type OnAttempt } from './queue/index.js'
+import { createWorkflow } from './workflow/index.js'
+
+/** The queue, and workflows and bulk actions, which use it. */
+export function composeQueue(
+  { config, logger, store, meters }: Foundations,
+  accounts: Accounts,
+  { queueClock: clock = systemClock, onAttempt }: { readonly queueClock?: Clock; readonly onAttempt?: OnAttempt },
+) {
+  const queue = createQueue({ ...config, store, clock, logger, keys: accounts, onAttempt, meter: meters.queue })
+  const workflow = createWorkflow({
+    ...{ ...config, store, queue, clock, logger, meter: meters.workflow },
+    publicUrl: config.publicQueueUrl,
+    accountOfUser: (userId) => accounts.accountOfQueueUser(userId)?.accountId,
+  })
+  const bulk = createBulk({ ...config, store, queue, clock, logger, meter: meters.bulk, runMeter: meters.workflow })
+  workflow.guard(bulk.gate)
+  queue.delegateLargeCancels(bulk.cancelMessages)
+  return { queue, workflow, bulk }
+}

@@ -1,0 +1,30 @@
+import type { QueueMeter } from '../../telemetry/index.js'
+import type { AttemptOutcome, PendingMessage, Settled } from '../types.js'
+
+/** Messages of this kind become dead letters when they fail for good; those of runs fail their run. */
+const PLAIN_KIND = 'http'
+
+/** Counts an attempt whose outcome is committed. */
+export function countAttempt(
+  meter: QueueMeter,
+  message: PendingMessage,
+  outcome: AttemptOutcome,
+  { retry }: Settled,
+): void {
+  meter.delay.record((outcome.startedAt - message.nextAt) / 1_000)
+  meter.duration.record((outcome.finishedAt - outcome.startedAt) / 1_000)
+  if (retry) {
+    meter.deliveries.retried++
+    return
+  }
+  meter.attempts.record(message.retried + 1)
+  if (isDelivered(outcome)) meter.deliveries.delivered++
+  else {
+    meter.deliveries.failed++
+    if (message.kind === PLAIN_KIND) meter.deadLetters++
+  }
+}
+
+function isDelivered(outcome: AttemptOutcome): boolean {
+  return outcome.kind === 'answered' && outcome.response.status >= 200 && outcome.response.status < 300
+}

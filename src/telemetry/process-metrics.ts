@@ -1,0 +1,69 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Figures } from './metrics.js'
+
+/** The event loop is asked this often how late it is, milliseconds; only once somebody scrapes. */
+const RESOLUTION_MS = 20
+/** Several scrapers within this time read the same delays. */
+const LAG_KEPT_MS = 10_000
+
+/** What this process takes of its machine. Nothing is measured before the first scrape. */
+export class ProcessMetrics {
+  #delays: IntervalHistogram | undefined
+  #lag: { readonly atMs: number; readonly figures: Figures } | undefined
+
+  /** The present figures. */
+  async figures(): Promise<Figures> {
+    const { user, system } = process.cpuUsage()
+    const { rss, heapUsed, external } = process.memoryUsage()
+    return {
+      process_start_time_seconds: performance.timeOrigin / 1_000,
+      process_cpu_seconds_total: (user + system) / 1e6,
+      process_resident_memory_bytes: rss,
+      nodejs_heap_used_bytes: heapUsed,
+      nodejs_external_memory_bytes: external,
+      nodejs_eventloop_utilization_ratio: performance.eventLoopUtilization().utilization,
+      ...this.#lagFigures(performance.now()),
+      ...(await descriptorFigures()),
+    }
+  }
+
+  /** Stops measuring. */
+  stop(): void {
+    this.#delays?.disable()
+    this.#delays = undefined
+  }
+
+  #lagFigures(nowMs: number): Figures {
+    if (this.#lag && nowMs - this.#lag.atMs < LAG_KEPT_MS) return this.#lag.figures
+    if (!this.#delays) {
+      this.#delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+      this.#delays.enable()
+    }
+    const { mean, max } = this.#delays
+    const figures = {
+      nodejs_eventloop_lag_mean_seconds: lagOf(mean),
+      nodejs_eventloop_lag_p99_seconds: lagOf(this.#delays.percentile(99)),
+      nodejs_eventloop_lag_max_seconds: lagOf(max),
+    }
+    this.#delays.reset()
+    this.#lag = { atMs: nowMs, figures }
+    return figures
+  }
+}
+
+/** The histogram holds whole intervals, in nanoseconds; before the first one it has no mean. */
+function lagOf(intervalNs: number): number {
+  return Number.isFinite(intervalNs) ? Math.max(0, intervalNs / 1e9 - RESOLUTION_MS / 1_000) : 0
+}
+
+/** Linux tells them as files; elsewhere they are unknown. */
+async function descriptorFigures(): Promise<Figures> {
+  try {
+    const [open, limits] = await Promise.all([readdir('/proc/self/fd'), readFile('/proc/self/limits', 'utf8')])
+    const most = /^Max open files\s+(\d+)/m.exec(limits)?.[1]
+    return { process_open_fds: open.length, ...(most !== undefined && { process_max_fds: Number(most) }) }
+  } catch {
+    return {}
+  }
+}
