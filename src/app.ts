@@ -36,8 +36,8 @@ import { createDatabases, type Databases, databaseRoutes, loadPlans, refuseLostS
 import { createFleet, type EngineInfo, type Fleet, probeEngine } from './fleet/index.js'
 import type { Foundations } from './foundations.js'
 import { createGateway, type Gateway, openServerCertificate } from './gateway/index.js'
-import { HttpServer } from './http/index.js'
-import { listenerSettings, managementListener, servedNames } from './listeners.js'
+import { HttpServer, type Readiness } from './http/index.js'
+import { listenerSettings, managementListener, readinessOf, servedNames } from './listeners.js'
 import { metricsRoute } from './metrics.js'
 import type { OnAttempt, Queue, QueueRest } from './queue/index.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
@@ -141,6 +141,7 @@ function reportLastCrash(dataDir: string, problems: Problems): void {
 interface Composed {
   readonly accounts: Accounts
   readonly memory: IdleMemory
+  readonly readiness: Readiness
   readonly queue: Queue
   /** In the order of starting. */
   readonly services: readonly (Service | ParallelServices)[]
@@ -179,6 +180,7 @@ class Server implements App {
   async stop(): Promise<void> {
     if (this.#phase === 'stopping') return
     this.#phase = 'stopping'
+    this.#composed.readiness.stopping()
     await this.#starting.catch(() => undefined)
     try {
       await stopAll(this.#composed.services, this.#grace)
@@ -192,6 +194,7 @@ class Server implements App {
       if (this.#phase === 'stopping') return
       await service.start()
     }
+    this.#composed.readiness.started()
     // Collects the garbage of the start itself, unless clients keep the server busy.
     this.#composed.memory.noteIdle()
   }
@@ -237,17 +240,17 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
   const listeners = [
     managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes),
     new HttpServer({
-      ...listenerSettings(foundations, accounts, 'queue'),
+      ...listenerSettings({ ...foundations, ...dataPlane }, accounts, 'queue'),
       routes: queueRoutes,
       port: config.queuePort,
       bodyLimitBytes: config.queueBodyLimitBytes,
       publicUrl: config.publicQueueUrl,
     }),
   ]
-  const { gateway, backups, memory } = dataPlane
+  const { gateway, backups, memory, readiness } = dataPlane
   const busy = [gateway, queue, workflow, ...listeners, bulk, alerts, backups]
   const mark = new StoreMark({ store, dataDir: config.dataDir, clock, logger, problems: foundations.problems })
-  return { accounts, memory, queue, services: [accounts, mark, ...dataPlane.services, busy] }
+  return { accounts, memory, queue, readiness, services: [accounts, mark, ...dataPlane.services, busy] }
 }
 
 /** An unusable local certificate authority keeps only databases with TLS from being served. */
@@ -291,10 +294,10 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     ...{ ...fleetSettings(config), engine, clock, logger, problems, meter: meters.databases },
     onData: (databaseId, report) => databasesPort.target.noteData(databaseId, report),
   })
+  const readiness = readinessOf(store, fleet)
   const memory = new IdleMemory({ clock, isIdle: () => !databasesPort.target.isAnyAwake })
   const databases = createDatabases({
-    dataDir: config.dataDir,
-    ...{ store, fleet, clock, logger, problems, plans, meter: meters.databases },
+    ...{ dataDir: config.dataDir, store, fleet, clock, logger, problems, plans, meter: meters.databases },
     settings: config,
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     hasNewer: (name) => engine.commands.has(name),
@@ -317,13 +320,13 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     breakOff: (databaseId) => breakOff(fleet, databaseId, logger),
     hasSpace: () => fleet.hasSpace,
     onLackOfSpace: () => fleet.reportNoSpace(),
-    ...{ clock, logger, version: VERSION, memory: clientMemory },
+    ...{ clock, logger, version: VERSION, memory: clientMemory, readiness },
   })
   gatewayPort.bind(gateway)
   return {
     services: [...(tls ? [tls] : []), fleet, databases, databases.usage],
     backups: databases.backups,
-    ...{ databases, fleet, gateway, memory },
+    ...{ databases, fleet, gateway, memory, readiness },
     routes: databaseRoutes(databases),
   }
 }

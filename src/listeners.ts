@@ -1,13 +1,16 @@
 import { type Accounts, sessionRoutes } from './accounts/index.js'
+import * as storeProbe from './accounts/transactions/store-probe.js'
 import { systemClock, VERSION } from './base/index.js'
 import { type Config, isLoopback } from './config/index.js'
 import { type ConsoleDeps, consoleRoutes, consoleSite, docsFolder } from './console.js'
+import type { Fleet } from './fleet/index.js'
 import type { Foundations } from './foundations.js'
-import { HostNames, HttpServer, type HttpSettings, type Route } from './http/index.js'
+import { type AnsweredRequest, HostNames, HttpServer, type HttpSettings, Readiness, type Route } from './http/index.js'
+import type { Store } from './store/index.js'
 
 /** The management listener also serves the console, and the queue's operations for it. */
 export function managementListener(
-  foundations: Foundations & Pick<ConsoleDeps, 'databases' | 'fleet'>,
+  foundations: Foundations & Pick<ConsoleDeps, 'databases' | 'fleet'> & { readonly readiness: Readiness },
   accounts: Accounts,
   routes: readonly Route[],
   queueRoutes: readonly Route[],
@@ -41,9 +44,18 @@ export function servedNames({ host, allowedHosts, ...urls }: Config): HostNames 
   return new HostNames([...known, publicRedisHost, ...allowedHosts])
 }
 
+/** Whether the server can serve writes: the store commits, and the disk has space. */
+export function readinessOf(store: Store, fleet: Pick<Fleet, 'checkSpace'>): Readiness {
+  const probeStore = (): Promise<unknown> => store.run(storeProbe.probe, {})
+  return new Readiness({ clock: systemClock, probeStore, hasSpace: () => fleet.checkSpace() })
+}
+
+/** Levels at which every HTTP request is logged. */
+const LOGS_REQUESTS: ReadonlySet<Config['logLevel']> = new Set(['debug', 'trace'])
+
 /** The settings that all HTTP listeners share. */
 export function listenerSettings(
-  { config, logger, problems, clientMemory: memory }: Foundations,
+  { config, logger, problems, readiness, clientMemory: memory }: Foundations & { readonly readiness: Readiness },
   accounts: Accounts,
   service: HttpSettings['service'],
 ) {
@@ -57,8 +69,12 @@ export function listenerSettings(
     memory,
     problems,
     version: VERSION,
-    onInternalError: (error: unknown, reference: string) =>
-      logger.error({ error, reference, service }, 'a request failed'),
+    readiness,
+    onInternalError: (error: unknown, reference: string, requestId: string) =>
+      logger.error({ error, reference, requestId, service }, 'a request failed'),
+    onAnswered: LOGS_REQUESTS.has(config.logLevel)
+      ? (request: AnsweredRequest) => logger.debug({ ...request, service }, 'a request was answered')
+      : undefined,
     stopGraceMs: config.shutdownGraceMs,
   }
 }

@@ -1,5 +1,6 @@
 import { ClientMemoryBudget, type Clock, type Service } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
+import type { Readiness } from '../http/index.js'
 import { DatabaseListener } from './client/database-listener.js'
 import { DomainListener } from './client/domain-listener.js'
 import { Doorway } from './client/doorway.js'
@@ -44,6 +45,8 @@ export interface GatewayOptions {
   readonly logger: GatewayLogger
   /** Homeport's version, for `/health`. */
   readonly version: string
+  /** For `/readyz`. Omitted: ready while it serves. */
+  readonly readiness?: Pick<Readiness, 'reason'>
   /** How long a client may take to log in over TCP, and to send the head of a request over HTTP. Default 60,000. */
   readonly patienceMs?: number
   /** Reply bytes that a client of the Redis protocol may leave unread. Default: slow from 1 MiB, disconnected from 256 MiB. */

@@ -32,6 +32,8 @@ export interface Arrival {
   readonly rest: string | undefined
   /** Address of the client; empty when its connection is gone. */
   readonly ip: string
+  /** See `request-id.ts`. */
+  readonly requestId: string
   /** Set once the credentials have been checked. */
   caller: Caller | undefined
 }
@@ -47,6 +49,9 @@ interface RequestWithArrival extends IncomingMessage {
 export function setArrival(request: RequestWithArrival, arrival: Arrival): void {
   request[ARRIVAL] = arrival
 }
+
+/** The id of a request. */
+export const idOf = (request: IncomingMessage): string => arrivalOf(request).requestId
 
 /** The arrival of a request. @throws Error if none was stored. */
 export function arrivalOf(request: RequestWithArrival): Arrival {

@@ -6,9 +6,10 @@ import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import { type BodyLimits, discardBody, readBody } from './body.js'
 import type { Authenticator, Caller } from './caller.js'
-import { type Arrival, arrivalOf } from './caller.js'
+import { type Arrival, arrivalOf, idOf } from './caller.js'
 import { parseJson } from './json.js'
 import { ReceivedCall } from './received-call.js'
+import { REQUEST_ID_HEADER } from './request-id.js'
 import { type Call, isReply, type Route } from './route.js'
 import { DATA_HEADER_MAP } from './safe-headers.js'
 import { chunksOfList, chunksOfObject, isLarge, isLongList, sendChunks, sendJson } from './send.js'
@@ -233,7 +234,7 @@ function withoutNull({ body }: Endpoint, value: unknown): unknown {
 export function send(response: FastifyReply, status: number, value: unknown): FastifyReply {
   if (value === undefined || value instanceof Uint8Array || value instanceof Readable) {
     return response
-      .headers({ ...DATA_HEADER_MAP, ...response.getHeaders() })
+      .headers({ ...DATA_HEADER_MAP, ...response.getHeaders(), [REQUEST_ID_HEADER]: idOf(response.request.raw) })
       .code(status)
       .send(value)
   }
@@ -246,7 +247,7 @@ export function send(response: FastifyReply, status: number, value: unknown): Fa
 /** Sends a long list as JSON, serialized with yields. */
 async function sendList(response: FastifyReply, status: number, list: readonly unknown[]): Promise<void> {
   const chunks = await chunksOfList(list)
-  sendChunks(takeOver(response), status, chunks)
+  sendChunks(response.request.raw, takeOver(response), status, chunks)
 }
 
 /** Sends an object with much text as JSON, serialized with yields. */
@@ -256,7 +257,7 @@ async function sendLarge(
   object: Readonly<Record<string, unknown>>,
 ): Promise<void> {
   const chunks = await chunksOfObject(object)
-  sendChunks(takeOver(response), status, chunks)
+  sendChunks(response.request.raw, takeOver(response), status, chunks)
 }
 
 /** Takes a response over from the framework, with the headers set so far. */

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isObject, TimeSlice, yieldToEventLoop } from '../base/index.js'
+import { idOf } from './caller.js'
+import { REQUEST_ID_HEADER } from './request-id.js'
 import { DATA_HEADERS } from './safe-headers.js'
 
 /**
@@ -25,7 +27,8 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 export function sendJson(request: IncomingMessage, response: ServerResponse, status: number, json: string): void {
   const bytes = Buffer.byteLength(json)
   const length = String(bytes)
-  response.writeHead(status, ['content-type', JSON_TYPE, 'content-length', length, ...DATA_HEADERS])
+  const head = ['content-type', JSON_TYPE, 'content-length', length, REQUEST_ID_HEADER, idOf(request)]
+  response.writeHead(status, [...head, ...DATA_HEADERS])
   // Most texts are ASCII only, and Node writes them faster as latin1.
   sendWhole(request, response, json, bytes === json.length ? 'latin1' : 'utf8')
 }
@@ -93,9 +96,15 @@ export async function chunksOfObject(object: Readonly<Record<string, unknown>>):
 }
 
 /** Sends a JSON text in chunks, in addition to the headers that the response already has. */
-export function sendChunks(response: ServerResponse, status: number, chunks: readonly Buffer[]): void {
+export function sendChunks(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  chunks: readonly Buffer[],
+): void {
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
-  response.writeHead(status, ['content-type', JSON_TYPE, 'content-length', String(length), ...DATA_HEADERS])
+  const head = ['content-type', JSON_TYPE, 'content-length', String(length), REQUEST_ID_HEADER, idOf(request)]
+  response.writeHead(status, [...head, ...DATA_HEADERS])
   for (const chunk of chunks) response.write(chunk)
   response.end()
 }

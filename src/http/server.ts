@@ -11,6 +11,8 @@ import { DocsPage } from './docs-page.js'
 import type { HostNames } from './host-names.js'
 import { openApi } from './openapi.js'
 import { Pipeline, send } from './pipeline.js'
+import { type Readiness, readyAnswer } from './readiness.js'
+import { REQUEST_ID_HEADER, requestIdOf } from './request-id.js'
 import type { Route } from './route.js'
 import { type PathPattern, parsePath } from './route.js'
 import { challengeFor, DATA_HEADERS } from './safe-headers.js'
@@ -65,13 +67,27 @@ export interface HttpSettings {
   readonly site?: Site | undefined
   /** Number of unsolved problems, for `/health`. Default: none. */
   readonly problems?: { readonly count: number }
+  /** For `/readyz`. Omitted: ready while it serves. */
+  readonly readiness?: Pick<Readiness, 'reason'>
   readonly version: string
   /** Its URL for clients, for OpenAPI. */
   readonly publicUrl: string
-  /** Receives unexpected errors with the reference that the response contains. */
-  readonly onInternalError: (error: unknown, reference: string) => void
+  /** Receives unexpected errors with the reference that the response contains, and the id of the request. */
+  readonly onInternalError: (error: unknown, reference: string, requestId: string) => void
+  /** Called after each request. Default: requests are not reported, which costs nothing. */
+  readonly onAnswered?: ((request: AnsweredRequest) => void) | undefined
   /** Grace period for requests in flight when the server stops. Default 10,000. */
   readonly stopGraceMs?: number
+}
+
+/** A request that was answered, without anything that may be secret. */
+export interface AnsweredRequest {
+  readonly requestId: string
+  readonly method: string
+  /** The declared path; absent for one that nobody declares. */
+  readonly path: string | undefined
+  readonly status: number
+  readonly durationMs: number
 }
 
 type RawRest = NonNullable<PathPattern['rest']>
@@ -146,13 +162,14 @@ export class HttpServer implements Service {
     this.#connections.note(request)
     const target = request.url ?? '/'
     const ip = this.#addresses.of(request) ?? ''
+    const requestId = requestIdOf(request.headers)
     for (const path of this.#withRest.get(request.method ?? '') ?? []) {
       const found = path.find(target)
       if (found === undefined) continue
-      setArrival(request, { target, rest: found.rest, ip, caller: undefined })
+      setArrival(request, { target, rest: found.rest, ip, requestId, caller: undefined })
       return found.routerTarget
     }
-    setArrival(request, { target, rest: undefined, ip, caller: undefined })
+    setArrival(request, { target, rest: undefined, ip, requestId, caller: undefined })
     return target
   }
 
@@ -165,8 +182,33 @@ export class HttpServer implements Service {
     // Nothing is returned to the framework, which would wait for the end of each response.
     this.#app.setErrorHandler((error, _request, response) => void this.#renderError(error, response))
     this.#app.setNotFoundHandler((request, response) => void this.#answerUnknown(request, response))
+    this.#reportAnswers()
     for (const mounted of this.#mounted) this.#mount(mounted)
     this.#mountPages()
+    this.#mountProbes()
+  }
+
+  #reportAnswers(): void {
+    const { onAnswered } = this.#settings
+    if (!onAnswered) return
+    this.#app.addHook('onResponse', (request, response, done) => {
+      const { requestId } = arrivalOf(request.raw)
+      const { method, routeOptions } = request
+      const { statusCode: status, elapsedTime: durationMs } = response
+      onAnswered({ requestId, method, path: routeOptions.url, status, durationMs })
+      done()
+    })
+  }
+
+  /** Alive: the process answers. Ready: it can serve writes now. */
+  #mountProbes(): void {
+    const { service, readiness } = this.#settings
+    this.#app.get('/livez', (_request, response) => send(response, 200, { status: 'alive', service }))
+    this.#app.get('/readyz', async (_request, response) => {
+      const reason = this.#phase === 'serving' ? await readiness?.reason() : this.#phase
+      const { status, body } = readyAnswer(service, reason)
+      send(response, status, body)
+    })
   }
 
   #mount({ route, path, bodyLimitBytes }: Mounted): void {
@@ -205,17 +247,18 @@ export class HttpServer implements Service {
       return send(response, serving ? 200 : 503, { status, service, version, problems: problems?.count ?? 0 })
     })
     this.#app.get('/openapi.json', (_request, response) => send(response, 200, description))
-    this.#app.get('/docs', (_request, response) => page.send(response))
+    this.#app.get('/docs', (_request, response) => page.send(withRequestId(response)))
     this.#app.get<{ Params: { name: string } }>(
       '/docs/:name',
       (request, response) =>
-        page.sendFile(request.params.name, request, response) ?? this.#renderError(this.#notFound(request), response),
+        page.sendFile(request.params.name, request, withRequestId(response)) ??
+        this.#renderError(this.#notFound(request), response),
     )
   }
 
   #answerUnknown(request: FastifyRequest, response: FastifyReply): FastifyReply {
     const { target } = arrivalOf(request.raw)
-    const page = this.#settings.site?.answer(request.raw, target, response)
+    const page = this.#settings.site?.answer(request.raw, target, withRequestId(response))
     return page ?? this.#renderError(this.#notFound(request), response)
   }
 
@@ -230,7 +273,7 @@ export class HttpServer implements Service {
   }
 
   #renderError(error: unknown, response: FastifyReply): FastifyReply {
-    const known = this.#catalogued(error)
+    const known = this.#catalogued(error, response)
     if (known.status === 401) response.header('www-authenticate', this.#challenge(known, response.request.headers))
     if (isError(known, 'wrong_method')) response.header('allow', known.details.allowed.join(', '))
     if (known.retry === 'later' && (known.status === 503 || known.status === 429)) {
@@ -244,14 +287,19 @@ export class HttpServer implements Service {
     return challengeFor(isError(error, 'unauthorized') ? error.details.scheme : scheme, headers)
   }
 
-  #catalogued(error: unknown): HomeportError {
+  #catalogued(error: unknown, { request }: FastifyReply): HomeportError {
     if (error instanceof HomeportError) return error
     const problem = UNROUTABLE.get(codeOf(error))
     if (problem !== undefined) return new HomeportError('invalid_request', { problem })
     const reference = randomSecret(6)
-    this.#settings.onInternalError(error, reference)
+    this.#settings.onInternalError(error, reference, arrivalOf(request.raw).requestId)
     return new HomeportError('internal', { reference })
   }
+}
+
+/** For answers that are not sent by `send`, which adds the id by itself. */
+function withRequestId(response: FastifyReply): FastifyReply {
+  return response.header(REQUEST_ID_HEADER, arrivalOf(response.request.raw).requestId)
 }
 
 /** Seconds for `Retry-After`: the error's own, or 1, because most such errors pass within a moment. */

@@ -8,7 +8,7 @@ import {
   WORTH_NOTING_BYTES,
 } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { type ClientAddresses, onceOver } from '../../http/index.js'
+import { type ClientAddresses, onceOver, requestIdOf } from '../../http/index.js'
 import type { GatewayLogger } from '../deps.js'
 import { errorText } from '../error-text.js'
 import type { SyncTokens } from '../replicas/sync-token.js'
@@ -192,16 +192,17 @@ export class Exchange implements MemoryConsumer, AnswerBody {
   }
 
   /** Answers with an error of the engine. */
-  answerError(status: number, text: string): void {
+  answerError(status: number, text: string, id?: string): void {
     if (!this.request.complete) this.#answerEarly()
-    this.deps.answers.error(this.request, this.response, status, text)
+    this.deps.answers.error(this.request, this.response, status, text, id)
   }
 
   /** Answers with an error, unless an answer has begun. */
   fail(error: unknown): void {
     if (this.response.headersSent || this.request.socket.destroyed) return
-    const shown = error instanceof HomeportError ? error : (tooLongAnswer(error) ?? this.#internal(error))
-    this.answerError(shown.status, errorText(shown))
+    const id = requestIdOf(this.request.headers)
+    const shown = error instanceof HomeportError ? error : (tooLongAnswer(error) ?? this.#internal(error, id))
+    this.answerError(shown.status, errorText(shown), id)
   }
 
   /** A client that waits for `100 Continue` may send its body or not, so no request can follow on the connection. */
@@ -210,9 +211,9 @@ export class Exchange implements MemoryConsumer, AnswerBody {
     else discardAfterAnswer(this.request, this.response)
   }
 
-  #internal(error: unknown): HomeportError {
+  #internal(error: unknown, requestId: string): HomeportError {
     const reference = Math.floor(this.deps.clock.now()).toString(36)
-    this.deps.logger.error({ error, reference }, 'a REST request failed')
+    this.deps.logger.error({ error, reference, requestId }, 'a REST request failed')
     return new HomeportError('internal', { reference })
   }
 }

@@ -1,6 +1,14 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { DATA_HEADERS, sendWhole } from '../../http/index.js'
+import {
+  DATA_HEADERS,
+  givenRequestId,
+  type NotReady,
+  REQUEST_ID_HEADER,
+  readyAnswer,
+  requestIdOf,
+  sendWhole,
+} from '../../http/index.js'
 import type { SyncTokens } from '../replicas/sync-token.js'
 import type { ReplyEncoding, RestReply } from './reply-reader.js'
 
@@ -35,7 +43,7 @@ const EVENT_STREAM = ['Content-Type', 'text/event-stream', 'Cache-Control', 'no-
 const RETRY_AFTER_SECONDS = '1'
 const ALLOWED_HEADERS =
   'authorization, cache-control, content-type, pragma, upstash-encoding, upstash-response-format, upstash-sync-token, ' +
-  'upstash-telemetry-platform, upstash-telemetry-retry, upstash-telemetry-runtime, upstash-telemetry-sdk'
+  'upstash-telemetry-platform, upstash-telemetry-retry, upstash-telemetry-runtime, upstash-telemetry-sdk, x-request-id'
 const PREFLIGHT_MAX_AGE_SECONDS = '86400'
 
 /** The header that carries sync tokens, in both directions. */
@@ -77,6 +85,8 @@ export class HttpAnswers {
   #headers(request: IncomingMessage, type: string, bytes: number | undefined, moment: number): string[] {
     const headers = ['Content-Type', type, SYNC_TOKEN_HEADER, this.#tokens.next(moment)]
     if (bytes !== undefined) headers.push('Content-Length', String(bytes))
+    // An id of our own for each command would cost more than the rest of the head.
+    if (request.headers[REQUEST_ID_HEADER] !== undefined) headers.push(...givenIdHeader(request))
     if (request.headers.origin !== undefined) headers.push(...corsHeaders(request))
     return headers
   }
@@ -87,13 +97,21 @@ export class HttpAnswers {
   }
 
   /** `{"error": text}`. */
-  error(request: IncomingMessage, response: ServerResponse, status: number, text: string): void {
+  error(
+    request: IncomingMessage,
+    response: ServerResponse,
+    status: number,
+    text: string,
+    id = requestIdOf(request.headers),
+  ): void {
     const json = JSON.stringify({ error: text })
     const headers = [
       'Content-Type',
       JSON_TYPE,
       'Content-Length',
       String(Buffer.byteLength(json)),
+      REQUEST_ID_HEADER,
+      id,
       ...DATA_HEADERS,
       ...corsHeaders(request),
     ]
@@ -103,6 +121,11 @@ export class HttpAnswers {
     response.writeHead(status, headers)
     response.end(json)
   }
+}
+
+function givenIdHeader({ headers }: IncomingMessage): readonly string[] {
+  const id = givenRequestId(headers)
+  return id === undefined ? NO_HEADERS : [REQUEST_ID_HEADER, id]
 }
 
 /** JSON text of a reply: `{"result":…}` or `{"error":…}`, never both. */
@@ -134,12 +157,22 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
 
 /** Answers `/health`: whether this listener serves requests. */
 export function answerHealth(response: ServerResponse, version: string, stopping: boolean): void {
-  const body = JSON.stringify({ status: stopping ? 'stopping' : 'ok', service: 'rest', version })
-  response.writeHead(stopping ? 503 : 200, [
-    'Content-Type',
-    JSON_TYPE,
-    'Content-Length',
-    String(Buffer.byteLength(body)),
-  ])
+  answerProbe(response, stopping ? 503 : 200, { status: stopping ? 'stopping' : 'ok', service: 'rest', version })
+}
+
+/** Answers `/livez`: the process answers. */
+export function answerLive(response: ServerResponse): void {
+  answerProbe(response, 200, { status: 'alive', service: 'rest' })
+}
+
+/** Answers `/readyz`: whether the server can serve writes now. */
+export function answerReady(response: ServerResponse, reason: NotReady | undefined): void {
+  const { status, body } = readyAnswer('rest', reason)
+  answerProbe(response, status, body)
+}
+
+function answerProbe(response: ServerResponse, status: number, answer: object): void {
+  const body = JSON.stringify(answer)
+  response.writeHead(status, ['Content-Type', JSON_TYPE, 'Content-Length', String(Buffer.byteLength(body))])
   response.end(body)
 }

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { ClientMemoryBudget, Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { ClientAddresses, LONGEST_HEAD_BYTES, refuseSocket } from '../../http/index.js'
+import { ClientAddresses, LONGEST_HEAD_BYTES, type Readiness, refuseSocket } from '../../http/index.js'
 import type { Doorway } from '../client/doorway.js'
 import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings } from '../deps.js'
 import type { Lanes } from '../engine/lanes.js'
@@ -11,7 +11,7 @@ import { LoginWatch } from '../limits/login-watch.js'
 import { SyncTokens } from '../replicas/sync-token.js'
 import type { EventStream } from './event-stream.js'
 import { Exchange, type ExchangeDeps } from './exchange.js'
-import { answerHealth, answerPreflight, HttpAnswers } from './http-answers.js'
+import { answerHealth, answerLive, answerPreflight, answerReady, HttpAnswers } from './http-answers.js'
 import { splitTarget } from './parse-commands.js'
 import { RestRequest, type RestRequestDeps } from './rest-request.js'
 import { TokenGrants } from './token-grants.js'
@@ -31,6 +31,8 @@ export interface RestListenerOptions {
   readonly clock: Clock
   readonly logger: GatewayLogger
   readonly version: string
+  /** For `/readyz`. Omitted: ready while it serves. */
+  readonly readiness?: Pick<Readiness, 'reason'> | undefined
 }
 
 const METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'POST', 'PUT'])
@@ -121,6 +123,14 @@ export class RestListener {
       answerHealth(response, this.#options.version, this.#stopping)
       return
     }
+    if (url === '/livez') {
+      answerLive(response)
+      return
+    }
+    if (url === '/readyz') {
+      void this.#answerReady(response)
+      return
+    }
     if (method === 'OPTIONS') {
       answerPreflight(request, response)
       return
@@ -128,6 +138,12 @@ export class RestListener {
     const exchange = new Exchange(request, response, this.#exchangeDeps)
     if (METHODS.has(method)) this.#answer(exchange)
     else exchange.answerError(405, `ERR method ${method} is not allowed. Use GET, HEAD, POST or PUT.`)
+  }
+
+  /** Never rejects, as `Readiness.reason` does not. */
+  async #answerReady(response: ServerResponse): Promise<void> {
+    const reason = this.#stopping ? 'stopping' : await this.#options.readiness?.reason()
+    answerReady(response, reason)
   }
 
   #answer(exchange: Exchange): void {

@@ -1,0 +1,14 @@
+import { change, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+
+const touchNothing = query<{ nobody: string }, unknown>(({ db, p }) =>
+  db.updateTable('accounts').set({ email: p.nobody }).where('account_id', '=', p.nobody),
+)
+
+/**
+ * Runs a write that changes no row, and so writes nothing to the disk. Fails when the store cannot commit: its thread is
+ * gone, its lock is held, or the PostgreSQL server is away or read-only.
+ */
+export const probe = write('storeProbe.probe', function* (): Transaction<void> {
+  yield* change(touchNothing, { nobody: '' })
+})
