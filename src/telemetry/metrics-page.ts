@@ -1,0 +1,57 @@
+import { METRIC_AREAS, type MetricDeclaration } from '../contract/metrics/declaration.js'
+import { METRICS } from '../contract/metrics/metrics.js'
+
+const OPENING = `# Metrics
+
+\`GET /metrics\` on the management port answers in the text format of Prometheus. It wakes no database.
+
+\`\`\`yaml
+scrape_configs:
+  - job_name: homeport
+    static_configs: [{ targets: ['127.0.0.1:8700'] }]
+    authorization: { credentials_file: /etc/prometheus/homeport-token }
+\`\`\`
+
+## Who sees what
+
+| credentials | metrics |
+| --- | --- |
+| the option [\`metricsToken\`](configuration.md#metricstoken), as a bearer token | the whole server, and the databases of all accounts |
+| an API key of the first account; use a read-only one, with \`basic_auth\` | the whole server, and the account's own databases |
+| an API key of another account or of a team | its own databases |
+
+The token opens nothing but this page. Create it with \`openssl rand -hex 24\`.
+
+## What to know
+
+- Counters (\`_total\`) and histograms begin at 0 with the server process.
+- Labels are few. Only the metrics of single databases have a series for each database: at most
+  [\`metricsDatabases\`](configuration.md#metricsdatabases) of them, those that were used last.
+- Counting what is stored (\`homeport_queue_messages\`, \`homeport_workflow_runs\`, \`homeport_workflow_waits\`) takes at most
+  about 5 % of the time of one thread: Homeport counts in slices when it is scraped, not more often than every 15 seconds,
+  and less often when there are millions. A first scrape of such a server may lack these figures.
+- \`homeport_queue_oldest_due_age_seconds\` also counts a message that a flow-control key holds back or has paused.
+- The commands of a database that is deleted between two scrapes are missing from the totals of the gateway since the first of
+  them.
+- While the store does not answer, what only the store knows is missing from the scrape.
+
+## Grafana and alerts
+
+- \`deploy/dashboard.json\`: a dashboard for all areas. Import it in Grafana under Dashboards, New, Import.
+- \`deploy/alerts.yaml\`: alert rules for Prometheus; name the file in \`rule_files\`. The rules expect \`job_name: homeport\`.
+- \`deploy/compose.monitoring.yaml\` starts Prometheus and Grafana with both beside a server.
+
+This page is generated from the declarations in \`src/contract/metrics/\` by \`npm run docs\`.
+`
+
+function table(area: (typeof METRIC_AREAS)[number]): string {
+  const rows = Object.entries<MetricDeclaration>(METRICS)
+    .filter(([, declared]) => declared.area === area)
+    .map(([name, { kind, labels, help }]) => `| \`${name}\` | ${kind} | ${labels.join(', ')} | ${help} |`)
+  return [`## ${area}`, '', '| metric | kind | labels | meaning |', '| --- | --- | --- | --- |', ...rows].join('\n')
+}
+
+/** The page `docs/metrics.md`, from the declarations. */
+export function metricsPage(): string {
+  return `${[OPENING.trimEnd(), ...METRIC_AREAS.map(table)].join('\n\n')}\n`
+}
