@@ -13,7 +13,8 @@
  *
  * Credentials are checked before the body is read. This module reads bodies itself, of any content type and within a time
  * limit; Fastify only finds the route and writes the response. Behind trusted proxies, the client address comes from
- * their header (`client-address.ts`). Every listener also serves `/health`, `/openapi.json` and `/docs`.
+ * their header (`client-address.ts`). Every listener also serves `/health`, `/livez`, `/readyz`, `/openapi.json` and
+ * `/docs`.
  *
  * The management listener also serves the pages of the console (`site.ts`), accepts its cookie in place of credentials
  * (`session-cookie.ts`) and serves the queue's operations as guests, so that the browser needs only one origin.
