@@ -74,7 +74,7 @@ export interface HttpSettings {
   readonly publicUrl: string
   /** Receives unexpected errors with the reference that the response contains, and the id of the request. */
   readonly onInternalError: (error: unknown, reference: string, requestId: string) => void
-  /** Called after each request. Default: requests are not reported, which costs nothing. */
+  /** Called after each answer. Default: nothing is measured. */
   readonly onAnswered?: ((request: AnsweredRequest) => void) | undefined
   /** Grace period for requests in flight when the server stops. Default 10,000. */
   readonly stopGraceMs?: number

@@ -119,7 +119,15 @@ export async function startRig(
   more: Partial<
     Pick<
       GatewayOptions,
-      'breakOff' | 'patienceMs' | 'administration' | 'clock' | 'readerBounds' | 'memory' | 'hasSpace' | 'onLackOfSpace'
+      | 'breakOff'
+      | 'patienceMs'
+      | 'administration'
+      | 'clock'
+      | 'readerBounds'
+      | 'readiness'
+      | 'memory'
+      | 'hasSpace'
+      | 'onLackOfSpace'
     >
   > &
     Partial<GatewaySettings> = {},
