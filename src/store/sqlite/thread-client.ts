@@ -58,8 +58,8 @@ export class ThreadClient {
   readonly #sent = new TurnoverMap<number, PendingCall>()
   #onPaused = (): void => {}
   #lastId = 0
-  /** When the first of the unsent calls was made. */
-  #firstAtMs = 0
+  /** When the first call of this tick was made, by `performance.now()`. */
+  #calledAtMs = 0
   readonly #meter: TransactionMeter
 
   private constructor(worker: Worker, access: ThreadSettings['access'], watch: StoreWatch) {
@@ -88,8 +88,8 @@ export class ThreadClient {
   run({ name, maxDelayMs = 0, combining, encoding }: AnyOperation, args: unknown): Promise<unknown> {
     if (this.#state.kind !== 'open') return Promise.reject(this.#state.refusal)
     // The clock is read once for all calls of a tick.
-    if (this.#unsent.length === 0) this.#firstAtMs = performance.now()
-    const atMs = this.#firstAtMs
+    if (this.#sending !== 'soon') this.#calledAtMs = performance.now()
+    const atMs = this.#calledAtMs
     return new Promise((resolve, reject) => {
       this.#meter.pending++
       this.#unsent.push({ call: this.#call(name, args), atMs, combining, encoding, resolve, reject })
