@@ -14,6 +14,7 @@
  * Some modules use each other: the gateway wakes databases, and databases release their engines through the gateway. The
  * one that is built first gets a `Port`, which is bound to the other as soon as that exists.
  */
+import { AccountDeletion } from './account-deletion.js'
 import { type Accounts, accountRoutes, type Credentials, createAccounts, StoreMark } from './accounts/index.js'
 import { alertSources } from './alert-sources.js'
 import { createAlerts } from './alerts/index.js'
@@ -229,6 +230,7 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
     isFirst: (accountId) => accounts.isFirst(accountId),
     sources: alertSources({ ...foundations, ...dataPlane, dataDir: config.dataDir }),
   })
+  const deletion = composeDeletion(foundations, accounts, dataPlane.databases, queue)
   const queueRoutes = [...queue.routes(), ...workflow.routes(), ...bulk.routes()]
   const queueAdministration = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
   const metrics = metricsRoute({
@@ -248,9 +250,22 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
     }),
   ]
   const { gateway, backups, memory, readiness } = dataPlane
-  const busy = [gateway, queue, workflow, ...listeners, bulk, alerts, backups]
+  const busy = [gateway, queue, workflow, ...listeners, bulk, alerts, backups, deletion]
   const mark = new StoreMark({ store, dataDir: config.dataDir, clock, logger, problems: foundations.problems })
   return { accounts, memory, queue, readiness, services: [accounts, mark, ...dataPlane.services, busy] }
+}
+
+/** What follows when the operator suspends or deletes an account. */
+function composeDeletion({ store, logger }: Foundations, accounts: Accounts, databases: Databases, queue: Queue) {
+  const deletion = new AccountDeletion({
+    ...{ store, clock: systemClock, logger, databases, queue },
+    reload: () => accounts.reload(),
+  })
+  accounts.operator.watch({
+    onSuspension: async () => databases.followAccounts(),
+    onDeletion: () => deletion.complete(),
+  })
+  return deletion
 }
 
 /** An unusable local certificate authority keeps only databases with TLS from being served. */
@@ -284,6 +299,15 @@ function fleetSettings({ dataDir, engineAllowUnsafeVersion, shutdownGraceMs }: C
   return { dataDir, allowUnsafeVersion: engineAllowUnsafeVersion, stopGraceMs: shutdownGraceMs }
 }
 
+/** What databases have to know of accounts. */
+function rulesOf(accounts: Accounts) {
+  return {
+    isOperator: (accountId: string) => accounts.isFirst(accountId),
+    isAccountSuspended: (accountId: string) => accounts.standingOf(accountId) !== 'active',
+    databaseLimitOf: (accountId: string) => accounts.databaseLimitOf(accountId),
+  }
+}
+
 /** The fleet below the databases, the databases, and the gateway in front of them. */
 function composeDatabases(foundations: Foundations, accounts: Accounts) {
   const { config, logger, problems, engine, plans, tls, store, clientMemory, meters } = foundations
@@ -303,7 +327,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
     hasNewer: (name) => engine.commands.has(name),
     engineSettings: engine.settings,
     onServing: (databaseId) => gatewayPort.target.openDatabase(databaseId),
-    isOperator: (accountId) => accounts.isFirst(accountId),
+    ...rulesOf(accounts),
     onAsleep: () => memory.noteIdle(),
     traffic: trafficThrough(gatewayPort),
   })

@@ -1,6 +1,6 @@
-import type { Clock, Service } from '../base/index.js'
+import { type Clock, type Service, sha256Hex } from '../base/index.js'
 import type { AuditLog } from '../contract/accounts/audit.js'
-import type { Authenticator, Caller } from '../http/index.js'
+import type { Authenticator, Caller, Standing } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { ApiKeys } from './api-keys.js'
@@ -9,10 +9,14 @@ import { type Credentials, newSigningKey, readCredentials, writeCredentials } fr
 import { type Account, AccountDirectory, type SigningKeys } from './directory.js'
 import { createFirstAccount } from './first-account.js'
 import { bindDataDir } from './installation.js'
+import { LastUses } from './last-uses.js'
+import { Operator } from './operator.js'
 import { QueueAccounts } from './queue-accounts.js'
+import { QueueTokens } from './queue-tokens.js'
 import { Sessions } from './sessions.js'
 import { Teams } from './teams.js'
 import * as accountsTransactions from './transactions/accounts.js'
+import * as queueTokens from './transactions/queue-tokens.js'
 
 /** What the accounts are built from. */
 export interface AccountsDeps {
@@ -33,8 +37,18 @@ export interface Accounts extends Service, Authenticator {
   readonly ownCredentials: Credentials | undefined
   readonly teams: Teams
   readonly keys: ApiKeys
+  /** Accounts of others, for the operator. */
+  readonly operator: Operator
+  /** Whether callers may act for an account. */
+  standingOf(accountId: string): Standing
+  /** Most databases of an account or team, where the operator has set a limit. */
+  databaseLimitOf(accountId: string): number | undefined
+  /** Reloads accounts and credentials from the store. */
+  reload(): Promise<unknown>
   /** The queues of accounts, as the management API sees them. */
   readonly queues: QueueAccounts
+  /** Queue tokens by name. */
+  readonly tokens: QueueTokens
   /** Sessions of the console. */
   readonly sessions: Sessions
   /** The account with this id, if there is one. */
@@ -68,9 +82,12 @@ class StoredAccounts implements Accounts {
   readonly teams: Teams
   readonly keys: ApiKeys
   readonly queues: QueueAccounts
+  readonly tokens: QueueTokens
+  readonly operator: Operator
   readonly sessions: Sessions
   readonly #deps: AccountsDeps
-  readonly #directory = new AccountDirectory()
+  readonly #directory: AccountDirectory
+  readonly #uses: LastUses
   /** Known after `start`. */
   #installationId = ''
   /** The content of `credentials.json`, if it belongs to an account of the store. */
@@ -80,13 +97,27 @@ class StoredAccounts implements Accounts {
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps
-    const teamDeps = { store: deps.store, clock: deps.clock, reload: () => this.#reload() }
+    const { store, clock } = deps
+    this.#directory = new AccountDirectory(clock)
+    this.#uses = new LastUses({ ...deps, directory: this.#directory })
+    const teamDeps = {
+      ...{ store, clock, reload: () => this.#reload() },
+      lastUseOf: (id: string) => this.#directory.lastUseOf(id),
+      onTeamDeletion: () => this.operator.completeDeletions(),
+      onRotated: (oldHash: string, secret: string) => this.#followRotation(oldHash, secret),
+    }
     this.teams = new Teams(teamDeps)
     this.keys = new ApiKeys(teamDeps)
     this.queues = new QueueAccounts({
       ...teamDeps,
       rows: () => this.#directory.rows,
       onRotated: () => this.#refreshFile(),
+    })
+    this.tokens = new QueueTokens({ ...teamDeps, queueUserOf: (id) => this.#directory.account(id)?.queueUserId })
+    this.operator = new Operator({
+      ...teamDeps,
+      isOperator: (id) => this.isFirst(id),
+      keepToken: (token) => this.queues.keep(token),
     })
     this.sessions = new Sessions({ ...deps, directory: this.#directory, installationId: () => this.#installationId })
   }
@@ -104,10 +135,13 @@ class StoredAccounts implements Accounts {
     if (isEmpty) await this.#reload()
     await this.queues.start(dataDir, own)
     await this.#adoptFile(own)
+    this.#uses.start()
   }
 
-  /** Nothing to stop: the store belongs to the caller. */
-  async stop(): Promise<void> {}
+  /** Stores when keys and tokens were used last. */
+  stop(): Promise<void> {
+    return this.#uses.stop()
+  }
 
   basic(header: string | undefined, ip: string): Caller | undefined {
     return this.#directory.basic(header, ip)
@@ -123,6 +157,18 @@ class StoredAccounts implements Accounts {
 
   isFirst(accountId: string): boolean {
     return this.#directory.firstId === accountId
+  }
+
+  standingOf(accountId: string): Standing {
+    return this.#directory.standingOf(accountId)
+  }
+
+  databaseLimitOf(accountId: string): number | undefined {
+    return this.#directory.databaseLimitOf(accountId)
+  }
+
+  reload(): Promise<unknown> {
+    return this.#reload()
   }
 
   accountOfQueueUser(userId: string): Account | undefined {
@@ -160,9 +206,10 @@ class StoredAccounts implements Accounts {
    */
   #reload(): Promise<number> {
     const reload = this.#reloading.then(async () => {
-      const { accounts, keys, members } = await this.#deps.store.run(accountsTransactions.load, {})
-      this.#directory.load(accounts, keys, members)
-      return accounts.length
+      const { store } = this.#deps
+      const [stored, tokens] = [await store.run(accountsTransactions.load, {}), await store.run(queueTokens.load, {})]
+      this.#directory.load({ ...stored, tokens })
+      return stored.accounts.length
     })
     this.#reloading = reload.catch(() => undefined)
     return reload
@@ -207,6 +254,18 @@ class StoredAccounts implements Accounts {
     const refresh = this.#refreshing.then(() => this.#writeFile())
     this.#refreshing = refresh.catch(() => undefined)
     return refresh
+  }
+
+  /** Keeps `credentials.json` true when its key gets a new secret: `homeport env` prints what it has. */
+  #followRotation(oldHash: string, secret: string): Promise<void> {
+    const follow = this.#refreshing.then(async () => {
+      if (!this.#ownFile || sha256Hex(this.#ownFile.apiKey) !== oldHash) return
+      const fresh = { ...this.#ownFile, apiKey: secret }
+      await writeCredentials(this.#deps.dataDir, fresh)
+      this.#ownFile = fresh
+    })
+    this.#refreshing = follow.catch(() => undefined)
+    return follow
   }
 
   async #writeFile(): Promise<void> {

@@ -1,13 +1,15 @@
 import { newId, randomSecret, sha256Hex, unreachable } from '../base/index.js'
 import { type ApiKey, type CreateApiKeyBody, MOST_API_KEYS, type NewApiKey } from '../contract/accounts/accounts.js'
+import type { RotateBody } from '../contract/accounts/credentials.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { emailKeyOf } from './directory.js'
-import { canReach, type TeamDeps } from './teams.js'
+import { lifeOf, neverExpires, overlapOf, ownerOf, rotationOf } from './rotation.js'
+import type { TeamDeps } from './teams.js'
 import type * as accounts from './transactions/accounts.js'
 import * as apiKeys from './transactions/api-keys.js'
-import * as teams from './transactions/teams.js'
+import * as queueTokens from './transactions/queue-tokens.js'
 
 type ApiKeyRow = accounts.ApiKeyRow
 
@@ -26,7 +28,7 @@ export class ApiKeys {
   async list(caller: Caller, teamId: string | undefined): Promise<ApiKey[]> {
     const accountId = await this.#accountOf(caller, teamId)
     const rows = await this.#deps.store.run(apiKeys.list, { accountId })
-    return rows.map(keyOf)
+    return rows.map((row) => keyOf(row, this.#deps.lastUseOf(row.key_id)))
   }
 
   /** Creates a key. Only this answer has the secret. */
@@ -64,13 +66,29 @@ export class ApiKeys {
     }
   }
 
+  /** Gives a key a new secret. Only this answer has it; the old one is accepted for the overlap. */
+  async rotate(caller: Caller, keyId: string, teamId: string | undefined, body: RotateBody = {}): Promise<NewApiKey> {
+    const accountId = await this.#accountOf(caller, teamId)
+    const secret = randomSecret(32)
+    const rotation = rotationOf(secret, body, this.#deps.clock.now())
+    const audit = this.#audit(caller, { action: 'Rotate API Key', entity: keyId, details: overlapOf(body) })
+    const args = { accountId, keyId, emailKey: emailKeyOf(caller.email), rotation, audit }
+    const outcome = await this.#deps.store.run(queueTokens.rotateKey, args)
+    if (outcome.kind === 'rotated') {
+      await this.#deps.reload()
+      await this.#deps.onRotated(outcome.oldHash, secret)
+      return { ...keyOf(outcome.row), api_key: secret }
+    }
+    if (outcome.kind === 'forbidden') {
+      throw new HomeportError('team_forbidden', { role: outcome.role, allowed: 'the owner or an admin' })
+    }
+    if (outcome.kind === 'never_expires') throw neverExpires('key')
+    throw new HomeportError('api_key_not_found', { keyId })
+  }
+
   /** The owner of the keys: the named team, or the account or team that the caller acts for. */
-  async #accountOf(caller: Caller, teamId: string | undefined): Promise<string> {
-    if (teamId === undefined) return caller.accountId
-    const args = { teamId, emailKey: emailKeyOf(caller.email) }
-    const isMember = canReach(caller, teamId) && (await this.#deps.store.run(teams.members, args))
-    if (!isMember) throw new HomeportError('team_not_found', { teamId })
-    return teamId
+  #accountOf(caller: Caller, teamId: string | undefined): Promise<string> {
+    return ownerOf(this.#deps.store, caller, teamId)
   }
 
   #newRow(caller: Caller, accountId: string, body: CreateApiKeyBody, secret: string): ApiKeyRow {
@@ -89,6 +107,10 @@ export class ApiKeys {
       read_only: body.read_only ? 1 : 0,
       created_at: now,
       holder: isOfTeam ? emailKeyOf(body.member_email ?? caller.email) : null,
+      expires_at: body.expires_in === undefined ? null : now + body.expires_in * 1000,
+      last_used_at: null,
+      previous_hash: null,
+      previous_until: null,
     }
   }
 
@@ -116,12 +138,13 @@ function refusalOf(refusal: CreateRefusal, accountId: string, body: CreateApiKey
   }
 }
 
-function keyOf(row: ApiKeyRow): ApiKey {
+function keyOf(row: ApiKeyRow, usedAt?: number): ApiKey {
   return {
     key_id: row.key_id,
     name: row.name,
     read_only: row.read_only === 1,
     creation_time: Math.floor(row.created_at / 1000),
     ...(row.holder === null ? {} : { team_id: row.account_id, member_email: row.holder }),
+    ...lifeOf(row, usedAt),
   }
 }

@@ -1,7 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { sha256Hex } from '../base/index.js'
-import type { Authenticator, Caller } from '../http/index.js'
+import { type Clock, sha256Hex } from '../base/index.js'
+import type { Authenticator, Caller, Standing, TokenScope } from '../http/index.js'
 import type * as accountsTransactions from './transactions/accounts.js'
+import type { LastUse, QueueTokenRow } from './transactions/queue-tokens.js'
 import type * as teams from './transactions/teams.js'
 
 type AccountRow = accountsTransactions.AccountRow
@@ -28,7 +29,26 @@ interface Key {
   readonly row: ApiKeyRow
   /** The member who holds a team key. */
   readonly holder: MemberRow | undefined
+  readonly use: Use
 }
+
+/** When a key or token was used last, Unix milliseconds; 0: not since the start. One object for its whole life. */
+interface Use {
+  at: number
+}
+
+interface Token {
+  readonly account: AccountRow
+  readonly source: string
+  /** Of named tokens only; absent: everything that `access` allows. */
+  readonly scope: TokenScope | undefined
+  readonly access: Caller['access']
+  /** From when it is refused, Unix milliseconds. */
+  readonly until: number
+  readonly use: Use
+}
+
+const FOREVER = Number.POSITIVE_INFINITY
 
 /** The key for comparing e-mails, which ignores case. */
 export const emailKeyOf = (email: string): string => email.toLowerCase()
@@ -39,44 +59,121 @@ export const emailKeyOf = (email: string): string => email.toLowerCase()
  */
 export class AccountDirectory implements Authenticator {
   readonly #accounts = new Map<string, AccountRow>()
+  readonly #clock: Clock
+  #operatorId: string | undefined
+  /** Only of accounts and teams that are not active. */
+  readonly #standings = new Map<string, Standing>()
+  /** The account of the owner of each team. */
+  readonly #ownerOf = new Map<string, AccountRow>()
   readonly #keysByHash = new Map<string, Key>()
+  /** Keys by the hash of their secret before the last rotation. */
+  readonly #keysByOldHash = new Map<string, Key>()
+  readonly #uses = new Map<string, Use>()
   readonly #keysById = new Map<string, Key>()
-  readonly #accountsByTokenHash = new Map<string, AccountRow>()
-  readonly #accountsByReadTokenHash = new Map<string, AccountRow>()
+  readonly #tokensByHash = new Map<string, Token>()
   readonly #accountsByUser = new Map<string, AccountRow>()
 
-  /** The id of the account that was created first. */
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** The id of the operator's account. */
   get firstId(): string | undefined {
-    return this.#accounts.keys().next().value
+    return this.#operatorId
+  }
+
+  /** Whether callers may act for an account. A team is as its owner's account is. */
+  standingOf(accountId: string): Standing {
+    return this.#standings.get(accountId) ?? (this.#accounts.has(accountId) ? 'active' : 'gone')
+  }
+
+  /** Most databases of an account or team, where the operator has set a limit. */
+  databaseLimitOf(accountId: string): number | undefined {
+    const account = this.#accounts.get(accountId)
+    const owner = this.#ownerOf.get(accountId)
+    return account?.database_limit ?? owner?.database_limit ?? undefined
   }
 
   /** Replaces everything with what the store has. */
-  load(accounts: readonly AccountRow[], keys: readonly ApiKeyRow[], members: readonly MemberRow[]): void {
-    const indexes = [this.#accounts, this.#keysByHash, this.#keysById, this.#accountsByTokenHash, this.#accountsByUser]
-    for (const index of [...indexes, this.#accountsByReadTokenHash]) index.clear()
+  load({ accounts, keys, members, tokens }: StoredAccess): void {
+    const byKey = [this.#keysByHash, this.#keysByOldHash, this.#keysById]
+    for (const index of [this.#accounts, ...byKey, this.#tokensByHash, this.#accountsByUser]) index.clear()
+    const used = new Map(this.#uses)
+    this.#uses.clear()
+    const useOf = (id: string): Use => {
+      const use = used.get(id) ?? { at: 0 }
+      this.#uses.set(id, use)
+      return use
+    }
     for (const account of accounts) {
       this.#accounts.set(account.account_id, account)
-      this.#accountsByTokenHash.set(account.queue_token_hash, account)
+      const own = { account, source: 'QUEUE_TOKEN', scope: undefined, until: FOREVER, use: { at: 0 } }
       this.#accountsByUser.set(account.queue_user_id, account)
+      if (account.state === 'deleting') continue
+      this.#tokensByHash.set(account.queue_token_hash, { ...own, access: 'write' })
       const { queue_read_token_hash: readHash } = account
-      if (readHash !== null) this.#accountsByReadTokenHash.set(readHash, account)
+      if (readHash !== null) this.#tokensByHash.set(readHash, { ...own, access: 'read' })
     }
+    this.#operatorId = accounts.find(({ operator }) => operator === 1)?.account_id
+    this.#loadStandings(accounts, members)
     const byMember = new Map(members.map((member) => [`${member.team_id} ${member.email_key}`, member]))
     for (const row of keys) {
       const account = this.#accounts.get(row.account_id)
       const holder = byMember.get(`${row.account_id} ${row.holder}`)
       // The key of a former member is ignored.
-      if (!account || (row.holder !== null && !holder)) continue
-      const key = { account, row, holder }
+      if (!account || (row.holder !== null && !holder) || this.standingOf(row.account_id) === 'gone') continue
+      const key = { account, row, holder, use: useOf(row.key_id) }
       this.#keysByHash.set(row.key_hash, key)
+      if (row.previous_hash !== null) this.#keysByOldHash.set(row.previous_hash, key)
       this.#keysById.set(row.key_id, key)
     }
+    for (const row of tokens) this.#addToken(row, useOf(row.token_id))
+  }
+
+  #loadStandings(accounts: readonly AccountRow[], members: readonly MemberRow[]): void {
+    this.#standings.clear()
+    this.#ownerOf.clear()
+    const byEmail = new Map(accounts.map((account) => [emailKeyOf(account.email), account]))
+    for (const { team_id, email_key, role } of members) {
+      const owner = role === 'owner' ? byEmail.get(email_key) : undefined
+      if (owner) this.#ownerOf.set(team_id, owner)
+    }
+    for (const { account_id, state } of accounts) {
+      const states = [state, this.#ownerOf.get(account_id)?.state]
+      if (states.includes('deleting')) this.#standings.set(account_id, 'gone')
+      else if (states.includes('suspended')) this.#standings.set(account_id, 'suspended')
+    }
+  }
+
+  #addToken(row: QueueTokenRow, use: Use): void {
+    const account = this.#accounts.get(row.account_id)
+    if (!account || this.standingOf(row.account_id) === 'gone') return
+    const until = row.expires_at ?? FOREVER
+    const access: Caller['access'] = row.scope === 'read' ? 'read' : 'write'
+    const token = { account, source: `QUEUE_TOKEN - ${row.name}`, scope: scopeOf(row), access, until, use }
+    this.#tokensByHash.set(row.token_hash, token)
+    if (row.previous_hash === null) return
+    this.#tokensByHash.set(row.previous_hash, { ...token, until: Math.min(until, row.previous_until ?? 0) })
+  }
+
+  /** When a key or token was used last since the start, Unix milliseconds. */
+  lastUseOf(id: string): number | undefined {
+    return this.#uses.get(id)?.at || undefined
+  }
+
+  /** The keys and tokens that were used after a moment, Unix milliseconds. */
+  usedSince(moment: number): { keys: LastUse[]; tokens: LastUse[] } {
+    const found = { keys: [] as LastUse[], tokens: [] as LastUse[] }
+    for (const [id, { at }] of this.#uses) {
+      if (at > moment) (this.#keysById.has(id) ? found.keys : found.tokens).push({ id, at })
+    }
+    return found
   }
 
   basic(header: string | undefined, ip: string): Caller | undefined {
     const { email, password } = parseBasic(header)
     const key = this.#keyOf(email, password)
-    return key && callerOfKey(key, ip)
+    return key && callerOfKey(this.#noted(key), ip)
   }
 
   /** The id of an API key, if it belongs to this e-mail. */
@@ -87,11 +184,33 @@ export class AccountDirectory implements Authenticator {
   /** The caller of the API key with this id, while the key exists and its holder is a member. */
   callerOfKeyId(keyId: string, ip: string): Caller | undefined {
     const key = this.#keysById.get(keyId)
-    return key && callerOfKey(key, ip)
+    return key && this.#isValid(key) ? callerOfKey(this.#noted(key), ip) : undefined
+  }
+
+  /** Whether a session that began with a secret of this key has ended with that secret, by a rotation. */
+  hasOutlivedSecret(keyId: string, beganAt: number): boolean {
+    const until = this.#keysById.get(keyId)?.row.previous_until ?? null
+    return until !== null && until <= this.#clock.now() && beganAt < until
+  }
+
+  #isValid({ row }: Key): boolean {
+    return row.expires_at === null || row.expires_at > this.#clock.now()
+  }
+
+  #noted<Noted extends { readonly use: Use }>(noted: Noted): Noted {
+    noted.use.at = this.#clock.now()
+    return noted
+  }
+
+  #keyOfHash(hash: string): Key | undefined {
+    const key = this.#keysByHash.get(hash)
+    if (key) return this.#isValid(key) ? key : undefined
+    const old = this.#keysByOldHash.get(hash)
+    return old && this.#isValid(old) && (old.row.previous_until ?? 0) > this.#clock.now() ? old : undefined
   }
 
   #keyOf(email: string, password: string): Key | undefined {
-    const key = this.#keysByHash.get(sha256Hex(password))
+    const key = this.#keyOfHash(sha256Hex(password))
     // Compared also when the key is unknown, so that every refusal takes the same time.
     const expected = key?.holder?.email_key ?? emailKeyOf(key?.account.email ?? '')
     const isOwner = sameText(emailKeyOf(email), expected)
@@ -99,11 +218,11 @@ export class AccountDirectory implements Authenticator {
   }
 
   bearer(token: string | undefined, ip: string): Caller | undefined {
-    const hash = sha256Hex(token ?? '')
-    const account = this.#accountsByTokenHash.get(hash)
-    if (account) return callerOf(account, 'QUEUE_TOKEN', 'write', ip)
-    const reader = this.#accountsByReadTokenHash.get(hash)
-    return reader && callerOf(reader, 'QUEUE_TOKEN', 'read', ip)
+    const found = this.#tokensByHash.get(sha256Hex(token ?? ''))
+    if (!found || found.until <= this.#clock.now()) return undefined
+    const { account, source, scope, access } = this.#noted(found)
+    const caller = callerOf(account, source, access, ip)
+    return scope ? { ...caller, scope } : caller
   }
 
   /** All accounts as they are stored. */
@@ -117,10 +236,10 @@ export class AccountDirectory implements Authenticator {
     return row && accountOf(row)
   }
 
-  /** The account whose queue token holds this `UserID`, if there is one. */
+  /** The account whose queue token holds this `UserID`; undefined also while it is suspended: its webhooks are refused. */
   accountOfQueueUser(userId: string): Account | undefined {
     const row = this.#accountsByUser.get(userId)
-    return row && accountOf(row)
+    return row && this.standingOf(row.account_id) === 'active' ? accountOf(row) : undefined
   }
 
   /** The signing keys of an account that exists. */
@@ -129,6 +248,20 @@ export class AccountDirectory implements Authenticator {
     if (!row) throw new Error(`no account has the id ${accountId}`)
     return { current: row.signing_current, next: row.signing_next }
   }
+}
+
+/** Who may act for whom, as the store has it. */
+export interface StoredAccess {
+  readonly accounts: readonly AccountRow[]
+  readonly keys: readonly ApiKeyRow[]
+  readonly members: readonly MemberRow[]
+  readonly tokens: readonly QueueTokenRow[]
+}
+
+function scopeOf({ scope: kind, scope_name }: QueueTokenRow): TokenScope | undefined {
+  if (kind === 'all') return undefined
+  // A name that is missing matches nothing: no queue and no key has an empty one.
+  return kind === 'publish' || kind === 'read' ? { kind } : { kind, name: scope_name ?? '' }
 }
 
 function accountOf(row: AccountRow): Account {

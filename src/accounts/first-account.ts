@@ -53,6 +53,7 @@ function rowsOf(credentials: Credentials, { clock, dataDir }: FirstAccount) {
       signing_current: credentials.currentSigningKey,
       signing_next: credentials.nextSigningKey,
       created_at: now,
+      operator: 1 as const,
     },
     key: {
       key_id: newId('key_', now),
@@ -87,8 +88,7 @@ const KEY_NAME = 'default'
  */
 export async function resetCredentials({ store, dataDir, clock, endsOtherKeys }: ResetOptions): Promise<Credentials> {
   await bindDataDir(store, dataDir, clock.now())
-  // Teams are accounts too, but the first account is never a team, because only an account can create one.
-  const [account] = (await store.run(accounts.load, {})).accounts
+  const account = (await store.run(accounts.load, {})).accounts.find(({ operator }) => operator === 1)
   if (!account) {
     const problem = 'There is no account yet. Start the server once: it creates one, with its credentials.'
     throw new HomeportError('cli_failed', { problem })

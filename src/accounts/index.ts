@@ -1,7 +1,7 @@
 /**
  * Accounts: the owners of databases, messages and runs, and the credentials with which callers act for them.
  *
- * An account has an e-mail, a type (`free` or `paid`), API keys for the management API (HTTP Basic), one queue token
+ * An account has an e-mail, a type (`free` or `paid`), API keys for the management API (HTTP Basic), queue tokens
  * for the queue and workflow service (Bearer), and two signing keys for what the queue delivers. API keys and tokens
  * are random and stored as SHA-256. The store also keeps queue tokens encrypted, because the management API shows them to
  * their owner (`queue-accounts.ts`); the key is in the data directory (`token-seal.ts`). Signing keys are stored in clear
@@ -21,6 +21,12 @@
  *
  * Signing in to the console creates a session: a cookie that has the rights of one API key and ends with it
  * (`sessions.ts`).
+ *
+ * Keys and queue tokens expire, are rotated with an overlap and note their last use (`rotation.ts`, `last-uses.ts`). Named
+ * queue tokens have scopes (`queue-tokens.ts`); which operation a scope allows stands in `contract/queue/scopes.ts`.
+ *
+ * The operator is the account that was created first. It creates, suspends and deletes the accounts of others without
+ * seeing their data (`operator.ts`). A team stands and falls with the account of its owner.
  *
  * The audit log records every change: who made it, from where and with which key (`audit.ts`).
  *

@@ -114,10 +114,14 @@ export class QueueAccounts {
   /** Reads the key, and stores the token of `credentials.json` where the store does not have it yet. */
   async start(dataDir: string, own: Credentials | undefined): Promise<void> {
     this.#seal = await TokenSeal.open(dataDir)
-    if (own === undefined) return
-    const hash = sha256Hex(own.queueToken)
+    if (own !== undefined) await this.keep(own.queueToken)
+  }
+
+  /** Stores the token of an account of which the store has only the hash, so that its owner sees it. */
+  async keep(token: string): Promise<void> {
+    const hash = sha256Hex(token)
     const row = this.#deps.rows().find((one) => one.queue_token === null && one.queue_token_hash === hash)
-    if (row) await this.#fill(row, own.queueToken)
+    if (row) await this.#fill(row, token)
   }
 
   async #fill(row: AccountRow, token: string): Promise<void> {

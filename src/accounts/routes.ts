@@ -12,6 +12,20 @@ import {
 } from '../contract/accounts/accounts.js'
 import { listAuditLogs, listAuditLogsAtRoot } from '../contract/accounts/audit.js'
 import {
+  createQueueToken,
+  deleteQueueToken,
+  listQueueTokens,
+  rotateApiKey,
+  rotateNamedQueueToken,
+} from '../contract/accounts/credentials.js'
+import {
+  createAccount,
+  deleteAccount,
+  listAccounts,
+  resumeAccount,
+  suspendAccount,
+} from '../contract/accounts/operator.js'
+import {
   type ConsoleSession,
   createConsoleSession,
   endConsoleSession,
@@ -32,7 +46,13 @@ import type { Sessions } from './sessions.js'
 
 /** The operations of the management API on teams, API keys and the audit log. */
 export function accountRoutes(accounts: Accounts): Route[] {
-  return [...teamRoutes(accounts), ...keyRoutes(accounts), ...auditRoutes(accounts)]
+  return [
+    ...teamRoutes(accounts),
+    ...keyRoutes(accounts),
+    ...tokenRoutes(accounts),
+    ...operatorRoutes(accounts),
+    ...auditRoutes(accounts),
+  ]
 }
 
 function teamRoutes({ teams }: Accounts): Route[] {
@@ -51,6 +71,28 @@ function keyRoutes({ keys }: Accounts): Route[] {
     route(listApiKeys, (call) => keys.list(call.caller, call.query.team_id)),
     route(createApiKey, (call) => keys.create(call.caller, call.body)),
     route(deleteApiKey, (call) => ok(keys.remove(call.caller, call.params.id, call.query.team_id))),
+  ]
+}
+
+function tokenRoutes({ tokens, keys }: Accounts): Route[] {
+  return [
+    route(rotateApiKey, ({ caller, params, query, body }) => keys.rotate(caller, params.id, query.team_id, body)),
+    route(listQueueTokens, ({ caller, query }) => tokens.list(caller, query.team_id)),
+    route(createQueueToken, ({ caller, body }) => tokens.create(caller, body)),
+    route(rotateNamedQueueToken, ({ caller, params, query, body }) =>
+      tokens.rotate(caller, params.id, query.team_id, body),
+    ),
+    route(deleteQueueToken, ({ caller, params, query }) => ok(tokens.remove(caller, params.id, query.team_id))),
+  ]
+}
+
+function operatorRoutes({ operator }: Accounts): Route[] {
+  return [
+    route(listAccounts, ({ caller }) => operator.list(caller)),
+    route(createAccount, ({ caller, body }) => operator.create(caller, body)),
+    route(suspendAccount, ({ caller, params }) => ok(operator.setSuspended(caller, params.id, true))),
+    route(resumeAccount, ({ caller, params }) => ok(operator.setSuspended(caller, params.id, false))),
+    route(deleteAccount, ({ caller, params }) => ok(operator.remove(caller, params.id))),
   ]
 }
 

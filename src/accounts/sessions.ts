@@ -55,6 +55,7 @@ export class Sessions implements SessionResolver {
       this.#failures.note(ip, email)
       throw new HomeportError('sign_in_refused', {})
     }
+    if (directory.standingOf(caller.accountId) === 'suspended') throw new HomeportError('account_suspended', {})
     const secret = randomSecret(SECRET_BYTES)
     const now = clock.now()
     const row = { key_id: keyId, created_at: now, expires_at: now + SESSION_LASTS_MS }
@@ -67,7 +68,7 @@ export class Sessions implements SessionResolver {
     const now = clock.now()
     const secretHash = sha256Hex(secret)
     const session = await store.run(consoleSessions.find, { secretHash, at: now })
-    if (!session) return undefined
+    if (!session || directory.hasOutlivedSecret(session.key_id, session.created_at)) return undefined
     const expiresAt = now + SESSION_LASTS_MS
     if (expiresAt - session.expires_at > EXTEND_EVERY_MS) {
       await store.run(consoleSessions.extend, { secretHash, expiresAt })

@@ -23,13 +23,19 @@ export interface TeamDeps {
   readonly clock: Clock
   /** Reloads keys and members from the store. Once it resolves, deleted ones are refused. */
   readonly reload: () => Promise<unknown>
+  /** When a key or token was used last, Unix milliseconds, if it was not stored yet. */
+  readonly lastUseOf: (id: string) => number | undefined
+  /** A team is to be deleted with its messages and runs; resolves when nothing is left. */
+  readonly onTeamDeletion: () => Promise<void>
+  /** An API key has a new secret. */
+  readonly onRotated: (oldHash: string, secret: string) => Promise<void>
 }
 
 type TeamRefusal = teams.TeamRefusal
 
 /**
- * Teams and their members (reference redis 1.10). A team is an account of its own, so it owns databases like any account.
- * Its queue token is generated and never shown: a team cannot use the queue.
+ * Teams and their members (reference redis 1.10). A team is an account of its own, so it owns databases and a queue like any
+ * account. Its first queue token is generated and never shown; its owner and admins create tokens by name.
  */
 export class Teams {
   readonly #deps: TeamDeps
@@ -65,6 +71,10 @@ export class Teams {
     switch (outcome.kind) {
       case 'deleted':
         await this.#deps.reload()
+        return
+      case 'begun':
+        await this.#deps.reload()
+        await this.#deps.onTeamDeletion()
         return
       case 'not_empty':
         throw new HomeportError('team_not_empty', { databases: outcome.databases })

@@ -63,6 +63,12 @@ const ENTRIES: readonly Entry[] = [
     async () => (await import('./alerts/index.js')).alertsCommand,
   ),
   entry('keys', 'API keys', server, async () => (await import('./account/keys.js')).keysCommand),
+  entry(
+    'accounts',
+    'accounts of others (operator)',
+    server,
+    async () => (await import('./account/accounts.js')).accountsCommand,
+  ),
   entry('teams', 'teams and their members', server, async () => (await import('./account/teams.js')).teamsCommand),
   entry('audit', 'the audit log', server, async () => (await import('./account/audit.js')).auditCommand),
   entry(

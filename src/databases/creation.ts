@@ -62,6 +62,8 @@ export class Creation {
         throw new HomeportError('idempotency_gone', {})
       case 'limit_reached':
         throw new HomeportError('database_limit', { limit: this.#limitOf(caller), accountType: caller.accountType })
+      case 'account_gone':
+        throw new HomeportError('unauthorized', { scheme: 'Basic' })
       case 'no_port':
         throw new HomeportError('no_free_port', this.#deps.settings.redisPorts)
       case 'no_slug':
@@ -133,6 +135,8 @@ export class Creation {
 
   #limitOf(caller: Caller): number {
     const { freeAccountDatabases, paidAccountDatabases } = this.#deps.settings
+    const own = this.#deps.databaseLimitOf?.(caller.accountId)
+    if (own !== undefined) return own
     return caller.accountType === 'free' ? freeAccountDatabases : paidAccountDatabases
   }
 

@@ -28,6 +28,7 @@ import { type RecordSettings, renderRecord, type ShownCredentials } from './reco
 import { validateCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
 import { type KnownDatabase, type SummarySettings, summariesOf, tallyOf } from './summaries.js'
+import { NOBODY_SUSPENDED, refusalOfSuspended, type Suspended, suspensionOf } from './suspended.js'
 import * as databases from './transactions/databases.js'
 import { Usage } from './usage/index.js'
 import { Administration } from './users/index.js'
@@ -66,6 +67,11 @@ export interface Databases extends Service {
   /** Deletes a database of the account; resolves when nothing is left of it. */
   remove(caller: Caller, databaseId: string): Promise<void>
 
+  /** The ids of all databases of an account, in whatever state. */
+  idsOf(accountId: string): Promise<string[]>
+  /** Accounts were suspended or resumed: their databases refuse or serve accordingly. */
+  followAccounts(): void
+
   /** What keeps a database of the account awake, or since when it sleeps. Does not wake it. */
   whyAwake(caller: Caller, databaseId: string): Promise<AwakeRecord>
   /** Whether the engines of a database run or are starting. */
@@ -75,7 +81,7 @@ export interface Databases extends Service {
 
   /**
    * Where a client's request reaches the engines of a database. Wakes a sleeping database and waits while its engines
-   * make progress. Rejects as `Fleet.endpoints` does, and with `budget_exceeded` while the database is suspended.
+   * make progress. Rejects as `Fleet.endpoints` does, and with the reason while the database is suspended.
    */
   endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]>
 
@@ -104,6 +110,7 @@ class StoredDatabases implements Databases {
   readonly #engines: DesiredEngines
   readonly #sleep: Sleep
   readonly #losses: Losses
+  readonly #suspended: Suspended
   readonly #recordSettings: RecordSettings
 
   constructor(deps: DatabasesDeps) {
@@ -115,12 +122,15 @@ class StoredDatabases implements Databases {
       domain: settings.redisDomain?.toLowerCase(),
     })
     const { directory } = this
-    const engines = new DesiredEngines({ plans, rowOf: (databaseId) => directory.rowOf(databaseId) })
+    const { isAccountSuspended } = deps
+    const suspended: Suspended = isAccountSuspended ? { isAccountSuspended } : NOBODY_SUSPENDED
+    this.#suspended = suspended
+    const engines = new DesiredEngines({ plans, suspended, rowOf: (databaseId) => directory.rowOf(databaseId) })
     const sleep = new Sleep({ ...deps, engines, mostAwake: settings.awakeDatabases })
     const changeDeps: ChangeDeps = { ...deps, directory, sleep, engines }
     this.#engines = engines
     this.#sleep = sleep
-    this.#recordSettings = { plans, ...settings, isAwake: (databaseId) => sleep.isAwake(databaseId) }
+    this.#recordSettings = { plans, suspended, ...settings, isAwake: (databaseId) => sleep.isAwake(databaseId) }
     directory.onChange(() => sleep.recheck())
     this.#creation = new Creation(changeDeps)
     this.quarantine = new Quarantine({
@@ -136,7 +146,7 @@ class StoredDatabases implements Databases {
     const changes = new Changes(changeDeps)
     this.usage = new Usage({
       ...deps,
-      directory,
+      ...{ directory, suspended },
       flushMs: settings.usageFlushMs,
       sample: (databaseId) => deps.fleet.sample(databaseId),
       inTurn: (databaseId, work) => changes.inTurn(databaseId, work),
@@ -232,6 +242,17 @@ class StoredDatabases implements Databases {
     await this.#deletion.remove(caller, databaseId)
   }
 
+  idsOf(accountId: string): Promise<string[]> {
+    return this.#deps.store.run(databases.idsOf, { accountId })
+  }
+
+  followAccounts(): void {
+    // What is refused is decided when a row is put; the row itself does not change.
+    for (const { row, isSuspended } of this.usage.ledgers) {
+      if (isSuspended !== (suspensionOf(row, this.#suspended) !== undefined)) this.directory.put(row)
+    }
+  }
+
   async whyAwake(caller: Caller, databaseId: string): Promise<AwakeRecord> {
     const { state } = await this.get(caller, databaseId, 'hide')
     return renderAwake(databaseId, state, await this.#sleep.why(databaseId))
@@ -248,7 +269,9 @@ class StoredDatabases implements Databases {
   async endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]> {
     await this.backups.untilReplaced(databaseId, signal)
     await this.changes.untilReleased(databaseId)
-    if (this.directory.rowOf(databaseId)?.state === 'suspended') throw new HomeportError('budget_exceeded', {})
+    const row = this.directory.rowOf(databaseId)
+    const refused = row && refusalOfSuspended(row, this.#suspended)
+    if (refused) throw refused
     this.#sleep.wake(databaseId)
     return this.#deps.fleet.endpoints(databaseId, signal, 'while-loading')
   }

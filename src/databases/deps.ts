@@ -44,6 +44,10 @@ export interface DatabasesDeps {
   readonly settings: DatabaseSettings
   /** Whether an account is the operator's, who may see data of any account. */
   readonly isOperator: (accountId: string) => boolean
+  /** Whether the account of a database is suspended. Omitted: none is. */
+  readonly isAccountSuspended?: (accountId: string) => boolean
+  /** Most databases of an account, where the operator has set a limit. Omitted: nowhere. */
+  readonly databaseLimitOf?: (accountId: string) => number | undefined
   /** Whether the engine has a command that not every supported engine has; in upper case. Omitted: it has none. */
   readonly hasNewer?: (name: string) => boolean
   /** The engine's settings with their default values. Omitted: clients can change none. */

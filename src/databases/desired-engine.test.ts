@@ -29,6 +29,7 @@ const row: DatabaseRow = {
     engine_settings: '{}',
     client_authority: null,
     data_problem: null,
+    suspended_by_owner: 0,
   },
 }
 

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { NS_PER_MS, PLAN_NAMES, type Plan, type PlanName, type PlanTable } from '../contract/databases/plans.js'
 import type { EngineSpec, MemberSpec } from '../fleet/index.js'
+import { type Suspended, suspensionOf } from './suspended.js'
 import type * as databases from './transactions/databases.js'
 import {
   effectiveSettings,
@@ -119,6 +120,8 @@ export interface DesiredEnginesDeps {
   readonly plans: PlanTable
   /** The row of a served database, from memory. */
   readonly rowOf: (databaseId: string) => DatabaseRow | undefined
+  /** Why a database is suspended, apart from its budget. */
+  readonly suspended: Suspended
 }
 
 /**
@@ -151,7 +154,8 @@ export class DesiredEngines {
 
   /** Whether requests of clients are served; a suspended database refuses them. */
   servesClients(databaseId: string): boolean {
-    return this.#deps.rowOf(databaseId)?.state !== 'suspended'
+    const row = this.#deps.rowOf(databaseId)
+    return !row || suspensionOf(row, this.#deps.suspended) === undefined
   }
 
   /** Whether this process is creating the database. */

@@ -39,4 +39,4 @@ export { type DataUser, type ServedDatabase, ServingDirectory } from './director
 export { loadPlans } from './plan-file.js'
 export { refuseLostStore } from './quarantine/index.js'
 export { databaseRoutes } from './routes.js'
-export { databaseFigures } from './usage/index.js'
+export { databaseFigures, systemCaller } from './usage/index.js'

@@ -27,6 +27,9 @@
  * calls them when a budget is spent or suffices again. A suspended database takes the same transitions of
  * `modifying_state` as an active one.
  *
+ * The owner's own suspension is the column `suspended_by_owner`, and that of an account is not stored with its databases:
+ * see `suspended.ts`. Neither is a state of this table, so that no reason ends another.
+ *
  * Whether a database sleeps (`passive`) is not stored: it depends on this process, see `sleep/sleeper.ts`.
  * While `modifying_state` is not empty, every other change is refused with `database_busy`.
  *

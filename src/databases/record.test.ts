@@ -4,6 +4,7 @@ import { DatabaseRecordSchema } from '../contract/databases/databases.js'
 import { DEFAULT_PLANS, PLAN_NAMES } from '../contract/databases/plans.js'
 import type { DatabaseRow } from './life.js'
 import { type RecordSettings, renderRecord } from './record.js'
+import { NOBODY_SUSPENDED } from './suspended.js'
 
 const row: DatabaseRow = {
   ...{ database_id: 'd', account_id: 'a', name: 'n', slug: 'calm-bay-1', port: 8800, platform: 'aws' },
@@ -20,6 +21,7 @@ const row: DatabaseRow = {
   },
   client_authority: null,
   data_problem: null,
+  suspended_by_owner: 0,
 }
 
 const settings: RecordSettings = {
@@ -28,6 +30,7 @@ const settings: RecordSettings = {
   publicRestUrl: 'http://localhost:8701',
   redisDomainPort: 6380,
   isAwake: () => false,
+  suspended: NOBODY_SUSPENDED,
 }
 
 const checker = Compile(DatabaseRecordSchema)
@@ -36,7 +39,8 @@ const known = Object.keys(DatabaseRecordSchema.properties)
 it.each(PLAN_NAMES)('has all fields of its schema and no others, on plan %s', (plan) => {
   const record = renderRecord({ ...row, plan }, 'a@b.c', settings, 'all')
   expect([...checker.Errors(record)]).toEqual([])
-  expect(Object.keys(record).sort()).toEqual(known.filter((name) => name !== 'data_problem').sort())
+  const always = known.filter((name) => name !== 'data_problem' && name !== 'suspended_by')
+  expect(Object.keys(record).sort()).toEqual(always.sort())
 })
 
 it('shows a data problem, and none when the column is unreadable', () => {

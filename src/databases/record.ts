@@ -3,6 +3,7 @@ import type { PlanTable } from '../contract/databases/plans.js'
 import { isPrimaryRegion, isReadRegion, type ReadRegion, type Region } from '../contract/databases/regions.js'
 import { allowedIpsOf, planOf, readRegionsOf, usersOf } from './desired-engine.js'
 import { renderLoss } from './losses.js'
+import { type Suspended, type SuspensionColumns, suspensionOf } from './suspended.js'
 import type * as databases from './transactions/databases.js'
 
 type DatabaseRow = databases.DatabaseRow
@@ -20,6 +21,8 @@ export interface RecordSettings {
   readonly redisDomainPort: number
   /** Whether the engines of a database run or are starting. */
   readonly isAwake: (databaseId: string) => boolean
+  /** Why a database is suspended, apart from its budget. */
+  readonly suspended: Suspended
 }
 
 /**
@@ -34,6 +37,8 @@ export function renderRecord(
   shown: ShownCredentials,
 ): DatabaseRecord {
   const record = facts(row, email, settings)
+  const by = suspensionOf(row, settings.suspended)
+  if (by !== undefined) record.suspended_by = by
   const problem = row.data_problem === null ? undefined : renderLoss(row)
   if (problem) record.data_problem = problem
   show(record, row, shown)
@@ -127,12 +132,12 @@ export function knownReadRegionsOf(row: DatabaseRow): ReadRegion[] {
   return regions
 }
 
-/** `suspended` is stored; whether a database sleeps depends on this process. */
+/** Suspension is stored; whether a database sleeps depends on this process. */
 export function stateOf(
-  row: Pick<DatabaseRow, 'database_id' | 'state'>,
-  { isAwake }: Pick<RecordSettings, 'isAwake'>,
+  row: SuspensionColumns,
+  { isAwake, suspended }: Pick<RecordSettings, 'isAwake' | 'suspended'>,
 ): DatabaseRecord['state'] {
-  if (row.state === 'suspended') return row.state
+  if (suspensionOf(row, suspended) !== undefined) return 'suspended'
   return isAwake(row.database_id) ? 'active' : 'passive'
 }
 

@@ -28,6 +28,8 @@ import {
   moveToTeam,
   renameDatabase,
   resetPassword,
+  resumeDatabase,
+  suspendDatabase,
   updateAllowList,
   updateBudget,
   updateMutualTls,
@@ -154,6 +156,8 @@ function toggleRoutes(changes: Changes): Route[] {
     route(disableEviction, (call) => ok(changes.setEviction(call.caller, call.params.id, false))),
     route(enableAutoUpgrade, (call) => ok(changes.setAutoUpgrade(call.caller, call.params.id, true))),
     route(disableAutoUpgrade, (call) => ok(changes.setAutoUpgrade(call.caller, call.params.id, false))),
+    route(suspendDatabase, (call) => ok(changes.setSuspended(call.caller, call.params.id, true))),
+    route(resumeDatabase, (call) => ok(changes.setSuspended(call.caller, call.params.id, false))),
     route(enableProductionPack, (call) => ok(changes.setProductionPack(call.caller, call.params.id, true))),
     route(disableProductionPack, (call) => ok(changes.setProductionPack(call.caller, call.params.id, false))),
   ]

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { DEFAULT_PLANS } from '../contract/databases/plans.js'
 import type { DatabaseRow } from './life.js'
 import { type KnownDatabase, summariesOf, tallyOf } from './summaries.js'
+import { NOBODY_SUSPENDED } from './suspended.js'
 
 const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
   ...{ database_id: `db-${n}`, account_id: 'a', name: `Shop ${n}`, slug: 's', port: 8800, platform: 'aws' },
@@ -16,11 +17,18 @@ const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
     engine_settings: '{}',
     client_authority: null,
     data_problem: null,
+    suspended_by_owner: 0,
   },
   ...some,
 })
 
-const settings = { plans: DEFAULT_PLANS, isAwake: (id: string) => id === 'db-1', isBeingCreated: () => true, nowMs: 5 }
+const settings = {
+  plans: DEFAULT_PLANS,
+  isAwake: (id: string) => id === 'db-1',
+  isBeingCreated: () => true,
+  nowMs: 5,
+  suspended: NOBODY_SUSPENDED,
+}
 const known: KnownDatabase[] = [3, 1, 2].map((n) => ({ row: rowOf(n), monthRequests: () => n, usedBytes: 10 * n }))
 
 it('counts active, sleeping, suspended and changing databases', () => {

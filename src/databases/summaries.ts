@@ -10,6 +10,7 @@ import type { PlanTable } from '../contract/databases/plans.js'
 import { planOf } from './desired-engine.js'
 import type { DatabaseRow } from './life.js'
 import { knownReadRegionsOf, paymentType, primaryRegionOf, stateOf } from './record.js'
+import type { Suspended } from './suspended.js'
 import type { UsageLedger } from './usage/index.js'
 
 /** A database in memory: its usage ledger, or only its row while it is being deleted. */
@@ -20,6 +21,8 @@ export interface SummarySettings {
   readonly plans: PlanTable
   /** Whether the engines of a database run or are starting. */
   readonly isAwake: (databaseId: string) => boolean
+  /** Why a database is suspended, apart from its budget. */
+  readonly suspended: Suspended
   /** Whether this process is creating the database. Its row in memory keeps saying `creating` after that. */
   readonly isBeingCreated: (databaseId: string) => boolean
   readonly nowMs: number
@@ -28,7 +31,7 @@ export interface SummarySettings {
 /** Counts databases by state. */
 export function tallyOf(
   known: readonly KnownDatabase[],
-  settings: Pick<SummarySettings, 'isAwake' | 'isBeingCreated'>,
+  settings: Pick<SummarySettings, 'isAwake' | 'isBeingCreated' | 'suspended'>,
 ): DatabaseTally {
   const tally = { active: 0, passive: 0, suspended: 0, modifying: 0 }
   for (const { row } of known) {

@@ -1,5 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import type { TeamRole } from '../contract/accounts/accounts.js'
+import { HomeportError } from '../contract/errors/errors.js'
+
+/** What a queue token may do that may not do everything. */
+export type TokenScope =
+  | { readonly kind: 'publish' | 'read' }
+  | { readonly kind: 'queue' | 'flow_control'; readonly name: string }
 
 /** The owner of a request's credentials. */
 export interface Caller {
@@ -7,14 +13,19 @@ export interface Caller {
   readonly accountId: string
   readonly email: string
   readonly accountType: 'free' | 'paid'
-  /** For the audit log: `API_KEY - <name>` or `QUEUE_TOKEN`. Never a secret. */
+  /** For the audit log: `API_KEY - <name>`, `QUEUE_TOKEN` or `QUEUE_TOKEN - <name>`. Never a secret. */
   readonly source: string
   readonly access: 'read' | 'write'
+  /** What a queue token is limited to; absent: everything that `access` allows. */
+  readonly scope?: TokenScope
   /** Only for a team's key: the role of the member with this e-mail. The account is the team. */
   readonly role?: TeamRole
   /** Address of the client. */
   readonly ip: string
 }
+
+/** Whether callers may act for an account: `gone` is one that is deleted or being deleted. */
+export type Standing = 'active' | 'suspended' | 'gone'
 
 /** Checks credentials. Both methods return `undefined` for wrong ones, and take equal time whatever is wrong. */
 export interface Authenticator {
@@ -22,6 +33,8 @@ export interface Authenticator {
   basic(header: string | undefined, ip: string): Caller | undefined
   /** @param token the queue token, from the header or the query. */
   bearer(token: string | undefined, ip: string): Caller | undefined
+  /** Whether callers may act for an account at this moment. Omitted: they may. */
+  standingOf?(accountId: string): Standing
 }
 
 /** What is known about a request before its body is read. */
@@ -58,4 +71,13 @@ export function arrivalOf(request: RequestWithArrival): Arrival {
   const arrival = request[ARRIVAL]
   if (!arrival) throw new Error('a request was not seen by the listener')
   return arrival
+}
+
+/**
+ * The error for a queue token whose scope does not suffice.
+ * @param wanted what was asked for: the id of the operation, or words.
+ */
+export function scopeRefusal(scope: TokenScope, wanted: string): HomeportError {
+  const name = 'name' in scope ? scope.name : undefined
+  return new HomeportError('token_scope', { scope: scope.kind, name, wanted })
 }

@@ -24,7 +24,7 @@
  */
 
 export { discardBody } from './body.js'
-export type { Authenticator, Caller } from './caller.js'
+export { type Authenticator, type Caller, type Standing, scopeRefusal, type TokenScope } from './caller.js'
 export { ClientAddresses } from './client-address.js'
 export { HostNames } from './host-names.js'
 export { type NotReady, Readiness, readyAnswer } from './readiness.js'

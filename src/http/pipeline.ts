@@ -4,9 +4,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ClientMemoryBudget } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
+import { SCOPES } from '../contract/queue/scopes.js'
 import { type BodyLimits, discardBody, readBody } from './body.js'
-import type { Authenticator, Caller } from './caller.js'
-import { type Arrival, arrivalOf, idOf } from './caller.js'
+
+import { type Arrival, type Authenticator, arrivalOf, type Caller, idOf, scopeRefusal } from './caller.js'
+
 import { parseJson } from './json.js'
 import { ReceivedCall } from './received-call.js'
 import { REQUEST_ID_HEADER } from './request-id.js'
@@ -77,11 +79,22 @@ export class Pipeline {
 
   /** Stores the caller of a request, or returns the error for it. */
   #admit(arrival: Arrival, caller: Caller | undefined): HomeportError | undefined {
-    const { auth, access } = this.#endpoint
+    const { auth, access, id } = this.#endpoint
     if (!caller) return new HomeportError('unauthorized', { scheme: auth === 'basic' ? 'Basic' : 'Bearer' })
+    const standing = this.#refusalOfStanding(caller)
+    if (standing) return standing
+    if (caller.scope !== undefined && !SCOPES[id]?.includes(caller.scope.kind)) return scopeRefusal(caller.scope, id)
     if (access === 'write' && caller.access === 'read') return new HomeportError('readonly_api_key', {})
     arrival.caller = caller
     return undefined
+  }
+
+  /** Why nobody may act for the account of a caller now. */
+  #refusalOfStanding({ accountId }: Caller): HomeportError | undefined {
+    const standing = this.#settings.authentication.authenticator.standingOf?.(accountId) ?? 'active'
+    if (standing === 'active') return undefined
+    if (standing === 'suspended') return new HomeportError('account_suspended', {})
+    return new HomeportError('unauthorized', { scheme: this.#endpoint.auth === 'basic' ? 'Basic' : 'Bearer' })
   }
 
   #byHeader(request: FastifyRequest, arrival: Arrival): Caller | undefined {
@@ -118,6 +131,10 @@ export class Pipeline {
 
   async #work(request: FastifyRequest, response: FastifyReply): Promise<void> {
     const parsing = parseBody(this.#endpoint, await this.#receive(request.raw, response))
+    // A body may take minutes to come, and the account may be suspended or deleted meanwhile.
+    const { caller } = arrivalOf(request.raw)
+    const refused = caller && this.#refusalOfStanding(caller)
+    if (refused) throw refused
     const body = parsing instanceof Promise ? await parsing : parsing
     const call = this.#call(request, response, body)
     const answer = await this.#handle(call, request, response)

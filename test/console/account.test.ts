@@ -19,6 +19,7 @@ it.each([
   ['/alerts', 'Alerts'],
   ['/team', 'Team'],
   ['/api-keys', 'API keys'],
+  ['/queue-tokens', 'Queue tokens'],
   ['/audit', 'Audit log'],
 ])('%s is accessible and fits the window', async (path, title) => {
   await browser.open(path, title)
@@ -92,6 +93,32 @@ it('creates an API key, shows it once, and deletes it after a confirmation', asy
   await page.getByRole('button', { name: 'Delete deploy' }).waitFor({ state: 'detached' })
   await expect(isAccepted(secret)).resolves.toBe(false)
 })
+
+it('a queue token is made, rotated with both secrets shown once, and deleted after a question', async () => {
+  const { page } = browser
+  await browser.open('/queue-tokens', 'Queue tokens')
+  await page.getByRole('button', { name: 'Create a token' }).first().click()
+  await page.getByLabel('Name').fill('shop')
+  await page.getByRole('button', { name: 'Create the token' }).click()
+  const first = (await page.getByLabel('The new queue token').textContent()) ?? ''
+  await page.getByRole('button', { name: 'I have copied it' }).click()
+  await page.getByRole('button', { name: 'Rotate shop' }).click()
+  await page.getByRole('button', { name: 'Rotate the token' }).click()
+  const second = (await page.getByLabel('The new queue token').textContent()) ?? ''
+  await page.getByRole('button', { name: 'I have copied it' }).click()
+  const publish = async (token: string) => (await homeportPublish(token)).status
+  expect([first === second, await publish(first), await publish(second)]).toEqual([false, 200, 200])
+  await page.getByRole('button', { name: 'Delete shop' }).click()
+  await page.getByRole('button', { name: 'Delete the token' }).click()
+  await page.getByRole('button', { name: 'Delete shop' }).waitFor({ state: 'detached' })
+  expect([await publish(first), await publish(second)]).toEqual([401, 401])
+})
+
+const homeportPublish = (token: string): Promise<Response> =>
+  fetch(`${homeport.queueUrl}/v2/publish/https://example.invalid/x`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'upstash-delay': '1d' },
+  })
 
 async function isAccepted(apiKey: string): Promise<boolean> {
   const basic = Buffer.from(`${homeport.credentials.email}:${apiKey}`).toString('base64')

@@ -21,6 +21,7 @@ const FREE_TEXTS: readonly string[] = [
 ]
 /** Errors of the listeners, not of an operation. */
 const OF_LISTENERS: readonly string[] = [
+  'token_scope',
   'unauthorized',
   'readonly_api_key',
   'unknown_route',

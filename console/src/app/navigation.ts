@@ -70,6 +70,7 @@ export const NAVIGATION: readonly NavigationSection[] = [
       { label: 'Alerts', to: '/alerts', icon: IconBellRinging },
       { label: 'Team', to: '/team', icon: IconUsers },
       { label: 'API keys', to: '/api-keys', icon: IconKey },
+      { label: 'Queue tokens', to: '/queue-tokens', icon: IconKey },
       { label: 'Audit log', to: '/audit', icon: IconHistory },
     ],
   },

@@ -22,12 +22,16 @@ const dropOwnKeys = query<{ accountId: string }>(({ db, p }) =>
   db.deleteFrom('api_keys').where('account_id', '=', p.accountId).where('holder', 'is', null),
 )
 
+const dropTokens = query<{ accountId: string }>(({ db, p }) =>
+  db.deleteFrom('queue_tokens').where('account_id', '=', p.accountId),
+)
+
 /** The new credentials, as hashes. */
 export interface ResetCredentialsArgs {
   /** Replaces the key of the same name. */
   readonly key: Insertable<ApiKeysTable>
   readonly queueTokenHash: string
-  /** Whether all other keys of the account are deleted too. */
+  /** Whether all other keys of the account and its queue tokens by name are deleted too. */
   readonly endsOtherKeys: boolean
   readonly audit: NewAuditRow
 }
@@ -37,8 +41,10 @@ export const resetCredentials = write(
   'accounts.resetCredentials',
   function* ({ key, queueTokenHash, endsOtherKeys, audit }: ResetCredentialsArgs): Transaction<void> {
     const accountId = key.account_id
-    if (endsOtherKeys) yield* change(dropOwnKeys, { accountId })
-    else yield* change(dropOwnKey, { accountId, name: key.name })
+    if (endsOtherKeys) {
+      yield* change(dropOwnKeys, { accountId })
+      yield* change(dropTokens, { accountId })
+    } else yield* change(dropOwnKey, { accountId, name: key.name })
     yield* insertAll('api_keys', [key])
     yield* change(setQueueToken, { accountId, hash: queueTokenHash })
     yield* recordAudit(audit)

@@ -31,6 +31,12 @@ export interface CreateKeyArgs {
   readonly audit: NewAuditRow
 }
 
+/** Why a key for a member is refused. */
+export type HolderRefusal =
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'no_such_member' }
+  | { readonly kind: 'forbidden'; readonly role: TeamRole }
+
 /** The outcome of `create`. */
 export type CreateKeyOutcome =
   | { readonly kind: 'created' }
@@ -54,7 +60,12 @@ export const create = write('apiKeys.create', function* (args: CreateKeyArgs): T
   return { kind: 'created' }
 })
 
-function* holderRefusal(teamId: string, holder: string, emailKey: string): Transaction<CreateKeyOutcome | undefined> {
+/** Why a caller may not make or rotate a key of the member `holder`; undefined when they may. */
+export function* holderRefusal(
+  teamId: string,
+  holder: string,
+  emailKey: string,
+): Transaction<HolderRefusal | undefined> {
   const caller = yield* first(roleOf, { accountId: teamId, emailKey })
   if (!caller) return { kind: 'not_found' }
   if (holder === emailKey) return undefined
@@ -74,7 +85,7 @@ export type DeleteKeyOutcome =
   | { readonly kind: 'forbidden'; readonly role: TeamRole }
 
 /**
- * Deletes a key of the account. The last key that may write cannot be deleted: without it nobody could create another.
+ * Deletes a key of the account. The last key that may write and does not expire cannot be deleted: without it nobody could create another.
  * In a team, only the owner and admins delete keys of others; no last key is kept, because the owner can always create
  * new ones.
  */
@@ -104,8 +115,9 @@ function* removalRefusal(
   emailKey: string,
 ): Transaction<DeleteKeyOutcome | undefined> {
   if (key.holder === null) {
-    const others = keys.filter((one) => one.key_id !== key.key_id && one.read_only === 0)
-    return key.read_only === 0 && others.length === 0 ? { kind: 'last_key' } : undefined
+    const lasts = (one: ApiKeyRow): boolean => one.read_only === 0 && one.expires_at === null
+    const others = keys.filter((one) => one.key_id !== key.key_id && lasts(one))
+    return lasts(key) && others.length === 0 ? { kind: 'last_key' } : undefined
   }
   if (key.holder === emailKey) return undefined
   const caller = yield* first(roleOf, { accountId: key.account_id, emailKey })

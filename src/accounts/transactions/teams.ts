@@ -96,6 +96,9 @@ const databasesOf = query<{ teamId: string }, { held: number }>(({ db, p }) =>
     .where('account_id', '=', p.teamId),
 )
 const dropKeys = query<{ teamId: string }>(({ db, p }) => db.deleteFrom('api_keys').where('account_id', '=', p.teamId))
+const dropTokens = query<{ teamId: string }>(({ db, p }) =>
+  db.deleteFrom('queue_tokens').where('account_id', '=', p.teamId),
+)
 const dropMembers = query<{ teamId: string }>(({ db, p }) =>
   db.deleteFrom('team_members').where('team_id', '=', p.teamId),
 )
@@ -103,6 +106,32 @@ const dropTeam = query<{ teamId: string }>(({ db, p }) => db.deleteFrom('teams')
 const dropAccount = query<{ teamId: string }>(({ db, p }) =>
   db.deleteFrom('accounts').where('account_id', '=', p.teamId),
 )
+
+const markDeleting = query<{ teamId: string }>(({ db, p }) =>
+  db.updateTable('accounts').set({ state: 'deleting' }).where('account_id', '=', p.teamId),
+)
+
+/** The tables of the queue and of workflows, one row of which shows that a team has used them. */
+const QUEUE_TABLES = [
+  'messages',
+  'runs',
+  'schedules',
+  'queues',
+  'url_groups',
+  'flow_keys',
+  'message_keys',
+  'bulk_actions',
+] as const
+const QUEUE_QUERIES = QUEUE_TABLES.map((table) =>
+  query<{ teamId: string }, { account_id: string }>(({ db, p }) =>
+    db.selectFrom(table).select('account_id').where('account_id', '=', p.teamId).limit(1),
+  ),
+)
+
+function* hasQueue(teamId: string): Transaction<boolean> {
+  for (const rows of QUEUE_QUERIES) if (yield* first(rows, { teamId })) return true
+  return false
+}
 
 /** Why a change of a team is refused. `forbidden` has the caller's role, which does not suffice. */
 export type TeamRefusal = { readonly kind: 'not_found' } | { readonly kind: 'forbidden'; readonly role: TeamRole }
@@ -118,6 +147,8 @@ function* refusalOf(args: TeamOfMember, allowed: readonly TeamRole[]): Transacti
 export type DeleteTeamOutcome =
   | TeamRefusal
   | { readonly kind: 'deleted' }
+  /** Nobody can reach it any more; messages and runs are still to be deleted. */
+  | { readonly kind: 'begun' }
   | { readonly kind: 'not_empty'; readonly databases: number }
 
 /**
@@ -133,7 +164,14 @@ export const remove = write(
     const { teamId } = args
     const { held } = yield* only(databasesOf, { teamId })
     if (held > 0) return { kind: 'not_empty', databases: held }
-    for (const drop of [dropKeys, dropMembers, dropTeam, dropAccount]) yield* change(drop, { teamId })
+    if (yield* hasQueue(teamId)) {
+      // Deleting it takes longer than a transaction may: from here on the deletion of accounts completes it.
+      for (const drop of [dropKeys, dropTokens, dropMembers]) yield* change(drop, { teamId })
+      yield* change(markDeleting, { teamId })
+      yield* recordAudit(args.audit)
+      return { kind: 'begun' }
+    }
+    for (const drop of [dropKeys, dropTokens, dropMembers, dropTeam, dropAccount]) yield* change(drop, { teamId })
     yield* recordAudit(args.audit)
     return { kind: 'deleted' }
   },

@@ -1,9 +1,11 @@
 import { type ApiKey, createApiKey, deleteApiKey, listApiKeys } from '../../contract/accounts/accounts.js'
+import { rotateApiKey } from '../../contract/accounts/credentials.js'
 import type { Io } from '../io.js'
 import { group, remote } from '../remote/remote.js'
 import { given } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
-import { renderFacts, renderTable } from '../terminal/table.js'
+import { renderTable } from '../terminal/table.js'
+import { lifeColumns, newSecret, type RotateOptions, rotateBodyOf, rotateFlags, secondsOf } from './secrets.js'
 
 interface TeamOption {
   readonly team?: string
@@ -20,6 +22,7 @@ const table = (io: Io, rows: readonly ApiKey[]): string =>
           { title: 'NAME', value: (one) => one.name },
           { title: 'ACCESS', value: (one) => (one.read_only ? 'read' : 'read and write') },
           { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
+          ...lifeColumns,
           { title: 'MEMBER', value: (one) => one.member_email },
           { title: 'ID', value: (one) => one.key_id },
         ],
@@ -36,30 +39,43 @@ const listCommand = remote<TeamOption>({
   },
 })
 
-const createCommand = remote<TeamOption & { readOnly: boolean; member?: string }>({
+const createCommand = remote<TeamOption & { readOnly: boolean; member?: string; expires?: number }>({
   name: 'create',
   summary: 'create an API key; its secret is printed only once',
   args: [['<name>', 'name of the key, unique in its account or team']],
   flags: (command) =>
     command
       .option('--read-only', 'the key cannot change anything', false)
+      .option('--expires <duration>', 'refused after so long, such as 90d (default: never)', secondsOf)
       .option(...TEAM)
       .option('--member <email>', 'the member of the team who will use the key (default: you)'),
   examples: [
     'homeport keys create ci --read-only',
     'homeport keys create deploy --team 2f0a… --member ada@example.com',
   ],
-  run: async ({ api, io, show }, { readOnly, team, member }, name) => {
-    const body = { name, read_only: readOnly, ...given({ team_id: team, member_email: member }) }
+  run: async ({ api, io, show }, { readOnly, team, member, expires }, name) => {
+    const optional = given({ team_id: team, member_email: member, expires_in: expires })
+    const body = { name, read_only: readOnly, ...optional }
     const key = await api.call(createApiKey, { body })
-    show(key, () =>
-      renderFacts(io, [
-        ['name', key.name],
-        ['id', key.key_id],
-        ['api key', key.api_key],
-        ['', 'Store it now: it is not shown again.'],
-      ]),
-    )
+    show(key, () => newSecret(io, { ...key, id: key.key_id }, ['api key', key.api_key]))
+  },
+})
+
+const rotateCommand = remote<TeamOption & RotateOptions>({
+  name: 'rotate',
+  summary: 'give an API key a new secret; the old one is accepted for a while',
+  args: [['<key>', 'id or name of the key']],
+  isDestructive: true,
+  flags: (command) => rotateFlags(command).option(...TEAM),
+  examples: ['homeport keys rotate ci --overlap 1h', 'homeport keys rotate leaked --overlap 0s --yes'],
+  run: async ({ api, io, show, confirm }, options, wanted) => {
+    const query = given({ team_id: options.team })
+    const keys = await api.call(listApiKeys, { query })
+    const found = keys.find(({ key_id, name }) => key_id === wanted || name === wanted)
+    const id = found?.key_id ?? wanted
+    await confirm(`Rotate the API key "${found?.name ?? wanted}"? Programs that use it need the new secret in time.`)
+    const key = await api.call(rotateApiKey, { params: { id }, query, body: rotateBodyOf(options) })
+    show(key, () => newSecret(io, { ...key, id: key.key_id }, ['api key', key.api_key]))
   },
 })
 
@@ -81,8 +97,9 @@ const deleteCommand = remote<TeamOption>({
 })
 
 /** `homeport keys`. */
-export const keysCommand = group('keys', 'list, create and delete API keys', [
+export const keysCommand = group('keys', 'list, create, rotate and delete API keys', [
   listCommand,
   createCommand,
+  rotateCommand,
   deleteCommand,
 ])

@@ -12,6 +12,8 @@ import {
   PLAN_ALIASES,
   renameDatabase,
   resetPassword,
+  resumeDatabase,
+  suspendDatabase,
   updateAllowList,
   updateBudget,
   updateRegions,
@@ -182,6 +184,32 @@ const moveCommand = remote<object, [string, string]>({
   },
 })
 
+const suspendCommand = remote({
+  name: 'suspend',
+  summary: 'refuse all commands of a database until it is resumed; its data is kept',
+  args: [DATABASE],
+  isDestructive: true,
+  examples: ['homeport db suspend shop --yes'],
+  run: async (session, _, wanted) => {
+    const { database_id: id, database_name } = await databaseNamed(session.api, wanted)
+    await session.confirm(`Suspend "${database_name}"? Its clients are refused until you resume it.`)
+    await session.api.call(suspendDatabase, { params: { id } })
+    await showChanged(session, id)
+  },
+})
+
+const resumeCommand = remote({
+  name: 'resume',
+  summary: 'let a database serve again that was suspended by its owner',
+  args: [DATABASE],
+  examples: ['homeport db resume shop'],
+  run: async (session, _, wanted) => {
+    const { database_id: id } = await databaseNamed(session.api, wanted)
+    await session.api.call(resumeDatabase, { params: { id } })
+    await showChanged(session, id)
+  },
+})
+
 /** In the order of the help. */
 export const changeCommands = [
   renameCommand,
@@ -207,6 +235,8 @@ export const changeCommands = [
     on: enableProductionPack,
     off: disableProductionPack,
   }),
+  suspendCommand,
+  resumeCommand,
   resetPasswordCommand,
   allowListCommand,
   moveCommand,

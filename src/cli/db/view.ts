@@ -23,8 +23,9 @@ export const databasesTable = (io: Io, rows: readonly DatabaseRecord[]): string 
     ? 'There are no databases yet. Create one: homeport db create --name first\n'
     : renderTable(io, DATABASE_COLUMNS, rows)
 
-function stateOf({ state, modifying_state }: DatabaseRecord): string {
-  return modifying_state === '' ? state : `${state} (${modifying_state})`
+function stateOf({ state, suspended_by, modifying_state }: DatabaseRecord): string {
+  const shown = suspended_by === undefined ? state : `${state} (by ${suspended_by})`
+  return modifying_state === '' ? shown : `${shown} (${modifying_state})`
 }
 
 /** All facts about one database: identity, settings, limits and access. */

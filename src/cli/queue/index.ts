@@ -8,6 +8,7 @@ import { logsCommand, messagesCommand } from './messages.js'
 import { batchCommand, enqueueCommand, publishCommand } from './publish.js'
 import { queuesCommand } from './queues.js'
 import { schedulesCommand } from './schedules.js'
+import { tokensCommand } from './tokens.js'
 import { verifyCommand } from './verify.js'
 
 /** `homeport queue` with its commands. */
@@ -23,5 +24,6 @@ export const queueCommand = group('queue', 'publish messages, and manage queues,
   groupsCommand,
   flowCommand,
   signingKeysCommand,
+  tokensCommand,
   verifyCommand,
 ])

@@ -199,6 +199,18 @@ export const removeTeamMember = endpoint({
   errors: ['team_not_found', 'team_forbidden', 'member_not_found', 'team_owner_stays', 'store_unavailable'],
 })
 
+/** Longest lifetime of a key or token that expires, seconds. */
+export const LONGEST_LIFETIME_S = 10 * 365 * 86_400
+
+/** `expires_in` of the creation of a key or token. */
+export const expiresIn = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    maximum: LONGEST_LIFETIME_S,
+    description: 'Seconds until it is refused. Default: never.',
+  }),
+)
+
 const keyFields = {
   key_id: text('Identifier of the key.'),
   name: text('Name of the key, unique in its account or team.'),
@@ -206,6 +218,13 @@ const keyFields = {
   creation_time: Type.Integer({ description: 'Unix seconds.' }),
   team_id: Type.Optional(text('The team of the key. Absent for a key of your account.')),
   member_email: Type.Optional(text('For a key of a team: the member who uses it, with this e-mail as user name.')),
+  expires_at: Type.Optional(Type.Integer({ description: 'When it expires, Unix seconds; absent: never.' })),
+  last_used_at: Type.Optional(
+    Type.Integer({ description: 'When it was used last, Unix seconds, to the minute; absent: never.' }),
+  ),
+  previous_valid_until: Type.Optional(
+    Type.Integer({ description: 'After a rotation: until when the old secret is accepted, Unix seconds.' }),
+  ),
 }
 
 /** An API key, without its secret. */
@@ -254,6 +273,7 @@ const CreateApiKeySchema = Type.Object(
     member_email: Type.Optional(
       email('The member of the team who will use the key. Default: you. Owner and admins may choose other members.'),
     ),
+    expires_in: expiresIn,
   },
   { additionalProperties: false },
 )

@@ -165,6 +165,23 @@ export const disableProductionPack = toggle(
   'Repeating the request changes nothing.',
 )
 
+/** Stops a database until its owner resumes it. */
+export const suspendDatabase = toggle(
+  'suspendDatabase',
+  'suspend',
+  'Suspend a database',
+  'Refuses all data commands and stops its engines; data, backups and settings stay. Doing it again changes nothing. What its data costs is charged as before.',
+)
+
+/** Lets a database serve that its owner has suspended. */
+export const resumeDatabase = toggle(
+  'resumeDatabase',
+  'resume',
+  'Resume a database',
+  'Ends the suspension by the owner. A database whose budget is spent stays suspended until the budget allows commands. Doing it again changes nothing.',
+  ['budget_still_spent'],
+)
+
 const planField = Type.Optional(
   Type.Enum([...PLAN_NAMES, ...PLAN_ALIASES], {
     description:

@@ -6,6 +6,9 @@ import { PLATFORMS, PRIMARY_REGIONS, READ_REGIONS } from './regions.js'
 /** The states of a database. */
 export const DATABASE_STATES = ['active', 'suspended', 'passive'] as const
 
+/** Who or what has suspended a database. */
+export const SUSPENDERS = ['owner', 'operator', 'budget'] as const
+
 /** The change in progress; empty when there is none. */
 export const MODIFYING_STATES = [
   '',
@@ -126,6 +129,12 @@ export const DatabaseRecordSchema = Type.Object({
   allowed_ip_ranges: Type.Array(Type.String(), { description: 'Addresses that may connect; empty means all.' }),
   rest_url: text('URL of the REST data plane for this database.'),
   data_problem: Type.Optional(DataProblem),
+  suspended_by: Type.Optional(
+    oneOf(
+      SUSPENDERS,
+      'Present only while the database is suspended: by its owner, the operator of the server, or its budget. Of Homeport alone.',
+    ),
+  ),
   password: Type.Optional(text('Password of the Redis user `default`. Absent with `credentials=hide`.')),
   rest_token: Type.Optional(text('REST token for reading and writing. Absent with `credentials=hide`.')),
   read_only_rest_token: Type.Optional(

@@ -89,10 +89,70 @@ export const accountsErrors = {
     text: ({ name }) =>
       `An API key with the name "${name}" already exists. Choose another name, or delete that key first.`,
   }),
+  operator_only: define<None>({
+    status: 403,
+    blame: 'caller',
+    retry: 'never',
+    text: () =>
+      'Only the operator of the server, the first account, manages accounts. Use a key of that account, not of a team.',
+  }),
+  account_not_found: define<{ accountId: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ accountId }) =>
+      `account not found: there is no account with the id "${accountId}". GET /v2/accounts lists all of them.`,
+  }),
+  account_exists: define<{ email: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ email }) => `An account with the e-mail ${email} exists already. Send another e-mail.`,
+  }),
+  operator_account: define<None>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: () => 'This is the account of the operator: it cannot be suspended or deleted.',
+  }),
+  account_deleting: define<None>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: () => 'This account is being deleted. Repeat the deletion to wait for its end.',
+  }),
+  queue_token_not_found: define<{ tokenId: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ tokenId }) =>
+      `queue token not found: this account has no queue token with the id "${tokenId}". GET /v2/queue-tokens lists them.`,
+  }),
+  queue_token_limit: define<{ limit: number }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ limit }) => `This account has ${limit} queue tokens already, which is the limit. Delete one first.`,
+  }),
+  queue_token_name_taken: define<{ name: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ name }) =>
+      `A queue token with the name "${name}" exists already. Send another name, or delete that token first.`,
+  }),
+  token_scope: define<{ scope: string; name?: string | undefined; wanted: string }>({
+    status: 403,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ scope, name, wanted }) =>
+      `This queue token has the scope \`${scope}\`${name === undefined ? '' : ` for "${name}"`}, which does not allow ${wanted}. Use a token with a wider scope.`,
+  }),
   last_api_key: define<None>({
     status: 409,
     blame: 'caller',
     retry: 'never',
-    text: () => 'This is the last API key of the account with write access. Create another one before you delete it.',
+    text: () =>
+      'This is the last API key of the account with write access that does not expire. Create another one before you delete it.',
   }),
 } as const

@@ -204,6 +204,22 @@ export const dataPlaneErrors = {
     text: () =>
       'This database has been suspended for exceeding the defined budget limit. Please increase budget or switch to a Fixed plan',
   }),
+  database_suspended: define<{ databaseId: string }>({
+    status: 400,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'later',
+    text: ({ databaseId }) =>
+      `This database has been suspended by its owner. Its data is kept. The owner can resume it: homeport db resume ${databaseId}`,
+  }),
+  account_suspended: define<None>({
+    status: 403,
+    resp: 'ERR',
+    blame: 'caller',
+    retry: 'later',
+    text: () =>
+      'This account has been suspended by the operator of the server. Its data is kept. Ask the operator to resume it.',
+  }),
   tls_required: define<None>({
     status: 400,
     resp: 'ERR',

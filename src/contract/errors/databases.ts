@@ -2,6 +2,13 @@ import { define, type None } from './entry.js'
 
 /** Errors of the management of databases. */
 export const databasesErrors = {
+  budget_still_spent: define<None>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: () =>
+      'This database is suspended because its budget is spent, not by its owner. Raise the budget, or change to a fixed plan.',
+  }),
   database_not_found: define<{ databaseId: string }>({
     status: 404,
     blame: 'caller',

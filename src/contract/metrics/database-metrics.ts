@@ -30,7 +30,7 @@ export const DATABASE_METRICS = {
   homeport_database_connections: one('gauge', 'Open client connections.'),
   homeport_database_refused_for_space_total: one('counter', 'Commands refused because the data set was full.'),
   homeport_database_awake: one('gauge', '1 while its engines run.'),
-  homeport_database_suspended: one('gauge', '1 while it is suspended because its budget is spent.'),
+  homeport_database_suspended: one('gauge', '1 while it is suspended by its owner, its account or its budget.'),
   homeport_database_keys: one('gauge', 'Keys at the last sample of its engine.'),
   homeport_database_used_bytes: one('gauge', 'Size of the data set at the last sample.'),
   homeport_database_disk_bytes: one('gauge', 'Size of its files at the last sample.'),

@@ -71,6 +71,17 @@ export class Changes {
     await this.#onBudgetChange(databaseId)
   }
 
+  /** Suspends a database for its owner, or ends that suspension. A suspension by the budget is another one. */
+  async setSuspended(caller: Caller, databaseId: string, on: boolean): Promise<void> {
+    const desired: DesiredChange = {
+      set: { suspended_by_owner: on ? 1 : 0 },
+      action: on ? 'Suspend Database' : 'Resume Database',
+      details: { by: 'owner' },
+    }
+    const { kind, row } = await this.#changer.configure(caller, databaseId, desired)
+    if (!on && kind === 'same' && row.state === 'suspended') throw new HomeportError('budget_still_spent', {})
+  }
+
   /** Turns auto upgrade on or off; rejects with `already_set` when nothing changes. */
   async setAutoUpgrade(caller: Caller, databaseId: string, on: boolean): Promise<void> {
     const desired: DesiredChange = {
@@ -205,10 +216,17 @@ export class Changes {
     const desired: DesiredChange = { set: {}, action: 'Move Database', details: { team_id: teamId } }
     const { deps } = this.#changer
     const { freeAccountDatabases: free, paidAccountDatabases: paid } = deps.settings
+    const own = deps.databaseLimitOf?.(teamId)
     await this.#changer.inTurn(databaseId, async () => {
       const audit = this.#changer.auditOf(caller, databaseId, desired)
       const mover = { accountId: caller.accountId, emailKey: emailKeyOf(caller.email) }
-      const args = { ...mover, databaseId, teamId, limits: { free, paid }, audit }
+      const args = {
+        ...mover,
+        databaseId,
+        teamId,
+        limits: own === undefined ? { free, paid } : { free: own, paid: own },
+        audit,
+      }
       const outcome = await deps.store.run(databasesChanges.moveToTeam, args)
       if (outcome.kind === 'changed') await this.#changer.publish(outcome.database)
       else throwRefusedMove(outcome, args)

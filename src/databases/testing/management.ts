@@ -162,6 +162,8 @@ function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, op
       ...{ acceptUnknownData: options.acceptUnknownData ?? 'few', quarantineMs: 7 * 86_400_000 },
     },
     isOperator: (accountId) => accounts.isFirst(accountId),
+    isAccountSuspended: (accountId) => accounts.standingOf(accountId) !== 'active',
+    databaseLimitOf: (accountId) => accounts.databaseLimitOf(accountId),
     traffic: options.traffic ?? { meterOf: () => undefined, release: () => true },
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     onServing: (databaseId) => gate.open(databaseId),

@@ -32,6 +32,7 @@ export type Configuration = Pick<
   | 'engine_settings'
   | 'client_authority'
   | 'last_upgrade_at'
+  | 'suspended_by_owner'
 >
 
 /** The `modifying_state` of a database during a long change. */
@@ -72,6 +73,7 @@ const setConfiguration = query<Configuration & { databaseId: string }>(({ db, p 
       engine_settings: p.engine_settings,
       client_authority: p.client_authority,
       last_upgrade_at: p.last_upgrade_at,
+      suspended_by_owner: p.suspended_by_owner,
     })
     .where('database_id', '=', p.databaseId),
 )

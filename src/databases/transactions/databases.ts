@@ -40,6 +40,7 @@ export type CreateOutcome =
   | { readonly kind: 'key_conflict' }
   | { readonly kind: 'key_gone' }
   | { readonly kind: 'limit_reached' }
+  | { readonly kind: 'account_gone' }
   | { readonly kind: 'no_port' }
   | { readonly kind: 'no_slug' }
 
@@ -52,6 +53,18 @@ const countOfAccount = query<{ accountId: string }, { held: number }>(({ db, p }
     .select(({ fn }) => fn.countAll<number>().as('held'))
     .where('account_id', '=', p.accountId),
 )
+const accountOf = query<{ accountId: string }, { state: string }>(({ db, p }) =>
+  db.selectFrom('accounts').select('state').where('account_id', '=', p.accountId),
+)
+const idsOfAccount = query<{ accountId: string }, { database_id: string }>(({ db, p }) =>
+  db.selectFrom('databases').select('database_id').where('account_id', '=', p.accountId).orderBy('database_id'),
+)
+
+/** The ids of all databases of an account, in whatever state. */
+export const idsOf = read('databases.idsOf', function* (args: { accountId: string }): Transaction<string[]> {
+  return (yield* all(idsOfAccount, args)).map(({ database_id }) => database_id)
+})
+
 const usedPorts = query<object, { port: number }>(({ db }) => db.selectFrom('databases').select('port'))
 const usedSlugs = query<{ slugs: readonly string[] }, { slug: string }>(({ db, p, d }) =>
   db.selectFrom('databases').select('slug').where(d.inTexts('slug', p.slugs)),
@@ -110,6 +123,9 @@ export const create = write('databases.create', function* (args: CreateArgs): Tr
   yield* all(lockInstallation, {})
   const repeat = yield* findRepeat(args)
   if (repeat) return repeat
+  // A request that was admitted before must not outlive the deletion of its account.
+  const account = yield* first(accountOf, { accountId: args.database.account_id })
+  if (account?.state === 'deleting') return { kind: 'account_gone' }
   const { held } = yield* only(countOfAccount, { accountId: args.database.account_id })
   if (held >= args.limit) return { kind: 'limit_reached' }
   const port = yield* freePort(args.ports)

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DEFAULT_PLANS, PLAN_NAMES, type PlanName } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { DatabaseRow } from '../life.js'
+import { NOBODY_SUSPENDED } from '../suspended.js'
 import { AutoUpgrade, nextPlan } from './auto-upgrade.js'
 import { UsageLedger } from './ledger.js'
 
@@ -15,7 +16,13 @@ const rowOf = (some: Partial<DatabaseRow>): DatabaseRow =>
   }) as DatabaseRow
 
 const ledgerOf = (some: Partial<DatabaseRow>, usedBytes: number): UsageLedger => {
-  const ledger = new UsageLedger({ row: rowOf(some), plans: DEFAULT_PLANS, nowMs: NOW, onBudgetSpent: () => undefined })
+  const ledger = new UsageLedger({
+    row: rowOf(some),
+    plans: DEFAULT_PLANS,
+    nowMs: NOW,
+    suspended: NOBODY_SUSPENDED,
+    onBudgetSpent: () => undefined,
+  })
   ledger.addEngineSample({ keys: 1, usedBytes, diskBytes: 1, monitors: 0, lookups: [] }, NOW)
   return ledger
 }

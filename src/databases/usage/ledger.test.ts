@@ -3,6 +3,7 @@ import { COMMANDS } from '../../contract/databases/commands.js'
 import { DEFAULT_PLANS, type PlanTable } from '../../contract/databases/plans.js'
 import { COMMAND_INDEX } from '../../telemetry/index.js'
 import type { DatabaseRow } from '../life.js'
+import { NOBODY_SUSPENDED } from '../suspended.js'
 import { DAY_MS, holdingCosts, NANO, pricesOf } from './cost.js'
 import { type Opening, UsageLedger } from './ledger.js'
 
@@ -24,7 +25,14 @@ const rowOf = (some: Partial<DatabaseRow> = {}): DatabaseRow =>
 function ledgerOf(some: Partial<DatabaseRow> = {}, opening: Partial<Opening> = {}) {
   let notified = 0
   const onBudgetSpent = (): void => void notified++
-  const ledger = new UsageLedger({ row: rowOf(some), plans, nowMs: NOON, onBudgetSpent, ...opening })
+  const ledger = new UsageLedger({
+    row: rowOf(some),
+    plans,
+    nowMs: NOON,
+    suspended: NOBODY_SUSPENDED,
+    onBudgetSpent,
+    ...opening,
+  })
   return { ledger, notified: () => notified }
 }
 

@@ -4,6 +4,7 @@ import type { EngineSample } from '../../fleet/index.js'
 import { DatabaseMeter, monthIndex } from '../../telemetry/index.js'
 import { planNameOf, planOf, readRegionsOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
+import { haltOf, type Suspended } from '../suspended.js'
 import type * as usage from '../transactions/usage.js'
 import type * as usageSample from '../transactions/usage-sample.js'
 import { chargesForUse, dayOf, type Holding, holdingCosts, monthStartOf, NANO, type Prices, pricesOf } from './cost.js'
@@ -29,6 +30,8 @@ export interface Opening {
   readonly standing?: StandingRow | undefined
   /** The stored usage of the current month. */
   readonly month?: { readonly requests: number; readonly cost_nano: number; readonly bytes?: number } | undefined
+  /** Why the database is suspended, apart from its budget. */
+  readonly suspended: Suspended
   /** Called once when the budget is spent, while a command is being handled. */
   readonly onBudgetSpent: () => void
 }
@@ -40,6 +43,7 @@ export class UsageLedger {
   readonly #reader = new MeterReader(this.meter)
   readonly #plans: PlanTable
   readonly #onBudgetSpent: () => void
+  readonly #suspended: Suspended
   readonly #lookups = new Map<number, { readonly hits: number; readonly misses: number }>()
   #row: DatabaseRow
   #prices: Prices
@@ -52,13 +56,16 @@ export class UsageLedger {
   /** How many requests of this month the budget pays for. */
   #requestLimit = Number.POSITIVE_INFINITY
   #isReported = false
+  /** Set while somebody has suspended the database; kept, because the gateway reads it for every command. */
+  #halted: Admission | undefined
   #refusals = 0
   #needsSample = false
 
-  constructor({ row, plans, nowMs, standing, month, onBudgetSpent }: Opening) {
+  constructor({ row, plans, nowMs, standing, month, suspended, onBudgetSpent }: Opening) {
     this.#row = row
     this.#plans = plans
     this.#onBudgetSpent = onBudgetSpent
+    this.#suspended = suspended
     this.#plan = PLAN_NAMES.find((name) => name === standing?.plan) ?? planNameOf(row)
     this.#prices = pricesOf(plans[PLAN_NAMES.find((name) => name === this.#plan) ?? planNameOf(row)])
     this.#accountedAt = Math.min(standing?.accounted_at ?? row.created_at, nowMs)
@@ -83,6 +90,7 @@ export class UsageLedger {
 
   /** Whether commands are served. The gateway reads it for every command. */
   get admission(): Admission {
+    if (this.#halted !== undefined) return this.#halted
     const isRefused = this.#row.state === 'suspended' || this.meter.month.requests >= this.#requestLimit
     return isRefused ? this.#refuse() : OPEN
   }
@@ -90,6 +98,11 @@ export class UsageLedger {
   /** Whether the cost of the month has reached the budget; always false on plans that do not charge for usage. */
   get isBudgetSpent(): boolean {
     return this.meter.month.requests >= this.#requestLimit
+  }
+
+  /** Whether the database is suspended, for whatever reason. */
+  get isSuspended(): boolean {
+    return this.#halted !== undefined || this.#row.state === 'suspended'
   }
 
   /** Whether the meter has counted anything since the last `collect`. */
@@ -127,6 +140,8 @@ export class UsageLedger {
     if (changesPrice) this.#account(nowMs)
     if (row.plan !== this.#plan) this.#refusals = this.meter.refusedForSpace
     this.#row = row
+    const error = haltOf(row, this.#suspended)
+    this.#halted = error && { kind: 'refused', error }
     this.#plan = row.plan
     this.#prices = pricesOf(planOf(row, this.#plans))
     this.updateRequestLimit(nowMs)

@@ -29,7 +29,7 @@ const READS: Readonly<Record<Name, Read>> = {
   homeport_database_connections: ({ ledger }) => ledger.meter.connections,
   homeport_database_refused_for_space_total: ({ ledger }) => ledger.meter.refusedForSpace,
   homeport_database_awake: ({ isAwake }) => Number(isAwake),
-  homeport_database_suspended: ({ ledger }) => Number(ledger.row.state === 'suspended'),
+  homeport_database_suspended: ({ ledger }) => Number(ledger.isSuspended),
   homeport_database_keys: ({ ledger }) => ledger.gauges.keys,
   homeport_database_used_bytes: ({ ledger }) => ledger.usedBytes,
   homeport_database_disk_bytes: ({ ledger }) => ledger.gauges.diskBytes,

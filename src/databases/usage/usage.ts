@@ -7,6 +7,7 @@ import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { ServingDirectory } from '../directory.js'
 import type { DatabaseRow } from '../life.js'
+import type { Suspended } from '../suspended.js'
 import * as usage from '../transactions/usage.js'
 import { AutoUpgrade } from './auto-upgrade.js'
 import { DAY_MS, dayOf, monthStartOf } from './cost.js'
@@ -23,6 +24,8 @@ export interface UsageDeps extends Pick<SuspensionDeps, 'inTurn' | 'publish'> {
   /** How often usage is stored, milliseconds. */
   readonly flushMs: number
   readonly directory: Pick<ServingDirectory, 'follow'>
+  /** Why a database is suspended, apart from its budget. */
+  readonly suspended: Suspended
   /** Samples the engines of an awake database; see `Fleet.sample`. */
   readonly sample: (databaseId: string) => Promise<EngineSample | undefined>
   readonly changePlan: (caller: Caller, databaseId: string, plan: PlanName) => Promise<void>
@@ -146,7 +149,7 @@ export class Usage implements Service {
   }
 
   #put(row: DatabaseRow, known: Pick<ConstructorParameters<typeof UsageLedger>[0], 'standing' | 'month'>): void {
-    const { plans, clock } = this.#deps
+    const { plans, clock, suspended } = this.#deps
     const present = this.#ledgers.get(row.database_id)
     if (present) {
       present.update(row, clock.now())
@@ -155,7 +158,10 @@ export class Usage implements Service {
       return
     }
     const onBudgetSpent = (): void => void this.#suspension.begin(this.usageOf(row.database_id))
-    this.#ledgers.set(row.database_id, new UsageLedger({ row, plans, nowMs: clock.now(), onBudgetSpent, ...known }))
+    this.#ledgers.set(
+      row.database_id,
+      new UsageLedger({ row, plans, nowMs: clock.now(), suspended, onBudgetSpent, ...known }),
+    )
   }
 
   #schedule(): void {

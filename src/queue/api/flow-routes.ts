@@ -1,6 +1,7 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { changeFlowKey, getFlowKey, getGlobalParallelism, listFlowKeys } from '../../contract/queue/flow.js'
 import { type Route, route } from '../../http/index.js'
+import { refuseOtherName } from '../publish/scope.js'
 import { LONGEST_PERIOD_S, refuseSetting } from '../publish/settings.js'
 import type { FlowKeyChange, FlowKeyRow } from '../transactions/flow-keys.js'
 import * as flowKeys from '../transactions/flow-keys.js'
@@ -112,6 +113,7 @@ export function flowRoutes(deps: ApiDeps): Route[] {
     route(listFlowKeys, ({ caller, query }) => views(deps, caller.accountId, query.search ?? '')),
     route(getFlowKey, async ({ caller, params }) => {
       const key = decoded(params.key.split('?', 1)[0] ?? '')
+      refuseOtherName(caller.scope, 'flow_control', key)
       const args = { accountId: caller.accountId, key, now: deps.clock.now() }
       const found = await deps.store.run(flowKeys.get, args)
       if (!found) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })

@@ -9,6 +9,7 @@ import {
   resumeQueue,
 } from '../../contract/queue/queues.js'
 import { type Route, route } from '../../http/index.js'
+import { refuseOtherName } from '../publish/scope.js'
 import { NAME, refuseSetting } from '../publish/settings.js'
 import { ANY_MESSAGE } from '../transactions/messages-filter.js'
 import type { CountBatch, QueueRow } from '../transactions/queues.js'
@@ -86,7 +87,8 @@ export function queueRoutes(deps: ApiDeps): Route[] {
       return {}
     }),
     route(listQueues, ({ caller }) => listAll(deps, caller.accountId)),
-    route(getQueue, async ({ caller: { accountId }, params: { name } }) => {
+    route(getQueue, async ({ caller: { accountId, scope }, params: { name } }) => {
+      refuseOtherName(scope, 'queue', name)
       const row = await store.run(queuesTransactions.get, { accountId, name })
       if (!row) throw new HomeportError('queue_not_found', { name })
       return view(row, await lagOf(deps, row))

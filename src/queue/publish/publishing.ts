@@ -10,6 +10,7 @@ import type { BatchReply, GroupReply, Intake, Publisher, PublishItem, PublishRep
 import { refuseForbiddenItem } from './destination.js'
 import type { Drafting } from './draft.js'
 import { contentBytes, countMessages, draftItem, type ItemDraft, readGroups, type UrlGroups } from './groups.js'
+import { refuseOutOfScope } from './scope.js'
 import type { SettingLimits } from './settings.js'
 
 /** What publishing is built from. */
@@ -74,6 +75,8 @@ export class Publishing {
    */
   publish(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemReply[]> {
     refuseTooMany(items.length)
+    const { scope } = publisher.caller
+    if (scope !== undefined) refuseOutOfScope(scope, items, (item) => this.#intakeOf(item) === undefined)
     const isPlain = items.every((item) => this.#intakeOf(item) === undefined)
     return isPlain ? this.#publishPlain(publisher, items) : this.#publishByIntake(publisher, items)
   }

@@ -24,6 +24,8 @@ import { runWebhooks } from './026-run-webhooks.js'
 import { dataProblem } from './027-data-problem.js'
 import { engineSettings } from './028-engine-settings.js'
 import { alerts } from './029-alerts.js'
+import { credentials } from './030-credentials.js'
+import { operator } from './031-operator.js'
 import { queueAccounts } from './032-queue-accounts.js'
 import type { Migration } from './migration.js'
 
@@ -53,6 +55,8 @@ export const MIGRATIONS: readonly Migration[] = [
   dataProblem,
   engineSettings,
   alerts,
+  credentials,
+  operator,
   queueAccounts,
 ]
 

@@ -27,6 +27,11 @@ export interface AccountsTable {
   queue_plan: Generated<string>
   queue_budget: Generated<number>
   queue_production_pack: Generated<Flag>
+  /** Whether it is the operator's: the first account of the server. */
+  operator: Generated<Flag>
+  state: Generated<'active' | 'suspended' | 'deleting'>
+  /** Most databases of the account and of each team that it owns; NULL: the limit of its type. */
+  database_limit: Generated<number | null>
 }
 
 /** A key of the management API. */
@@ -40,6 +45,31 @@ export interface ApiKeysTable {
   created_at: number
   /** For a team's key: e-mail of its member, lower case. NULL for the account's own keys. */
   holder: string | null
+  /** From when it is refused, Unix milliseconds; NULL: never. */
+  expires_at: number | null
+  /** Unix milliseconds; NULL: never. Written with a delay of up to a minute. */
+  last_used_at: number | null
+  /** SHA-256 of the key before the last rotation, which is accepted until `previous_until`. */
+  previous_hash: string | null
+  previous_until: number | null
+}
+
+/** A queue token besides the one that an account has from its beginning. */
+export interface QueueTokensTable {
+  token_id: string
+  account_id: string
+  name: string
+  /** SHA-256 of the token, hexadecimal. */
+  token_hash: string
+  scope: 'all' | 'publish' | 'read' | 'queue' | 'flow_control'
+  /** The queue or flow-control key of those scopes; NULL for the others. */
+  scope_name: string | null
+  created_at: number
+  /** These four as for API keys. */
+  expires_at: number | null
+  last_used_at: number | null
+  previous_hash: string | null
+  previous_until: number | null
 }
 
 /** A team. It is also an account with the same id, so it owns databases and a queue as an account does. */
@@ -105,6 +135,7 @@ export interface AccountTables {
   accounts: AccountsTable
   api_keys: ApiKeysTable
   console_sessions: ConsoleSessionsTable
+  queue_tokens: QueueTokensTable
   audit_log: AuditLogTable
   teams: TeamsTable
   team_members: TeamMembersTable

@@ -45,6 +45,9 @@ export interface DatabasesTable {
   /** JSON of a data problem (`databases/losses.ts`); NULL for none. */
   data_problem: Generated<string | null>
   /** When the next daily backup is due, Unix milliseconds; NULL without daily backups. */
+  /** Whether its owner has suspended it. `state` tells of the budget only. */
+  suspended_by_owner: Generated<Flag>
+  /** When the next daily backup is due, Unix milliseconds; NULL where there are none. */
   next_daily_backup_at: number | null
 }
 

@@ -53,8 +53,8 @@ export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Tr
   return last && rows.length === limit && last.created_at < finishedBefore ? last.seq : undefined
 })
 
-/** Deletes ended runs with all their data, as part of another transaction. */
-function* removeRunsWithAll(seqs: readonly number[]): Transaction<void> {
+/** Deletes runs with all their data, as part of another transaction. */
+export function* removeRunsWithAll(seqs: readonly number[]): Transaction<void> {
   yield* deletePendingOfGroups(seqs)
   yield* dropRemains(seqs)
   for (const remove of [removeSteps, removeEvents, removeWebhooks, removeAttempts, removeRuns]) {

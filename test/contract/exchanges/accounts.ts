@@ -69,8 +69,29 @@ export const queueAccountExchanges: Exchanges = {
   // Of a team, because everything else uses the token of the account.
   rotateQueueToken: withTeamQueue((ask, id) => ask('POST', `/rotate-token/${id}`)),
 }
+const createToken = ({ homeport }: Stage) =>
+  homeport.api('POST', '/v2/queue-tokens', {
+    name: `token ${++made}`,
+    scope: 'queue',
+    queue: 'orders',
+    expires_in: 600,
+  })
 
-/** Teams, API keys and the audit log. */
+const tokenOf = async (stage: Stage): Promise<string> =>
+  ((await createToken(stage)).body as { token_id: string }).token_id
+
+function createAccount({ homeport }: Stage) {
+  return homeport.api('POST', '/v2/accounts', { email: `tenant-${++made}@example.com`, account_type: 'free' })
+}
+
+const onAccount =
+  (method: string, path: string): Exchange =>
+  async (stage) => {
+    const { account_id } = (await createAccount(stage)).body as { account_id: string }
+    return stage.homeport.api(method, `/v2/accounts/${account_id}${path}`)
+  }
+
+/** Accounts, teams, API keys, queue tokens and the audit log. */
 export const accountExchanges: Exchanges = {
   createTeam: async (stage) => {
     const answer = await stage.homeport.api('POST', '/v2/team', { team_name: 'made', copy_cc: true })
@@ -98,6 +119,19 @@ export const accountExchanges: Exchanges = {
     const { key_id } = (await createKey(stage)).body as { key_id: string }
     return stage.homeport.api('DELETE', `/v2/apikeys/${key_id}`)
   },
+  rotateApiKey: async (stage) => {
+    const { key_id } = (await createKey(stage)).body as { key_id: string }
+    return stage.homeport.api('POST', `/v2/apikeys/${key_id}/rotate`, { overlap: 60 })
+  },
+  createAccount,
+  listAccounts: ({ homeport }) => homeport.api('GET', '/v2/accounts'),
+  suspendAccount: onAccount('POST', '/suspend'),
+  resumeAccount: onAccount('POST', '/resume'),
+  deleteAccount: onAccount('DELETE', ''),
+  createQueueToken: createToken,
+  listQueueTokens: ({ homeport }) => homeport.api('GET', '/v2/queue-tokens'),
+  rotateNamedQueueToken: async (stage) => stage.homeport.api('POST', `/v2/queue-tokens/${await tokenOf(stage)}/rotate`),
+  deleteQueueToken: async (stage) => stage.homeport.api('DELETE', `/v2/queue-tokens/${await tokenOf(stage)}`),
   listAuditLogs: ({ homeport }) => homeport.api('GET', '/v2/auditlogs'),
   listAuditLogsAtRoot: ({ homeport }) => homeport.api('GET', '/auditlogs'),
 }

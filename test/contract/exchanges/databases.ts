@@ -36,6 +36,8 @@ export const databaseExchanges: Exchanges = {
   disableEviction: switched('disable-eviction'),
   enableAutoUpgrade: switched('enable-autoupgrade'),
   disableAutoUpgrade: switched('disable-autoupgrade'),
+  suspendDatabase: switched('suspend'),
+  resumeDatabase: switched('resume'),
   enableProductionPack: switched('enable-prodpack'),
   disableProductionPack: switched('disable-prodpack'),
   changePlan: about('POST', (id) => `/${id}/change-plan`, { plan_name: 'fixed_1gb' }),

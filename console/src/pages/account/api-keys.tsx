@@ -1,6 +1,6 @@
 import IconKey from 'icon:key'
 import IconPlus from 'icon:plus'
-import { Badge, Button, Checkbox, Select, TextInput } from '@mantine/core'
+import { Badge, Button, Checkbox, Group, Select, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
@@ -14,6 +14,7 @@ import {
   listTeams,
   type NewApiKey,
 } from '../../../../src/contract/accounts/accounts.js'
+import { rotateApiKey } from '../../../../src/contract/accounts/credentials.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite, useSession } from '../../api/session.js'
@@ -25,6 +26,7 @@ import { Page, Panel } from '../../components/page.js'
 import { ShownOnce } from '../../components/shown-once.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
+import { EXPIRIES, expiresInOf, lifeColumns, RowButton } from './secrets.js'
 
 /** The API keys of the account or of a team. */
 export function ApiKeysPage() {
@@ -49,7 +51,7 @@ export function ApiKeysPage() {
           {(rows) => (
             <DataTable
               label="API keys"
-              columns={columnsFor(teamId, canWrite)}
+              columns={columnsFor(teamId, canWrite, setMade)}
               rows={rows}
               rowKey={(key) => key.key_id}
               empty={
@@ -85,7 +87,11 @@ function Owner({ teamId, onChange }: { teamId: string | undefined; onChange: (te
   )
 }
 
-function columnsFor(teamId: string | undefined, canWrite: boolean): Column<ApiKey>[] {
+function columnsFor(
+  teamId: string | undefined,
+  canWrite: boolean,
+  onRotated: (key: NewApiKey) => void,
+): Column<ApiKey>[] {
   const holder: Column<ApiKey> = { key: 'holder', title: 'Member', render: (key) => key.member_email ?? '', from: 'sm' }
   return [
     { key: 'name', title: 'Name', render: (key) => key.name },
@@ -96,6 +102,7 @@ function columnsFor(teamId: string | undefined, canWrite: boolean): Column<ApiKe
       render: (key) => <Badge color={key.read_only ? 'gray' : 'harbour'}>{key.read_only ? 'read only' : 'full'}</Badge>,
     },
     ...(teamId === undefined ? [] : [holder]),
+    ...lifeColumns<ApiKey>(),
     {
       key: 'created',
       title: 'Created',
@@ -106,11 +113,37 @@ function columnsFor(teamId: string | undefined, canWrite: boolean): Column<ApiKe
     {
       key: 'actions',
       title: '',
-      width: '110px',
+      width: '190px',
       align: 'right',
-      render: (key) => (canWrite ? <DeleteKey apiKey={key} teamId={teamId} /> : null),
+      render: (key) =>
+        canWrite ? (
+          <Group gap={4} justify="flex-end" wrap="nowrap">
+            <RotateKey apiKey={key} teamId={teamId} onRotated={onRotated} />
+            <DeleteKey apiKey={key} teamId={teamId} />
+          </Group>
+        ) : null,
     },
   ]
+}
+
+function RotateKey({
+  apiKey: { key_id: id, name },
+  teamId,
+  onRotated,
+}: {
+  apiKey: ApiKey
+  teamId: string | undefined
+  onRotated: (key: NewApiKey) => void
+}) {
+  const ask = () =>
+    confirm({
+      title: `Rotate the key ${name}`,
+      text: 'A new secret is made and shown once. The old one is accepted for one more day, then it and the sessions of this console from before are refused.',
+      action: 'Rotate the key',
+      onConfirm: async () => onRotated(await api(rotateApiKey, { params: { id }, query: { team_id: teamId } })),
+      refreshes: [listApiKeys],
+    })
+  return <RowButton verb="Rotate" of={name} onClick={ask} />
 }
 
 function DeleteKey({ apiKey, teamId }: { apiKey: ApiKey; teamId: string | undefined }) {
@@ -136,7 +169,7 @@ function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
   const session = useSession()
   const members = useApi(listTeamMembers, { params: { team_id: teamId ?? '' } }, { enabled: teamId !== undefined })
   const form = useForm({
-    initialValues: { name: '', read_only: false, member_email: session.email },
+    initialValues: { name: '', read_only: false, member_email: session.email, expires: '' },
     validateInputOnChange: true,
     validate: {
       name: (name) =>
@@ -156,8 +189,15 @@ function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
       onMade(key)
     },
   })
-  const submit = form.onSubmit(({ name, read_only, member_email }) =>
-    create.mutate({ body: { name, read_only, ...(teamId === undefined ? {} : { team_id: teamId, member_email }) } }),
+  const submit = form.onSubmit(({ name, read_only, member_email, expires }) =>
+    create.mutate({
+      body: {
+        name,
+        read_only,
+        ...expiresInOf(expires),
+        ...(teamId === undefined ? {} : { team_id: teamId, member_email }),
+      },
+    }),
   )
   return (
     <FormDialog
@@ -182,6 +222,7 @@ function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
           {...form.getInputProps('member_email')}
         />
       )}
+      <Select label="Expires" data={EXPIRIES} {...form.getInputProps('expires')} />
       <Checkbox
         label="Read only: the key cannot change anything"
         {...form.getInputProps('read_only', { type: 'checkbox' })}
@@ -193,7 +234,7 @@ function CreateKey({ teamId, isOpen, onClose, onMade }: CreateKeyProps) {
 function NewSecret({ made, onClose }: { made: NewApiKey | undefined; onClose: () => void }) {
   return (
     <ShownOnce
-      title={`The key ${made?.name ?? ''} was created`}
+      title={`The secret of the key ${made?.name ?? ''}`}
       secrets={[{ label: 'The new API key', value: made?.api_key ?? '' }]}
       isOpen={made !== undefined}
       onClose={onClose}

@@ -31,5 +31,11 @@ const alerts = createRoute({
   component: lazyRouteComponent(() => import('./alerts/alerts.js'), 'AlertsPage'),
 })
 
-/** Usage, alerts, team, API keys and audit log. */
-export const accountRoutes = [usage, alerts, team, apiKeys, audit] as const
+const queueTokens = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/queue-tokens',
+  component: lazyRouteComponent(() => import('./queue-tokens.js'), 'QueueTokensPage'),
+})
+
+/** Usage, alerts, team, API keys, queue tokens and audit log. */
+export const accountRoutes = [usage, alerts, team, apiKeys, queueTokens, audit] as const

@@ -2,7 +2,12 @@ import { Button, Select, Stack } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { listTeams } from '../../../../src/contract/accounts/accounts.js'
-import { moveToTeam, resetPassword } from '../../../../src/contract/databases/changes.js'
+import {
+  moveToTeam,
+  resetPassword,
+  resumeDatabase,
+  suspendDatabase,
+} from '../../../../src/contract/databases/changes.js'
 import { type DatabaseRecord, deleteDatabase } from '../../../../src/contract/databases/databases.js'
 import { api } from '../../api/client.js'
 import { useApi } from '../../api/hooks.js'
@@ -16,6 +21,7 @@ export function DangerZone({ database }: { database: DatabaseRecord }) {
     <Panel title="Danger zone" style={{ borderColor: 'var(--hp-bad)' }}>
       <Stack gap="xl">
         <ResetPassword database={database} />
+        <Suspend database={database} />
         <MoveToTeam database={database} />
         <Delete database={database} />
       </Stack>
@@ -36,6 +42,42 @@ function ResetPassword({ database: { database_id, database_name } }: { database:
     <Setting title="Credentials" about="Replaces the password and both REST tokens.">
       <Button variant="default" c="var(--mantine-color-error)" onClick={ask}>
         Reset the credentials
+      </Button>
+    </Setting>
+  )
+}
+
+function Suspend({ database: { database_id, database_name, suspended_by } }: { database: DatabaseRecord }) {
+  const params = { id: database_id }
+  const suspend = () =>
+    confirm({
+      title: `Suspend ${database_name}`,
+      text: 'Every command is refused and its engines stop, until you resume it. Data, backups and credentials stay.',
+      action: 'Suspend the database',
+      onConfirm: () => api(suspendDatabase, { params }),
+      refreshes: DATABASE_READS,
+    })
+  const resume = () =>
+    confirm({
+      title: `Resume ${database_name}`,
+      text: 'Commands are served again, unless its budget is spent.',
+      action: 'Resume the database',
+      onConfirm: () => api(resumeDatabase, { params }),
+      refreshes: DATABASE_READS,
+    })
+  if (suspended_by === 'owner') {
+    return (
+      <Setting title="Suspended" about="You have suspended this database: its commands are refused.">
+        <Button variant="default" onClick={resume}>
+          Resume the database
+        </Button>
+      </Setting>
+    )
+  }
+  return (
+    <Setting title="Suspend" about="Refuses every command until you resume it. Keeps the data.">
+      <Button variant="default" c="var(--mantine-color-error)" onClick={suspend}>
+        Suspend the database
       </Button>
     </Setting>
   )

@@ -1,0 +1,209 @@
+import IconKey from 'icon:key'
+import IconPlus from 'icon:plus'
+import { Badge, Button, Group, Select, TextInput } from '@mantine/core'
+import { useForm } from '@mantine/form'
+import { useDisclosure } from '@mantine/hooks'
+import { useState } from 'react'
+import { LONGEST_LABEL } from '../../../../src/contract/accounts/accounts.js'
+import {
+  createQueueToken,
+  deleteQueueToken,
+  listQueueTokens,
+  type NewQueueToken,
+  QUEUE_TOKEN_SCOPES,
+  type QueueToken,
+  rotateNamedQueueToken,
+} from '../../../../src/contract/accounts/credentials.js'
+import { api } from '../../api/client.js'
+import { useApi, useChange } from '../../api/hooks.js'
+import { useCanWrite } from '../../api/session.js'
+import { CellDanger } from '../../components/cell-buttons.js'
+import { confirm } from '../../components/confirm.js'
+import { type Column, DataTable } from '../../components/data-table.js'
+import { FormDialog } from '../../components/form-dialog.js'
+import { Page, Panel } from '../../components/page.js'
+import { ShownOnce } from '../../components/shown-once.js'
+import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
+import { When } from '../../components/when.js'
+import { EXPIRIES, expiresInOf, lifeColumns, RowButton } from './secrets.js'
+
+type Scope = (typeof QUEUE_TOKEN_SCOPES)[number]
+
+const SCOPE_WORDS: Readonly<Record<Scope, string>> = {
+  all: 'everything',
+  publish: 'publish only',
+  read: 'read only',
+  queue: 'one queue',
+  flow_control: 'one flow-control key',
+}
+
+/** Queue tokens by name: list, make, rotate, delete. */
+export function QueueTokensPage() {
+  const [isOpen, { open, close }] = useDisclosure()
+  const [made, setMade] = useState<NewQueueToken | undefined>()
+  const canWrite = useCanWrite()
+  const tokens = useApi(listQueueTokens, {})
+  const create = canWrite ? (
+    <Button leftSection={<IconPlus size={16} />} onClick={open}>
+      Create a token
+    </Button>
+  ) : undefined
+  return (
+    <Page
+      title="Queue tokens"
+      about="A token is what publishers and readers of the queue and of workflows send. Its secret is shown once, when it is made."
+      actions={create}
+    >
+      <Panel flush title="Tokens">
+        <Loaded query={tokens} loading={<LoadingLines />}>
+          {(rows) => (
+            <DataTable
+              label="Queue tokens"
+              columns={columnsFor(canWrite, setMade)}
+              rows={rows}
+              rowKey={(token) => token.token_id}
+              empty={
+                <EmptyState title="There is no named token yet" icon={IconKey} action={create}>
+                  An account also has a first token, which may do everything: `homeport env` prints it.
+                </EmptyState>
+              }
+            />
+          )}
+        </Loaded>
+      </Panel>
+      <CreateToken isOpen={isOpen} onClose={close} onMade={setMade} />
+      <ShownOnce
+        title={`The secret of the token ${made?.name ?? ''}`}
+        secrets={[{ label: 'The new queue token', value: made?.token ?? '' }]}
+        isOpen={made !== undefined}
+        onClose={() => setMade(undefined)}
+      />
+    </Page>
+  )
+}
+
+function columnsFor(canWrite: boolean, onRotated: (token: NewQueueToken) => void): Column<QueueToken>[] {
+  return [
+    { key: 'name', title: 'Name', render: ({ name }) => name },
+    {
+      key: 'scope',
+      title: 'May',
+      width: '220px',
+      render: ({ scope, queue, flow_control_key }) => (
+        <Group gap={6} wrap="nowrap">
+          <Badge color={scope === 'all' ? 'harbour' : 'gray'}>{SCOPE_WORDS[scope]}</Badge>
+          <span className="truncate">{queue ?? flow_control_key}</span>
+        </Group>
+      ),
+    },
+    ...lifeColumns<QueueToken>(),
+    {
+      key: 'created',
+      title: 'Created',
+      width: '130px',
+      from: 'sm',
+      render: ({ creation_time }) => <When atMs={creation_time * 1000} />,
+    },
+    {
+      key: 'actions',
+      title: '',
+      width: '150px',
+      align: 'right',
+      render: (token) => (canWrite ? <Actions token={token} onRotated={onRotated} /> : null),
+    },
+  ]
+}
+
+function Actions({
+  token: { token_id: id, name },
+  onRotated,
+}: {
+  token: QueueToken
+  onRotated: (token: NewQueueToken) => void
+}) {
+  const rotate = () =>
+    confirm({
+      title: `Rotate the token ${name}`,
+      text: 'A new secret is made and shown once. The old one is accepted for one more day.',
+      action: 'Rotate the token',
+      onConfirm: async () => onRotated(await api(rotateNamedQueueToken, { params: { id } })),
+      refreshes: [listQueueTokens],
+    })
+  const remove = () =>
+    confirm({
+      title: `Delete the token ${name}`,
+      text: 'Programs that use it are refused from that moment on. Its messages stay.',
+      action: 'Delete the token',
+      onConfirm: () => api(deleteQueueToken, { params: { id } }),
+      refreshes: [listQueueTokens],
+    })
+  return (
+    <Group gap={4} justify="flex-end" wrap="nowrap">
+      <RowButton verb="Rotate" of={name} onClick={rotate} />
+      <CellDanger verb="Delete" of={name} onClick={remove} />
+    </Group>
+  )
+}
+
+interface CreateTokenProps {
+  readonly isOpen: boolean
+  readonly onClose: () => void
+  readonly onMade: (token: NewQueueToken) => void
+}
+
+function CreateToken({ isOpen, onClose, onMade }: CreateTokenProps) {
+  const form = useForm<{ name: string; scope: Scope; of: string; expires: string }>({
+    initialValues: { name: '', scope: 'publish', of: '', expires: '' },
+    validate: {
+      name: (name) => (name.trim() === '' || name.length > LONGEST_LABEL ? `1 to ${LONGEST_LABEL} characters` : null),
+      of: (of, { scope }) => (isNamed(scope) && of.trim() === '' ? 'Name the one that the token is for' : null),
+    },
+  })
+  const create = useChange(createQueueToken, {
+    refreshes: [listQueueTokens],
+    errors: 'inline',
+    onDone: (token) => {
+      form.reset()
+      onClose()
+      onMade(token)
+    },
+  })
+  const submit = form.onSubmit(({ name, scope, of, expires }) =>
+    create.mutate({ body: { name, scope, ...namedOf(scope, of), ...expiresInOf(expires) } }),
+  )
+  const { scope } = form.values
+  return (
+    <FormDialog
+      opened={isOpen}
+      onClose={onClose}
+      title="Create a queue token"
+      task={create}
+      action="Create the token"
+      onSubmit={submit}
+    >
+      <TextInput
+        label="Name"
+        description="What will use it, such as: shop"
+        data-autofocus
+        {...form.getInputProps('name')}
+      />
+      <Select
+        label="May"
+        allowDeselect={false}
+        data={QUEUE_TOKEN_SCOPES.map((value) => ({ value, label: SCOPE_WORDS[value] }))}
+        {...form.getInputProps('scope')}
+      />
+      {isNamed(scope) ? (
+        <TextInput label={scope === 'queue' ? 'Queue' : 'Flow-control key'} {...form.getInputProps('of')} />
+      ) : null}
+      <Select label="Expires" allowDeselect={false} data={EXPIRIES} {...form.getInputProps('expires')} />
+    </FormDialog>
+  )
+}
+
+const isNamed = (scope: Scope): boolean => scope === 'queue' || scope === 'flow_control'
+
+function namedOf(scope: Scope, of: string): { queue?: string; flow_control_key?: string } {
+  if (scope === 'queue') return { queue: of.trim() }
+  return scope === 'flow_control' ? { flow_control_key: of.trim() } : {}
+}

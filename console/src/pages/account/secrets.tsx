@@ -1,0 +1,49 @@
+import { Button } from '@mantine/core'
+import type { Column } from '../../components/data-table.js'
+import { When } from '../../components/when.js'
+
+/** What the pages of API keys and queue tokens share. */
+
+const DAY_S = 86_400
+
+/** Choices of when a new key or token expires; the value is seconds, empty for never. */
+export const EXPIRIES = [
+  { value: '', label: 'Never' },
+  ...[7, 30, 90, 365].map((days) => ({ value: String(days * DAY_S), label: `In ${days} days` })),
+]
+
+/** The choice as a field of a creation. */
+export const expiresInOf = (choice: string | null): { expires_in?: number } =>
+  choice === '' || choice === null ? {} : { expires_in: Number(choice) }
+
+interface Life {
+  readonly expires_at?: number
+  readonly last_used_at?: number
+}
+
+/** When a key or token was used last, and when it expires. */
+export const lifeColumns = <Row extends Life>(): Column<Row>[] => [
+  {
+    key: 'used',
+    title: 'Last used',
+    width: '130px',
+    from: 'md',
+    render: ({ last_used_at: at }) => (at === undefined ? 'never' : <When atMs={at * 1000} />),
+  },
+  {
+    key: 'expires',
+    title: 'Expires',
+    width: '130px',
+    from: 'md',
+    render: ({ expires_at: at }) => (at === undefined ? 'never' : <When atMs={at * 1000} />),
+  },
+]
+
+/** A button of a row. `of` tells people who do not see the row which one. */
+export function RowButton({ verb, of, onClick }: { verb: string; of: string; onClick: () => void }) {
+  return (
+    <Button size="compact-xs" variant="subtle" onClick={onClick} aria-label={`${verb} ${of}`}>
+      {verb}
+    </Button>
+  )
+}

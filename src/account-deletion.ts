@@ -1,0 +1,139 @@
+/**
+ * Deletes accounts with everything they have. It takes several modules, so it stands beside the composition root.
+ *
+ *   beginDelete (accounts) ── credentials are refused; the account and its teams are `deleting`
+ *     └─ databases, with engines, files and backups
+ *     └─ schedules and settings of the queue, messages (the dispatcher drops them), runs, bulk actions
+ *     └─ a pause, and both once more: a request that was admitted before may have committed meanwhile
+ *     └─ finishDelete ── refuses while anything is left; then the last rows go
+ *
+ * Every step may be repeated, and the state `deleting` is stored: after a crash the next start goes on.
+ */
+import * as operator from './accounts/transactions/operator.js'
+import * as alertsHistory from './alerts/transactions/alerts-history.js'
+import { type Clock, pause, type Service } from './base/index.js'
+import * as accountPurge from './bulk/transactions/account-purge.js'
+import { isError } from './contract/errors/errors.js'
+import { type Databases, systemCaller } from './databases/index.js'
+import type { Queue } from './queue/index.js'
+import type { Store } from './store/index.js'
+import type { Logger } from './telemetry/index.js'
+
+/** What `AccountDeletion` is built from. */
+export interface AccountDeletionDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'info' | 'warn'>
+  readonly databases: Pick<Databases, 'idsOf' | 'remove'>
+  readonly queue: Pick<Queue, 'drop'>
+  /** Reloads the accounts. */
+  readonly reload: () => Promise<unknown>
+}
+
+/** Rows deleted in one transaction. */
+const BATCH = 200
+/** How long requests that were admitted before the deletion have to commit. */
+const SETTLE_MS = 1_000
+/** A database that is busy is tried again after this. */
+const RETRY_MS = 500
+/** A deletion that has failed goes on after this. */
+const AGAIN_MS = 60_000
+
+/** Completes the deletion of accounts. */
+export class AccountDeletion implements Service {
+  readonly name = 'account deletion'
+  readonly #deps: AccountDeletionDeps
+  #work: Promise<void> = Promise.resolve()
+  #isStopped = false
+
+  constructor(deps: AccountDeletionDeps) {
+    this.#deps = deps
+  }
+
+  /** Goes on with deletions that a crash interrupted, without holding up the start. */
+  async start(): Promise<void> {
+    void this.complete().catch(() => undefined)
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#work.catch(() => undefined)
+  }
+
+  /**
+   * Deletes everything of all accounts that are `deleting`; one call works at a time. When it rejects, the rest is tried
+   * again later.
+   */
+  complete(): Promise<void> {
+    const work = this.#work.catch(() => undefined).then(() => this.#deleteAll())
+    this.#work = work
+    work.catch((error: unknown) => this.#tryLater(error))
+    return work
+  }
+
+  #tryLater(error: unknown): void {
+    if (this.#isStopped) return
+    this.#deps.logger.warn({ error }, 'the deletion of an account is not complete yet')
+    this.#deps.clock.after(AGAIN_MS, () => {
+      if (!this.#isStopped) void this.complete().catch(() => undefined)
+    })
+  }
+
+  async #deleteAll(): Promise<void> {
+    const { store, clock, logger, reload } = this.#deps
+    const accountIds = await store.run(operator.deleting, {})
+    if (accountIds.length === 0) return
+    for (const accountId of accountIds) await this.#purge(accountId)
+    await pause(clock, SETTLE_MS)
+    for (const accountId of accountIds) {
+      do await this.#purge(accountId)
+      while (!(await store.run(operator.finishDelete, { accountId })))
+      logger.info({ accountId }, 'an account is deleted')
+    }
+    await store.run(alertsHistory.sweepOrphans, {})
+    await reload()
+  }
+
+  async #purge(accountId: string): Promise<void> {
+    await this.#deleteDatabases(accountId)
+    const { store, queue } = this.#deps
+    await store.run(accountPurge.settings, { accountId })
+    const page = { accountId, limit: BATCH }
+    for (;;) {
+      this.#refuseStopped()
+      const seqs = await store.run(accountPurge.messages, page)
+      if (seqs.length === 0) break
+      queue.drop({ seqs })
+    }
+    for (;;) {
+      this.#refuseStopped()
+      const seqs = await store.run(accountPurge.runs, page)
+      if (seqs.length === 0) break
+      queue.drop({ groupKeys: seqs })
+    }
+  }
+
+  async #deleteDatabases(accountId: string): Promise<void> {
+    const { databases, clock } = this.#deps
+    for (;;) {
+      this.#refuseStopped()
+      const ids = await databases.idsOf(accountId)
+      if (ids.length === 0) return
+      let isBusy = false
+      for (const id of ids) {
+        try {
+          await databases.remove(systemCaller(accountId), id)
+        } catch (error) {
+          // An active creation or change ends by itself; then the database can be deleted.
+          if (!isError(error, 'database_busy') && !isError(error, 'database_not_found')) throw error
+          isBusy = true
+        }
+      }
+      if (isBusy) await pause(clock, RETRY_MS)
+    }
+  }
+
+  #refuseStopped(): void {
+    if (this.#isStopped) throw new Error('the server stops; the next start completes the deletion')
+  }
+}

@@ -1,0 +1,163 @@
+import { type Clock, newId, sha256Hex, unreachable } from '../base/index.js'
+import type { CreateAccountBody, ManagedAccount, NewAccount } from '../contract/accounts/operator.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import type { Caller } from '../http/index.js'
+import type { Store } from '../store/index.js'
+import { type AuditEvent, auditRow } from './audit.js'
+import { newCredentials, queueUserIdOf } from './credentials.js'
+import * as operator from './transactions/operator.js'
+
+/** What `Operator` is built from. */
+export interface OperatorDeps {
+  readonly store: Store
+  readonly clock: Clock
+  /** Reloads the accounts. Once it resolves, suspended and deleted ones are refused. */
+  readonly reload: () => Promise<unknown>
+  /** Whether an account is the operator's. */
+  readonly isOperator: (accountId: string) => boolean
+  /** Stores the queue token of a new account encrypted, so that the management API shows it to its owner. */
+  readonly keepToken: (token: string) => Promise<void>
+}
+
+/** Hears of changes of accounts, once they are committed and callers are refused accordingly. */
+export interface AccountWatcher {
+  /** An account was suspended or resumed: what of it runs has to follow. */
+  onSuspension(): Promise<void>
+  /** An account is to be deleted with everything it has; resolves when nothing is left. */
+  onDeletion(): Promise<void>
+}
+
+/** Accounts of others, for the operator: creates, suspends and deletes them, and never sees their data. */
+export class Operator {
+  readonly #deps: OperatorDeps
+  #watcher: AccountWatcher | undefined
+
+  constructor(deps: OperatorDeps) {
+    this.#deps = deps
+  }
+
+  /** Sets who is notified of changes. */
+  watch(watcher: AccountWatcher): void {
+    this.#watcher = watcher
+  }
+
+  /** All accounts that are no teams, oldest first. */
+  async list(caller: Caller): Promise<ManagedAccount[]> {
+    this.#refuseOthers(caller)
+    return (await this.#deps.store.run(operator.list, {})).map(managedOf)
+  }
+
+  /** Creates an account. Only this answer has its credentials. */
+  async create(caller: Caller, body: CreateAccountBody): Promise<NewAccount> {
+    this.#refuseOthers(caller)
+    const credentials = newCredentials(body.email)
+    const { account, key } = rowsOf(body, credentials, this.#deps.clock.now())
+    const details = { email: account.email, account_type: account.type }
+    const audit = this.#audit(caller, { action: 'Create Account', entity: account.account_id, details })
+    const outcome = await this.#deps.store.run(operator.create, { account, key, audit })
+    if (outcome === 'email_taken') throw new HomeportError('account_exists', { email: body.email })
+    await this.#deps.reload()
+    await this.#deps.keepToken(credentials.queueToken)
+    return {
+      ...managedOf({ row: account, teams: 0, databases: 0 }),
+      api_key: credentials.apiKey,
+      queue_token: credentials.queueToken,
+      current_signing_key: credentials.currentSigningKey,
+      next_signing_key: credentials.nextSigningKey,
+    }
+  }
+
+  /** Suspends an account, or ends that; resolves when its callers are refused and its databases follow. */
+  async setSuspended(caller: Caller, accountId: string, on: boolean): Promise<void> {
+    this.#refuseOthers(caller)
+    const event = { action: on ? 'Suspend Account' : 'Resume Account', entity: accountId, details: {} } as const
+    const args = { accountId, state: on ? 'suspended' : 'active', audit: this.#audit(caller, event) } as const
+    const outcome = await this.#deps.store.run(operator.setSuspended, args)
+    if (outcome.kind === 'deleting') throw new HomeportError('account_deleting', {})
+    if (outcome.kind !== 'changed' && outcome.kind !== 'same') throw refusalOf(outcome, accountId)
+    await this.#deps.reload()
+    await this.#watcher?.onSuspension()
+  }
+
+  /** Deletes an account with everything it has; resolves when nothing is left. May be repeated. */
+  async remove(caller: Caller, accountId: string): Promise<void> {
+    this.#refuseOthers(caller)
+    const audit = this.#audit(caller, { action: 'Delete Account', entity: accountId, details: {} })
+    const outcome = await this.#deps.store.run(operator.beginDelete, { accountId, audit })
+    if (outcome.kind !== 'begun') throw refusalOf(outcome, accountId)
+    await this.#deps.reload()
+    await this.#watcher?.onDeletion()
+  }
+
+  /** Completes the deletion of what is marked for it. */
+  async completeDeletions(): Promise<void> {
+    await this.#watcher?.onDeletion()
+  }
+
+  #refuseOthers(caller: Caller): void {
+    if (!this.#deps.isOperator(caller.accountId)) throw new HomeportError('operator_only', {})
+  }
+
+  #audit(caller: Caller, event: AuditEvent) {
+    return auditRow(caller, event, this.#deps.clock.now())
+  }
+}
+
+function refusalOf(refusal: operator.AccountRefusal, accountId: string): HomeportError {
+  switch (refusal.kind) {
+    case 'not_found':
+      return new HomeportError('account_not_found', { accountId })
+    case 'is_operator':
+      return new HomeportError('operator_account', {})
+    default:
+      return unreachable(refusal)
+  }
+}
+
+function rowsOf(body: CreateAccountBody, credentials: ReturnType<typeof newCredentials>, now: number) {
+  const account_id = newId('acc_', now)
+  return {
+    account: {
+      account_id,
+      email: body.email,
+      type: body.account_type ?? ('free' as const),
+      queue_user_id: queueUserIdOf(credentials.queueToken) ?? account_id,
+      queue_token_hash: sha256Hex(credentials.queueToken),
+      signing_current: credentials.currentSigningKey,
+      signing_next: credentials.nextSigningKey,
+      created_at: now,
+      operator: 0 as const,
+      state: 'active' as const,
+      database_limit: body.database_limit ?? null,
+    },
+    key: {
+      key_id: newId('key_', now),
+      account_id,
+      name: 'default',
+      key_hash: sha256Hex(credentials.apiKey),
+      read_only: 0 as const,
+      created_at: now,
+    },
+  }
+}
+
+/** What the operator sees of an account. */
+type Shown = Omit<operator.OwnAccount, 'row'> & {
+  readonly row: Pick<
+    operator.OwnAccount['row'],
+    'account_id' | 'email' | 'type' | 'state' | 'operator' | 'created_at' | 'database_limit'
+  >
+}
+
+function managedOf({ row, teams, databases }: Shown): ManagedAccount {
+  return {
+    account_id: row.account_id,
+    email: row.email,
+    account_type: row.type,
+    state: row.state,
+    operator: row.operator === 1,
+    creation_time: Math.floor(row.created_at / 1000),
+    ...{ databases, teams },
+    ...(row.database_limit === null ? {} : { database_limit: row.database_limit }),
+  }
+}

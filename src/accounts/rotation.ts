@@ -1,0 +1,57 @@
+import { sha256Hex } from '../base/index.js'
+import { DEFAULT_OVERLAP_S, type RotateBody } from '../contract/accounts/credentials.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import type { Caller } from '../http/index.js'
+import type { Store } from '../store/index.js'
+import { emailKeyOf } from './directory.js'
+import { canReach } from './teams.js'
+import type { Rotation } from './transactions/queue-tokens.js'
+import * as teams from './transactions/teams.js'
+
+/** What API keys and queue tokens have in common: their owner, their expiry, and the rotation of their secret. */
+
+/** The owner of keys or tokens: the named team, or the account or team that the caller acts for. */
+export async function ownerOf(store: Store, caller: Caller, teamId: string | undefined): Promise<string> {
+  if (teamId === undefined) return caller.accountId
+  const args = { teamId, emailKey: emailKeyOf(caller.email) }
+  const isMember = canReach(caller, teamId) && (await store.run(teams.members, args))
+  if (!isMember) throw new HomeportError('team_not_found', { teamId })
+  return teamId
+}
+
+/** For how many seconds the old secret is accepted. */
+export const overlapOf = ({ overlap = DEFAULT_OVERLAP_S }: RotateBody): { overlap: number } => ({ overlap })
+
+/** What a rotation to this secret writes. */
+export function rotationOf(secret: string, body: RotateBody, now: number): Rotation {
+  const { expires_in } = body
+  return {
+    hash: sha256Hex(secret),
+    previousUntil: now + overlapOf(body).overlap * 1000,
+    expiresAt: expires_in === undefined ? undefined : now + expires_in * 1000,
+  }
+}
+
+/** The refusal of an expiry for a key or token that has none: it may be the last one that lets its owner in. */
+export function neverExpires(what: 'key' | 'token'): HomeportError {
+  const problem = `\`expires_in\` is for a ${what} that expires, and this one does not. Create another ${what} with \`expires_in\`.`
+  return new HomeportError('invalid_request', { problem })
+}
+
+interface Life {
+  readonly expires_at: number | null
+  readonly last_used_at: number | null
+  readonly previous_until: number | null
+}
+
+const seconds = (ms: number): number => Math.floor(ms / 1000)
+
+/** Expiry, last use and overlap as the management API shows them: only what there is, Unix seconds. */
+export function lifeOf({ expires_at, last_used_at, previous_until }: Life, usedAt = 0) {
+  const used = Math.max(usedAt, last_used_at ?? 0)
+  return {
+    ...(expires_at === null ? {} : { expires_at: seconds(expires_at) }),
+    ...(used === 0 ? {} : { last_used_at: seconds(used) }),
+    ...(previous_until === null ? {} : { previous_valid_until: seconds(previous_until) }),
+  }
+}

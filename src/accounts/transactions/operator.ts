@@ -1,0 +1,188 @@
+/** What the operator does with accounts. A team is an account too, and goes the way of the account that owns it. */
+import type { Insertable } from 'kysely'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { AccountsTable, ApiKeysTable } from '../../store/schema/accounts.js'
+import { type AccountRow, type NewAuditRow, recordAudit } from './accounts.js'
+
+const lockInstallation = query<object, { place: number }>(({ db, d }) =>
+  d.forUpdate(db.selectFrom('installation').select('place')),
+)
+const ownAccounts = query<object, AccountRow>(({ db }) =>
+  db
+    .selectFrom('accounts')
+    .selectAll()
+    .where('account_id', 'not in', db.selectFrom('teams').select('team_id'))
+    .orderBy('created_at')
+    .orderBy('account_id'),
+)
+const owners = query<object, { team_id: string; email_key: string }>(({ db }) =>
+  db.selectFrom('team_members').select(['team_id', 'email_key']).where('role', '=', 'owner'),
+)
+const databaseCounts = query<object, { account_id: string; held: number }>(({ db }) =>
+  db
+    .selectFrom('databases')
+    .select(({ fn }) => ['account_id', fn.countAll<number>().as('held')])
+    .groupBy('account_id'),
+)
+
+/** An account with what it has, as the operator sees it. */
+export interface OwnAccount {
+  readonly row: AccountRow
+  readonly teams: number
+  readonly databases: number
+}
+
+/** All accounts that are no teams, oldest first. */
+export const list = read('operator.list', function* (_: object): Transaction<OwnAccount[]> {
+  const rows = yield* all(ownAccounts, {})
+  const teams = yield* all(owners, {})
+  const held = new Map((yield* all(databaseCounts, {})).map((count) => [count.account_id, Number(count.held)]))
+  return rows.map((row) => {
+    const owned = teams.filter(({ email_key }) => email_key === row.email.toLowerCase())
+    const ids = [row.account_id, ...owned.map(({ team_id }) => team_id)]
+    return { row, teams: owned.length, databases: ids.reduce((sum, id) => sum + (held.get(id) ?? 0), 0) }
+  })
+})
+
+/** Creates an account with its first key, unless its e-mail exists already, in any spelling. */
+export const create = write(
+  'operator.create',
+  function* (args: {
+    account: Insertable<AccountsTable>
+    key: Insertable<ApiKeysTable>
+    audit: NewAuditRow
+  }): Transaction<'created' | 'email_taken'> {
+    yield* all(lockInstallation, {})
+    const present = yield* all(ownAccounts, {})
+    const wanted = args.account.email.toLowerCase()
+    if (present.some(({ email }) => email.toLowerCase() === wanted)) return 'email_taken'
+    yield* insertAll('accounts', [args.account])
+    yield* insertAll('api_keys', [args.key])
+    yield* recordAudit(args.audit)
+    return 'created'
+  },
+)
+
+const setState = query<{ accountId: string; state: AccountRow['state'] }>(({ db, p }) =>
+  db.updateTable('accounts').set({ state: p.state }).where('account_id', '=', p.accountId),
+)
+
+/** Which account, and the entry in the operator's audit log. */
+export interface AccountChange {
+  readonly accountId: string
+  readonly audit: NewAuditRow
+}
+
+/** Why an account is not changed. */
+export type AccountRefusal = { readonly kind: 'not_found' } | { readonly kind: 'is_operator' }
+
+function* findChangeable(accountId: string): Transaction<AccountRefusal | { kind: 'found'; row: AccountRow }> {
+  yield* all(lockInstallation, {})
+  const row = (yield* all(ownAccounts, {})).find((one) => one.account_id === accountId)
+  if (!row) return { kind: 'not_found' }
+  return row.operator === 1 ? { kind: 'is_operator' } : { kind: 'found', row }
+}
+
+/** The outcome of `setSuspended`. */
+export type SuspendOutcome =
+  | AccountRefusal
+  | { readonly kind: 'deleting' }
+  | { readonly kind: 'changed' }
+  | { readonly kind: 'same' }
+
+/** Suspends an account, or ends that. */
+export const setSuspended = write(
+  'operator.setSuspended',
+  function* (args: AccountChange & { state: 'active' | 'suspended' }): Transaction<SuspendOutcome> {
+    const found = yield* findChangeable(args.accountId)
+    if (found.kind !== 'found') return found
+    if (found.row.state === 'deleting') return { kind: 'deleting' }
+    if (found.row.state === args.state) return { kind: 'same' }
+    yield* change(setState, args)
+    yield* recordAudit(args.audit)
+    return { kind: 'changed' }
+  },
+)
+
+type OfAccount = { accountId: string }
+const dropSessions = query<OfAccount>(({ db, p }) =>
+  db
+    .deleteFrom('console_sessions')
+    .where('key_id', 'in', db.selectFrom('api_keys').select('key_id').where('account_id', '=', p.accountId)),
+)
+const dropKeys = query<OfAccount>(({ db, p }) => db.deleteFrom('api_keys').where('account_id', '=', p.accountId))
+const dropTokens = query<OfAccount>(({ db, p }) => db.deleteFrom('queue_tokens').where('account_id', '=', p.accountId))
+const dropHeldKeys = query<{ emailKey: string }>(({ db, p }) =>
+  db.deleteFrom('api_keys').where('holder', '=', p.emailKey),
+)
+const dropMemberships = query<{ emailKey: string }>(({ db, p }) =>
+  db.deleteFrom('team_members').where('email_key', '=', p.emailKey).where('role', '!=', 'owner'),
+)
+
+/** The outcome of `beginDelete`. */
+export type BeginDeleteOutcome = AccountRefusal | { readonly kind: 'begun' }
+
+/**
+ * Marks an account and the teams that it owns as `deleting`, and ends all their credentials and its memberships. May be
+ * repeated. From here on only the deletion changes anything of them.
+ */
+export const beginDelete = write(
+  'operator.beginDelete',
+  function* (args: AccountChange): Transaction<BeginDeleteOutcome> {
+    const found = yield* findChangeable(args.accountId)
+    if (found.kind !== 'found') return found
+    const emailKey = found.row.email.toLowerCase()
+    const teams = (yield* all(owners, {})).filter((owner) => owner.email_key === emailKey)
+    for (const accountId of [args.accountId, ...teams.map(({ team_id }) => team_id)]) {
+      yield* change(setState, { accountId, state: 'deleting' })
+      for (const drop of [dropSessions, dropKeys, dropTokens]) yield* change(drop, { accountId })
+    }
+    yield* change(dropHeldKeys, { emailKey })
+    yield* change(dropMemberships, { emailKey })
+    if (found.row.state !== 'deleting') yield* recordAudit(args.audit)
+    return { kind: 'begun' }
+  },
+)
+
+const deletingAccounts = query<object, { account_id: string }>(({ db }) =>
+  db.selectFrom('accounts').select('account_id').where('state', '=', 'deleting').orderBy('account_id'),
+)
+
+const allTeams = query<object, { team_id: string }>(({ db }) => db.selectFrom('teams').select('team_id'))
+
+/** The accounts and teams whose deletion has begun; teams first, so that an account goes after all that it owns. */
+export const deleting = read('operator.deleting', function* (_: object): Transaction<string[]> {
+  const teams = new Set((yield* all(allTeams, {})).map(({ team_id }) => team_id))
+  const ids = (yield* all(deletingAccounts, {})).map(({ account_id }) => account_id)
+  return [...ids.filter((id) => teams.has(id)), ...ids.filter((id) => !teams.has(id))]
+})
+
+const stateOf = query<OfAccount, { state: AccountRow['state'] }>(({ db, p }) =>
+  db.selectFrom('accounts').select('state').where('account_id', '=', p.accountId),
+)
+const aDatabase = query<OfAccount, { found: string }>(({ db, p }) =>
+  db.selectFrom('databases').select('database_id as found').where('account_id', '=', p.accountId).limit(1),
+)
+const aMessage = query<OfAccount, { found: number }>(({ db, p }) =>
+  db.selectFrom('messages').select('seq as found').where('account_id', '=', p.accountId).limit(1),
+)
+const aRun = query<OfAccount, { found: number }>(({ db, p }) =>
+  db.selectFrom('runs').select('seq as found').where('account_id', '=', p.accountId).limit(1),
+)
+const LAST_ROWS = [
+  query<OfAccount>(({ db, p }) => db.deleteFrom('audit_log').where('account_id', '=', p.accountId)),
+  query<OfAccount>(({ db, p }) => db.deleteFrom('idempotency_keys').where('account_id', '=', p.accountId)),
+  query<OfAccount>(({ db, p }) => db.deleteFrom('team_members').where('team_id', '=', p.accountId)),
+  query<OfAccount>(({ db, p }) => db.deleteFrom('teams').where('team_id', '=', p.accountId)),
+  query<OfAccount>(({ db, p }) => db.deleteFrom('accounts').where('account_id', '=', p.accountId)),
+]
+
+/** Deletes the last rows of an account that is being deleted. False while it still has databases, messages or runs. */
+export const finishDelete = write('operator.finishDelete', function* (args: OfAccount): Transaction<boolean> {
+  yield* all(lockInstallation, {})
+  if ((yield* first(stateOf, args))?.state !== 'deleting') return true
+  for (const query of [aDatabase, aMessage, aRun]) if (yield* first<OfAccount, object>(query, args)) return false
+  for (const drop of LAST_ROWS) yield* change(drop, args)
+  return true
+})

@@ -1,0 +1,226 @@
+/** Queue tokens by name, rotation of tokens and keys, and when they were used last. Only hashes are stored. */
+import type { Selectable } from 'kysely'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { QueueTokensTable } from '../../store/schema/accounts.js'
+import { type ApiKeyRow, type NewAuditRow, recordAudit } from './accounts.js'
+import { holderRefusal } from './api-keys.js'
+import type { TeamRole } from './teams.js'
+
+/** A queue token as it is stored: its hash, never the token. */
+export type QueueTokenRow = Selectable<QueueTokensTable>
+
+const tokensOf = query<{ accountId: string }, QueueTokenRow>(({ db, p }) =>
+  db
+    .selectFrom('queue_tokens')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .orderBy('created_at')
+    .orderBy('token_id'),
+)
+const allTokens = query<object, QueueTokenRow>(({ db }) => db.selectFrom('queue_tokens').selectAll())
+const accountToChange = query<{ accountId: string }, { account_id: string }>(({ db, p, d }) =>
+  d.forUpdate(db.selectFrom('accounts').select('account_id').where('account_id', '=', p.accountId)),
+)
+const teamOf = query<{ accountId: string }, { team_id: string }>(({ db, p }) =>
+  db.selectFrom('teams').select('team_id').where('team_id', '=', p.accountId),
+)
+const roleOf = query<{ accountId: string; emailKey: string }, { role: TeamRole }>(({ db, p }) =>
+  db.selectFrom('team_members').select('role').where('team_id', '=', p.accountId).where('email_key', '=', p.emailKey),
+)
+
+/** The tokens of an account or team, oldest first. */
+export const list = read('queueTokens.list', function* (args: { accountId: string }): Transaction<QueueTokenRow[]> {
+  return yield* all(tokensOf, args)
+})
+
+/** The tokens of all accounts. */
+export const load = read('queueTokens.load', function* (_: object): Transaction<QueueTokenRow[]> {
+  return yield* all(allTokens, {})
+})
+
+/** The account or team whose tokens are changed, and by whom. */
+export interface TokenOwner {
+  readonly accountId: string
+  /** E-mail of the caller in lower case; decides the caller's permissions in a team. */
+  readonly emailKey: string
+}
+
+/** Why a change of a token is refused. */
+export type TokenRefusal =
+  | { readonly kind: 'no_account' }
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'forbidden'; readonly role: TeamRole }
+
+/** Locks the account. In a team only its owner and admins go on: a token has no holder whose removal would end it. */
+function* lockOwner({ accountId, emailKey }: TokenOwner): Transaction<TokenRefusal | undefined> {
+  if (!(yield* first(accountToChange, { accountId }))) return { kind: 'no_account' }
+  if (!(yield* first(teamOf, { accountId }))) return undefined
+  const member = yield* first(roleOf, { accountId, emailKey })
+  if (!member) return { kind: 'no_account' }
+  return member.role === 'owner' || member.role === 'admin' ? undefined : { kind: 'forbidden', role: member.role }
+}
+
+/** The outcome of `create`. */
+export type CreateTokenOutcome =
+  | TokenRefusal
+  | { readonly kind: 'created' }
+  | { readonly kind: 'limit_reached' }
+  | { readonly kind: 'name_taken' }
+
+/** Creates a token. */
+export const create = write(
+  'queueTokens.create',
+  function* (
+    args: TokenOwner & { token: QueueTokenRow; limit: number; audit: NewAuditRow },
+  ): Transaction<CreateTokenOutcome> {
+    const refusal = yield* lockOwner(args)
+    if (refusal) return refusal
+    const present = yield* all(tokensOf, args)
+    if (present.some(({ name }) => name === args.token.name)) return { kind: 'name_taken' }
+    if (present.length >= args.limit) return { kind: 'limit_reached' }
+    yield* insertAll('queue_tokens', [args.token])
+    yield* recordAudit(args.audit)
+    return { kind: 'created' }
+  },
+)
+
+const dropToken = query<{ tokenId: string }>(({ db, p }) =>
+  db.deleteFrom('queue_tokens').where('token_id', '=', p.tokenId),
+)
+
+/** Deletes a token. */
+export const remove = write(
+  'queueTokens.remove',
+  function* (
+    args: TokenOwner & { tokenId: string; audit: NewAuditRow },
+  ): Transaction<TokenRefusal | { readonly kind: 'deleted' }> {
+    const refusal = yield* lockOwner(args)
+    if (refusal) return refusal
+    const present = yield* all(tokensOf, args)
+    if (!present.some((one) => one.token_id === args.tokenId)) return { kind: 'not_found' }
+    yield* change(dropToken, args)
+    yield* recordAudit(args.audit)
+    return { kind: 'deleted' }
+  },
+)
+
+/** What a rotation writes. Times are Unix milliseconds. */
+export interface Rotation {
+  readonly hash: string
+  /** Until when the old secret is accepted. */
+  readonly previousUntil: number
+  /** The new expiry of what expires; undefined keeps it. */
+  readonly expiresAt: number | undefined
+}
+
+interface NewSecret {
+  readonly hash: string
+  readonly previousHash: string
+  readonly previousUntil: number
+  readonly expiresAt: number | null
+}
+
+const newSecretOf = (row: { expires_at: number | null }, oldHash: string, rotation: Rotation): NewSecret => ({
+  hash: rotation.hash,
+  previousHash: oldHash,
+  previousUntil: rotation.previousUntil,
+  expiresAt: rotation.expiresAt ?? row.expires_at,
+})
+
+const setToken = query<NewSecret & { tokenId: string }>(({ db, p }) =>
+  db
+    .updateTable('queue_tokens')
+    .set({
+      token_hash: p.hash,
+      previous_hash: p.previousHash,
+      previous_until: p.previousUntil,
+      expires_at: p.expiresAt,
+    })
+    .where('token_id', '=', p.tokenId),
+)
+
+/** The outcome of a rotation. `never_expires`: a new expiry was asked for what has none. */
+export type RotateOutcome<Row> =
+  | TokenRefusal
+  | { readonly kind: 'never_expires' }
+  | { readonly kind: 'rotated'; readonly row: Row }
+
+/** Gives a token a new secret. */
+export const rotate = write(
+  'queueTokens.rotate',
+  function* (
+    args: TokenOwner & { tokenId: string; rotation: Rotation; audit: NewAuditRow },
+  ): Transaction<RotateOutcome<QueueTokenRow>> {
+    const refusal = yield* lockOwner(args)
+    if (refusal) return refusal
+    const row = (yield* all(tokensOf, args)).find((one) => one.token_id === args.tokenId)
+    if (!row) return { kind: 'not_found' }
+    if (row.expires_at === null && args.rotation.expiresAt !== undefined) return { kind: 'never_expires' }
+    const secret = newSecretOf(row, row.token_hash, args.rotation)
+    yield* change(setToken, { ...secret, tokenId: row.token_id })
+    yield* recordAudit(args.audit)
+    const { hash: token_hash, previousUntil: previous_until, expiresAt: expires_at } = secret
+    return { kind: 'rotated', row: { ...row, token_hash, previous_until, expires_at } }
+  },
+)
+
+const keyOf = query<{ accountId: string; keyId: string }, ApiKeyRow>(({ db, p }) =>
+  db.selectFrom('api_keys').selectAll().where('account_id', '=', p.accountId).where('key_id', '=', p.keyId),
+)
+const setKey = query<NewSecret & { keyId: string }>(({ db, p }) =>
+  db
+    .updateTable('api_keys')
+    .set({ key_hash: p.hash, previous_hash: p.previousHash, previous_until: p.previousUntil, expires_at: p.expiresAt })
+    .where('key_id', '=', p.keyId),
+)
+
+/** The outcome of `rotateKey`, with the hash of the secret before. */
+export type RotateKeyOutcome =
+  | Exclude<RotateOutcome<ApiKeyRow>, { kind: 'rotated' }>
+  | { readonly kind: 'rotated'; readonly row: ApiKeyRow; readonly oldHash: string }
+
+/**
+ * Gives an API key a new secret. The person who rotates a key learns its secret, so in a team the rules of its creation hold: only
+ * the owner and admins rotate keys of others, and nobody else the owner's.
+ */
+export const rotateKey = write(
+  'apiKeys.rotate',
+  function* (
+    args: TokenOwner & { keyId: string; rotation: Rotation; audit: NewAuditRow },
+  ): Transaction<RotateKeyOutcome> {
+    if (!(yield* first(accountToChange, args))) return { kind: 'no_account' }
+    const row = yield* first(keyOf, args)
+    if (!row) return { kind: 'not_found' }
+    const refusal = row.holder === null ? undefined : yield* holderRefusal(row.account_id, row.holder, args.emailKey)
+    if (refusal) return refusal.kind === 'forbidden' ? refusal : { kind: 'not_found' }
+    if (row.expires_at === null && args.rotation.expiresAt !== undefined) return { kind: 'never_expires' }
+    const secret = newSecretOf(row, row.key_hash, args.rotation)
+    yield* change(setKey, { ...secret, keyId: row.key_id })
+    yield* recordAudit(args.audit)
+    const { hash: key_hash, previousUntil: previous_until, expiresAt: expires_at } = secret
+    return { kind: 'rotated', row: { ...row, key_hash, previous_until, expires_at }, oldHash: row.key_hash }
+  },
+)
+
+/** A key or token and when it was used last, Unix milliseconds. */
+export interface LastUse {
+  readonly id: string
+  readonly at: number
+}
+
+const setKeyUse = query<LastUse>(({ db, p }) =>
+  db.updateTable('api_keys').set({ last_used_at: p.at }).where('key_id', '=', p.id),
+)
+const setTokenUse = query<LastUse>(({ db, p }) =>
+  db.updateTable('queue_tokens').set({ last_used_at: p.at }).where('token_id', '=', p.id),
+)
+
+/** Notes when keys and tokens were used last. What is gone stays gone. */
+export const noteUses = write(
+  'queueTokens.noteUses',
+  function* (args: { keys: readonly LastUse[]; tokens: readonly LastUse[] }): Transaction<void> {
+    for (const use of args.keys) yield* change(setKeyUse, use)
+    for (const use of args.tokens) yield* change(setTokenUse, use)
+  },
+)

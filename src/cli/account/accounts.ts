@@ -1,0 +1,132 @@
+import {
+  ACCOUNT_TYPES,
+  createAccount,
+  deleteAccount,
+  listAccounts,
+  type ManagedAccount,
+  MOST_DATABASES,
+  resumeAccount,
+  suspendAccount,
+} from '../../contract/accounts/operator.js'
+import type { Io } from '../io.js'
+import type { Api } from '../remote/api.js'
+import { group, remote } from '../remote/remote.js'
+import { given, oneOf, wholeNumber } from '../remote/values.js'
+import { momentOfSeconds } from '../terminal/figures.js'
+import { renderFacts, renderTable } from '../terminal/table.js'
+
+const ACCOUNT = ['<account>', 'e-mail or id of the account'] as const
+
+const table = (io: Io, rows: readonly ManagedAccount[]): string =>
+  renderTable(
+    io,
+    [
+      { title: 'E-MAIL', value: (one) => one.email },
+      { title: 'TYPE', value: (one) => one.account_type },
+      { title: 'STATE', value: (one) => (one.operator ? 'operator' : one.state) },
+      { title: 'DATABASES', value: (one) => String(one.databases) },
+      { title: 'TEAMS', value: (one) => String(one.teams) },
+      { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
+      { title: 'ID', value: (one) => one.account_id },
+    ],
+    rows,
+  )
+
+const listCommand = remote({
+  name: 'list',
+  summary: 'list all accounts of the server, without their data',
+  run: async ({ api, io, show }) => {
+    const accounts = await api.call(listAccounts)
+    show(accounts, () => table(io, accounts))
+  },
+})
+
+interface CreateOptions {
+  readonly type?: (typeof ACCOUNT_TYPES)[number]
+  readonly databases?: number
+}
+
+const createCommand = remote<CreateOptions, [string]>({
+  name: 'create',
+  summary: 'make an account; its credentials are printed now and never again',
+  args: [['<email>', 'the e-mail of the account']],
+  flags: (command) =>
+    command
+      .option('--type <type>', `${ACCOUNT_TYPES.join(' or ')} (default: free)`, oneOf(ACCOUNT_TYPES))
+      .option(
+        '--databases <count>',
+        'most databases of the account, and of each of its teams (default: that of its type)',
+        wholeNumber(0, MOST_DATABASES),
+      ),
+  examples: ['homeport accounts create ada@example.com --type paid'],
+  run: async ({ api, io, show }, { type, databases }, email) => {
+    const body = { email, ...given({ account_type: type, database_limit: databases }) }
+    const account = await api.call(createAccount, { body })
+    show(account, () =>
+      renderFacts(io, [
+        ['e-mail', account.email],
+        ['type', account.account_type],
+        ['id', account.account_id],
+        ['api key', account.api_key],
+        ['queue token', account.queue_token],
+        ['signing keys', `${account.current_signing_key} ${account.next_signing_key}`],
+        ['', 'Keep them: they are shown this once.'],
+      ]),
+    )
+  },
+})
+
+/** The account with this e-mail or id. */
+async function accountNamed(api: Api, wanted: string): Promise<{ id: string; email: string }> {
+  const accounts = await api.call(listAccounts)
+  const found = accounts.find(
+    ({ account_id, email }) => account_id === wanted || email.toLowerCase() === wanted.toLowerCase(),
+  )
+  return { id: found?.account_id ?? wanted, email: found?.email ?? wanted }
+}
+
+const suspendCommand = remote<object, [string]>({
+  name: 'suspend',
+  summary: 'refuse all requests of an account and its databases; its data is kept',
+  args: [ACCOUNT],
+  isDestructive: true,
+  examples: ['homeport accounts suspend ada@example.com --yes'],
+  run: async ({ api, show, confirm }, _, wanted) => {
+    const { id, email } = await accountNamed(api, wanted)
+    await confirm(`Suspend the account ${email}? Its requests and databases are refused until you resume it.`)
+    show(await api.call(suspendAccount, { params: { id } }), () => `suspended ${email}\n`)
+  },
+})
+
+const resumeCommand = remote<object, [string]>({
+  name: 'resume',
+  summary: 'end the suspension of an account',
+  args: [ACCOUNT],
+  run: async ({ api, show }, _, wanted) => {
+    const { id, email } = await accountNamed(api, wanted)
+    show(await api.call(resumeAccount, { params: { id } }), () => `resumed ${email}\n`)
+  },
+})
+
+const deleteCommand = remote<object, [string]>({
+  name: 'delete',
+  summary: 'delete an account with its databases, backups, messages, runs, keys and teams',
+  args: [ACCOUNT],
+  isDestructive: true,
+  examples: ['homeport accounts delete ada@example.com --yes'],
+  run: async ({ api, show, say, confirm }, _, wanted) => {
+    const { id, email } = await accountNamed(api, wanted)
+    await confirm(`Delete the account ${email} with everything it has? There is no way back.`)
+    say('deleting ...')
+    show(await api.call(deleteAccount, { params: { id } }), () => `deleted ${email}\n`)
+  },
+})
+
+/** `homeport accounts`: for the operator of the server. */
+export const accountsCommand = group('accounts', 'give accounts to others, suspend and delete them (operator)', [
+  listCommand,
+  createCommand,
+  suspendCommand,
+  resumeCommand,
+  deleteCommand,
+])

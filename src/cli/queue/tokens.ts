@@ -1,0 +1,128 @@
+import {
+  createQueueToken,
+  deleteQueueToken,
+  listQueueTokens,
+  QUEUE_TOKEN_SCOPES,
+  type QueueToken,
+  rotateNamedQueueToken,
+} from '../../contract/accounts/credentials.js'
+import { lifeColumns, newSecret, type RotateOptions, rotateBodyOf, rotateFlags, secondsOf } from '../account/secrets.js'
+import type { Io } from '../io.js'
+import type { Api } from '../remote/api.js'
+import { group, remote } from '../remote/remote.js'
+import { given, oneOf } from '../remote/values.js'
+import { momentOfSeconds } from '../terminal/figures.js'
+import { renderTable } from '../terminal/table.js'
+
+interface TeamOption {
+  readonly team?: string
+}
+
+const TEAM = ['--team <id>', 'of this team (default: the account or team of the key that asks)'] as const
+
+const scopeText = ({ scope, queue, flow_control_key }: QueueToken): string =>
+  [scope, queue ?? flow_control_key].filter((part) => part !== undefined).join(' ')
+
+const table = (io: Io, rows: readonly QueueToken[]): string =>
+  rows.length === 0
+    ? 'There are no queue tokens but the first one of the account.\n'
+    : renderTable(
+        io,
+        [
+          { title: 'NAME', value: (one) => one.name },
+          { title: 'SCOPE', value: scopeText },
+          { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
+          ...lifeColumns,
+          { title: 'ID', value: (one) => one.token_id },
+        ],
+        rows,
+      )
+
+const listCommand = remote<TeamOption>({
+  name: 'list',
+  summary: 'list queue tokens, oldest first; never their secrets',
+  flags: (command) => command.option(...TEAM),
+  run: async ({ api, io, show }, { team }) => {
+    const tokens = await api.call(listQueueTokens, { query: given({ team_id: team }) })
+    show(tokens, () => table(io, tokens))
+  },
+})
+
+interface CreateOptions extends TeamOption {
+  readonly scope?: (typeof QUEUE_TOKEN_SCOPES)[number]
+  readonly queue?: string
+  readonly flowControlKey?: string
+  readonly expires?: number
+}
+
+/** The scope that the flags say: naming a queue or a key is enough. */
+function scopeOf({ scope, queue, flowControlKey }: CreateOptions): CreateOptions['scope'] {
+  return scope ?? (queue !== undefined ? 'queue' : flowControlKey !== undefined ? 'flow_control' : 'all')
+}
+
+const createCommand = remote<CreateOptions, [string]>({
+  name: 'create',
+  summary: 'make a queue token; its secret is printed now and never again',
+  args: [['<name>', 'unique in its account or team']],
+  flags: (command) =>
+    command
+      .option('--scope <scope>', `${QUEUE_TOKEN_SCOPES.join(', ')} (default: all)`, oneOf(QUEUE_TOKEN_SCOPES))
+      .option('--queue <name>', 'may only publish into this queue, and read it')
+      .option('--flow-control-key <key>', 'may only publish under this flow-control key, and read it')
+      .option('--expires <duration>', 'refused after so long, such as 90d (default: never)', secondsOf)
+      .option(...TEAM),
+  examples: ['homeport queue tokens create ci --scope publish', 'homeport queue tokens create shop --queue orders'],
+  run: async ({ api, io, show }, options, name) => {
+    const { queue, flowControlKey, expires, team } = options
+    const optional = given({ queue, flow_control_key: flowControlKey, expires_in: expires, team_id: team })
+    const token = await api.call(createQueueToken, {
+      body: { name, ...given({ scope: scopeOf(options) }), ...optional },
+    })
+    show(token, () => newSecret(io, { ...token, id: token.token_id }, ['token', token.token]))
+  },
+})
+
+/** The token with this id or name. */
+async function tokenNamed(api: Api, wanted: string, team: string | undefined): Promise<{ id: string; name: string }> {
+  const tokens = await api.call(listQueueTokens, { query: given({ team_id: team }) })
+  const found = tokens.find(({ token_id, name }) => token_id === wanted || name === wanted)
+  return { id: found?.token_id ?? wanted, name: found?.name ?? wanted }
+}
+
+const rotateCommand = remote<TeamOption & RotateOptions, [string]>({
+  name: 'rotate',
+  summary: 'give a queue token a new secret; the old one is accepted for a while',
+  args: [['<token>', 'id or name of the token']],
+  isDestructive: true,
+  flags: (command) => rotateFlags(command).option(...TEAM),
+  examples: ['homeport queue tokens rotate ci --overlap 1h'],
+  run: async ({ api, io, show, confirm }, options, wanted) => {
+    const { id, name } = await tokenNamed(api, wanted, options.team)
+    await confirm(`Rotate the queue token "${name}"? Programs that use it need the new secret in time.`)
+    const query = given({ team_id: options.team })
+    const token = await api.call(rotateNamedQueueToken, { params: { id }, query, body: rotateBodyOf(options) })
+    show(token, () => newSecret(io, { ...token, id: token.token_id }, ['token', token.token]))
+  },
+})
+
+const deleteCommand = remote<TeamOption, [string]>({
+  name: 'delete',
+  summary: 'end a queue token at once',
+  args: [['<token>', 'id or name of the token']],
+  isDestructive: true,
+  flags: (command) => command.option(...TEAM),
+  run: async ({ api, show, confirm }, { team }, wanted) => {
+    const { id, name } = await tokenNamed(api, wanted, team)
+    await confirm(`End the queue token "${name}"? Programs that use it are refused from then on.`)
+    const answer = await api.call(deleteQueueToken, { params: { id }, query: given({ team_id: team }) })
+    show(answer, () => `deleted ${id}\n`)
+  },
+})
+
+/** `homeport queue tokens`. */
+export const tokensCommand = group('tokens', 'tokens of the queue by name, with scopes and expiry', [
+  listCommand,
+  createCommand,
+  rotateCommand,
+  deleteCommand,
+])

@@ -1,0 +1,153 @@
+import { type Static, Type } from 'typebox'
+import { endpoint, PATTERN_IN_WORDS } from '../endpoint.js'
+
+/** Most databases that the limit of an account may allow. */
+export const MOST_DATABASES = 1_000_000
+/** Longest e-mail. */
+const LONGEST_EMAIL = 254
+
+const text = (description: string) => Type.String({ description })
+
+/** The kinds of accounts. */
+export const ACCOUNT_TYPES = ['free', 'paid'] as const
+
+const accountFields = {
+  account_id: text('Identifier of the account.'),
+  email: text('E-mail of the account: the user name of its API keys.'),
+  account_type: Type.Enum([...ACCOUNT_TYPES], { description: 'Decides the default plan and limits of its databases.' }),
+  state: Type.Enum(['active', 'suspended', 'deleting'], {
+    description: '`suspended`: its requests and databases are refused; `deleting`: its deletion is not complete.',
+  }),
+  operator: Type.Boolean({ description: "Whether it is the operator's own." }),
+  creation_time: Type.Integer({ description: 'When it was made, Unix seconds.' }),
+  databases: Type.Integer({ description: 'Databases of the account and the teams that it owns.' }),
+  teams: Type.Integer({ description: 'Teams that it owns.' }),
+  database_limit: Type.Optional(
+    Type.Integer({ description: 'Most databases of the account, and of each of its teams; absent: that of its type.' }),
+  ),
+}
+
+/** An account as the operator sees it: nothing of its data. */
+export const ManagedAccountSchema = Type.Object(accountFields)
+
+/** A new account with its credentials. */
+export const NewAccountSchema = Type.Object({
+  ...accountFields,
+  api_key: text('The password of the management API and the console. It is shown this once and not kept.'),
+  queue_token: text('The token of the queue. It is shown this once and not kept.'),
+  current_signing_key: text('Verifies what the queue delivers.'),
+  next_signing_key: text('The one after the next rotation.'),
+})
+
+/** An account as the operator sees it. */
+export type ManagedAccount = Static<typeof ManagedAccountSchema>
+/** A new account with its credentials. */
+export type NewAccount = Static<typeof NewAccountSchema>
+
+const operator = { service: 'management', topic: 'Accounts', auth: 'basic' } as const
+const params = Type.Object({ id: text('`account_id` of the account.') })
+const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
+const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
+
+/** Lists accounts. */
+export const listAccounts = endpoint({
+  ...operator,
+  id: 'listAccounts',
+  method: 'GET',
+  path: '/v2/accounts',
+  access: 'read',
+  summary: 'List accounts',
+  description: 'For the operator: all accounts without their data, oldest first.',
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The accounts.', body: Type.Array(ManagedAccountSchema) },
+  errors: ['operator_only', 'store_unavailable'],
+})
+
+const CreateAccountSchema = Type.Object(
+  {
+    email: Type.String({
+      maxLength: LONGEST_EMAIL,
+      // A colon would end the user name of HTTP Basic.
+      pattern: '^[^\\s@:]+@[^\\s@:]+$',
+      [PATTERN_IN_WORDS]: 'must be an e-mail address such as ada@example.com',
+      description: 'The e-mail, unique on this server.',
+      examples: ['ada@example.com'],
+    }),
+    account_type: Type.Optional(Type.Enum([...ACCOUNT_TYPES], { description: 'Default: `free`.' })),
+    database_limit: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: MOST_DATABASES,
+        description: 'Most databases of the account, and of each of its teams. Default: that of its type.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+/** The body of an account's creation. */
+export type CreateAccountBody = Static<typeof CreateAccountSchema>
+
+/** Makes an account. */
+export const createAccount = endpoint({
+  ...operator,
+  id: 'createAccount',
+  method: 'POST',
+  path: '/v2/accounts',
+  access: 'write',
+  summary: 'Create an account',
+  description: 'For the operator. The credentials are in this answer and nowhere else.',
+  body: { kind: 'json', schema: CreateAccountSchema },
+  success: { status: 200, description: 'The account with its credentials.', body: NewAccountSchema },
+  errors: ['operator_only', 'account_exists', 'store_unavailable'],
+})
+
+const onAccount = ['operator_only', 'account_not_found', 'operator_account', 'store_unavailable'] as const
+
+/** Suspends an account. */
+export const suspendAccount = endpoint({
+  ...operator,
+  id: 'suspendAccount',
+  method: 'POST',
+  path: '/v2/accounts/{id}/suspend',
+  access: 'write',
+  summary: 'Suspend an account',
+  description:
+    'For the operator. Refuses its requests, and those of the teams that it owns, with 403, and suspends their databases. All data stays. Messages that were published before are still delivered. Doing it again changes nothing.',
+  params,
+  body: noFields,
+  success: ok,
+  errors: [...onAccount, 'account_deleting'],
+})
+
+/** Ends the suspension of an account. */
+export const resumeAccount = endpoint({
+  ...operator,
+  id: 'resumeAccount',
+  method: 'POST',
+  path: '/v2/accounts/{id}/resume',
+  access: 'write',
+  summary: 'Resume an account',
+  description:
+    'For the operator. Ends the suspension of the account; databases that their owner or budget has suspended stay so.',
+  params,
+  body: noFields,
+  success: ok,
+  errors: [...onAccount, 'account_deleting'],
+})
+
+/** Deletes an account. */
+export const deleteAccount = endpoint({
+  ...operator,
+  id: 'deleteAccount',
+  method: 'DELETE',
+  path: '/v2/accounts/{id}',
+  access: 'write',
+  summary: 'Delete an account',
+  description:
+    'For the operator. Its credentials are refused at once. Answers when nothing is left of it and the teams that it owns: databases, backups, messages, runs, keys, sessions, audit log. After a crash the next start completes it.',
+  params,
+  body: noFields,
+  success: ok,
+  errors: onAccount,
+})

@@ -1,0 +1,48 @@
+import { scopeRefusal, type TokenScope } from '../../http/index.js'
+import type { PublishItem } from '../types.js'
+
+/**
+ * The settings of an item, and of its callbacks, that choose a queue or a flow-control key. Callbacks are messages too, and
+ * their settings have a prefix for each callback that they are within. Forwarded headers are not settings.
+ */
+const CHOOSES = /^upstash-(?:(?:failure-)?callback-)*(queue-name|flow-control-key)$/
+
+/**
+ * Refuses items that a token for one queue or one flow-control key must not publish: those that go elsewhere, also by a
+ * callback, and those that belong to a workflow.
+ * @param isPlain whether an item becomes a plain message.
+ * @throws HomeportError `token_scope`; nothing is published then.
+ */
+export function refuseOutOfScope(
+  scope: TokenScope,
+  items: readonly PublishItem[],
+  isPlain: (item: PublishItem) => boolean,
+): void {
+  if (!('name' in scope)) return
+  const refused = items.find((item) => !isPlain(item) || !isWithin(scope, item))
+  if (refused === undefined) return
+  const needed = scope.kind === 'queue' ? 'to this queue' : 'under this flow-control key'
+  throw scopeRefusal(scope, `this message: it may only publish plain messages ${needed}, without another queue or key`)
+}
+
+function isWithin(scope: Extract<TokenScope, { name: string }>, item: PublishItem): boolean {
+  const setting = scope.kind === 'queue' ? 'queue-name' : 'flow-control-key'
+  for (const [header, value] of Object.entries(item.headers)) {
+    const [, chosen] = CHOOSES.exec(header) ?? []
+    if (chosen === undefined || value.trim() === '') continue
+    if (chosen !== setting || value.trim() !== scope.name) return false
+  }
+  // As `queueNameOf` reads it: the name in the path wins, and an empty one there means no queue.
+  const queue = (item.queue ?? item.headers['upstash-queue-name'])?.trim() ?? ''
+  if (scope.kind === 'queue') return queue === scope.name
+  return queue === '' && item.headers['upstash-flow-control-key']?.trim() === scope.name
+}
+
+/**
+ * Refuses to read another queue or flow-control key than that of the token.
+ * @throws HomeportError `token_scope`.
+ */
+export function refuseOtherName(scope: TokenScope | undefined, kind: 'queue' | 'flow_control', name: string): void {
+  if (scope === undefined || !('name' in scope)) return
+  if (scope.kind !== kind || scope.name !== name) throw scopeRefusal(scope, `reading "${name.slice(0, 80)}"`)
+}
