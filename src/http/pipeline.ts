@@ -91,6 +91,8 @@ export class Pipeline {
 
   /** Why nobody may act for the account of a caller now. */
   #refusalOfStanding({ accountId }: Caller): HomeportError | undefined {
+    // A caller that a route recognises by itself, such as a scraper of metrics, acts for no account.
+    if (accountId === '') return undefined
     const standing = this.#settings.authentication.authenticator.standingOf?.(accountId) ?? 'active'
     if (standing === 'active') return undefined
     if (standing === 'suspended') return new HomeportError('account_suspended', {})

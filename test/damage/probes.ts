@@ -17,7 +17,7 @@ export type Answers = ReadonlyMap<string, Answer>
 const PATIENCE_MS = 25_000
 /** Fields that differ from one start to the next. */
 const VOLATILE =
-  /^(?:state|lag|parallelismCount|rateCount|waitListSize|lastUsed|last_used|because|sinceMs|requestId|current)$/
+  /^(?:state|lag|parallelismCount|rateCount|waitListSize|lastUsed|last_used|last_used_at|because|sinceMs|requestId|current)$/
 
 const value = (text: string): Answer => ({ kind: 'value', text })
 
