@@ -52,7 +52,7 @@ export const listQuarantine = endpoint({
     'Files of databases and backups that the store did not know when the server started, oldest first. Only for the first account of the server.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The entries.', body: Type.Array(QuarantineSchema) },
-  errors: ['operator_only', 'starting'],
+  errors: ['quarantine_for_operator', 'starting'],
 })
 
 /** Turns an entry into a database or a backup. */
@@ -79,7 +79,7 @@ export const adoptQuarantined = endpoint({
   },
   errors: [
     'invalid_json',
-    'operator_only',
+    'quarantine_for_operator',
     'quarantine_not_found',
     'quarantine_unusable',
     'database_not_found',

@@ -143,7 +143,7 @@ export const databasesErrors = {
     retry: 'never',
     text: ({ id, reason }) => `The entry "${id}" cannot be adopted: ${reason}. It stays in quarantine.`,
   }),
-  operator_only: define<None>({
+  quarantine_for_operator: define<None>({
     status: 403,
     blame: 'caller',
     retry: 'never',

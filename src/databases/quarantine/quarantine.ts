@@ -262,7 +262,7 @@ export class Quarantine {
   }
 
   #refuseOthers({ accountId }: Caller): void {
-    if (!this.#deps.isOperator(accountId)) throw new HomeportError('operator_only', {})
+    if (!this.#deps.isOperator(accountId)) throw new HomeportError('quarantine_for_operator', {})
   }
 }
 
