@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { tempDir } from '../../test/support/temp-dir.js'
@@ -61,6 +61,14 @@ describeOnEveryStore('queues of accounts', (openStore) => {
     expect(accounts.bearer(credentials.queueToken, '')).toBeDefined()
     const shown = await accounts.queues.rotate(owner, hidden.row.queue_user_id)
     expect(accounts.bearer(shown.token, '')).toBeDefined()
+  })
+
+  it('keeps a damaged key beside the new one', async () => {
+    const { store, dataDir } = await fresh()
+    writeFileSync(join(dataDir, 'token-key'), 'half a key')
+    await started(store, dataDir)
+    const [kept = ''] = readdirSync(dataDir).filter((name) => name.startsWith('token-key.damaged-'))
+    expect(readFileSync(join(dataDir, kept), 'utf8')).toBe('half a key')
   })
 
   it('keeps what is set at the same time', async () => {

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readFileIfThere, replaceFile } from '../base/index.js'
 
@@ -18,11 +19,16 @@ export class TokenSeal {
     this.#key = key
   }
 
-  /** Reads the key of a data directory; the first time it is made. A damaged file counts as none. */
+  /**
+   * Reads the key of a data directory, or creates it. A damaged key is kept as `token-key.damaged-<random>`: somebody may
+   * repair it.
+   */
   static async open(dataDir: string): Promise<TokenSeal> {
     const path = join(dataDir, 'token-key')
-    const found = Buffer.from((await readFileIfThere(path)) ?? '', 'base64url')
+    const text = await readFileIfThere(path)
+    const found = Buffer.from(text ?? '', 'base64url')
     if (found.length === KEY_BYTES) return new TokenSeal(found)
+    if (text !== undefined) await rename(path, `${path}.damaged-${randomBytes(6).toString('hex')}`)
     const fresh = randomBytes(KEY_BYTES)
     await replaceFile(path, fresh.toString('base64url'))
     return new TokenSeal(fresh)
