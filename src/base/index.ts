@@ -11,6 +11,7 @@
  * - `files.ts`: atomic, synced writes. `ids.ts`: sortable ids, secrets, hashes. `json.ts`, `nearest.ts`, `errors.ts`.
  * - `service.ts`: the interface of everything that starts and stops, and the order of stopping.
  * - `sqlite/`: opens SQLite files, with the driver of Node or with a package.
+ * - `user.ts`: the user that runs the process, who may have neither name nor home.
  * - `version.ts`: the version of Homeport.
  *
  * Nothing here reads configuration, opens a socket or logs. Only the store and the lock of the data directory open SQLite files. Only the gate of `network.ts` resolves names.
@@ -30,4 +31,5 @@ export { ipMatcher, isIpRange, TargetGate, type TargetPolicy, TargetRefused, tar
 export { flattenServices, type ParallelServices, type Service, type SharedGrace, stopAll } from './service.js'
 export { firstColumn, openSqlite, sqliteDriver } from './sqlite/driver.js'
 export type { SqliteDatabase, SqliteStatement } from './sqlite/types.js'
+export { homeOfUser, userId } from './user.js'
 export { VERSION } from './version.js'

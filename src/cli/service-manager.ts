@@ -17,6 +17,11 @@ export class ServiceManager {
     this.#io = io
   }
 
+  /** Whether a service manager started the server. It keeps what the server prints. */
+  get isPresent(): boolean {
+    return this.#socket !== undefined
+  }
+
   /** Never rejects. */
   async notify(state: ServiceState): Promise<void> {
     if (this.#socket === undefined) return

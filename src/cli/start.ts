@@ -65,7 +65,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
         noteAddresses(config)
         removeNote = noteServer(config, stateHomeOfProcess)
         void manager.notify('READY=1')
-        io.out(welcome(config) + (own ? firstStart(config, own) : ''))
+        io.out(welcome(config) + (own ? firstStart(config, own, manager) : ''))
       },
     })
   } finally {
@@ -99,7 +99,17 @@ function welcome(config: Config): string {
 `
 }
 
-function firstStart(config: Config, credentials: Parameters<typeof clientEnvironment>[1]): string {
+function firstStart(
+  config: Config,
+  credentials: Parameters<typeof clientEnvironment>[1],
+  { isPresent }: ServiceManager,
+): string {
+  // The service manager's journal must not hold them.
+  if (isPresent)
+    return `
+This is the first start. The first account was created; print its credentials with
+HOMEPORT_DATA_DIR=${config.dataDir} homeport env
+`
   return `
 This is the first start. The first account was created; paste these lines into a shell to use it.
 They are shown once; \`homeport env\` prints them again from the data directory.

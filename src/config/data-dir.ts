@@ -1,8 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { chmod, lstat, readdir } from 'node:fs/promises'
-import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { codeOf, neverCollected, openSqlite, type SqliteDatabase } from '../base/index.js'
+import { codeOf, neverCollected, openSqlite, type SqliteDatabase, userId } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
 /**
@@ -84,7 +83,7 @@ export async function openToOthers(directory: string): Promise<string[]> {
   const found: string[] = []
   const look = async (path: string): Promise<void> => {
     const stats = await lstat(path).catch(() => undefined)
-    if (!stats || stats.isSymbolicLink() || stats.uid !== userInfo().uid) return
+    if (!stats || stats.isSymbolicLink() || stats.uid !== userId()) return
     if ((stats.mode & OTHERS) !== 0) found.push(path)
     if (!stats.isDirectory()) return
     for (const name of await readdir(path).catch(() => [])) await look(join(path, name))

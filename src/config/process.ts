@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { homeOfUser } from '../base/index.js'
 import type { Config } from './derive.js'
 import { ADDRESS_OPTIONS, lastAddresses } from './last-start.js'
 import { type Defaults, isGiven, loadConfig, readConfigFile, type Sources, unknownEnvironment } from './load.js'
@@ -44,7 +44,7 @@ export function unknownVariablesOfProcess(): string[] {
 
 /** The folder for what this user's programs remember between runs. */
 export function stateHomeOfProcess(env: NodeJS.ProcessEnv = process.env): string {
-  return env.XDG_STATE_HOME || join(homedir(), '.local', 'state')
+  return env.XDG_STATE_HOME || join(homeOfUser(env), '.local', 'state')
 }
 
 /**
@@ -92,7 +92,7 @@ export function clientVariablesOfProcess(env: NodeJS.ProcessEnv = process.env): 
     queueToken: of('QSTASH_TOKEN'),
     profile: of('HOMEPORT_PROFILE'),
     namesDataDir: of('HOMEPORT_DATA_DIR') !== undefined,
-    configHome: of('XDG_CONFIG_HOME') ?? join(homedir(), '.config'),
+    configHome: of('XDG_CONFIG_HOME') ?? join(homeOfUser(env), '.config'),
     hasDesktop: hasDesktop(of),
     noColor: of('NO_COLOR') !== undefined || env.TERM === 'dumb',
   }

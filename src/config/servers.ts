@@ -1,9 +1,8 @@
 import { lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
-import { sha256Hex, tryParseJson } from '../base/index.js'
+import { sha256Hex, tryParseJson, userId } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { inspectDataDir } from './data-dir.js'
 import type { Config } from './derive.js'
@@ -88,7 +87,7 @@ function pathsIn(folder: string): string[] {
 
 function readNote(path: string): RunningServer | undefined {
   try {
-    if (lstatSync(path).uid !== userInfo().uid) return undefined
+    if (lstatSync(path).uid !== userId()) return undefined
     const note = tryParseJson(readFileSync(path, 'utf8'))
     return Value.Check(NoteSchema, note) ? note : undefined
   } catch {

@@ -13,9 +13,9 @@
  * directory of the machine replaces it, always the same for one data directory and user.
  */
 import { lstat, mkdir, realpath } from 'node:fs/promises'
-import { tmpdir, userInfo } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { sha256Hex } from '../base/index.js'
+import { sha256Hex, userId } from '../base/index.js'
 import type { EnginePaths } from './engine-config.js'
 
 /** File name of every configuration file. */
@@ -47,7 +47,7 @@ export function socketDirFor(dataDir: string, temporaryDir: string, userId: numb
 async function privateDir(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
   const found = await lstat(path)
-  const isOurs = found.isDirectory() && found.uid === userInfo().uid && (found.mode & 0o077) === 0
+  const isOurs = found.isDirectory() && found.uid === userId() && (found.mode & 0o077) === 0
   if (!isOurs) throw new Error(`${path} must be a directory of this user with mode 0700. Remove it and start again.`)
 }
 
@@ -56,7 +56,7 @@ export async function prepareLayout(dataDir: string): Promise<Layout> {
   const databasesDir = join(resolve(dataDir), 'databases')
   await mkdir(databasesDir, { recursive: true, mode: 0o700 })
   const realRoot = await realpath(resolve(dataDir))
-  const socketDir = socketDirFor(realRoot, tmpdir(), userInfo().uid)
+  const socketDir = socketDirFor(realRoot, tmpdir(), userId())
   await privateDir(socketDir)
   return { databasesDir: join(realRoot, 'databases'), socketDir, quarantineDir: join(realRoot, 'quarantine') }
 }
