@@ -9,7 +9,7 @@ export function userId(): number {
  * The home directory of the user. A container or a service may run as a user whom the system does not know; then it is a
  * directory that does not exist, so nothing is read from a place that somebody else could fill.
  */
-export function homeOfUser(env: NodeJS.ProcessEnv = process.env): string {
+export function homeOfUser(env: Readonly<Record<string, string | undefined>>): string {
   try {
     return env.HOME || homedir()
   } catch {
