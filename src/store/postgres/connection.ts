@@ -64,18 +64,11 @@ export function placeOf(url: string): string {
   return `postgres://${host}${pathname}`
 }
 
-/** Serialization failure and deadlock: the transaction was rolled back and can be retried. */
-const RETRYABLE = new Set(['40001', '40P01'])
 const FULL_DISK = new Set(['53100'])
 /** Too many connections, for this role or in total. */
 const TOO_MANY_CONNECTIONS = new Set(['53300', '53400'])
 /** Messages of the driver for lost or failed connections; these errors have no code. */
 const DRIVER_LOST = /connection (?:terminated|error|timeout)|not queryable|timeout exceeded|read timeout/i
-
-/** Whether the transaction was rolled back because of a conflict with another one. */
-export function isRetryable(error: unknown): boolean {
-  return RETRYABLE.has(codeOf(error))
-}
 
 /** Whether the server or the connection is lost, so that the outcome of a pending commit is unknown. */
 export function isLoss(error: unknown): boolean {

@@ -1,4 +1,4 @@
-import pg from 'pg'
+import type pg from 'pg'
 import { TurnoverMap } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { StoreMeter } from '../../telemetry/index.js'
@@ -7,12 +7,11 @@ import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../mi
 import type { Migration } from '../migrations/migration.js'
 import type { AnyOperation, Operation } from '../operation.js'
 import type { Store, StoreDescription, StoreWatch } from '../types.js'
-import { connectionSettings, isLoss, isRetryable, placeOf, reasonOf, toStoreError } from './connection.js'
+import { connectionSettings, placeOf, reasonOf, toStoreError } from './connection.js'
+import { Connections } from './connections.js'
 import { NodeLock } from './node-lock.js'
+import { Retries } from './retries.js'
 import { runTransaction } from './transaction.js'
-
-const POOL_SIZE = 10
-const MAX_ATTEMPTS = 10
 
 /**
  * Opens the store in a PostgreSQL database and migrates its schema.
@@ -33,7 +32,7 @@ export async function openPostgresStore(url: string, watch: StoreWatch): Promise
     if (error instanceof HomeportError) throw error
     throw new HomeportError('store_not_opened', { where: placeOf(url), reason: reasonOf(error) })
   }
-  return new PostgresStore(new pg.Pool({ ...settings, max: POOL_SIZE }), lock, { ...watch, durability })
+  return new PostgresStore(new Connections(settings, lock), { ...watch, durability })
 }
 
 const RECORD = 'INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES ($1, $2, $3, $4)'
@@ -69,24 +68,19 @@ async function durabilityOf(client: pg.Client): Promise<string> {
 
 /** Runs each operation as a transaction on a pooled connection; PostgreSQL itself groups commits. */
 class PostgresStore implements Store {
-  readonly #pool: pg.Pool
-  readonly #lock: NodeLock
+  readonly #connections: Connections
+  readonly #retries = new Retries()
   readonly #durability: string
   readonly #onDamage: StoreWatch['onDamage']
   readonly #meter: StoreMeter
   readonly #running = new TurnoverMap<Promise<unknown>, true>()
-  #lastRetry: Promise<unknown> = Promise.resolve()
   #closing: Promise<void> | undefined
 
-  constructor(pool: pg.Pool, lock: NodeLock, more: Pick<StoreWatch, 'onDamage' | 'meter'> & { durability: string }) {
-    this.#pool = pool
-    this.#lock = lock
+  constructor(connections: Connections, more: Pick<StoreWatch, 'onDamage' | 'meter'> & { durability: string }) {
+    this.#connections = connections
     this.#durability = more.durability
     this.#onDamage = more.onDamage
     this.#meter = more.meter ?? new StoreMeter()
-    // A lost connection fails its statements. Without a listener, the same error would end the process.
-    pool.on('error', () => undefined)
-    pool.on('connect', (client) => client.on('error', () => undefined))
   }
 
   run<Args, Result>(operation: Operation<Args, Result>, args: Args): Promise<Result> {
@@ -115,30 +109,9 @@ class PostgresStore implements Store {
 
   async #run(operation: AnyOperation, args: unknown): Promise<unknown> {
     try {
-      return await this.#runOnce(operation, args)
+      return await this.#retries.run(operation.name, () => this.#runOnce(operation, args))
     } catch (error) {
-      if (!isRetryable(error)) throw this.#failure(error, operation)
-      return await this.#retryInTurn(() => this.#retry(operation, args))
-    }
-  }
-
-  /**
-   * Runs retries one after the other: operations that conflicted would conflict again if they ran together, and
-   * PostgreSQL needs a second to detect each deadlock.
-   */
-  #retryInTurn(work: () => Promise<unknown>): Promise<unknown> {
-    const retry = this.#lastRetry.then(work)
-    this.#lastRetry = retry.catch(() => undefined)
-    return retry
-  }
-
-  async #retry(operation: AnyOperation, args: unknown): Promise<unknown> {
-    for (let attempt = 2; ; attempt++) {
-      try {
-        return await this.#runOnce(operation, args)
-      } catch (error) {
-        if (attempt >= MAX_ATTEMPTS || !isRetryable(error)) throw this.#failure(error, operation)
-      }
+      throw this.#failure(error, operation)
     }
   }
 
@@ -148,18 +121,8 @@ class PostgresStore implements Store {
     return failure
   }
 
-  async #runOnce(operation: AnyOperation, args: unknown): Promise<unknown> {
-    await this.#lock.ensureHeld()
-    const client = await this.#pool.connect()
-    let isBroken = false
-    try {
-      return await runTransaction(client, operation, args, this.#onDamage)
-    } catch (error) {
-      isBroken = isLoss(error) || isError(error, 'store_outcome_unknown')
-      throw error
-    } finally {
-      client.release(isBroken)
-    }
+  #runOnce(operation: AnyOperation, args: unknown): Promise<unknown> {
+    return this.#connections.use((client) => runTransaction(client, operation, args, this.#onDamage))
   }
 
   describe(): StoreDescription {
@@ -171,10 +134,9 @@ class PostgresStore implements Store {
     return this.#closing
   }
 
-  /** Waits for all operations first, because the pool drops those that wait for a connection when it ends. */
+  /** Waits for all operations first, because those that wait for a connection are dropped when the connections close. */
   async #close(): Promise<void> {
     await Promise.allSettled(this.#running.keys())
-    await this.#pool.end()
-    await this.#lock.release()
+    await this.#connections.close()
   }
 }
