@@ -88,6 +88,8 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
     dataDir: config.dataDir,
     onFailure: options.onFailure,
     onDamage: (damage) => problems.report(damagedStore(damage)),
+    onClock: (aheadMs, isTooFar) =>
+      isTooFar ? problems.report(otherTime(aheadMs)) : problems.resolve('store_clock', 'postgres'),
     meter: meters.store,
   })
   const composed = compose(
@@ -114,6 +116,17 @@ function damagedStore({ table, found }: StoreDamage): ProblemReport {
     severity: 'error',
     title: `The store is damaged (${table}): ${found}.`,
     advice: 'Run `homeport doctor --deep`, and follow "A damaged store" in docs/operations.md.',
+  }
+}
+
+function otherTime(aheadMs: number): ProblemReport {
+  const seconds = (Math.abs(aheadMs) / 1_000).toFixed(1)
+  return {
+    kind: 'store_clock',
+    subject: 'postgres',
+    severity: 'warning',
+    title: `The clock of PostgreSQL is ${seconds} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of this machine.`,
+    advice: 'Synchronise both clocks (NTP). The server does not start again while they differ by more than 2 s.',
   }
 }
 

@@ -33,6 +33,7 @@ export { hasServed, noteAddresses } from './last-start.js'
 export { DEFAULT_FILE, type Defaults, loadConfig, readConfigFile, type Sources, unknownEnvironment } from './load.js'
 export { envName, flagName, suggestion } from './names.js'
 export { OPTION_NAMES, type Option, type OptionName, optionOf } from './options.js'
+export { type PostgresTarget, parsePostgresUrl } from './postgres-url.js'
 export {
   type ClientVariables,
   clientVariablesOfProcess,

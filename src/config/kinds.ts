@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { isIpRange, parseDuration } from '../base/index.js'
+import { parsePostgresUrl } from './postgres-url.js'
 
 /** How the text of an option becomes its value. Every source (flag, environment, file) provides text. */
 export interface Kind<Value> {
@@ -134,9 +135,7 @@ export const storeChoice = kind<StoreChoice>(
   'sqlite, or a URL such as postgres://user:password@host:5432/database',
   (value) => {
     if (value === 'sqlite') return { kind: 'sqlite' }
-    const url = URL.canParse(value) ? new URL(value) : undefined
-    if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.pathname.length < 2) return undefined
-    return { kind: 'postgres', url: value }
+    return 'problem' in parsePostgresUrl(value) ? undefined : { kind: 'postgres', url: value }
   },
   { isSecret: true },
 )
@@ -144,8 +143,8 @@ export const storeChoice = kind<StoreChoice>(
 /** The store for people: its URL without user and password. */
 export function describeStore(store: StoreChoice): string {
   if (store.kind === 'sqlite') return 'sqlite'
-  const url = new URL(store.url)
-  return `postgres://${url.host}${url.pathname}`
+  const target = parsePostgresUrl(store.url)
+  return 'problem' in target ? 'postgres://' : target.place
 }
 
 function wholeNumber(value: string | undefined): number | undefined {

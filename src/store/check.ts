@@ -1,9 +1,10 @@
 import { stat } from 'node:fs/promises'
-import pg from 'pg'
+import type pg from 'pg'
 import { firstColumn, openSqlite, type SqliteDatabase, yieldToEventLoop } from '../base/index.js'
 import { isIntact } from './checksum.js'
 import { sqliteFileIn } from './open.js'
-import { connectionSettings, reasonOf } from './postgres/connection.js'
+import { reasonOf, targetOf } from './postgres/connection.js'
+import { Connector, end } from './postgres/connector.js'
 
 /** How thoroughly a store is checked: `quick` takes seconds at most, `deep` reads everything. */
 export type CheckDepth = 'quick' | 'deep'
@@ -136,10 +137,9 @@ function checkOf(db: SqliteDatabase, check: Check, of: string): string[] {
 
 /** Checks the store in a PostgreSQL database. PostgreSQL verifies its pages itself if page checksums are enabled. */
 export async function checkPostgresStore(url: string, depth: CheckDepth): Promise<StoreReport> {
-  const client = new pg.Client(connectionSettings(url))
-  client.on('error', () => undefined)
+  let client: pg.Client | undefined
   try {
-    await client.connect()
+    client = (await new Connector(targetOf(url)).connect('long')).client
     const found = await client.query("SELECT to_regclass('messages') IS NOT NULL AS there")
     if (!found.rows[0]?.there) return { kind: 'absent' }
     if (depth === 'quick') return { kind: 'read', problems: [], backups: [], looked: 'answers' }
@@ -147,7 +147,7 @@ export async function checkPostgresStore(url: string, depth: CheckDepth): Promis
   } catch (error) {
     return { kind: 'unusable', reason: reasonOf(error) }
   } finally {
-    await client.end().catch(() => undefined)
+    if (client) await end(client)
   }
 }
 

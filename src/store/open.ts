@@ -21,6 +21,8 @@ export interface StoreSettings {
   readonly onFailure: (error: Error) => void
   /** Called whenever damaged data is found. Default: only the caller that read it gets an error. */
   readonly onDamage?: (damage: StoreDamage) => void
+  /** Called from time to time with how far the clock of PostgreSQL is ahead of ours, and whether that is too far. */
+  readonly onClock?: (aheadMs: number, isTooFar: boolean) => void
   /** Counts transactions, for metrics. */
   readonly meter?: StoreMeter
 }
@@ -44,11 +46,11 @@ export async function hasSqliteStore(dataDir: string): Promise<boolean> {
 
 /**
  * Opens the store of the settings and migrates its schema.
- * @throws HomeportError `store_not_opened`, `store_in_use`, `store_newer` or `store_full`.
+ * @throws HomeportError `store_not_opened`, `store_in_use`, `store_newer`, `store_clock_differs` or `store_full`.
  */
 export async function openStore(settings: StoreSettings): Promise<Store> {
-  const { onFailure, onDamage = () => undefined, meter } = settings
-  const watch = { onFailure, onDamage, ...(meter && { meter }) }
+  const { onFailure, onDamage = () => undefined, onClock, meter } = settings
+  const watch = { onFailure, onDamage, ...(onClock && { onClock }), ...(meter && { meter }) }
   if (settings.location !== 'sqlite') return openPostgresStore(settings.location, watch)
   return openSqliteStore(sqliteFileIn(settings.dataDir), settings.modules ?? [], watch)
 }

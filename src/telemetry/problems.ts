@@ -8,6 +8,7 @@ export type ProblemKind =
   | 'engine_hung'
   | 'log_truncated'
   | 'quarantine'
+  | 'store_clock'
   | 'store_damaged'
   | 'tls_files'
 

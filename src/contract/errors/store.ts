@@ -13,7 +13,8 @@ export const storeErrors = {
     status: 503,
     blame: 'operator',
     retry: 'later',
-    text: () => 'The store of the server cannot be reached. Nothing was changed. Try again in a moment.',
+    text: () =>
+      'The store of the server cannot be reached or does not answer in time. Nothing was changed. Try again in a moment.',
   }),
   store_outcome_unknown: define<None>({
     status: 503,
@@ -29,12 +30,19 @@ export const storeErrors = {
     text: ({ table, found }) =>
       `The store of the server is damaged where this request needs it (table ${table}: ${found}). Nothing was changed; other requests still work. The operator should run "homeport doctor --deep" and follow "A damaged store" in docs/operations.md.`,
   }),
-  store_in_use: define<None>({
+  store_in_use: define<{ holder: string }>({
     status: 503,
     blame: 'operator',
     retry: 'never',
-    text: () =>
-      'Another Homeport server already uses this PostgreSQL database. Stop it first, or give this server its own database.',
+    text: ({ holder }) =>
+      `Another Homeport server already uses this PostgreSQL database (${holder}). Stop it first, or give this server its own database. If its machine has failed, PostgreSQL frees the database within 20 seconds; start again then.`,
+  }),
+  store_clock_differs: define<{ aheadMs: number }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ aheadMs }) =>
+      `The clock of PostgreSQL is ${(Math.abs(aheadMs) / 1_000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of this machine; at most 2 s are allowed. Synchronise both clocks (NTP) and start again.`,
   }),
   store_newer: define<{ number: number; name: string }>({
     status: 503,

@@ -27,6 +27,7 @@ import { alerts } from './029-alerts.js'
 import { credentials } from './030-credentials.js'
 import { operator } from './031-operator.js'
 import { queueAccounts } from './032-queue-accounts.js'
+import { nodeHolder } from './034-node-holder.js'
 import type { Migration } from './migration.js'
 
 /** All migrations in order. */
@@ -58,6 +59,7 @@ export const MIGRATIONS: readonly Migration[] = [
   credentials,
   operator,
   queueAccounts,
+  nodeHolder,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

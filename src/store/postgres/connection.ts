@@ -1,14 +1,13 @@
 import pg from 'pg'
 import { codeOf } from '../../base/index.js'
+import { type PostgresTarget, parsePostgresUrl } from '../../config/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { isDamage } from '../damage.js'
 
 /** Idle time before TCP keep-alive probes, which detect a lost server. */
 const KEEP_ALIVE_MS = 10_000
-/** Time limit for connecting, and for waiting for a connection of the pool. */
-const CONNECT_TIMEOUT_MS = 30_000
-/** A server that does not answer a statement for this long counts as lost. Our statements are far shorter. */
-const STATEMENT_TIMEOUT_MS = 60_000
+/** A server that does not answer a statement for this long counts as lost: it would have ended the statement itself. */
+const STATEMENT_TIMEOUT_MS = 35_000
 
 /** PostgreSQL's type numbers of values that are not parsed as the driver does by default. */
 const BOOL = 16
@@ -35,15 +34,15 @@ function parserOf(type: number, format?: 'text' | 'binary'): (text: string) => u
 }
 
 /**
- * Settings of all connections to a URL. Statements are pipelined: one may be sent before earlier ones are answered.
- * @param url `postgres://user:password@host:port/database`.
- * @throws HomeportError `store_not_opened`, without the URL, when the URL is invalid.
+ * Settings of all connections to a host. Statements are pipelined: one may be sent before earlier ones are answered.
+ * @param url of one host; see `parsePostgresUrl`.
+ * @param connectTimeoutMs time limit until the host has accepted the password.
  */
-export function connectionSettings(url: string): pg.ClientConfig & { pipeline: true } {
-  if (!URL.canParse(url)) {
-    const reason = 'the URL is not valid, it has the form postgres://user:password@host:port/database'
-    throw new HomeportError('store_not_opened', { where: 'postgres://', reason })
-  }
+export function connectionSettings(
+  url: string,
+  connectTimeoutMs: number,
+  work: 'short' | 'long',
+): pg.ClientConfig & { pipeline: true } {
   // The driver's type of this setting covers its own overloads only.
   const types = { getTypeParser: parserOf } as pg.CustomTypesConfig
   return {
@@ -51,32 +50,56 @@ export function connectionSettings(url: string): pg.ClientConfig & { pipeline: t
     application_name: 'homeport',
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: STATEMENT_TIMEOUT_MS,
+    connectionTimeoutMillis: connectTimeoutMs,
+    ...(work === 'short' && { query_timeout: STATEMENT_TIMEOUT_MS }),
     pipeline: true,
     types,
   }
 }
 
-/** The URL without user and password. */
-export function placeOf(url: string): string {
-  const { host, pathname } = new URL(url)
-  return `postgres://${host}${pathname}`
+/**
+ * The hosts of a URL, and its place without user and password.
+ * @throws HomeportError `store_not_opened`, without the URL, when the URL is invalid.
+ */
+export function targetOf(url: string): PostgresTarget {
+  const target = parsePostgresUrl(url)
+  if ('problem' in target) throw new HomeportError('store_not_opened', { where: 'postgres://', reason: target.problem })
+  return target
 }
 
 const FULL_DISK = new Set(['53100'])
+/** The statement took too long, or waited too long for a lock. Its transaction is rolled back; the connection lives. */
+const TIMEOUTS = new Set(['57014', '55P03'])
+/** A server that does not accept writes: a standby, or a primary that was demoted. */
+export const READ_ONLY = '25006'
+/** The server ended a connection because its transaction did nothing for too long. */
+export const IDLE_IN_TRANSACTION = '25P03'
+/** The server ended a connection because its transaction took too long. */
+const TRANSACTION_TIMEOUT = '25P04'
 /** Too many connections, for this role or in total. */
 const TOO_MANY_CONNECTIONS = new Set(['53300', '53400'])
 /** Messages of the driver for lost or failed connections; these errors have no code. */
-const DRIVER_LOST = /connection (?:terminated|error|timeout)|not queryable|timeout exceeded|read timeout/i
+const DRIVER_LOST = /connection (?:terminated|error|timeout)|not queryable|timeout e(?:xceeded|xpired)|read timeout/i
 
 /** Whether the server or the connection is lost, so that the outcome of a pending commit is unknown. */
-export function isLoss(error: unknown): boolean {
+export function isUncertain(error: unknown): boolean {
   const code = codeOf(error)
   // 08: connection exceptions; 57P: shutdown of the server; E…: errors of sockets and DNS.
-  if (code.startsWith('08') || code.startsWith('57P') || /^E[A-Z_]+$/.test(code) || TOO_MANY_CONNECTIONS.has(code))
-    return true
+  if (code.startsWith('08') || code.startsWith('57P') || /^E[A-Z_]+$/.test(code)) return true
+  if (code === TRANSACTION_TIMEOUT || TOO_MANY_CONNECTIONS.has(code)) return true
   return code === '' && error instanceof Error && DRIVER_LOST.test(error.message)
+}
+
+/** Whether the connection can no longer be used. */
+export function isLoss(error: unknown): boolean {
+  const code = codeOf(error)
+  return code === READ_ONLY || code === IDLE_IN_TRANSACTION || isUncertain(error)
+}
+
+/** Whether an error that ended one connection says nothing about the others. */
+export function isOfOneTransaction(error: unknown): boolean {
+  const code = codeOf(error)
+  return code === IDLE_IN_TRANSACTION || code === TRANSACTION_TIMEOUT
 }
 
 /**
@@ -88,7 +111,7 @@ export function toStoreError(error: unknown, operation: string): Error {
   const cause = new Error(reasonOf(error))
   if (FULL_DISK.has(codeOf(error))) return new HomeportError('store_full', {}, { cause })
   if (isDamage(error)) return new HomeportError('store_damaged', { table: 'unknown', found: cause.message })
-  if (isLoss(error)) return new HomeportError('store_unavailable', {}, { cause })
+  if (isLoss(error) || TIMEOUTS.has(codeOf(error))) return new HomeportError('store_unavailable', {}, { cause })
   return new Error(`store operation ${operation} failed: ${cause.message}`)
 }
 

@@ -1,41 +1,206 @@
-import pg from 'pg'
+import type pg from 'pg'
 import { isError } from '../../contract/errors/errors.js'
-import { isLoss } from './connection.js'
-import type { NodeLock } from './node-lock.js'
+import { isLoss, isOfOneTransaction } from './connection.js'
+import { clockAheadMs, end, type Session } from './connector.js'
 
-const POOL_SIZE = 10
+/** The most connections that a store keeps. */
+export const MOST_CONNECTIONS = 10
+/** How often unused connections are closed, the clock of the server is read, and those who wait too long are refused. */
+const UPKEEP_EVERY_MS = 15_000
+const MAX_WAIT_MS = 30_000
+/** After the server has refused one more connection, the open ones must do for a while. */
+const GROWTH_PAUSE_MS = 1_000
 
-/** The connections on which a store runs its transactions. Each is guarded by the lock of the node. */
+/** What the connections need from outside. */
+export interface ConnectionsDeps {
+  /** Makes a connection that is guarded by the lock of the node. */
+  readonly connect: () => Promise<Session>
+  /** Called from time to time with how far the clock of the server is ahead of ours. */
+  readonly onClock: (aheadMs: number) => void
+}
+
+interface Connection extends Session {
+  state: 'idle' | 'busy' | 'ended'
+}
+
+interface Waiter {
+  readonly resolve: (connection: Connection) => void
+  readonly reject: (error: unknown) => void
+  readonly sinceMs: number
+}
+
+/**
+ * The connections on which a store runs its transactions. They are made when they are needed; one is kept even when none
+ * is, because it holds the lock of the node.
+ *
+ * A lost connection casts doubt on all others: the server may have been replaced by another one, while connections to the
+ * old one still look alive. So the idle ones are closed at once, and the busy ones after their transaction.
+ */
 export class Connections {
-  readonly #pool: pg.Pool
-  readonly #lock: NodeLock
+  readonly #deps: ConnectionsDeps
+  /** The one used last is at the end and is used next, so that those not needed stay unused. */
+  #idle: Connection[] = []
+  readonly #open = new Set<Connection>()
+  /** In the order of arrival; those before `#served` have their answer. */
+  #waiting: Waiter[] = []
+  #served = 0
+  #making = 0
+  /** The fewest idle connections since the last upkeep: so many were not needed. */
+  #unused = 0
+  /** The life of the server of the last connection; others are not used again. */
+  #life = ''
+  #noGrowthUntilMs = 0
+  #isClosing = false
+  readonly #upkeep: NodeJS.Timeout
 
-  constructor(settings: pg.ClientConfig, lock: NodeLock) {
-    this.#pool = new pg.Pool({ ...settings, max: POOL_SIZE })
-    this.#lock = lock
-    // A lost connection fails its statements. Without a listener, the same error would end the process.
-    this.#pool.on('error', () => undefined)
-    this.#pool.on('connect', (client) => client.on('error', () => undefined))
+  constructor(deps: ConnectionsDeps) {
+    this.#deps = deps
+    this.#upkeep = setInterval(() => void this.#keepUp(), UPKEEP_EVERY_MS)
+    this.#upkeep.unref()
+  }
+
+  /** Makes the first connection, which holds the lock of the node from then on. */
+  async open(): Promise<void> {
+    await this.use(() => Promise.resolve())
   }
 
   /** Runs `work` on a connection that nobody else uses. A connection that broke is closed, any other is used again. */
   async use<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
-    await this.#lock.ensureHeld()
-    const client = await this.#pool.connect()
-    let isBroken = false
+    const connection = this.#idle.pop() ?? (await this.#next())
+    if (this.#idle.length < this.#unused) this.#unused = this.#idle.length
+    connection.state = 'busy'
     try {
-      return await work(client)
+      return await work(connection.client)
     } catch (error) {
-      isBroken = isLoss(error) || isError(error, 'store_outcome_unknown')
+      if (isLoss(error) || isError(error, 'store_outcome_unknown')) this.#lose(connection, error)
       throw error
     } finally {
-      client.release(isBroken)
+      this.#release(connection)
     }
   }
 
-  /** Closes all connections. Those in use are closed when their work has ended, so wait for it first. */
+  /** Closes all connections. Wait for all work first: whoever waits for a connection is left waiting. */
   async close(): Promise<void> {
-    await this.#pool.end()
-    await this.#lock.release()
+    this.#isClosing = true
+    clearInterval(this.#upkeep)
+    this.#idle = []
+    await Promise.all([...this.#open].map((connection) => this.#end(connection)))
+  }
+
+  #next(): Promise<Connection> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject, sinceMs: performance.now() })
+      this.#grow()
+    })
+  }
+
+  /** Makes connections for those who wait, as far as allowed. */
+  #grow(): void {
+    const isRefused = this.#open.size > 0 && performance.now() < this.#noGrowthUntilMs
+    if (isRefused || this.#isClosing) return
+    while (this.#open.size + this.#making < MOST_CONNECTIONS && this.#making < this.#waiting.length - this.#served) {
+      this.#making++
+      this.#deps.connect().then(
+        (session) => this.#made(session),
+        (error: unknown) => this.#notMade(error),
+      )
+    }
+  }
+
+  #made(session: Session): void {
+    this.#making--
+    const connection: Connection = { ...session, state: 'busy' }
+    this.#open.add(connection)
+    // An idle connection that breaks is not given to anybody. A busy one fails its statements.
+    session.client.once('error', () => connection.state === 'idle' && this.#end(connection))
+    session.client.once('end', () => this.#ended(connection))
+    if (session.server.life !== this.#life) {
+      this.#life = session.server.life
+      this.#endIdle()
+    }
+    this.#deps.onClock(session.server.clockAheadMs)
+    this.#release(connection)
+  }
+
+  /** While others are open, they serve those who wait. Without any, all of them would hear the same. */
+  #notMade(error: unknown): void {
+    this.#making--
+    this.#noGrowthUntilMs = performance.now() + GROWTH_PAUSE_MS
+    const isTaken = isError(error, 'store_in_use')
+    if (isTaken) this.#doubtAll()
+    if (!isTaken && this.#open.size + this.#making > 0) return
+    for (const waiter of this.#waiting.splice(0).slice(this.#takeServed())) waiter.reject(error)
+  }
+
+  #release(connection: Connection): void {
+    if (connection.state === 'ended') return void this.#grow()
+    if (this.#isClosing || connection.server.life !== this.#life) return void this.#end(connection)
+    const waiter = this.#waiting[this.#served]
+    if (!waiter) {
+      connection.state = 'idle'
+      this.#idle.push(connection)
+      return
+    }
+    this.#served++
+    this.#forgetServed()
+    waiter.resolve(connection)
+  }
+
+  #takeServed(): number {
+    const served = this.#served
+    this.#served = 0
+    return served
+  }
+
+  #lose(connection: Connection, error: unknown): void {
+    void this.#end(connection)
+    if (!isOfOneTransaction(error)) this.#doubtAll()
+  }
+
+  /** A busy connection is closed after its transaction, unless a new one has met the same life of the server meanwhile. */
+  #doubtAll(): void {
+    this.#life = ''
+    this.#endIdle()
+  }
+
+  #endIdle(): void {
+    for (const connection of this.#idle.splice(0)) void this.#end(connection)
+  }
+
+  #end(connection: Connection): Promise<void> {
+    this.#ended(connection)
+    return end(connection.client)
+  }
+
+  #ended(connection: Connection): void {
+    const wasIdle = connection.state === 'idle'
+    connection.state = 'ended'
+    this.#open.delete(connection)
+    if (wasIdle) this.#idle = this.#idle.filter((each) => each !== connection)
+    this.#grow()
+  }
+
+  async #keepUp(): Promise<void> {
+    this.#refuseLate()
+    // One stays, for the lock.
+    const surplus = Math.min(this.#unused, this.#open.size - 1)
+    for (const connection of this.#idle.splice(0, surplus)) void this.#end(connection)
+    this.#unused = this.#idle.length
+    if (this.#idle.length === 0) return
+    await this.use(clockAheadMs).then(this.#deps.onClock, () => undefined)
+  }
+
+  #refuseLate(): void {
+    const beforeMs = performance.now() - MAX_WAIT_MS
+    while ((this.#waiting[this.#served]?.sinceMs ?? Infinity) < beforeMs) {
+      this.#waiting[this.#served]?.reject(new Error('timeout exceeded when waiting for a connection'))
+      this.#served++
+    }
+    this.#forgetServed()
+  }
+
+  /** Removes them together: to remove the first of many thousands costs as much as to remove them all. */
+  #forgetServed(): void {
+    if (this.#served === this.#waiting.length || this.#served >= 1_000) this.#waiting.splice(0, this.#takeServed())
   }
 }

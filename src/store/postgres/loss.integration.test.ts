@@ -96,6 +96,27 @@ describeOnStore(
       expect(await codeOf(second.run(list, {}))).toBe('done')
     })
 
+    it('keeps its store while any of its connections lives, whichever is lost on the server alone', async () => {
+      const { store, proxy, place } = await behindProxy()
+      await Promise.all(Array.from({ length: 5 }, (_, index) => store.run(add, { rows: [{ name: `row ${index}` }] })))
+      proxy.halfOpen(1)
+      await expect(openStore(place)).rejects.toMatchObject({ code: 'store_in_use' })
+    })
+
+    it('writes nothing after another node has taken its store, although it was not told of its loss', async () => {
+      const onFailure = vi.fn()
+      const { store, proxy, place } = await behindProxy(onFailure)
+      proxy.halfOpen()
+      const second = await waitFor(() => openStore(place), { what: 'the lock to be free' })
+      const late = codeOf(store.run(add, { rows: [{ name: 'too late' }] }))
+      proxy.cut()
+      expect(await late).toMatch(/^store_(unavailable|outcome_unknown)$/)
+      proxy.mend()
+      expect(await codeOf(store.run(add, { rows: [{ name: 'later still' }] }))).toBe('store_in_use')
+      expect(onFailure).toHaveBeenCalledOnce()
+      expect(await names(second)).toEqual([])
+    })
+
     it('closes while the server is unreachable', async () => {
       const { store, proxy } = await behindProxy()
       proxy.cut()

@@ -1,111 +1,115 @@
-import pg from 'pg'
-import { codeOf } from '../../base/index.js'
-import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import type pg from 'pg'
+import { pause, systemClock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 
-/** Key of the advisory lock that a node holds while it uses a store; an arbitrary constant. */
+/** Key of the advisory lock of a store; an arbitrary constant. Older versions hold it exclusively while they run. */
 const NODE_LOCK = 7_210_001
 /** The server may need a moment to notice that the previous node was killed. */
 const LOCK_WAIT_MS = 2_000
+const LOCK_LOOK_MS = 100
 const LOCK_NOT_AVAILABLE = '55P03'
 
-/**
- * `held`: the connection that owns the lock is open. `lost`: it broke, and no transaction may run until the lock is taken
- * again. `released`: the store is closed.
- */
-type State =
-  | { readonly kind: 'held'; readonly client: pg.Client }
-  | { readonly kind: 'lost'; readonly retaking?: Promise<void> }
-  | { readonly kind: 'released' }
+const TAKE = 'SELECT pg_try_advisory_lock($1)::int AS got'
+const SHARE = 'SELECT pg_try_advisory_lock_shared($1)::int AS got'
+const LET_GO = 'SELECT pg_advisory_unlock($1)'
+
+const HOLD = `UPDATE node_holder SET incarnation = incarnation + 1, holder = $1, name = $2, since = $3`
+const HOLDER = 'SELECT holder, name, since FROM node_holder'
+const HAS_HOLDER = `SELECT (to_regclass('node_holder') IS NOT NULL)::int AS there`
+/** Sessions that hold the lock in this database. Only those of the same user show their address. */
+const LOCKING = `SELECT DISTINCT coalesce(host(client_addr), 'a local socket') AS address
+  FROM pg_locks JOIN pg_stat_activity USING (pid)
+  WHERE locktype = 'advisory' AND objid = ${NODE_LOCK} AND granted AND pid <> pg_backend_pid()
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  ORDER BY 1 LIMIT 3`
+
+interface Holder {
+  readonly holder: string
+  readonly name: string
+  readonly since: number
+}
 
 /**
- * Keeps two nodes from using one store, by an advisory lock of PostgreSQL. The lock belongs to a connection: when the node
- * dies, the server releases it; when the server restarts, the node takes it again before it continues.
+ * Keeps two nodes from using one store, by an advisory lock and the row of `node_holder`.
+ *
+ * A starting node takes the lock exclusively, writes itself into the row, and keeps the lock shared. Every other
+ * connection takes the lock shared too when it is made, and then reads the row. So the row cannot change while any
+ * connection that can write is open on the server: whoever starts must wait until all of them have ended. A node whose
+ * connections ended on the server without its knowledge finds another holder as soon as it connects again, and ends.
+ *
+ * The lock is tried again and again and never waited for: PostgreSQL would queue shared requests behind a waiting
+ * exclusive one, so a second node that is started by mistake would stop the first one from connecting.
+ *
+ * When several nodes may use a store, the row names their cluster: a node that belongs to it keeps the lock shared without
+ * taking it first, and what only one of them may do is decided by rows with epochs.
  */
 export class NodeLock {
-  readonly #settings: pg.ClientConfig
+  readonly #holder = randomUUID()
   readonly #onTaken: (error: Error) => void
-  #state: State = { kind: 'lost' }
+  #taken: HomeportError | undefined
 
-  /** @param onTaken called when another node took the lock while this node was disconnected. */
-  constructor(settings: pg.ClientConfig, onTaken: (error: Error) => void) {
-    this.#settings = settings
+  /** @param onTaken called once, when another node has taken the store. */
+  constructor(onTaken: (error: Error) => void) {
     this.#onTaken = onTaken
   }
 
   /**
-   * Takes the lock for the first time, then runs `prepare` on its connection.
-   * @throws HomeportError `store_in_use` when another node holds it.
+   * Takes the store for this node; afterwards the connection holds the lock shared.
+   * @param prepare runs while no other node can have a connection: the migration, which also creates the row.
+   * @throws HomeportError `store_in_use` when another node has a connection.
    */
-  async take(prepare: (client: pg.Client) => Promise<void>): Promise<void> {
-    const client = await this.#connect()
-    try {
-      await prepare(client)
-    } catch (error) {
-      await client.end().catch(() => undefined)
-      throw error
+  async take(client: pg.ClientBase, prepare: () => Promise<void>): Promise<void> {
+    if (!(await lock(client, TAKE))) throw await inUse(client)
+    await prepare()
+    await client.query(HOLD, [this.#holder, `${hostname()}, process ${process.pid}`, Date.now()])
+    await client.query(SHARE, [NODE_LOCK])
+    await client.query(LET_GO, [NODE_LOCK])
+  }
+
+  /**
+   * Guards a new connection. It must not be used if this rejects.
+   * @throws HomeportError `store_in_use` when another node has taken the store; then this one has to end.
+   */
+  async guard(client: pg.ClientBase): Promise<void> {
+    if (this.#taken) throw this.#taken
+    if (!(await lock(client, SHARE))) {
+      // It may still fail to start. When it has started, the row says so.
+      throw Object.assign(new Error('another Homeport server is starting on this store'), { code: LOCK_NOT_AVAILABLE })
     }
-    this.#setHeld(client)
+    // A statement of its own, after the lock: it sees whatever was committed before the lock was free.
+    const { rows } = await client.query<Holder>(HOLDER)
+    if (rows[0]?.holder !== this.#holder) throw await this.#end(client)
   }
 
-  /** Resolves when this node holds the lock; takes it again if the connection broke. */
-  async ensureHeld(): Promise<void> {
-    switch (this.#state.kind) {
-      case 'held':
-        return
-      case 'released':
-        throw new HomeportError('starting', {})
-      case 'lost':
-        return await this.#retake(this.#state)
+  async #end(client: pg.ClientBase): Promise<HomeportError> {
+    const error = this.#taken ?? (await inUse(client))
+    if (!this.#taken) {
+      this.#taken = error
+      this.#onTaken(error)
     }
-  }
-
-  /** Releases the lock. */
-  async release(): Promise<void> {
-    const state = this.#state
-    this.#state = { kind: 'released' }
-    if (state.kind === 'held') await state.client.end().catch(() => undefined)
-    if (state.kind === 'lost') await state.retaking?.catch(() => undefined)
-  }
-
-  /** Concurrent callers share one attempt. */
-  #retake(state: Extract<State, { kind: 'lost' }>): Promise<void> {
-    if (state.retaking) return state.retaking
-    const retaking = this.#connect().then(
-      (client) => this.#setHeld(client),
-      (error: Error) => this.#stayLost(error),
-    )
-    this.#state = { kind: 'lost', retaking }
-    return retaking
-  }
-
-  #stayLost(error: Error): never {
-    if (this.#state.kind === 'lost') this.#state = { kind: 'lost' }
-    if (isError(error, 'store_in_use')) this.#onTaken(error)
-    throw error
-  }
-
-  #setHeld(client: pg.Client): void {
-    if (this.#state.kind === 'released') return void client.end().catch(() => undefined)
-    this.#state = { kind: 'held', client }
-    client.once('end', () => this.#setLost(client))
-  }
-
-  #setLost(client: pg.Client): void {
-    if (this.#state.kind === 'held' && this.#state.client === client) this.#state = { kind: 'lost' }
-  }
-
-  async #connect(): Promise<pg.Client> {
-    const client = new pg.Client(this.#settings)
-    client.on('error', () => undefined) // 'end' follows and is handled
-    await client.connect()
-    try {
-      await client.query(`SET lock_timeout = ${LOCK_WAIT_MS}`)
-      await client.query('SELECT pg_advisory_lock($1)', [NODE_LOCK])
-      await client.query('RESET lock_timeout')
-      return client
-    } catch (error) {
-      await client.end().catch(() => undefined)
-      throw codeOf(error) === LOCK_NOT_AVAILABLE ? new HomeportError('store_in_use', {}) : error
-    }
+    return error
   }
 }
+
+async function lock(client: pg.ClientBase, statement: string): Promise<boolean> {
+  for (let waitedMs = 0; ; waitedMs += LOCK_LOOK_MS) {
+    const { rows } = await client.query<{ got: number }>(statement, [NODE_LOCK])
+    if (rows[0]?.got === 1) return true
+    if (waitedMs >= LOCK_WAIT_MS) return false
+    await pause(systemClock, LOCK_LOOK_MS)
+  }
+}
+
+/** The error that tells which node has the store, as far as the store knows. */
+async function inUse(client: pg.ClientBase): Promise<HomeportError> {
+  const { rows: addresses } = await client.query<{ address: string }>(LOCKING)
+  const from = addresses.map(({ address }) => `connected from ${address}`)
+  const { rows: found } = await client.query<{ there: number }>(HAS_HOLDER)
+  const { rows } = found[0]?.there === 1 ? await client.query<Holder>(HOLDER) : { rows: [] }
+  const names = rows.filter(({ name }) => name !== '').map(nameOf)
+  return new HomeportError('store_in_use', { holder: [...names, ...from].join(', ') || 'an older version' })
+}
+
+const nameOf = ({ name, since }: Holder): string => `host ${name}, since ${new Date(since).toISOString()}`

@@ -1,69 +1,23 @@
-import type pg from 'pg'
 import { TurnoverMap } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { StoreMeter } from '../../telemetry/index.js'
-import { postgresDialect } from '../dialect.js'
-import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
-import type { Migration } from '../migrations/migration.js'
 import type { AnyOperation, Operation } from '../operation.js'
 import type { Store, StoreDescription, StoreWatch } from '../types.js'
-import { connectionSettings, placeOf, reasonOf, toStoreError } from './connection.js'
-import { Connections } from './connections.js'
-import { NodeLock } from './node-lock.js'
+import { toStoreError } from './connection.js'
+import type { Connections } from './connections.js'
 import { Retries } from './retries.js'
+import { start } from './start.js'
 import { runTransaction } from './transaction.js'
 
 /**
  * Opens the store in a PostgreSQL database and migrates its schema.
- * @param url `postgres://user:password@host:port/database`; never logged, never part of an error.
+ * @param url `postgres://user:password@host:port/database`, or with several hosts; never logged, never part of an error.
  * @param watch `onFailure` is called when another node has taken the database.
- * @throws HomeportError `store_in_use`, `store_newer` or `store_not_opened`.
+ * @throws HomeportError `store_in_use`, `store_newer`, `store_clock_differs` or `store_not_opened`.
  */
 export async function openPostgresStore(url: string, watch: StoreWatch): Promise<Store> {
-  const settings = connectionSettings(url)
-  const lock = new NodeLock(settings, watch.onFailure)
-  let durability = ''
-  try {
-    await lock.take(async (client) => {
-      await migrate(client)
-      durability = await durabilityOf(client)
-    })
-  } catch (error) {
-    if (error instanceof HomeportError) throw error
-    throw new HomeportError('store_not_opened', { where: placeOf(url), reason: reasonOf(error) })
-  }
-  return new PostgresStore(new Connections(settings, lock), { ...watch, durability })
-}
-
-const RECORD = 'INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES ($1, $2, $3, $4)'
-
-/** Migrates the schema, each migration in its own transaction. The caller holds the node lock. */
-async function migrate(client: pg.Client): Promise<void> {
-  await client.query(ledgerStatement(postgresDialect.types))
-  const applied = await client.query<AppliedMigration>('SELECT number, name, breaking FROM schema_migrations')
-  for (const migration of pendingMigrations(applied.rows)) await apply(client, migration)
-}
-
-async function apply(client: pg.Client, migration: Migration): Promise<void> {
-  await client.query('BEGIN')
-  try {
-    await client.query(RECORD, [migration.number, migration.name, migration.breaking ? 1 : 0, Date.now()])
-    for (const statement of migration.statements(postgresDialect.types)) await client.query(statement)
-    await client.query('COMMIT')
-  } catch (error) {
-    await client.query('ROLLBACK')
-    throw error
-  }
-}
-
-/** Durability of a commit of this server, in words for the operator. */
-async function durabilityOf(client: pg.Client): Promise<string> {
-  const settings: string[] = []
-  for (const name of ['fsync', 'synchronous_commit', 'full_page_writes']) {
-    const answer = await client.query<{ value: string }>('SELECT current_setting($1) AS value', [name])
-    settings.push(`${name}=${answer.rows[0]?.value}`)
-  }
-  return `PostgreSQL's own: ${settings.join(', ')} (none may be off)`
+  const { connections, durability } = await start(url, watch)
+  return new PostgresStore(connections, { ...watch, durability })
 }
 
 /** Runs each operation as a transaction on a pooled connection; PostgreSQL itself groups commits. */

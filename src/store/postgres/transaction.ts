@@ -5,12 +5,16 @@ import { postgresDialect } from '../dialect.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
 import { bind, valuesOf } from '../query.js'
 import type { Tables } from '../schema/index.js'
-import { isLoss, reasonOf } from './connection.js'
+import { isUncertain, reasonOf } from './connection.js'
 
 /** PostgreSQL's protocol counts parameters in 16 bits. */
 const MAX_PARAMETERS = 65_535
 
-const BEGIN = { write: 'BEGIN', read: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' } as const
+/** Row locks decide conflicts: a write must see what others committed while it waited, whatever the server's default is. */
+const BEGIN = {
+  write: 'BEGIN ISOLATION LEVEL READ COMMITTED',
+  read: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
+} as const
 
 /**
  * Runs an operation as one transaction on a connection. Only statements whose result the body needs cost a round trip:
@@ -34,7 +38,7 @@ export async function runTransaction(
   } catch (thrown) {
     const error = (await pipeline.firstFailure()) ?? thrown
     if (!pipeline.isCommitSent) await client.query('ROLLBACK')
-    else if (operation.access === 'write' && isLoss(error)) throw outcomeUnknown(error)
+    else if (operation.access === 'write' && isUncertain(error)) throw outcomeUnknown(error)
     throw pipeline.damage ?? error
   }
 }

@@ -10,12 +10,15 @@ export interface CuttableProxy {
   mend(): void
   /** Cuts when a client sends these bytes: the server still receives them, but its reply is lost. */
   cutAfter(bytes: string): void
+  /** Closes the server's end of the open connections, or of the first ones. Their clients are not told. */
+  halfOpen(count?: number): void
   close(): Promise<void>
 }
 
 /** Listens on a free port of 127.0.0.1 and forwards everything to `targetPort`. */
 export async function cuttableProxy(targetPort: number): Promise<CuttableProxy> {
   const clients = new Set<Socket>()
+  const targets = new Set<Socket>()
   let isCut = false
   let trigger: string | undefined
   const cut = (): void => {
@@ -26,9 +29,13 @@ export async function cuttableProxy(targetPort: number): Promise<CuttableProxy> 
     if (isCut) return void client.destroy()
     clients.add(client)
     const target = connect(targetPort, '127.0.0.1')
+    targets.add(target)
     target.pipe(client)
     // A server that closes before it has read everything resets the connection; a pipe would not forward that.
-    target.on('close', (isReset) => isReset && client.resetAndDestroy())
+    target.on('close', (isReset) => {
+      targets.delete(target)
+      if (isReset) client.resetAndDestroy()
+    })
     client.on('data', (chunk: Buffer) => {
       const isTrigger = trigger !== undefined && chunk.includes(trigger)
       if (isTrigger) target.end(chunk, cut)
@@ -50,6 +57,9 @@ export async function cuttableProxy(targetPort: number): Promise<CuttableProxy> 
     },
     cutAfter: (bytes) => {
       trigger = bytes
+    },
+    halfOpen: (count = targets.size) => {
+      for (const target of [...targets].slice(0, count)) target.destroy()
     },
     close: () => {
       cut()

@@ -1,0 +1,111 @@
+import type pg from 'pg'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { postgresDialect } from '../dialect.js'
+import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
+import type { Migration } from '../migrations/migration.js'
+import type { StoreWatch } from '../types.js'
+import { reasonOf, targetOf } from './connection.js'
+import { Connections } from './connections.js'
+import { Connector, end, type ServerFacts, type Session } from './connector.js'
+import { NodeLock } from './node-lock.js'
+
+/** The clock of PostgreSQL may differ from ours by this much: times in the store come from both. */
+const MAX_CLOCK_DIFFERENCE_MS = 2_000
+
+/** What a started store runs on. */
+export interface Started {
+  readonly connections: Connections
+  /** Durability of a commit of this server, in words for the operator. */
+  readonly durability: string
+}
+
+/**
+ * Takes the store for this node, migrates it, and opens the connections.
+ * @throws HomeportError `store_in_use`, `store_newer`, `store_clock_differs` or `store_not_opened`.
+ */
+export async function start(url: string, watch: StoreWatch): Promise<Started> {
+  const target = targetOf(url)
+  const connector = new Connector(target)
+  const lock = new NodeLock(watch.onFailure)
+  const connections = new Connections({
+    connect: () => guarded(connector, lock),
+    onClock: (aheadMs) => watch.onClock?.(aheadMs, Math.abs(aheadMs) > MAX_CLOCK_DIFFERENCE_MS),
+  })
+  try {
+    const durability = await prepare(connector, lock, connections)
+    return { connections, durability }
+  } catch (error) {
+    await connections.close()
+    if (error instanceof HomeportError) throw error
+    throw new HomeportError('store_not_opened', { where: target.place, reason: reasonOf(error) })
+  }
+}
+
+async function guarded(connector: Connector, lock: NodeLock): Promise<Session> {
+  const session = await connector.connect()
+  try {
+    await lock.guard(session.client)
+    return session
+  } catch (error) {
+    await end(session.client)
+    throw error
+  }
+}
+
+/** The connection that takes the lock and migrates has no limits of time, so it ends when another one has the lock. */
+async function prepare(connector: Connector, lock: NodeLock, connections: Connections): Promise<string> {
+  const { client, server } = await connector.connect('long')
+  try {
+    refuseOtherTime(server)
+    if (server.isPooled) await refuseSharedBackend(connector, server)
+    await lock.take(client, () => migrate(client))
+    await connections.open()
+    return await durabilityOf(client)
+  } finally {
+    await end(client)
+  }
+}
+
+function refuseOtherTime({ clockAheadMs }: ServerFacts): void {
+  if (Math.abs(clockAheadMs) <= MAX_CLOCK_DIFFERENCE_MS) return
+  throw new HomeportError('store_clock_differs', { aheadMs: clockAheadMs })
+}
+
+/** Two open connections with one backend: a pooler lends it for one transaction at a time, and locks would be lost. */
+async function refuseSharedBackend(connector: Connector, { backend, life }: ServerFacts): Promise<void> {
+  const { client, server } = await connector.connect()
+  await end(client)
+  if (server.backend !== backend || server.life !== life) return
+  throw new Error('a pooler in transaction mode stands before PostgreSQL; use session mode or connect directly')
+}
+
+const RECORD = 'INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES ($1, $2, $3, $4)'
+
+/** Migrates the schema, each migration in its own transaction. The caller holds the node lock. */
+async function migrate(client: pg.Client): Promise<void> {
+  await client.query(ledgerStatement(postgresDialect.types))
+  const applied = await client.query<AppliedMigration>('SELECT number, name, breaking FROM schema_migrations')
+  for (const migration of pendingMigrations(applied.rows)) await apply(client, migration)
+}
+
+async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  await client.query('BEGIN')
+  try {
+    await client.query(RECORD, [migration.number, migration.name, migration.breaking ? 1 : 0, Date.now()])
+    for (const statement of migration.statements(postgresDialect.types)) await client.query(statement)
+    await client.query('COMMIT')
+  } catch (error) {
+    await client.query('ROLLBACK')
+    throw error
+  }
+}
+
+/** Durability of a commit of this server, in words for the operator. */
+async function durabilityOf(client: pg.Client): Promise<string> {
+  const settings: string[] = []
+  for (const name of ['fsync', 'synchronous_commit', 'full_page_writes']) {
+    const answer = await client.query<{ value: string }>('SELECT current_setting($1) AS value', [name])
+    settings.push(`${name}=${answer.rows[0]?.value}`)
+  }
+  return `PostgreSQL's own: ${settings.join(', ')} (none may be off)`
+}
