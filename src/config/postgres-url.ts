@@ -56,7 +56,7 @@ function problemOf(settings: URLSearchParams): string | undefined {
   return undefined
 }
 
-/** Keeps the other settings byte for byte: a path in `sslrootcert` must not be encoded anew. */
+/** Keeps the other settings byte for byte: a path in `sslrootcert` must not be encoded twice. */
 function withoutSetting(query: string): string {
   return query
     .split('&')

@@ -1,10 +1,11 @@
 import type pg from 'pg'
+import type { Clock, Timer } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import { isLoss, isOfOneTransaction } from './connection.js'
 import { clockAheadMs, end, type Session } from './connector.js'
 
 /** The most connections that a store keeps. */
-export const MOST_CONNECTIONS = 10
+const MOST_CONNECTIONS = 10
 /** How often unused connections are closed, the clock of the server is read, and those who wait too long are refused. */
 const UPKEEP_EVERY_MS = 15_000
 const MAX_WAIT_MS = 30_000
@@ -13,6 +14,7 @@ const GROWTH_PAUSE_MS = 1_000
 
 /** What the connections need from outside. */
 export interface ConnectionsDeps {
+  readonly clock: Clock
   /** Makes a connection that is guarded by the lock of the node. */
   readonly connect: () => Promise<Session>
   /** Called from time to time with how far the clock of the server is ahead of ours. */
@@ -45,18 +47,24 @@ export class Connections {
   #waiting: Waiter[] = []
   #served = 0
   #making = 0
-  /** The fewest idle connections since the last upkeep: so many were not needed. */
+  /** The fewest idle connections since the last upkeep: this many were not needed. */
   #unused = 0
   /** The life of the server of the last connection; others are not used again. */
   #life = ''
   #noGrowthUntilMs = 0
   #isClosing = false
-  readonly #upkeep: NodeJS.Timeout
+  #upkeep: Timer
 
   constructor(deps: ConnectionsDeps) {
     this.#deps = deps
-    this.#upkeep = setInterval(() => void this.#keepUp(), UPKEEP_EVERY_MS)
-    this.#upkeep.unref()
+    this.#upkeep = this.#nextUpkeep()
+  }
+
+  #nextUpkeep(): Timer {
+    return this.#deps.clock.after(UPKEEP_EVERY_MS, () => {
+      void this.#keepUp()
+      this.#upkeep = this.#nextUpkeep()
+    })
   }
 
   /** Makes the first connection, which holds the lock of the node from then on. */
@@ -79,10 +87,10 @@ export class Connections {
     }
   }
 
-  /** Closes all connections. Wait for all work first: whoever waits for a connection is left waiting. */
+  /** Closes all connections. Wait for all work first: callers that wait for a connection are left waiting. */
   async close(): Promise<void> {
     this.#isClosing = true
-    clearInterval(this.#upkeep)
+    this.#upkeep.cancel()
     this.#idle = []
     await Promise.all([...this.#open].map((connection) => this.#end(connection)))
   }
@@ -180,6 +188,7 @@ export class Connections {
     this.#grow()
   }
 
+  /** Never rejects. */
   async #keepUp(): Promise<void> {
     this.#refuseLate()
     // One stays, for the lock.

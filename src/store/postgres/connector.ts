@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { systemClock } from '../../base/index.js'
 import type { PostgresTarget } from '../../config/index.js'
 import { connectionSettings, READ_ONLY, reasonOf } from './connection.js'
 
@@ -18,7 +19,7 @@ const LIMITS = {
   lock_timeout: '10s',
   idle_in_transaction_session_timeout: '3s',
   transaction_timeout: '30s', // from PostgreSQL 17 on
-  // A lost client is noticed after 10 to 15 seconds when it is silent, after 5 when it owes an acknowledgement.
+  // A lost client is noticed after 10 to 15 seconds when it is silent, after 5 when an acknowledgement is pending.
   tcp_user_timeout: '5s',
   tcp_keepalives_idle: '10',
   tcp_keepalives_interval: '5',
@@ -131,7 +132,7 @@ interface Greeting {
 
 /** Sets the limits of the session. A server that does not accept writes counts as lost: another host may have its place. */
 async function greet(client: pg.Client, work: Work): Promise<ServerFacts> {
-  const sentMs = Date.now()
+  const sentMs = systemClock.now()
   const question = { text: greeting(work), query_timeout: GREETING_TIMEOUT_MS }
   const { rows } = await client.query<Greeting>(question)
   const [found] = rows
@@ -141,16 +142,16 @@ async function greet(client: pg.Client, work: Work): Promise<ServerFacts> {
   }
   const { life, version, backend, now } = found
   const isPooled = Reflect.get(client, 'processID') !== backend
-  return { life, version, backend, isPooled, clockAheadMs: aheadMs(now, sentMs, Date.now()) }
+  return { life, version, backend, isPooled, clockAheadMs: aheadMs(now, sentMs, systemClock.now()) }
 }
 
 const NOW = 'SELECT extract(epoch from clock_timestamp()) * 1000 AS now'
 
 /** How far the clock of the server is ahead of ours, milliseconds, now. */
 export async function clockAheadMs(client: pg.ClientBase): Promise<number> {
-  const sentMs = Date.now()
+  const sentMs = systemClock.now()
   const { rows } = await client.query<{ now: number }>(NOW)
-  return aheadMs(rows[0]?.now ?? sentMs, sentMs, Date.now())
+  return aheadMs(rows[0]?.now ?? sentMs, sentMs, systemClock.now())
 }
 
 /** The answer was read at some moment between sending and receiving, so a difference within that time is none. */
@@ -162,13 +163,13 @@ function aheadMs(now: number, sentMs: number, receivedMs: number): number {
 /** Ends a connection; one whose server does not answer is dropped. */
 export async function end(client: pg.Client): Promise<void> {
   const socket: unknown = Reflect.get(Reflect.get(client, 'connection') ?? {}, 'stream')
-  const drop = setTimeout(() => hasDestroy(socket) && socket.destroy(), END_TIMEOUT_MS)
+  const drop = systemClock.after(END_TIMEOUT_MS, () => hasDestroy(socket) && socket.destroy())
   try {
     await client.end()
   } catch {
     // It is gone already.
   } finally {
-    clearTimeout(drop)
+    drop.cancel()
   }
 }
 

@@ -103,7 +103,7 @@ describeOnStore(
       await expect(openStore(place)).rejects.toMatchObject({ code: 'store_in_use' })
     })
 
-    it('writes nothing after another node has taken its store, although it was not told of its loss', async () => {
+    it('writes nothing after another node has taken its store, although it did not notice its loss', async () => {
       const onFailure = vi.fn()
       const { store, proxy, place } = await behindProxy(onFailure)
       proxy.halfOpen()

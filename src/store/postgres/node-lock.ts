@@ -36,7 +36,7 @@ interface Holder {
  *
  * A starting node takes the lock exclusively, writes itself into the row, and keeps the lock shared. Every other
  * connection takes the lock shared too when it is made, and then reads the row. So the row cannot change while any
- * connection that can write is open on the server: whoever starts must wait until all of them have ended. A node whose
+ * connection that can write is open on the server: a second node must wait until all of them have ended. A node whose
  * connections ended on the server without its knowledge finds another holder as soon as it connects again, and ends.
  *
  * The lock is tried again and again and never waited for: PostgreSQL would queue shared requests behind a waiting
@@ -63,7 +63,7 @@ export class NodeLock {
   async take(client: pg.ClientBase, prepare: () => Promise<void>): Promise<void> {
     if (!(await lock(client, TAKE))) throw await inUse(client)
     await prepare()
-    await client.query(HOLD, [this.#holder, `${hostname()}, process ${process.pid}`, Date.now()])
+    await client.query(HOLD, [this.#holder, `${hostname()}, process ${process.pid}`, systemClock.now()])
     await client.query(SHARE, [NODE_LOCK])
     await client.query(LET_GO, [NODE_LOCK])
   }

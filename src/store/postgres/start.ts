@@ -1,4 +1,5 @@
 import type pg from 'pg'
+import { systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { postgresDialect } from '../dialect.js'
 import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
@@ -28,6 +29,7 @@ export async function start(url: string, watch: StoreWatch): Promise<Started> {
   const connector = new Connector(target)
   const lock = new NodeLock(watch.onFailure)
   const connections = new Connections({
+    clock: systemClock,
     connect: () => guarded(connector, lock),
     onClock: (aheadMs) => watch.onClock?.(aheadMs, Math.abs(aheadMs) > MAX_CLOCK_DIFFERENCE_MS),
   })
@@ -91,7 +93,7 @@ async function migrate(client: pg.Client): Promise<void> {
 async function apply(client: pg.Client, migration: Migration): Promise<void> {
   await client.query('BEGIN')
   try {
-    await client.query(RECORD, [migration.number, migration.name, migration.breaking ? 1 : 0, Date.now()])
+    await client.query(RECORD, [migration.number, migration.name, migration.breaking ? 1 : 0, systemClock.now()])
     for (const statement of migration.statements(postgresDialect.types)) await client.query(statement)
     await client.query('COMMIT')
   } catch (error) {

@@ -10,7 +10,7 @@ export interface CuttableProxy {
   mend(): void
   /** Cuts when a client sends these bytes: the server still receives them, but its reply is lost. */
   cutAfter(bytes: string): void
-  /** Closes the server's end of the open connections, or of the first ones. Their clients are not told. */
+  /** Closes the server's end of the open connections, or of the first ones. Their clients do not notice. */
   halfOpen(count?: number): void
   close(): Promise<void>
 }
