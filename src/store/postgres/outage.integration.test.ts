@@ -1,0 +1,125 @@
+import pg from 'pg'
+import { afterEach, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { openStore } from '../open.js'
+import { type PostgresServer, startPostgresServer } from '../testing/postgres-server.js'
+import { startStandby } from '../testing/postgres-standby.js'
+import { add, install, list } from '../testing/probe.js'
+import type { Store } from '../types.js'
+
+const undo: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  for (const work of undo.splice(0).reverse()) await work()
+})
+
+async function server(): Promise<PostgresServer> {
+  const started = await startPostgresServer('crash')
+  undo.push(() => started.stop())
+  return started
+}
+
+async function storeOn(location: string): Promise<Store> {
+  const store = await openStore({ location, dataDir: '', onFailure: () => undefined })
+  undo.push(() => store.close())
+  await store.run(install, {})
+  return store
+}
+
+async function ask(url: string, ...statements: string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: `${url}/postgres` })
+  await client.connect()
+  try {
+    for (const statement of statements) await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
+
+/** Eight writers that go on whatever happens, and what was acknowledged to them. */
+function writing(store: Store) {
+  const acknowledged = new Set<string>()
+  const failures = new Set<string>()
+  let isOver = false
+  let made = 0
+  const write = async (): Promise<void> => {
+    while (!isOver) {
+      const name = `row ${made++}`
+      await store.run(add, { rows: [{ name }] }).then(
+        () => acknowledged.add(name),
+        (error) => failures.add(error.code ?? String(error)),
+      )
+    }
+  }
+  const writers = Array.from({ length: 8 }, write)
+  const end = async (): Promise<void> => {
+    isOver = true
+    await Promise.all(writers)
+  }
+  undo.push(end)
+  /** Resolves when this many more writes were acknowledged. */
+  const more = (count: number): Promise<unknown> => {
+    const before = acknowledged.size
+    return waitFor(() => acknowledged.size >= before + count, { what: 'more acknowledged writes' })
+  }
+  /** Ends the writers. What they were told must be true. */
+  const check = async (): Promise<void> => {
+    await end()
+    const found = new Set((await store.run(list, {})).map(({ name }) => name))
+    expect([...acknowledged].filter((name) => !found.has(name))).toEqual([])
+    expect([...failures].filter((code) => !/^store_(unavailable|outcome_unknown)$/.test(code))).toEqual([])
+  }
+  return { more, check, failures }
+}
+
+it('keeps every acknowledged write over immediate restarts and a pause of the server, and continues', async () => {
+  const postgres = await server()
+  const writes = writing(await storeOn(`${postgres.url}/postgres`))
+  for (let restart = 0; restart < 3; restart++) {
+    await writes.more(50)
+    await postgres.restartImmediately()
+  }
+  await writes.more(50)
+  const resume = postgres.pause()
+  await new Promise((resolve) => setImmediate(resolve))
+  resume()
+  await writes.more(50)
+  await writes.check()
+})
+
+it('follows the primary to a promoted standby, and leaves a server that accepts writes no more', async () => {
+  const first = await server()
+  const second = await startStandby(first)
+  undo.push(() => second.stop())
+  const { host } = new URL(second.url)
+  const writes = writing(await storeOn(`${first.url},${host}/postgres?target_session_attrs=read-write`))
+  await writes.more(100)
+  // The connections to the old primary stay alive.
+  await ask(first.url, 'ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()')
+  await waitFor(() => writes.failures.size > 0, { what: 'the first refused write' })
+  await second.promote()
+  await writes.more(100)
+  await first.stop()
+  await writes.more(100)
+  await writes.check()
+})
+
+it('continues on a promoted standby after the primary has vanished', async () => {
+  const first = await server()
+  const second = await startStandby(first)
+  undo.push(() => second.stop())
+  const { host } = new URL(second.url)
+  const store = await storeOn(`${first.url},${host}/postgres`)
+  const writes = writing(store)
+  await writes.more(100)
+  await first.stop()
+  await second.promote()
+  await writes.more(100)
+  await writes.check()
+  // A standby alone is no place to start on.
+  const third = await startStandby(second)
+  undo.push(() => third.stop())
+  await expect(storeOn(`${third.url}/postgres`)).rejects.toMatchObject({
+    code: 'store_not_opened',
+    details: { reason: expect.stringContaining('accepts no writes') },
+  })
+})
