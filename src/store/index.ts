@@ -31,4 +31,5 @@
 export { type CheckDepth, checkPostgresStore, checkSqliteStore, type StoreReport } from './check.js'
 export type { StoreDamage } from './damage.js'
 export { hasSqliteStore, openStore } from './open.js'
+export { checkPostgresServer, type ServerFinding, type ServerReport } from './postgres/server-check.js'
 export type { Store, StoreDescription } from './types.js'

@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises'
 import { unreachable } from '../../base/index.js'
 import { type Config, describeStore } from '../../config/index.js'
 import type { CheckDepth, StoreReport } from '../../store/index.js'
+import { describeError } from '../errors.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 const DAMAGED = 'Follow "A damaged store" in docs/operations.md. Undamaged data still works.'
@@ -28,7 +29,24 @@ export async function checkStore(config: Config, depth: CheckDepth): Promise<Fin
   if (report.kind === 'unusable') {
     return [fail('store', `${place} does not respond: ${report.reason}`, 'Start PostgreSQL, or correct the URL.')]
   }
-  return judge(config, report, `${place} responds: a 2xx is sent when PostgreSQL has acknowledged the commit`)
+  const found = await judge(
+    config,
+    report,
+    `${place} responds: a 2xx is sent when PostgreSQL has acknowledged the commit`,
+  )
+  return [...found, ...(await checkServer(store.url))]
+}
+
+/** Checks the settings of the PostgreSQL server. */
+async function checkServer(url: string): Promise<Finding[]> {
+  const { checkPostgresServer } = await import('../../store/index.js')
+  try {
+    const { about, findings } = await checkPostgresServer(url)
+    if (findings.length === 0) return [ok('postgres', about)]
+    return findings.map(({ status, found, todo }) => (status === 'fail' ? fail : warn)('postgres', found, todo))
+  } catch (error) {
+    return [fail('postgres', `its settings cannot be read: ${describeError(error)}`, 'See docs/postgres.md.')]
+  }
 }
 
 async function judge(config: Config, report: StoreReport, guarantee: string): Promise<Finding[]> {

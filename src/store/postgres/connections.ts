@@ -5,7 +5,7 @@ import { isLoss, isOfOneTransaction } from './connection.js'
 import { clockAheadMs, end, type Session } from './connector.js'
 
 /** The most connections that a store keeps. */
-const MOST_CONNECTIONS = 10
+export const MOST_CONNECTIONS = 10
 /** How often unused connections are closed, the clock of the server is read, and those who wait too long are refused. */
 const UPKEEP_EVERY_MS = 15_000
 const MAX_WAIT_MS = 30_000

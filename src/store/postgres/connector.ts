@@ -19,6 +19,7 @@ const LIMITS = {
   lock_timeout: '10s',
   idle_in_transaction_session_timeout: '3s',
   transaction_timeout: '30s', // from PostgreSQL 17 on
+  idle_session_timeout: '0', // an idle connection holds the lock of the node
   // A lost client is noticed after 10 to 15 seconds when it is silent, after 5 when an acknowledgement is pending.
   tcp_user_timeout: '5s',
   tcp_keepalives_idle: '10',
@@ -37,6 +38,9 @@ const NO_LIMITS = {
 
 /** `short`: transactions, each bounded in time. `long`: a migration, or a check of all contents. */
 export type Work = 'short' | 'long'
+
+/** The clock of PostgreSQL may differ from ours by this much: times in the store come from all that write. */
+export const MAX_CLOCK_DIFFERENCE_MS = 2_000
 
 /** A connection that is ready for use. */
 export interface Session {

@@ -7,11 +7,8 @@ import type { Migration } from '../migrations/migration.js'
 import type { StoreWatch } from '../types.js'
 import { reasonOf, targetOf } from './connection.js'
 import { Connections } from './connections.js'
-import { Connector, end, type ServerFacts, type Session } from './connector.js'
+import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts, type Session } from './connector.js'
 import { NodeLock } from './node-lock.js'
-
-/** The clock of PostgreSQL may differ from ours by this much: times in the store come from both. */
-const MAX_CLOCK_DIFFERENCE_MS = 2_000
 
 /** What a started store runs on. */
 export interface Started {

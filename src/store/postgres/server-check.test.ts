@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest'
+import { describeOnStore } from '../testing/index.js'
+import { checkPostgresServer, judgeServer } from './server-check.js'
+
+const SERVER = { life: '', version: 180_000, backend: 1, isPooled: false, clockAheadMs: 0 }
+const SETTINGS = {
+  ...{ fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on', autovacuum: 'on', track_counts: 'on' },
+  ...{ statement_timeout: '30s', lock_timeout: '10s', idle_in_transaction_session_timeout: '3s' },
+  ...{ server_encoding: 'UTF8', data_checksums: 'on', freeForAll: 97, roleLimit: -1, databaseLimit: -1 },
+  ...{ isEncrypted: 1, isLocal: 0, oldestTransactionSeconds: 0, idleSlots: '' },
+}
+
+it('finds nothing wrong with a server as it should be', () => {
+  expect(judgeServer(SERVER, SETTINGS)).toEqual([])
+})
+
+it.each([
+  [{}, { fsync: 'off' }, 'fail', 'fsync is off'],
+  [{}, { full_page_writes: 'off' }, 'fail', 'full_page_writes is off'],
+  [{}, { synchronous_commit: 'off' }, 'fail', 'synchronous_commit is off'],
+  [{}, { server_encoding: 'SQL_ASCII' }, 'fail', 'its encoding is SQL_ASCII'],
+  [{ clockAheadMs: -2_500 }, {}, 'fail', 'its clock is 2.5 s behind the clock of this machine'],
+  [{ version: 140_012 }, {}, 'warn', 'version 14 is no longer maintained'],
+  [{ isPooled: true }, {}, 'warn', 'a pooler stands between'],
+  [{}, { autovacuum: 'off' }, 'warn', 'autovacuum is off'],
+  [{}, { freeForAll: 5 }, 'warn', 'room for 5 connections, 12 are needed'],
+  [{}, { roleLimit: 3, databaseLimit: 30 }, 'warn', 'room for 3 connections, 12 are needed'],
+  [{}, { lock_timeout: '0' }, 'warn', 'it does not keep our time limits'],
+  [{}, { isEncrypted: 0 }, 'warn', 'the connection is not encrypted'],
+  [{}, { oldestTransactionSeconds: 1_000 }, 'warn', 'a transaction has been open for 16 minutes'],
+  [{}, { idleSlots: 'old' }, 'warn', 'unused replication slot: old'],
+])('reports what is wrong: %o %o', (server, settings, status, found) => {
+  expect(judgeServer({ ...SERVER, ...server }, { ...SETTINGS, ...settings })).toEqual([
+    { status, found, todo: expect.any(String) },
+  ])
+})
+
+describeOnStore('postgres', 'the check of the server', (_openStore, on) => {
+  it('reads a real server', async () => {
+    const { location } = await on.newPlace()
+    const { about, findings } = await checkPostgresServer(location)
+    expect(about).toMatch(/^PostgreSQL 18\.\d+, no TLS, page checksums (on|off)$/)
+    // The server of the tests is not durable, and local.
+    const off = ['fsync is off', 'full_page_writes is off', 'synchronous_commit is off']
+    expect(findings.map(({ found }) => found)).toEqual(expect.arrayContaining(off))
+  })
+})

@@ -1,0 +1,182 @@
+import type pg from 'pg'
+import { targetOf } from './connection.js'
+import { MOST_CONNECTIONS } from './connections.js'
+import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts } from './connector.js'
+
+/** One thing about the PostgreSQL server that the operator should know. */
+export interface ServerFinding {
+  /** `fail`: commits may be lost, or Homeport does not start. `warn`: it works, but not as it should. */
+  readonly status: 'warn' | 'fail'
+  readonly found: string
+  readonly todo: string
+}
+
+/** What was found out about a server. */
+export interface ServerReport {
+  /** Version and encryption, in words. */
+  readonly about: string
+  readonly findings: readonly ServerFinding[]
+}
+
+/** The facts that decide; names are those of PostgreSQL's settings. */
+export interface ServerSettings {
+  readonly fsync: string
+  readonly full_page_writes: string
+  readonly synchronous_commit: string
+  readonly autovacuum: string
+  readonly track_counts: string
+  readonly statement_timeout: string
+  readonly lock_timeout: string
+  readonly idle_in_transaction_session_timeout: string
+  readonly server_encoding: string
+  readonly data_checksums: string
+  /** Connections that a user who is no superuser may have in total; -1 for a role or database without a limit. */
+  readonly freeForAll: number
+  readonly roleLimit: number
+  readonly databaseLimit: number
+  readonly isEncrypted: number
+  readonly isLocal: number
+  /** Age of the oldest transaction that keeps dead rows from being removed, seconds. */
+  readonly oldestTransactionSeconds: number
+  readonly idleSlots: string
+}
+
+/** Older versions get no more corrections from the PostgreSQL project; Homeport is tested with 18 and was tried with 15. */
+const OLDEST_MAINTAINED = 150_000
+/** Beside the pool: the connection that starts, and room for one of the operator. */
+const OTHER_CONNECTIONS = 2
+const OLD_TRANSACTION_SECONDS = 600
+
+const SETTINGS = [
+  'fsync',
+  'full_page_writes',
+  'synchronous_commit',
+  'autovacuum',
+  'track_counts',
+  'statement_timeout',
+  'lock_timeout',
+  'idle_in_transaction_session_timeout',
+  'server_encoding',
+  'data_checksums',
+] as const
+
+const READ = `SELECT ${SETTINGS.map((name) => `current_setting('${name}', true) AS ${name}`).join(', ')},
+  current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+    - coalesce(current_setting('reserved_connections', true), '0')::int
+    - (SELECT count(*)::int FROM pg_stat_activity
+        WHERE backend_type = 'client backend' AND application_name <> 'homeport') AS "freeForAll",
+  (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user) AS "roleLimit",
+  (SELECT datconnlimit FROM pg_database WHERE datname = current_database()) AS "databaseLimit",
+  coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false) AS "isEncrypted",
+  inet_client_addr() IS NULL OR inet_client_addr() <<= '127.0.0.0/8' OR inet_client_addr() = '::1' AS "isLocal",
+  coalesce((SELECT extract(epoch FROM max(clock_timestamp() - xact_start)) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'), 0)
+    AS "oldestTransactionSeconds",
+  coalesce((SELECT string_agg(slot_name, ', ') FROM pg_replication_slots
+    WHERE NOT active AND (xmin IS NOT NULL OR catalog_xmin IS NOT NULL)), '') AS "idleSlots"`
+
+/**
+ * Checks the settings of the server that a URL leads to.
+ * @throws HomeportError `store_not_opened` for an invalid URL, otherwise the driver's error.
+ */
+export async function checkPostgresServer(url: string): Promise<ServerReport> {
+  const { client, server } = await new Connector(targetOf(url)).connect()
+  try {
+    const settings = await readSettings(client)
+    return { about: aboutOf(server, settings), findings: judgeServer(server, settings) }
+  } finally {
+    await end(client)
+  }
+}
+
+async function readSettings(client: pg.Client): Promise<ServerSettings> {
+  const { rows } = await client.query<ServerSettings>(READ)
+  const [found] = rows
+  if (!found) throw new Error('the server did not answer')
+  return found
+}
+
+function aboutOf({ version, isPooled }: ServerFacts, { isEncrypted, data_checksums }: ServerSettings): string {
+  const parts = [
+    `PostgreSQL ${Math.floor(version / 10_000)}.${version % 10_000}`,
+    isEncrypted === 1 ? 'TLS' : 'no TLS',
+    `page checksums ${data_checksums}`,
+    ...(isPooled ? ['through a pooler'] : []),
+  ]
+  return parts.join(', ')
+}
+
+/** What is wrong with a server, most serious first. */
+export function judgeServer(server: ServerFacts, settings: ServerSettings): ServerFinding[] {
+  return [...judgeDurability(settings), ...judgeFacts(server), ...judgeRoom(settings), ...judgeRest(server, settings)]
+}
+
+const warn = (found: string, todo: string): ServerFinding => ({ status: 'warn', found, todo })
+const fail = (found: string, todo: string): ServerFinding => ({ status: 'fail', found, todo })
+
+function judgeDurability(settings: ServerSettings): ServerFinding[] {
+  const risks = {
+    fsync: 'A power cut can destroy the whole database.',
+    full_page_writes: 'A power cut can destroy pages, unless the file system writes them atomically.',
+    synchronous_commit: 'A crash can lose what was acknowledged in the last moments.',
+  }
+  return (['fsync', 'full_page_writes', 'synchronous_commit'] as const)
+    .filter((name) => settings[name] === 'off')
+    .map((name) => fail(`${name} is off`, `${risks[name]} Set ${name} = on.`))
+}
+
+function judgeFacts({ version, clockAheadMs, isPooled }: ServerFacts): ServerFinding[] {
+  const findings: ServerFinding[] = []
+  if (Math.abs(clockAheadMs) > MAX_CLOCK_DIFFERENCE_MS) {
+    const seconds = (Math.abs(clockAheadMs) / 1_000).toFixed(1)
+    const found = `its clock is ${seconds} s ${clockAheadMs > 0 ? 'ahead of' : 'behind'} the clock of this machine`
+    findings.push(fail(found, 'Synchronise both clocks (NTP). Homeport does not start with more than 2 s.'))
+  }
+  if (version < OLDEST_MAINTAINED) {
+    const found = `version ${Math.floor(version / 10_000)} is no longer maintained`
+    findings.push(warn(found, 'Upgrade PostgreSQL: 15 or later, best 18, with which Homeport is tested.'))
+  }
+  if (isPooled) {
+    const todo = 'It must be in session mode: transaction mode breaks the lock of the store. Better connect directly.'
+    findings.push(warn('a pooler stands between', todo))
+  }
+  return findings
+}
+
+function judgeRoom({ freeForAll, roleLimit, databaseLimit }: ServerSettings): ServerFinding[] {
+  const needed = MOST_CONNECTIONS + OTHER_CONNECTIONS
+  const room = Math.min(freeForAll, ...[roleLimit, databaseLimit].filter((limit) => limit >= 0))
+  if (room >= needed) return []
+  const found = `room for ${Math.max(room, 0)} connections, ${needed} are needed`
+  return [warn(found, 'Raise max_connections, or the limit of the role or database; or close other clients.')]
+}
+
+function judgeRest(server: ServerFacts, settings: ServerSettings): ServerFinding[] {
+  const findings: ServerFinding[] = []
+  if (settings.server_encoding !== 'UTF8') {
+    findings.push(fail(`its encoding is ${settings.server_encoding}`, "Create the database with ENCODING 'UTF8'."))
+  }
+  if (settings.autovacuum !== 'on' || settings.track_counts !== 'on') {
+    findings.push(warn('autovacuum is off', 'Dead rows pile up and slow down everything. Set autovacuum = on.'))
+  }
+  if (
+    ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'].some((name) => isUnset(settings, name))
+  ) {
+    findings.push(warn('it does not keep our time limits', 'Something between resets settings: connect directly.'))
+  }
+  if (settings.isEncrypted !== 1 && settings.isLocal !== 1 && !server.isPooled) {
+    findings.push(warn('the connection is not encrypted', 'Add ?sslmode=verify-full to the URL.'))
+  }
+  if (settings.oldestTransactionSeconds > OLD_TRANSACTION_SECONDS) {
+    const minutes = Math.floor(settings.oldestTransactionSeconds / 60)
+    const todo = 'End it: vacuum cannot remove rows that died since. See pg_stat_activity.'
+    findings.push(warn(`a transaction has been open for ${minutes} minutes`, todo))
+  }
+  if (settings.idleSlots !== '') {
+    const todo = 'Drop it if nothing follows it any more: it keeps old rows and log files.'
+    findings.push(warn(`unused replication slot: ${settings.idleSlots}`, todo))
+  }
+  return findings
+}
+
+const isUnset = (settings: ServerSettings, name: string): boolean => Reflect.get(settings, name) === '0'
