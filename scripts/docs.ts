@@ -1,9 +1,11 @@
 /** `npm run docs`: writes the pages that are generated from tables in the sources. */
 import { writeFileSync } from 'node:fs'
 import { configurationPage } from '../src/config/index.js'
+import { logsPage } from '../src/telemetry/logs-page.js'
 import { metricsPage } from '../src/telemetry/metrics-page.js'
 
 const write = (name: string, page: string): void => writeFileSync(new URL(`../docs/${name}`, import.meta.url), page)
 
 write('configuration.md', configurationPage())
 write('metrics.md', metricsPage())
+write('logs.md', logsPage())

@@ -73,7 +73,7 @@ export class AccountDeletion implements Service {
 
   #tryLater(error: unknown): void {
     if (this.#isStopped) return
-    this.#deps.logger.warn({ error }, 'the deletion of an account is not complete yet')
+    this.#deps.logger.warn('account_deletion_pending', { error })
     this.#deps.clock.after(AGAIN_MS, () => {
       if (!this.#isStopped) void this.complete().catch(() => undefined)
     })
@@ -88,7 +88,7 @@ export class AccountDeletion implements Service {
     for (const accountId of accountIds) {
       do await this.#purge(accountId)
       while (!(await store.run(operator.finishDelete, { accountId })))
-      logger.info({ accountId }, 'an account is deleted')
+      logger.info('account_deleted', { accountId })
     }
     await store.run(alertsHistory.sweepOrphans, {})
     await reload()

@@ -131,9 +131,7 @@ function otherTime(aheadMs: number): ProblemReport {
 }
 
 function clientMemoryBudget(logger: Logger): ClientMemoryBudget {
-  return new ClientMemoryBudget(undefined, (error) =>
-    logger.error({ error }, 'evicting a client from memory has failed'),
-  )
+  return new ClientMemoryBudget(undefined, (error) => logger.error('client_memory_eviction_failed', { error }))
 }
 
 /** How long a crash is shown as a problem, unless its report is deleted. */
@@ -379,6 +377,6 @@ function trafficThrough(gateway: Port<Gateway>): Parameters<typeof createDatabas
 /** Restarts the engine of a database that a script blocks. Returns whether it did. */
 function breakOff(fleet: Fleet, databaseId: string, logger: Logger): boolean {
   const isEnded = fleet.killPrimary(databaseId)
-  if (isEnded) logger.warn({ databaseId }, 'a script that cannot be ended blocks a database: its engine is restarted')
+  if (isEnded) logger.warn('engine_script_ended', { databaseId })
   return isEnded
 }

@@ -7,6 +7,7 @@ import type { Fleet } from './fleet/index.js'
 import type { Foundations } from './foundations.js'
 import { type AnsweredRequest, HostNames, HttpServer, type HttpSettings, Readiness, type Route } from './http/index.js'
 import type { Store } from './store/index.js'
+import type { Logger } from './telemetry/index.js'
 
 /** The management listener also serves the console, and the queue's operations for it. */
 export function managementListener(
@@ -53,6 +54,19 @@ export function readinessOf(store: Store, fleet: Pick<Fleet, 'checkSpace'>): Rea
 /** Levels at which every HTTP request is logged. */
 const LOGS_REQUESTS: ReadonlySet<Config['logLevel']> = new Set(['debug', 'trace'])
 
+/** Logs the requests of a listener, if the configuration wants that. */
+function answerLog({ accessLog, logLevel }: Config, logger: Logger, service: HttpSettings['service']) {
+  if (!accessLog && !LOGS_REQUESTS.has(logLevel)) return undefined
+  return ({ path = UNKNOWN_PATH, durationMs, ...request }: AnsweredRequest): void => {
+    const fields = { ...request, path, service, durationMs: Math.round(durationMs * 10) / 10 }
+    if (accessLog) logger.info('request_access', fields)
+    else logger.debug('request_answered', fields)
+  }
+}
+
+/** Shown for a request that no operation matches: its own path may contain anything. */
+const UNKNOWN_PATH = '(unknown)'
+
 /** The settings that all HTTP listeners share. */
 export function listenerSettings(
   { config, logger, problems, readiness, clientMemory: memory }: Foundations & { readonly readiness: Readiness },
@@ -71,10 +85,8 @@ export function listenerSettings(
     version: VERSION,
     readiness,
     onInternalError: (error: unknown, reference: string, requestId: string) =>
-      logger.error({ error, reference, requestId, service }, 'a request failed'),
-    onAnswered: LOGS_REQUESTS.has(config.logLevel)
-      ? (request: AnsweredRequest) => logger.debug({ ...request, service }, 'a request was answered')
-      : undefined,
+      logger.error('request_failed', { error, reference, requestId, service }),
+    onAnswered: answerLog(config, logger, service),
     stopGraceMs: config.shutdownGraceMs,
   }
 }

@@ -6,6 +6,7 @@ import { sha256Hex } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
+import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { createAccounts } from './accounts.js'
 import { type Credentials, credentialsPath, newCredentials, readCredentials, writeCredentials } from './credentials.js'
 import * as accountsTransactions from './transactions/accounts.js'
@@ -17,8 +18,7 @@ describeOnEveryStore('accounts', (openStore) => {
   const clock = new ManualClock()
 
   async function started(store: Store, dataDir = tempDir()) {
-    const warnings: string[] = []
-    const logger = { warn: (_fields: object, text: string) => void warnings.push(text) }
+    const { logger, texts: warnings } = recordedLog()
     const accounts = createAccounts({ store, dataDir, clock, logger })
     await accounts.start()
     return { accounts, warnings, dataDir, file: await readCredentials(dataDir) }

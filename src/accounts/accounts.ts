@@ -221,11 +221,8 @@ class StoredAccounts implements Accounts {
       await this.#refreshFile()
       return
     }
-    const problem = found ? 'has credentials that this store does not know' : 'is missing'
-    this.#deps.logger.warn(
-      {},
-      `credentials.json in the data directory ${problem}. The accounts of the store keep working with their credentials. Put their file back so that "homeport env" can print them.`,
-    )
+    const what = found ? 'has credentials that this store does not know' : 'is missing'
+    this.#deps.logger.warn('credentials_file_foreign', { what })
   }
 
   /** The account whose API key the file has, or whose queue token: the key may be deleted. */

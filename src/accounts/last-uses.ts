@@ -58,7 +58,7 @@ export class LastUses {
       if (uses.keys.length + uses.tokens.length > 0) await store.run(queueTokens.noteUses, uses)
       this.#writtenAt = now
     } catch (error) {
-      logger.warn({ error }, 'when keys and tokens were used last is not stored yet')
+      logger.warn('credential_use_not_stored', { error })
     }
   }
 }

@@ -6,6 +6,7 @@ import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
+import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { createAccounts } from './accounts.js'
 import { type Credentials, readCredentials, writeCredentials } from './credentials.js'
 
@@ -13,8 +14,7 @@ describeOnEveryStore('queues of accounts', (openStore) => {
   const clock = new ManualClock()
 
   async function started(store: Store, dataDir: string) {
-    const warnings: string[] = []
-    const logger = { warn: (_fields: object, text: string) => void warnings.push(text) }
+    const { logger, texts: warnings } = recordedLog()
     const accounts = createAccounts({ store, dataDir, clock, logger })
     await accounts.start()
     return { accounts, warnings }

@@ -102,7 +102,7 @@ export class StoreMark implements Service {
       await replaceFile(this.#path, `${JSON.stringify(mark)}\n`)
       this.#written = mark
     } catch (error) {
-      if (this.#phase === 'writing') this.#deps.logger.warn({ error }, 'the store mark is not written yet')
+      if (this.#phase === 'writing') this.#deps.logger.warn('store_mark_not_written', { error })
     }
   }
 }

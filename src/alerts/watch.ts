@@ -95,7 +95,7 @@ export class AlertWatch implements Service {
   /** Said once: a store that is away would fill the log. */
   #fallBehind(error: unknown): void {
     if (this.#phase === 'running' && !this.#isBehind) {
-      this.#deps.logger.warn({ error }, 'alerts are not up to date; trying again every 5 seconds')
+      this.#deps.logger.warn('alerts_not_current', { error })
     }
     this.#isBehind = true
   }

@@ -18,7 +18,7 @@ export function endOnDefects(config: Pick<Config, 'dataDir' | 'logLevel'>): () =
     const report = describeCrash(kind, error, systemClock.now())
     const file = writeCrashReport(config.dataDir, report)
     const { module } = report
-    logger.error({ error, kind, module, file }, `a defect in ${module} ends the server; start it again`)
+    logger.error('server_crashed', { error, kind, module, file })
     process.exit(FAILED)
   }
   const onException = (error: unknown): void => end('uncaughtException', error)

@@ -295,6 +295,14 @@ const OPTIONS = {
       'totals of the server count all of them.',
     relation: 'Each database has about 22 series.',
   }),
+  accessLog: option({
+    kind: kinds.flag,
+    default: false,
+    meaning:
+      'Each HTTP request is logged with method, path of the operation, status, duration, size, account and request id; never ' +
+      'with values from its path, query, headers or body.',
+    relation: 'The lines have the level info: logLevel must include it.',
+  }),
   logLevel: option({
     kind: kinds.oneOf(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
     default: 'info',

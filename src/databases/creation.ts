@@ -185,7 +185,7 @@ export class Creation {
         return await this.#deps.onServing(row.database_id)
       } catch (error) {
         if (!isError(error, 'port_taken')) throw error
-        this.#deps.logger.warn({ port }, 'another program uses a port of the database range')
+        this.#deps.logger.warn('database_port_taken', { port })
         taken.push(port)
       }
     }
@@ -213,7 +213,7 @@ export class Creation {
       await undoCreation(this.#deps.store, databaseId)
     } catch (error) {
       if (this.#stopped) return
-      this.#deps.logger.error({ databaseId, error }, 'a failed creation is not rolled back yet')
+      this.#deps.logger.error('database_creation_not_undone', { databaseId, error })
       this.#deps.clock.after(ROLL_BACK_RETRY_MS, () => {
         if (!this.#stopped) void this.#rollBack(databaseId)
       })

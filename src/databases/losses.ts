@@ -123,7 +123,7 @@ export class Losses {
       try {
         await this.#inspect(databaseId)
       } catch (error) {
-        this.#deps.logger.warn({ error, databaseId }, 'the data of a database cannot be inspected')
+        this.#deps.logger.warn('database_data_not_inspected', { error, databaseId })
       }
     }
   }
@@ -179,7 +179,7 @@ export class Losses {
     const written = (this.#writes.get(databaseId) ?? Promise.resolve())
       .then(write)
       .catch((error: unknown) => {
-        logger.error({ error, databaseId }, 'a data loss of a database cannot be stored')
+        logger.error('database_loss_not_stored', { error, databaseId })
       })
       .then(() => {
         if (this.#writes.get(databaseId) === written) this.#writes.delete(databaseId)

@@ -5,6 +5,7 @@ import { describe, expect, it, test } from 'vitest'
 import { atCleanup, tempDir, waitFor } from '../../test/support/index.js'
 import { systemClock } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
+import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { DiskSpace, thresholdsOf } from './disk-space.js'
 import { freesEnough, newLogBytes } from './log-rewrite.js'
 import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
@@ -93,9 +94,7 @@ describe('an exhausted quota', () => {
     const clock = new ManualClock(0)
     const dataDir = tempDir()
     const reserve = join(dataDir, 'reserve')
-    const lines: string[] = []
-    const note = (_fields: object, text: string): void => void lines.push(text)
-    const logger = { info: note, warn: note, error: note }
+    const { logger, texts: lines } = recordedLog()
     let reclaims = 0
     const reclaimSpace = async (): Promise<void> => void reclaims++
     const space = new DiskSpace({ dataDir, clock, logger, isInUse: () => true, reclaimSpace })
@@ -138,9 +137,7 @@ it('continues when the disk cannot be checked', async () => {
 it('continues without a reserve when none can be written', async () => {
   const dataDir = join(tempDir(), 'no-directory')
   writeFileSync(dataDir, '')
-  const lines: string[] = []
-  const note = (_fields: object, text: string): void => void lines.push(text)
-  const logger = { info: note, warn: note, error: note }
+  const { logger, texts: lines } = recordedLog()
   const space = new DiskSpace({
     dataDir,
     clock: systemClock,

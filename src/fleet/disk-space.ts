@@ -110,8 +110,7 @@ export class DiskSpace {
     if (this.#state !== 'ample') return
     this.#state = 'refused'
     this.#testWriteAtMs = this.#options.clock.now() + TEST_WRITE_MS
-    const message = 'an engine has no space to write, as with an exhausted quota: databases accept only deletions'
-    this.#options.logger.warn({}, message)
+    this.#options.logger.warn('disk_write_refused', {})
     this.#checking = this.#checking
       .then(() => this.#deleteReserve())
       .catch((error: unknown) => this.#onCheckFailed(error))
@@ -157,7 +156,7 @@ export class DiskSpace {
   async #enterShort(freeBytes: number): Promise<void> {
     this.#state = 'short'
     await this.#deleteReserve()
-    this.#options.logger.warn({ freeBytes }, 'the disk is nearly full: databases accept no more data, only deletions')
+    this.#options.logger.warn('disk_nearly_full', { freeBytes })
   }
 
   async #deleteReserve(): Promise<void> {
@@ -167,7 +166,7 @@ export class DiskSpace {
 
   #recover(freeBytes: number): void {
     this.#state = 'ample'
-    this.#options.logger.info({ freeBytes }, 'the disk has free space again: databases accept data')
+    this.#options.logger.info('disk_free_again', { freeBytes })
   }
 
   async #ensureReserve(): Promise<void> {
@@ -185,7 +184,7 @@ export class DiskSpace {
   }
 
   #onCheckFailed(error: unknown): void {
-    this.#options.logger.warn({ error }, 'the free space cannot be checked, or the reserve cannot be written')
+    this.#options.logger.warn('disk_check_failed', { error })
   }
 }
 

@@ -112,7 +112,7 @@ export class Executor {
   /** A defect leaves this one database as it is until the server restarts, and no other. */
   #onDefect(region: string, error: unknown): void {
     const facts = { databaseId: this.#databaseId, region }
-    this.#context.logger.error({ ...facts, error }, 'the state of an engine is inconsistent; restart the server')
+    this.#context.logger.error('engine_inconsistent', { ...facts, error })
   }
 
   /** The engine may answer after the decision to stop it; then the answer is ignored. */
@@ -124,7 +124,7 @@ export class Executor {
   ): void {
     if (this.#runs.get(region) !== run || this.#members.get(region)?.state.kind !== 'starting') return
     this.#hasServed.add(region)
-    this.#context.logger.info({ databaseId: this.#databaseId, region, pid }, 'engine started')
+    this.#context.logger.info('engine_started', { databaseId: this.#databaseId, region, pid })
     this.#limitMemory(pid, spec)
     this.#update(region, (member) => transitions.answered(member, pid, settings, this.#context.clock.now()))
     this.#onEvent()
@@ -134,10 +134,10 @@ export class Executor {
     const facts = { databaseId: this.#databaseId, region }
     const { logger, clock, meter } = this.#context
     this.#runs.delete(region)
-    if (this.#members.get(region)?.state.kind === 'stopping') logger.info(facts, 'engine stopped')
+    if (this.#members.get(region)?.state.kind === 'stopping') logger.info('engine_stopped', facts)
     else {
       if (meter) meter.engineFailures++
-      logger.warn({ ...facts, reason: failure.reason, detail }, 'engine ended unexpectedly')
+      logger.warn('engine_ended', { ...facts, reason: failure.reason, detail })
     }
     this.#update(region, (member) => transitions.ended(member, failure, clock.now()))
     this.#onEvent()
@@ -148,7 +148,7 @@ export class Executor {
       if (data === 'quarantine') await this.#quarantineLog(region)
       await deleteEngineFiles(this.paths(region))
     } catch (error) {
-      this.#context.logger.error({ error, databaseId: this.#databaseId, region }, 'files cannot be deleted')
+      this.#context.logger.error('engine_files_not_deleted', { error, databaseId: this.#databaseId, region })
     }
     this.#members.delete(region)
     this.#onEvent()
@@ -166,7 +166,7 @@ export class Executor {
     const { quarantineDir } = layout
     const databaseId = this.#databaseId
     await quarantineData({ quarantineDir, databaseId, memberDir: dir, reason, atMs: clock.now() })
-    logger.warn({ databaseId, region }, 'a log that no member of a database has written was moved to quarantine')
+    logger.warn('engine_log_unexpected', { databaseId, region })
   }
 
   #changeFor(action: ActionOf<'open-port' | 'close-port' | 'apply-settings' | 'follow'>): Change {
@@ -233,7 +233,7 @@ export class Executor {
       (error: unknown) =>
         finish((member) => {
           const { clock, logger } = this.#context
-          logger.warn({ error, databaseId: this.#databaseId, region }, `engine: ${reason}`)
+          logger.warn('engine_change_failed', { error, databaseId: this.#databaseId, region, reason })
           return transitions.taskFailed(member, { kind: 'engine', reason }, clock.now())
         }),
     )

@@ -188,8 +188,7 @@ class EngineFleet implements Fleet {
   async quarantineData(spec: EngineSpec, reason: string): Promise<void> {
     const place = this.#dataPlaceOf(spec)
     const kept = await quarantineData({ ...place, reason })
-    if (kept !== undefined)
-      this.#options.logger.warn({ databaseId: spec.databaseId, kept }, 'data was moved to quarantine')
+    if (kept !== undefined) this.#options.logger.warn('engine_data_quarantined', { databaseId: spec.databaseId, kept })
   }
 
   async acceptLoss(spec: EngineSpec): Promise<void> {
@@ -280,7 +279,7 @@ class EngineFleet implements Fleet {
     requireUsableEngine(engine, allowUnsafeVersion)
     const layout = await prepareLayout(dataDir)
     const ended = await this.#endEngines(layout)
-    if (ended > 0) logger.warn({ ended }, 'engines of an earlier run were still running and were ended')
+    if (ended > 0) logger.warn('engine_leftovers_ended', { ended })
     await this.#diskSpace.start()
     const launcher = createLauncher({
       dataDir,
@@ -316,7 +315,7 @@ class EngineFleet implements Fleet {
       const [primary] = supervisor.serving()
       if (!primary || supervisor.persistence !== 'append-only') continue
       const shrinking = await shrinkLog({ ...primary, clock }, freeBytes).catch((error: unknown) => {
-        logger.warn({ error, databaseId }, 'the log of a database cannot be rewritten to free space')
+        logger.warn('disk_log_rewrite_failed', { error, databaseId })
       })
       if (shrinking) this.#logShrinkResult(databaseId, shrinking, freeBytes)
     }
@@ -328,8 +327,7 @@ class EngineFleet implements Fleet {
     else if (!this.#blockedLogs.has(databaseId)) {
       this.#blockedLogs.add(databaseId)
       const { neededBytes } = shrinking
-      const message = 'rewriting the log of a database would free space, but needs more than is free'
-      this.#options.logger.warn({ databaseId, neededBytes, freeBytes }, message)
+      this.#options.logger.warn('disk_log_rewrite_lacks_space', { databaseId, neededBytes, freeBytes })
     }
   }
 

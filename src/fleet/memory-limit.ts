@@ -55,9 +55,7 @@ export interface MemoryLimiterOptions {
 export async function createMemoryLimiter({ launcher, logger }: MemoryLimiterOptions): Promise<MemoryLimiter> {
   const tool = await findTool()
   if (tool === undefined) {
-    const message =
-      'the memory of engines cannot be limited: install prlimit (util-linux), so that a script cannot take it all'
-    logger.warn({}, message)
+    logger.warn('engine_memory_limit_missing', {})
     return { limit: async () => {} }
   }
   const limit = async (pid: number, maxMemoryBytes: number): Promise<void> => {
@@ -71,7 +69,7 @@ export async function createMemoryLimiter({ launcher, logger }: MemoryLimiterOpt
     limit: (pid, maxMemoryBytes) =>
       limit(pid, maxMemoryBytes).catch(async (error: unknown) => {
         // An engine that has ended needs no limit.
-        if (await isRunning(pid)) logger.warn({ error, pid }, 'the memory of an engine cannot be limited')
+        if (await isRunning(pid)) logger.warn('engine_memory_not_limited', { error, pid })
       }),
   }
 }

@@ -2,6 +2,7 @@ import { createServer, type Socket } from 'node:net'
 import { afterEach, beforeAll, expect, it } from 'vitest'
 import { atCleanup, freePort, waitFor } from '../../test/support/index.js'
 import { ClientMemoryBudget, type MemoryConsumer, systemClock } from '../base/index.js'
+import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
 import { awaitOpening } from './tls/opening.js'
 
@@ -44,8 +45,8 @@ it('a defect in handling the body of a REST request is answered to that request 
 })
 
 it('a defect in handling the opening of a connection closes it', async () => {
-  const logged: unknown[] = []
-  const options = { clock: systemClock, logger: { error: ({ error }: { error?: unknown }) => logged.push(error) } }
+  const { logger, lines } = recordedLog()
+  const options = { clock: systemClock, logger }
   const defect = new TypeError('a defect')
   const server = createServer((connection: Socket) =>
     awaitOpening(connection, options, () => {
@@ -56,5 +57,5 @@ it('a defect in handling the opening of a connection closes it', async () => {
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   atCleanup(() => void server.close())
   await new RawClient(port).send('PING\r\n').expectClosed()
-  expect(logged).toEqual([defect])
+  expect(lines.map(({ fields }) => fields.error)).toEqual([defect])
 })

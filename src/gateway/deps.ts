@@ -1,6 +1,6 @@
 import type { HomeportError } from '../contract/errors/errors.js'
 import type { HostNames } from '../http/index.js'
-import type { DatabaseMeter } from '../telemetry/index.js'
+import type { DatabaseMeter, Logger } from '../telemetry/index.js'
 import type { CertificateSource } from './tls/certificates.js'
 
 /**
@@ -153,13 +153,8 @@ export interface EndpointSource {
   endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly DataEndpoint[]>
 }
 
-/** The gateway's log. A pino logger is one. */
-export interface GatewayLogger {
-  debug(fields: object, message: string): void
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  error(fields: object, message: string): void
-}
+/** The gateway's log. */
+export type GatewayLogger = Logger
 
 /** The settings of the gateway. */
 export interface GatewaySettings {
@@ -167,6 +162,8 @@ export interface GatewaySettings {
   readonly host: string
   /** Port of the REST listener; 0 chooses a free one. */
   readonly restPort: number
+  /** Whether each request of the REST listener is logged. Default: no. */
+  readonly accessLog?: boolean
   /** The certificate of databases with TLS. Omitted: such databases cannot be opened. */
   readonly tls?: CertificateSource | undefined
   /** Proxies whose `X-Forwarded-For` is trusted: addresses and networks (see `ipMatcher`). Omitted: none. */

@@ -22,10 +22,10 @@ export class PortFailures {
   #report([first, ...others]: readonly PortFailure[]): void {
     if (!first) return
     const { error, databaseId } = first
-    if (others.length === 0) this.#logger.error({ error, databaseId }, 'the port of a database cannot be opened')
+    if (others.length === 0) this.#logger.error('gateway_port_not_opened', { error, databaseId })
     else {
       const databases = others.length + 1
-      this.#logger.error({ error, databaseId, databases }, `the ports of ${databases} databases cannot be opened`)
+      this.#logger.error('gateway_ports_not_opened', { error, databaseId, databases })
     }
   }
 }

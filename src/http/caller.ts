@@ -49,6 +49,8 @@ export interface Arrival {
   readonly requestId: string
   /** Set once the credentials have been checked. */
   caller: Caller | undefined
+  /** Set when the answer is sent whole: size of its body. */
+  answerBytes: number | undefined
 }
 
 const ARRIVAL = Symbol('arrival')

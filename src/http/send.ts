@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isObject, TimeSlice, yieldToEventLoop } from '../base/index.js'
-import { idOf } from './caller.js'
+import { arrivalOf, idOf } from './caller.js'
 import { REQUEST_ID_HEADER } from './request-id.js'
 import { DATA_HEADERS } from './safe-headers.js'
 
@@ -26,6 +26,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 /** Sends a JSON text, in addition to the headers that the response already has. */
 export function sendJson(request: IncomingMessage, response: ServerResponse, status: number, json: string): void {
   const bytes = Buffer.byteLength(json)
+  arrivalOf(request).answerBytes = bytes
   const length = String(bytes)
   const head = ['content-type', JSON_TYPE, 'content-length', length, REQUEST_ID_HEADER, idOf(request)]
   response.writeHead(status, [...head, ...DATA_HEADERS])

@@ -88,6 +88,10 @@ export interface AnsweredRequest {
   readonly path: string | undefined
   readonly status: number
   readonly durationMs: number
+  /** Size of the body of the answer; absent for streams. */
+  readonly bytes: number | undefined
+  /** The account or team that the credentials act for; absent without valid ones. */
+  readonly accountId: string | undefined
 }
 
 type RawRest = NonNullable<PathPattern['rest']>
@@ -166,10 +170,10 @@ export class HttpServer implements Service {
     for (const path of this.#withRest.get(request.method ?? '') ?? []) {
       const found = path.find(target)
       if (found === undefined) continue
-      setArrival(request, { target, rest: found.rest, ip, requestId, caller: undefined })
+      setArrival(request, { target, rest: found.rest, ip, requestId, caller: undefined, answerBytes: undefined })
       return found.routerTarget
     }
-    setArrival(request, { target, rest: undefined, ip, requestId, caller: undefined })
+    setArrival(request, { target, rest: undefined, ip, requestId, caller: undefined, answerBytes: undefined })
     return target
   }
 
@@ -192,10 +196,11 @@ export class HttpServer implements Service {
     const { onAnswered } = this.#settings
     if (!onAnswered) return
     this.#app.addHook('onResponse', (request, response, done) => {
-      const { requestId } = arrivalOf(request.raw)
+      const { requestId, caller, answerBytes } = arrivalOf(request.raw)
       const { method, routeOptions } = request
       const { statusCode: status, elapsedTime: durationMs } = response
-      onAnswered({ requestId, method, path: routeOptions.url, status, durationMs })
+      const bytes = answerBytes ?? lengthOf(response)
+      onAnswered({ requestId, method, path: routeOptions.url, status, durationMs, bytes, accountId: caller?.accountId })
       done()
     })
   }
@@ -300,6 +305,12 @@ export class HttpServer implements Service {
 /** For answers that are not sent by `send`, which adds the id by itself. */
 function withRequestId(response: FastifyReply): FastifyReply {
   return response.header(REQUEST_ID_HEADER, arrivalOf(response.request.raw).requestId)
+}
+
+/** The declared size of the body of an answer. */
+function lengthOf(response: FastifyReply): number | undefined {
+  const length = response.getHeader('content-length')
+  return length === undefined ? undefined : Number(length)
 }
 
 /** Seconds for `Retry-After`: the error's own, or 1, because most such errors pass within a moment. */

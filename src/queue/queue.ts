@@ -201,7 +201,7 @@ class StoredQueue implements Queue {
    * After a jump ahead, what has become due is sent. After a jump back, nothing waits for the time that was taken back.
    */
   #onJump(byMs: number): void {
-    if (byMs > 0) this.#logger.warn({ byMs }, 'the clock was set ahead, or the machine was suspended')
+    if (byMs > 0) this.#logger.warn('queue_clock_jumped', { byMs })
     this.#scheduler.clockChanged()
     if (byMs > 0) this.#dispatcher.limitsChanged()
     else this.#correct(-byMs)
@@ -210,9 +210,7 @@ class StoredQueue implements Queue {
   #correct(byMs: number): void {
     this.#correcting = this.#correcting
       .then(() => this.#clockCorrection.correct(byMs))
-      .catch((error: unknown) =>
-        this.#logger.error({ error }, 'due times could not be corrected; the next start corrects them'),
-      )
+      .catch((error: unknown) => this.#logger.error('queue_clock_not_corrected', { error }))
       .then(() => this.#dispatcher.rewind())
   }
 

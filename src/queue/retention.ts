@@ -70,7 +70,7 @@ export class Retention implements Service {
       await this.#sweepOld(shouldContinue)
       await this.#deps.afterSweep?.(shouldContinue)
     } catch (error) {
-      if (!this.#stopped) logger.warn({ error }, `old ${name} could not be deleted; trying again later`)
+      if (!this.#stopped) logger.warn('queue_retention_failed', { what: name, error })
     }
   }
 

@@ -33,7 +33,7 @@ export {
   REQUEST_SECONDS,
   TRANSACTION_SECONDS,
 } from './histogram.js'
-export { createLogger, type LogFields, type Logger, type LoggerOptions, type LogLevel, silentLogger } from './logger.js'
+export { createLogger, type Logger, type LoggerOptions, type LogLevel, silentLogger } from './logger.js'
 export { MeterTotals } from './meter-totals.js'
 export {
   BULK_OUTCOMES,

@@ -1,48 +1,72 @@
 import { expect, it } from 'vitest'
-import { createLogger } from './index.js'
+import { LOG_EVENTS } from '../contract/logs/events.js'
+import { LOG_FIELDS } from '../contract/logs/fields.js'
+import { createLogger, type LogLevel } from './index.js'
 import { humanLine } from './logger.js'
 
-function recorded(level: 'info' | 'silent' = 'info') {
+function recorded(level: LogLevel = 'info') {
   const lines: string[] = []
   const logger = createLogger({ level, destination: { write: (line) => void lines.push(line) } })
   return { logger, lines, last: () => JSON.parse(lines.at(-1) ?? '{}') }
 }
 
-it('writes one JSON line with time, level, text and fields', () => {
+it('writes one JSON line with time, level, event, fields and text', () => {
   const { logger, last } = recorded()
-  logger.child({ module: 'queue' }).info({ messageId: 'msg_1' }, 'delivered')
+  logger.info('account_deleted', { accountId: 'acc_1' })
   expect(last()).toEqual({
     level: 'info',
     time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
-    module: 'queue',
-    messageId: 'msg_1',
-    msg: 'delivered',
+    event: 'account_deleted',
+    accountId: 'acc_1',
+    msg: 'an account is deleted',
   })
 })
 
 it('omits lines below the level', () => {
   const { logger, lines } = recorded()
-  logger.debug({}, 'detail')
-  recorded('silent').logger.error({}, 'nothing')
+  logger.debug('tls_handshake_failed', { error: new Error('x') })
+  recorded('silent').logger.error('store_mark_not_written' as never, {} as never)
   expect(lines).toEqual([])
 })
 
-it('replaces credentials on three levels', () => {
+it('passes each line on, exactly as written', () => {
+  const [written, passed]: [string[], string[]] = [[], []]
+  const destination = { write: (line: string) => void written.push(line) }
+  const logger = createLogger({ level: 'info', destination, onLine: (line) => void passed.push(line) })
+  logger.info('certificate_replaced', {})
+  logger.debug('gateway_client_failed', { error: new Error('x') })
+  expect([passed, passed.length]).toEqual([written, 1])
+})
+
+it('inserts fields into the text, which people then do not read twice', () => {
+  const { logger, lines, last } = recorded()
+  logger.error('gateway_ports_not_opened', { databases: 3, databaseId: 'db', error: new Error('EMFILE') })
+  expect(last()).toMatchObject({ databases: 3, msg: 'the ports of 3 databases cannot be opened' })
+  expect(humanLine(lines[0] ?? '')).toMatch(/ ERROR the ports of 3 databases cannot be opened databaseId=db\n/)
+})
+
+it('writes no field that the event does not declare, and nothing nested but errors', () => {
   const { logger, lines } = recorded()
-  const secrets = { password: 'hunter2', authorization: 'Bearer hunter2', rest_token: 'hunter2', apiKey: 'hunter2' }
-  logger.info(secrets, 'top')
-  logger.info({ account: secrets }, 'one down')
-  logger.info({ request: { headers: { ...secrets, 'Upstash-Signature': 'hunter2' } } }, 'two down')
-  expect(lines).toHaveLength(3)
+  const secrets = { password: 'hunter2', authorization: 'Bearer hunter2', rest_token: 'hunter2' }
+  const given: { accountId: string } = { accountId: 'acc_1', ...secrets }
+  logger.info('account_deleted', given)
+  logger.info('account_deleted', { accountId: secrets as unknown as string })
+  expect(lines).toHaveLength(2)
   expect(lines.join('')).not.toContain('hunter2')
+})
+
+it('leaves out optional fields without a value', () => {
+  const { logger, last } = recorded()
+  logger.warn('launcher_ended', { code: 0, signal: null })
+  expect([last().code, 'signal' in last()]).toEqual([0, false])
 })
 
 it('writes an error with its stack, as JSON and for people', () => {
   const { logger, lines, last } = recorded()
-  logger.error({ error: new TypeError('no'), databaseId: 'db 1' }, 'engine failed')
+  logger.error('database_wake_failed', { error: new TypeError('no'), databaseId: 'db 1' })
   expect(last().error).toMatchObject({ type: 'TypeError', message: 'no', stack: expect.stringContaining('TypeError') })
   expect(humanLine(lines[0] ?? '')).toMatch(
-    /^\d\d:\d\d:\d\d\.\d{3} ERROR engine failed databaseId="db 1"\n {2}TypeError: no\n {6}at /,
+    /^\d\d:\d\d:\d\d\.\d{3} ERROR a database does not wake databaseId="db 1"\n {2}TypeError: no\n {6}at /,
   )
 })
 
@@ -50,11 +74,21 @@ it('writes only type, message, code and stack of an error, because drivers attac
   const { logger, lines, last } = recorded()
   const command = { name: 'auth', args: ['default', 'hunter2'] }
   const failed = Object.assign(new Error('WRONGPASS'), { code: 'EAUTH', command })
-  logger.error({ error: failed }, 'one')
+  const log = (error: unknown): void => logger.error('certificate_unusable', { error })
+  log(failed)
   expect(last().error).toEqual({ type: 'Error', message: 'WRONGPASS', code: 'EAUTH', stack: expect.any(String) })
-  logger.error({ error: new AggregateError([failed], 'several') }, 'several')
+  log(new AggregateError([failed], 'several'))
   expect(last().error.errors).toMatchObject([{ message: 'WRONGPASS' }])
-  logger.error({ error: new Error('outer', { cause: failed }) }, 'with its cause')
+  log(new Error('outer', { cause: failed }))
   expect(last().error.message).toBe('outer: WRONGPASS')
   expect(lines.join('')).not.toContain('hunter2')
+})
+
+it('no field of the catalogue is named like a credential, and no event writes over a part of the line', () => {
+  const parts = ['time', 'level', 'event', 'msg']
+  const suspicious = Object.keys(LOG_FIELDS).filter(
+    (name) => /secret|password|token|authorization|cookie|signature|key$/i.test(name) || parts.includes(name),
+  )
+  expect(suspicious).toEqual([])
+  expect(Object.keys(LOG_EVENTS).filter((name) => !/^[a-z]+(_[a-z]+)+$/.test(name))).toEqual([])
 })

@@ -1,70 +1,73 @@
 import { type DestinationStream, pino } from 'pino'
 import { codeOf, isObject, tryParseJson } from '../base/index.js'
+import { type EventDeclaration, type EventLevel, nameOf } from '../contract/logs/declaration.js'
+import { type EventFields, type EventOf, isEvent, LOG_EVENTS, type LogEvent } from '../contract/logs/events.js'
+import { LOG_FIELDS } from '../contract/logs/fields.js'
 
-/** Fields of a log line besides its text. */
-export type LogFields = Readonly<Record<string, unknown>>
+/** Logs an event of a level; see `contract/logs/`. */
+type Log<Level extends EventLevel> = <Event extends EventOf<Level>>(event: Event, fields: EventFields<Event>) => void
 
-/** The logger of a module. The text says what happened, the fields to what; names of fields end in their unit. */
-export interface Logger {
-  trace(fields: LogFields, text: string): void
-  debug(fields: LogFields, text: string): void
-  info(fields: LogFields, text: string): void
-  /** Worth a look when there is time. */
-  warn(fields: LogFields, text: string): void
-  /** A person must look. An error under the key `error` is written with its stack. */
-  error(fields: LogFields, text: string): void
-  /** A logger that adds these fields to every line. */
-  child(fields: LogFields): Logger
-}
+/**
+ * The log of the server. Every line is an event of the catalogue in `contract/logs/`, with the fields that it declares
+ * and no others. An error is written with its stack and its causes.
+ */
+export type Logger = { readonly [Level in EventLevel]: Log<Level> }
 
 /** The lowest level that is written. */
-export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
-
-/** Fields that are replaced in log lines, at the top level and up to two levels below. */
-const SECRET_FIELDS = [
-  'password',
-  'apiKey',
-  'queueToken',
-  'token',
-  'metricsToken',
-  'restToken',
-  'readOnlyRestToken',
-  'rest_token',
-  'read_only_rest_token',
-  'signingKey',
-  'currentSigningKey',
-  'nextSigningKey',
-  'secret',
-  'authorization',
-  'Authorization',
-  'cookie',
-  'upstash-signature',
-  'Upstash-Signature',
-]
-
-const REDACTED_PATHS = SECRET_FIELDS.flatMap((field) => [`["${field}"]`, `*["${field}"]`, `*.*["${field}"]`])
+export type LogLevel = 'trace' | EventLevel | 'silent'
 
 /** Settings of a logger. */
 export interface LoggerOptions {
   readonly level: LogLevel
   /** Default: stderr, readable on a terminal and JSON otherwise. */
   readonly destination?: DestinationStream
+  /** Receives each line as well, as JSON with a line break. */
+  readonly onLine?: ((line: string) => void) | undefined
 }
 
 /** Makes the logger of a process. */
-export function createLogger({ level, destination = standardError() }: LoggerOptions): Logger {
-  return pino(
+export function createLogger({ level, destination = standardError(), onLine }: LoggerOptions): Logger {
+  const lines = pino(
     {
       level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { error: errorLine },
-      redact: { paths: REDACTED_PATHS, censor: '[secret]' },
     },
-    destination,
+    onLine === undefined ? destination : both(destination, onLine),
   )
+  const at =
+    <Level extends EventLevel>(of: Level): Log<Level> =>
+    (event, fields) => {
+      if (lines.isLevelEnabled(of)) lines[of](...lineOf(event, fields))
+    }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
+
+const both = (destination: DestinationStream, onLine: (line: string) => void): DestinationStream => ({
+  write: (line) => {
+    destination.write(line)
+    onLine(line)
+  },
+})
+
+/** The declared fields of a line, and its text. */
+export function lineOf(event: LogEvent, given: Readonly<Record<string, unknown>>): [fields: object, text: string] {
+  const { fields, text }: EventDeclaration = LOG_EVENTS[event]
+  const line: Record<string, unknown> = { event }
+  for (const spec of fields) {
+    const name = nameOf(spec)
+    const value = given[name]
+    if (value === undefined || value === null) continue
+    line[name] = LOG_FIELDS[name].type === 'error' ? errorLine(value) : scalar(value)
+  }
+  return [line, text.replace(PLACEHOLDER, (_, name: string) => String(line[name] ?? ''))]
+}
+
+const PLACEHOLDER = /\{(\w+)\}/g
+
+/** The types forbid anything else; this is for values that pass by way of `any`. */
+const scalar = (value: unknown): unknown => (typeof value === 'object' ? '[object]' : value)
 
 /**
  * An error for a log line: type, message, code, stack and causes. Other members are left out, because drivers attach what
@@ -86,11 +89,17 @@ function standardError(): DestinationStream {
   return { write: (line) => void process.stderr.write(humanLine(line)) }
 }
 
-/** Formats a JSON log line for people: `12:00:00.000 WARN text key=value`, then the stack if there is one. */
+/**
+ * Formats a JSON log line for people: `12:00:00.000 WARN text key=value`, then the stack if there is one. The name of the
+ * event is left out, and so are fields that the text contains.
+ */
 export function humanLine(json: string): string {
-  const { time, level, msg, error, ...fields } = parse(json)
+  const { time, level, msg, error, event, ...fields } = parse(json)
   const clock = String(time ?? '').slice(11, 23)
-  const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${show(value)}`)
+  const text = isEvent(event) ? LOG_EVENTS[event].text : ''
+  const pairs = Object.entries(fields).map(([key, value]) =>
+    text.includes(`{${key}}`) ? '' : ` ${key}=${show(value)}`,
+  )
   const stack = error === undefined ? '' : `\n  ${stackOf(error).replaceAll('\n', '\n  ')}`
   return `${clock} ${String(level).toUpperCase().padEnd(5)} ${msg ?? ''}${pairs.join('')}${stack}\n`
 }

@@ -1,21 +1,7 @@
 import { expect, it } from 'vitest'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import type { Logger } from './logger.js'
 import { Problems } from './problems.js'
-
-function recordingLogger() {
-  const lines: string[] = []
-  const note = (level: string) => (_fields: unknown, text: string) => void lines.push(`${level}: ${text}`)
-  const logger: Logger = {
-    trace: note('trace'),
-    debug: note('debug'),
-    info: note('info'),
-    warn: note('warn'),
-    error: note('error'),
-    child: () => logger,
-  }
-  return { lines, logger }
-}
+import { recordedLog } from './testing/recorded-log.js'
 
 const DAMAGE = {
   kind: 'store_damaged',
@@ -27,29 +13,31 @@ const DAMAGE = {
 
 it('a problem is logged once, counted each time, and keeps the time of its first report', () => {
   const clock = new ManualClock(1_000)
-  const { lines, logger } = recordingLogger()
+  const { lines, logger } = recordedLog()
   const problems = new Problems(clock, logger)
   problems.report(DAMAGE)
   clock.advance(5_000)
   problems.report(DAMAGE)
-  expect(lines).toEqual(['error: The table messages cannot be read. Restore a backup.'])
+  expect(lines).toMatchObject([
+    { event: 'problem_error', text: 'The table messages cannot be read. Restore a backup.' },
+  ])
   expect(problems.visibleTo('anybody')).toEqual([{ ...DAMAGE, sinceMs: 1_000, count: 2 }])
 })
 
 it('a solved problem is removed, and is new when it is reported again', () => {
-  const { lines, logger } = recordingLogger()
+  const { lines, logger } = recordedLog()
   const problems = new Problems(new ManualClock(), logger)
   problems.report(DAMAGE)
   problems.resolve('store_damaged', 'messages')
   problems.resolve('store_damaged', 'messages')
   expect(problems.count).toBe(0)
   problems.report(DAMAGE)
-  expect(lines.filter((line) => line.startsWith('error'))).toHaveLength(2)
+  expect(lines.filter((line) => line.level === 'error')).toHaveLength(2)
   expect(problems.visibleTo('anybody')).toMatchObject([{ count: 1 }])
 })
 
 it('an account sees its own problems and those of the server', () => {
-  const problems = new Problems(new ManualClock(), recordingLogger().logger)
+  const problems = new Problems(new ManualClock(), recordedLog().logger)
   problems.report(DAMAGE)
   problems.report({ ...DAMAGE, kind: 'data_missing', subject: 'db-1', accountId: 'one' })
   expect(problems.visibleTo('one').map(({ subject }) => subject)).toEqual(['messages', 'db-1'])
@@ -57,7 +45,7 @@ it('an account sees its own problems and those of the server', () => {
 })
 
 it('the number of problems in memory is limited', () => {
-  const { lines, logger } = recordingLogger()
+  const { lines, logger } = recordedLog()
   const problems = new Problems(new ManualClock(), logger)
   for (let index = 0; index < 1_500; index++) problems.report({ ...DAMAGE, subject: `table ${index}` })
   expect(problems.count).toBe(1_000)

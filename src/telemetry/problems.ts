@@ -70,7 +70,7 @@ export class Problems {
 
   /** Removes a solved problem; does nothing if it is unknown. */
   resolve(kind: ProblemKind, subject: string): void {
-    if (this.#open.delete(keyOf(kind, subject))) this.#logger.info({ kind, subject }, 'a problem is solved')
+    if (this.#open.delete(keyOf(kind, subject))) this.#logger.info('problem_solved', { kind, subject })
   }
 
   /** All problems, oldest first. */
@@ -84,9 +84,9 @@ export class Problems {
   }
 
   #log({ kind, subject, severity, title, advice }: ProblemReport): void {
-    const text = `${title} ${advice}`
-    if (severity === 'error') this.#logger.error({ kind, subject }, text)
-    else this.#logger.warn({ kind, subject }, text)
+    const fields = { kind, subject, title, advice }
+    if (severity === 'error') this.#logger.error('problem_error', fields)
+    else this.#logger.warn('problem_warning', fields)
   }
 }
 

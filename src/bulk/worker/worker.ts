@@ -80,7 +80,7 @@ export class BulkWorker implements Service {
     const rows = await this.#runningActions()
     if (this.#state.kind !== 'new') return
     for (const row of rows) this.#jobOf(row)
-    if (rows.length > 0) this.#deps.logger.info({ actions: rows.length }, 'bulk actions continue after a restart')
+    if (rows.length > 0) this.#deps.logger.info('bulk_resumed', { actions: rows.length })
     this.#state = { kind: 'idle' }
     this.#wake()
   }
@@ -304,7 +304,7 @@ export class BulkWorker implements Service {
       return undefined
     }
     const { seq: actionSeq, action_id: actionId } = job.action
-    logger.error({ actionId, ...batch, error }, 'an item of a bulk action could not be processed')
+    logger.error('bulk_item_failed', { actionId, chunk: batch.chunk, firstItem: batch.from, endItem: batch.to, error })
     return (await store.run(bulkBatch.failBatch, { actionSeq, ...batch, at: clock.now() })).action
   }
 
@@ -312,7 +312,7 @@ export class BulkWorker implements Service {
   #backOff(error: unknown): void {
     const { clock, logger } = this.#deps
     const reason = error instanceof HomeportError ? error.message : 'The server has an internal fault.'
-    logger.warn({ error, pauseMs: this.#pauseMs }, 'bulk actions pause: the store fails')
+    logger.warn('bulk_paused', { error, pauseMs: this.#pauseMs })
     for (const job of this.#jobs.values()) this.#interrupt(job, reason)
     // Another batch in flight may have failed first, or the worker may have stopped.
     if (this.#state.kind !== 'working') return

@@ -69,10 +69,7 @@ export class Backups implements Service {
         await this.#restores.recover(row)
         ids.delete(row.database_id)
       } catch (error) {
-        logger.error(
-          { error, databaseId: row.database_id },
-          'a restore cannot be completed; the next start tries again',
-        )
+        logger.error('restore_not_completed', { error, databaseId: row.database_id })
       }
     }
     return ids

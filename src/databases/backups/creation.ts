@@ -39,7 +39,7 @@ export class BackupCreation {
     try {
       return await this.#finish(backup, { kind: 'completed', ...(await work()) })
     } catch (error) {
-      this.#deps.logger.error({ error, backupId: backup.backup_id }, 'a backup has failed')
+      this.#deps.logger.error('backup_failed', { error, backupId: backup.backup_id })
       await this.#deps.files.remove(backup)
       await this.#finish(backup, { kind: 'failed', failure: reasonOf(error) })
       throw error

@@ -71,7 +71,7 @@ export class DailyBackups {
     try {
       againMs = await this.#work()
     } catch (error) {
-      this.#deps.logger.error({ error }, 'the schedule of daily backups cannot be checked; trying again')
+      this.#deps.logger.error('backup_schedule_failed', { error })
     }
     if (this.#state !== 'running') return
     this.#timer?.cancel()
@@ -107,7 +107,7 @@ export class DailyBackups {
       await create({ backup_id: newId('bak_', now), database_id, name, kind: 'daily', created_at: now })
     } catch (error) {
       if (isError(error, 'database_busy')) return
-      logger.error({ databaseId: database_id, reason: reasonOf(error) }, 'a daily backup has failed')
+      logger.error('backup_daily_failed', { databaseId: database_id, reason: reasonOf(error) })
     }
     const nextAt = nextDailyAfter(dueAt ?? now, clock.now())
     await store.run(backupsDaily.postpone, { databaseId: database_id, nextAt })

@@ -32,7 +32,7 @@ export async function retryUntilDone<Result>(
       return await work()
     } catch (error) {
       if (deps.stopping.aborted) throw error
-      deps.logger.error({ error, databaseId }, 'a step of a backup or restore has failed; trying again')
+      deps.logger.error('backup_step_failed', { error, databaseId })
       await pause(deps.clock, RETRY_MS)
     }
   }

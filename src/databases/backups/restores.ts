@@ -107,7 +107,7 @@ export class Restores {
     } catch (error) {
       if (!UNREADABLE.some((code) => isError(error, code))) throw error
       const { database_id: databaseId } = safety
-      this.#deps.logger.warn({ databaseId }, 'no safety backup before a restore: no engine can read the current data')
+      this.#deps.logger.warn('restore_without_safety_backup', { databaseId })
       return false
     }
   }

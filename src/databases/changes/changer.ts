@@ -119,7 +119,7 @@ export class Changer {
     try {
       await onServing(databaseId)
     } catch (error) {
-      logger.error({ databaseId, error }, 'the port of a changed database does not open')
+      logger.error('database_port_not_opened', { databaseId, error })
     }
   }
 
@@ -133,7 +133,7 @@ export class Changer {
     try {
       await fleet.ensure(engineSpecOf(row, plans))
     } catch (error) {
-      logger.warn({ databaseId: row.database_id, error }, 'the engines of a database have not taken a change yet')
+      logger.warn('database_change_pending', { databaseId: row.database_id, error })
     }
   }
 
@@ -196,14 +196,12 @@ export class Changer {
     try {
       sleep.noteStarted(databaseId)
       const reverted = fleet.ensure(engineSpecOf(before, plans))
-      reverted.catch((error: unknown) =>
-        logger.warn({ databaseId, error }, 'engines have not taken their old shape yet'),
-      )
+      reverted.catch((error: unknown) => logger.warn('database_change_revert_pending', { databaseId, error }))
       await this.#abandon(before, modifyingState)
       await this.inTurn(databaseId, () => this.#followCommit(before))
     } catch (error) {
       if (this.#stopped) return
-      logger.error({ databaseId, error }, 'a failed change is not reverted yet')
+      logger.error('database_change_not_reverted', { databaseId, error })
       clock.after(REVERT_RETRY_MS, () => {
         if (!this.#stopped) void this.#revert(before, modifyingState)
       })

@@ -111,9 +111,14 @@ export class Quarantine {
     const reason = 'The store does not know it.'
     try {
       const { id, from } = await this.#files.take(path, { ...what, reason, movedAt: clock.now() })
-      logger.warn({ id, from }, 'files that the store does not know were moved into quarantine')
+      logger.warn('quarantine_added', { quarantineId: id, from })
     } catch (error) {
-      logger.error({ error, ...what }, 'files that the store does not know cannot be moved; they stay where they are')
+      logger.error('quarantine_failed', {
+        error,
+        what: what.kind,
+        databaseId: what.databaseId,
+        backupId: what.backupId,
+      })
     }
   }
 
@@ -137,14 +142,14 @@ export class Quarantine {
     const { clock, keepMs, logger, problems } = this.#deps
     const gone = await this.#files.prune(clock.now() - keepMs)
     for (const id of gone) {
-      logger.warn({ id }, 'files in quarantine were deleted after their retention')
+      logger.warn('quarantine_deleted', { quarantineId: id })
       problems.resolve('quarantine', id)
     }
     if (this.#isStopped) return
     this.#timer = clock.after(PRUNE_EVERY_MS, () => {
       this.#work = this.#work
         .then(() => this.#prune())
-        .catch((error: unknown) => logger.warn({ error }, 'old files in quarantine cannot be deleted yet'))
+        .catch((error: unknown) => logger.warn('quarantine_not_deleted', { error }))
     })
   }
 

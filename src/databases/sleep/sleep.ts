@@ -193,8 +193,7 @@ export class Sleep implements SleepControl {
   async #putToSleep(databaseId: string, usedAtMs: number): Promise<void> {
     const { fleet, traffic, engines, logger } = this.#deps
     await fleet.compactLog(databaseId).catch((error: unknown) => {
-      if (!this.#stopped)
-        logger.warn({ databaseId, error }, 'the log of a database was not rewritten before it fell asleep')
+      if (!this.#stopped) logger.warn('database_log_rewrite_failed', { databaseId, error })
     })
     const sleeper = this.#sleepers.get(databaseId)
     if (this.#stopped || sleeper?.state !== 'compacting') return
@@ -212,7 +211,7 @@ export class Sleep implements SleepControl {
     const sleeper = this.#sleepers.get(databaseId)
     if (sleeper?.state !== 'falling-asleep') return
     this.#set(sleepers.asleep(sleeper, this.#now()))
-    this.#deps.logger.info({ databaseId }, 'a database has fallen asleep')
+    this.#deps.logger.info('database_asleep', { databaseId })
     this.#deps.onAsleep?.()
   }
 
@@ -225,13 +224,13 @@ export class Sleep implements SleepControl {
     const sleeper = this.#sleepers.get(databaseId)
     if (this.#stopped || !sleeper || !sleepers.isDesiredUp(sleeper)) return
     const isServing = ['running', 'answering'].includes(fleet.observe(databaseId)[0]?.state ?? '')
-    logger.error({ databaseId, error }, isServing ? 'a replica does not start' : 'a database does not wake')
+    logger.error(isServing ? 'database_replica_failed' : 'database_wake_failed', { databaseId, error })
     if (isServing || sleepers.hasTasks(sleeper)) return
     this.#set(sleepers.fallingAsleep(sleeper))
     this.#rest(databaseId).catch((restError: unknown) => this.#onFailedRest(databaseId, restError))
   }
 
   #onFailedRest(databaseId: string, error: unknown): void {
-    if (!this.#stopped) this.#deps.logger.error({ databaseId, error }, 'a database cannot fall asleep')
+    if (!this.#stopped) this.#deps.logger.error('database_sleep_failed', { databaseId, error })
   }
 }

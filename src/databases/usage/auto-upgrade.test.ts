@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_PLANS, PLAN_NAMES, type PlanName } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { recordedLog } from '../../telemetry/testing/recorded-log.js'
 import type { DatabaseRow } from '../life.js'
 import { NOBODY_SUSPENDED } from '../suspended.js'
 import { AutoUpgrade, nextPlan } from './auto-upgrade.js'
@@ -29,10 +30,11 @@ const ledgerOf = (some: Partial<DatabaseRow>, usedBytes: number): UsageLedger =>
 
 /** An auto upgrade with its plan changes and warnings; every change fails with `failure`, if given. */
 function upgrades(failure?: Error) {
-  const [moves, warnings]: [PlanName[], string[]] = [[], []]
+  const moves: PlanName[] = []
+  const { logger, texts: warnings } = recordedLog(['warn'])
   const upgrade = new AutoUpgrade({
     plans: DEFAULT_PLANS,
-    logger: { info: () => undefined, warn: (_fields: object, text?: string) => void warnings.push(text ?? '') },
+    logger,
     changePlan: async (caller, databaseId, plan) => {
       expect([caller.accountId, caller.source, databaseId]).toEqual(['a', 'SYSTEM', 'db'])
       moves.push(plan)

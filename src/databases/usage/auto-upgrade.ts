@@ -49,10 +49,10 @@ export class AutoUpgrade {
     const facts = { databaseId: row.database_id, from: row.plan, plan }
     try {
       await changePlan(systemCaller(row.account_id), row.database_id, plan)
-      logger.info(facts, 'a database has outgrown its plan and was moved to the next one')
+      logger.info('database_upgraded', facts)
     } catch (error) {
       if (isError(error, 'database_busy')) return
-      logger.warn({ ...facts, error }, 'a database has outgrown its plan but cannot be moved yet')
+      logger.warn('database_upgrade_failed', { ...facts, error })
     }
   }
 }

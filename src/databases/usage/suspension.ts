@@ -61,7 +61,7 @@ export class Suspension {
       await this.#deps.write()
       await this.#deps.inTurn(databaseId, () => this.#applyTransition(ledger))
     } catch (error) {
-      this.#deps.logger.warn({ databaseId, error }, 'the state of a database does not match its budget yet')
+      this.#deps.logger.warn('database_budget_not_applied', { databaseId, error })
     }
   }
 
@@ -73,7 +73,7 @@ export class Suspension {
     const moved = await (isBudgetSpent ? suspend(store, args) : resume(store, args))
     if (!moved) return
     const facts = { databaseId: row.database_id, budget: row.budget }
-    logger.info(facts, isBudgetSpent ? 'a database has reached its budget' : 'a database is within its budget again')
+    logger.info(isBudgetSpent ? 'database_budget_reached' : 'database_budget_free', facts)
     await publish(moved)
   }
 

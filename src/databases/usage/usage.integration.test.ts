@@ -363,7 +363,7 @@ describe('the series of a database', () => {
       (_, back) => now - (now % 60_000) - (back + 1) * hours * HOUR_MS,
     )
     await Promise.all(starts.reverse().map((start) => server.store.run(usage.add, { start, updates })))
-    const work = new RollUps({ store: server.store, logger: { warn: (fields) => expect(fields).toBeUndefined() } })
+    const work = new RollUps({ store: server.store, logger: { warn: (event) => expect(event).toBeUndefined() } })
     work.begin(now)
     const rows = (): [number, number][] => {
       const file = openSqlite(join(server.dataDir, 'homeport.sqlite'), { readOnly: true })

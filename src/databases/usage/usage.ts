@@ -171,7 +171,7 @@ export class Usage implements Service {
     const next = Math.min(now - (now % flushMs) + flushMs, dayOf(now) + DAY_MS)
     this.#timer = clock.after(next - now, () => {
       this.#flushing = this.#flush()
-        .catch((error: unknown) => this.#deps.logger.warn({ error }, 'usage is not stored yet'))
+        .catch((error: unknown) => this.#deps.logger.warn('usage_not_stored', { error }))
         .finally(() => this.#schedule())
     })
   }

@@ -52,7 +52,7 @@ export class Writer {
 
   /** Starts a write; after a failure the next write stores the same usage. */
   writeSoon(): void {
-    this.write().catch((error: unknown) => this.#deps.logger.warn({ error }, 'usage is not stored yet'))
+    this.write().catch((error: unknown) => this.#deps.logger.warn('usage_not_stored', { error }))
   }
 
   async #writeAll(): Promise<void> {
@@ -145,6 +145,6 @@ export class RollUps {
 
   #onFailure(error: unknown): void {
     this.#doneTo = 0
-    if (this.#state === 'running') this.#deps.logger.warn({ error }, 'usage series are not rolled up yet')
+    if (this.#state === 'running') this.#deps.logger.warn('usage_not_rolled_up', { error })
   }
 }

@@ -58,7 +58,7 @@ export class PrimaryData {
     this.#recording = this.#recorder
       .record(clock.now())
       .catch((error: unknown) => {
-        logger.warn({ error, databaseId: spec.databaseId }, 'the sizes of a log cannot be recorded')
+        logger.warn('engine_log_sizes_not_recorded', { error, databaseId: spec.databaseId })
       })
       .finally(() => {
         this.#recording = undefined
@@ -75,7 +75,7 @@ export class PrimaryData {
     const { clock, logger, memberDir, spec } = this.#options
     if (hasAnswered && code === 0 && this.#recorder) {
       await recordClosedLog(memberDir, clock.now()).catch((error: unknown) => {
-        logger.warn({ error, databaseId: spec.databaseId }, 'the sizes of a log cannot be recorded')
+        logger.warn('engine_log_sizes_not_recorded', { error, databaseId: spec.databaseId })
       })
     }
     if (!hasAnswered && stopping === 'no') await this.#diagnoseRefusal(output)
@@ -91,8 +91,7 @@ export class PrimaryData {
       throw new UnservableData(refusal.report)
     }
     const { report, cutBytes, keptIn } = refusal
-    const facts = { databaseId: spec.databaseId, cutBytes, quarantine: keptIn }
-    logger.warn(facts, 'the log of a database ended in the middle of a command; its end was cut off and kept')
+    logger.warn('engine_log_cut', { databaseId: spec.databaseId, cutBytes, kept: keptIn })
     if (report.kind !== 'whole') this.#options.onReport(report)
   }
 }

@@ -168,7 +168,7 @@ class LauncherClient implements Launcher {
     let timer: Timer
     const check = (): void => {
       if (this.#unanswered >= MAX_UNANSWERED) {
-        this.#options.logger.error({ pid: child.pid }, 'the launcher does not answer; it is killed and restarted')
+        this.#options.logger.error('launcher_hung', { pid: child.pid })
         child.kill('SIGKILL')
         return
       }
@@ -206,7 +206,7 @@ class LauncherClient implements Launcher {
   /** After the exit of a launcher: ends its engines, reports their ends, and starts the next launcher. */
   async #recover(code: number | null, signal: string | null): Promise<void> {
     this.#child = undefined
-    if (!this.#isStopping) this.#options.logger.warn({ code, signal }, 'the launcher ended; its engines are restarted')
+    if (!this.#isStopping) this.#options.logger.warn('launcher_ended', { code, signal })
     const cleared = this.#endLeftovers()
     this.#ready = cleared.then(() => this.#relaunch())
     this.#ready.catch(() => {})
@@ -229,7 +229,7 @@ class LauncherClient implements Launcher {
       try {
         return await this.#options.endLeftovers()
       } catch (error) {
-        this.#options.logger.error({ error }, 'engines of a lost launcher cannot be ended; trying again')
+        this.#options.logger.error('launcher_leftovers_not_ended', { error })
         await pause(this.#options.clock, RETRY_MS)
       }
     }

@@ -1,6 +1,7 @@
 import { Redis } from 'iovalkey'
 import { atCleanup, tempDir } from '../../../test/support/index.js'
 import { systemClock } from '../../base/index.js'
+import { type RecordedLine, recordedLog } from '../../telemetry/testing/recorded-log.js'
 import {
   createFleet,
   type EngineEndpoint,
@@ -11,18 +12,11 @@ import {
   probeEngine,
 } from '../index.js'
 
-/** A line of the log of the fleet. */
-export interface LoggedLine {
-  readonly level: 'info' | 'warn' | 'error'
-  readonly fields: Readonly<Record<string, unknown>>
-  readonly text: string
-}
-
 /** A fleet with real engines in a directory of its own. */
 export interface TestFleet {
   readonly fleet: Fleet
   readonly dataDir: string
-  readonly lines: readonly LoggedLine[]
+  readonly lines: readonly RecordedLine[]
 }
 
 let probed: Promise<EngineInfo> | undefined
@@ -35,10 +29,7 @@ export function localEngine(): Promise<EngineInfo> {
 
 /** Starts a fleet that is stopped at the end of the test file. */
 export async function startFleet(options: Partial<FleetOptions> = {}): Promise<TestFleet> {
-  const lines: LoggedLine[] = []
-  const writer = (level: LoggedLine['level']) => (fields: LoggedLine['fields'], text: string) =>
-    void lines.push({ level, fields, text })
-  const logger = { info: writer('info'), warn: writer('warn'), error: writer('error') }
+  const { logger, lines } = recordedLog()
   const dataDir = options.dataDir ?? tempDir()
   const fleet = createFleet({ dataDir, engine: await localEngine(), clock: systemClock, logger, ...options })
   atCleanup(() => fleet.stop())

@@ -45,7 +45,7 @@ export class DatabaseListener {
     // A client may close its sending side and still wait for replies.
     this.#server = createServer({ allowHalfOpen: true, noDelay: true })
     this.#sessionDeps = { ...options, siblings: () => this.#sessions }
-    this.#server.on('error', (error) => options.logger.error({ error }, 'the port of a database failed'))
+    this.#server.on('error', (error) => options.logger.error('gateway_port_failed', { error }))
   }
 
   /** The database, as its clients are served now. */
@@ -157,8 +157,7 @@ export class DatabaseListener {
   #onUnexpectedTls(connection: Socket): void {
     const { databaseId } = this.database
     const address = connection.remoteAddress
-    const hint = 'a client used TLS on a clear-text port: connect without TLS, or switch TLS on for the database'
-    this.#options.logger.info({ databaseId, address }, hint)
+    this.#options.logger.info('gateway_client_unexpected_tls', { databaseId, address })
     connection.destroy()
   }
 

@@ -49,7 +49,7 @@ export class DomainListener {
     this.#server = createServer({ ...socketOptions, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS }, (connection) =>
       this.#onConnection(connection),
     )
-    this.#server.on('error', (error) => logger.error({ error }, 'the shared port of databases failed'))
+    this.#server.on('error', (error) => logger.error('gateway_domain_port_failed', { error }))
   }
 
   /** The port that it listens on. */

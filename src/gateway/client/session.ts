@@ -75,7 +75,7 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
     inlet.receive = guardedReceiver(this, (memory, length) => this.#onData(memory, length))
     const onEnd = guarded(this, () => this.finish())
     socket.on('end', onEnd)
-    socket.on('error', (error) => deps.logger.debug({ error }, 'a client connection failed'))
+    socket.on('error', (error) => deps.logger.debug('gateway_client_failed', { error }))
     socket.on('close', () => this.#onClose())
   }
 
@@ -89,7 +89,7 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
   }
 
   evict(): void {
-    this.#cutAndWarn('a client was disconnected: its unfinished commands and unread replies took too much memory')
+    this.#cutAndWarn('gateway_client_over_memory')
   }
 
   get frame(): CommandParser {
@@ -217,8 +217,7 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
 
   fault(error: unknown): void {
     const { address } = this.profile
-    const message = 'a client was disconnected: its command has met a fault'
-    this.deps.logger.error({ error, databaseId: this.owner, address }, message)
+    this.deps.logger.error('gateway_client_fault', { error, databaseId: this.owner, address })
     this.cut()
   }
 
@@ -242,11 +241,11 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
   }
 
   dropLostReader(): void {
-    this.#cutAndWarn('a client that does not read its replies was disconnected')
+    this.#cutAndWarn('gateway_client_not_reading')
   }
 
-  #cutAndWarn(message: string): void {
-    this.deps.logger.warn({ databaseId: this.owner, address: this.profile.address }, message)
+  #cutAndWarn(event: 'gateway_client_over_memory' | 'gateway_client_not_reading'): void {
+    this.deps.logger.warn(event, { databaseId: this.owner, address: this.profile.address })
     this.cut()
   }
 

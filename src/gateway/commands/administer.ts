@@ -70,7 +70,7 @@ export async function administer(
 
 function internal({ clock, logger }: AdministrationDeps, error: unknown): HomeportError {
   const reference = Math.floor(clock.now()).toString(36)
-  logger.error({ error, reference }, 'a command about a database failed')
+  logger.error('gateway_command_failed', { error, reference })
   return new HomeportError('internal', { reference })
 }
 

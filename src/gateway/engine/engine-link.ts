@@ -6,7 +6,7 @@ import { connectLent, type LentBytes } from '../resp/lent-memory.js'
 import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
 import { CoalescingWriter } from './coalescing-writer.js'
 import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from './greeting.js'
-import { PendingReplies, REPLY_FAULT } from './pending-replies.js'
+import { PendingReplies } from './pending-replies.js'
 import { NO_REPLY_LIMITS, ReplyGate, type ReplyLimits } from './reply-gate.js'
 import type { Awaited, ReplySink } from './reply-sink.js'
 
@@ -306,7 +306,7 @@ export class EngineLink {
       else if (this.#state.kind === 'greeting' && this.#state.socket === socket) this.#readGreeting(socket, chunk)
     } catch (error) {
       // A defect in a sink costs this connection, not the process.
-      if (!(error instanceof ReplyFormatError)) this.#options.logger.error({ error }, REPLY_FAULT)
+      if (!(error instanceof ReplyFormatError)) this.#options.logger.error('gateway_reply_fault', { error })
       this.#onEnd(socket, error instanceof Error ? error : undefined)
     }
   }
@@ -341,7 +341,7 @@ export class EngineLink {
       this.#dialAgainOrGiveUp(cause)
       return
     }
-    if (cause) this.#options.logger.warn({ error: cause }, 'a connection to an engine was lost')
+    if (cause) this.#options.logger.warn('gateway_engine_lost', { error: cause })
     const kept = this.#stream ? 0 : this.#unsent
     const error = this.replyLimits.lossError?.() ?? new HomeportError('engine_lost', {}, { cause })
     this.#leave({ kind: 'idle' }, error, kept)
@@ -365,7 +365,7 @@ export class EngineLink {
 
   #giveUp(cause: unknown): void {
     const known = cause instanceof HomeportError
-    this.#options.logger.warn({ error: cause }, 'an engine cannot be reached')
+    this.#options.logger.warn('gateway_engine_unreachable', { error: cause })
     this.#leave({ kind: 'idle' }, known ? cause : new HomeportError('engine_unavailable', {}, { cause }))
     this.onLost()
   }

@@ -107,7 +107,7 @@ describe('pending replies', () => {
 
   it('all fail even if one sink throws', () => {
     const faults: unknown[] = []
-    const pending = new PendingReplies({ error: ({ error }: { error?: unknown }) => faults.push(error) })
+    const pending = new PendingReplies({ error: (_event, fields) => faults.push('error' in fields && fields.error) })
     const defect = new Error('a defect')
     const broken: ReplySink = {
       deliver: () => undefined,

@@ -5,9 +5,6 @@ import type { ReplySink } from './reply-sink.js'
 
 const FIRST_CAPACITY = 64
 
-/** The log message for a defect in the code that takes a reply. */
-export const REPLY_FAULT = 'the reply of an engine has met a fault'
-
 /**
  * The pending replies of an engine connection, in order, as a ring of (sink, count). Consecutive replies of one sink share
  * an entry. Besides replies of the engine the order contains two kinds of bytes of the gateway:
@@ -93,7 +90,7 @@ export class PendingReplies {
         sink?.fail(count, error, first && !substituted)
         this.#deliverNotes()
       } catch (fault) {
-        this.#logger.error({ error: fault }, REPLY_FAULT)
+        this.#logger.error('gateway_reply_fault', { error: fault })
       }
     }
   }

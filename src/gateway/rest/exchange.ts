@@ -49,6 +49,7 @@ export class Exchange implements MemoryConsumer, AnswerBody {
   #replyBytes = 0
   #isCounted = false
   #isEvicted = false
+  #requestId: string | undefined
 
   constructor(request: IncomingMessage, response: ServerResponse, deps: ExchangeDeps) {
     this.request = request
@@ -59,6 +60,12 @@ export class Exchange implements MemoryConsumer, AnswerBody {
   /** The client's address; undefined when its connection is gone. */
   get address(): string | undefined {
     return this.deps.addresses.of(this.request)
+  }
+
+  /** The client's own, or one that is made when it is first needed: for an error or a line of the log. */
+  get requestId(): string {
+    this.#requestId ??= requestIdOf(this.request.headers)
+    return this.#requestId
   }
 
   /** What the client says it has seen, as a moment of its database. */
@@ -80,7 +87,7 @@ export class Exchange implements MemoryConsumer, AnswerBody {
   evict(): void {
     this.#isEvicted = true
     this.#bodyBytes = this.#replyBytes = 0
-    this.#warn('a REST request was aborted: incomplete requests and unread answers used too much memory')
+    this.#warn('gateway_rest_over_memory')
     if (this.isAnswered) this.breakOff()
     else this.fail(new HomeportError('memory_short', {}))
   }
@@ -109,7 +116,7 @@ export class Exchange implements MemoryConsumer, AnswerBody {
     response.write(typeof piece === 'string' && response.writableLength > 0 ? Buffer.from(piece) : piece)
     this.noteUnread(piece.length)
     if (response.writableLength <= this.#maxUnreadBytes) return
-    this.#warn('a REST client that does not read its answer was disconnected')
+    this.#warn('gateway_rest_not_reading')
     this.breakOff()
   }
 
@@ -149,8 +156,9 @@ export class Exchange implements MemoryConsumer, AnswerBody {
     return Math.max(this.maxReplyBytes, this.deps.memory.limitBytes * SHARE_OF_REQUEST)
   }
 
-  #warn(message: string): void {
-    this.deps.logger.warn({ databaseId: this.owner, address: this.address }, message)
+  #warn(event: 'gateway_rest_over_memory' | 'gateway_rest_not_reading'): void {
+    const { requestId, owner: databaseId, address } = this
+    this.deps.logger.warn(event, { requestId, databaseId, address })
   }
 
   /** Answers with JSON text. `moment` is what the client has seen with it. */
@@ -192,17 +200,16 @@ export class Exchange implements MemoryConsumer, AnswerBody {
   }
 
   /** Answers with an error of the engine. */
-  answerError(status: number, text: string, id?: string): void {
+  answerError(status: number, text: string): void {
     if (!this.request.complete) this.#answerEarly()
-    this.deps.answers.error(this.request, this.response, status, text, id)
+    this.deps.answers.error(this.request, this.response, status, text, this.requestId)
   }
 
   /** Answers with an error, unless an answer has begun. */
   fail(error: unknown): void {
     if (this.response.headersSent || this.request.socket.destroyed) return
-    const id = requestIdOf(this.request.headers)
-    const shown = error instanceof HomeportError ? error : (tooLongAnswer(error) ?? this.#internal(error, id))
-    this.answerError(shown.status, errorText(shown), id)
+    const shown = error instanceof HomeportError ? error : (tooLongAnswer(error) ?? this.#internal(error))
+    this.answerError(shown.status, errorText(shown))
   }
 
   /** A client that waits for `100 Continue` may send its body or not, so no request can follow on the connection. */
@@ -211,9 +218,9 @@ export class Exchange implements MemoryConsumer, AnswerBody {
     else discardAfterAnswer(this.request, this.response)
   }
 
-  #internal(error: unknown, requestId: string): HomeportError {
+  #internal(error: unknown): HomeportError {
     const reference = Math.floor(this.deps.clock.now()).toString(36)
-    this.deps.logger.error({ error, reference, requestId }, 'a REST request failed')
+    this.deps.logger.error('gateway_rest_failed', { error, reference, requestId: this.requestId })
     return new HomeportError('internal', { reference })
   }
 }

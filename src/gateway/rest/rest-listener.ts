@@ -9,6 +9,7 @@ import type { Lanes } from '../engine/lanes.js'
 import type { Guards } from '../limits/guards.js'
 import { LoginWatch } from '../limits/login-watch.js'
 import { SyncTokens } from '../replicas/sync-token.js'
+import { logAccess } from './access-log.js'
 import type { EventStream } from './event-stream.js'
 import { Exchange, type ExchangeDeps } from './exchange.js'
 import { answerHealth, answerLive, answerPreflight, answerReady, HttpAnswers } from './http-answers.js'
@@ -18,7 +19,7 @@ import { TokenGrants } from './token-grants.js'
 
 /** The collaborators and settings of the REST listener. */
 export interface RestListenerOptions {
-  readonly settings: Pick<GatewaySettings, 'host' | 'restPort' | 'trustedProxies' | 'hosts'>
+  readonly settings: Pick<GatewaySettings, 'host' | 'restPort' | 'trustedProxies' | 'hosts' | 'accessLog'>
   readonly directory: Pick<DatabaseDirectory, 'byRestToken' | 'onChange'>
   readonly administration: Administration
   /** Time that a client has for the head of a request. */
@@ -136,6 +137,7 @@ export class RestListener {
       return
     }
     const exchange = new Exchange(request, response, this.#exchangeDeps)
+    if (this.#options.settings.accessLog) logAccess(exchange, this.#options.logger)
     if (METHODS.has(method)) this.#answer(exchange)
     else exchange.answerError(405, `ERR method ${method} is not allowed. Use GET, HEAD, POST or PUT.`)
   }

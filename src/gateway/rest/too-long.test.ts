@@ -5,6 +5,7 @@ import { expect, it } from 'vitest'
 import { atCleanup } from '../../../test/support/index.js'
 import { ClientMemoryBudget, systemClock } from '../../base/index.js'
 import { ClientAddresses } from '../../http/index.js'
+import { recordedLog } from '../../telemetry/testing/recorded-log.js'
 import { SyncTokens } from '../replicas/sync-token.js'
 import { Exchange } from './exchange.js'
 import { HttpAnswers } from './http-answers.js'
@@ -14,8 +15,7 @@ it.each([
   ['text that is joined', () => 'x'.repeat(constants.MAX_STRING_LENGTH + 1)],
   ['bytes that become text', () => Buffer.alloc(constants.MAX_STRING_LENGTH + 1).toString('latin1')],
 ])('an answer that is too long, from %s, is a 413 and no defect', async (_source, make) => {
-  const logged: string[] = []
-  const log = (_fields: object, message: string): void => void logged.push(message)
+  const { logger, texts: logged } = recordedLog()
   const tokens = new SyncTokens(0)
   const server = createServer((request, response) => {
     const exchange = new Exchange(request, response, {
@@ -23,7 +23,7 @@ it.each([
       answers: new HttpAnswers(tokens),
       addresses: new ClientAddresses([]),
       clock: systemClock,
-      logger: { debug: log, info: log, warn: log, error: log },
+      logger,
       memory: new ClientMemoryBudget(),
     })
     try {

@@ -2,6 +2,7 @@ import { createConnection, type Socket } from 'node:net'
 import { atCleanup, freePort, waitFor } from '../../../test/support/index.js'
 import { systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { recordedLog } from '../../telemetry/testing/recorded-log.js'
 import type {
   DataAccess,
   DatabaseDirectory,
@@ -137,9 +138,7 @@ export async function startRig(
   const fleet = new TestFleet(engine)
   const served = { databaseId: 'db-one', port: await freePort(), tls: false, ...database }
   directory.databases.set(served.databaseId, served)
-  const complaints: string[] = []
-  const complain = (_fields: object, message: string): void => void complaints.push(message)
-  const logger = { debug: () => {}, info: () => {}, warn: complain, error: complain }
+  const { logger, texts: complaints } = recordedLog(['warn', 'error'])
   const gateway = createGateway({
     ...more,
     settings: { host: '127.0.0.1', restPort: 0, tls, ...more },

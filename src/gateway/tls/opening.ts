@@ -90,7 +90,7 @@ export function awaitOpening(
   let bytes: Buffer = EMPTY
   const end = (): void => void connection.destroy()
   const fault = (error: unknown): void => {
-    logger.error({ error }, 'a connection was closed: its opening has met a fault')
+    logger.error('tls_opening_fault', { error })
     end()
   }
   const timer = clock.after(OPENING_TIMEOUT_MS, end)

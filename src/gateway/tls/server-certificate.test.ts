@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
 import { systemClock } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import type { LogEvent } from '../../contract/logs/events.js'
 import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from './certificates.js'
 import { openServerCertificate, type ServerCertificate } from './server-certificate.js'
 
@@ -35,7 +36,7 @@ async function open(): Promise<ServerCertificate> {
     debug: silent,
     info: silent,
     warn: silent,
-    error: (fields: object) => void complaints.push(textOf(fields)),
+    error: (_event: LogEvent, fields: object) => void complaints.push(textOf(fields)),
   }
   const source = await openServerCertificate({ dataDir: directory, hostNames: [], files, clock: systemClock, logger })
   await source.start()

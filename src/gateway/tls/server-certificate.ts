@@ -121,7 +121,7 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
     const { files, logger } = this.#options
     for (const directory of new Set(files && [dirname(files.certificate), dirname(files.key)])) {
       const watcher = watch(directory, { persistent: false }, () => this.#checkLater(SETTLE_MS))
-      watcher.on('error', (error) => logger.warn({ error }, 'the directory of the certificate cannot be watched'))
+      watcher.on('error', (error) => logger.warn('certificate_not_watched', { error }))
       this.#watchers.push(watcher)
     }
   }
@@ -136,8 +136,7 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
   async #check(): Promise<void> {
     const { logger } = this.#options
     try {
-      if (this.change(await pairOf(this.#options)))
-        logger.info({}, 'new connections are served with another certificate')
+      if (this.change(await pairOf(this.#options))) logger.info('certificate_replaced', {})
       this.#lastError = undefined
     } catch (error) {
       this.#logOnce(error)
@@ -149,6 +148,6 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
     const text = String(error)
     if (text === this.#lastError) return
     this.#lastError = text
-    this.#options.logger.error({ error }, 'the new certificate is not usable, the old one stays')
+    this.#options.logger.error('certificate_unusable', { error })
   }
 }

@@ -59,7 +59,7 @@ export class TlsFront {
     })
     server.on('secureConnection', onClient)
     server.on('tlsClientError', (error, socket) => {
-      logger.debug({ error }, 'a TLS handshake failed')
+      logger.debug('tls_handshake_failed', { error })
       socket.destroy()
     })
     return server

@@ -39,7 +39,7 @@ export class ClockCorrection {
       if (aheadMs >= LEAST_AHEAD_MS) await this.correct(aheadMs)
     } catch (error) {
       if (!isError(error, 'store_damaged')) throw error
-      logger.warn({ error }, 'cannot tell whether the clock was ahead, because the store is damaged')
+      logger.warn('queue_clock_unknown', { error })
     }
   }
 
@@ -47,7 +47,7 @@ export class ClockCorrection {
   async correct(byMs: number): Promise<void> {
     const { store, clock, logger } = this.#deps
     const now = clock.now()
-    logger.warn({ byMs }, 'the clock was ahead and was set back; due times that were set meanwhile are moved back')
+    logger.warn('queue_clock_set_back', { byMs })
     for (const state of ['pending', 'held'] as const) {
       let after: { nextAt: number; seq: number } | undefined = { nextAt: now, seq: 0 }
       while (after) after = await store.run(messagesClock.shift, { state, now, byMs, after, limit: PER_STEP })

@@ -40,7 +40,7 @@ export class UnreadableMessages {
   /** Reports one more unreadable message. */
   add(place: Place): void {
     const { clock, logger } = this.#deps
-    logger.error({ ...place }, 'a due message cannot be read, because the store is damaged; the others are delivered')
+    logger.error('queue_message_unreadable', { ...place })
     if (this.#isStopped) return
     if (this.#first) {
       if (isBefore(place, this.#first.place)) this.#first.place = place

@@ -256,7 +256,7 @@ export class Dispatcher implements Service {
     } catch (error) {
       this.#backlog.loadFailed(load)
       if (this.#phase !== 'running') return
-      this.#deps.logger.error({ error }, 'due messages could not be read; trying again')
+      this.#deps.logger.error('queue_due_not_read', { error })
       this.#loadPause = this.#deps.clock.after(pauseAfter(error, ++this.#loadFailures), () => {
         this.#loadPause = undefined
         this.#schedulePump()
@@ -271,10 +271,7 @@ export class Dispatcher implements Service {
     } catch (error) {
       if (isOutOfDescriptors(error)) this.#pause(error)
       else {
-        this.#deps.logger.error(
-          { error, messageId: entry.message.messageId },
-          'an attempt could not be made; trying again',
-        )
+        this.#deps.logger.error('queue_attempt_failed', { error, messageId: entry.message.messageId })
       }
       if (entry.state === 'sending') {
         const nextAt = this.#deps.clock.now() + PAUSE_AFTER_FAILURE_MS
@@ -294,10 +291,7 @@ export class Dispatcher implements Service {
       this.#pauseTimer = undefined
       this.#schedulePump()
     })
-    this.#deps.logger.error(
-      { error },
-      'no file descriptor is left for deliveries; trying again. Raise the limit of open files (`ulimit -n`)',
-    )
+    this.#deps.logger.error('queue_out_of_descriptors', { error })
   }
 
   async #attempt(entry: Entry): Promise<void> {
@@ -370,7 +364,7 @@ export class Dispatcher implements Service {
         return this.#applySettled(entry, settled)
       } catch (error) {
         if (this.#phase !== 'running') return this.#backlog.release(entry)
-        this.#deps.logger.error({ error, messageId: message.messageId }, 'an outcome could not be stored; trying again')
+        this.#deps.logger.error('queue_outcome_not_stored', { error, messageId: message.messageId })
         await this.#pauseUnlessStopping(pauseAfter(error, failures))
       }
     }

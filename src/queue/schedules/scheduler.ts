@@ -106,7 +106,7 @@ export class Scheduler implements Service {
       return nextAt === null ? LONGEST_SLEEP_MS : nextAt - clock.now()
     } catch (error) {
       if (this.#phase !== 'running') return PAUSE_AFTER_FAILURE_MS
-      logger.error({ error }, 'schedules could not be fired; trying again')
+      logger.error('schedule_read_failed', { error })
       if (!isError(error, 'store_damaged')) {
         this.#check = 'due'
         return PAUSE_AFTER_FAILURE_MS
@@ -126,7 +126,7 @@ export class Scheduler implements Service {
         if (row) await this.#fire(row)
       } catch (error) {
         if (!isError(error, 'store_damaged')) throw error
-        logger.error({ error, ...key }, 'a schedule cannot be fired, because the store is damaged')
+        logger.error('schedule_damaged', { error, ...key })
       }
     }
   }
@@ -150,7 +150,7 @@ export class Scheduler implements Service {
         const to = nextFire(row, searchFrom(row.last_at, clock.now()))
         if (to === null || to >= from) continue
         await store.run(schedules.pullBack, { accountId, scheduleId, from, to })
-        logger.info({ scheduleId, from, to }, 'a schedule goes back to its next fire: the clock had been ahead')
+        logger.info('schedule_moved_back', { scheduleId, fromAt: from, toAt: to })
       }
       const last = rows.at(-1)
       after =

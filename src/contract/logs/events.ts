@@ -1,0 +1,132 @@
+/**
+ * The catalogue of events: every line that the server logs has a name, a level, a text and fields, declared once. Names
+ * and fields are stable, so that programs can search for them; texts may change. `docs/logs.md` is generated from it.
+ */
+import { DATA_PLANE_EVENTS } from './data-plane-events.js'
+import { declareIn, type EventDeclaration, type EventLevel } from './declaration.js'
+import type { LogFieldName, LogFieldValue } from './fields.js'
+
+const server = declareIn('Server')
+const http = declareIn('HTTP')
+const accounts = declareIn('Accounts')
+const queue = declareIn('Queue')
+const bulk = declareIn('Bulk actions')
+const alerts = declareIn('Alerts')
+
+const REQUEST = [
+  'requestId',
+  'service',
+  'method',
+  'path',
+  'status',
+  'durationMs',
+  'bytes?',
+  'accountId?',
+  'databaseId?',
+] as const
+
+/** Every event by its name. */
+export const LOG_EVENTS = {
+  problem_error: server('error', '{title} {advice}', 'kind', 'subject', 'title', 'advice'),
+  problem_warning: server('warn', '{title} {advice}', 'kind', 'subject', 'title', 'advice'),
+  problem_solved: server('info', 'a problem is solved', 'kind', 'subject'),
+  server_crashed: server(
+    'error',
+    'a defect in {module} ends the server; start it again',
+    'module',
+    'kind',
+    'file?',
+    'error',
+  ),
+  client_memory_eviction_failed: server('error', 'evicting a client from memory has failed', 'error'),
+  store_mark_not_written: server('warn', 'the store mark is not written yet', 'error'),
+
+  request_answered: http('debug', 'a request was answered', ...REQUEST),
+  request_access: http('info', '{method} {path} {status}', ...REQUEST),
+  request_failed: http('error', 'a request failed', 'requestId', 'reference', 'service', 'error'),
+
+  account_deleted: accounts('info', 'an account is deleted', 'accountId'),
+  account_deletion_pending: accounts('warn', 'the deletion of an account is not complete yet', 'error'),
+  credentials_file_foreign: accounts(
+    'warn',
+    'credentials.json in the data directory {what}. The accounts of the store keep working with their credentials. Put their file back so that "homeport env" can print them.',
+    'what',
+  ),
+  credential_use_not_stored: accounts('warn', 'when keys and tokens were used last is not stored yet', 'error'),
+  ...DATA_PLANE_EVENTS,
+
+  queue_due_not_read: queue('error', 'due messages could not be read; trying again', 'error'),
+  queue_attempt_failed: queue('error', 'an attempt could not be made; trying again', 'messageId', 'error'),
+  queue_out_of_descriptors: queue(
+    'error',
+    'no file descriptor is left for deliveries; trying again. Raise the limit of open files (`ulimit -n`)',
+    'error',
+  ),
+  queue_outcome_not_stored: queue('error', 'an outcome could not be stored; trying again', 'messageId', 'error'),
+  queue_message_unreadable: queue(
+    'error',
+    'a due message cannot be read, because the store is damaged; the others are delivered',
+    'nextAt',
+    'seq',
+  ),
+  queue_clock_unknown: queue('warn', 'cannot tell whether the clock was ahead, because the store is damaged', 'error'),
+  queue_clock_set_back: queue(
+    'warn',
+    'the clock was ahead and was set back; due times that were set meanwhile are moved back',
+    'byMs',
+  ),
+  queue_clock_jumped: queue('warn', 'the clock was set ahead, or the machine was suspended', 'byMs'),
+  queue_clock_not_corrected: queue('error', 'due times could not be corrected; the next start corrects them', 'error'),
+  queue_retention_failed: queue('warn', 'old {what} could not be deleted; trying again later', 'what', 'error'),
+  schedule_read_failed: queue('error', 'schedules could not be fired; trying again', 'error'),
+  schedule_damaged: queue(
+    'error',
+    'a schedule cannot be fired, because the store is damaged',
+    'accountId',
+    'scheduleId',
+    'error',
+  ),
+  schedule_moved_back: queue(
+    'info',
+    'a schedule goes back to its next fire: the clock had been ahead',
+    'scheduleId',
+    'fromAt',
+    'toAt',
+  ),
+
+  bulk_resumed: bulk('info', 'bulk actions continue after a restart', 'actions'),
+  bulk_item_failed: bulk(
+    'error',
+    'an item of a bulk action could not be processed',
+    'actionId',
+    'chunk',
+    'firstItem',
+    'endItem',
+    'error',
+  ),
+  bulk_paused: bulk('warn', 'bulk actions pause: the store fails', 'pauseMs', 'error'),
+
+  alerts_not_current: alerts('warn', 'alerts are not up to date; trying again every 5 seconds', 'error'),
+} as const satisfies Readonly<Record<string, EventDeclaration>>
+
+/** The name of an event. */
+export type LogEvent = keyof typeof LOG_EVENTS
+
+/** Whether a value is the name of an event. */
+export const isEvent = (name: unknown): name is LogEvent => typeof name === 'string' && Object.hasOwn(LOG_EVENTS, name)
+
+/** The events of a level. */
+export type EventOf<Level extends EventLevel> = {
+  [Name in LogEvent]: (typeof LOG_EVENTS)[Name]['level'] extends Level ? Name : never
+}[LogEvent]
+
+type SpecOf<Event extends LogEvent> = (typeof LOG_EVENTS)[Event]['fields'][number]
+type Given<Spec> = Spec extends LogFieldName ? Spec : never
+type Optional<Spec> = Spec extends `${infer Name extends LogFieldName}?` ? Name : never
+
+/** The fields of an event. What is `null` or `undefined` is left out of the line. */
+export type EventFields<Event extends LogEvent> = {
+  readonly [Name in Given<SpecOf<Event>>]: LogFieldValue<Name>
+} & {
+  readonly [Name in Optional<SpecOf<Event>>]?: LogFieldValue<Name> | null | undefined
+}
