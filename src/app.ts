@@ -43,8 +43,17 @@ import { metricsRoute } from './metrics.js'
 import type { OnAttempt, Queue, QueueRest } from './queue/index.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
 import { composeQueue } from './queue-composition.js'
+import { ServerLogs } from './server-logs.js'
 import { openStore, type Store, type StoreDamage } from './store/index.js'
-import { createLogger, type Logger, lastCrash, type ProblemReport, Problems, ServerMeters } from './telemetry/index.js'
+import {
+  createLogger,
+  type Logger,
+  lastCrash,
+  type ProblemReport,
+  Problems,
+  RecentLines,
+  ServerMeters,
+} from './telemetry/index.js'
 
 /** The whole server. */
 export interface App {
@@ -75,7 +84,8 @@ export interface AppOptions {
  * @throws HomeportError when the engine, the plans or the store cannot be used; then nothing is left running.
  */
 export async function createApp(config: Config, options: AppOptions): Promise<App> {
-  const logger = createLogger({ level: config.logLevel })
+  const recentLines = new RecentLines()
+  const logger = createLogger({ level: config.logLevel, onLine: (line) => recentLines.add(line) })
   const problems = new Problems(systemClock, logger)
   reportLastCrash(config.dataDir, problems)
   const engine = options.engine ?? (await probeEngine(config.engineBinary))
@@ -96,6 +106,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
     {
       config,
       logger,
+      recentLines,
       problems,
       engine,
       plans,
@@ -248,7 +259,11 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
     ...{ ...foundations, ...dataPlane, queue, clock, version: VERSION },
     isOperator: (accountId) => accounts.isFirst(accountId),
   })
-  const administration = [...queueAdministration, ...alerts.routes(), metrics]
+  const logs = new ServerLogs({
+    ...{ lines: foundations.recentLines, clock, startedAt: clock.now() },
+    isOperator: (accountId) => accounts.isFirst(accountId),
+  })
+  const administration = [...queueAdministration, ...alerts.routes(), metrics, logs.route]
   const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...administration]
   const listeners = [
     managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes),
@@ -261,7 +276,7 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
     }),
   ]
   const { gateway, backups, memory, readiness } = dataPlane
-  const busy = [gateway, queue, workflow, ...listeners, bulk, alerts, backups, deletion]
+  const busy = [gateway, queue, workflow, ...listeners, bulk, alerts, backups, deletion, logs]
   const mark = new StoreMark({ store, dataDir: config.dataDir, clock, logger, problems: foundations.problems })
   return { accounts, memory, queue, readiness, services: [accounts, mark, ...dataPlane.services, busy] }
 }

@@ -4,12 +4,14 @@ import type { loadPlans } from './databases/index.js'
 import type { probeEngine } from './fleet/index.js'
 import type { ServerCertificate } from './gateway/index.js'
 import type { Store } from './store/index.js'
-import type { Logger, Problems, ServerMeters } from './telemetry/index.js'
+import type { Logger, Problems, RecentLines, ServerMeters } from './telemetry/index.js'
 
 /** What exists before any service: every service is built from it. */
 export interface Foundations {
   readonly config: Config
   readonly logger: Logger
+  /** The newest lines of the log. */
+  readonly recentLines: RecentLines
   readonly problems: Problems
   readonly engine: Awaited<ReturnType<typeof probeEngine>>
   readonly plans: Awaited<ReturnType<typeof loadPlans>>

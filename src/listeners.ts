@@ -54,18 +54,21 @@ export function readinessOf(store: Store, fleet: Pick<Fleet, 'checkSpace'>): Rea
 /** Levels at which every HTTP request is logged. */
 const LOGS_REQUESTS: ReadonlySet<Config['logLevel']> = new Set(['debug', 'trace'])
 
+/** What asks every few seconds for ever. */
+const PROBES: ReadonlySet<string> = new Set(['/health', '/livez', '/readyz'])
+
 /** Logs the requests of a listener, if the configuration wants that. */
 function answerLog({ accessLog, logLevel }: Config, logger: Logger, service: HttpSettings['service']) {
   if (!accessLog && !LOGS_REQUESTS.has(logLevel)) return undefined
-  return ({ path = UNKNOWN_PATH, durationMs, ...request }: AnsweredRequest): void => {
+  return ({ path = OTHER_PATH, durationMs, ...request }: AnsweredRequest): void => {
     const fields = { ...request, path, service, durationMs: Math.round(durationMs * 10) / 10 }
-    if (accessLog) logger.info('request_access', fields)
+    if (accessLog && !PROBES.has(path)) logger.info('request_access', fields)
     else logger.debug('request_answered', fields)
   }
 }
 
-/** Shown for a request that no operation matches: its own path may contain anything. */
-const UNKNOWN_PATH = '(unknown)'
+/** Shown for pages of the console, and for what does not exist: such a path may contain anything. */
+const OTHER_PATH = '(other)'
 
 /** The settings that all HTTP listeners share. */
 export function listenerSettings(

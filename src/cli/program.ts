@@ -46,6 +46,7 @@ const ENTRIES: readonly Entry[] = [
     server,
     async () => (await import('./status.js')).statusCommand,
   ),
+  entry('logs', 'the log of the server (operator)', server, async () => (await import('./logs.js')).logsCommand),
   entry('open', 'open the console in a browser', server, async () => (await import('./open.js')).openCommand),
   entry('db', 'databases', server, async () => (await import('./db/index.js')).dbCommand),
   entry(

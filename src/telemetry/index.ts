@@ -33,7 +33,7 @@ export {
   REQUEST_SECONDS,
   TRANSACTION_SECONDS,
 } from './histogram.js'
-export { createLogger, type Logger, type LoggerOptions, type LogLevel, silentLogger } from './logger.js'
+export { createLogger, humanLine, type Logger, type LoggerOptions, type LogLevel, silentLogger } from './logger.js'
 export { MeterTotals } from './meter-totals.js'
 export {
   BULK_OUTCOMES,
@@ -49,4 +49,5 @@ export {
 export { byLabel, type Figures, METRICS_CONTENT_TYPE, type MetricValue, renderMetrics } from './metrics.js'
 export { type Problem, type ProblemKind, type ProblemReport, Problems } from './problems.js'
 export { ProcessMetrics } from './process-metrics.js'
+export { RecentLines } from './recent-lines.js'
 export { SlicedCount } from './sliced-count.js'

@@ -18,8 +18,8 @@ The server writes its log to stderr: one JSON object per line, or a readable lin
   string. The message of an error may name what failed, such as an address.
 - A line that is written while a request is served has its \`requestId\`: see
   [request ids](operations.md#request-ids). Lines of work in the background name the database, message or action instead.
-- With [\`accessLog\`](configuration.md#accesslog), each request to the management and queue ports is logged as
-  \`request_access\`.
+- With [\`accessLog\`](configuration.md#accesslog), each request to the three HTTP ports is logged as
+  \`request_access\`, except for probes.
 - \`homeport logs\` shows the newest lines of a running server, and \`homeport logs --follow\` the next ones:
   [operations](operations.md#logs).
 

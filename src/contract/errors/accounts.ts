@@ -93,8 +93,13 @@ export const accountsErrors = {
     status: 403,
     blame: 'caller',
     retry: 'never',
-    text: () =>
-      'Only the operator of the server, the first account, manages accounts. Use a key of that account, not of a team.',
+    text: () => 'This is for the operator of the server, the first account. Use a key of that account, not of a team.',
+  }),
+  too_many_log_readers: define<{ most: number }>({
+    status: 429,
+    blame: 'caller',
+    retry: 'later',
+    text: ({ most }) => `The log is followed by ${most} readers already, the most at once. End one of them.`,
   }),
   account_not_found: define<{ accountId: string }>({
     status: 404,

@@ -19,7 +19,9 @@ export const LOG_FIELDS = {
   reference: text('The reference that the caller got with an internal error.'),
   service: text('Which HTTP listener: `management`, `queue` or `rest`.'),
   method: text('HTTP method.'),
-  path: text('Path of the operation as declared, such as `/v2/redis/database/:id`: never the values in it.'),
+  path: text(
+    'Path of the operation as declared, such as `/v2/redis/database/:id`: never the values in it. `(other)`: a page of the console, or nothing that exists.',
+  ),
   status: number('HTTP status of the answer.'),
   durationMs: number('From the arrival of the request to the end of the answer, milliseconds.'),
   bytes: number('Size of the body of the answer; absent for streams and for the REST data plane.'),

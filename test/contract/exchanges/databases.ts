@@ -28,6 +28,7 @@ export const databaseExchanges: Exchanges = {
   getDatabase: about('GET', (id) => `/database/${id}`),
   listDatabases: ({ homeport }) => homeport.api('GET', `${REDIS}/databases`),
   getAwake: about('GET', (id) => `/awake/${id}`),
+  getServerLogs: ({ homeport }) => homeport.api('GET', '/v2/server/logs?level=info&count=5'),
   getMetrics: ({ homeport }) => homeport.api('GET', '/metrics'),
   getDatabaseStats: about('GET', (id) => `/stats/${id}?period=1d`),
   renameDatabase: about('POST', (id) => `/rename/${id}`, { name: 'another name' }),

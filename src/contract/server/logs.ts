@@ -1,0 +1,64 @@
+import { type Static, Type } from 'typebox'
+import { endpoint } from '../endpoint.js'
+import { EVENT_LEVELS } from '../logs/declaration.js'
+import { LOG_EVENTS } from '../logs/events.js'
+
+/** Most lines of an answer. */
+export const MOST_LOG_LINES = 1_000
+
+const LogLineSchema = Type.Object(
+  {
+    time: Type.String({ description: 'When it was logged, ISO 8601.' }),
+    level: Type.Enum([...EVENT_LEVELS], { description: 'How important it is.' }),
+    event: Type.String({ description: 'Name of the event; docs/logs.md has all.' }),
+    msg: Type.String({ description: 'What happened, for people.' }),
+    requestId: Type.Optional(Type.String({ description: 'The request that it is about.' })),
+  },
+  { additionalProperties: true, description: 'A line, with the fields of its event.' },
+)
+
+/** A line of the log. */
+export type LogLine = Static<typeof LogLineSchema>
+
+/** An event of the stream that tells how many lines the reader has missed. */
+export const MissedLinesSchema = Type.Object({
+  missed: Type.Integer({ description: 'Lines that are no longer kept.' }),
+})
+
+const LogLinesSchema = Type.Object({
+  lines: Type.Array(LogLineSchema, { description: 'Oldest first.' }),
+})
+
+const LogsQuery = Type.Object({
+  level: Type.Optional(Type.Enum([...EVENT_LEVELS], { description: 'Only lines of this level and above.' })),
+  event: Type.Optional(
+    Type.Enum(Object.keys(LOG_EVENTS), { description: 'Only lines of this event, such as `engine_started`.' }),
+  ),
+  request: Type.Optional(
+    Type.String({ maxLength: 128, description: 'Only lines of the request with this id (`X-Request-Id`).' }),
+  ),
+  count: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: MOST_LOG_LINES, description: 'Only the newest lines. Default: 100.' }),
+  ),
+})
+
+/** Which lines to read. */
+export type LogsQuery = Static<typeof LogsQuery>
+
+/** Reads the newest lines of the log of the server, or follows it. */
+export const getServerLogs = endpoint({
+  id: 'getServerLogs',
+  service: 'management',
+  topic: 'Server',
+  method: 'GET',
+  path: '/v2/server/logs',
+  auth: 'basic',
+  access: 'read',
+  summary: 'Read the log of the server',
+  description:
+    'For the operator: the newest lines of the log since the server started, as far as `logLevel` lets them be written. The server keeps 5,000 lines in memory, with 4 million characters together. With `Accept: text/event-stream` the response is a stream of server-sent events: `line` with one line, first the newest ones, then each new one. A reader that reconnects with `Last-Event-ID` gets what it has missed, and `missed` with a count if some of it is no longer kept.',
+  query: LogsQuery,
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The lines.', body: LogLinesSchema },
+  errors: ['operator_only', 'too_many_log_readers'],
+})
