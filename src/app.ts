@@ -39,7 +39,7 @@ import type { Foundations } from './foundations.js'
 import { createGateway, type Gateway, openServerCertificate } from './gateway/index.js'
 import { HttpServer, type Readiness } from './http/index.js'
 import { listenerSettings, managementListener, readinessOf, servedNames } from './listeners.js'
-import { metricsRoute } from './metrics.js'
+import { databaseMetricsRoute, metricsRoute } from './metrics.js'
 import type { OnAttempt, Queue, QueueRest } from './queue/index.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
 import { composeQueue } from './queue-composition.js'
@@ -92,7 +92,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
   const plans = await loadPlans(config.plansFile)
   const tls = await openCertificate(config, logger, problems)
   await refuseLostStore(config)
-  const meters = new ServerMeters()
+  const meters = new ServerMeters(config)
   const store = await openStore({
     location: config.store.kind === 'sqlite' ? 'sqlite' : config.store.url,
     dataDir: config.dataDir,
@@ -259,11 +259,12 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
     ...{ ...foundations, ...dataPlane, queue, clock, version: VERSION },
     isOperator: (accountId) => accounts.isFirst(accountId),
   })
+  const databaseMetrics = databaseMetricsRoute(dataPlane)
   const logs = new ServerLogs({
     ...{ lines: foundations.recentLines, clock, startedAt: clock.now() },
     isOperator: (accountId) => accounts.isFirst(accountId),
   })
-  const administration = [...queueAdministration, ...alerts.routes(), metrics, logs.route]
+  const administration = [...queueAdministration, ...alerts.routes(), metrics, databaseMetrics, logs.route]
   const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...administration]
   const listeners = [
     managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes),

@@ -9,9 +9,11 @@ import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from './base/index.js'
 import type { Config } from './config/index.js'
-import { getMetrics } from './contract/databases/stats.js'
+import { getDatabaseMetrics, getMetrics } from './contract/databases/stats.js'
+import { HomeportError } from './contract/errors/errors.js'
 import { type Databases, databaseFigures } from './databases/index.js'
 import type { EngineInfo } from './fleet/index.js'
+import { checkAddress } from './gateway/index.js'
 import { type Caller, type Route, reply, route } from './http/index.js'
 import type { Queue } from './queue/index.js'
 import * as messagesCensus from './queue/transactions/messages-census.js'
@@ -38,7 +40,7 @@ export interface MetricsDeps {
   readonly engine: Pick<EngineInfo, 'kind' | 'version'>
   readonly store: Store
   readonly problems: Pick<Problems, 'all'>
-  readonly databases: Pick<Databases, 'usage' | 'isAwake'>
+  readonly databases: Pick<Databases, 'usage' | 'isAwake' | 'directory'>
   readonly queue: Pick<Queue, 'load'>
   readonly meters: ServerMeters
   readonly version: string
@@ -64,11 +66,51 @@ export function metricsRoute(deps: MetricsDeps): Route {
   }
 }
 
+/**
+ * The route that answers scrapers of a single database. Their credentials are tokens of the database itself, so that its
+ * users need no API key of the account.
+ */
+export function databaseMetricsRoute({ databases }: Pick<MetricsDeps, 'databases'>): Route {
+  const { directory, usage } = databases
+  const handler = route(getDatabaseMetrics, async ({ caller, params: { id: databaseId }, ip }) => {
+    const row = directory.rowOf(databaseId)
+    const ledger = usage.ledgers.find((one) => one.row.database_id === databaseId)
+    const isAllowed = caller.source.startsWith(DATABASE_TOKEN)
+      ? caller.source === sourceOf(databaseId)
+      : row?.account_id === caller.accountId
+    if (!row || !ledger || !isAllowed) throw new HomeportError('database_not_found', { databaseId })
+    const served = directory.find(databaseId)
+    if (served && caller.source === sourceOf(databaseId)) checkAddress(served, ip)
+    if (row.production_pack !== 1) throw new HomeportError('metrics_not_enabled', { databaseId })
+    const metered = [{ ledger, isAwake: databases.isAwake(databaseId) }]
+    const text = await renderMetrics(databaseFigures(metered, usage.nowMs))
+    return reply(200, Buffer.from(text), { 'content-type': METRICS_CONTENT_TYPE })
+  })
+  return {
+    ...handler,
+    recognise: (authorization, ip) => {
+      const token = bearerOf(authorization)
+      const access = token === undefined ? undefined : directory.byRestToken(token)
+      const row = access && directory.rowOf(access.database.databaseId)
+      if (!access || !row || !['default', 'default_ro'].includes(access.user)) return undefined
+      const source = sourceOf(row.database_id)
+      return { accountId: row.account_id, email: '', accountType: 'paid', source, access: 'read', ip }
+    },
+  }
+}
+
+/** Opens the words that stand for the credentials of a scraper of one database. */
+const DATABASE_TOKEN = 'DATABASE_TOKEN - '
+const sourceOf = (databaseId: string): string => DATABASE_TOKEN + databaseId
+
+const bearerOf = (authorization: string | undefined): string | undefined =>
+  /^Bearer +(\S{1,256}) *$/i.exec(authorization ?? '')?.[1]
+
 const digestOf = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 /** Digests have one length, so the comparison takes the same time for every wrong token. */
 function isToken(authorization: string | undefined, expected: Buffer | undefined): boolean {
-  const token = /^Bearer +(\S{1,256}) *$/i.exec(authorization ?? '')?.[1]
+  const token = bearerOf(authorization)
   return expected !== undefined && token !== undefined && timingSafeEqual(digestOf(token), expected)
 }
 
@@ -120,7 +162,7 @@ class ServerMetrics {
     return {
       ...{ ...this.#about(), ...process, ...disk, ...stored },
       ...{ ...storeFigures(meters), ...queueFigures(meters, queue.load), ...workflowFigures(meters) },
-      ...{ ...this.#totals.figures, ...databasesFigures(meters) },
+      ...{ ...this.#totals.figures, ...databasesFigures(meters), ...endpointFigures(meters) },
       homeport_databases: byLabel('state', { awake, suspended, asleep: ledgers.length - awake - suspended }),
     }
   }
@@ -236,6 +278,20 @@ function queueFigures({ queue }: ServerMeters, { sending, most, held }: Queue['l
     homeport_queue_messages_in_memory: held,
     homeport_queue_schedule_fires_total: queue.fires,
     homeport_queue_schedule_failures_total: queue.failedFires,
+  }
+}
+
+/** By destination host, if the option `metricsEndpoints` allows any. */
+function endpointFigures({ queue: { endpoints } }: ServerMeters): Figures {
+  const hosts = [...endpoints.all()]
+  return {
+    homeport_endpoint_deliveries_total: hosts.flatMap(([host, { delivered, retried, failed }]) =>
+      Object.entries({ delivered, retried, failed }).map(([outcome, value]) => ({ labels: { host, outcome }, value })),
+    ),
+    homeport_endpoint_delivery_seconds_total: hosts.map(([host, { seconds }]) => ({
+      labels: { host },
+      value: seconds,
+    })),
   }
 }
 

@@ -295,6 +295,14 @@ const OPTIONS = {
       'totals of the server count all of them.',
     relation: 'Each database has about 22 series.',
   }),
+  metricsEndpoints: option({
+    kind: kinds.integer(0, 1_000),
+    default: 0,
+    meaning:
+      'GET /metrics has series of its own for at most this many destination hosts of deliveries, those that got a request ' +
+      'first since the start; all further hosts are counted as "other". 0 for none.',
+    relation: 'Each host has 4 series. The names of hosts are those that accounts publish to.',
+  }),
   accessLog: option({
     kind: kinds.flag,
     default: false,

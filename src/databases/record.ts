@@ -90,7 +90,8 @@ function facts(row: DatabaseRow, email: string, settings: RecordSettings): Datab
     database_type: planInWords(row),
     multizone: false,
     db_daily_bandwidth_limit: Number.MAX_SAFE_INTEGER,
-    prometheus_enabled: 'false',
+    // As in the original, the integration is part of the production pack.
+    prometheus_enabled: row.production_pack === 1 ? 'true' : 'false',
     prod_pack_enabled: row.production_pack === 1,
     allowed_ip_ranges: allowedIps,
     rest_url: settings.publicRestUrl,

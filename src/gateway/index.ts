@@ -47,6 +47,7 @@
  * clients in INFO, and names its limits in errors.
  */
 
+export { checkAddress } from './allow-list.js'
 export type {
   Administration,
   AdministrationRequest,

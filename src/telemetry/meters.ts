@@ -8,8 +8,50 @@ import { ATTEMPTS, Histogram, REQUEST_SECONDS, TRANSACTION_SECONDS } from './his
 /** An outcome of an attempt to deliver a message. */
 export type DeliveryOutcome = 'delivered' | 'retried' | 'failed' | 'cancelled'
 
+/** What is counted of a destination host. */
+export class EndpointMeter {
+  delivered = 0
+  retried = 0
+  failed = 0
+  /** Seconds from sending requests to their complete responses. */
+  seconds = 0
+}
+
+/** Under this name all hosts beyond the bound are counted. */
+const OTHER_HOSTS = 'other'
+
+/** Meters of destination hosts: the first hosts have their own, all others share one. */
+export class EndpointMeters {
+  readonly #most: number
+  readonly #byHost = new Map<string, EndpointMeter>()
+
+  /** @param most how many hosts have a meter of their own; with 0 nothing is counted. */
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /** The meter of a host; `undefined` when hosts are not counted. */
+  of(host: string): EndpointMeter | undefined {
+    if (this.#most === 0) return undefined
+    return this.#byHost.get(host) ?? this.#add(host)
+  }
+
+  #add(host: string): EndpointMeter {
+    const name = this.#byHost.size < this.#most ? host : OTHER_HOSTS
+    const meter = this.#byHost.get(name) ?? new EndpointMeter()
+    this.#byHost.set(name, meter)
+    return meter
+  }
+
+  /** All meters by host; `other` is there once there are more hosts than meters. */
+  all(): ReadonlyMap<string, EndpointMeter> {
+    return this.#byHost
+  }
+}
+
 /** What the queue counts. */
 export class QueueMeter {
+  readonly endpoints: EndpointMeters
   published = 0
   deduplicated = 0
   readonly deliveries: Record<DeliveryOutcome, number> = { delivered: 0, retried: 0, failed: 0, cancelled: 0 }
@@ -22,6 +64,11 @@ export class QueueMeter {
   /** Seconds from when an attempt was due to when it was sent. */
   readonly delay = new Histogram(REQUEST_SECONDS)
   readonly attempts = new Histogram(ATTEMPTS)
+
+  /** @param mostEndpoints how many destination hosts are counted one by one. */
+  constructor(mostEndpoints = 0) {
+    this.endpoints = new EndpointMeters(mostEndpoints)
+  }
 }
 
 /** What workflows count. */
@@ -81,9 +128,14 @@ export class DatabasesMeter {
 
 /** The meters of a server. */
 export class ServerMeters {
-  readonly queue = new QueueMeter()
+  readonly queue: QueueMeter
   readonly workflow = new WorkflowMeter()
   readonly bulk = new BulkMeter()
   readonly store = new StoreMeter()
   readonly databases = new DatabasesMeter()
+
+  /** @param settings how many destination hosts are counted one by one. */
+  constructor({ metricsEndpoints = 0 }: { readonly metricsEndpoints?: number } = {}) {
+    this.queue = new QueueMeter(metricsEndpoints)
+  }
 }

@@ -26,7 +26,10 @@ The token opens nothing but this page. Create it with \`openssl rand -hex 24\`.
 
 - Counters (\`_total\`) and histograms begin at 0 with the server process.
 - Labels are few. Only the metrics of single databases have a series for each database: at most
-  [\`metricsDatabases\`](configuration.md#metricsdatabases) of them, those that were used last.
+  [\`metricsDatabases\`](configuration.md#metricsdatabases) of them, those that were used last. Destination hosts have series
+  only with [\`metricsEndpoints\`](configuration.md#metricsendpoints); hosts beyond that number are counted as \`other\`.
+  The average time of a delivery to a host is
+  \`rate(homeport_endpoint_delivery_seconds_total[5m]) / on (host) sum by (host) (rate(homeport_endpoint_deliveries_total[5m]))\`.
 - Counting what is stored (\`homeport_queue_messages\`, \`homeport_workflow_runs\`, \`homeport_workflow_waits\`) takes at most
   about 5 % of the time of one thread: Homeport counts in slices when it is scraped, not more often than every 15 seconds,
   and less often when there are millions. A first scrape of such a server may lack these figures.

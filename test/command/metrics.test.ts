@@ -12,7 +12,9 @@ import { atCleanup, call, waitFor } from '../support/index.js'
 /** Metrics as a scraper meets them, and the dashboard and the alerts that read them. */
 
 const TOKEN = 'scraper-token-0123456789abcdef'
-const service = useService({ env: { HOMEPORT_METRICS_TOKEN: TOKEN, HOMEPORT_METRICS_DATABASES: '1' } })
+const service = useService({
+  env: { HOMEPORT_METRICS_TOKEN: TOKEN, HOMEPORT_METRICS_DATABASES: '1', HOMEPORT_METRICS_ENDPOINTS: '1' },
+})
 
 /** Figures of a scrape by their name and labels, as the text form writes them. */
 type Scrape = ReadonlyMap<string, number>
@@ -88,6 +90,18 @@ describe('a scrape', () => {
     }
     for (const [name, value] of Object.entries(expected)) expect([name, seen.get(name)]).toEqual([name, value])
     expect(seen.get('homeport_workflow_step_duration_seconds_count')).toBeGreaterThanOrEqual(2)
+    const hosts = [...seen.keys()].filter((key) => key.startsWith('homeport_endpoint_delivery_seconds_total'))
+    expect(hosts).toEqual([
+      expect.stringMatching(/\{host="127\.0\.0\.1:\d+"\}$/),
+      'homeport_endpoint_delivery_seconds_total{host="other"}',
+    ])
+    const ended = (label: string) =>
+      [...seen].flatMap(([key, value]) =>
+        key.startsWith('homeport_endpoint_deliveries_total') && key.includes(label) ? [value] : [],
+      )
+    const sum = (values: number[]) => values.reduce((one, other) => one + other, 0)
+    for (const outcome of ['delivered', 'failed'])
+      expect(sum(ended(`outcome="${outcome}"`))).toBe(seen.get(`homeport_queue_deliveries_total{outcome="${outcome}"}`))
     expect([...seen.keys()].filter((key) => key.startsWith('homeport_database_keys'))).toHaveLength(1)
   })
 
@@ -99,6 +113,38 @@ describe('a scrape', () => {
     const { email } = service.homeport.credentials
     const seen = await scrape(basic(`${email}:${(key as { api_key: string }).api_key}`))
     expect([...seen.keys()]).toEqual(['homeport_metrics_databases_omitted'])
+  })
+
+  it('of one database takes its own tokens and needs its production pack', async () => {
+    const { homeport } = service
+    const one = await createDatabase(service, { database_name: 'scraped' })
+    const two = await createDatabase(service, { database_name: 'neighbour' })
+    const ask = async (id: string, token: string) => {
+      const headers = { authorization: `Bearer ${token}` }
+      const answer = await fetch(`${homeport.apiUrl}/metrics/databases/${id}`, { headers })
+      return { status: answer.status, text: await answer.text() }
+    }
+    const { database_id: id, read_only_rest_token: token } = one
+    expect(await ask(id, token)).toMatchObject({ status: 409, text: expect.stringContaining('enable-prodpack') })
+    await homeport.api('POST', `/v2/redis/enable-prodpack/${id}`)
+    const record = (await homeport.api('GET', `/v2/redis/database/${id}`)).body
+    expect(record).toMatchObject({ prometheus_enabled: 'true' })
+    for (const right of [token, one.rest_token]) {
+      const { status, text } = await ask(id, right)
+      expect([status, text]).toEqual([200, expect.stringContaining(`homeport_database_awake{database_id="${id}"`)])
+      expect(text).not.toContain(two.database_id)
+    }
+    const key = basic(`${homeport.credentials.email}:${homeport.credentials.apiKey}`)
+    expect((await fetch(`${homeport.apiUrl}/metrics/databases/${id}`, { headers: key })).status).toBe(200)
+    const wrong = [await ask(id, two.read_only_rest_token), await ask(two.database_id, token), await ask(id, 'x')]
+    expect(wrong.map(({ status }) => status)).toEqual([404, 404, 401])
+    const elsewhere = await call(`${homeport.apiUrl}/v2/redis/database/${id}`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    expect(elsewhere.status).toBe(401)
+    await homeport.api('POST', `/v2/redis/update-allowlist/${id}`, { allowed_ips: ['203.0.113.7'] })
+    expect((await ask(id, token)).status).toBe(403)
+    for (const { database_id } of [one, two]) await homeport.api('DELETE', `/v2/redis/database/${database_id}`)
   })
 
   it('needs credentials, and the token of scrapers opens nothing else', async () => {

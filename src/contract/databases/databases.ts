@@ -123,7 +123,9 @@ export const DatabaseRecordSchema = Type.Object({
   database_type: text('The plan in words.'),
   multizone: yesNo('Always `false`: kept for older clients.'),
   db_daily_bandwidth_limit: integer('Always 9007199254740991, no limit: kept for older clients.'),
-  prometheus_enabled: flagText('Whether the metrics integration is on; a text, not a boolean.'),
+  prometheus_enabled: flagText(
+    'Whether `GET /metrics/databases/{id}` serves this database: with the production pack. A text, not a boolean.',
+  ),
   prod_pack_enabled: yesNo('Whether the production pack is on.'),
   user_email: text('E-mail of the owner.'),
   allowed_ip_ranges: Type.Array(Type.String(), { description: 'Addresses that may connect; empty means all.' }),

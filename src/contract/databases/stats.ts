@@ -94,6 +94,29 @@ export const getMetrics = endpoint({
   errors: [],
 })
 
+/** Reads the metrics of one database in the text format of Prometheus. */
+export const getDatabaseMetrics = endpoint({
+  id: 'getDatabaseMetrics',
+  service: 'management',
+  topic: 'Databases',
+  method: 'GET',
+  path: '/metrics/databases/{id}',
+  auth: 'basic',
+  access: 'read',
+  summary: 'Scrape the metrics of one database',
+  description:
+    'The metrics of one database, in the text format of Prometheus, for whoever uses it: with its `read_only_rest_token` or `rest_token` as a bearer token, from an address of its allow list. An API key of its account works as well. Only for databases with the production pack; their record has `prometheus_enabled: "true"`. Does not wake a database that is asleep.',
+  params: Type.Object({ id: Type.String({ description: '`database_id` of the database.' }) }),
+  body: { kind: 'none' },
+  success: {
+    status: 200,
+    description: 'The metrics.',
+    body: Type.String(),
+    contentType: 'text/plain',
+  },
+  errors: ['database_not_found', 'metrics_not_enabled', 'address_not_allowed'],
+})
+
 /** Reads the statistics of a database. */
 export const getDatabaseStats = endpoint({
   id: 'getDatabaseStats',

@@ -50,6 +50,13 @@ export const databasesErrors = {
     retry: 'never',
     text: ({ plan }) => `Plan "${plan}" does not include the production pack. Change to another plan first.`,
   }),
+  metrics_not_enabled: define<{ databaseId: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ databaseId }) =>
+      `Database ${databaseId} is not scraped by itself: that belongs to the production pack. Switch it on with POST /v2/redis/enable-prodpack/${databaseId}, or scrape /metrics.`,
+  }),
   mutual_tls_needs_tls: define<None>({
     status: 409,
     blame: 'caller',

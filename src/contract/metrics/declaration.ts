@@ -4,6 +4,7 @@ export const METRIC_AREAS = [
   'Process',
   'Store',
   'Queue',
+  'Destinations',
   'Workflows',
   'Bulk actions',
   'Gateway and databases',

@@ -12,6 +12,7 @@ const server = declare('Server')
 const ofProcess = declare('Process')
 const store = declare('Store')
 const queue = declare('Queue')
+const endpoints = declare('Destinations')
 const workflow = declare('Workflows')
 const bulk = declare('Bulk actions')
 const gateway = declare('Gateway and databases')
@@ -89,6 +90,17 @@ export const METRICS = {
   homeport_queue_schedule_fires_total: queue('counter', 'Fires of schedules.'),
   homeport_queue_schedule_failures_total: queue('counter', 'Fires that could not publish a message.'),
   homeport_queue_schedule_delay_seconds: queue('gauge', 'How late the most overdue schedule is; 0 if none is.'),
+
+  homeport_endpoint_deliveries_total: endpoints(
+    'counter',
+    'Attempts that ended, by destination host. outcome: delivered, retried (failed, tried again later), failed (for good).',
+    ...['host', 'outcome'],
+  ),
+  homeport_endpoint_delivery_seconds_total: endpoints(
+    'counter',
+    'Sum of the times from sending a request to its complete response, by destination host.',
+    'host',
+  ),
 
   homeport_workflow_runs_started_total: workflow('counter', 'Runs that were started.'),
   homeport_workflow_runs_ended_total: workflow(

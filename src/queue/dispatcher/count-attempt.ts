@@ -4,13 +4,19 @@ import type { AttemptOutcome, PendingMessage, Settled } from '../types.js'
 /** Messages of this kind become dead letters when they fail for good; those of runs fail their run. */
 const PLAIN_KIND = 'http'
 
-/** Counts an attempt whose outcome is committed. */
+/** Counts an attempt whose outcome is committed. `host` is that of the destination. */
 export function countAttempt(
   meter: QueueMeter,
   message: PendingMessage,
   outcome: AttemptOutcome,
   { retry }: Settled,
+  host: string,
 ): void {
+  const endpoint = meter.endpoints.of(host)
+  if (endpoint) {
+    endpoint[retry ? 'retried' : isDelivered(outcome) ? 'delivered' : 'failed']++
+    endpoint.seconds += Math.max(0, outcome.finishedAt - outcome.startedAt) / 1_000
+  }
   meter.delay.record((outcome.startedAt - message.nextAt) / 1_000)
   meter.duration.record((outcome.finishedAt - outcome.startedAt) / 1_000)
   if (retry) {

@@ -360,7 +360,7 @@ export class Dispatcher implements Service {
     for (let failures = 1; ; failures++) {
       try {
         const settled = await kind.settle(message, outcome)
-        countAttempt(this.#deps.meter, message, outcome, settled)
+        countAttempt(this.#deps.meter, message, outcome, settled, entry.host)
         return this.#applySettled(entry, settled)
       } catch (error) {
         if (this.#phase !== 'running') return this.#backlog.release(entry)

@@ -29,6 +29,9 @@ export const databaseExchanges: Exchanges = {
   listDatabases: ({ homeport }) => homeport.api('GET', `${REDIS}/databases`),
   getAwake: about('GET', (id) => `/awake/${id}`),
   getServerLogs: ({ homeport }) => homeport.api('GET', '/v2/server/logs?level=info&count=5'),
+  getDatabaseMetrics: after(switched('enable-prodpack'), async (stage) =>
+    stage.homeport.api('GET', `/metrics/databases/${await stage.database()}`),
+  ),
   getMetrics: ({ homeport }) => homeport.api('GET', '/metrics'),
   getDatabaseStats: about('GET', (id) => `/stats/${id}?period=1d`),
   renameDatabase: about('POST', (id) => `/rename/${id}`, { name: 'another name' }),
