@@ -54,7 +54,7 @@ export function readinessOf(store: Store, fleet: Pick<Fleet, 'checkSpace'>): Rea
 /** Levels at which every HTTP request is logged. */
 const LOGS_REQUESTS: ReadonlySet<Config['logLevel']> = new Set(['debug', 'trace'])
 
-/** What asks every few seconds for ever. */
+/** Paths that a supervisor asks for every few seconds. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/livez', '/readyz'])
 
 /** Logs the requests of a listener, if the configuration wants that. */

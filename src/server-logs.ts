@@ -1,6 +1,6 @@
 /**
  * `GET /v2/server/logs`: the operator reads and follows the log of the running server. Lines are kept in memory once, in
- * `RecentLines`; a reader only has a position in it, so a slow one costs nothing and is told what it has missed.
+ * `RecentLines`; a reader only has a position in it, so a slow one costs nothing and learns how many lines it has missed.
  */
 import { Readable } from 'node:stream'
 import type { Clock, Service } from './base/index.js'

@@ -92,7 +92,7 @@ export class Creation {
     })
     if (outcome.kind !== 'created') return this.#refuse(outcome, caller)
     directory.put(outcome.database)
-    await this.#openPort(outcome.database)
+    await this.#openPort(outcome.database, caller)
     return outcome.database
   }
 
@@ -168,24 +168,24 @@ export class Creation {
       if (!(await this.#deps.fleet.checkSpace())) throw new HomeportError('store_full', {})
       this.#deps.directory.put(row)
       this.#deps.sleep.noteStarted(row.database_id)
-      await Promise.all([this.#deps.fleet.ensure(engineSpecOf(row, this.#deps.plans)), this.#openPort(row)])
+      await Promise.all([this.#deps.fleet.ensure(engineSpecOf(row, this.#deps.plans)), this.#openPort(row, caller)])
       return await finishCreation(this.#deps.store, row.database_id, this.#auditOf(row, caller))
     } catch (error) {
-      await this.#rollBack(row.database_id)
+      await this.#rollBack(row.database_id, caller)
       if (OUT_OF_DESCRIPTORS.has(codeOf(error))) throw new HomeportError('descriptors_short', {}, { cause: error })
       throw error
     }
   }
 
   /** Opens the port. While another program holds the assigned port, moves to the next one. */
-  async #openPort(row: DatabaseRow): Promise<void> {
+  async #openPort(row: DatabaseRow, { requestId }: Caller): Promise<void> {
     const taken: number[] = []
     for (let port = row.port; ; port = await this.#otherPort(row, taken)) {
       try {
         return await this.#deps.onServing(row.database_id)
       } catch (error) {
         if (!isError(error, 'port_taken')) throw error
-        this.#deps.logger.warn('database_port_taken', { port })
+        this.#deps.logger.warn('database_port_taken', { port, requestId })
         taken.push(port)
       }
     }
@@ -204,7 +204,7 @@ export class Creation {
    * Removes everything of a database whose creation failed. A rollback that fails is retried, at the latest by the next
    * start. Never rejects.
    */
-  async #rollBack(databaseId: string): Promise<void> {
+  async #rollBack(databaseId: string, caller: Caller): Promise<void> {
     const { directory, sleep } = this.#deps
     try {
       directory.remove(databaseId)
@@ -213,9 +213,9 @@ export class Creation {
       await undoCreation(this.#deps.store, databaseId)
     } catch (error) {
       if (this.#stopped) return
-      this.#deps.logger.error('database_creation_not_undone', { databaseId, error })
+      this.#deps.logger.error('database_creation_not_undone', { databaseId, error, requestId: caller.requestId })
       this.#deps.clock.after(ROLL_BACK_RETRY_MS, () => {
-        if (!this.#stopped) void this.#rollBack(databaseId)
+        if (!this.#stopped) void this.#rollBack(databaseId, caller)
       })
     }
   }

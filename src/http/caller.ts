@@ -22,6 +22,8 @@ export interface Caller {
   readonly role?: TeamRole
   /** Address of the client. */
   readonly ip: string
+  /** The id of the request, for lines of the log. Only for callers of the management API. */
+  readonly requestId?: string
 }
 
 /** Whether callers may act for an account: `gone` is one that is deleted or being deleted. */

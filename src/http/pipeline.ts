@@ -85,7 +85,8 @@ export class Pipeline {
     if (standing) return standing
     if (caller.scope !== undefined && !SCOPES[id]?.includes(caller.scope.kind)) return scopeRefusal(caller.scope, id)
     if (access === 'write' && caller.access === 'read') return new HomeportError('readonly_api_key', {})
-    arrival.caller = caller
+    // Requests with a queue token are too many for a copy each, and write no lines of their own.
+    arrival.caller = auth === 'basic' ? { ...caller, requestId: arrival.requestId } : caller
     return undefined
   }
 

@@ -50,6 +50,10 @@ export class ReceivedCall implements Call {
     return arrivalOf(this.#request.raw).ip
   }
 
+  get requestId(): string {
+    return arrivalOf(this.#request.raw).requestId
+  }
+
   get headers(): IncomingHttpHeaders {
     return this.#request.headers
   }

@@ -19,6 +19,8 @@ export interface Call<Params = unknown, Query = unknown, Body = unknown> {
   readonly caller: Caller
   /** Address of the client. */
   readonly ip: string
+  /** The id of the request, as in its answer. */
+  readonly requestId: string
   readonly headers: IncomingHttpHeaders
   /** The request target as it was on the wire, before any decoding. */
   readonly target: string

@@ -1,11 +1,12 @@
 /**
  * Telemetry: logging, problems, crash reports and metrics. Nothing that the server does depends on it.
  *
- * - `createLogger` makes the logger of the process; modules narrow it with `child`. It writes one JSON object per line to
- *   stderr, or readable lines on a terminal. Log an error where it is handled, not where it is rethrown, under the key
- *   `error`. The level `error` means that a person must look.
- * - Never log a secret. As a second line of defence, fields with the names of credentials are replaced by `[secret]`, up
- *   to three levels deep, and of an error only type, message, code and stack are written, with those of its causes.
+ * - `createLogger` makes the logger of the process. It writes one JSON object per line to stderr, or readable lines on a
+ *   terminal. Every line is an event of `contract/logs/`. Log an error where it is handled, not where it is rethrown, under
+ *   the key `error`. The level `error` means that a person must look.
+ * - Never log a secret. A line has only the fields that its event declares: texts, numbers and errors. Of an error only
+ *   type, message, code and stack are written, with those of its causes.
+ * - `RecentLines` keeps the newest lines for `homeport logs`.
  * - `Problems` lists what only a person can put right: a damaged page, unknown files, an engine that hangs.
  * - `describeCrash` and `writeCrashReport` record why a server crashed, without any user data; the next start shows it
  *   (`lastCrash`).

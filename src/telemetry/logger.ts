@@ -66,7 +66,7 @@ export function lineOf(event: LogEvent, given: Readonly<Record<string, unknown>>
 
 const PLACEHOLDER = /\{(\w+)\}/g
 
-/** The types forbid anything else; this is for values that pass by way of `any`. */
+/** The types forbid anything else; this is for values whose type is wrong. */
 const scalar = (value: unknown): unknown => (typeof value === 'object' ? '[object]' : value)
 
 /**

@@ -9,7 +9,7 @@ import { ATTEMPTS, Histogram, REQUEST_SECONDS, TRANSACTION_SECONDS } from './his
 export type DeliveryOutcome = 'delivered' | 'retried' | 'failed' | 'cancelled'
 
 /** What is counted of a destination host. */
-export class EndpointMeter {
+class EndpointMeter {
   delivered = 0
   retried = 0
   failed = 0

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { beforeAll, expect, it } from 'vitest'
 import {
   atCleanup,
@@ -79,6 +80,21 @@ it('has one line for each request when wanted, with the id of the answer and wit
   expect(engines.stdout).toMatch(/^\S+ INFO {2}engine started databaseId=\S+ region=us-east-1 pid=\d+\n$/)
   expect((await runHomeport(['logs', '--level', 'error', ...flags])).stdout).toBe('')
   expect(await runHomeport(['logs', '--event', 'nonsense', ...flags])).toMatchObject({ code: 2 })
+})
+
+it('names the request in lines of its work', async () => {
+  const { apiUrl, place, credentials } = homeport
+  const taken = createServer()
+  atCleanup(() => void taken.close())
+  // The database of the first test has the first port.
+  await new Promise<void>((resolve) =>
+    taken.listen(Number(place.redisPorts.split('-', 1)[0]) + 1, '127.0.0.1', resolve),
+  )
+  const headers = { ...basic(`${credentials.email}:${credentials.apiKey}`), 'x-request-id': 'req-port' }
+  const json = { database_name: 'next', platform: 'aws', primary_region: 'us-east-1' }
+  expect((await call(`${apiUrl}/v2/redis/database`, { method: 'POST', headers, json })).status).toBe(200)
+  const found = parsed(homeport.logs()).find(({ event }) => event === 'database_port_taken')
+  expect(found).toMatchObject({ level: 'warn', requestId: 'req-port' })
 })
 
 it('is followed across a restart without losing a line, by the operator only', async () => {

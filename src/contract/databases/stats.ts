@@ -105,7 +105,7 @@ export const getDatabaseMetrics = endpoint({
   access: 'read',
   summary: 'Scrape the metrics of one database',
   description:
-    'The metrics of one database, in the text format of Prometheus, for whoever uses it: with its `read_only_rest_token` or `rest_token` as a bearer token, from an address of its allow list. An API key of its account works as well. Only for databases with the production pack; their record has `prometheus_enabled: "true"`. Does not wake a database that is asleep.',
+    'The metrics of one database, in the text format of Prometheus, for the people who use it: with its `read_only_rest_token` or `rest_token` as a bearer token, from an address of its allow list. An API key of its account works as well. Only for databases with the production pack; their record has `prometheus_enabled: "true"`. Does not wake a database that is asleep.',
   params: Type.Object({ id: Type.String({ description: '`database_id` of the database.' }) }),
   body: { kind: 'none' },
   success: {

@@ -34,6 +34,9 @@ const store = databasesChanges
 /** Delay before a failed revert is retried. */
 const REVERT_RETRY_MS = 5_000
 
+/** Whose request a line of the log names. */
+type Requester = Pick<Caller, 'requestId'>
+
 /** A database after a change; `same`: it had the desired state already, and nothing was written. */
 export interface Changed {
   readonly kind: 'changed' | 'same'
@@ -71,7 +74,7 @@ export class Changer {
   configureEngines(caller: Caller, databaseId: string, desired: DesiredChange): Promise<Changed> {
     return this.inTurn(databaseId, async () => {
       const changed = await this.write(caller, databaseId, desired)
-      if (changed.kind === 'changed') await this.updateEngines(changed.row)
+      if (changed.kind === 'changed') await this.updateEngines(changed.row, caller)
       return changed
     })
   }
@@ -86,7 +89,7 @@ export class Changer {
       const row = await this.deps.store.run(databases.get, { accountId: caller.accountId, databaseId })
       if (!row) throw new HomeportError('database_not_found', { databaseId })
       const changed = await this.write(caller, databaseId, decide(row))
-      if (changed.kind === 'changed') await this.updateEngines(changed.row)
+      if (changed.kind === 'changed') await this.updateEngines(changed.row, caller)
       return changed
     })
   }
@@ -98,7 +101,7 @@ export class Changer {
     const outcome = await this.deps.store.run(store.configure, args)
     switch (outcome.kind) {
       case 'changed':
-        await this.publish(outcome.database)
+        await this.publish(outcome.database, caller)
         return { kind: 'changed', row: outcome.database }
       case 'same':
         return { kind: 'same', row: outcome.database }
@@ -111,7 +114,7 @@ export class Changer {
    * Publishes a changed row to the data plane, unless the database is being deleted; resolves when its port is open. The
    * change is committed already, so a port that does not open is logged and does not fail the change.
    */
-  async publish(row: DatabaseRow): Promise<void> {
+  async publish(row: DatabaseRow, caller?: Requester): Promise<void> {
     const { directory, onServing, logger } = this.deps
     const databaseId = row.database_id
     if (!directory.has(databaseId)) return
@@ -119,7 +122,7 @@ export class Changer {
     try {
       await onServing(databaseId)
     } catch (error) {
-      logger.error('database_port_not_opened', { databaseId, error })
+      logger.error('database_port_not_opened', { databaseId, error, requestId: caller?.requestId })
     }
   }
 
@@ -127,13 +130,13 @@ export class Changer {
    * Lets running engines take a committed change. Sleeping engines take it when they wake. When running engines cannot
    * take it now, the fleet keeps trying.
    */
-  async updateEngines(row: DatabaseRow): Promise<void> {
+  async updateEngines(row: DatabaseRow, caller?: Requester): Promise<void> {
     const { fleet, plans, logger, sleep } = this.deps
     if (!sleep.isAwake(row.database_id)) return
     try {
       await fleet.ensure(engineSpecOf(row, plans))
     } catch (error) {
-      logger.warn('database_change_pending', { databaseId: row.database_id, error })
+      logger.warn('database_change_pending', { databaseId: row.database_id, error, requestId: caller?.requestId })
     }
   }
 
@@ -178,10 +181,10 @@ export class Changer {
       const audit = this.auditOf(caller, databaseId, desired)
       const row = await this.deps.store.run(store.finish, { databaseId, modifyingState, set: desired.set, audit })
       if (!row) throw new Error(`database ${databaseId} is no longer ${modifyingState}`)
-      await this.publish(row)
+      await this.publish(row, caller)
       return { kind: 'changed', row }
     } catch (error) {
-      await this.#revert(before, modifyingState)
+      await this.#revert(before, modifyingState, caller)
       throw error
     }
   }
@@ -190,20 +193,23 @@ export class Changer {
    * Brings the engines back to the old shape. The fleet gets the old shape before the change is abandoned, so that it
    * cannot overwrite the next desired state; the engines may take it later. Never rejects.
    */
-  async #revert(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<void> {
+  async #revert(before: DatabaseRow, modifyingState: databasesChanges.ChangingState, caller: Caller): Promise<void> {
     const { fleet, plans, logger, clock, sleep } = this.deps
+    const { requestId } = caller
     const databaseId = before.database_id
     try {
       sleep.noteStarted(databaseId)
       const reverted = fleet.ensure(engineSpecOf(before, plans))
-      reverted.catch((error: unknown) => logger.warn('database_change_revert_pending', { databaseId, error }))
+      reverted.catch((error: unknown) =>
+        logger.warn('database_change_revert_pending', { databaseId, error, requestId }),
+      )
       await this.#abandon(before, modifyingState)
-      await this.inTurn(databaseId, () => this.#followCommit(before))
+      await this.inTurn(databaseId, () => this.#followCommit(before, caller))
     } catch (error) {
       if (this.#stopped) return
-      logger.error('database_change_not_reverted', { databaseId, error })
+      logger.error('database_change_not_reverted', { databaseId, error, requestId })
       clock.after(REVERT_RETRY_MS, () => {
-        if (!this.#stopped) void this.#revert(before, modifyingState)
+        if (!this.#stopped) void this.#revert(before, modifyingState, caller)
       })
     }
   }
@@ -212,13 +218,13 @@ export class Changer {
    * When the store's connection breaks during a commit, `finish` fails although the commit may have succeeded. Then the
    * change counts, and the data plane and the engines follow the row.
    */
-  async #followCommit(before: DatabaseRow): Promise<void> {
+  async #followCommit(before: DatabaseRow, caller: Caller): Promise<void> {
     const args = { accountId: before.account_id, databaseId: before.database_id }
     const row = await this.deps.store.run(databases.get, args)
     const unchanged = { ...before, modifying_state: '' }
     if (row?.modifying_state !== '' || store.isSame(row, unchanged)) return
-    await this.publish(row)
-    await this.updateEngines(row)
+    await this.publish(row, caller)
+    await this.updateEngines(row, caller)
   }
 
   async #abandon(before: DatabaseRow, modifyingState: databasesChanges.ChangingState): Promise<DatabaseRow> {

@@ -140,7 +140,7 @@ export class Changes {
       await this.#unmodifiedRow(caller, databaseId)
       return this.#holds.during(databaseId, async () => {
         const { row } = await this.#changer.write(caller, databaseId, desired)
-        await this.#changer.updateEngines(row)
+        await this.#changer.updateEngines(row, caller)
         return row
       })
     })
@@ -161,7 +161,7 @@ export class Changes {
         await onServing(databaseId)
         return (await this.#changer.write(caller, databaseId, desired)).row
       } catch (error) {
-        await this.#changer.publish(before)
+        await this.#changer.publish(before, caller)
         throw error
       }
     })
@@ -228,7 +228,7 @@ export class Changes {
         audit,
       }
       const outcome = await deps.store.run(databasesChanges.moveToTeam, args)
-      if (outcome.kind === 'changed') await this.#changer.publish(outcome.database)
+      if (outcome.kind === 'changed') await this.#changer.publish(outcome.database, caller)
       else throwRefusedMove(outcome, args)
     })
   }

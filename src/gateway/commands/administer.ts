@@ -50,13 +50,14 @@ const INTERNAL_COMMANDS = new Set([
 
 /**
  * Answers a command about the database (ACL, CONFIG) or about its engine (INFO, SLOWLOG …), in a version of the protocol.
- * INFO shows `counts`. Never rejects.
+ * INFO shows `counts`. Never rejects. `requestId` is called if a fault is logged; absent on the Redis protocol.
  */
 export async function administer(
   deps: AdministrationDeps,
   request: AdministrationRequest,
   protocol: 2 | 3,
   counts: ClientCounts,
+  requestId?: () => string,
 ): Promise<Buffer> {
   const help = helpReply(request.name)
   if (help) return help
@@ -64,13 +65,13 @@ export async function administer(
     if (findRow(request.name)?.state === 'observed') return await observe(deps, request, protocol, counts)
     return encodeMadeReply(await deps.administration.run(request), protocol)
   } catch (error) {
-    return encodeError(errorText(error instanceof HomeportError ? error : internal(deps, error)))
+    return encodeError(errorText(error instanceof HomeportError ? error : internal(deps, error, requestId?.())))
   }
 }
 
-function internal({ clock, logger }: AdministrationDeps, error: unknown): HomeportError {
+function internal({ clock, logger }: AdministrationDeps, error: unknown, requestId?: string): HomeportError {
   const reference = Math.floor(clock.now()).toString(36)
-  logger.error('gateway_command_failed', { error, reference })
+  logger.error('gateway_command_failed', { error, reference, requestId })
   return new HomeportError('internal', { reference })
 }
 

@@ -383,7 +383,8 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     const address = this.#exchange.address ?? ''
     const words = args.slice(name.includes('|') ? 2 : 1).map(String)
     const request = { databaseId, user, address, name, args: words }
-    return administer(this.#deps.administration, request, 2, this.#grant.guard.clientCounts)
+    const { clientCounts } = this.#grant.guard
+    return administer(this.#deps.administration, request, 2, clientCounts, () => this.#exchange.requestId)
   }
 }
 
