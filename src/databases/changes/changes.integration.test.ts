@@ -77,7 +77,14 @@ describe('a short change', () => {
     expect([again.status, again.body.error]).toEqual([409, expect.stringContaining('already enabled')])
     await ok(post(`enable-prodpack/${id}`, body))
     await ok(post(`enable-prodpack/${id}`, body))
-    const on = { eviction: true, db_eviction: true, auto_upgrade: true, prod_pack_enabled: true, type: 'pro' }
+    const on = {
+      eviction: true,
+      db_eviction: true,
+      auto_upgrade: true,
+      prod_pack_enabled: true,
+      prometheus_enabled: 'true',
+      type: 'pro',
+    }
     expect(await recordOf(record)).toEqual({ ...record, ...on })
     expect(await ask(server, id, 'us-east-1', observerOf(server, id), ['INFO', 'memory'])).toContain(
       'maxmemory_policy:allkeys-lru',
