@@ -261,7 +261,7 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
   })
   const databaseMetrics = databaseMetricsRoute(dataPlane)
   const logs = new ServerLogs({
-    ...{ lines: foundations.recentLines, clock, startedAt: clock.now() },
+    ...{ lines: foundations.recentLines, clock, startedAt: Math.floor(clock.now()) },
     isOperator: (accountId) => accounts.isFirst(accountId),
   })
   const administration = [...queueAdministration, ...alerts.routes(), metrics, databaseMetrics, logs.route]
