@@ -82,13 +82,15 @@ describeOnEveryStore('alerts', (openStore) => {
     return id
   }
 
-  async function addChannel(some: Partial<channels.ChannelRow> = {}): Promise<void> {
-    const channel: channels.ChannelRow = {
-      ...{ channel_id: randomUUID(), account_id: accountId, name: 'ops', url: 'http://a.test/hook', format: 'json' },
-      ...{ kinds: '[]', hourly_limit: 30, created_at: start, window_start: 0, window_sent: 0, held_back: 0 },
+  async function addChannel(some: Partial<channels.ChannelRow> = {}): Promise<string> {
+    const channel = {
+      ...{ channel_id: randomUUID(), account_id: accountId, name: 'ops', url: 'http://a.test/hook' },
+      ...{ format: 'json' as const, enabled: 1 as const, group_minutes: 5, send_resolved: 1 as const },
+      ...{ kinds: '[]', hourly_limit: 30, created_at: start + ++made, window_start: 0, window_sent: 0, held_back: 0 },
       ...some,
     }
     expect(await store.run(channels.create, { channel, limit: 20, audit: audit() })).toBe('created')
+    return channel.channel_id
   }
 
   /** A message that has become a dead letter at a time. */
@@ -222,7 +224,8 @@ describeOnEveryStore('alerts', (openStore) => {
     const spend = (spent: number) => {
       databases = [{ accountId, databaseId: 'db', name: 'shop', budget: 10, spent }]
     }
-    const titles = async () => (await alerts()).map(({ title }) => /spent (\d+) %/.exec(title)?.[1])
+    const titles = async () => (await alerts()).map(({ title }) => /spent (\d+) %/.exec(title)?.[1] ?? title)
+    const ended = 'The database "shop" is below the alert threshold of its budget again.'
     for (const spent of [6, 7, 7.5, 9.4, 9.6, 10]) {
       spend(spent)
       await pass(6 * MINUTE)
@@ -235,7 +238,7 @@ describeOnEveryStore('alerts', (openStore) => {
     await pass(20 * MINUTE)
     spend(8)
     await pass(MINUTE)
-    expect(await titles()).toEqual(['70', '94', '100', '100', '80'])
+    expect(await titles()).toEqual(['70', '94', '100', '100', ended, '80'])
   })
 
   it('alerts of a backup that failed', async () => {
@@ -256,6 +259,17 @@ describeOnEveryStore('alerts', (openStore) => {
     await pass(MINUTE)
     expect(await brief()).toEqual([['backup_failed', databaseId, 1, 'no_channel']])
     expect((await alerts())[0]?.examples).toContain('no space')
+    await pass(DAY)
+    const reminder = 'The newest backup of the database "shop" failed: no space'
+    expect((await alerts()).map(({ title }) => title)).toEqual(['', reminder])
+    databases = [{ accountId, databaseId, name: 'shop', budget: 0, spent: 0 }]
+    await store.run(backups.begin, { backup: { ...backup, backup_id: 'b2' }, accountId })
+    const done = { kind: 'completed', sizeBytes: 1, keyCount: 1, dataBytes: 1, sha256: 'x' } as const
+    await store.run(backups.finish, { backupId: 'b2', result: done, at: clock.now() })
+    await pass(MINUTE)
+    const [failed, , end] = await alerts()
+    expect(end).toMatchObject({ status: 'resolved', title: 'The newest backup of the database "shop" has not failed.' })
+    expect(end?.episode_id).toBe(failed?.episode_id)
   })
 
   it('tells the first account of what concerns the server, and each account of its own', async () => {
@@ -277,5 +291,78 @@ describeOnEveryStore('alerts', (openStore) => {
       ['engine_restarting', 'db'],
       ['schedule_missed', 'late'],
     ])
+  })
+
+  /** What each notification says, with the host that it went to. */
+  const notices = () =>
+    offered
+      .filter(({ account_id }) => account_id === accountId)
+      .map(({ url, body }) => {
+        const { status, count, episode_id } = JSON.parse(Buffer.from(body ?? []).toString()) as Record<string, unknown>
+        return { to: new URL(url).hostname, status, count, episode_id }
+      })
+  const briefNotices = () => notices().map(({ to, status, count }) => [to, status, count])
+
+  it('groups for as long as each channel wants, and the history follows the shortest', async () => {
+    await addChannel({ url: 'http://quick.test', group_minutes: 1 })
+    await addChannel({ url: 'http://slow.test', group_minutes: 60 })
+    for (let minute = 0; minute < 3; minute++) {
+      await deadLetter()
+      await deadLetter()
+      await pass(MINUTE)
+    }
+    const quick = (count: number) => ['quick.test', 'event', count]
+    expect(briefNotices()).toEqual([quick(2), ['slow.test', 'event', 2], quick(2), quick(2)])
+    await watch.stop()
+    await startWatch()
+    await pass(60 * MINUTE)
+    expect(briefNotices().slice(4)).toEqual([['slow.test', 'event', 4]])
+    const late = offered.findLast(({ url }) => url === 'http://slow.test')?.message_id
+    expect((await alerts()).map(({ messages }) => messages.includes(`"${late}"`))).toEqual([false, true, true])
+    await pass(120 * MINUTE)
+    expect(notices()).toHaveLength(5)
+  })
+
+  it('tells the channels that were told of a state of its end, once, also after a restart', async () => {
+    await addChannel({ url: 'http://told.test', hourly_limit: 1 })
+    await addChannel({ url: 'http://uninterested.test', send_resolved: 0 })
+    const off = await addChannel({ url: 'http://off.test' })
+    databases = [{ accountId, databaseId: 'db', name: 'shop', budget: 10, spent: 8 }]
+    await pass(MINUTE)
+    await store.run(channels.update, { accountId, channelId: off, fields: { enabled: 0 }, audit: audit() })
+    await addChannel({ url: 'http://late.test' })
+    await watch.stop()
+    databases = [{ accountId, databaseId: 'db', name: 'shop', budget: 100, spent: 8 }]
+    await startWatch()
+    await pass(MINUTE)
+    await pass(30 * MINUTE)
+    const firing = ['told.test', 'uninterested.test', 'off.test'].map((to) => [to, 'firing', 1])
+    expect(briefNotices()).toEqual([...firing, ['told.test', 'resolved', 1]])
+    expect(new Set(notices().map(({ episode_id }) => episode_id)).size).toBe(1)
+    expect((await alerts()).map(({ status, state }) => [status, state])).toEqual([
+      ['firing', 'sent'],
+      ['resolved', 'sent'],
+    ])
+  })
+
+  it('tells nobody of a state that has ended before its notification, nor who is silenced of an end', async () => {
+    await addChannel()
+    const spend = async (spent: number) => {
+      databases = [{ accountId, databaseId: 'db', name: 'shop', budget: 10, spent }]
+      await pass(MINUTE)
+    }
+    for (const spent of [8, 0, 8, 0]) await spend(spent)
+    await pass(20 * MINUTE)
+    expect(briefNotices().map(([, status]) => status)).toEqual(['firing', 'resolved'])
+    expect((await alerts()).at(-1)).toMatchObject({ status: 'resolved', state: 'no_channel' })
+    await spend(8)
+    const silence = { ...{ silence_id: randomUUID(), account_id: accountId, kind: 'budget', subject: null } }
+    await store.run(silences.create, {
+      silence: { ...silence, until: clock.now() + DAY, reason: '', actor: 'a', created_at: start },
+      ...{ limit: 9, now: start, audit: audit() },
+    })
+    await spend(0)
+    expect(briefNotices().map(([, status]) => status)).toEqual(['firing', 'resolved', 'firing'])
+    expect((await alerts()).at(-1)).toMatchObject({ status: 'resolved', state: 'silenced' })
   })
 })

@@ -1,12 +1,21 @@
 import { expect, it } from 'vitest'
-import { changesOf, conditionsOf, type Observed } from './conditions.js'
+import { conditionsOf, type Observed } from './conditions.js'
 
 const NOW = Date.parse('2026-03-10T00:00:00Z')
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
 
 const calm: Observed = {
-  ...{ now: NOW, firstAccountId: 'first', rules: [], databases: [], schedules: [], backups: [], problems: [] },
+  ...{
+    now: NOW,
+    firstAccountId: 'first',
+    rules: [],
+    databases: [],
+    schedules: [],
+    backups: [],
+    failing: [],
+    problems: [],
+  },
   ...{ disk: { freeBytes: 50, totalBytes: 100 }, certificateExpiresAt: NOW + 90 * DAY },
 }
 const found = (some: Partial<Observed>) =>
@@ -61,18 +70,4 @@ it('leads problems to their rule and their account', () => {
   const own = { ...problem, accountId: 'a' }
   expect(found({ problems: [{ ...own, kind: 'engine_hung' }] })).toEqual([['a', 'engine_restarting', 's', 1]])
   expect(found({ problems: [{ ...own, kind: 'data_missing' }] })).toEqual([['a', 'problem', 'data_missing s', 1]])
-})
-
-it('counts together what begins at once, and forgets only what stays away', () => {
-  const all = Array.from({ length: 23 }, (_, place) => ({
-    ...{ accountId: 'a', kind: 'schedule_missed', subject: `s${place}`, level: 1 },
-    ...{ severity: 'error', title: 'T.', advice: 'A.' },
-  })) as Parameters<typeof changesOf>[0]
-  const { put, raised } = changesOf(all, [], NOW)
-  expect([put.length, raised.length]).toEqual([23, 21])
-  expect(raised.at(-1)?.found).toMatchObject({ subject: 'others', count: 3 })
-  const gone = changesOf([], put, NOW + 1)
-  expect([gone.put.length, gone.forget.length, gone.raised.length]).toEqual([23, 0, 0])
-  expect(changesOf(all, gone.put, NOW + 2).raised).toEqual([])
-  expect(changesOf([], gone.put, NOW + 1 + 15 * 60_000).forget).toHaveLength(23)
 })

@@ -1,16 +1,8 @@
-import { newId } from '../base/index.js'
 import type { AlertKind } from '../contract/alerts/kinds.js'
 import { ruleShape } from '../contract/alerts/kinds.js'
 import type { Problem } from '../telemetry/index.js'
-import type {
-  BackedUp,
-  ConditionChanges,
-  ConditionRow,
-  LateSchedule,
-  Raised,
-} from './transactions/alerts-conditions.js'
+import type { BackedUp, FailingBackup, LateSchedule } from './transactions/alerts-conditions.js'
 import type { RuleRow } from './transactions/alerts-rules.js'
-import { OTHER_SUBJECTS } from './transactions/alerts-sources.js'
 
 /** A database as alerts look at it. */
 export interface WatchedDatabase {
@@ -40,6 +32,8 @@ export interface Observed {
   readonly databases: readonly WatchedDatabase[]
   readonly schedules: readonly LateSchedule[]
   readonly backups: readonly BackedUp[]
+  /** Databases that were alerted of a failed backup, and whose newest backup failed. */
+  readonly failing: readonly FailingBackup[]
   readonly problems: readonly Problem[]
   readonly disk: DiskFigures | undefined
   /** Unix milliseconds; undefined: there is no certificate. */
@@ -69,11 +63,12 @@ export function thresholdOf(rules: readonly RuleRow[], accountId: string, kind: 
 
 /** The states that hold now. */
 export function conditionsOf(observed: Observed): Condition[] {
-  const { databases, schedules, backups, problems } = observed
+  const { databases, schedules, backups, failing, problems } = observed
   return [
     ...databases.flatMap((database) => [...budgetConditions(database, observed), ...engineConditions(database)]),
     ...schedules.flatMap((schedule) => scheduleConditions(schedule, observed)),
     ...backups.flatMap((backup) => backupConditions(backup, observed)),
+    ...failing.map(failingCondition),
     ...problems.flatMap((problem) => problemConditions(problem, observed)),
     ...diskConditions(observed),
     ...certificateConditions(observed),
@@ -138,6 +133,14 @@ function backupConditions({ account_id, database_id, name, created_at, newest }:
   ]
 }
 
+function failingCondition({ account_id, database_id, name, failure }: FailingBackup): Condition {
+  return condition('backup_failed', { accountId: account_id, subject: database_id }, 1, {
+    severity: 'error',
+    title: `The newest backup of the database "${name}" failed: ${(failure ?? 'no reason is known').slice(0, 300)}`,
+    advice: 'Make one with `homeport db backup`; its answer says what is in the way.',
+  })
+}
+
 function problemConditions(problem: Problem, { firstAccountId }: Observed): Condition[] {
   const accountId = problem.accountId ?? firstAccountId
   if (accountId === undefined) return []
@@ -191,62 +194,3 @@ const condition = (
   level: number,
   text: Text,
 ): Condition => ({ accountId, kind, subject, level, ...text })
-
-/** A state that lasts is alerted again after this time. */
-const REMINDER_MS = DAY_MS
-/** A state that has not been seen for this long is over. */
-const OVER_MS = 15 * 60_000
-/** Alerts of one rule and account in one look; the rest is one alert together. */
-const MOST_AT_ONCE = 20
-
-const keyOf = (accountId: string, kind: string, subject: string): string => JSON.stringify([accountId, kind, subject])
-
-/** What the states that hold now change in those that accounts know of. */
-export function changesOf(
-  current: readonly Condition[],
-  known: readonly ConditionRow[],
-  now: number,
-): ConditionChanges {
-  const rows = new Map(known.map((row) => [keyOf(row.account_id, row.kind, row.subject), row]))
-  const put: ConditionRow[] = []
-  const alerting: Condition[] = []
-  for (const [key, one] of new Map(current.map((one) => [keyOf(one.accountId, one.kind, one.subject), one]))) {
-    const row = rows.get(key)
-    rows.delete(key)
-    const isNews = !row || one.level > row.level || now - row.alerted_at >= REMINDER_MS
-    if (isNews) alerting.push(one)
-    if (isNews || row.level !== one.level || row.gone_at !== null) {
-      put.push({
-        ...{ account_id: one.accountId, kind: one.kind, subject: one.subject, level: one.level },
-        alerted_at: isNews ? now : row.alerted_at,
-        gone_at: null,
-      })
-    }
-  }
-  const gone = [...rows.values()]
-  put.push(...gone.filter((row) => row.gone_at === null).map((row) => ({ ...row, gone_at: now })))
-  const forget = gone.filter((row) => row.gone_at !== null && now - row.gone_at >= OVER_MS)
-  return { put, forget, raised: raisedOf(alerting, now) }
-}
-
-function raisedOf(alerting: readonly Condition[], now: number): Raised[] {
-  const byRule = new Map<string, Condition[]>()
-  for (const one of alerting) {
-    const rule = keyOf(one.accountId, one.kind, '')
-    byRule.set(rule, [...(byRule.get(rule) ?? []), one])
-  }
-  return [...byRule.values()].flatMap((group) => {
-    const alone = group.slice(0, MOST_AT_ONCE).map((one) => raisedFrom([one], one.subject, now))
-    const rest = group.slice(MOST_AT_ONCE)
-    return rest.length === 0 ? alone : [...alone, raisedFrom(rest, OTHER_SUBJECTS, now)]
-  })
-}
-
-function raisedFrom(group: readonly Condition[], subject: string, now: number): Raised {
-  const one = group[0] as Condition
-  const { accountId, kind, severity, advice } = one
-  const title = group.length === 1 ? one.title : `${group.length} more alerts of the rule ${kind}.`
-  const examples = group.map((other) => ({ at: now, id: other.subject, text: other.title }))
-  const found = { kind, subject, severity, title, advice, count: group.length, examples, firstAt: now, lastAt: now }
-  return { accountId, alertId: newId('alert_', now), found }
-}

@@ -5,6 +5,7 @@ import * as contract from '../contract/alerts/alerts.js'
 import {
   ALERT_KINDS,
   type AlertKind,
+  DEFAULT_GROUP_MINUTES,
   DEFAULT_HOURLY_LIMIT,
   isAlertKind,
   LONGEST_SILENCE_DAYS,
@@ -70,9 +71,13 @@ function channelView(row: channels.ChannelRow, caller: Caller): contract.AlertCh
     ...{ channel_id: row.channel_id, name: row.name, url: shownUrl(row.url, caller), format: row.format },
     // Only this file writes the column; a newer Homeport may have written kinds that this one does not know.
     kinds: (JSON.parse(row.kinds) as string[]).filter(isAlertKind),
-    ...{ hourly_limit: row.hourly_limit, held_back: row.held_back, creation_time: seconds(row.created_at) },
+    ...{ hourly_limit: row.hourly_limit, group_minutes: row.group_minutes },
+    ...{ send_resolved: row.send_resolved === 1, enabled: row.enabled === 1 },
+    ...{ held_back: row.held_back, creation_time: seconds(row.created_at) },
   }
 }
+
+const flag = (isSet: boolean): 0 | 1 => (isSet ? 1 : 0)
 
 function checkedUrl({ targets }: AlertRoutesDeps, url: string): string {
   const parsed = parseHttpUrl(url)
@@ -91,6 +96,9 @@ async function createChannel(deps: AlertRoutesDeps, caller: Caller, body: contra
     format: body.format ?? 'json',
     kinds: JSON.stringify(body.kinds ?? []),
     hourly_limit: body.hourly_limit ?? DEFAULT_HOURLY_LIMIT,
+    group_minutes: body.group_minutes ?? DEFAULT_GROUP_MINUTES,
+    send_resolved: flag(body.send_resolved ?? true),
+    enabled: flag(body.enabled ?? true),
     ...{ created_at: now, window_start: 0, window_sent: 0, held_back: 0 },
   } as const
   const entry = audit(deps, caller, 'Create Alert Channel', channel.channel_id, { name: body.name })
@@ -106,9 +114,11 @@ async function changeChannel(
   channelId: string,
   body: contract.ChangeChannelBody,
 ) {
-  const { kinds, url, ...rest } = body
+  const { kinds, url, send_resolved, enabled, ...rest } = body
   const fields = {
     ...rest,
+    ...(send_resolved === undefined ? {} : { send_resolved: flag(send_resolved) }),
+    ...(enabled === undefined ? {} : { enabled: flag(enabled) }),
     ...(url === undefined ? {} : { url: checkedUrl(deps, url) }),
     ...(kinds === undefined ? {} : { kinds: JSON.stringify(kinds) }),
   }

@@ -5,8 +5,9 @@ import { freshOf } from '../queue/transactions/messages-publish.js'
 import { offersOf } from '../queue/transactions/queue-turns.js'
 import type { Store } from '../store/index.js'
 import type { Logger, Problems } from '../telemetry/index.js'
-import { changesOf, conditionsOf, type DiskFigures, type WatchedDatabase } from './conditions.js'
-import { settleAlerts } from './notify.js'
+import { conditionsOf, type DiskFigures, type WatchedDatabase } from './conditions.js'
+import { changesOf, unjudgedOf } from './episodes.js'
+import { settleAlerts } from './settle.js'
 import * as conditions from './transactions/alerts-conditions.js'
 import * as history from './transactions/alerts-history.js'
 import * as notify from './transactions/alerts-notify.js'
@@ -130,8 +131,9 @@ export class AlertWatch implements Service {
     for (const one of waiting) {
       for (let batch = 0, isMore = true; isMore && batch < MOST_BATCHES && this.#phase === 'running'; batch++) {
         const now = clock.now()
-        const ids = Array.from({ length: sources.MOST_RAISED }, () => newId('alert_', now))
-        isMore = await store.run(sources.collect, { ...one, ids, now })
+        const fresh = (prefix: string) => Array.from({ length: sources.MOST_RAISED }, () => newId(prefix, now))
+        const ids = { ids: fresh('alert_'), episodeIds: fresh('epi_') }
+        isMore = await store.run(sources.collect, { ...one, ...ids, now })
       }
     }
   }
@@ -139,24 +141,27 @@ export class AlertWatch implements Service {
   async #judge(firstAccountId: string | undefined): Promise<void> {
     const { store, clock, problems, sources: around } = this.#deps
     const now = clock.now()
+    const known = await store.run(conditions.list, {})
+    const failing = known.filter(({ kind }) => kind === 'backup_failed').map(({ subject }) => subject)
     // The shortest thresholds there are: rules with longer ones sort out what is found.
-    const bounds = { dueBefore: now - 60_000, createdBefore: now - 25 * 3_600_000 }
-    const [found, changed, known, disk] = await Promise.all([
+    const bounds = { dueBefore: now - 60_000, createdBefore: now - 25 * 3_600_000, failing }
+    const [found, changed, disk] = await Promise.all([
       store.run(conditions.stored, bounds),
       store.run(rules.listAll, {}),
-      store.run(conditions.list, {}),
       around.disk().catch(() => undefined),
     ])
+    const databases = around.databases()
     const observed = {
-      ...{ now, firstAccountId, rules: changed, ...found, disk },
-      databases: around.databases(),
+      ...{ now, firstAccountId, rules: changed, ...found, disk, databases },
       problems: problems.all(),
       certificateExpiresAt: around.certificateExpiresAt(),
     }
     const isOn = (accountId: string, kind: string): boolean =>
       !changed.some((row) => row.account_id === accountId && row.kind === kind && row.enabled === 0)
     const current = conditionsOf(observed).filter(({ accountId, kind }) => isOn(accountId, kind))
-    const changes = changesOf(current, known, now)
+    const names = new Map(databases.map(({ databaseId, name }) => [databaseId, name]))
+    const nameOf = (databaseId: string): string | undefined => names.get(databaseId)
+    const changes = changesOf(current, { now, known, unjudged: unjudgedOf(observed), nameOf })
     const isAny = changes.put.length + changes.forget.length + changes.raised.length > 0
     if (isAny) await store.run(conditions.apply, { ...changes, now })
   }
@@ -183,7 +188,7 @@ export class AlertWatch implements Service {
     if (now - this.#sweptAt < SWEEP_MS) return
     this.#sweptAt = now
     await store.run(history.sweepOrphans, {})
-    const args = { before: now - ALERT_HISTORY_DAYS * 86_400_000, accountIds }
+    const args = { before: now - ALERT_HISTORY_DAYS * 86_400_000, now, accountIds }
     while (this.#phase === 'running' && (await store.run(history.sweep, args)));
   }
 }

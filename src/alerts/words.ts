@@ -10,6 +10,7 @@ const others = (subject: string, words: string): string => (subject === OTHER_SU
 
 /** What happened, one sentence with its count. */
 function titleOf({ kind, subject, count, title }: Pick<AlertRow, 'kind' | 'subject' | 'count' | 'title'>): string {
+  if (title !== '') return title
   switch (kind) {
     case 'dead_letter':
       return `${counted(count, 'message', 'messages')} to ${others(subject, 'other destinations')} became ${count === 1 ? 'a dead letter' : 'dead letters'}.`
@@ -29,6 +30,8 @@ const messagesOf = (row: AlertRow): string[] => JSON.parse(row.messages) as stri
 export function alertView(row: AlertRow): Alert {
   return {
     alert_id: row.alert_id,
+    status: row.status,
+    ...(row.episode_id === null ? {} : { episode_id: row.episode_id }),
     ...{ kind: row.kind, subject: row.subject, severity: row.severity, title: titleOf(row), advice: row.advice },
     count: row.count,
     examples: examplesOf(row).map(({ at, id, text }) => ({ at: seconds(at), id, text })),
@@ -52,20 +55,24 @@ export interface Notice {
 
 /** The body of a notification in the format `json`. */
 export function jsonBody({ alert, heldBack, isTest, link }: Notice): object {
-  const { alert_id, kind, subject, severity, title, advice, count, examples, first_at, last_at } = alert
-  const facts = { alert_id, kind, subject, severity, title, advice, count, examples, first_at, last_at }
+  const { alert_id, status, episode_id, kind, subject, severity, title, advice, count, examples } = alert
+  const { first_at, last_at } = alert
+  const id = { alert_id, status, ...(episode_id !== undefined && { episode_id }) }
+  const facts = { ...id, kind, subject, severity, title, advice, count, examples, first_at, last_at }
   return { type: 'homeport.alert', test: isTest, ...facts, held_back: heldBack, link }
 }
 
 /** Slack reads these three characters as markup, and nothing else (its reference, "Formatting text"). */
 const escaped = (text: string): string => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;')
 
+const signOf = ({ status, severity }: Notice['alert']): string =>
+  status === 'resolved' ? ':large_green_circle:' : severity === 'error' ? ':red_circle:' : ':warning:'
+
 /** The body of a notification in the format `slack`. */
 export function slackBody({ alert, heldBack, isTest, link }: Notice): object {
-  const sign = alert.severity === 'error' ? ':red_circle:' : ':warning:'
   const lines = [
-    `${isTest ? ':white_check_mark:' : sign} *${escaped(alert.title)}*`,
-    escaped(alert.advice),
+    `${isTest ? ':white_check_mark:' : signOf(alert)} *${escaped(alert.title)}*`,
+    ...(alert.status === 'resolved' ? [] : [escaped(alert.advice)]),
     ...alert.examples.map(({ id, text }) => `• \`${escaped(id).replace(/`/g, "'")}\` ${escaped(text)}`),
     ...(heldBack > 0 ? [`${counted(heldBack, 'notification', 'notifications')} before this one held back.`] : []),
     `<${link}|Open the alerts>`,
@@ -76,7 +83,7 @@ export function slackBody({ alert, heldBack, isTest, link }: Notice): object {
 /** The notification of the test button. */
 export function testNotice(channelName: string, atMs: number, link: string): Notice {
   const alert = {
-    ...{ alert_id: 'test', kind: 'test', subject: channelName, severity: 'warning' as const },
+    ...{ alert_id: 'test', status: 'event' as const, kind: 'test', subject: channelName, severity: 'warning' as const },
     title: `This is a test of the alert channel "${channelName}".`,
     advice: 'Nothing has happened. Alerts of this account will look like this.',
     ...{ count: 1, examples: [], first_at: seconds(atMs), last_at: seconds(atMs) },

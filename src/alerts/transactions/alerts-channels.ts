@@ -4,6 +4,7 @@ import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accou
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertChannelsTable } from '../../store/schema/alerts.js'
+import { forgetChannel } from './alerts-groups.js'
 
 /** A channel as it is stored. */
 export type ChannelRow = Selectable<AlertChannelsTable>
@@ -71,12 +72,18 @@ export const create = write(
 )
 
 /** What can be changed in a channel. */
-export type ChannelFields = Pick<ChannelRow, 'name' | 'url' | 'format' | 'kinds' | 'hourly_limit'>
+export type ChannelFields = Pick<
+  ChannelRow,
+  'name' | 'url' | 'format' | 'kinds' | 'hourly_limit' | 'enabled' | 'group_minutes' | 'send_resolved'
+>
 
 const setFields = query<ChannelKey & ChannelFields>(({ db, p }) =>
   db
     .updateTable('alert_channels')
-    .set({ name: p.name, url: p.url, format: p.format, kinds: p.kinds, hourly_limit: p.hourly_limit })
+    .set({
+      ...{ name: p.name, url: p.url, format: p.format, kinds: p.kinds, hourly_limit: p.hourly_limit },
+      ...{ enabled: p.enabled, group_minutes: p.group_minutes, send_resolved: p.send_resolved },
+    })
     .where('account_id', '=', p.accountId)
     .where('channel_id', '=', p.channelId),
 )
@@ -91,8 +98,9 @@ export const update = write(
     const row = yield* first(oneChannel, { accountId, channelId })
     if (!row) return undefined
     const changed = { ...row, ...args.fields }
-    const { name, url, format, kinds, hourly_limit } = changed
-    yield* change(setFields, { accountId, channelId, name, url, format, kinds, hourly_limit })
+    const { name, url, format, kinds, hourly_limit, enabled, group_minutes, send_resolved } = changed
+    const fields = { name, url, format, kinds, hourly_limit, enabled, group_minutes, send_resolved }
+    yield* change(setFields, { accountId, channelId, ...fields })
     yield* recordAudit(args.audit)
     return changed
   },
@@ -108,6 +116,7 @@ export const remove = write(
   function* (args: ChannelKey & { audit: NewAuditRow }): Transaction<boolean> {
     const { accountId, channelId } = args
     if ((yield* change(dropChannel, { accountId, channelId })) === 0) return false
+    yield* forgetChannel(channelId)
     yield* recordAudit(args.audit)
     return true
   },

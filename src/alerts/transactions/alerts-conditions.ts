@@ -1,12 +1,12 @@
 /**
- * States that last, such as a full disk: an account is alerted once, again when it gets worse, and again every day. A
- * state that has not been seen for a while is forgotten; when it comes back, it is alerted again.
+ * States that last, such as a full disk: an account is alerted once, again when it gets worse, again every day, and when
+ * it has ended. From its beginning to its end it is one episode; when it comes back, another one.
  */
 import { type Selectable, sql } from 'kysely'
-import { all, change, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertConditionsTable } from '../../store/schema/alerts.js'
-import { type Occurrences, raise } from './alerts-history.js'
+import { type Occurrences, raise, resolve } from './alerts-history.js'
 import { isEnabled } from './alerts-rules.js'
 
 /** A state that an account has been alerted of, as it is stored. */
@@ -37,6 +37,8 @@ const drop = query<Key>(({ db, p }) =>
 export interface Raised {
   readonly accountId: string
   readonly alertId: string
+  /** Absent for an alert about states that each have an episode of their own. */
+  readonly episodeId: string | undefined
   readonly found: Occurrences
 }
 
@@ -46,6 +48,8 @@ export interface ConditionChanges {
   readonly put: readonly ConditionRow[]
   readonly forget: readonly ConditionRow[]
   readonly raised: readonly Raised[]
+  /** Episodes that have ended, with the alerts that say so. */
+  readonly resolved: readonly Raised[]
 }
 
 /** Stores what one look has changed, and raises its alerts. */
@@ -56,11 +60,38 @@ export const apply = write(
       yield* change(drop, { accountId: row.account_id, kind: row.kind, subject: row.subject })
     }
     yield* insertAll('alert_conditions', args.put)
-    for (const { accountId, alertId, found } of args.raised) {
-      if (yield* isEnabled(accountId, found.kind)) yield* raise(accountId, found, { alertId, now: args.now })
+    const { now } = args
+    for (const { accountId, alertId, episodeId, found } of args.raised) {
+      if (yield* isEnabled(accountId, found.kind)) yield* raise(accountId, found, { alertId, now, episodeId })
+    }
+    for (const { accountId, alertId, episodeId, found } of args.resolved) {
+      if (yield* isEnabled(accountId, found.kind)) yield* resolve(accountId, found, { alertId, now, episodeId })
     }
   },
 )
+
+const oneCondition = query<Key, ConditionRow>(({ db, p }) =>
+  db
+    .selectFrom('alert_conditions')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where('kind', '=', p.kind)
+    .where('subject', '=', p.subject),
+)
+
+/** Begins an episode, or continues it, within the transaction that alerts of an event in it. Answers its id. */
+export function* beginEpisode(key: Key, { freshId, now }: { freshId: string; now: number }): Transaction<string> {
+  const row = yield* first(oneCondition, key)
+  const episodeId = row?.episode_id ?? freshId
+  yield* change(drop, key)
+  yield* insertAll('alert_conditions', [
+    {
+      ...{ account_id: key.accountId, kind: key.kind, subject: key.subject, level: 1, alerted_at: now, gone_at: null },
+      ...{ episode_id: episodeId, told_as: null, began_at: row?.began_at ?? now },
+    },
+  ])
+  return episodeId
+}
 
 /** A schedule that did not fire as it should. */
 export interface LateSchedule {
@@ -109,18 +140,57 @@ const dailyBackups = query<{ createdBefore: number }, BackedUp>(({ db, p }) =>
     .orderBy('database_id'),
 )
 
+/** A database whose newest backup failed. */
+export interface FailingBackup {
+  readonly account_id: string
+  readonly database_id: string
+  readonly name: string
+  readonly failure: string | null
+}
+
+const failingBackups = query<{ databaseIds: readonly string[] }, FailingBackup>(({ db, p, d }) =>
+  db
+    .selectFrom('backups')
+    .innerJoin('databases', 'databases.database_id', 'backups.database_id')
+    .select(['databases.account_id', 'databases.database_id', 'databases.name', 'backups.failure'])
+    .where(d.inTexts('backups.database_id', p.databaseIds))
+    .where('backups.state', '=', 'failed')
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('backups as later')
+            .select('later.backup_id')
+            .whereRef('later.database_id', '=', 'backups.database_id')
+            .whereRef('later.finished_at', '>=', 'backups.finished_at')
+            .whereRef('later.backup_id', '!=', 'backups.backup_id')
+            .where('later.state', '!=', 'pending')
+            .where((eb) =>
+              eb.or([eb('later.state', '=', 'completed'), eb('later.finished_at', '>', eb.ref('backups.finished_at'))]),
+            ),
+        ),
+      ),
+    )
+    .orderBy('databases.account_id')
+    .orderBy('databases.database_id'),
+)
+
 /** Schedules read in one look. */
 const MOST_SCHEDULES = 1_000
 
 /** What the store knows of states that may last. */
 export const stored = read(
   'alertConditions.stored',
-  function* (args: { dueBefore: number; createdBefore: number }): Transaction<{
-    schedules: LateSchedule[]
-    backups: BackedUp[]
-  }> {
-    const { dueBefore, createdBefore } = args
-    const schedules = yield* all(lateSchedules, { dueBefore, limit: MOST_SCHEDULES })
-    return { schedules, backups: yield* all(dailyBackups, { createdBefore }) }
+  function* (args: {
+    dueBefore: number
+    createdBefore: number
+    /** Databases whose failing backups are looked for. */
+    failing: readonly string[]
+  }): Transaction<{ schedules: LateSchedule[]; backups: BackedUp[]; failing: FailingBackup[] }> {
+    const { dueBefore, createdBefore, failing } = args
+    return {
+      schedules: yield* all(lateSchedules, { dueBefore, limit: MOST_SCHEDULES }),
+      backups: yield* all(dailyBackups, { createdBefore }),
+      failing: failing.length === 0 ? [] : yield* all(failingBackups, { databaseIds: failing }),
+    }
   },
 )

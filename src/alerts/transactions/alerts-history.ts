@@ -1,9 +1,11 @@
 /** Alerts: occurrences are gathered in one until its notification is due; after that it is history. */
-import type { Selectable } from 'kysely'
-import { ALERT_GROUP_MINUTES, MOST_EXAMPLES } from '../../contract/alerts/kinds.js'
+import { type Selectable, sql } from 'kysely'
+import { DEFAULT_GROUP_MINUTES, GROUP_MINUTES, MOST_EXAMPLES } from '../../contract/alerts/kinds.js'
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertsTable } from '../../store/schema/alerts.js'
+import { type ChannelRow, channelsOf } from './alerts-channels.js'
+import { sweepGroups } from './alerts-groups.js'
 
 /** An alert as it is stored. */
 export type AlertRow = Selectable<AlertsTable>
@@ -31,8 +33,21 @@ export interface Occurrences {
   readonly lastAt: number
 }
 
-/** After a notification, further occurrences about its subject wait this long for theirs. */
-export const GROUP_MS = ALERT_GROUP_MINUTES * 60_000
+/** Whether a channel is to be notified of alerts of a rule. */
+export function wants(channel: Pick<ChannelRow, 'enabled' | 'kinds'>, kind: string): boolean {
+  // Only the routes write the column, from values that were checked.
+  const kinds = JSON.parse(channel.kinds) as string[]
+  return channel.enabled === 1 && (kinds.length === 0 || kinds.includes(kind))
+}
+
+/** How long a channel gathers, milliseconds. */
+export const groupMsOf = (channel: Pick<ChannelRow, 'group_minutes'>): number => channel.group_minutes * 60_000
+
+/** The shortest time for which a channel gathers alerts of a rule: alerts of the history span no more. */
+function shortestGroupMs(channels: readonly ChannelRow[], kind: string): number {
+  const wanting = channels.filter((channel) => wants(channel, kind)).map(groupMsOf)
+  return wanting.length === 0 ? DEFAULT_GROUP_MINUTES * 60_000 : Math.min(...wanting)
+}
 
 const latestOf = query<{ accountId: string; kind: string; subject: string }, AlertRow>(({ db, p, d }) =>
   d.forUpdate(
@@ -42,14 +57,18 @@ const latestOf = query<{ accountId: string; kind: string; subject: string }, Ale
       .where('account_id', '=', p.accountId)
       .where('kind', '=', p.kind)
       .where('subject', '=', p.subject)
+      .where('status', '!=', sql.lit('resolved' as const))
       .orderBy('seq', 'desc')
       .limit(1),
   ),
 )
 
-type Gathered = Pick<AlertRow, 'seq' | 'severity' | 'title' | 'advice' | 'count' | 'examples' | 'last_at'>
+type Joined = Pick<
+  AlertRow,
+  'seq' | 'severity' | 'title' | 'advice' | 'count' | 'examples' | 'last_at' | 'status' | 'episode_id'
+>
 
-const setGathered = query<Gathered>(({ db, p }) =>
+const setJoined = query<Joined>(({ db, p }) =>
   db
     .updateTable('alerts')
     .set({
@@ -59,6 +78,8 @@ const setGathered = query<Gathered>(({ db, p }) =>
       count: p.count,
       examples: p.examples,
       last_at: p.last_at,
+      status: p.status,
+      episode_id: p.episode_id,
     })
     .where('seq', '=', p.seq),
 )
@@ -67,41 +88,56 @@ const setGathered = query<Gathered>(({ db, p }) =>
 export const examplesOf = (row: Pick<AlertRow, 'examples'>): AlertExample[] =>
   JSON.parse(row.examples) as AlertExample[]
 
+/** Which alert is raised and when. */
+export interface Raising {
+  /** The id that the alert gets if it begins one. */
+  readonly alertId: string
+  readonly now: number
+  /** The episode of the state; absent for an event. */
+  readonly episodeId?: string | undefined
+}
+
 /**
  * Raises an alert within another transaction. Occurrences join the pending alert about their subject. Without one they
- * begin an alert that is due now, or one group window after the last notification about the subject.
+ * begin an alert that is due now, or when the first channel may be notified of the subject again.
  */
-export function* raise(
-  accountId: string,
-  found: Occurrences,
-  { alertId, now }: { readonly alertId: string; readonly now: number },
-): Transaction<void> {
+export function* raise(accountId: string, found: Occurrences, raising: Raising): Transaction<void> {
   const { kind, subject } = found
+  const { now, episodeId } = raising
   const latest = yield* first(latestOf, { accountId, kind, subject })
+  const status = episodeId === undefined ? ('event' as const) : ('firing' as const)
   if (latest?.state === 'pending') {
-    yield* change(setGathered, gathered(latest, found))
+    yield* change(setJoined, { ...joined(latest, found), status, episode_id: episodeId ?? null })
     return
   }
   const settledAt = latest?.settled_at ?? 0
+  const groupMs = shortestGroupMs(yield* all(channelsOf, { accountId }), kind)
   // A time in the future is one before the clock was set back.
-  const isRecent = settledAt <= now && settledAt > now - GROUP_MS
+  const isRecent = settledAt <= now && settledAt > now - groupMs
   yield* insertAll('alerts', [
     {
-      alert_id: alertId,
-      account_id: accountId,
-      ...{ kind, subject, severity: found.severity, title: found.title, advice: found.advice, count: found.count },
-      examples: JSON.stringify(found.examples.slice(0, MOST_EXAMPLES)),
-      first_at: found.firstAt,
-      last_at: found.lastAt,
-      state: 'pending',
-      due_at: isRecent ? settledAt + GROUP_MS : now,
-      settled_at: null,
-      messages: '[]',
+      ...newAlert(accountId, found, raising),
+      status,
+      due_at: isRecent ? settledAt + groupMs : now,
     },
   ])
 }
 
-function gathered(row: AlertRow, found: Occurrences): Gathered {
+const newAlert = (accountId: string, found: Occurrences, { alertId, episodeId }: Raising) => ({
+  alert_id: alertId,
+  account_id: accountId,
+  ...{ kind: found.kind, subject: found.subject, severity: found.severity },
+  ...{ title: found.title, advice: found.advice, count: found.count },
+  examples: JSON.stringify(found.examples.slice(0, MOST_EXAMPLES)),
+  first_at: found.firstAt,
+  last_at: found.lastAt,
+  state: 'pending' as const,
+  settled_at: null,
+  messages: '[]',
+  episode_id: episodeId ?? null,
+})
+
+function joined(row: AlertRow, found: Occurrences): Omit<Joined, 'status' | 'episode_id'> {
   const { title, advice, lastAt } = found
   return {
     seq: row.seq,
@@ -111,6 +147,28 @@ function gathered(row: AlertRow, found: Occurrences): Gathered {
     examples: JSON.stringify([...examplesOf(row), ...found.examples].slice(0, MOST_EXAMPLES)),
     last_at: Math.max(row.last_at, lastAt),
   }
+}
+
+const dropPending = query<{ accountId: string; kind: string; subject: string }>(({ db, p }) =>
+  db
+    .deleteFrom('alerts')
+    .where('account_id', '=', p.accountId)
+    .where('kind', '=', p.kind)
+    .where('subject', '=', p.subject)
+    .where('state', '=', sql.lit('pending' as const))
+    .where('status', '=', sql.lit('firing' as const)),
+)
+
+/**
+ * Raises the end of an episode within another transaction. It is due at once, and takes the place of a pending alert about
+ * the episode: who has not been told of it need not be told any more.
+ */
+export function* resolve(accountId: string, found: Occurrences, raising: Raising): Transaction<void> {
+  const { kind, subject } = found
+  yield* change(dropPending, { accountId, kind, subject })
+  yield* insertAll('alerts', [
+    { ...newAlert(accountId, found, raising), status: 'resolved' as const, due_at: raising.now },
+  ])
 }
 
 interface PageQuery {
@@ -172,7 +230,8 @@ const dropAlerts = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
 /** Deletes some alerts that are too old, or too many for their account. Answers whether there may be more. */
 export const sweep = write(
   'alerts.sweep',
-  function* (args: { before: number; accountIds: readonly string[] }): Transaction<boolean> {
+  function* (args: { before: number; now: number; accountIds: readonly string[] }): Transaction<boolean> {
+    yield* sweepGroups(args.now - GROUP_MINUTES.most * 60_000)
     const rows = yield* all(oldAlerts, { before: args.before, limit: SWEEP_STEP })
     for (const accountId of args.accountIds) {
       rows.push(...(yield* all(beyondMost, { accountId, skip: MOST_ALERTS, limit: SWEEP_STEP })))
@@ -182,7 +241,10 @@ export const sweep = write(
   },
 )
 
-const TABLES = ['alerts', 'alert_channels', 'alert_rules', 'alert_silences', 'alert_marks', 'alert_conditions'] as const
+const TABLES = [
+  ...(['alerts', 'alert_channels', 'alert_rules', 'alert_silences', 'alert_marks', 'alert_conditions'] as const),
+  ...(['alert_groups', 'alert_told'] as const),
+] as const
 
 const dropOrphans = TABLES.map((table) =>
   query<object>(({ db }) =>

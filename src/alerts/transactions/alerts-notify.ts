@@ -5,53 +5,97 @@ import { type Published, publishEntries } from '../../queue/transactions/message
 import { all, change, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { type ChannelRow, channelsOf } from './alerts-channels.js'
-import { type AlertRow, GROUP_MS } from './alerts-history.js'
+import {
+  dueGroups,
+  type GroupChanges,
+  type GroupRow,
+  groupsAbout,
+  putGroups,
+  type ToldRow,
+  toldOf,
+} from './alerts-groups.js'
+import type { AlertRow } from './alerts-history.js'
 import { lasting, type SilenceRow } from './alerts-silences.js'
 
 /** Alerts that one round settles. */
 const MOST_DUE = 200
 
-// Due later than any can be: the clock was set back since.
-const due = query<{ now: number; latest: number; limit: number }, AlertRow>(({ db, p }) =>
+// What happened last in the future happened before the clock was set back.
+const due = query<{ now: number; limit: number }, AlertRow>(({ db, p }) =>
   db
     .selectFrom('alerts')
     .selectAll()
     .where('state', '=', sql.lit('pending' as const))
     // Nothing is published for an account that is gone: there is no key to sign it with.
     .where('account_id', 'in', db.selectFrom('accounts').select('account_id'))
-    .where((eb) => eb.or([eb('due_at', '<=', p.now), eb('due_at', '>', p.latest)]))
+    .where((eb) => eb.or([eb('due_at', '<=', p.now), eb('last_at', '>', p.now)]))
     .orderBy('due_at')
     .orderBy('seq')
     .limit(p.limit),
 )
 
-/** The due alerts of an account with what decides where they go. */
+/** What is due for an account, with what decides where it goes. */
 export interface DueAlerts {
   readonly accountId: string
   readonly alerts: readonly AlertRow[]
   readonly channels: readonly ChannelRow[]
   readonly silences: readonly SilenceRow[]
+  /** What channels were sent about the subjects of the alerts, and whatever else is due. */
+  readonly groups: readonly GroupRow[]
+  /** Channels that were told of the episodes of the alerts. */
+  readonly told: readonly ToldRow[]
 }
 
-/** Alerts whose notification is due, by account. */
+/** What is due, by account. */
 export const dueByAccount = read('alerts.due', function* (args: { now: number }): Transaction<DueAlerts[]> {
   const { now } = args
-  const rows = yield* all(due, { now, latest: now + GROUP_MS, limit: MOST_DUE })
-  const byAccount = new Map<string, AlertRow[]>()
-  for (const row of rows) byAccount.set(row.account_id, [...(byAccount.get(row.account_id) ?? []), row])
+  const alerts = yield* all(due, { now, limit: MOST_DUE })
+  const groups = yield* all(dueGroups, { now })
   const found: DueAlerts[] = []
-  for (const [accountId, alerts] of byAccount) {
-    const channels = yield* all(channelsOf, { accountId })
-    found.push({ accountId, alerts, channels, silences: yield* all(lasting, { accountId, now }) })
+  for (const accountId of new Set([...alerts, ...groups].map((row) => row.account_id))) {
+    const own = (row: { account_id: string }): boolean => row.account_id === accountId
+    found.push(yield* dueOf(accountId, now, alerts.filter(own), groups.filter(own)))
   }
   return found
 })
+
+function* dueOf(
+  accountId: string,
+  now: number,
+  alerts: readonly AlertRow[],
+  waiting: readonly GroupRow[],
+): Transaction<DueAlerts> {
+  const subjects = [...new Set(alerts.map(({ subject }) => subject))]
+  const episodeIds = [...new Set(alerts.flatMap(({ episode_id }) => episode_id ?? []))]
+  const groups = yield* all(groupsAbout, { accountId, subjects })
+  const keyOf = ({ channel_id, kind, subject }: GroupRow): string => JSON.stringify([channel_id, kind, subject])
+  return {
+    ...{ accountId, alerts },
+    channels: yield* all(channelsOf, { accountId }),
+    silences: yield* all(lasting, { accountId, now }),
+    groups: [...new Map([...groups, ...waiting].map((row) => [keyOf(row), row])).values()],
+    told: yield* all(toldOf, { episodeIds }),
+  }
+}
 
 /** The outcome of an alert. */
 export interface SettledAlert {
   readonly seq: number
   readonly state: Exclude<AlertRow['state'], 'pending'>
   readonly messageIds: readonly string[]
+}
+
+/** An alert that no channel may be notified of yet. */
+export interface PostponedAlert {
+  readonly seq: number
+  readonly dueAt: number
+}
+
+/** A message that a channel got later than others. */
+export interface LateMessage {
+  readonly messageId: string
+  /** The alerts that it tells of. */
+  readonly seqs: readonly number[]
 }
 
 /** The counters of a channel after a round. */
@@ -67,20 +111,42 @@ const setCounters = query<ChannelCounters>(({ db, p }) =>
     .where('channel_id', '=', p.channel_id),
 )
 
-/** Settles alerts and publishes their notifications. */
-export const settle = write(
-  'alerts.settle',
-  function* (args: {
-    alerts: readonly SettledAlert[]
-    channels: readonly ChannelCounters[]
-    entries: readonly PublishEntry[]
-    now: number
-  }): Transaction<Published> {
-    const { now } = args
-    for (const { seq, state, messageIds } of args.alerts) {
-      yield* change(settleOne, { seq, state, messages: JSON.stringify(messageIds), now })
-    }
-    for (const counters of args.channels) yield* change(setCounters, counters)
-    return yield* publishEntries(args.entries, now)
-  },
+const postpone = query<PostponedAlert>(({ db, p }) =>
+  db.updateTable('alerts').set({ due_at: p.dueAt }).where('seq', '=', p.seq),
 )
+const messagesOf = query<{ seqs: readonly number[] }, { seq: number; messages: string }>(({ db, p, d }) =>
+  db.selectFrom('alerts').select(['seq', 'messages']).where(d.inNumbers('seq', p.seqs)),
+)
+const addMessage = query<{ seq: number; messages: string }>(({ db, p }) =>
+  db.updateTable('alerts').set({ state: 'sent', messages: p.messages }).where('seq', '=', p.seq),
+)
+
+function* recordLate({ messageId, seqs }: LateMessage): Transaction<void> {
+  for (const { seq, messages } of yield* all(messagesOf, { seqs })) {
+    // Only this file writes the column.
+    const ids = JSON.parse(messages) as string[]
+    yield* change(addMessage, { seq, messages: JSON.stringify([...ids, messageId]) })
+  }
+}
+
+/** What one round settles for an account. */
+export interface Settlement extends GroupChanges {
+  readonly alerts: readonly SettledAlert[]
+  readonly postponed: readonly PostponedAlert[]
+  readonly late: readonly LateMessage[]
+  readonly channels: readonly ChannelCounters[]
+  readonly entries: readonly PublishEntry[]
+}
+
+/** Settles alerts and publishes their notifications. */
+export const settle = write('alerts.settle', function* (args: Settlement & { now: number }): Transaction<Published> {
+  const { now } = args
+  for (const { seq, state, messageIds } of args.alerts) {
+    yield* change(settleOne, { seq, state, messages: JSON.stringify(messageIds), now })
+  }
+  for (const one of args.postponed) yield* change(postpone, one)
+  for (const one of args.late) yield* recordLate(one)
+  yield* putGroups(args)
+  for (const counters of args.channels) yield* change(setCounters, counters)
+  return yield* publishEntries(args.entries, now)
+})

@@ -8,6 +8,7 @@
 import { sql } from 'kysely'
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { beginEpisode } from './alerts-conditions.js'
 import { type Occurrences, raise } from './alerts-history.js'
 import { isEnabled } from './alerts-rules.js'
 
@@ -211,17 +212,23 @@ export const waiting = read(
   },
 )
 
-/** Raises alerts of a batch of new events. `ids` has one for each alert that may begin. Answers whether more wait. */
+/**
+ * Raises alerts of a batch of new events. `ids` and `episodeIds` have one for each alert that may begin. Answers whether
+ * more wait.
+ */
 export const collect = write(
   'alerts.collect',
-  function* (args: Waiting & { ids: readonly string[]; now: number }): Transaction<boolean> {
-    const { watched, source, ids, now } = args
+  function* (
+    args: Waiting & { ids: readonly string[]; episodeIds: readonly string[]; now: number },
+  ): Transaction<boolean> {
+    const { watched, source, ids, episodeIds, now } = args
     const { accountId } = watched
     const { mark, fresh, isCut } = yield* readFresh(watched, source, now)
     if (fresh.length > 0 && (yield* isEnabled(accountId, source))) {
       let next = 0
       for (const found of groupsOf(source, fresh)) {
-        yield* raise(accountId, found, { alertId: ids[next++] ?? '', now })
+        const [alertId = '', freshId = ''] = [ids[next], episodeIds[next++]]
+        yield* raise(accountId, found, { alertId, now, episodeId: yield* episodeOf(accountId, found, freshId, now) })
       }
     }
     yield* change(dropMark, { accountId, source })
@@ -232,7 +239,18 @@ export const collect = write(
   },
 )
 
-/** How many ids `collect` needs. */
+/** Failed backups are the state of their database until one is completed; the other events have no end. */
+function* episodeOf(
+  accountId: string,
+  { kind, subject }: Occurrences,
+  freshId: string,
+  now: number,
+): Transaction<string | undefined> {
+  if (kind !== 'backup_failed' || subject === OTHER_SUBJECTS) return undefined
+  return yield* beginEpisode({ accountId, kind, subject }, { freshId, now })
+}
+
+/** How many ids of each sort `collect` needs. */
 export const MOST_RAISED = MOST_SUBJECTS + 1
 
 /** The place moves on so that only rows of the overlap, and no more than a bounded number of them, are known by key. */

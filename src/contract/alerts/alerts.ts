@@ -1,10 +1,11 @@
 import { type Static, Type } from 'typebox'
 import { endpoint, PATTERN_IN_WORDS } from '../endpoint.js'
 import {
-  ALERT_GROUP_MINUTES,
   ALERT_HISTORY_DAYS,
   ALERT_KINDS,
+  DEFAULT_GROUP_MINUTES,
   DEFAULT_HOURLY_LIMIT,
+  GROUP_MINUTES,
   LONGEST_SILENCE_DAYS,
   MOST_ALERT_CHANNELS,
   MOST_EXAMPLES,
@@ -22,6 +23,11 @@ export type AlertFormat = (typeof ALERT_FORMATS)[number]
 export const ALERT_STATES = ['pending', 'sent', 'held_back', 'silenced', 'no_channel'] as const
 /** The outcome of a notification. */
 export type AlertState = (typeof ALERT_STATES)[number]
+
+/** Whether an alert is about an event, or about the beginning or the end of a state. */
+export const ALERT_STATUSES = ['event', 'firing', 'resolved'] as const
+/** What an alert is about. */
+export type AlertStatus = (typeof ALERT_STATUSES)[number]
 
 /** Longest URL of a channel, characters. */
 export const LONGEST_CHANNEL_URL = 2_048
@@ -52,6 +58,17 @@ const hourlyLimit = Type.Integer({
   maximum: 1_000,
   description: 'Notifications an hour. More are held back and counted in the next one.',
 })
+const enabled = Type.Boolean({
+  description: 'Whether it gets notifications. Off: alerts are only kept in the history.',
+})
+const groupMinutes = Type.Integer({
+  minimum: GROUP_MINUTES.least,
+  maximum: GROUP_MINUTES.most,
+  description: 'After a notification about a subject, further ones about it wait for this time and become one.',
+})
+const sendResolved = Type.Boolean({
+  description: 'Whether it is told of the end of states that it was told of, such as a full disk.',
+})
 
 /** A channel: where an account is sent its alerts. */
 export const AlertChannelSchema = Type.Object({
@@ -61,6 +78,9 @@ export const AlertChannelSchema = Type.Object({
   format,
   kinds,
   hourly_limit: hourlyLimit,
+  group_minutes: groupMinutes,
+  send_resolved: sendResolved,
+  enabled,
   held_back: Type.Integer({ description: 'Notifications held back since the last one that was sent.' }),
   creation_time: seconds('When it was made.'),
 })
@@ -77,6 +97,13 @@ export const AlertExampleSchema = Type.Object({
 /** An alert of the history. */
 export const AlertSchema = Type.Object({
   alert_id: text('Identifier of the alert.'),
+  status: Type.Enum([...ALERT_STATUSES], {
+    description:
+      '`event`: something happened; `firing`: a state began, got worse or lasts; `resolved`: a state has ended.',
+  }),
+  episode_id: Type.Optional(
+    text('The same for all alerts of a state from its beginning to its end; absent for events.'),
+  ),
   kind: text('The rule.'),
   subject: text('What it is about; see the rule.'),
   severity: Type.Enum(['warning', 'error']),
@@ -88,7 +115,7 @@ export const AlertSchema = Type.Object({
   last_at: seconds('When it happened last.'),
   state: Type.Enum([...ALERT_STATES], {
     description:
-      '`pending`: collects occurrences until its notification is due; `sent`; `held_back`: every channel has reached its limit; `silenced`; `no_channel`: no channel wants this rule.',
+      '`pending`: collects occurrences until its notification is due; `sent`; `held_back`: every channel has reached its limit; `silenced`; `no_channel`: no channel wants this rule, or was told of the state that has ended.',
   }),
   notified_at: Type.Optional(seconds('When that was decided; absent while pending.')),
   message_ids: Type.Array(Type.String(), { description: 'The messages of the queue that carry the notification.' }),
@@ -156,6 +183,9 @@ const channelFields = {
   format,
   kinds,
   hourly_limit: hourlyLimit,
+  group_minutes: groupMinutes,
+  send_resolved: sendResolved,
+  enabled,
 }
 // Nothing but what is known: a misspelt `kinds` must not subscribe to everything.
 const CreateChannelSchema = Type.Object(
@@ -165,6 +195,9 @@ const CreateChannelSchema = Type.Object(
     format: Type.Optional(channelFields.format),
     kinds: Type.Optional(channelFields.kinds),
     hourly_limit: Type.Optional(channelFields.hourly_limit),
+    group_minutes: Type.Optional(channelFields.group_minutes),
+    send_resolved: Type.Optional(channelFields.send_resolved),
+    enabled: Type.Optional(channelFields.enabled),
   },
   { additionalProperties: false },
 )
@@ -179,7 +212,7 @@ export const createAlertChannel = endpoint({
   path: '/v2/alerts/channels',
   access: 'write',
   summary: 'Create an alert channel',
-  description: `Notifications go to its URL as messages of the account's queue: signed with its signing keys and retried. Defaults: format \`json\`, all rules, ${DEFAULT_HOURLY_LIMIT} notifications an hour. At most ${MOST_ALERT_CHANNELS} channels for an account or team.`,
+  description: `Notifications go to its URL as messages of the account's queue: signed with its signing keys and retried. Defaults: format \`json\`, all rules, ${DEFAULT_HOURLY_LIMIT} notifications an hour, ${DEFAULT_GROUP_MINUTES} minutes of grouping, told of ends, enabled. At most ${MOST_ALERT_CHANNELS} channels for an account or team.`,
   body: { kind: 'json', schema: CreateChannelSchema },
   success: { status: 200, description: 'The new channel.', body: AlertChannelSchema },
   errors: ['alert_channel_limit', 'destination_forbidden', ...writeErrors],
@@ -247,7 +280,7 @@ export const listAlertHistory = endpoint({
   path: '/v2/alerts/history',
   access: 'read',
   summary: 'Read the history of alerts',
-  description: `Alerts of the last ${ALERT_HISTORY_DAYS} days, newest first. Occurrences about one subject within ${ALERT_GROUP_MINUTES} minutes of a notification are one alert.`,
+  description: `Alerts of the last ${ALERT_HISTORY_DAYS} days, newest first. Occurrences about one subject within the grouping time of a channel are one alert; of several channels the shortest time counts.`,
   query: Type.Object({
     cursor: Type.Optional(
       Type.String({

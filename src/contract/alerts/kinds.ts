@@ -16,6 +16,11 @@ export interface AlertKindShape {
   /** What the subject of such an alert is. */
   readonly subject: string
   readonly threshold?: ThresholdShape
+  /**
+   * Whether it describes a state, and when that has ended: `at once` when it is no longer found, `when calm` when it has
+   * not been found for `CALM_MINUTES`, because it comes and goes. Absent: an event, which has no end.
+   */
+  readonly ends?: 'at once' | 'when calm'
 }
 
 /** Every rule, in the order of lists. All are enabled unless the account changes that. */
@@ -35,42 +40,54 @@ export const ALERT_RULES = {
     summary: 'A schedule did not fire, or its last fire published nothing.',
     subject: 'schedule id',
     threshold: { unit: 'seconds', default: 300, least: 60, most: 86_400, meaning: 'a fire is late by this time' },
+    ends: 'at once',
   },
   budget: {
     scope: 'account',
     summary: 'A database has spent much of its monthly budget. Alerts again at 90 % and at 100 %.',
     subject: 'database id',
     threshold: { unit: '%', default: 70, least: 1, most: 100, meaning: 'this share of the budget is spent' },
+    ends: 'at once',
   },
-  backup_failed: { scope: 'account', summary: 'A backup failed.', subject: 'database id' },
+  backup_failed: { scope: 'account', summary: 'A backup failed.', subject: 'database id', ends: 'at once' },
   backup_old: {
     scope: 'account',
     summary: 'A database with daily backups has no recent one.',
     subject: 'database id',
     threshold: { unit: 'hours', default: 48, least: 25, most: 8_760, meaning: 'the newest backup is older than this' },
+    ends: 'at once',
   },
   engine_restarting: {
     scope: 'account',
     summary: 'The engine of a database keeps ending, or hung, and is restarted.',
     subject: 'database id',
+    ends: 'when calm',
   },
   disk_full: {
     scope: 'server',
     summary: 'The disk with the data directory is nearly full. Alerts again at 97 %.',
     subject: 'data directory',
     threshold: { unit: '%', default: 90, least: 50, most: 99, meaning: 'this share of the disk is used' },
+    ends: 'when calm',
   },
   certificate_expiring: {
     scope: 'server',
     summary: 'The certificate of databases with TLS expires soon. Alerts again when it has expired.',
     subject: 'certificate',
     threshold: { unit: 'days', default: 14, least: 1, most: 365, meaning: 'it is valid for less than this' },
+    ends: 'at once',
   },
-  store_corrupt: { scope: 'server', summary: 'The store of the server is damaged.', subject: 'table of the store' },
+  store_corrupt: {
+    scope: 'server',
+    summary: 'The store of the server is damaged.',
+    subject: 'table of the store',
+    ends: 'when calm',
+  },
   problem: {
     scope: 'account',
     summary: 'Another problem that only a person can put right, as Home shows it.',
     subject: 'kind of problem and what it concerns',
+    ends: 'when calm',
   },
 } as const satisfies Readonly<Record<string, AlertKindShape>>
 
@@ -94,8 +111,12 @@ export const MOST_SILENCES = 100
 export const ALERT_HISTORY_DAYS = 30
 /** Notifications that a channel gets in an hour, unless it says otherwise. */
 export const DEFAULT_HOURLY_LIMIT = 30
-/** Occurrences of one subject within this time become one notification, minutes. */
-export const ALERT_GROUP_MINUTES = 5
+/** Further notifications of one subject wait for this time, unless the channel says otherwise, minutes. */
+export const DEFAULT_GROUP_MINUTES = 5
+/** Bounds of that time, minutes. */
+export const GROUP_MINUTES = { least: 1, most: 1_440 } as const
+/** A state that comes and goes has ended when it has been away for this long, minutes. */
+export const CALM_MINUTES = 15
 /** Examples that an alert keeps. */
 export const MOST_EXAMPLES = 10
 /** The longest silence, days. */

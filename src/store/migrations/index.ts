@@ -28,6 +28,7 @@ import { credentials } from './030-credentials.js'
 import { operator } from './031-operator.js'
 import { queueAccounts } from './032-queue-accounts.js'
 import { nodeHolder } from './034-node-holder.js'
+import { alertEpisodes } from './037-alert-episodes.js'
 import type { Migration } from './migration.js'
 
 /** All migrations in order. */
@@ -60,6 +61,7 @@ export const MIGRATIONS: readonly Migration[] = [
   operator,
   queueAccounts,
   nodeHolder,
+  alertEpisodes,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

@@ -18,6 +18,12 @@ export interface AlertChannelsTable {
   window_sent: number
   /** Notifications held back since the last one that was sent. */
   held_back: number
+  /** 0: it gets nothing. */
+  enabled: Flag
+  /** After a notification about a subject, further ones about it wait this long. */
+  group_minutes: number
+  /** Whether it is told of the end of a state. */
+  send_resolved: Flag
 }
 
 /** What an account has changed in a rule; rules without a row are at their defaults. */
@@ -64,6 +70,10 @@ export interface AlertsTable {
   settled_at: number | null
   /** JSON array of the ids of the messages that carry the notification. */
   messages: string
+  /** `event`: it just happened; `firing`: a state began, got worse or lasts; `resolved`: a state ended. */
+  status: 'event' | 'firing' | 'resolved'
+  /** Same for all alerts of a state from its beginning to its end; NULL for events. */
+  episode_id: string | null
 }
 
 /** Up to where the rows of a source have been read for an account. */
@@ -84,6 +94,33 @@ export interface AlertConditionsTable {
   alerted_at: number
   /** Since when it has not been seen; NULL while it lasts. */
   gone_at: number | null
+  /** NULL in rows of an older version. */
+  episode_id: string | null
+  /** Subject of its alerts: its own, or that of states that are counted together. NULL: its own. */
+  told_as: string | null
+  /** NULL in rows of an older version. */
+  began_at: number | null
+}
+
+/** The last notification about a subject on a channel, and what waits for the next one. */
+export interface AlertGroupsTable {
+  account_id: string
+  channel_id: string
+  kind: string
+  subject: string
+  sent_at: number
+  /** When what has gathered is sent; NULL: nothing has. */
+  due_at: number | null
+  /** JSON of `Gathered` (alerts module). */
+  gathered: string | null
+}
+
+/** A channel that was told of a state that has not ended. */
+export interface AlertToldTable {
+  account_id: string
+  channel_id: string
+  episode_id: string
+  told_at: number
 }
 
 /** Tables of alerts. */
@@ -94,4 +131,6 @@ export interface AlertTables {
   alerts: AlertsTable
   alert_marks: AlertMarksTable
   alert_conditions: AlertConditionsTable
+  alert_groups: AlertGroupsTable
+  alert_told: AlertToldTable
 }

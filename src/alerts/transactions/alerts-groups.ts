@@ -1,0 +1,122 @@
+/**
+ * What channels have been sent: the last notification about a subject with what waits for the next one, and the episodes
+ * that they were told of.
+ */
+import type { Selectable } from 'kysely'
+import { change, insertAll, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { AlertGroupsTable, AlertToldTable } from '../../store/schema/alerts.js'
+import type { AlertRow } from './alerts-history.js'
+
+/** The last notification about a subject on a channel, as it is stored. */
+export type GroupRow = Selectable<AlertGroupsTable>
+/** A channel that was told of an episode, as it is stored. */
+export type ToldRow = Selectable<AlertToldTable>
+
+/** What waits on a channel for the next notification about a subject. */
+export interface Gathered {
+  /** All of it as one alert. */
+  readonly alert: AlertRow
+  /** The alerts of the history that it came from, at most `MOST_SEQS` of them. */
+  readonly seqs: readonly number[]
+}
+
+/** Only this module writes the column. */
+export const gatheredOf = (row: Pick<GroupRow, 'gathered'>): Gathered | undefined =>
+  row.gathered === null ? undefined : (JSON.parse(row.gathered) as Gathered)
+
+/** Accounts of one round with something gathered that is due. */
+const MOST_DUE = 200
+
+/** Something gathered that is due. A time in the future is one before the clock was set back. */
+export const dueGroups = query<{ now: number }, GroupRow>(({ db, p }) =>
+  db
+    .selectFrom('alert_groups')
+    .selectAll()
+    .where('due_at', 'is not', null)
+    .where((eb) => eb.or([eb('due_at', '<=', p.now), eb('sent_at', '>', p.now)]))
+    // Nothing is published for an account that is gone: there is no key to sign it with.
+    .where('account_id', 'in', db.selectFrom('accounts').select('account_id'))
+    .orderBy('due_at')
+    .limit(MOST_DUE),
+)
+
+/** What channels of an account were sent about these subjects. */
+export const groupsAbout = query<{ accountId: string; subjects: readonly string[] }, GroupRow>(({ db, p, d }) =>
+  db
+    .selectFrom('alert_groups')
+    .selectAll()
+    .where('account_id', '=', p.accountId)
+    .where(d.inTexts('subject', p.subjects)),
+)
+
+/** The channels that were told of these episodes. */
+export const toldOf = query<{ episodeIds: readonly string[] }, ToldRow>(({ db, p, d }) =>
+  db.selectFrom('alert_told').selectAll().where(d.inTexts('episode_id', p.episodeIds)),
+)
+
+const dropGroup = query<{ channelId: string; kind: string; subject: string }>(({ db, p }) =>
+  db
+    .deleteFrom('alert_groups')
+    .where('channel_id', '=', p.channelId)
+    .where('kind', '=', p.kind)
+    .where('subject', '=', p.subject),
+)
+const dropTold = query<{ channelId: string; episodeId: string }>(({ db, p }) =>
+  db.deleteFrom('alert_told').where('channel_id', '=', p.channelId).where('episode_id', '=', p.episodeId),
+)
+const endEpisode = query<{ episodeId: string }>(({ db, p }) =>
+  db.deleteFrom('alert_told').where('episode_id', '=', p.episodeId),
+)
+
+/** What one round changes. */
+export interface GroupChanges {
+  readonly groups: readonly GroupRow[]
+  readonly told: readonly ToldRow[]
+  /** Episodes that have ended. */
+  readonly ended: readonly string[]
+}
+
+/** Stores what one round has changed, within its transaction. */
+export function* putGroups({ groups, told, ended }: GroupChanges): Transaction<void> {
+  for (const { channel_id: channelId, kind, subject } of groups) yield* change(dropGroup, { channelId, kind, subject })
+  yield* insertAll('alert_groups', groups)
+  for (const { channel_id: channelId, episode_id: episodeId } of told) yield* change(dropTold, { channelId, episodeId })
+  yield* insertAll('alert_told', told)
+  for (const episodeId of ended) yield* change(endEpisode, { episodeId })
+}
+
+const GROUPED = ['alert_groups', 'alert_told'] as const
+const dropOfChannel = GROUPED.map((table) =>
+  query<{ channelId: string }>(({ db, p }) => db.deleteFrom(table).where('channel_id', '=', p.channelId)),
+)
+
+/** Forgets what a channel was sent, within the transaction that deletes it. */
+export function* forgetChannel(channelId: string): Transaction<void> {
+  for (const drop of dropOfChannel) yield* change(drop, { channelId })
+}
+
+const dropOldGroups = query<{ before: number }>(({ db, p }) =>
+  db.deleteFrom('alert_groups').where('due_at', 'is', null).where('sent_at', '<', p.before),
+)
+// An episode whose row is gone has ended, and its end has been sent since.
+const dropOldTold = query<{ before: number }>(({ db, p }) =>
+  db
+    .deleteFrom('alert_told')
+    .where('told_at', '<', p.before)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('alert_conditions')
+            .select('alert_conditions.account_id')
+            .whereRef('alert_conditions.episode_id', '=', 'alert_told.episode_id'),
+        ),
+      ),
+    ),
+)
+
+/** Forgets what no window and no episode needs any more. */
+export function* sweepGroups(before: number): Transaction<void> {
+  yield* change(dropOldGroups, { before })
+  yield* change(dropOldTold, { before })
+}
