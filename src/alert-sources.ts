@@ -17,16 +17,22 @@ export interface AlertSourcesDeps {
 
 /** An engine that ended once is started at once, and nobody need know. */
 const WORTH_AN_ALERT = 2
+/** Ends in 10 minutes that are worth an alert, although the engine served in between. */
+const TOO_MANY_ENDS = 3
 const DOLLAR_NANO = 1_000_000_000
 
 /** The sources of a whole server. */
 export function alertSources({ dataDir, databases, fleet, tls }: AlertSourcesDeps): AlertSources {
   const restartsOf = (databaseId: string): string | undefined => {
-    const failing = fleet.observe(databaseId).find(
+    const members = fleet.observe(databaseId)
+    const failing = members.find(
       // The count of an engine that runs again may be old.
       ({ failures, state }) => failures >= WORTH_AN_ALERT && (state === 'backing-off' || state === 'starting'),
     )
-    return failing && `${failing.failures} times in a row (${failing.reason ?? 'no reason is known'})`
+    const why = ({ reason }: { readonly reason?: string }): string => reason ?? 'no reason is known'
+    if (failing) return `${failing.failures} times in a row (${why(failing)})`
+    const often = members.find(({ recentEnds }) => recentEnds >= TOO_MANY_ENDS)
+    return often && `${often.recentEnds} times in the last 10 minutes (${why(often)})`
   }
   return {
     databases: () => {

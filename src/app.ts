@@ -73,8 +73,10 @@ export interface AppOptions {
   readonly onFailure: (error: Error) => void
   /** What is known of the engine already. Default: its program is started for a moment and asked. */
   readonly engine?: EngineInfo
-  /** The time of messages, schedules, workflows and bulk actions. Default: the system's clock. */
+  /** The time of messages, schedules, workflows, bulk actions and alerts. Default: the system's clock. */
   readonly queueClock?: Clock
+  /** The time of backups, usage and sleep. Default: the system's clock. */
+  readonly databaseClock?: Clock
   /** Called after each attempt to deliver a message. */
   readonly onAttempt?: OnAttempt
 }
@@ -244,10 +246,11 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
     ...{ store, dataDir: config.dataDir, clock, logger },
     foreignStore: config.acceptUnknownData === 'quarantine' ? 'take-over' : 'refuse',
   })
-  const dataPlane = composeDatabases(foundations, accounts)
+  const dataPlane = composeDatabases(foundations, accounts, options.databaseClock ?? systemClock)
   const { queue, workflow, bulk } = composeQueue(foundations, accounts, options)
   const alerts = createAlerts({
-    ...{ store, queue, clock, logger, problems: foundations.problems, publicUrl: config.publicApiUrl },
+    ...{ store, queue, clock: options.queueClock ?? clock, logger, problems: foundations.problems },
+    publicUrl: config.publicApiUrl,
     targets: config.deliveryTargets,
     isFirst: (accountId) => accounts.isFirst(accountId),
     sources: alertSources({ ...foundations, ...dataPlane, dataDir: config.dataDir }),
@@ -336,7 +339,7 @@ function rulesOf(accounts: Accounts) {
 }
 
 /** The fleet below the databases, the databases, and the gateway in front of them. */
-function composeDatabases(foundations: Foundations, accounts: Accounts) {
+function composeDatabases(foundations: Foundations, accounts: Accounts, databaseClock: Clock) {
   const { config, logger, problems, engine, plans, tls, store, clientMemory, meters } = foundations
   const clock = systemClock
   const databasesPort = new Port<Databases>()
@@ -348,7 +351,8 @@ function composeDatabases(foundations: Foundations, accounts: Accounts) {
   const readiness = readinessOf(store, fleet)
   const memory = new IdleMemory({ clock, isIdle: () => !databasesPort.target.isAnyAwake })
   const databases = createDatabases({
-    ...{ dataDir: config.dataDir, store, fleet, clock, logger, problems, plans, meter: meters.databases },
+    ...{ dataDir: config.dataDir, store, fleet, clock: databaseClock, logger, problems, plans },
+    meter: meters.databases,
     settings: config,
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     hasNewer: (name) => engine.commands.has(name),

@@ -73,7 +73,18 @@ export interface Member {
   readonly failures: number
   readonly unansweredStarts: number
   readonly failure?: Failure
+  /** When it last ended unexpectedly, Unix milliseconds; the newest `MOST_ENDS`. Starts and new desired states keep them. */
+  readonly ends?: readonly number[]
 }
+
+/** Ends that a member remembers. */
+const MOST_ENDS = 10
+/** Ends count as recent for this long. */
+const RECENT_MS = 10 * 60_000
+
+/** How often a member ended unexpectedly in the last 10 minutes; 10 stands for more. */
+export const recentEnds = ({ ends = [] }: Member, nowMs: number): number =>
+  ends.filter((at) => at > nowMs - RECENT_MS && at <= nowMs).length
 
 /** An engine that was up this long has recovered: its end counts as the first failure. */
 const RECOVERED_AFTER_MS = 10_000
@@ -150,7 +161,8 @@ export function ended(member: Member, failure: Failure, nowMs: number): Member {
   const failures = recovered ? 1 : member.failures + 1
   const unansweredStarts = state.kind === 'starting' ? member.unansweredStarts + 1 : 0
   const untilMs = nowMs + pauseAfter(failures)
-  return { ...member, state: { kind: 'backing-off', untilMs }, failures, unansweredStarts, failure }
+  const ends = [...(member.ends ?? []), nowMs].slice(-MOST_ENDS)
+  return { ...member, state: { kind: 'backing-off', untilMs }, failures, unansweredStarts, failure, ends }
 }
 
 /** Whether an engine that ended is likely to answer soon: its last start was answered, and the next start is near. */
@@ -173,8 +185,8 @@ export function deleting(member: Member): Member {
 
 /** Any state: a new desired state clears earlier failures, so pending retries run at once. */
 export function failuresCleared(member: Member): Member {
-  const { region, role, state } = member
-  const fresh = { region, role, failures: 0, unansweredStarts: 0 }
+  const { region, role, state, ends = [] } = member
+  const fresh = { region, role, failures: 0, unansweredStarts: 0, ends }
   if (state.kind === 'backing-off') return { ...fresh, state: { ...state, untilMs: 0 } }
   if (state.kind === 'up' && state.task.kind === 'waiting')
     return { ...fresh, state: { ...state, task: { kind: 'none' } } }

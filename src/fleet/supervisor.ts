@@ -8,7 +8,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { FleetContext } from './engine-run.js'
 import { Executor } from './executor.js'
 import { databaseDir } from './layout.js'
-import { type Member, willAnswerSoon } from './member.js'
+import { type Member, recentEnds, willAnswerSoon } from './member.js'
 import { type DesiredState, desiredMembers, type Plan, reconcile, serves } from './reconcile.js'
 import type { SnapshotSource } from './snapshot/take.js'
 import { settingsOf } from './spec.js'
@@ -129,9 +129,10 @@ export class DatabaseSupervisor {
   /** See `Fleet.observe`. */
   observe(): readonly MemberStatus[] {
     const order = desiredMembers(this.#desired).map((spec) => spec.region)
+    const now = this.#context.clock.now()
     const members = [...this.#executor.members.values()]
     members.sort((left, right) => order.indexOf(left.region) - order.indexOf(right.region))
-    return members.map((member) => statusOf(member, serves(this.#desired, this.#executor.members, member.region)))
+    return members.map((member) => statusOf(member, serves(this.#desired, this.#executor.members, member.region), now))
   }
 
   #setDesired(desired: DesiredState): void {
@@ -218,13 +219,14 @@ function refuseImmutableChange(before: EngineSpec, after: EngineSpec): void {
   if (before.persistence !== after.persistence) throw new Error('the persistence of a database cannot change')
 }
 
-function statusOf(member: Member, isServing: boolean): MemberStatus {
+function statusOf(member: Member, isServing: boolean, nowMs: number): MemberStatus {
   const { region, role, state, failures, failure } = member
   return {
     region,
     role,
     state: state.kind === 'up' ? (isServing ? 'running' : 'answering') : state.kind,
     failures,
+    recentEnds: recentEnds(member, nowMs),
     ...('generation' in state ? { generation: state.generation } : {}),
     ...('pid' in state ? { pid: state.pid } : {}),
     ...(failure ? { reason: failure.reason } : {}),

@@ -171,6 +171,8 @@ export interface MemberStatus {
   readonly generation?: number
   /** Consecutive failures. */
   readonly failures: number
+  /** Unexpected ends in the last 10 minutes; 10 stands for more. */
+  readonly recentEnds: number
   /** Why the last process ended or did not start, without paths and secrets. */
   readonly reason?: string
 }

@@ -227,7 +227,29 @@ it('adds an alert channel, tests it, silences alerts and changes a rule', async 
   expect(channel).toMatchObject({ url, format: 'slack', kinds: ['budget', 'disk_full'] })
   expect(await works('alerts', 'channels')).toContain(String(channel.channel_id))
   expect(await works('alerts', 'test', 'ops')).toMatch(/^published msg_/)
-  await works('alerts', 'remove', 'ops', '--yes')
+  const changed = {
+    format: 'json',
+    kinds: [],
+    group_minutes: 60,
+    send_resolved: false,
+    enabled: false,
+    hourly_limit: 30,
+  }
+  const flags = [
+    '--format',
+    'json',
+    '--all-rules',
+    '--group-minutes',
+    '60',
+    '--no-resolved',
+    '--off',
+    '--name',
+    'on call',
+  ]
+  expect(await json('alerts', 'update', 'ops', ...flags)).toMatchObject({ ...changed, name: 'on call', url })
+  expect(await works('alerts', 'update', 'on call', '--resolved', '--on')).toMatch(/ends +yes\non +yes/)
+  expect(await cli(['alerts', 'update', 'on call'])).toMatchObject({ code: 2 })
+  await works('alerts', 'remove', 'on call', '--yes')
   const { silence_id } = await json('alerts', 'silence', '--rule', 'budget', '--for', '2h', '--reason', 'known')
   expect(await works('alerts', 'silences')).toMatch(/budget +all .*known/)
   await works('alerts', 'unsilence', String(silence_id))

@@ -1,12 +1,20 @@
 import {
   ALERT_FORMATS,
   type AlertChannel,
+  changeAlertChannel,
   createAlertChannel,
   deleteAlertChannel,
   listAlertChannels,
   testAlertChannel,
 } from '../../contract/alerts/alerts.js'
-import { ALERT_KINDS, type AlertKind, DEFAULT_HOURLY_LIMIT } from '../../contract/alerts/kinds.js'
+import {
+  ALERT_KINDS,
+  type AlertKind,
+  DEFAULT_GROUP_MINUTES,
+  DEFAULT_HOURLY_LIMIT,
+  GROUP_MINUTES,
+} from '../../contract/alerts/kinds.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Api } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
 import { given, list, oneOf, wholeNumber } from '../remote/values.js'
@@ -31,6 +39,9 @@ export const channelsCommand = remote({
       { title: 'FORMAT', value: (one) => one.format },
       { title: 'RULES', value: namesOf },
       { title: 'AN HOUR', value: (one) => String(one.hourly_limit) },
+      { title: 'GROUPS', value: (one) => `${one.group_minutes} min` },
+      { title: 'ENDS', value: (one) => (one.send_resolved ? 'yes' : 'no') },
+      { title: 'ON', value: (one) => (one.enabled ? 'yes' : 'no') },
       { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
       { title: 'ID', value: (one) => one.channel_id },
     ]
@@ -45,7 +56,13 @@ interface AddOptions {
   readonly format?: (typeof ALERT_FORMATS)[number]
   readonly rules?: AlertKind[]
   readonly hourly?: number
+  readonly groupMinutes?: number
+  /** Negatable: true unless --no-resolved is given. */
+  readonly resolved: boolean
 }
+
+const groupMinutes = wholeNumber(GROUP_MINUTES.least, GROUP_MINUTES.most)
+const GROUPING = 'further notifications of one subject wait this long'
 
 /** `homeport alerts add`. */
 export const addCommand = remote<AddOptions>({
@@ -58,16 +75,18 @@ export const addCommand = remote<AddOptions>({
       .option('--format <format>', `shape of notifications: ${ALERT_FORMATS.join(' or ')}`, oneOf(ALERT_FORMATS))
       .option('--slack', 'the same as --format slack', false)
       .option('--rules <kinds>', 'only alerts of these rules (default: all)', kinds)
-      .option('--hourly <number>', `notifications an hour (default: ${DEFAULT_HOURLY_LIMIT})`, wholeNumber(1, 1000)),
+      .option('--hourly <number>', `notifications an hour (default: ${DEFAULT_HOURLY_LIMIT})`, wholeNumber(1, 1000))
+      .option('--group-minutes <number>', `${GROUPING} (default: ${DEFAULT_GROUP_MINUTES})`, groupMinutes)
+      .option('--no-resolved', 'send nothing when a state, such as a full disk, has ended'),
   examples: [
     'homeport alerts add https://example.com/hooks/alerts --rules dead_letter,run_failed',
     'homeport alerts add - --slack --name ops < slack-webhook-url',
   ],
-  run: async ({ api, io, show }, { name, slack, format, rules, hourly }, wanted) => {
-    // The URL of a webhook may be a secret, and arguments are visible in the process list.
-    const url = wanted === '-' ? (await readInput(io)).toString().trim() : wanted
+  run: async ({ api, io, show }, { name, slack, format, rules, resolved, ...options }, wanted) => {
+    const url = await urlFrom(io, wanted)
     const shape = slack ? 'slack' : format
-    const chosen = given({ format: shape, kinds: rules, hourly_limit: hourly })
+    const limits = { hourly_limit: options.hourly, group_minutes: options.groupMinutes }
+    const chosen = given({ format: shape, kinds: rules, ...limits, send_resolved: resolved ? undefined : false })
     const body = { name: name ?? hostOf(url), url, ...chosen }
     const channel = await api.call(createAlertChannel, { body })
     show(channel, () =>
@@ -81,6 +100,11 @@ export const addCommand = remote<AddOptions>({
   },
 })
 
+/** The URL of a webhook may be a secret, and arguments are visible in the process list: `-` reads it from stdin. */
+async function urlFrom(io: Parameters<typeof readInput>[0], wanted: string): Promise<string> {
+  return wanted === '-' ? (await readInput(io)).toString().trim() : wanted
+}
+
 // The server says what is wrong with a URL.
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : '') || 'channel'
 
@@ -89,6 +113,67 @@ async function find(api: Api, wanted: string): Promise<{ id: string; name: strin
   const found = channels.find(({ channel_id, name }) => channel_id === wanted || name === wanted)
   return { id: found?.channel_id ?? wanted, name: found?.name ?? wanted }
 }
+
+interface UpdateOptions extends Omit<AddOptions, 'resolved' | 'slack'> {
+  readonly url?: string
+  readonly allRules: boolean
+  /** Undefined: as it is. */
+  readonly resolved?: boolean
+  readonly on: boolean
+  readonly off: boolean
+}
+
+function fieldsOf({ rules, allRules, on, off, ...options }: UpdateOptions, url: string | undefined) {
+  if (on && off) throw new HomeportError('cli_misused', { problem: 'Give --on or --off, not both.' })
+  if (rules && allRules) throw new HomeportError('cli_misused', { problem: 'Give --rules or --all-rules, not both.' })
+  const { name, format, hourly, groupMinutes, resolved } = options
+  return given({
+    ...{ name, url, format, kinds: allRules ? [] : rules, hourly_limit: hourly, group_minutes: groupMinutes },
+    ...{ send_resolved: resolved, enabled: on ? true : off ? false : undefined },
+  })
+}
+
+/** `homeport alerts update`. */
+export const updateCommand = remote<UpdateOptions>({
+  name: 'update',
+  summary: 'change a channel; what is not given stays',
+  args: [['<channel>', 'id or name of the channel']],
+  flags: (command) =>
+    command
+      .option('--name <name>', 'new name')
+      .option('--url <url>', 'where notifications are sent; - reads it from stdin')
+      .option('--format <format>', `shape of notifications: ${ALERT_FORMATS.join(' or ')}`, oneOf(ALERT_FORMATS))
+      .option('--rules <kinds>', 'only alerts of these rules', kinds)
+      .option('--all-rules', 'alerts of all rules', false)
+      .option('--hourly <number>', 'notifications an hour', wholeNumber(1, 1000))
+      .option('--group-minutes <number>', GROUPING, groupMinutes)
+      .option('--resolved', 'tell of the end of states')
+      .option('--no-resolved', 'do not tell of the end of states')
+      .option('--on', 'send notifications', false)
+      .option('--off', 'send none until --on', false),
+  examples: ['homeport alerts update ops --group-minutes 60 --no-resolved', 'homeport alerts update ops --off'],
+  run: async ({ api, io, show }, options, wanted) => {
+    const url = options.url === undefined ? undefined : await urlFrom(io, options.url)
+    const body = fieldsOf(options, url)
+    if (Object.keys(body).length === 0) {
+      throw new HomeportError('cli_misused', { problem: 'Give what to change, such as --format slack.' })
+    }
+    const { id } = await find(api, wanted)
+    const channel = await api.call(changeAlertChannel, { params: { id }, body })
+    show(channel, () =>
+      renderFacts(io, [
+        ['name', channel.name],
+        ['url', channel.url],
+        ['format', channel.format],
+        ['rules', namesOf(channel)],
+        ['an hour', String(channel.hourly_limit)],
+        ['groups', `${channel.group_minutes} min`],
+        ['ends', channel.send_resolved ? 'yes' : 'no'],
+        ['on', channel.enabled ? 'yes' : 'no'],
+      ]),
+    )
+  },
+})
 
 /** `homeport alerts remove`. */
 export const removeCommand = remote({

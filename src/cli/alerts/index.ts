@@ -11,7 +11,7 @@ import { group, remote } from '../remote/remote.js'
 import { given, oneOf, wholeNumber } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
-import { addCommand, channelsCommand, removeCommand, testCommand } from './channels.js'
+import { addCommand, channelsCommand, removeCommand, testCommand, updateCommand } from './channels.js'
 import { silenceCommand, silencesCommand, unsilenceCommand } from './silences.js'
 
 const kind = oneOf(ALERT_KINDS)
@@ -67,6 +67,7 @@ const ruleCommand = remote<RuleOptions>({
 const historyColumns: readonly Column<Alert>[] = [
   { title: 'WHEN', value: (one) => momentOfSeconds(one.last_at) },
   { title: 'RULE', value: (one) => one.kind },
+  { title: 'STATUS', value: (one) => one.status },
   { title: 'COUNT', value: (one) => String(one.count) },
   { title: 'NOTIFICATION', value: (one) => one.state.replace('_', ' ') },
   { title: 'WHAT', cuts: true, value: (one) => one.title },
@@ -93,6 +94,7 @@ const historyCommand = remote<{ count: number; cursor?: string; rule?: AlertKind
 export const alertsCommand = group('alerts', 'be notified of what needs a person', [
   channelsCommand,
   addCommand,
+  updateCommand,
   removeCommand,
   testCommand,
   historyCommand,

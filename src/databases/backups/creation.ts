@@ -40,7 +40,10 @@ export class BackupCreation {
       return await this.#finish(backup, { kind: 'completed', ...(await work()) })
     } catch (error) {
       this.#deps.logger.error('backup_failed', { error, backupId: backup.backup_id })
-      await this.#deps.files.remove(backup)
+      // What is left of the file is deleted at the next start; the row must not stay pending for it.
+      await this.#deps.files.remove(backup).catch((cause: unknown) => {
+        this.#deps.logger.warn('backup_file_left', { error: cause, backupId: backup.backup_id })
+      })
       await this.#finish(backup, { kind: 'failed', failure: reasonOf(error) })
       throw error
     }

@@ -2,8 +2,10 @@ import IconBellRinging from 'icon:bell-ringing'
 import IconPlus from 'icon:plus'
 import { Button } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
+import { useState } from 'react'
 import {
   type AlertChannel,
+  changeAlertChannel,
   deleteAlertChannel,
   listAlertChannels,
   testAlertChannel,
@@ -16,8 +18,9 @@ import { type Column, DataTable } from '../../../components/data-table.js'
 import { Page, Panel } from '../../../components/page.js'
 import { RowMenu } from '../../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../../components/states.js'
+import { Status } from '../../../components/status.js'
 import { withoutScheme } from '../../../lib/format.js'
-import { AddChannel } from './add-channel.js'
+import { AddChannel, EditChannel } from './channel-form.js'
 import { AlertHistory } from './history.js'
 import { AlertRules } from './rules.js'
 import { Silences } from './silences.js'
@@ -25,6 +28,7 @@ import { Silences } from './silences.js'
 /** Where alerts are sent, what is alerted of, what happened, and what is silenced. */
 export function AlertsPage() {
   const [isOpen, { open, close }] = useDisclosure()
+  const [edited, setEdited] = useState<AlertChannel | undefined>()
   const canWrite = useCanWrite()
   const channels = useApi(listAlertChannels, {}, { everyMs: CALM_MS })
   const add = canWrite ? (
@@ -43,7 +47,7 @@ export function AlertsPage() {
           {(rows) => (
             <DataTable
               label="Channels"
-              columns={columnsFor(canWrite)}
+              columns={columnsFor(canWrite, setEdited)}
               rows={rows}
               rowKey={(channel) => channel.channel_id}
               empty={
@@ -59,11 +63,12 @@ export function AlertsPage() {
       <Silences />
       <AlertRules />
       {isOpen ? <AddChannel onClose={close} /> : null}
+      {edited ? <EditChannel channel={edited} onClose={() => setEdited(undefined)} /> : null}
     </Page>
   )
 }
 
-function columnsFor(canWrite: boolean): Column<AlertChannel>[] {
+function columnsFor(canWrite: boolean, onEdit: (channel: AlertChannel) => void): Column<AlertChannel>[] {
   return [
     { key: 'name', title: 'Name', render: ({ name }) => name },
     { key: 'url', title: 'URL', from: 'sm', render: ({ url }) => <span title={url}>{withoutScheme(url)}</span> },
@@ -75,18 +80,30 @@ function columnsFor(canWrite: boolean): Column<AlertChannel>[] {
       render: ({ kinds }) => (kinds.length === 0 ? 'all' : kinds.join(', ').replaceAll('_', ' ')),
     },
     {
+      key: 'on',
+      title: 'Notifications',
+      width: '140px',
+      from: 'xs',
+      render: ({ enabled }) => <Status tone={enabled ? 'ok' : 'idle'}>{enabled ? 'On' : 'Off'}</Status>,
+    },
+    {
       key: 'actions',
       title: '',
       width: '60px',
       align: 'right',
-      render: (channel) => (canWrite ? <ChannelActions channel={channel} /> : null),
+      render: (channel) => (canWrite ? <ChannelActions channel={channel} onEdit={() => onEdit(channel)} /> : null),
     },
   ]
 }
 
-function ChannelActions({ channel: { channel_id: id, name } }: { channel: AlertChannel }) {
+function ChannelActions({ channel, onEdit }: { channel: AlertChannel; onEdit: () => void }) {
+  const { channel_id: id, name, enabled } = channel
   const test = useChange(testAlertChannel, {
     done: ({ message_id }) => `A test is published as ${message_id}.`,
+  })
+  const turn = useChange(changeAlertChannel, {
+    refreshes: [listAlertChannels],
+    done: ({ enabled: isOn }) => `Notifications are ${isOn ? 'on' : 'off'}.`,
   })
   const askDelete = () =>
     confirm({
@@ -101,6 +118,11 @@ function ChannelActions({ channel: { channel_id: id, name } }: { channel: AlertC
       of={name}
       actions={[
         { label: 'Send a test', onClick: () => test.mutate({ params: { id } }) },
+        { label: 'Edit the channel', onClick: onEdit },
+        {
+          label: enabled ? 'Turn notifications off' : 'Turn notifications on',
+          onClick: () => turn.mutate({ params: { id }, body: { enabled: !enabled } }),
+        },
         { label: 'Delete the channel', onClick: askDelete, isDangerous: true },
       ]}
     />

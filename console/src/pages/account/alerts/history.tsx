@@ -1,7 +1,12 @@
 import IconBellRinging from 'icon:bell-ringing'
 import { Drawer, Stack, Text } from '@mantine/core'
 import { useMemo, useState } from 'react'
-import { type Alert, type AlertState, listAlertHistory } from '../../../../../src/contract/alerts/alerts.js'
+import {
+  type Alert,
+  type AlertState,
+  type AlertStatus,
+  listAlertHistory,
+} from '../../../../../src/contract/alerts/alerts.js'
 import { CALM_MS, useApiPages } from '../../../api/hooks.js'
 import { CellButton } from '../../../components/cell-buttons.js'
 import { Fact } from '../../../components/copy.js'
@@ -19,6 +24,12 @@ const STATES: Readonly<Record<AlertState, readonly [Tone, string]>> = {
   held_back: ['warn', 'Held back'],
   silenced: ['idle', 'Silenced'],
   no_channel: ['idle', 'No channel'],
+}
+
+const STATUSES: Readonly<Record<AlertStatus, readonly [Tone, string]>> = {
+  event: ['warn', 'Event'],
+  firing: ['bad', 'Firing'],
+  resolved: ['ok', 'Resolved'],
 }
 
 /** What has happened, the newest first. */
@@ -62,6 +73,13 @@ const columnsFor = (onOpen: (alert: Alert) => void): readonly Column<Alert>[] =>
       </CellButton>
     ),
   },
+  {
+    key: 'status',
+    title: 'Status',
+    width: '120px',
+    from: 'md',
+    render: ({ status }) => <Status tone={STATUSES[status][0]}>{STATUSES[status][1]}</Status>,
+  },
   { key: 'count', title: 'Count', width: '90px', align: 'right', from: 'sm', render: (alert) => whole(alert.count) },
   {
     key: 'state',
@@ -83,6 +101,7 @@ function AlertDrawer({ alert, onClose }: { alert: Alert | undefined; onClose: ()
             <Fact name="Subject" copy={alert.subject}>
               {alert.subject}
             </Fact>
+            <Fact name="Status">{STATUSES[alert.status][1]}</Fact>
             <Fact name="Count">{whole(alert.count)}</Fact>
             <Fact name="First">{dateTime(alert.first_at * 1000)}</Fact>
             <Fact name="Last">{dateTime(alert.last_at * 1000)}</Fact>

@@ -1,0 +1,48 @@
+import { newCredentials, writeCredentials } from '../../../src/accounts/index.js'
+import { type App, createApp } from '../../../src/app.js'
+import { loadConfig } from '../../../src/config/index.js'
+import { probeEngine } from '../../../src/fleet/index.js'
+import { AdjustableClock } from '../../../src/testkit/adjustable-clock.js'
+import { type Answer, atCleanup, call, newPlace, type Place, tempDir } from '../../support/index.js'
+
+/** A whole server in this process, with a clock for queue, databases and alerts that the test turns. */
+export interface ClockedServer {
+  readonly place: Place
+  readonly clock: AdjustableClock
+  api(method: string, path: string, body?: unknown): Promise<Answer>
+  queue(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+}
+
+/** Starts a server; `options` are options of the configuration. */
+export async function startClocked(options: Readonly<Record<string, string>> = {}): Promise<ClockedServer> {
+  const place = await newPlace({ dataDir: tempDir() })
+  const config = loadConfig({
+    file: {
+      path: 'the options of a test',
+      content: { logLevel: 'silent', shutdownGraceMs: '0', ...options, ...place },
+    },
+    workingDir: place.dataDir,
+  })
+  const credentials = newCredentials('clocked@localhost')
+  await writeCredentials(place.dataDir, credentials)
+  const clock = new AdjustableClock()
+  const onFailure = (error: Error): never => {
+    throw error
+  }
+  const engine = await probeEngine(undefined)
+  const app: App = await createApp(config, { engine, onFailure, queueClock: clock, databaseClock: clock })
+  atCleanup(() => app.stop())
+  await app.start()
+  const { email, apiKey, queueToken } = credentials
+  const authorization = `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
+  return {
+    ...{ place, clock },
+    api: (method, path, json) =>
+      call(`http://127.0.0.1:${place.apiPort}${path}`, { method, json, headers: { authorization } }),
+    queue: (method, path, json, headers = {}) =>
+      call(`http://127.0.0.1:${place.queuePort}${path}`, {
+        ...{ method, json },
+        headers: { authorization: `Bearer ${queueToken}`, ...headers },
+      }),
+  }
+}
