@@ -157,3 +157,15 @@ export async function planFires(
 export async function loseMessage(place: StorePlace, messageId: string): Promise<void> {
   await withStore(place, (access) => access.change('DELETE FROM messages WHERE message_id = ?', [messageId]))
 }
+
+/** How many published messages are dead letters, and how many have not ended; notifications of alerts do not count. */
+export async function deadMessages(place: StorePlace): Promise<{ dead: number; pending: number }> {
+  const of = "kind = 'http' AND schedule_id IS NULL AND config NOT LIKE '%\"x-alert\":%'"
+  const [row] = await withStore(place, (access) =>
+    access.rows<{ dead: number; pending: number }>(
+      `SELECT (SELECT COUNT(*) FROM messages WHERE dlq_id IS NOT NULL AND ${of}) AS dead,
+        (SELECT COUNT(*) FROM messages WHERE state IN ('held', 'pending') AND ${of}) AS pending`,
+    ),
+  )
+  return { dead: Number(row?.dead), pending: Number(row?.pending) }
+}
