@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { withLock } from './lock.mjs'
 import { inProject, ROOT } from './paths.mjs'
 import { run } from './processes.mjs'
 import { SetupError, say } from './say.mjs'
@@ -59,13 +60,20 @@ const builtFrom = () => (existsSync(join(DIST, STAMP)) ? readFileSync(join(DIST,
 
 /**
  * Builds when needed, and lets `npx homeport` find the command. The new `dist/` replaces the old one as a whole, so
- * that no stale file survives.
+ * that no stale file survives. Of several processes one builds, and the others use what it has built.
  */
 export async function ensureBuilt() {
   linkCommand()
+  if (builtFrom() === fingerprint()) return
+  const onWait = (pid) => say(`waiting for process ${pid}, which builds dist/`)
+  await withLock(`${DIST}.lock`, build, { onWait })
+}
+
+async function build() {
   const current = fingerprint()
   if (builtFrom() === current) return
   say('building dist/')
+  removeLeftovers()
   const next = `${DIST}.${process.pid}`
   try {
     // First, because bundling the server ends the compiler.
@@ -79,10 +87,21 @@ export async function ensureBuilt() {
   }
 }
 
+/** Folders of builds that were killed: whoever holds the lock builds alone. */
+function removeLeftovers() {
+  const leftovers = readdirSync(ROOT).filter((name) => /^dist\.\d+(\.old)?$/.test(name))
+  for (const name of leftovers) rmSync(inProject(name), { recursive: true, force: true })
+}
+
 /** npm links the commands of dependencies only, not those of the project itself. */
 function linkCommand() {
   const link = inProject('node_modules/.bin/homeport')
-  if (lstatSync(link, { throwIfNoEntry: false }) === undefined) symlinkSync('../../dist/main.js', link)
+  try {
+    if (lstatSync(link, { throwIfNoEntry: false }) === undefined) symlinkSync('../../dist/main.js', link)
+  } catch (error) {
+    // Another process has made it meanwhile.
+    if (error.code !== 'EEXIST') throw error
+  }
 }
 
 /**
@@ -91,7 +110,7 @@ function linkCommand() {
  */
 async function bundleServer(outdir) {
   // Looked up only here: when this file is loaded, the packages may not be installed yet.
-  const { build, stop } = await import('esbuild')
+  const { build: bundle, stop } = await import('esbuild')
   const options = {
     entryPoints: ENTRIES.map(entryPoint),
     entryNames: '[name]',
@@ -112,8 +131,8 @@ async function bundleServer(outdir) {
     banner: { js: "import { createRequire as __from } from 'node:module'; const require = __from(import.meta.url);" },
   }
   try {
-    await build(options)
-    await build({
+    await bundle(options)
+    await bundle({
       ...{ entryPoints: [inProject(TESTING.code)], outfile: join(outdir, 'testing.cjs'), bundle: true },
       ...{ platform: 'node', format: 'cjs', target: options.target, sourcemap: true, logLevel: options.logLevel },
     })
@@ -161,9 +180,17 @@ async function packReference(outDir) {
   }
 }
 
+/** Tries again when another process, whose lock was taken over while it stood still, has put its own `dist/` there. */
 function swap(next) {
   const old = `${next}.old`
-  if (existsSync(DIST)) renameSync(DIST, old)
-  renameSync(next, DIST)
+  for (let tries = 1; existsSync(next); tries++) {
+    rmSync(old, { recursive: true, force: true })
+    if (existsSync(DIST)) renameSync(DIST, old)
+    try {
+      renameSync(next, DIST)
+    } catch (error) {
+      if (tries === 10 || !['ENOTEMPTY', 'EEXIST'].includes(error.code)) throw error
+    }
+  }
   rmSync(old, { recursive: true, force: true })
 }
