@@ -1,6 +1,6 @@
 /**
- * `npm run crash [-- --cycles <n>] [--seed <n>]`: runs the crash tests of the queue, of runs and of bulk actions with
- * many more kills than `npm test` has time for. They print their seed; the same seed kills at the same moments.
+ * `npm run crash [-- --cycles <n>] [--seed <n>]`: runs the crash tests of the queue, of runs, of bulk actions and of
+ * alerts with many more kills than `npm test` has time for. They print their seed; the same seed kills at the same moments.
  */
 import { parseArgs } from 'node:util'
 import { script } from './lib/main.mjs'

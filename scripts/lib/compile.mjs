@@ -87,7 +87,7 @@ async function build() {
   }
 }
 
-/** Folders of builds that were killed: whoever holds the lock builds alone. */
+/** Deletes folders of builds that were killed. The holder of the lock builds alone. */
 function removeLeftovers() {
   const leftovers = readdirSync(ROOT).filter((name) => /^dist\.\d+(\.old)?$/.test(name))
   for (const name of leftovers) rmSync(inProject(name), { recursive: true, force: true })

@@ -323,8 +323,8 @@ describeOnEveryStore('alerts', (openStore) => {
     expect(notices()).toHaveLength(5)
   })
 
-  it('tells the channels that were told of a state of its end, once, also after a restart', async () => {
-    await addChannel({ url: 'http://told.test', hourly_limit: 1 })
+  it('tells the channels that were notified of a state of its end, once, also after a restart', async () => {
+    await addChannel({ url: 'http://notified.test', hourly_limit: 1 })
     await addChannel({ url: 'http://uninterested.test', send_resolved: 0 })
     const off = await addChannel({ url: 'http://off.test' })
     databases = [{ accountId, databaseId: 'db', name: 'shop', budget: 10, spent: 8 }]
@@ -336,8 +336,8 @@ describeOnEveryStore('alerts', (openStore) => {
     await startWatch()
     await pass(MINUTE)
     await pass(30 * MINUTE)
-    const firing = ['told.test', 'uninterested.test', 'off.test'].map((to) => [to, 'firing', 1])
-    expect(briefNotices()).toEqual([...firing, ['told.test', 'resolved', 1]])
+    const firing = ['notified.test', 'uninterested.test', 'off.test'].map((to) => [to, 'firing', 1])
+    expect(briefNotices()).toEqual([...firing, ['notified.test', 'resolved', 1]])
     expect(new Set(notices().map(({ episode_id }) => episode_id)).size).toBe(1)
     expect((await alerts()).map(({ status, state }) => [status, state])).toEqual([
       ['firing', 'sent'],

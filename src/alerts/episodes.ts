@@ -70,10 +70,10 @@ function newsOfRule(group: readonly Alerting[], now: number): { put: ConditionRo
   const alone = group.slice(0, MOST_AT_ONCE).map((each) => ({ each, row: alertedRow(each, now) }))
   const rest = group.slice(MOST_AT_ONCE)
   // States that begin together also end together: when the last of them has ended.
-  const shared = { episode_id: newId('epi_', now), told_as: OTHER_SUBJECTS }
+  const shared = { episode_id: newId('epi_', now), alert_subject: OTHER_SUBJECTS }
   const together = rest.map((each) => ({ ...alertedRow(each, now), ...(each.row?.episode_id ? {} : shared) }))
   const raised = alone.map(({ each, row }) =>
-    raisedFrom([each.one], row.told_as ?? row.subject, row.episode_id ?? undefined, now),
+    raisedFrom([each.one], row.alert_subject ?? row.subject, row.episode_id ?? undefined, now),
   )
   if (rest.length > 0) {
     const isShared = together.some(({ episode_id }) => episode_id === shared.episode_id)
@@ -85,7 +85,7 @@ function newsOfRule(group: readonly Alerting[], now: number): { put: ConditionRo
 
 const alertedRow = ({ one, row }: Alerting, now: number): ConditionRow => ({
   ...{ account_id: one.accountId, kind: one.kind, subject: one.subject, level: one.level },
-  ...{ alerted_at: now, gone_at: null, told_as: row?.told_as ?? null },
+  ...{ alerted_at: now, gone_at: null, alert_subject: row?.alert_subject ?? null },
   episode_id: row?.episode_id ?? newId('epi_', now),
   began_at: row?.began_at ?? row?.alerted_at ?? now,
 })
@@ -107,7 +107,7 @@ function resolvedOf(forget: readonly ConditionRow[], { now, known, nameOf }: Jud
   return [...ended].flatMap(([episodeId, row]) => {
     if (episodeId === null || lasting.has(episodeId)) return []
     const { account_id: accountId, kind, began_at, alerted_at, gone_at } = row
-    const subject = row.told_as ?? row.subject
+    const subject = row.alert_subject ?? row.subject
     const found = {
       ...{ kind, subject, severity: 'warning' as const, title: endedTitle(kind, subject, nameOf) },
       advice: 'There is nothing to do.',

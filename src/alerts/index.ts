@@ -4,19 +4,21 @@
  *   dead letters, failed runs, failed backups ─ read since the last mark ─┐
  *                                                                        ├─▶ alert (pending) ── due ──▶ settled: history
  *   budgets, schedules, backups, disk, certificate, engines, problems ────┘        ▲                      │
- *                        judged: new, worse, or a day later              later occurrences          messages of the queue
+ *                   judged: new, worse, a day later, or ended            later occurrences          messages of the queue
  *
  * - `watch.ts`: one timer that looks, and publishes what is due. Nothing is added to the path of a delivery or a run: what
  *   they have stored is read afterwards (`transactions/alerts-sources.ts`).
- * - `conditions.ts`: states that last, judged by the thresholds of the account's rules.
- * - `notify.ts`: which channels get an alert, within their limits and the silences. `words.ts`: what it says.
+ * - `conditions.ts`: states that last, judged by the thresholds of the account's rules. `episodes.ts`: when they begin,
+ *   are repeated and end.
+ * - `settle.ts`: which channels get an alert now, later or not at all. `notify.ts`: its message. `words.ts`: what it says.
  * - `routes.ts`: the operations of the management API.
  *
  * Guarantees:
  * - An event raises its alert in the transaction that moves the mark past it, and a notification is published in the one
  *   that settles its alert. So a crash loses neither, and sends neither twice.
- * - There is at most one notification for an account, rule and subject within a group window, and a bounded number for
- *   a channel within an hour.
+ * - A channel gets at most one notification about a rule and subject within its group time, and a bounded number within
+ *   an hour.
+ * - A channel that was notified of a state is notified of its end, once.
  * - A notification that cannot be delivered raises no alert.
  *
  * Notifications are ordinary messages of the account: signed, retried and shown in its queue. Alerts about the server

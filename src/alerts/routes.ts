@@ -13,6 +13,13 @@ import {
   MOST_SILENCES,
   ruleShape,
 } from '../contract/alerts/kinds.js'
+import {
+  type CreateSilenceBody,
+  createSilence as createSilenceEndpoint,
+  deleteSilence as deleteSilenceEndpoint,
+  listSilences,
+  type Silence,
+} from '../contract/alerts/silences.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { type Caller, ok, type Route, route } from '../http/index.js'
 import { parseHttpUrl, type Queue, refuseForbidden } from '../queue/index.js'
@@ -199,16 +206,16 @@ function ruleView(kind: AlertKind, row: rules.RuleRow | undefined): contract.Ale
 function silenceRoutes(deps: AlertRoutesDeps): Route[] {
   const { store, clock } = deps
   return [
-    route(contract.listSilences, async ({ caller: { accountId } }) => {
+    route(listSilences, async ({ caller: { accountId } }) => {
       const rows = await store.run(silences.list, { accountId, now: clock.now() })
       return rows.map(silenceView)
     }),
-    route(contract.createSilence, ({ caller, body }) => createSilence(deps, caller, body)),
-    route(contract.deleteSilence, ({ caller, params }) => ok(deleteSilence(deps, caller, params.id))),
+    route(createSilenceEndpoint, ({ caller, body }) => createSilence(deps, caller, body)),
+    route(deleteSilenceEndpoint, ({ caller, params }) => ok(deleteSilence(deps, caller, params.id))),
   ]
 }
 
-async function createSilence(deps: AlertRoutesDeps, caller: Caller, body: contract.CreateSilenceBody) {
+async function createSilence(deps: AlertRoutesDeps, caller: Caller, body: CreateSilenceBody) {
   const now = deps.clock.now()
   const untilMs = body.until * 1000
   if (untilMs <= now || untilMs > now + LONGEST_SILENCE_DAYS * 86_400_000) {
@@ -233,7 +240,7 @@ async function deleteSilence(deps: AlertRoutesDeps, caller: Caller, silenceId: s
   if (!wasThere) throw new HomeportError('alert_silence_not_found', { silenceId })
 }
 
-function silenceView(row: silences.SilenceRow): contract.Silence {
+function silenceView(row: silences.SilenceRow): Silence {
   return {
     silence_id: row.silence_id,
     ...(row.kind === null ? {} : { kind: row.kind }),

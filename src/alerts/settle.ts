@@ -1,7 +1,7 @@
 import { MOST_EXAMPLES } from '../contract/alerts/kinds.js'
 import { type NotifyContext, noticeMessage } from './notify.js'
 import type { ChannelRow } from './transactions/alerts-channels.js'
-import { type Gathered, type GroupRow, gatheredOf, type ToldRow } from './transactions/alerts-groups.js'
+import { type Gathered, type GroupRow, gatheredOf, type NotifiedRow } from './transactions/alerts-groups.js'
 import { type AlertRow, examplesOf, groupMsOf, wants } from './transactions/alerts-history.js'
 import type {
   ChannelCounters,
@@ -24,7 +24,7 @@ const MOST_SEQS = 50
  * - An alert that is silenced, or that no channel wants, stays in the history unsent.
  * - A channel that was notified of the subject within its group time gathers; what it has gathered is sent when the
  *   time is over. A notification beyond its hourly limit is held back.
- * - The end of a state goes to the channels that were told of the state, at once and beyond the limit: each follows a
+ * - The end of a state goes to the channels that were notified of the state, at once and beyond the limit: each follows a
  *   notification that was within it.
  */
 export function settleAlerts(due: DueAlerts, context: NotifyContext): Settlement {
@@ -46,7 +46,7 @@ class Round {
   readonly #counters: Map<string, Counters>
   readonly #groups: Map<string, GroupRow>
   readonly #changed = new Map<string, GroupRow>()
-  readonly #told: ToldRow[] = []
+  readonly #notified: NotifiedRow[] = []
   readonly #alerts: SettledAlert[] = []
   readonly #postponed: PostponedAlert[] = []
   readonly #late: LateMessage[] = []
@@ -64,7 +64,7 @@ class Round {
     return {
       ...{ alerts: this.#alerts, postponed: this.#postponed, late: this.#late, entries: this.#entries },
       channels: [...this.#counters.values()],
-      ...{ groups: [...this.#changed.values()], told: this.#told, ended: this.#ended },
+      ...{ groups: [...this.#changed.values()], notified: this.#notified, ended: this.#ended },
     }
   }
 
@@ -117,14 +117,14 @@ class Round {
     this.#done(alert, messageIds.length > 0 ? 'sent' : 'held_back', messageIds)
   }
 
-  /** The end of a state: only for channels that were told of it. What they had gathered about it is over. */
+  /** The end of a state: only for channels that were notified of it. What they had gathered about it is over. */
   #settleEnd(alert: AlertRow, wanting: readonly ChannelRow[], isSilenced: boolean): void {
     const { episode_id: episodeId } = alert
-    const told = new Set(
-      this.#due.told.filter(({ episode_id }) => episode_id === episodeId).map(({ channel_id }) => channel_id),
+    const notified = new Set(
+      this.#due.notified.filter(({ episode_id }) => episode_id === episodeId).map(({ channel_id }) => channel_id),
     )
     const drafts = wanting
-      .filter(({ channel_id, send_resolved }) => send_resolved === 1 && told.has(channel_id))
+      .filter(({ channel_id, send_resolved }) => send_resolved === 1 && notified.has(channel_id))
       .map((channel) => this.#draft(channel, alert))
     for (const channel of this.#due.channels) this.#dropGathered(channel, alert)
     if (episodeId !== null) this.#ended.push(episodeId)
@@ -177,7 +177,7 @@ class Round {
     const messageId = this.#draft(channel, alert)
     if (counters) counters.window_sent++
     this.#putGroup({ account_id, channel_id, kind, subject, sent_at: now, due_at: null, gathered: null })
-    if (episode_id !== null) this.#told.push({ account_id, channel_id, episode_id, told_at: now })
+    if (episode_id !== null) this.#notified.push({ account_id, channel_id, episode_id, notified_at: now })
     if (seqs.length > 0) this.#late.push({ messageId, seqs })
     return { messageId }
   }

@@ -44,6 +44,7 @@ import {
   listDatabases,
 } from '../contract/databases/databases.js'
 import { adoptQuarantined, listQuarantine } from '../contract/databases/quarantine.js'
+import { NO_FREE_DATABASES, startFreeDatabase } from '../contract/databases/start-free.js'
 import { DEFAULT_STATS_PERIOD, getDatabaseStats } from '../contract/databases/stats.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { type Caller, ok, type Reply, type Route, reply, route } from '../http/index.js'
@@ -61,6 +62,9 @@ export function databaseRoutes(databases: Databases): Route[] {
   return [
     route(createDatabase, (call) =>
       databases.create(call.caller, readCreation(call.body), idempotencyKey(call.headers)),
+    ),
+    route(startFreeDatabase, async () =>
+      reply(200, Buffer.from(NO_FREE_DATABASES), { 'content-type': 'text/markdown; charset=utf-8' }),
     ),
     route(listDatabases, (call) => databases.list(call.caller, call.query.credentials ?? 'show')),
     route(getDatabase, (call) => databases.get(call.caller, call.params.id, call.query.credentials ?? 'show')),

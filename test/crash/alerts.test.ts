@@ -1,5 +1,6 @@
 import { afterAll, expect, it } from 'vitest'
-import type { Alert, AlertChannel, Silence } from '../../src/contract/alerts/alerts.js'
+import type { Alert, AlertChannel } from '../../src/contract/alerts/alerts.js'
+import type { Silence } from '../../src/contract/alerts/silences.js'
 import { type Received, startSink } from '../../src/queue/testing/sink.js'
 import { atCleanup, type Place, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 import { bundleFastServer } from './fast-server-bundle.js'
@@ -136,11 +137,11 @@ it(
     expect(lettersAt('/few').length).toBeLessThanOrEqual(FEW_AN_HOUR * Math.ceil(1 + passedMs / HOUR_MS))
     const ofSchedule = () => noticesAt('/all', sink.received).filter(({ kind }) => kind === 'schedule_missed')
     await waitFor(() => ofSchedule().some(({ status }) => status === 'resolved'), { what: 'the end of the state' })
-    const told = ofSchedule()
+    const notified = ofSchedule()
       .filter(({ episode_id }) => episode_id === end?.episode_id)
       .map(({ status }) => status)
-    expect(told.filter((status) => status === 'resolved')).toHaveLength(1)
-    expect(told).toContain('firing')
+    expect(notified.filter((status) => status === 'resolved')).toHaveLength(1)
+    expect(notified).toContain('firing')
 
     const channels = (await homeport.api('GET', '/v2/alerts/channels')).body as AlertChannel[]
     expect(channels.map(({ name }) => name)).toEqual(['all', 'few'])

@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, expect, it } from 'vitest'
-import type { Alert, AlertChannel, AlertRule, Silence } from '../../src/contract/alerts/alerts.js'
+import type { Alert, AlertChannel, AlertRule } from '../../src/contract/alerts/alerts.js'
+import type { Silence } from '../../src/contract/alerts/silences.js'
 import { type Received, type Sink, startSink } from '../../src/queue/testing/sink.js'
 import { atCleanup, waitFor } from '../support/index.js'
 import { receiverOf, useService } from './support/service.js'

@@ -122,9 +122,11 @@ describe('the queue', () => {
 it('converts times, and names every tool that has a service here', async () => {
   expect(await works('util_timestamps_to_date', { timestamps: [0] })).toEqual(['Thu, 01 Jan 1970 00:00:00 GMT'])
   expect(await works('util_dates_to_timestamps', { dates: ['1970-01-01T00:00:01Z'] })).toEqual(['1000'])
-  const others = mcp.tools.filter((tool) => !tool.startsWith('box_') && !used.has(tool))
   // Databases for strangers: docs/tools.md says why not.
-  expect(others).toEqual(['redis_database_start_free'])
+  const explained = await works('redis_database_start_free', { user_agent: 'test' })
+  expect(explained[0]).toMatch(/^No database was started.*redis_database_create_new/s)
+  const others = mcp.tools.filter((tool) => !tool.startsWith('box_') && !used.has(tool))
+  expect(others).toEqual([])
 })
 
 it('offers only what reads to a read-only key, which sees no token for writing', async () => {

@@ -1,22 +1,21 @@
 /**
  * What channels have been sent: the last notification about a subject with what waits for the next one, and the episodes
- * that they were told of.
+ * that they were notified of.
  */
 import type { Selectable } from 'kysely'
 import { change, insertAll, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { AlertGroupsTable, AlertToldTable } from '../../store/schema/alerts.js'
-import type { AlertRow } from './alerts-history.js'
+import type { AlertGroupsTable, AlertNotifiedTable, AlertsTable } from '../../store/schema/alerts.js'
 
 /** The last notification about a subject on a channel, as it is stored. */
 export type GroupRow = Selectable<AlertGroupsTable>
-/** A channel that was told of an episode, as it is stored. */
-export type ToldRow = Selectable<AlertToldTable>
+/** A channel that was notified of an episode, as it is stored. */
+export type NotifiedRow = Selectable<AlertNotifiedTable>
 
 /** What waits on a channel for the next notification about a subject. */
 export interface Gathered {
   /** All of it as one alert. */
-  readonly alert: AlertRow
+  readonly alert: Selectable<AlertsTable>
   /** The alerts of the history that it came from, at most `MOST_SEQS` of them. */
   readonly seqs: readonly number[]
 }
@@ -50,9 +49,9 @@ export const groupsAbout = query<{ accountId: string; subjects: readonly string[
     .where(d.inTexts('subject', p.subjects)),
 )
 
-/** The channels that were told of these episodes. */
-export const toldOf = query<{ episodeIds: readonly string[] }, ToldRow>(({ db, p, d }) =>
-  db.selectFrom('alert_told').selectAll().where(d.inTexts('episode_id', p.episodeIds)),
+/** The channels that were notified of these episodes. */
+export const notifiedOf = query<{ episodeIds: readonly string[] }, NotifiedRow>(({ db, p, d }) =>
+  db.selectFrom('alert_notified').selectAll().where(d.inTexts('episode_id', p.episodeIds)),
 )
 
 const dropGroup = query<{ channelId: string; kind: string; subject: string }>(({ db, p }) =>
@@ -62,31 +61,32 @@ const dropGroup = query<{ channelId: string; kind: string; subject: string }>(({
     .where('kind', '=', p.kind)
     .where('subject', '=', p.subject),
 )
-const dropTold = query<{ channelId: string; episodeId: string }>(({ db, p }) =>
-  db.deleteFrom('alert_told').where('channel_id', '=', p.channelId).where('episode_id', '=', p.episodeId),
+const dropNotified = query<{ channelId: string; episodeId: string }>(({ db, p }) =>
+  db.deleteFrom('alert_notified').where('channel_id', '=', p.channelId).where('episode_id', '=', p.episodeId),
 )
 const endEpisode = query<{ episodeId: string }>(({ db, p }) =>
-  db.deleteFrom('alert_told').where('episode_id', '=', p.episodeId),
+  db.deleteFrom('alert_notified').where('episode_id', '=', p.episodeId),
 )
 
 /** What one round changes. */
 export interface GroupChanges {
   readonly groups: readonly GroupRow[]
-  readonly told: readonly ToldRow[]
+  readonly notified: readonly NotifiedRow[]
   /** Episodes that have ended. */
   readonly ended: readonly string[]
 }
 
 /** Stores what one round has changed, within its transaction. */
-export function* putGroups({ groups, told, ended }: GroupChanges): Transaction<void> {
+export function* putGroups({ groups, notified, ended }: GroupChanges): Transaction<void> {
   for (const { channel_id: channelId, kind, subject } of groups) yield* change(dropGroup, { channelId, kind, subject })
   yield* insertAll('alert_groups', groups)
-  for (const { channel_id: channelId, episode_id: episodeId } of told) yield* change(dropTold, { channelId, episodeId })
-  yield* insertAll('alert_told', told)
+  for (const { channel_id: channelId, episode_id: episodeId } of notified)
+    yield* change(dropNotified, { channelId, episodeId })
+  yield* insertAll('alert_notified', notified)
   for (const episodeId of ended) yield* change(endEpisode, { episodeId })
 }
 
-const GROUPED = ['alert_groups', 'alert_told'] as const
+const GROUPED = ['alert_groups', 'alert_notified'] as const
 const dropOfChannel = GROUPED.map((table) =>
   query<{ channelId: string }>(({ db, p }) => db.deleteFrom(table).where('channel_id', '=', p.channelId)),
 )
@@ -100,16 +100,16 @@ const dropOldGroups = query<{ before: number }>(({ db, p }) =>
   db.deleteFrom('alert_groups').where('due_at', 'is', null).where('sent_at', '<', p.before),
 )
 // An episode whose row is gone has ended, and its end has been sent since.
-const dropOldTold = query<{ before: number }>(({ db, p }) =>
+const dropOldNotified = query<{ before: number }>(({ db, p }) =>
   db
-    .deleteFrom('alert_told')
-    .where('told_at', '<', p.before)
+    .deleteFrom('alert_notified')
+    .where('notified_at', '<', p.before)
     .where(({ not, exists, selectFrom }) =>
       not(
         exists(
           selectFrom('alert_conditions')
             .select('alert_conditions.account_id')
-            .whereRef('alert_conditions.episode_id', '=', 'alert_told.episode_id'),
+            .whereRef('alert_conditions.episode_id', '=', 'alert_notified.episode_id'),
         ),
       ),
     ),
@@ -118,5 +118,5 @@ const dropOldTold = query<{ before: number }>(({ db, p }) =>
 /** Forgets what no window and no episode needs any more. */
 export function* sweepGroups(before: number): Transaction<void> {
   yield* change(dropOldGroups, { before })
-  yield* change(dropOldTold, { before })
+  yield* change(dropOldNotified, { before })
 }

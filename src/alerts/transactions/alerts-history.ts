@@ -161,7 +161,7 @@ const dropPending = query<{ accountId: string; kind: string; subject: string }>(
 
 /**
  * Raises the end of an episode within another transaction. It is due at once, and takes the place of a pending alert about
- * the episode: who has not been told of it need not be told any more.
+ * the episode: who has not been notified of it need not be notified any more.
  */
 export function* resolve(accountId: string, found: Occurrences, raising: Raising): Transaction<void> {
   const { kind, subject } = found
@@ -243,7 +243,7 @@ export const sweep = write(
 
 const TABLES = [
   ...(['alerts', 'alert_channels', 'alert_rules', 'alert_silences', 'alert_marks', 'alert_conditions'] as const),
-  ...(['alert_groups', 'alert_told'] as const),
+  ...(['alert_groups', 'alert_notified'] as const),
 ] as const
 
 const dropOrphans = TABLES.map((table) =>

@@ -10,9 +10,9 @@ import {
   type GroupChanges,
   type GroupRow,
   groupsAbout,
+  type NotifiedRow,
+  notifiedOf,
   putGroups,
-  type ToldRow,
-  toldOf,
 } from './alerts-groups.js'
 import type { AlertRow } from './alerts-history.js'
 import { lasting, type SilenceRow } from './alerts-silences.js'
@@ -42,8 +42,8 @@ export interface DueAlerts {
   readonly silences: readonly SilenceRow[]
   /** What channels were sent about the subjects of the alerts, and whatever else is due. */
   readonly groups: readonly GroupRow[]
-  /** Channels that were told of the episodes of the alerts. */
-  readonly told: readonly ToldRow[]
+  /** Channels that were notified of the episodes of the alerts. */
+  readonly notified: readonly NotifiedRow[]
 }
 
 /** What is due, by account. */
@@ -74,7 +74,7 @@ function* dueOf(
     channels: yield* all(channelsOf, { accountId }),
     silences: yield* all(lasting, { accountId, now }),
     groups: [...new Map([...groups, ...waiting].map((row) => [keyOf(row), row])).values()],
-    told: yield* all(toldOf, { episodeIds }),
+    notified: yield* all(notifiedOf, { episodeIds }),
   }
 }
 

@@ -1,6 +1,6 @@
 import { parseDuration } from '../../base/index.js'
-import { createSilence, deleteSilence, listSilences, type Silence } from '../../contract/alerts/alerts.js'
 import { ALERT_KINDS, type AlertKind } from '../../contract/alerts/kinds.js'
+import { createSilence, deleteSilence, listSilences, type Silence } from '../../contract/alerts/silences.js'
 import { remote } from '../remote/remote.js'
 import { durationText, given, oneOf } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'

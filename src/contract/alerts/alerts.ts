@@ -1,18 +1,17 @@
 import { type Static, Type } from 'typebox'
 import { endpoint, PATTERN_IN_WORDS } from '../endpoint.js'
+import { kind, noFields, ok, seconds, shared, storeErrors, text, writeErrors, written } from './fields.js'
 import {
   ALERT_HISTORY_DAYS,
   ALERT_KINDS,
   DEFAULT_GROUP_MINUTES,
   DEFAULT_HOURLY_LIMIT,
   GROUP_MINUTES,
-  LONGEST_SILENCE_DAYS,
   MOST_ALERT_CHANNELS,
   MOST_EXAMPLES,
-  MOST_SILENCES,
 } from './kinds.js'
 
-/** The wire of alerts: channels, rules, silences and the history. Times are Unix seconds. */
+/** The wire of alerts: channels, rules and the history. Times are Unix seconds. */
 
 /** In which shape a channel gets its notifications. */
 export const ALERT_FORMATS = ['json', 'slack'] as const
@@ -35,17 +34,6 @@ export const LONGEST_CHANNEL_URL = 2_048
 export const LONGEST_ALERT_TEXT = 200
 const LARGEST_PAGE = 100
 
-const text = (description: string) => Type.String({ description })
-const seconds = (description: string) => Type.Integer({ description: `${description} Unix seconds.` })
-const written = (description: string, most: number) =>
-  Type.String({
-    minLength: 1,
-    maxLength: most,
-    pattern: '^[^\\p{Cc}\\p{Cs}]+$',
-    [PATTERN_IN_WORDS]: 'must have no control characters and no half of a character',
-    description,
-  })
-const kind = (description: string) => Type.Enum([...ALERT_KINDS], { description })
 const kinds = Type.Array(kind('Name of a rule.'), {
   maxItems: ALERT_KINDS.length,
   description: 'Only alerts of these rules. Empty: all of them, also those that a newer Homeport adds.',
@@ -67,7 +55,7 @@ const groupMinutes = Type.Integer({
   description: 'After a notification about a subject, further ones about it wait for this time and become one.',
 })
 const sendResolved = Type.Boolean({
-  description: 'Whether it is told of the end of states that it was told of, such as a full disk.',
+  description: 'Whether it is notified of the end of states that it was notified of, such as a full disk.',
 })
 
 /** A channel: where an account is sent its alerts. */
@@ -115,7 +103,7 @@ export const AlertSchema = Type.Object({
   last_at: seconds('When it happened last.'),
   state: Type.Enum([...ALERT_STATES], {
     description:
-      '`pending`: collects occurrences until its notification is due; `sent`; `held_back`: every channel has reached its limit; `silenced`; `no_channel`: no channel wants this rule, or was told of the state that has ended.',
+      '`pending`: collects occurrences until its notification is due; `sent`; `held_back`: every channel has reached its limit; `silenced`; `no_channel`: no channel wants this rule, or was notified of the state that has ended.',
   }),
   notified_at: Type.Optional(seconds('When that was decided; absent while pending.')),
   message_ids: Type.Array(Type.String(), { description: 'The messages of the queue that carry the notification.' }),
@@ -138,24 +126,6 @@ export const AlertRuleSchema = Type.Object({
 /** A rule as the API shows it. */
 export type AlertRule = Static<typeof AlertRuleSchema>
 
-/** A silence: alerts that are not sent for a while. */
-export const SilenceSchema = Type.Object({
-  silence_id: text('Identifier of the silence.'),
-  kind: Type.Optional(text('The rule that is silenced; absent: all of them.')),
-  subject: Type.Optional(text('The subject that is silenced; absent: all of them.')),
-  until: seconds('When it ends.'),
-  reason: text('Why; empty when nobody said.'),
-  actor: text('E-mail of who made it.'),
-  creation_time: seconds('When it was made.'),
-})
-/** A silence as the API shows it. */
-export type Silence = Static<typeof SilenceSchema>
-
-const shared = { service: 'management', topic: 'Alerts', auth: 'basic' } as const
-const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') }
-const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
-const storeErrors = ['store_unavailable'] as const
-const writeErrors = ['store_full', 'store_unavailable'] as const
 const channelParams = Type.Object({ id: text('`channel_id` of the channel.') })
 
 /** Lists the channels of an account. */
@@ -212,7 +182,7 @@ export const createAlertChannel = endpoint({
   path: '/v2/alerts/channels',
   access: 'write',
   summary: 'Create an alert channel',
-  description: `Notifications go to its URL as messages of the account's queue: signed with its signing keys and retried. Defaults: format \`json\`, all rules, ${DEFAULT_HOURLY_LIMIT} notifications an hour, ${DEFAULT_GROUP_MINUTES} minutes of grouping, told of ends, enabled. At most ${MOST_ALERT_CHANNELS} channels for an account or team.`,
+  description: `Notifications go to its URL as messages of the account's queue: signed with its signing keys and retried. Defaults: format \`json\`, all rules, ${DEFAULT_HOURLY_LIMIT} notifications an hour, ${DEFAULT_GROUP_MINUTES} minutes of grouping, notified of ends, enabled. At most ${MOST_ALERT_CHANNELS} channels for an account or team.`,
   body: { kind: 'json', schema: CreateChannelSchema },
   success: { status: 200, description: 'The new channel.', body: AlertChannelSchema },
   errors: ['alert_channel_limit', 'destination_forbidden', ...writeErrors],
@@ -345,63 +315,4 @@ export const changeAlertRule = endpoint({
   body: { kind: 'json', schema: ChangeRuleSchema },
   success: { status: 200, description: 'The rule as it stands now.', body: AlertRuleSchema },
   errors: ['alert_rule_not_found', ...writeErrors],
-})
-
-/** Lists the silences. */
-export const listSilences = endpoint({
-  ...shared,
-  id: 'listSilences',
-  method: 'GET',
-  path: '/v2/alerts/silences',
-  access: 'read',
-  summary: 'List silences',
-  description: 'Silences that have not ended, the one that ends first at the top.',
-  body: { kind: 'none' },
-  success: { status: 200, description: 'The silences.', body: Type.Array(SilenceSchema) },
-  errors: storeErrors,
-})
-
-const CreateSilenceSchema = Type.Object(
-  {
-    kind: Type.Optional(kind('Silence this rule only. Absent: all of them.')),
-    subject: Type.Optional(written('Silence this subject only, as the history spells it. Absent: all of them.', 500)),
-    until: Type.Integer({
-      minimum: 1,
-      maximum: 100_000_000_000,
-      description: `When it ends, Unix seconds: in the future, at most ${LONGEST_SILENCE_DAYS} days away.`,
-    }),
-    reason: Type.Optional(written('Why.', LONGEST_ALERT_TEXT)),
-  },
-  { additionalProperties: false },
-)
-/** The body that makes a silence. */
-export type CreateSilenceBody = Static<typeof CreateSilenceSchema>
-
-/** Makes a silence. */
-export const createSilence = endpoint({
-  ...shared,
-  id: 'createSilence',
-  method: 'POST',
-  path: '/v2/alerts/silences',
-  access: 'write',
-  summary: 'Silence alerts',
-  description: `Alerts that match are kept in the history and not sent. At most ${MOST_SILENCES} silences for an account or team.`,
-  body: { kind: 'json', schema: CreateSilenceSchema },
-  success: { status: 200, description: 'The new silence.', body: SilenceSchema },
-  errors: ['alert_silence_limit', ...writeErrors],
-})
-
-/** Ends a silence. */
-export const deleteSilence = endpoint({
-  ...shared,
-  id: 'deleteSilence',
-  method: 'DELETE',
-  path: '/v2/alerts/silences/{id}',
-  access: 'write',
-  summary: 'End a silence',
-  description: 'Alerts that come from now on are sent again. Those that were silenced stay unsent.',
-  params: Type.Object({ id: text('`silence_id` of the silence.') }),
-  body: noFields,
-  success: ok,
-  errors: ['alert_silence_not_found', ...writeErrors],
 })

@@ -2,7 +2,7 @@ import type { Migration } from './migration.js'
 
 /**
  * Channels group by a time of their own and can be turned off; states that last have an episode, and a channel that was
- * told of one is told of its end.
+ * notified of one is notified of its end.
  */
 export const alertEpisodes: Migration = {
   number: 37,
@@ -15,7 +15,7 @@ export const alertEpisodes: Migration = {
     `ALTER TABLE alerts ADD COLUMN status ${t.text} NOT NULL DEFAULT 'event' CHECK (status IN ('event', 'firing', 'resolved'))`,
     `ALTER TABLE alerts ADD COLUMN episode_id ${t.text}`,
     `ALTER TABLE alert_conditions ADD COLUMN episode_id ${t.text}`,
-    `ALTER TABLE alert_conditions ADD COLUMN told_as ${t.text}`,
+    `ALTER TABLE alert_conditions ADD COLUMN alert_subject ${t.text}`,
     `ALTER TABLE alert_conditions ADD COLUMN began_at ${t.integer}`,
     `CREATE TABLE alert_groups (
       account_id ${t.text} NOT NULL,
@@ -30,11 +30,11 @@ export const alertEpisodes: Migration = {
     )`,
     'CREATE INDEX alert_groups_by_account ON alert_groups (account_id, subject)',
     'CREATE INDEX alert_groups_due ON alert_groups (due_at) WHERE due_at IS NOT NULL',
-    `CREATE TABLE alert_told (
+    `CREATE TABLE alert_notified (
       account_id ${t.text} NOT NULL,
       channel_id ${t.text} NOT NULL,
       episode_id ${t.text} NOT NULL,
-      told_at ${t.integer} NOT NULL,
+      notified_at ${t.integer} NOT NULL,
       PRIMARY KEY (episode_id, channel_id)
     )`,
   ],

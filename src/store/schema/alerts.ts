@@ -22,7 +22,7 @@ export interface AlertChannelsTable {
   enabled: Flag
   /** After a notification about a subject, further ones about it wait this long. */
   group_minutes: number
-  /** Whether it is told of the end of a state. */
+  /** Whether it is notified of the end of a state. */
   send_resolved: Flag
 }
 
@@ -97,7 +97,7 @@ export interface AlertConditionsTable {
   /** NULL in rows of an older version. */
   episode_id: string | null
   /** Subject of its alerts: its own, or that of states that are counted together. NULL: its own. */
-  told_as: string | null
+  alert_subject: string | null
   /** NULL in rows of an older version. */
   began_at: number | null
 }
@@ -115,12 +115,12 @@ export interface AlertGroupsTable {
   gathered: string | null
 }
 
-/** A channel that was told of a state that has not ended. */
-export interface AlertToldTable {
+/** A channel that was notified of a state that has not ended. */
+export interface AlertNotifiedTable {
   account_id: string
   channel_id: string
   episode_id: string
-  told_at: number
+  notified_at: number
 }
 
 /** Tables of alerts. */
@@ -132,5 +132,5 @@ export interface AlertTables {
   alert_marks: AlertMarksTable
   alert_conditions: AlertConditionsTable
   alert_groups: AlertGroupsTable
-  alert_told: AlertToldTable
+  alert_notified: AlertNotifiedTable
 }

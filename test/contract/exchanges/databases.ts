@@ -24,6 +24,7 @@ const switched = (verb: string): Exchange => about('POST', (id) => `/${verb}/${i
 
 /** Creating, reading, changing and deleting databases. */
 export const databaseExchanges: Exchanges = {
+  startFreeDatabase: ({ homeport }) => homeport.api('POST', '/start-redis'),
   createDatabase: ({ homeport }) => homeport.api('POST', `${REDIS}/database`, LEAST),
   getDatabase: about('GET', (id) => `/database/${id}`),
   listDatabases: ({ homeport }) => homeport.api('GET', `${REDIS}/databases`),

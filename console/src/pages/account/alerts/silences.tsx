@@ -2,8 +2,13 @@ import IconBellOff from 'icon:bell-off'
 import { Button, Select, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
-import { createSilence, deleteSilence, listSilences, type Silence } from '../../../../../src/contract/alerts/alerts.js'
 import { ALERT_KINDS, isAlertKind } from '../../../../../src/contract/alerts/kinds.js'
+import {
+  createSilence,
+  deleteSilence,
+  listSilences,
+  type Silence,
+} from '../../../../../src/contract/alerts/silences.js'
 import { CALM_MS, useApi, useChange } from '../../../api/hooks.js'
 import { useCanWrite } from '../../../api/session.js'
 import { CellDanger } from '../../../components/cell-buttons.js'

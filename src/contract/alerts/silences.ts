@@ -1,0 +1,79 @@
+import { type Static, Type } from 'typebox'
+import { endpoint } from '../endpoint.js'
+import { LONGEST_ALERT_TEXT } from './alerts.js'
+import { kind, noFields, ok, seconds, shared, storeErrors, text, writeErrors, written } from './fields.js'
+import { LONGEST_SILENCE_DAYS, MOST_SILENCES } from './kinds.js'
+
+/** The wire of silences. Times are Unix seconds. */
+
+/** A silence: alerts that are not sent for a while. */
+export const SilenceSchema = Type.Object({
+  silence_id: text('Identifier of the silence.'),
+  kind: Type.Optional(text('The rule that is silenced; absent: all of them.')),
+  subject: Type.Optional(text('The subject that is silenced; absent: all of them.')),
+  until: seconds('When it ends.'),
+  reason: text('Why; empty when nobody said.'),
+  actor: text('E-mail of who made it.'),
+  creation_time: seconds('When it was made.'),
+})
+/** A silence as the API shows it. */
+export type Silence = Static<typeof SilenceSchema>
+
+/** Lists the silences. */
+export const listSilences = endpoint({
+  ...shared,
+  id: 'listSilences',
+  method: 'GET',
+  path: '/v2/alerts/silences',
+  access: 'read',
+  summary: 'List silences',
+  description: 'Silences that have not ended, the one that ends first at the top.',
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The silences.', body: Type.Array(SilenceSchema) },
+  errors: storeErrors,
+})
+
+const CreateSilenceSchema = Type.Object(
+  {
+    kind: Type.Optional(kind('Silence this rule only. Absent: all of them.')),
+    subject: Type.Optional(written('Silence this subject only, as the history spells it. Absent: all of them.', 500)),
+    until: Type.Integer({
+      minimum: 1,
+      maximum: 100_000_000_000,
+      description: `When it ends, Unix seconds: in the future, at most ${LONGEST_SILENCE_DAYS} days away.`,
+    }),
+    reason: Type.Optional(written('Why.', LONGEST_ALERT_TEXT)),
+  },
+  { additionalProperties: false },
+)
+/** The body that makes a silence. */
+export type CreateSilenceBody = Static<typeof CreateSilenceSchema>
+
+/** Makes a silence. */
+export const createSilence = endpoint({
+  ...shared,
+  id: 'createSilence',
+  method: 'POST',
+  path: '/v2/alerts/silences',
+  access: 'write',
+  summary: 'Silence alerts',
+  description: `Alerts that match are kept in the history and not sent. At most ${MOST_SILENCES} silences for an account or team.`,
+  body: { kind: 'json', schema: CreateSilenceSchema },
+  success: { status: 200, description: 'The new silence.', body: SilenceSchema },
+  errors: ['alert_silence_limit', ...writeErrors],
+})
+
+/** Ends a silence. */
+export const deleteSilence = endpoint({
+  ...shared,
+  id: 'deleteSilence',
+  method: 'DELETE',
+  path: '/v2/alerts/silences/{id}',
+  access: 'write',
+  summary: 'End a silence',
+  description: 'Alerts that come from now on are sent again. Those that were silenced stay unsent.',
+  params: Type.Object({ id: text('`silence_id` of the silence.') }),
+  body: noFields,
+  success: ok,
+  errors: ['alert_silence_not_found', ...writeErrors],
+})
