@@ -149,14 +149,14 @@ function joined(row: AlertRow, found: Occurrences): Omit<Joined, 'status' | 'epi
   }
 }
 
-const dropPending = query<{ accountId: string; kind: string; subject: string }>(({ db, p }) =>
+const dropPending = query<{ accountId: string; kind: string; subject: string; episodeId: string }>(({ db, p }) =>
   db
     .deleteFrom('alerts')
     .where('account_id', '=', p.accountId)
     .where('kind', '=', p.kind)
     .where('subject', '=', p.subject)
     .where('state', '=', sql.lit('pending' as const))
-    .where('status', '=', sql.lit('firing' as const)),
+    .where('episode_id', '=', p.episodeId),
 )
 
 /**
@@ -165,7 +165,8 @@ const dropPending = query<{ accountId: string; kind: string; subject: string }>(
  */
 export function* resolve(accountId: string, found: Occurrences, raising: Raising): Transaction<void> {
   const { kind, subject } = found
-  yield* change(dropPending, { accountId, kind, subject })
+  const { episodeId = '' } = raising
+  yield* change(dropPending, { accountId, kind, subject, episodeId })
   yield* insertAll('alerts', [
     { ...newAlert(accountId, found, raising), status: 'resolved' as const, due_at: raising.now },
   ])
