@@ -3,7 +3,16 @@ import { type App, createApp } from '../../../src/app.js'
 import { loadConfig } from '../../../src/config/index.js'
 import { probeEngine } from '../../../src/fleet/index.js'
 import { AdjustableClock } from '../../../src/testkit/adjustable-clock.js'
-import { type Answer, atCleanup, call, newPlace, type Place, tempDir } from '../../support/index.js'
+import {
+  type Answer,
+  atCleanup,
+  call,
+  newPlace,
+  type Place,
+  processesMarked,
+  tempDir,
+  waitFor,
+} from '../../support/index.js'
 
 /** A whole server in this process, with a clock for queue, databases and alerts that the test turns. */
 export interface ClockedServer {
@@ -31,7 +40,10 @@ export async function startClocked(options: Readonly<Record<string, string>> = {
   }
   const engine = await probeEngine(undefined)
   const app: App = await createApp(config, { engine, onFailure, queueClock: clock, databaseClock: clock })
-  atCleanup(() => app.stop())
+  atCleanup(async () => {
+    await app.stop()
+    await waitFor(() => processesMarked(place.dataDir).length === 0, { what: 'the processes of the server to end' })
+  })
   await app.start()
   const { email, apiKey, queueToken } = credentials
   const authorization = `Basic ${Buffer.from(`${email}:${apiKey}`).toString('base64')}`
