@@ -14,7 +14,7 @@ import { randomFrom } from './random.js'
  * `HOMEPORT_CRASH_SEED` and `HOMEPORT_CRASH_CYCLES` as in the other crash tests.
  */
 
-const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const SPEED = 60
 const SHORTEST_LIFE_MS = 100
