@@ -260,6 +260,7 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
   const queueAdministration = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
   const metrics = metricsRoute({
     ...{ ...foundations, ...dataPlane, queue, clock, version: VERSION },
+    heldAccounts: () => accounts.heldIds,
     isOperator: (accountId) => accounts.isFirst(accountId),
   })
   const databaseMetrics = databaseMetricsRoute(dataPlane)
@@ -292,8 +293,14 @@ function composeDeletion({ store, logger }: Foundations, accounts: Accounts, dat
     reload: () => accounts.reload(),
   })
   accounts.operator.watch({
-    onSuspension: async () => databases.followAccounts(),
-    onDeletion: () => deletion.complete(),
+    onSuspension: async () => {
+      queue.accountsChanged()
+      await databases.followAccounts()
+    },
+    onDeletion: () => {
+      queue.accountsChanged()
+      return deletion.complete().finally(() => queue.accountsChanged())
+    },
   })
   return deletion
 }

@@ -44,6 +44,8 @@ export interface MetricsDeps {
   readonly queue: Pick<Queue, 'load'>
   readonly meters: ServerMeters
   readonly version: string
+  /** Accounts of which nothing is delivered now. */
+  readonly heldAccounts: () => ReadonlySet<string>
   /** Whether an account is the operator's. */
   readonly isOperator: (accountId: string) => boolean
 }
@@ -181,7 +183,7 @@ class ServerMetrics {
     const { store, clock } = this.#deps
     const { pending, held, dead, active, deadRuns, waits } = this.#counts
     const [due, waiting, ...counts] = await Promise.all([
-      store.run(messagesCensus.earliest, {}).catch(() => undefined),
+      store.run(messagesCensus.earliest, { except: [...this.#deps.heldAccounts()] }).catch(() => undefined),
       ...[waits, pending, held, dead, active, deadRuns].map((count) => count.read()),
     ])
     const messages = { pending: counts[0], held: counts[1], dead: counts[2] }

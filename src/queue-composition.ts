@@ -11,7 +11,16 @@ export function composeQueue(
   accounts: Accounts,
   { queueClock: clock = systemClock, onAttempt }: { readonly queueClock?: Clock; readonly onAttempt?: OnAttempt },
 ) {
-  const queue = createQueue({ ...config, store, clock, logger, keys: accounts, onAttempt, meter: meters.queue })
+  const queue = createQueue({
+    ...config,
+    store,
+    clock,
+    logger,
+    keys: accounts,
+    onAttempt,
+    meter: meters.queue,
+    heldAccounts: () => accounts.heldIds,
+  })
   const workflow = createWorkflow({
     ...{ ...config, store, queue, clock, logger, meter: meters.workflow },
     publicUrl: config.publicQueueUrl,

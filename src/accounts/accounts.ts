@@ -43,6 +43,8 @@ export interface Accounts extends Service, Authenticator {
   standingOf(accountId: string): Standing
   /** Most databases of an account or team, where the operator has set a limit. */
   databaseLimitOf(accountId: string): number | undefined
+  /** The accounts and teams that are suspended or being deleted: nothing of them is delivered. */
+  readonly heldIds: ReadonlySet<string>
   /** Reloads accounts and credentials from the store. */
   reload(): Promise<unknown>
   /** The queues of accounts, as the management API sees them. */
@@ -161,6 +163,10 @@ class StoredAccounts implements Accounts {
 
   standingOf(accountId: string): Standing {
     return this.#directory.standingOf(accountId)
+  }
+
+  get heldIds(): ReadonlySet<string> {
+    return this.#directory.heldIds
   }
 
   databaseLimitOf(accountId: string): number | undefined {

@@ -63,6 +63,7 @@ export class AccountDirectory implements Authenticator {
   #operatorId: string | undefined
   /** Only of accounts and teams that are not active. */
   readonly #standings = new Map<string, Standing>()
+  #heldIds: ReadonlySet<string> = new Set()
   /** The account of the owner of each team. */
   readonly #ownerOf = new Map<string, AccountRow>()
   readonly #keysByHash = new Map<string, Key>()
@@ -85,6 +86,11 @@ export class AccountDirectory implements Authenticator {
   /** Whether callers may act for an account. A team is as its owner's account is. */
   standingOf(accountId: string): Standing {
     return this.#standings.get(accountId) ?? (this.#accounts.has(accountId) ? 'active' : 'gone')
+  }
+
+  /** The accounts and teams that callers may not act for, because they are suspended or being deleted. */
+  get heldIds(): ReadonlySet<string> {
+    return this.#heldIds
   }
 
   /** Most databases of an account or team, where the operator has set a limit. */
@@ -143,6 +149,7 @@ export class AccountDirectory implements Authenticator {
       if (states.includes('deleting')) this.#standings.set(account_id, 'gone')
       else if (states.includes('suspended')) this.#standings.set(account_id, 'suspended')
     }
+    this.#heldIds = new Set(this.#standings.keys())
   }
 
   #addToken(row: QueueTokenRow, use: Use): void {

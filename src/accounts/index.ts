@@ -23,7 +23,7 @@
  * (`sessions.ts`).
  *
  * Keys and queue tokens expire, are rotated with an overlap and note their last use (`rotation.ts`, `last-uses.ts`). Named
- * queue tokens have scopes (`queue-tokens.ts`); which operation a scope allows stands in `contract/queue/scopes.ts`.
+ * queue tokens have scopes (`queue-tokens.ts`); each operation declares which scopes suffice for it.
  *
  * The operator is the account that was created first. It creates, suspends and deletes the accounts of others without
  * seeing their data (`operator.ts`). A team stands and falls with the account of its owner.

@@ -37,6 +37,24 @@ export type Topic = (typeof TOPICS)[number]
 /** How a caller authenticates: HTTP Basic with e-mail and API key, a queue token, or not at all. */
 export type AuthScheme = 'basic' | 'bearer' | 'none'
 
+/** What a queue token may do. */
+export const QUEUE_TOKEN_SCOPES = ['all', 'publish', 'read', 'queue', 'flow_control'] as const
+
+/** A scope of a queue token that is not `all`. */
+export type NarrowScope = Exclude<(typeof QUEUE_TOKEN_SCOPES)[number], 'all'>
+
+/** How an operation is authenticated. One that takes queue tokens says which of them suffice. */
+export type EndpointAuth =
+  | {
+      readonly auth: 'bearer'
+      /**
+       * The narrow scopes that suffice beside `all`; empty: none does. Of the scopes `queue` and `flow_control` the handler
+       * compares the queue or key with that of the token.
+       */
+      readonly scopes: readonly NarrowScope[]
+    }
+  | { readonly auth: 'basic' | 'none'; readonly scopes?: never }
+
 /** The response to a request that succeeded. */
 export interface SuccessShape<Body extends TSchema = TSchema> {
   readonly status: number
@@ -61,12 +79,20 @@ export type BodyShape =
   | { readonly kind: 'raw'; readonly mostBytes?: number }
   | { readonly kind: 'stream' }
 
+/** An operation of the wire with what its callers need; see `EndpointShape`. */
+export type Endpoint<
+  Params extends TSchema = TSchema,
+  Query extends TSchema = TSchema,
+  Body extends BodyShape = BodyShape,
+  Answer extends TSchema = TSchema,
+> = EndpointShape<Params, Query, Body, Answer> & EndpointAuth
+
 /**
  * One operation of the wire, declared once. Routing, validation, types, OpenAPI and the docs page follow from it.
  * `path` has the form of OpenAPI (`/v2/redis/database/{id}`). A path that ends in `{+name}` takes the rest of the raw
  * request target byte for byte, with slashes and query: destinations of the queue are sent unencoded.
  */
-export interface Endpoint<
+export interface EndpointShape<
   Params extends TSchema = TSchema,
   Query extends TSchema = TSchema,
   Body extends BodyShape = BodyShape,
@@ -78,7 +104,6 @@ export interface Endpoint<
   readonly topic: Topic
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS'
   readonly path: string
-  readonly auth: AuthScheme
   /** `write` endpoints are refused to read-only credentials. */
   readonly access: 'read' | 'write'
   /** One line for lists. */

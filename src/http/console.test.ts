@@ -17,7 +17,8 @@ const caller: Caller = {
 
 const declare = (id: string, method: 'GET' | 'POST', service: 'management' | 'queue', auth: 'basic' | 'bearer') =>
   endpoint({
-    ...{ id, method, service, topic: 'Server', auth, summary: id, description: id, errors: [] },
+    ...{ id, method, service, topic: 'Server', summary: id, description: id, errors: [] },
+    ...(auth === 'bearer' ? { auth, scopes: [] } : { auth }),
     path: `/v2/${id}`,
     access: method === 'GET' ? 'read' : 'write',
     body: method === 'GET' ? { kind: 'none' } : { kind: 'raw' },

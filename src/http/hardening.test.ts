@@ -9,7 +9,8 @@ import { HttpServer } from './server.js'
 
 const things = (auth: 'basic' | 'bearer' | 'none', path: string) =>
   endpoint({
-    ...{ id: path.slice(1), service: 'management', topic: 'Server', method: 'GET', path, auth, access: 'read' },
+    ...{ id: path.slice(1), service: 'management', topic: 'Server', method: 'GET', path, access: 'read' },
+    ...(auth === 'bearer' ? { auth, scopes: [] } : { auth }),
     ...{ summary: '', description: '', body: { kind: 'none' }, errors: [] },
     success: { status: 200, description: '', body: Type.Unknown() },
   })

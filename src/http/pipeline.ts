@@ -4,7 +4,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ClientMemoryBudget } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
-import { SCOPES } from '../contract/queue/scopes.js'
 import { type BodyLimits, discardBody, readBody } from './body.js'
 
 import { type Arrival, type Authenticator, arrivalOf, type Caller, idOf, scopeRefusal } from './caller.js'
@@ -79,11 +78,11 @@ export class Pipeline {
 
   /** Stores the caller of a request, or returns the error for it. */
   #admit(arrival: Arrival, caller: Caller | undefined): HomeportError | undefined {
-    const { auth, access, id } = this.#endpoint
+    const { auth, access, id, scopes } = this.#endpoint
     if (!caller) return new HomeportError('unauthorized', { scheme: auth === 'basic' ? 'Basic' : 'Bearer' })
     const standing = this.#refusalOfStanding(caller)
     if (standing) return standing
-    if (caller.scope !== undefined && !SCOPES[id]?.includes(caller.scope.kind)) return scopeRefusal(caller.scope, id)
+    if (caller.scope !== undefined && !scopes?.includes(caller.scope.kind)) return scopeRefusal(caller.scope, id)
     if (access === 'write' && caller.access === 'read') return new HomeportError('readonly_api_key', {})
     // Requests with a queue token are too many for a copy each, and write no lines of their own.
     arrival.caller = auth === 'basic' ? { ...caller, requestId: arrival.requestId } : caller

@@ -63,6 +63,7 @@ const publish = endpoint({
   method: 'POST',
   auth: 'bearer',
   access: 'write',
+  scopes: [],
   params: Type.Object({ destination: Type.String() }),
   body: { kind: 'raw' },
   success: { status: 200, description: 'taken', body: Type.Any() },

@@ -58,6 +58,8 @@ export interface QueueDeps {
   readonly retentionBytes: number
   /** Which destinations may be contacted. Default: everything. */
   readonly deliveryTargets?: TargetPolicy
+  /** Accounts of which nothing is delivered now; read at the start and by `accountsChanged`. Default: none. */
+  readonly heldAccounts?: () => ReadonlySet<string>
   /** Counts what happens, for metrics. */
   readonly meter?: QueueMeter
   /** Sent as `Upstash-Region`, upper case, with every delivery. Default `us-east-1`. */
@@ -67,6 +69,8 @@ export interface QueueDeps {
 }
 
 const DEFAULT_REGION = 'us-east-1'
+
+const NO_ACCOUNTS: ReadonlySet<string> = new Set()
 
 const ROUTES = [
   publishRoutes,
@@ -119,6 +123,7 @@ class StoredQueue implements Queue {
   readonly #deadLetterSources = new Map<string, DeadLetterSource>()
   readonly #api: ApiDeps
   readonly #onAttempt: OnAttempt | undefined
+  readonly #heldAccounts: () => ReadonlySet<string>
   #largeCancel: LargeCancel | undefined
 
   constructor(deps: QueueDeps) {
@@ -126,10 +131,14 @@ class StoredQueue implements Queue {
     const limits = { timeoutMs: deps.deliveryTimeoutMs }
     const offer = (rows: readonly PendingRow[]): void => this.offer(rows)
     this.#onAttempt = deps.onAttempt
+    this.#heldAccounts = deps.heldAccounts ?? (() => NO_ACCOUNTS)
     this.#dispatcher = new Dispatcher(dispatcherDeps(deps, meter))
     this.addKind(new PlainKind({ store, clock }))
     this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer, meter })
-    this.#scheduler = new Scheduler({ store, clock, logger, offer, meter })
+    this.#scheduler = new Scheduler({
+      ...{ store, clock, logger, offer, meter },
+      isHeld: (accountId) => this.#heldAccounts().has(accountId),
+    })
     this.#clockCorrection = new ClockCorrection(deps)
     this.#clockWatch = new ClockWatch(clock, (byMs) => this.#onJump(byMs))
     this.#logger = logger
@@ -184,6 +193,7 @@ class StoredQueue implements Queue {
   async start(): Promise<void> {
     await this.#clockCorrection.settle()
     this.#clockWatch.start()
+    this.accountsChanged()
     await this.#dispatcher.start()
     await this.#scheduler.start()
     await this.#retention.start()
@@ -220,6 +230,10 @@ class StoredQueue implements Queue {
 
   drop(which: DropSelector): void {
     this.#dispatcher.drop(which)
+  }
+
+  accountsChanged(): void {
+    this.#dispatcher.hold(this.#heldAccounts())
   }
 
   get load(): QueueLoad {

@@ -258,6 +258,11 @@ export interface Queue extends Service {
    */
   drop(which: DropSelector): void
   /**
+   * Call it after accounts were suspended, resumed or deleted: nothing is delivered of those that are held, and of the
+   * others again. Requests in flight end.
+   */
+  accountsChanged(): void
+  /**
    * Refuses forbidden addresses that need no DNS lookup. Intakes pass the delivery URLs of an item and its headers,
    * which may name callbacks.
    * @throws HomeportError `destination_forbidden`.

@@ -2,10 +2,10 @@ import {
   createQueueToken,
   deleteQueueToken,
   listQueueTokens,
-  QUEUE_TOKEN_SCOPES,
   type QueueToken,
   rotateNamedQueueToken,
 } from '../../contract/accounts/credentials.js'
+import { QUEUE_TOKEN_SCOPES } from '../../contract/endpoint.js'
 import { lifeColumns, newSecret, type RotateOptions, rotateBodyOf, rotateFlags, secondsOf } from '../account/secrets.js'
 import type { Io } from '../io.js'
 import type { Api } from '../remote/api.js'

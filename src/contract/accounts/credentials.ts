@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { endpoint } from '../endpoint.js'
+import { endpoint, QUEUE_TOKEN_SCOPES } from '../endpoint.js'
 import { expiresIn, LONGEST_LABEL, LONGEST_LIFETIME_S, NewApiKeySchema } from './accounts.js'
 
 /** Most named queue tokens of an account or team. */
@@ -10,9 +10,6 @@ export const LONGEST_OVERLAP_S = 30 * 86_400
 export const DEFAULT_OVERLAP_S = 86_400
 /** Longest name of a queue or flow-control key. */
 const LONGEST_SCOPE_NAME = 512
-
-/** What a queue token may do. */
-export const QUEUE_TOKEN_SCOPES = ['all', 'publish', 'read', 'queue', 'flow_control'] as const
 
 const text = (description: string) => Type.String({ description })
 

@@ -205,6 +205,7 @@ export const cancelWorkflowRuns = endpoint({
   method: 'DELETE',
   path: '/v2/workflows/runs',
   access: 'write',
+  scopes: [],
   summary: 'Cancel workflow runs in bulk',
   description:
     'Cancels all active runs that match the selector. An empty selector matches all active runs of the account. Send the selector in the JSON body, in the query (repeat a parameter or separate values with commas), or in both. A run must match all filters; a list matches any of its values. The set is fixed when the request arrives: runs triggered later are not affected. An unknown field, a wrong type or an empty text is refused, and nothing is cancelled. The action survives a crash of the server and continues when the caller disconnects. With `async` the response is 202 `{"actionId", "matched"}`.',
@@ -230,6 +231,7 @@ export const listBulkActions = endpoint({
   method: 'GET',
   path: '/v2/workflows/bulkActions',
   access: 'read',
+  scopes: ['read'],
   summary: 'List bulk actions',
   description: 'The bulk actions of the account, newest first, with their progress.',
   query: Type.Object(
@@ -260,6 +262,7 @@ export const getBulkAction = endpoint({
   method: 'GET',
   path: '/v2/workflows/bulkActions/{actionId}',
   access: 'read',
+  scopes: ['read'],
   summary: 'Show the progress of a bulk action',
   description:
     'The state and current counts of an action. The sum of `outcomes` is `done`, and `matched` at the end. With `Accept: text/event-stream` the response is a stream of server-sent events: `progress` with the action after each change, then one `end` with the action when it is finished or aborted, and the stream closes. A reader that reconnects gets the current state first. A reader whose `Last-Event-ID` is that of the `end` event gets 204, so that an `EventSource` stops reconnecting.',
@@ -276,6 +279,7 @@ export const listBulkOutcomes = endpoint({
   method: 'GET',
   path: '/v2/workflows/bulkActions/{actionId}/outcomes',
   access: 'read',
+  scopes: ['read'],
   summary: 'List the outcomes of a bulk action',
   description:
     'One entry for each item of the fixed set, in the order of processing: oldest first, then ids that do not exist. The id is absent when the log of the item itself has been removed.',
@@ -335,6 +339,7 @@ export const startBulkAction = endpoint({
   method: 'POST',
   path: '/v2/workflows/bulkActions',
   access: 'write',
+  scopes: [],
   summary: 'Start a bulk action',
   description:
     'Fixes a set of any size and processes it in the background: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `retryFailureCallbacks`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`. When runs are started or messages sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused, and nothing is changed.',

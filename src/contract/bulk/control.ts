@@ -26,6 +26,7 @@ export const pauseBulkAction = endpoint({
   method: 'POST',
   path: '/v2/workflows/bulkActions/{actionId}/pause',
   access: 'write',
+  scopes: [],
   summary: 'Pause a bulk action',
   description:
     'Stops a running action after the items it is processing. It stays paused, also over restarts of the server, until it is resumed or aborted. A request that waits for the end of the action gets 202.',
@@ -42,6 +43,7 @@ export const resumeBulkAction = endpoint({
   method: 'POST',
   path: '/v2/workflows/bulkActions/{actionId}/resume',
   access: 'write',
+  scopes: [],
   summary: 'Resume a paused bulk action',
   description: 'Continues with the items that have no outcome yet.',
   params: actionParams,
@@ -57,6 +59,7 @@ export const abortBulkAction = endpoint({
   method: 'POST',
   path: '/v2/workflows/bulkActions/{actionId}/abort',
   access: 'write',
+  scopes: [],
   summary: 'Abort a bulk action',
   description:
     'Ends a running or paused action. It cannot be resumed. Items that have an outcome keep it; all others become `skipped`, so that the outcomes add up to the set. The fence of the action is lifted. A request that waits for the end of the action gets 200 with `"state": "aborted"`.',
@@ -73,6 +76,7 @@ export const changeBulkAction = endpoint({
   method: 'PATCH',
   path: '/v2/workflows/bulkActions/{actionId}',
   access: 'write',
+  scopes: [],
   summary: 'Change the rate of a bulk action',
   description: 'Changes the rate limit of a running or paused action at once.',
   params: actionParams,
@@ -98,6 +102,7 @@ export const liftBulkFence = endpoint({
   method: 'DELETE',
   path: '/v2/workflows/bulkActions/{actionId}/fence',
   access: 'write',
+  scopes: [],
   summary: 'Lift the fence of a bulk cancel',
   description:
     'Ends the fence before `fenceUntil`: runs that match the selector may start again. Does nothing when there is no fence.',

@@ -47,6 +47,7 @@ export const listDeadLetters = endpoint({
   method: 'GET',
   path: '/v2/dlq',
   access: 'read',
+  scopes: ['read'],
   summary: 'List dead letters',
   description: 'Messages that could not be delivered. Date filters apply to the time of the failure.',
   query: deadListing,
@@ -71,6 +72,7 @@ export const getDeadLetter = endpoint({
   method: 'GET',
   path: '/v2/dlq/{dlqId}',
   access: 'read',
+  scopes: ['read'],
   summary: 'Read a dead letter',
   description: 'Shows the message and the last response of its destination.',
   params: deadParams,
@@ -88,6 +90,7 @@ export const deleteDeadLetter = endpoint({
   method: 'DELETE',
   path: '/v2/dlq/{dlqId}',
   access: 'write',
+  scopes: [],
   summary: 'Delete a dead letter',
   description: 'Removes it from the dead letter queue. The logs keep the failed message.',
   params: deadParams,
@@ -103,6 +106,7 @@ export const deleteDeadLetters = endpoint({
   method: 'DELETE',
   path: '/v2/dlq',
   access: 'write',
+  scopes: [],
   summary: 'Delete dead letters in bulk',
   description:
     'Deletes one page; repeat with `cursor` until it is absent. Ids may be sent in the JSON body. Ids that do not ' +
@@ -124,6 +128,7 @@ export const retryDeadLetters = endpoint({
   method: 'POST',
   path: '/v2/dlq/retry',
   access: 'write',
+  scopes: [],
   summary: 'Retry dead letters in bulk',
   description:
     'Publishes each dead letter of a page as a new message with the original content, and removes the dead letter. ' +
@@ -152,6 +157,7 @@ export const retryDeadLetter = endpoint({
   method: 'POST',
   path: '/v2/dlq/retry/{dlqId}',
   access: 'write',
+  scopes: [],
   summary: 'Retry a dead letter',
   description:
     'Publishes the dead letter as a new message with the original content, and removes the dead letter. Settings in the headers of this request replace the stored ones.',

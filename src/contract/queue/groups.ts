@@ -35,6 +35,7 @@ export const addUrlGroupEndpoints = endpoint({
   method: 'POST',
   path: '/v2/topics/{name}/endpoints',
   access: 'write',
+  scopes: [],
   summary: 'Add endpoints to a URL group',
   description:
     'Creates the group if it does not exist. An endpoint whose name or URL is already in the group replaces the one that is there.',
@@ -51,6 +52,7 @@ export const removeUrlGroupEndpoints = endpoint({
   method: 'DELETE',
   path: '/v2/topics/{name}/endpoints',
   access: 'write',
+  scopes: [],
   summary: 'Remove endpoints from a URL group',
   description: 'Name each endpoint by its name or its URL. A group without endpoints is deleted.',
   params,
@@ -73,6 +75,7 @@ export const listUrlGroups = endpoint({
   method: 'GET',
   path: '/v2/topics',
   access: 'read',
+  scopes: ['read'],
   summary: 'List URL groups',
   description: 'All URL groups of the account, by name.',
   body: { kind: 'none' },
@@ -87,6 +90,7 @@ export const getUrlGroup = endpoint({
   method: 'GET',
   path: '/v2/topics/{name}',
   access: 'read',
+  scopes: ['read'],
   summary: 'Read a URL group',
   description: 'Shows the endpoints of a group and its default headers.',
   params,
@@ -102,6 +106,7 @@ export const setUrlGroupHeaders = endpoint({
   method: 'PATCH',
   path: '/v2/topics/{name}',
   access: 'write',
+  scopes: [],
   summary: 'Set the default headers of a URL group',
   description:
     'A message to the group gets these headers, such as `Upstash-Retries`, unless its request sends them itself. They replace the previous default headers.',
@@ -125,6 +130,7 @@ export const deleteUrlGroup = endpoint({
   method: 'DELETE',
   path: '/v2/topics/{name}',
   access: 'write',
+  scopes: [],
   summary: 'Delete a URL group',
   description:
     'Messages already published to the group are still delivered. Deleting a group that does not exist is not an error.',

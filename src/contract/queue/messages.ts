@@ -41,6 +41,7 @@ export const publishMessage = endpoint({
   method: 'POST',
   path: '/v2/publish/{+destination}',
   access: 'write',
+  scopes: ['publish', 'queue', 'flow_control'],
   summary: 'Publish a message to a URL',
   description:
     'Send the destination unencoded after `/v2/publish/`, with its query. The body is delivered unchanged. ' +
@@ -65,6 +66,7 @@ export const enqueueMessage = endpoint({
   method: 'POST',
   path: '/v2/enqueue/{queueName}/{+destination}',
   access: 'write',
+  scopes: ['publish', 'queue', 'flow_control'],
   summary: 'Publish a message into a queue',
   description:
     'Like publishing, but the message waits for its turn: a queue delivers its messages in the order of their arrival, ' +
@@ -100,6 +102,7 @@ export const publishBatch = endpoint({
   method: 'POST',
   path: '/v2/batch',
   access: 'write',
+  scopes: ['publish', 'queue', 'flow_control'],
   summary: 'Publish many messages in one request',
   description:
     'The response has one entry for each item, in order. A refused item gets an `error`; the other items are ' +
@@ -126,6 +129,7 @@ export const getMessage = endpoint({
   method: 'GET',
   path: '/v2/messages/{messageId}',
   access: 'read',
+  scopes: ['read'],
   summary: 'Read a message',
   description: 'Shows a pending message, or a finished one that is still kept. A cancelled message is not found.',
   params: messageParams,
@@ -143,6 +147,7 @@ export const cancelMessage = endpoint({
   method: 'DELETE',
   path: '/v2/messages/{messageId}',
   access: 'write',
+  scopes: [],
   summary: 'Cancel a message',
   description:
     'Cancels a pending message: it is not sent again, a request in flight is aborted and its outcome ignored.',
@@ -194,6 +199,7 @@ export const cancelMessages = endpoint({
   method: 'DELETE',
   path: '/v2/messages',
   access: 'write',
+  scopes: [],
   summary: 'Cancel messages in bulk',
   description:
     'Selects by ids or by filters, in the query or in the JSON body. Without ids and filters, all pending messages ' +
@@ -246,6 +252,7 @@ const logAt = (id: string, path: string, summary: string) =>
     method: 'GET',
     path,
     access: 'read',
+    scopes: ['read'],
     summary,
     description: eventsDescription,
     query: eventFilters,
@@ -274,6 +281,7 @@ export const getSigningKeys = endpoint({
   method: 'GET',
   path: '/v2/keys',
   access: 'read',
+  scopes: [],
   summary: 'Read the signing keys',
   description: 'Deliveries are signed with the current key. A receiver accepts both.',
   body: { kind: 'none' },
@@ -289,6 +297,7 @@ const rotateKeys = (id: string, method: 'GET' | 'POST', summary: string) =>
     method,
     path: '/v2/keys/rotate',
     access: 'write',
+    scopes: [],
     summary,
     description: 'The next key becomes the current key and signs deliveries from now on. A new next key is created.',
     body: { kind: 'none' },

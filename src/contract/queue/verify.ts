@@ -11,6 +11,7 @@ export const verifySignature = endpoint({
   method: 'POST',
   path: '/v2/verify',
   access: 'read',
+  scopes: ['read'],
   summary: 'Check the signature of a delivery',
   description:
     'Send the headers, the body and optionally the URL of a delivery as your program received them. The server checks ' +

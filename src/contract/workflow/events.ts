@@ -27,6 +27,7 @@ export const waitForEvent = endpoint({
   path: '/v2/wait/{+eventId}',
   auth: 'bearer',
   access: 'write',
+  scopes: ['publish'],
   summary: 'Make a run wait for an event',
   description: 'Sent by SDKs. The run continues when the event is notified or the timeout has passed.',
   params: Type.Object({ eventId }),
@@ -65,6 +66,7 @@ export const notifyRun = endpoint({
   path: '/v2/notify/{workflowRunId}/{eventId}',
   auth: 'bearer',
   access: 'write',
+  scopes: ['publish'],
   summary: 'Notify one run of an event',
   description:
     'The run continues with the request body as the data of the event. If it does not wait yet, the event is stored until it does.',
@@ -83,6 +85,7 @@ export const notifyEvent = endpoint({
   path: '/v2/notify/{+event}',
   auth: 'bearer',
   access: 'write',
+  scopes: ['publish'],
   summary: 'Notify runs of an event',
   description:
     'All runs that wait for the event continue, with the request body as the data of the event. `/v2/notify/{workflowRunId}/{eventId}` notifies one run only, and the event is stored until that run waits for it.',
@@ -106,6 +109,7 @@ export const listWaiters = endpoint({
   path: '/v2/waiters/{+eventId}',
   auth: 'bearer',
   access: 'read',
+  scopes: ['read'],
   summary: 'List the runs that wait for an event',
   description: 'The waits for an event, oldest first.',
   params: Type.Object({ eventId }),

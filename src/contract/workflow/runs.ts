@@ -36,6 +36,7 @@ export const triggerRun = endpoint({
   path: '/v2/trigger/{+destination}',
   auth: 'bearer',
   access: 'write',
+  scopes: ['publish'],
   summary: 'Trigger a workflow run',
   description: `Starts a run of the workflow at the URL that follows in the path, with the request body as its payload. ${settings} Without a run id the server creates one. If a run with the id already exists, no run is started.`,
   params: Type.Object({ destination: Type.String({ description: 'URL of the workflow, unencoded, with its query.' }) }),
@@ -60,6 +61,7 @@ export const triggerRuns = endpoint({
   path: '/v2/batch/trigger',
   auth: 'bearer',
   access: 'write',
+  scopes: ['publish'],
   summary: 'Trigger many workflow runs',
   description: 'Starts one run for each element: all of them or none. The response has the order of the elements.',
   body: { kind: 'json', schema: Type.Array(TriggerItem, { maxItems: 10_000 }), texts: 'long' },
@@ -84,6 +86,7 @@ export const getRunSteps = endpoint({
   path: '/v2/workflows/runs/{workflowRunId}',
   auth: 'bearer',
   access: 'read',
+  scopes: ['read'],
   summary: 'List the steps of an active run',
   description: 'The list that deliveries carry. SDKs request it when it is too large for a delivery.',
   params: Type.Object({ workflowRunId: runId }),
@@ -101,6 +104,7 @@ export const endRun = endpoint({
   path: '/v2/workflows/runs/{workflowRunId}',
   auth: 'bearer',
   access: 'write',
+  scopes: [],
   summary: 'Cancel a run, or finish it',
   description:
     'Cancels the run for good: nothing more is delivered, a request in flight is aborted, the failure function is not called. With `cancel=false`, which only SDKs send, the run has returned and the body is its result. Both can be repeated.',
@@ -351,6 +355,7 @@ const logs = (id: string, path: string, summary: string) =>
     path,
     auth: 'bearer',
     access: 'read',
+    scopes: ['read'],
     summary,
     description:
       'Runs with their steps: finished steps in sequential or parallel groups, and steps that are running, retried or failed under `next`.',
@@ -377,6 +382,7 @@ export const listRunMessageLogs = endpoint({
   path: '/v2/workflows/messageLogs',
   auth: 'bearer',
   access: 'read',
+  scopes: ['read'],
   summary: 'Read the events of runs as a flat list',
   description:
     'The run logs as a flat list. A page holds all events of its runs: `count` and `cursor` count runs, not events.',

@@ -255,7 +255,7 @@ describe('the backlog', () => {
     expect(backlog.size).toBe(1)
   })
 
-  it('gives out every stored message exactly once, whatever the order of offers, loads and retries', () => {
+  it('gives out every stored message exactly once, whatever the order of offers, loads, retries and holds', () => {
     const message = fc.record({
       nextAt: fc.integer({ min: 0, max: 3_000 }),
       host: fc.constantFrom('a', 'b', 'c'),
@@ -278,7 +278,12 @@ describe('the backlog', () => {
         const given: number[] = []
         const retried = new Set<number>()
         let load: { load: Load; page: DuePage } | undefined
+        let held = new Set<string>()
         for (let now = 0; now < 40_000; now += 50) {
+          if (choose(3) === 0) {
+            held = now < 20_000 && choose(2) === 0 ? new Set([choose(2) === 0 ? 'acc' : 'other']) : new Set()
+            backlog.hold(held)
+          }
           const next = fresh[0]
           if (next && choose(2) === 0) {
             fresh.shift()
@@ -293,6 +298,7 @@ describe('the backlog', () => {
           if (due) load = { load: due, page: pageFor(due, stored) }
           backlog.advance(now)
           for (let entry = backlog.take(now); entry; entry = backlog.take(now)) {
+            expect(held).not.toContain(entry.message.accountId)
             backlog.answered(entry)
             const at = stored.findIndex((candidate) => candidate.seq === entry.seq)
             expect(at).toBeGreaterThanOrEqual(0)

@@ -53,6 +53,8 @@ export class Backlog {
   #arrivals: Entry[] | undefined
   #lastLoad: Load['kind'] = 'all'
   #rewindAfterLoad = false
+  /** Accounts that were held or released while a load ran: that load says nothing about them. */
+  readonly #restartAfterLoad = new Set<string>()
   readonly #ended = new Ended()
 
   constructor(limits: BacklogLimits, flow: FlowControl) {
@@ -171,6 +173,7 @@ export class Backlog {
     this.#arrivals = undefined
     const ended = this.#ended.loadFinished()
     this.#coverage.loaded(load, upTo)
+    this.#restartAccounts()
     for (const row of rows) if (!ended?.has(row.seq, row.group_key)) this.#admit(toEntry(row, 'load'), now)
     for (const entry of arrivals) this.#admit(entry, now)
     if (load.kind === 'lane') this.#noteRefill(load.lane, load.accountId)
@@ -191,6 +194,29 @@ export class Backlog {
     this.#coverage.rewind()
   }
 
+  /**
+   * Sends nothing more of these accounts, and again of those that were held before: their messages stay in the store
+   * meanwhile. Requests in flight end as usual.
+   */
+  hold(accountIds: ReadonlySet<string>): void {
+    for (const accountId of this.#coverage.hold(accountIds)) {
+      this.#coverage.restart(accountId)
+      if (this.#arrivals) this.#restartAfterLoad.add(accountId)
+      if (!accountIds.has(accountId)) continue
+      for (const entry of this.#held.unsentOf(accountId)) this.#evict(entry)
+    }
+  }
+
+  /** Whether nothing is sent of an account now. */
+  isHeld(accountId: string): boolean {
+    return this.#coverage.isHeld(accountId)
+  }
+
+  #restartAccounts(): void {
+    for (const accountId of this.#restartAfterLoad) this.#coverage.restart(accountId)
+    this.#restartAfterLoad.clear()
+  }
+
   /** Loads messages from this place on again: one of them could not be read. */
   loadAgainFrom(place: Place): void {
     this.#coverage.moveBack(place)
@@ -200,6 +226,7 @@ export class Backlog {
   loadFailed(load: Load): void {
     this.#arrivals = undefined
     this.#ended.loadFinished()
+    this.#restartAccounts()
     if (load.kind === 'lane') this.#noteRefill(load.lane, load.accountId)
     if (this.#rewindAfterLoad) this.rewind()
   }

@@ -36,14 +36,34 @@ export class Coverage {
   #horizon = START
   readonly #accounts = new Map<string, Place>()
   readonly #lanes = new Map<string, ParkedLane>()
+  /** Accounts of which nothing is loaded. */
+  #held: ReadonlySet<string> = new Set()
 
   /** Horizon of everything that is not parked. */
   get horizon(): Place {
     return this.#horizon
   }
 
-  get parkedAccounts(): Iterable<string> {
-    return this.#accounts.keys()
+  /** Parked accounts that loads bring up to the common horizon. */
+  get parkedAccounts(): readonly string[] {
+    return [...this.#accounts.keys()].filter((accountId) => !this.#held.has(accountId))
+  }
+
+  /** Accounts of which nothing is loaded from now on. Answers those that begin or end to be held; `restart` each of them. */
+  hold(accountIds: ReadonlySet<string>): string[] {
+    const before = this.#held
+    this.#held = accountIds
+    return [...accountIds].filter((id) => !before.has(id)).concat([...before].filter((id) => !accountIds.has(id)))
+  }
+
+  isHeld(accountId: string): boolean {
+    return this.#held.has(accountId)
+  }
+
+  /** Covers nothing of an account any more. Unless it is held, loads bring its messages again. */
+  restart(accountId: string): void {
+    this.#accounts.set(accountId, START)
+    for (const [lane, parked] of this.#lanes) if (parked.accountId === accountId) this.#lanes.delete(lane)
   }
 
   isParked(lane: string): boolean {

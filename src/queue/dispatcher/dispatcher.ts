@@ -178,6 +178,12 @@ export class Dispatcher implements Service {
     this.#schedulePump()
   }
 
+  /** See `Backlog.hold`. */
+  hold(accountIds: ReadonlySet<string>): void {
+    this.#backlog.hold(accountIds)
+    this.#schedulePump()
+  }
+
   /** Call it after the store has changed due times. */
   rewind(): void {
     this.#backlog.rewind()
@@ -336,7 +342,7 @@ export class Dispatcher implements Service {
   async #send(entry: Entry, kind: MessageKind, message: PendingMessage): Promise<Sending | undefined> {
     const prepared = kind.prepare(message)
     const outbound = prepared instanceof Promise ? await prepared : prepared
-    if (!outbound || entry.state === 'dropped') return undefined
+    if (!outbound || entry.state === 'dropped' || this.#backlog.isHeld(message.accountId)) return undefined
     const { clock, region } = this.#deps
     const key = this.#deps.signingKey(message.accountId)
     const signature = signDelivery({ key, url: outbound.url, body: outbound.body, now: clock.now() })

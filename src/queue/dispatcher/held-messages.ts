@@ -58,6 +58,14 @@ export class HeldMessages {
     return [...this.#entries.values()].filter((entry) => entry.state === 'waiting')
   }
 
+  /** Messages of an account without a request in flight. */
+  unsentOf(accountId: string): Entry[] {
+    if (!this.#accounts.has(accountId)) return []
+    return [...this.#entries.values()].filter(
+      ({ message, state }) => message.accountId === accountId && state !== 'sending',
+    )
+  }
+
   add(entry: Entry): void {
     const { accountId, groupKey } = entry.message
     this.#entries.set(entry.seq, entry)

@@ -17,6 +17,9 @@ const CHECKS_PER_READ = 200
 /** If the clock is set back by at most this much, no fire is repeated. */
 const SMALL_JUMP_MS = 60_000
 
+/** A fire of a suspended account. It is not made up for, as of a paused schedule. */
+const SKIPPED = { entries: [], error: 'Skipped: the account was suspended by the operator of the server.' }
+
 /** The next fire is searched after this time. */
 function searchFrom(lastAt: number | null, now: number): number {
   return lastAt !== null && lastAt > now && lastAt - now <= SMALL_JUMP_MS ? lastAt : now
@@ -29,6 +32,8 @@ export interface SchedulerDeps {
   readonly logger: Logger
   readonly offer: (rows: readonly PendingRow[]) => void
   readonly meter: QueueMeter
+  /** Whether nothing is delivered of an account now. */
+  readonly isHeld: (accountId: string) => boolean
 }
 
 /**
@@ -38,7 +43,8 @@ export interface SchedulerDeps {
  * which first checks that the schedule is still at this fire. So each fire happens once, whatever crashes and however
  * often it is tried. The next fire is computed from the current time, so fires missed while the server was off, or
  * skipped by a jump of the clock, are made up by a single one. When the clock is set back, now or before a start, a
- * schedule returns to its next fire from then on. Otherwise it would stay silent for as long as the clock was ahead.
+ * schedule returns to its next fire from then on. Otherwise it would stay silent for as long as the clock was ahead. Fires
+ * of a suspended account are skipped at their time, so that none is left to make up when it is resumed.
  */
 export class Scheduler implements Service {
   readonly name = 'scheduler'
@@ -166,11 +172,12 @@ export class Scheduler implements Service {
     const { account_id: accountId, schedule_id: scheduleId, next_at: dueAt } = row
     if (this.#phase !== 'running' || dueAt === null) return
     const now = clock.now()
-    const drafted = await this.#draft(row, now)
+    const isHeld = this.#deps.isHeld(accountId)
+    const drafted = isHeld ? SKIPPED : await this.#draft(row, now)
     const nextAt = nextFire(row, Math.max(now, dueAt))
     offer(await store.run(schedules.fire, { accountId, scheduleId, dueAt, nextAt, now, ...drafted }))
     if (drafted.error === null) meter.fires++
-    else meter.failedFires++
+    else if (!isHeld) meter.failedFires++
   }
 
   /** The messages of a fire, or the reason why there are none. */

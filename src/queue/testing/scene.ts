@@ -25,6 +25,8 @@ export interface QueueScene {
 export interface SceneOptions {
   /** Makes the clock of the next test. Default: the system clock. */
   readonly clock?: () => Clock
+  /** Accounts of which nothing is delivered. */
+  readonly heldAccounts?: () => ReadonlySet<string>
   /** Cleans up after each test, so that nothing of it runs on in the next one. */
   readonly tidy?: (scene: QueueScene) => Promise<unknown>
 }
@@ -41,7 +43,10 @@ export function setQueueScenes(openStore: () => Promise<Store>, options: SceneOp
   let clock: Clock | undefined
   const start = async (): Promise<void> => {
     const accountId = `acc_${accounts}`
-    const service = await startQueue({ store: scene.store, accountId, ...(clock && { clock }) })
+    const service = await startQueue({
+      ...{ store: scene.store, accountId, ...(clock && { clock }) },
+      ...(options.heldAccounts && { heldAccounts: options.heldAccounts }),
+    })
     const client = new Client({ baseUrl: service.url, token: service.token, retry: false })
     Object.assign(parts, { service, client })
   }

@@ -90,11 +90,15 @@ function* sliceOf(args: {
 /** Counts the messages of one kind behind a place, `size` of them at most. */
 export const slice = read('messagesCensus.slice', sliceOf, { turn: 'background' })
 
-const earliestMessage = query<Record<never, never>, { at: number | null }>(({ db }) =>
+const earliestMessage = query<{ except: readonly string[] }, { at: number | null }>(({ db, p, d }) =>
   db
     .selectFrom('messages')
-    .select(({ fn }) => fn.min<number | null>('next_at').as('at'))
-    .where(sql<boolean>`state = 'pending'`),
+    .select('next_at as at')
+    .where(sql<boolean>`state = 'pending'`)
+    .where(sql<boolean>`not (${d.inTexts('account_id', p.except)})`)
+    .orderBy('next_at')
+    .orderBy('seq')
+    .limit(1),
 )
 
 const earliestSchedule = query<Record<never, never>, { at: number | null }>(({ db }) =>
@@ -105,10 +109,16 @@ const earliestSchedule = query<Record<never, never>, { at: number | null }>(({ d
     .where('next_at', 'is not', null),
 )
 
-/** When the first pending message and the first fire of a schedule are due, Unix milliseconds; `null` for none. */
-export const earliest = read('messagesCensus.earliest', function* (): Transaction<{
-  readonly message: number | null
-  readonly schedule: number | null
-}> {
-  return { message: (yield* only(earliestMessage, {})).at, schedule: (yield* only(earliestSchedule, {})).at }
-})
+/**
+ * When the first pending message and the first fire of a schedule are due, Unix milliseconds; `null` for none.
+ * `except`: accounts of which nothing is delivered now.
+ */
+export const earliest = read(
+  'messagesCensus.earliest',
+  function* (args: {
+    readonly except: readonly string[]
+  }): Transaction<{ readonly message: number | null; readonly schedule: number | null }> {
+    const message = yield* first(earliestMessage, args)
+    return { message: message?.at ?? null, schedule: (yield* only(earliestSchedule, {})).at }
+  },
+)

@@ -10,10 +10,10 @@ import {
   deleteQueueToken,
   listQueueTokens,
   type NewQueueToken,
-  QUEUE_TOKEN_SCOPES,
   type QueueToken,
   rotateNamedQueueToken,
 } from '../../../../src/contract/accounts/credentials.js'
+import { QUEUE_TOKEN_SCOPES } from '../../../../src/contract/endpoint.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
