@@ -243,7 +243,7 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
   const { config, logger, store } = foundations
   const clock = systemClock
   const accounts = createAccounts({
-    ...{ store, dataDir: config.dataDir, clock, logger },
+    ...{ store, dataDir: config.dataDir, clock, logger, freeDailyMessages: config.freeAccountDailyMessages },
     foreignStore: config.acceptUnknownData === 'quarantine' ? 'take-over' : 'refuse',
   })
   const dataPlane = composeDatabases(foundations, accounts, options.databaseClock ?? systemClock)

@@ -33,7 +33,7 @@ import type { Store } from './store/index.js'
 /** What the operations on queues are made of. */
 export interface QueueAdministrationDeps {
   readonly config: Pick<Config, 'queueBodyLimitBytes' | 'retentionMs' | 'deliveryConcurrency' | 'deliveryTimeoutMs'>
-  readonly accounts: Pick<Accounts, 'queues'>
+  readonly accounts: Pick<Accounts, 'queues' | 'dailyMessagesOf'>
   readonly store: Store
   /** Unix milliseconds. */
   readonly now: () => number
@@ -90,9 +90,10 @@ function budgetOf(budget: number): number {
 
 type QueueOfAccount = Awaited<ReturnType<Accounts['queues']['own']>>
 
-function render({ config }: QueueAdministrationDeps, caller: Caller, queue: QueueOfAccount): QueueAccount {
+function render({ config, accounts }: QueueAdministrationDeps, caller: Caller, queue: QueueOfAccount): QueueAccount {
   const { row, token, readToken } = queue
   const { queue_plan: plan } = row
+  const perDay = accounts.dailyMessagesOf(row.account_id) ?? NO_LIMIT
   return {
     id: row.queue_user_id,
     customer_id: row.email,
@@ -100,7 +101,7 @@ function render({ config }: QueueAdministrationDeps, caller: Caller, queue: Queu
     ...(readToken !== undefined && { read_only_token: readToken }),
     ...{ active: true, state: 'active', last_plan_upgrade_time: 0 },
     max_message_size: config.queueBodyLimitBytes,
-    ...{ max_requests_per_day: NO_LIMIT, max_requests_per_day_hard: NO_LIMIT, max_requests_per_second: NO_LIMIT },
+    ...{ max_requests_per_day: perDay, max_requests_per_day_hard: perDay, max_requests_per_second: NO_LIMIT },
     ...{ max_endpoints_per_topic: NO_LIMIT, max_topics: NO_LIMIT, max_schedules: NO_LIMIT, max_queues: NO_LIMIT },
     ...{ max_dlq_size: NO_LIMIT, max_events_size: NO_LIMIT, max_bandwidth_per_second: NO_LIMIT },
     max_retries: MAX_RETRIES,

@@ -20,6 +20,7 @@ export function composeQueue(
     onAttempt,
     meter: meters.queue,
     heldAccounts: () => accounts.heldIds,
+    dailyMessagesOf: (accountId: string) => accounts.dailyMessagesOf(accountId),
   })
   const workflow = createWorkflow({
     ...{ ...config, store, queue, clock, logger, meter: meters.workflow },

@@ -27,6 +27,8 @@ export interface AccountsDeps {
   readonly logger: Pick<Logger, 'warn'>
   /** E-mail of the first account. Default `owner@homeport.local`. */
   readonly firstEmail?: string
+  /** Most messages a day of a free account. Default: no limit. */
+  readonly freeDailyMessages?: number
   /** What to do when the data directory was used with another store. Default `refuse`. */
   readonly foreignStore?: 'refuse' | 'take-over'
 }
@@ -43,6 +45,8 @@ export interface Accounts extends Service, Authenticator {
   standingOf(accountId: string): Standing
   /** Most databases of an account or team, where the operator has set a limit. */
   databaseLimitOf(accountId: string): number | undefined
+  /** Most messages a day of an account or team; `undefined`: no limit. */
+  dailyMessagesOf(accountId: string): number | undefined
   /** The accounts and teams that are suspended or being deleted: nothing of them is delivered. */
   readonly heldIds: ReadonlySet<string>
   /** Reloads accounts and credentials from the store. */
@@ -115,7 +119,12 @@ class StoredAccounts implements Accounts {
       rows: () => this.#directory.rows,
       onRotated: () => this.#refreshFile(),
     })
-    this.tokens = new QueueTokens({ ...teamDeps, queueUserOf: (id) => this.#directory.account(id)?.queueUserId })
+    this.tokens = new QueueTokens({
+      ...teamDeps,
+      queueUserOf: (id) => this.#directory.account(id)?.queueUserId,
+      seal: (token, accountId) => this.queues.seal(token, accountId),
+      onFirstRotated: () => this.#refreshFile(),
+    })
     this.operator = new Operator({
       ...teamDeps,
       isOperator: (id) => this.isFirst(id),
@@ -163,6 +172,10 @@ class StoredAccounts implements Accounts {
 
   standingOf(accountId: string): Standing {
     return this.#directory.standingOf(accountId)
+  }
+
+  dailyMessagesOf(accountId: string): number | undefined {
+    return this.#directory.dailyMessagesOf(accountId)
   }
 
   get heldIds(): ReadonlySet<string> {
@@ -232,20 +245,18 @@ class StoredAccounts implements Accounts {
   }
 
   /** The account whose API key the file has, or whose queue token: the key may be deleted. */
-  #ownerOf({ email, apiKey, queueToken }: Credentials): Caller | undefined {
-    const basic = Buffer.from(`${email}:${apiKey}`).toString('base64')
-    return this.#directory.basic(`Basic ${basic}`, '') ?? this.#directory.bearer(queueToken, '')
+  #ownerOf({ email, apiKey, queueToken }: Credentials): string | undefined {
+    return this.#directory.accountIdOfKey(email, apiKey) ?? this.#directory.accountIdOfToken(queueToken)
   }
 
-  #belongsHere(found: Credentials): boolean {
-    const { email, apiKey, queueToken } = found
-    const basic = Buffer.from(`${email}:${apiKey}`).toString('base64')
-    const owner = this.#directory.basic(`Basic ${basic}`, '')
+  #belongsHere({ email, apiKey, queueToken }: Credentials): boolean {
+    const owner = this.#directory.accountIdOfKey(email, apiKey)
     if (owner === undefined) return false
     // After a crash within a rotation the store has a newer token than the file, which is then written again.
     return (
-      this.#directory.bearer(queueToken, '')?.accountId === owner.accountId ||
-      this.queues.tokenOf(owner.accountId) !== undefined
+      this.#directory.accountIdOfToken(queueToken) === owner ||
+      this.queues.tokenOf(owner) !== undefined ||
+      this.queues.isRevoked(owner)
     )
   }
 
@@ -274,8 +285,8 @@ class StoredAccounts implements Accounts {
   async #writeFile(): Promise<void> {
     const owner = this.#ownFile && this.#ownerOf(this.#ownFile)
     if (!this.#ownFile || !owner) return
-    const { current, next } = this.signingKeys(owner.accountId)
-    const queueToken = this.queues.tokenOf(owner.accountId) ?? this.#ownFile.queueToken
+    const { current, next } = this.signingKeys(owner)
+    const queueToken = this.queues.tokenOf(owner) ?? this.#ownFile.queueToken
     const fresh = { ...this.#ownFile, queueToken, currentSigningKey: current, nextSigningKey: next }
     if (JSON.stringify(fresh) === JSON.stringify(this.#ownFile)) return
     await writeCredentials(this.#deps.dataDir, fresh)

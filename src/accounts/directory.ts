@@ -24,8 +24,11 @@ export interface Account {
   readonly queueUserId: string
 }
 
+/** An account with its limit of messages a day; `undefined`: none. */
+type KnownAccount = AccountRow & { readonly dailyMessages: number | undefined }
+
 interface Key {
-  readonly account: AccountRow
+  readonly account: KnownAccount
   readonly row: ApiKeyRow
   /** The member who holds a team key. */
   readonly holder: MemberRow | undefined
@@ -38,7 +41,7 @@ interface Use {
 }
 
 interface Token {
-  readonly account: AccountRow
+  readonly account: KnownAccount
   readonly source: string
   /** Of named tokens only; absent: everything that `access` allows. */
   readonly scope: TokenScope | undefined
@@ -58,7 +61,8 @@ export const emailKeyOf = (email: string): string => email.toLowerCase()
  * about hashes, and nobody can choose an input whose hash approaches that of an unknown secret.
  */
 export class AccountDirectory implements Authenticator {
-  readonly #accounts = new Map<string, AccountRow>()
+  readonly #accounts = new Map<string, KnownAccount>()
+  readonly #freeDailyMessages: number | undefined
   readonly #clock: Clock
   #operatorId: string | undefined
   /** Only of accounts and teams that are not active. */
@@ -74,8 +78,10 @@ export class AccountDirectory implements Authenticator {
   readonly #tokensByHash = new Map<string, Token>()
   readonly #accountsByUser = new Map<string, AccountRow>()
 
-  constructor(clock: Clock) {
+  /** @param freeDailyMessages the limit of messages a day of free accounts; `undefined`: none. */
+  constructor(clock: Clock, freeDailyMessages?: number) {
     this.#clock = clock
+    this.#freeDailyMessages = freeDailyMessages
   }
 
   /** The id of the operator's account. */
@@ -100,6 +106,11 @@ export class AccountDirectory implements Authenticator {
     return account?.database_limit ?? owner?.database_limit ?? undefined
   }
 
+  /** Most messages a day of an account or team; `undefined`: no limit. */
+  dailyMessagesOf(accountId: string): number | undefined {
+    return this.#accounts.get(accountId)?.dailyMessages
+  }
+
   /** Replaces everything with what the store has. */
   load({ accounts, keys, members, tokens }: StoredAccess): void {
     const byKey = [this.#keysByHash, this.#keysByOldHash, this.#keysById]
@@ -111,17 +122,14 @@ export class AccountDirectory implements Authenticator {
       this.#uses.set(id, use)
       return use
     }
-    for (const account of accounts) {
+    this.#loadOwners(accounts, members)
+    for (const row of accounts) {
+      const account = { ...row, dailyMessages: this.#dailyMessages(row) }
       this.#accounts.set(account.account_id, account)
-      const own = { account, source: 'QUEUE_TOKEN', scope: undefined, until: FOREVER, use: { at: 0 } }
       this.#accountsByUser.set(account.queue_user_id, account)
-      if (account.state === 'deleting') continue
-      this.#tokensByHash.set(account.queue_token_hash, { ...own, access: 'write' })
-      const { queue_read_token_hash: readHash } = account
-      if (readHash !== null) this.#tokensByHash.set(readHash, { ...own, access: 'read' })
     }
     this.#operatorId = accounts.find(({ operator }) => operator === 1)?.account_id
-    this.#loadStandings(accounts, members)
+    this.#loadStandings(accounts)
     const byMember = new Map(members.map((member) => [`${member.team_id} ${member.email_key}`, member]))
     for (const row of keys) {
       const account = this.#accounts.get(row.account_id)
@@ -136,14 +144,22 @@ export class AccountDirectory implements Authenticator {
     for (const row of tokens) this.#addToken(row, useOf(row.token_id))
   }
 
-  #loadStandings(accounts: readonly AccountRow[], members: readonly MemberRow[]): void {
-    this.#standings.clear()
+  #loadOwners(accounts: readonly AccountRow[], members: readonly MemberRow[]): void {
     this.#ownerOf.clear()
     const byEmail = new Map(accounts.map((account) => [emailKeyOf(account.email), account]))
     for (const { team_id, email_key, role } of members) {
       const owner = role === 'owner' ? byEmail.get(email_key) : undefined
       if (owner) this.#ownerOf.set(team_id, owner)
     }
+  }
+
+  #dailyMessages({ account_id, type, daily_messages }: AccountRow): number | undefined {
+    const set = daily_messages ?? this.#ownerOf.get(account_id)?.daily_messages
+    return set ?? (type === 'free' ? this.#freeDailyMessages : undefined)
+  }
+
+  #loadStandings(accounts: readonly AccountRow[]): void {
+    this.#standings.clear()
     for (const { account_id, state } of accounts) {
       const states = [state, this.#ownerOf.get(account_id)?.state]
       if (states.includes('deleting')) this.#standings.set(account_id, 'gone')
@@ -157,7 +173,8 @@ export class AccountDirectory implements Authenticator {
     if (!account || this.standingOf(row.account_id) === 'gone') return
     const until = row.expires_at ?? FOREVER
     const access: Caller['access'] = row.scope === 'read' ? 'read' : 'write'
-    const token = { account, source: `QUEUE_TOKEN - ${row.name}`, scope: scopeOf(row), access, until, use }
+    const source = row.first_token === 'all' ? 'QUEUE_TOKEN' : `QUEUE_TOKEN - ${row.name}`
+    const token = { account, source, scope: scopeOf(row), access, until, use }
     this.#tokensByHash.set(row.token_hash, token)
     if (row.previous_hash === null) return
     this.#tokensByHash.set(row.previous_hash, { ...token, until: Math.min(until, row.previous_until ?? 0) })
@@ -224,9 +241,24 @@ export class AccountDirectory implements Authenticator {
     return isOwner ? key : undefined
   }
 
+  /** The account of an API key, which does not count as used. */
+  accountIdOfKey(email: string, apiKey: string): string | undefined {
+    return this.#keyOf(email, apiKey)?.row.account_id
+  }
+
+  /** The account of a queue token, which does not count as used. */
+  accountIdOfToken(token: string): string | undefined {
+    return this.#tokenOf(token)?.account.account_id
+  }
+
+  #tokenOf(token: string): Token | undefined {
+    const found = this.#tokensByHash.get(sha256Hex(token))
+    return found && found.until > this.#clock.now() ? found : undefined
+  }
+
   bearer(token: string | undefined, ip: string): Caller | undefined {
-    const found = this.#tokensByHash.get(sha256Hex(token ?? ''))
-    if (!found || found.until <= this.#clock.now()) return undefined
+    const found = this.#tokenOf(token ?? '')
+    if (!found) return undefined
     const { account, source, scope, access } = this.#noted(found)
     const caller = callerOf(account, source, access, ip)
     return scope ? { ...caller, scope } : caller
@@ -285,8 +317,10 @@ function callerOfKey(key: Key, ip: string): Caller {
   return key.holder ? { ...caller, email: key.holder.email, role: key.holder.role } : caller
 }
 
-function callerOf(account: AccountRow, source: string, access: Caller['access'], ip: string): Caller {
-  return { accountId: account.account_id, email: account.email, accountType: account.type, source, access, ip }
+function callerOf(account: KnownAccount, source: string, access: Caller['access'], ip: string): Caller {
+  const { account_id: accountId, email, type: accountType, dailyMessages } = account
+  const caller = { accountId, email, accountType, source, access, ip }
+  return dailyMessages === undefined ? caller : { ...caller, dailyMessages }
 }
 
 /** E-mail and API key of an `Authorization` header; both empty when it is missing or not Basic. */

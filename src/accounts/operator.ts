@@ -1,5 +1,5 @@
 import { type Clock, newId, sha256Hex, unreachable } from '../base/index.js'
-import type { CreateAccountBody, ManagedAccount, NewAccount } from '../contract/accounts/operator.js'
+import type { ChangeLimitsBody, CreateAccountBody, ManagedAccount, NewAccount } from '../contract/accounts/operator.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
@@ -79,6 +79,19 @@ export class Operator {
     await this.#watcher?.onSuspension()
   }
 
+  /** Changes the limits and the type of an account; they hold when it resolves. */
+  async changeLimits(caller: Caller, accountId: string, changed: ChangeLimitsBody): Promise<ManagedAccount> {
+    this.#refuseOthers(caller)
+    const event = { action: 'Change Account', entity: accountId, details: { ...changed } } as const
+    const outcome = await this.#deps.store.run(operator.changeLimits, {
+      ...{ accountId, changed, audit: this.#audit(caller, event) },
+    })
+    if (outcome.kind === 'deleting') throw new HomeportError('account_deleting', {})
+    if (outcome.kind !== 'changed') throw refusalOf(outcome, accountId)
+    await this.#deps.reload()
+    return managedOf(outcome.account)
+  }
+
   /** Deletes an account with everything it has; resolves when nothing is left. May be repeated. */
   async remove(caller: Caller, accountId: string): Promise<void> {
     this.#refuseOthers(caller)
@@ -129,6 +142,7 @@ function rowsOf(body: CreateAccountBody, credentials: ReturnType<typeof newCrede
       operator: 0 as const,
       state: 'active' as const,
       database_limit: body.database_limit ?? null,
+      daily_messages: body.daily_messages ?? null,
     },
     key: {
       key_id: newId('key_', now),
@@ -145,7 +159,7 @@ function rowsOf(body: CreateAccountBody, credentials: ReturnType<typeof newCrede
 type Shown = Omit<operator.OwnAccount, 'row'> & {
   readonly row: Pick<
     operator.OwnAccount['row'],
-    'account_id' | 'email' | 'type' | 'state' | 'operator' | 'created_at' | 'database_limit'
+    'account_id' | 'email' | 'type' | 'state' | 'operator' | 'created_at' | 'database_limit' | 'daily_messages'
   >
 }
 
@@ -159,5 +173,6 @@ function managedOf({ row, teams, databases }: Shown): ManagedAccount {
     creation_time: Math.floor(row.created_at / 1000),
     ...{ databases, teams },
     ...(row.database_limit === null ? {} : { database_limit: row.database_limit }),
+    ...(row.daily_messages === null ? {} : { daily_messages: row.daily_messages }),
   }
 }

@@ -7,6 +7,7 @@ import { type Credentials, newQueueToken } from './credentials.js'
 import { canReach } from './teams.js'
 import { TokenSeal } from './token-seal.js'
 import type { AccountRow } from './transactions/accounts.js'
+import { isRevoked } from './transactions/first-tokens.js'
 import * as queueAccounts from './transactions/queue-accounts.js'
 import * as teams from './transactions/teams.js'
 
@@ -43,7 +44,7 @@ export class QueueAccounts {
   async own(caller: Caller): Promise<QueueOfAccount> {
     const row = this.#row(caller)
     // The id of a team is its e-mail; the token of any other account may be in use.
-    if (row.queue_token === null && row.email === row.account_id)
+    if (row.queue_token === null && row.email === row.account_id && !isRevoked(row))
       await this.#fill(row, newQueueToken(row.queue_user_id))
     return this.#queueOf(this.#row(caller))
   }
@@ -58,6 +59,16 @@ export class QueueAccounts {
   tokenOf(accountId: string): string | undefined {
     const row = this.#deps.rows().find((one) => one.account_id === accountId)
     return this.#seal?.unseal(row?.queue_token ?? null, accountId)
+  }
+
+  /** Whether the first token of an account was deleted. */
+  isRevoked(accountId: string): boolean {
+    return this.#deps.rows().some((row) => row.account_id === accountId && isRevoked(row))
+  }
+
+  /** A secret of an account as the store keeps it. */
+  seal(token: string, accountId: string): string | null {
+    return this.#seal?.seal(token, accountId) ?? null
   }
 
   #row({ accountId }: Caller): AccountRow {

@@ -36,6 +36,8 @@ describeOnEveryStore('credentials', (openStore) => {
     accounts.basic(basicOf(email, key), '127.0.0.1')
   const byToken = (token: string) => accounts.bearer(token, '127.0.0.1')
   const create = (name: string, more: object = {}) => accounts.tokens.create(owner, { name, ...more })
+  const named = async () => (await accounts.tokens.list(owner, undefined)).filter((one) => !isFirst(one.token_id))
+  const isFirst = (id: string) => /^tok_(first|read)_/.test(id)
 
   it('a token is shown once, acts with its scope, and is refused once deleted', async () => {
     const { token, ...shown } = await create('ci', { scope: 'queue', queue: 'orders' })
@@ -43,7 +45,7 @@ describeOnEveryStore('credentials', (openStore) => {
     expect(byToken(token)).toMatchObject({
       ...{ accountId: owner.accountId, source: 'QUEUE_TOKEN - ci', scope: { kind: 'queue', name: 'orders' } },
     })
-    expect(await accounts.tokens.list(owner, undefined)).toMatchObject([shown])
+    expect(await named()).toMatchObject([shown])
     expect(JSON.stringify(await accounts.tokens.list(owner, undefined))).not.toContain(token)
     await accounts.tokens.remove(owner, shown.token_id, undefined)
     expect(byToken(token)).toBeUndefined()
@@ -113,15 +115,49 @@ describeOnEveryStore('credentials', (openStore) => {
 
   it('the last use is stored within a minute and at the stop, not for each request', async () => {
     const { token, token_id } = await create('ci')
-    expect((await accounts.tokens.list(owner, undefined))[0]).not.toHaveProperty('last_used_at')
+    expect((await named())[0]).not.toHaveProperty('last_used_at')
     clock.advance(1_000)
     const at = Math.floor(clock.now() / 1000)
     byToken(token)
-    expect(await accounts.tokens.list(owner, undefined)).toMatchObject([{ token_id, last_used_at: at }])
+    expect(await named()).toMatchObject([{ token_id, last_used_at: at }])
     clock.advance(60_000)
     const again = createAccounts({ store, dataDir, clock, logger: { warn: () => {} } })
-    await waitFor(async () => (await again.tokens.list(owner, undefined))[0]?.last_used_at === at, { what: 'the use' })
+    const stored = async () => (await again.tokens.list(owner, undefined)).find((one) => one.token_id === token_id)
+    await waitFor(async () => (await stored())?.last_used_at === at, { what: 'the use' })
     await accounts.stop()
+  })
+
+  it('lists the first tokens, which are used, rotated and deleted like the others', async () => {
+    const first = accounts.ownCredentials?.queueToken ?? ''
+    const [all, read] = await accounts.tokens.list(owner, undefined)
+    expect([all, read]).toMatchObject([
+      { name: 'default', scope: 'all' },
+      { name: 'read-only', scope: 'read' },
+    ])
+    expect(all).not.toHaveProperty('last_used_at')
+    clock.advance(5_000)
+    byToken(first)
+    expect((await accounts.tokens.list(owner, undefined))[0]?.last_used_at).toBe(Math.floor(clock.now() / 1000))
+    const id = all?.token_id ?? ''
+    const second = await accounts.tokens.rotate(owner, id, undefined, { overlap: 60 })
+    expect([byToken(first), byToken(second.token)]).not.toContain(undefined)
+    expect((await accounts.queues.own(owner)).token).toBe(second.token)
+    expect((await readCredentials(dataDir))?.queueToken).toBe(second.token)
+    clock.advance(60_000)
+    expect(byToken(first)).toBeUndefined()
+    const { readToken = '' } = await accounts.queues.own(owner)
+    expect(byToken(readToken)).toMatchObject({ access: 'read', scope: { kind: 'read' } })
+    for (const one of [id, read?.token_id ?? '']) await accounts.tokens.remove(owner, one, undefined)
+    expect([byToken(second.token), byToken(readToken)]).toEqual([undefined, undefined])
+    // Not even a start brings back what credentials.json still has.
+    await open()
+    expect([accounts.ownCredentials?.queueToken, byToken(second.token)]).toEqual([second.token, undefined])
+    expect(await accounts.tokens.list(owner, undefined)).toEqual([])
+    const { row } = await accounts.queues.own(owner)
+    const again = await accounts.queues.rotate(owner, row.queue_user_id)
+    expect(byToken(again.token ?? '')).toMatchObject({ source: 'QUEUE_TOKEN' })
+    expect((await readCredentials(dataDir))?.queueToken).toBe(again.token)
+    expect(await accounts.tokens.list(owner, undefined)).toHaveLength(2)
   })
 
   describe('of a team', () => {

@@ -22,9 +22,16 @@ type QueueTokenRow = queueTokens.QueueTokenRow
 export interface QueueTokensDeps extends TeamDeps {
   /** The `UserID` in the queue tokens of an account. */
   readonly queueUserOf: (accountId: string) => string | undefined
+  /** Encrypts a first token, which the management API shows. */
+  readonly seal: (token: string, accountId: string) => string | null
+  /** Called after a first token was rotated. */
+  readonly onFirstRotated: () => Promise<void>
 }
 
-/** Queue tokens by name, of an account or a team. A token is shown once; only its hash is stored. */
+/**
+ * The queue tokens of an account or a team: the first two and those by name. A token by name is shown once; only its hash
+ * is stored.
+ */
 export class QueueTokens {
   readonly #deps: QueueTokensDeps
 
@@ -36,7 +43,8 @@ export class QueueTokens {
   async list(caller: Caller, teamId: string | undefined): Promise<QueueToken[]> {
     const accountId = await ownerOf(this.#deps.store, caller, teamId)
     const rows = await this.#deps.store.run(queueTokens.list, { accountId })
-    return rows.map((row) => tokenOf(row, this.#deps.lastUseOf(row.token_id)))
+    const ordered = [...rows.filter(isFirst), ...rows.filter((row) => !isFirst(row))]
+    return ordered.map((row) => tokenOf(row, this.#deps.lastUseOf(row.token_id)))
   }
 
   /** Creates a token. Only this answer has the secret. */
@@ -72,11 +80,13 @@ export class QueueTokens {
     const secret = this.#newSecret(accountId)
     const rotation = rotationOf(secret, body, this.#deps.clock.now())
     const audit = this.#audit(caller, { action: 'Rotate Queue Token', entity: tokenId, details: overlapOf(body) })
-    const args = { ...ownedBy(accountId, caller), tokenId, rotation, audit }
+    const sealed = this.#deps.seal(secret, accountId)
+    const args = { ...ownedBy(accountId, caller), tokenId, rotation, sealed, audit }
     const outcome = await this.#deps.store.run(queueTokens.rotate, args)
     if (outcome.kind === 'never_expires') throw neverExpires('token')
     if (outcome.kind !== 'rotated') throw refusalOf(outcome, accountId, tokenId)
     await this.#deps.reload()
+    if (outcome.row.first_token !== null) await this.#deps.onFirstRotated()
     return { ...tokenOf(outcome.row), token: secret }
   }
 
@@ -99,6 +109,8 @@ export class QueueTokens {
     return auditRow(caller, event, this.#deps.clock.now())
   }
 }
+
+const isFirst = ({ first_token }: QueueTokenRow): boolean => first_token !== null
 
 const ownedBy = (accountId: string, caller: Caller): queueTokens.TokenOwner => ({
   accountId,
@@ -132,6 +144,7 @@ function newRow(accountId: string, body: CreateQueueTokenBody, secret: string, n
     last_used_at: null,
     previous_hash: null,
     previous_until: null,
+    first_token: null,
   }
 }
 

@@ -19,6 +19,7 @@ import {
   rotateNamedQueueToken,
 } from '../contract/accounts/credentials.js'
 import {
+  changeAccountLimits,
   createAccount,
   deleteAccount,
   listAccounts,
@@ -90,6 +91,7 @@ function operatorRoutes({ operator }: Accounts): Route[] {
   return [
     route(listAccounts, ({ caller }) => operator.list(caller)),
     route(createAccount, ({ caller, body }) => operator.create(caller, body)),
+    route(changeAccountLimits, ({ caller, params, body }) => operator.changeLimits(caller, params.id, body)),
     route(suspendAccount, ({ caller, params }) => ok(operator.setSuspended(caller, params.id, true))),
     route(resumeAccount, ({ caller, params }) => ok(operator.setSuspended(caller, params.id, false))),
     route(deleteAccount, ({ caller, params }) => ok(operator.remove(caller, params.id))),

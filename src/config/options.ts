@@ -193,6 +193,12 @@ const OPTIONS = {
     meaning: 'An account of type paid may have at most this many databases.',
     relation: 'redisPorts limits the number of databases of all accounts together.',
   }),
+  freeAccountDailyMessages: option({
+    kind: kinds.integer(0, 1_000_000_000),
+    default: 1000,
+    meaning: 'An account of type free, and each team of its own, may publish at most this many messages a day, UTC.',
+    relation: 'The operator sets other limits for single accounts: homeport accounts limits. Paid accounts have none.',
+  }),
   awakeDatabases: option({
     kind: kinds.integer(1, 1_000_000),
     default: 200,

@@ -16,6 +16,8 @@ export interface Caller {
   /** For the audit log: `API_KEY - <name>`, `QUEUE_TOKEN` or `QUEUE_TOKEN - <name>`. Never a secret. */
   readonly source: string
   readonly access: 'read' | 'write'
+  /** Most messages a day of the account; absent: no limit. */
+  readonly dailyMessages?: number
   /** What a queue token is limited to; absent: everything that `access` allows. */
   readonly scope?: TokenScope
   /** Only for a team's key: the role of the member with this e-mail. The account is the team. */

@@ -284,6 +284,15 @@ export class HttpServer implements Service {
     if (known.retry === 'later' && (known.status === 503 || known.status === 429)) {
       response.header('retry-after', retryAfterOf(known))
     }
+    if (isError(known, 'daily_limit')) {
+      // Clients tell this limit from others by these names (reference queue 1.3).
+      const { limit, remaining, resetAtSeconds } = known.details
+      response.headers({
+        'ratelimit-limit': limit,
+        'ratelimit-remaining': remaining,
+        'ratelimit-reset': resetAtSeconds,
+      })
+    }
     return send(response, known.status, { error: known.message })
   }
 

@@ -70,6 +70,7 @@ export { attemptRecord, type CallbackFacts, callbackBody, callbackMessage, dlqId
 export { parseDestination, parseHttpUrl, refuseForbidden, refuseForbiddenCallbacks } from './publish/destination.js'
 export { configOf, DEFAULT_RETRIES, draftMessage, firstAttemptAt, labelColumn } from './publish/draft.js'
 export { redactionForUrl } from './publish/provider-secrets.js'
+export { quotaOf } from './publish/publishing.js'
 export { itemOfRequest } from './publish/request.js'
 export {
   AS_ACCEPTED,

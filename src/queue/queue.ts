@@ -60,6 +60,8 @@ export interface QueueDeps {
   readonly deliveryTargets?: TargetPolicy
   /** Accounts of which nothing is delivered now; read at the start and by `accountsChanged`. Default: none. */
   readonly heldAccounts?: () => ReadonlySet<string>
+  /** Most messages a day of an account; `undefined`: no limit. Of requests the caller tells it. Default: none. */
+  readonly dailyMessagesOf?: (accountId: string) => number | undefined
   /** Counts what happens, for metrics. */
   readonly meter?: QueueMeter
   /** Sent as `Upstash-Region`, upper case, with every delivery. Default `us-east-1`. */
@@ -138,6 +140,7 @@ class StoredQueue implements Queue {
     this.#scheduler = new Scheduler({
       ...{ store, clock, logger, offer, meter },
       isHeld: (accountId) => this.#heldAccounts().has(accountId),
+      dailyMessagesOf: deps.dailyMessagesOf ?? (() => undefined),
     })
     this.#clockCorrection = new ClockCorrection(deps)
     this.#clockWatch = new ClockWatch(clock, (byMs) => this.#onJump(byMs))

@@ -4,6 +4,7 @@ import { change, insertAll, type Transaction, write } from '../../store/operatio
 import { query } from '../../store/query.js'
 import type { ApiKeysTable } from '../../store/schema/accounts.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
+import { followFirstTokens } from './first-tokens.js'
 
 const setQueueToken = query<{ accountId: string; hash: string }>(({ db, p }) =>
   db
@@ -47,6 +48,7 @@ export const resetCredentials = write(
     } else yield* change(dropOwnKey, { accountId, name: key.name })
     yield* insertAll('api_keys', [key])
     yield* change(setQueueToken, { accountId, hash: queueTokenHash })
+    yield* followFirstTokens(accountId)
     yield* recordAudit(audit)
   },
 )

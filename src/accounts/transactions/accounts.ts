@@ -3,6 +3,7 @@ import { AUDIT_KEPT_SECONDS } from '../../contract/accounts/audit.js'
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AccountsTable, ApiKeysTable, AuditLogTable, TeamMembersTable } from '../../store/schema/accounts.js'
+import { followFirstTokens } from './first-tokens.js'
 
 /** An account as it is stored. */
 export type AccountRow = Selectable<AccountsTable>
@@ -71,6 +72,7 @@ export const create = write(
   function* (args: { account: Insertable<AccountsTable>; key: Insertable<ApiKeysTable> }): Transaction<void> {
     yield* insertAll('accounts', [args.account])
     yield* insertAll('api_keys', [args.key])
+    yield* followFirstTokens(args.account.account_id)
   },
 )
 

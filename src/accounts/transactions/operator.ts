@@ -4,6 +4,7 @@ import { all, change, first, insertAll, read, type Transaction, write } from '..
 import { query } from '../../store/query.js'
 import type { AccountsTable, ApiKeysTable } from '../../store/schema/accounts.js'
 import { type AccountRow, type NewAuditRow, recordAudit } from './accounts.js'
+import { followFirstTokens } from './first-tokens.js'
 
 const lockInstallation = query<object, { place: number }>(({ db, d }) =>
   d.forUpdate(db.selectFrom('installation').select('place')),
@@ -33,8 +34,7 @@ export interface OwnAccount {
   readonly databases: number
 }
 
-/** All accounts that are no teams, oldest first. */
-export const list = read('operator.list', function* (_: object): Transaction<OwnAccount[]> {
+function* withCounts(): Transaction<OwnAccount[]> {
   const rows = yield* all(ownAccounts, {})
   const teams = yield* all(owners, {})
   const held = new Map((yield* all(databaseCounts, {})).map((count) => [count.account_id, Number(count.held)]))
@@ -43,6 +43,11 @@ export const list = read('operator.list', function* (_: object): Transaction<Own
     const ids = [row.account_id, ...owned.map(({ team_id }) => team_id)]
     return { row, teams: owned.length, databases: ids.reduce((sum, id) => sum + (held.get(id) ?? 0), 0) }
   })
+}
+
+/** All accounts that are no teams, oldest first. */
+export const list = read('operator.list', function* (_: object): Transaction<OwnAccount[]> {
+  return yield* withCounts()
 })
 
 /** Creates an account with its first key, unless its e-mail exists already, in any spelling. */
@@ -59,6 +64,7 @@ export const create = write(
     if (present.some(({ email }) => email.toLowerCase() === wanted)) return 'email_taken'
     yield* insertAll('accounts', [args.account])
     yield* insertAll('api_keys', [args.key])
+    yield* followFirstTokens(args.account.account_id)
     yield* recordAudit(args.audit)
     return 'created'
   },
@@ -102,6 +108,51 @@ export const setSuspended = write(
     yield* change(setState, args)
     yield* recordAudit(args.audit)
     return { kind: 'changed' }
+  },
+)
+
+/** What changes of an account. Absent members stay. */
+export interface ChangedLimits {
+  readonly database_limit?: number | null
+  readonly daily_messages?: number | null
+  readonly account_type?: AccountRow['type']
+}
+
+type Limits = Pick<AccountRow, 'account_id' | 'type' | 'database_limit' | 'daily_messages'>
+const setLimits = query<Limits>(({ db, p }) =>
+  db
+    .updateTable('accounts')
+    .set({ database_limit: p.database_limit, daily_messages: p.daily_messages, type: p.type })
+    .where('account_id', '=', p.account_id),
+)
+const setType = query<{ accountId: string; type: AccountRow['type'] }>(({ db, p }) =>
+  db.updateTable('accounts').set({ type: p.type }).where('account_id', '=', p.accountId),
+)
+
+/** The outcome of `changeLimits`. */
+export type LimitsOutcome =
+  | AccountRefusal
+  | { readonly kind: 'deleting' }
+  | { readonly kind: 'changed'; readonly account: OwnAccount }
+
+/** Changes the limits of an account, and its type together with that of the teams that it owns. */
+export const changeLimits = write(
+  'operator.changeLimits',
+  function* (args: AccountChange & { changed: ChangedLimits }): Transaction<LimitsOutcome> {
+    const found = yield* findChangeable(args.accountId)
+    if (found.kind !== 'found') return found
+    const { row } = found
+    if (row.state === 'deleting') return { kind: 'deleting' }
+    const { database_limit = row.database_limit, daily_messages = row.daily_messages } = args.changed
+    const type = args.changed.account_type ?? row.type
+    yield* change(setLimits, { account_id: args.accountId, type, database_limit, daily_messages })
+    const emailKey = row.email.toLowerCase()
+    for (const team of yield* all(owners, {})) {
+      if (team.email_key === emailKey) yield* change(setType, { accountId: team.team_id, type })
+    }
+    yield* recordAudit(args.audit)
+    const account = (yield* withCounts()).find((one) => one.row.account_id === args.accountId)
+    return account ? { kind: 'changed', account } : { kind: 'not_found' }
   },
 )
 
@@ -171,6 +222,8 @@ const aRun = query<OfAccount, { found: number }>(({ db, p }) =>
   db.selectFrom('runs').select('seq as found').where('account_id', '=', p.accountId).limit(1),
 )
 const LAST_ROWS = [
+  // A creation that was admitted before the deletion may have committed after its beginning.
+  ...[dropSessions, dropKeys, dropTokens],
   query<OfAccount>(({ db, p }) => db.deleteFrom('audit_log').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('idempotency_keys').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('team_members').where('team_id', '=', p.accountId)),

@@ -2,6 +2,7 @@
 import { change, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
+import { followFirstTokens } from './first-tokens.js'
 
 /** The tokens of a queue. */
 export interface QueueTokens {
@@ -59,6 +60,7 @@ export const rotate = write(
   'queueAccounts.rotate',
   function* ({ audit, ...tokens }: QueueTokens & { audit: NewAuditRow }): Transaction<void> {
     yield* change(setTokens, tokens)
+    yield* followFirstTokens(tokens.accountId)
     yield* recordAudit(audit)
   },
 )
@@ -66,6 +68,7 @@ export const rotate = write(
 /** Stores the tokens of a queue whose tokens are unknown. */
 export const fill = write('queueAccounts.fill', function* (tokens: QueueTokens): Transaction<void> {
   yield* change(fillTokens, tokens)
+  yield* followFirstTokens(tokens.accountId)
 })
 
 /** Stores the settings of a queue. */

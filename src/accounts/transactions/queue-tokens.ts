@@ -5,6 +5,7 @@ import { query } from '../../store/query.js'
 import type { QueueTokensTable } from '../../store/schema/accounts.js'
 import { type ApiKeyRow, type NewAuditRow, recordAudit } from './accounts.js'
 import { holderRefusal } from './api-keys.js'
+import { followToken } from './first-tokens.js'
 import type { TeamRole } from './teams.js'
 
 /** A queue token as it is stored: its hash, never the token. */
@@ -78,7 +79,7 @@ export const create = write(
     if (refusal) return refusal
     const present = yield* all(tokensOf, args)
     if (present.some(({ name }) => name === args.token.name)) return { kind: 'name_taken' }
-    if (present.length >= args.limit) return { kind: 'limit_reached' }
+    if (present.filter(({ first_token }) => first_token === null).length >= args.limit) return { kind: 'limit_reached' }
     yield* insertAll('queue_tokens', [args.token])
     yield* recordAudit(args.audit)
     return { kind: 'created' }
@@ -98,8 +99,10 @@ export const remove = write(
     const refusal = yield* lockOwner(args)
     if (refusal) return refusal
     const present = yield* all(tokensOf, args)
-    if (!present.some((one) => one.token_id === args.tokenId)) return { kind: 'not_found' }
+    const row = present.find((one) => one.token_id === args.tokenId)
+    if (!row) return { kind: 'not_found' }
     yield* change(dropToken, args)
+    yield* followToken(row, undefined)
     yield* recordAudit(args.audit)
     return { kind: 'deleted' }
   },
@@ -150,7 +153,7 @@ export type RotateOutcome<Row> =
 export const rotate = write(
   'queueTokens.rotate',
   function* (
-    args: TokenOwner & { tokenId: string; rotation: Rotation; audit: NewAuditRow },
+    args: TokenOwner & { tokenId: string; rotation: Rotation; sealed: string | null; audit: NewAuditRow },
   ): Transaction<RotateOutcome<QueueTokenRow>> {
     const refusal = yield* lockOwner(args)
     if (refusal) return refusal
@@ -159,6 +162,7 @@ export const rotate = write(
     if (row.expires_at === null && args.rotation.expiresAt !== undefined) return { kind: 'never_expires' }
     const secret = newSecretOf(row, row.token_hash, args.rotation)
     yield* change(setToken, { ...secret, tokenId: row.token_id })
+    yield* followToken(row, { hash: secret.hash, sealed: args.sealed })
     yield* recordAudit(args.audit)
     const { hash: token_hash, previousUntil: previous_until, expiresAt: expires_at } = secret
     return { kind: 'rotated', row: { ...row, token_hash, previous_until, expires_at } }

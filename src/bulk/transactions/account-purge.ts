@@ -15,6 +15,7 @@ const SETTINGS = [
   query<OfAccount>(({ db, p }) => db.deleteFrom('url_groups').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('flow_keys').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('message_keys').where('account_id', '=', p.accountId)),
+  query<OfAccount>(({ db, p }) => db.deleteFrom('published_days').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('run_waits').where('account_id', '=', p.accountId)),
 ]
 

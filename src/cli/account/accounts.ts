@@ -1,9 +1,11 @@
 import {
   ACCOUNT_TYPES,
+  changeAccountLimits,
   createAccount,
   deleteAccount,
   listAccounts,
   type ManagedAccount,
+  MOST_DAILY_MESSAGES,
   MOST_DATABASES,
   resumeAccount,
   suspendAccount,
@@ -17,6 +19,15 @@ import { renderFacts, renderTable } from '../terminal/table.js'
 
 const ACCOUNT = ['<account>', 'e-mail or id of the account'] as const
 
+/** The limits that the operator has set. */
+function limitsOf({ database_limit, daily_messages }: ManagedAccount): string | undefined {
+  const limits = [
+    ...(database_limit === undefined ? [] : [`${database_limit} databases`]),
+    ...(daily_messages === undefined ? [] : [`${daily_messages} messages a day`]),
+  ]
+  return limits.length === 0 ? undefined : limits.join(', ')
+}
+
 const table = (io: Io, rows: readonly ManagedAccount[]): string =>
   renderTable(
     io,
@@ -25,6 +36,7 @@ const table = (io: Io, rows: readonly ManagedAccount[]): string =>
       { title: 'TYPE', value: (one) => one.account_type },
       { title: 'STATE', value: (one) => (one.operator ? 'operator' : one.state) },
       { title: 'DATABASES', value: (one) => String(one.databases) },
+      { title: 'LIMITS', value: limitsOf },
       { title: 'TEAMS', value: (one) => String(one.teams) },
       { title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
       { title: 'ID', value: (one) => one.account_id },
@@ -44,6 +56,7 @@ const listCommand = remote({
 interface CreateOptions {
   readonly type?: (typeof ACCOUNT_TYPES)[number]
   readonly databases?: number
+  readonly dailyMessages?: number
 }
 
 const createCommand = remote<CreateOptions, [string]>({
@@ -57,10 +70,16 @@ const createCommand = remote<CreateOptions, [string]>({
         '--databases <count>',
         'most databases of the account, and of each of its teams (default: that of its type)',
         wholeNumber(0, MOST_DATABASES),
+      )
+      .option(
+        '--daily-messages <count>',
+        'most messages a day of the account, and of each of its teams (default: that of its type)',
+        wholeNumber(0, MOST_DAILY_MESSAGES),
       ),
   examples: ['homeport accounts create ada@example.com --type paid'],
-  run: async ({ api, io, show }, { type, databases }, email) => {
-    const body = { email, ...given({ account_type: type, database_limit: databases }) }
+  run: async ({ api, io, show }, { type, databases, dailyMessages }, email) => {
+    const limits = { database_limit: databases, daily_messages: dailyMessages }
+    const body = { email, ...given({ account_type: type, ...limits }) }
     const account = await api.call(createAccount, { body })
     show(account, () =>
       renderFacts(io, [
@@ -85,9 +104,44 @@ async function accountNamed(api: Api, wanted: string): Promise<{ id: string; ema
   return { id: found?.account_id ?? wanted, email: found?.email ?? wanted }
 }
 
+/** A count, or `default` for the limit of the account's type: `null` on the wire. */
+const countOrDefault = (most: number) => (text: string) => (text === 'default' ? null : wholeNumber(0, most)(text))
+
+interface LimitsOptions {
+  readonly type?: (typeof ACCOUNT_TYPES)[number]
+  readonly databases?: number | null
+  readonly dailyMessages?: number | null
+}
+
+const limitsCommand = remote<LimitsOptions, [string]>({
+  name: 'limits',
+  summary: 'change the limits or the type of an account and of its teams',
+  args: [ACCOUNT],
+  flags: (command) =>
+    command
+      .option('--type <type>', ACCOUNT_TYPES.join(' or '), oneOf(ACCOUNT_TYPES))
+      .option(
+        '--databases <count>',
+        'most databases, or `default` for that of its type',
+        countOrDefault(MOST_DATABASES),
+      )
+      .option(
+        '--daily-messages <count>',
+        'most messages a day, or `default` for that of its type',
+        countOrDefault(MOST_DAILY_MESSAGES),
+      ),
+  examples: ['homeport accounts limits ada@example.com --databases 5 --daily-messages 20000'],
+  run: async ({ api, io, show }, { type, databases, dailyMessages }, wanted) => {
+    const { id } = await accountNamed(api, wanted)
+    const body = given({ account_type: type, database_limit: databases, daily_messages: dailyMessages })
+    const account = await api.call(changeAccountLimits, { params: { id }, body })
+    show(account, () => table(io, [account]))
+  },
+})
+
 const suspendCommand = remote<object, [string]>({
   name: 'suspend',
-  summary: 'refuse all requests of an account and its databases; its data is kept',
+  summary: 'refuse all requests of an account and its databases, deliver nothing of it; its data is kept',
   args: [ACCOUNT],
   isDestructive: true,
   examples: ['homeport accounts suspend ada@example.com --yes'],
@@ -126,6 +180,7 @@ const deleteCommand = remote<object, [string]>({
 export const accountsCommand = group('accounts', 'give accounts to others, suspend and delete them (operator)', [
   listCommand,
   createCommand,
+  limitsCommand,
   suspendCommand,
   resumeCommand,
   deleteCommand,

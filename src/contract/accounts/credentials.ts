@@ -104,7 +104,7 @@ export const listQueueTokens = endpoint({
   access: 'read',
   summary: 'List queue tokens',
   description:
-    'The tokens that were created by name, never their secrets; oldest first. The first token of an account is not among them.',
+    'All tokens, never their secrets; the first two, then by age. The first two of an account are named `default` and `read-only`; `GET /v2/qstash/user` shows their secrets.',
   query: TeamQuery,
   body: { kind: 'none' },
   success: { status: 200, description: 'The tokens.', body: Type.Array(QueueTokenSchema) },

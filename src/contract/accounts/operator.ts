@@ -3,6 +3,8 @@ import { endpoint, PATTERN_IN_WORDS } from '../endpoint.js'
 
 /** Most databases that the limit of an account may allow. */
 export const MOST_DATABASES = 1_000_000
+/** Most messages a day that the limit of an account may allow. */
+export const MOST_DAILY_MESSAGES = 1_000_000_000
 /** Longest e-mail. */
 const LONGEST_EMAIL = 254
 
@@ -24,6 +26,11 @@ const accountFields = {
   teams: Type.Integer({ description: 'Teams that it owns.' }),
   database_limit: Type.Optional(
     Type.Integer({ description: 'Most databases of the account, and of each of its teams; absent: that of its type.' }),
+  ),
+  daily_messages: Type.Optional(
+    Type.Integer({
+      description: 'Most messages a day of the account, and of each of its teams; absent: that of its type.',
+    }),
   ),
 }
 
@@ -81,6 +88,13 @@ const CreateAccountSchema = Type.Object(
         description: 'Most databases of the account, and of each of its teams. Default: that of its type.',
       }),
     ),
+    daily_messages: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: MOST_DAILY_MESSAGES,
+        description: 'Most messages a day of the account, and of each of its teams. Default: that of its type.',
+      }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -104,6 +118,41 @@ export const createAccount = endpoint({
 
 const onAccount = ['operator_only', 'account_not_found', 'operator_account', 'store_unavailable'] as const
 
+const limit = (maximum: number, what: string) =>
+  Type.Optional(
+    Type.Union([Type.Integer({ minimum: 0, maximum }), Type.Null()], {
+      description: `Most ${what} of the account, and of each of its teams; null: that of its type. Absent: as it is.`,
+    }),
+  )
+
+const ChangeLimitsSchema = Type.Object(
+  {
+    database_limit: limit(MOST_DATABASES, 'databases'),
+    daily_messages: limit(MOST_DAILY_MESSAGES, 'messages a day'),
+    account_type: Type.Optional(Type.Enum([...ACCOUNT_TYPES], { description: 'Absent: as it is.' })),
+  },
+  { additionalProperties: false, minProperties: 1 },
+)
+
+/** The body of a change of an account's limits. */
+export type ChangeLimitsBody = Static<typeof ChangeLimitsSchema>
+
+/** Changes the limits and the type of an account. */
+export const changeAccountLimits = endpoint({
+  ...operator,
+  id: 'changeAccountLimits',
+  method: 'PATCH',
+  path: '/v2/accounts/{id}/limits',
+  access: 'write',
+  summary: 'Change the limits of an account',
+  description:
+    'For the operator. They hold from the next request on. Databases beyond a lower limit stay. A new type goes for the teams that the account owns, too.',
+  params,
+  body: { kind: 'json', schema: ChangeLimitsSchema },
+  success: { status: 200, description: 'The account with its limits.', body: ManagedAccountSchema },
+  errors: [...onAccount, 'account_deleting'],
+})
+
 /** Suspends an account. */
 export const suspendAccount = endpoint({
   ...operator,
@@ -113,7 +162,7 @@ export const suspendAccount = endpoint({
   access: 'write',
   summary: 'Suspend an account',
   description:
-    'For the operator. Refuses its requests, and those of the teams that it owns, with 403, and suspends their databases. All data stays. Messages that were published before are still delivered. Doing it again changes nothing.',
+    'For the operator. Refuses its requests, and those of the teams that it owns, with 403, and suspends their databases. All data stays. Nothing of them is delivered, and fires of their schedules are skipped. Doing it again changes nothing.',
   params,
   body: noFields,
   success: ok,
@@ -129,7 +178,7 @@ export const resumeAccount = endpoint({
   access: 'write',
   summary: 'Resume an account',
   description:
-    'For the operator. Ends the suspension of the account; databases that their owner or budget has suspended stay so.',
+    'For the operator. Ends the suspension of the account, and its pending messages go on; databases that their owner or budget has suspended stay so.',
   params,
   body: noFields,
   success: ok,

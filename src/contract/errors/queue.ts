@@ -9,6 +9,19 @@ export const queueErrors = {
     text: ({ setting, found, limit }) =>
       `${setting} is "${found}", which exceeds the limit of this server. Send at most ${limit}.`,
   }),
+  daily_limit: define<{
+    limit: number
+    wanted: number
+    remaining: number
+    resetAtSeconds: number
+    retryAfterSeconds: number
+  }>({
+    status: 429,
+    blame: 'caller',
+    retry: 'later',
+    text: ({ limit, wanted, remaining, resetAtSeconds }) =>
+      `Exceeded daily rate limit: this account may publish ${limit} messages a day, ${remaining} of them are left, and this request has ${wanted}. The next day begins at ${new Date(resetAtSeconds * 1_000).toISOString()}. The operator of the server can raise the limit.`,
+  }),
   destination_forbidden: define<{ url: string; problem: string }>({
     status: 403,
     blame: 'caller',

@@ -25,6 +25,7 @@ const ItemReply = Type.Union([
 /** Errors of publishing a message, with or without a queue. */
 const PUBLISH_ERRORS = [
   'invalid_request',
+  'daily_limit',
   'setting_limit',
   'destination_forbidden',
   'url_group_not_found',
@@ -115,7 +116,15 @@ export const publishBatch = endpoint({
     description: 'The result of each item.',
     body: Type.Array(Type.Union([ItemReply, Type.Object({ error: Type.String() })])),
   },
-  errors: ['invalid_request', 'destination_forbidden', 'run_ended', 'run_unknown', 'step_refused', 'run_fenced'],
+  errors: [
+    'invalid_request',
+    'destination_forbidden',
+    'run_ended',
+    'run_unknown',
+    'step_refused',
+    'run_fenced',
+    'daily_limit',
+  ],
 })
 
 const messageParams = Type.Object({

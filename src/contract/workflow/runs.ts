@@ -43,7 +43,7 @@ export const triggerRun = endpoint({
   headers: TRIGGER_HEADERS,
   body: { kind: 'raw' },
   success: { status: 200, description: 'The run is stored and will be delivered.', body: Triggered },
-  errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'body_too_large', 'run_fenced'],
+  errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'body_too_large', 'run_fenced', 'daily_limit'],
 })
 
 const TriggerItem = Type.Object({
@@ -66,7 +66,7 @@ export const triggerRuns = endpoint({
   description: 'Starts one run for each element: all of them or none. The response has the order of the elements.',
   body: { kind: 'json', schema: Type.Array(TriggerItem, { maxItems: 10_000 }), texts: 'long' },
   success: { status: 201, description: 'The runs are stored and will be delivered.', body: Type.Array(Triggered) },
-  errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'body_too_large', 'run_fenced'],
+  errors: ['invalid_request', 'setting_limit', 'destination_forbidden', 'body_too_large', 'run_fenced', 'daily_limit'],
 })
 
 const RawStep = Type.Object({

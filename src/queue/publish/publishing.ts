@@ -2,6 +2,7 @@ import { type Clock, type TargetPolicy, TimeSlice } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { QueueMeter } from '../../telemetry/index.js'
+import type { DailyQuota } from '../transactions/daily-messages.js'
 import type { PendingRow, PublishEntry } from '../transactions/messages.js'
 import * as messagesPublish from '../transactions/messages-publish.js'
 import { freshOf, type Published } from '../transactions/messages-publish.js'
@@ -123,6 +124,7 @@ export class Publishing {
     const drafting = { accountId: publisher.caller.accountId, callerIp: publisher.ip, now, limits }
     const reading = readGroups(store, drafting.accountId, items)
     const groups = reading instanceof Promise ? await reading : reading
+    const quota = quotaOf(publisher.caller)
     if (groups.size > 0) {
       refuseTooMany(countMessages(items, groups))
       refuseTooMuch(contentBytes(items, groups))
@@ -135,14 +137,15 @@ export class Publishing {
       const draft = attempt(() => this.#draft(item, drafting, groups))
       drafts.push(draft)
       if (!(draft instanceof HomeportError)) entries += draft.entries.length
-      if (entries >= BATCH_ENTRIES) {
+      // What a limit a day refuses is refused as a whole.
+      if (entries >= BATCH_ENTRIES && quota === undefined) {
         for (const reply of await this.#commit(drafts, now)) replies.push(reply)
         drafts = []
         entries = 0
       }
       if (slice?.isOver) await slice.rest()
     }
-    if (replies.length === 0) return this.#commit(drafts, now)
+    if (replies.length === 0) return this.#commit(drafts, now, quota)
     return replies.concat(await this.#commit(drafts, now))
   }
 
@@ -157,9 +160,9 @@ export class Publishing {
   }
 
   /** Stores the messages of some items in one transaction and builds the replies for the items. */
-  async #commit(drafts: readonly (ItemDraft | HomeportError)[], now: number): Promise<ItemReply[]> {
+  async #commit(drafts: readonly (ItemDraft | HomeportError)[], now: number, quota?: DailyQuota): Promise<ItemReply[]> {
     const entries = drafts.flatMap((draft) => (draft instanceof HomeportError ? [] : draft.entries))
-    const published = await this.#store(entries, now)
+    const published = await this.#store(entries, now, quota)
     const fresh = freshOf(entries, published.duplicateOf)
     this.#deps.meter.published += fresh.length
     this.#deps.meter.deduplicated += entries.length - fresh.length
@@ -172,10 +175,16 @@ export class Publishing {
     })
   }
 
-  #store(entries: readonly PublishEntry[], now: number): Promise<Published> | Published {
+  #store(entries: readonly PublishEntry[], now: number, quota: DailyQuota | undefined): Promise<Published> | Published {
     if (entries.length === 0) return NOTHING_PUBLISHED
+    if (quota !== undefined) return this.#deps.store.run(messagesPublish.publishCounted, { entries, now, quota })
     return this.#deps.store.run(messagesPublish.publish, { entries, now })
   }
+}
+
+/** The limit of messages a day of a caller's account; `undefined` where it has none. */
+export function quotaOf({ accountId, dailyMessages }: Publisher['caller']): DailyQuota | undefined {
+  return dailyMessages === undefined ? undefined : { accountId, limit: dailyMessages }
 }
 
 const NOTHING_PUBLISHED: Published = { duplicateOf: [], seqs: [], turns: [] }

@@ -34,6 +34,8 @@ export interface SchedulerDeps {
   readonly meter: QueueMeter
   /** Whether nothing is delivered of an account now. */
   readonly isHeld: (accountId: string) => boolean
+  /** Most messages a day of an account; `undefined`: no limit. */
+  readonly dailyMessagesOf: (accountId: string) => number | undefined
 }
 
 /**
@@ -168,16 +170,32 @@ export class Scheduler implements Service {
   }
 
   async #fire(row: ScheduleRow): Promise<void> {
-    const { store, clock, offer, meter } = this.#deps
+    const { clock, meter } = this.#deps
     const { account_id: accountId, schedule_id: scheduleId, next_at: dueAt } = row
     if (this.#phase !== 'running' || dueAt === null) return
     const now = clock.now()
     const isHeld = this.#deps.isHeld(accountId)
     const drafted = isHeld ? SKIPPED : await this.#draft(row, now)
     const nextAt = nextFire(row, Math.max(now, dueAt))
-    offer(await store.run(schedules.fire, { accountId, scheduleId, dueAt, nextAt, now, ...drafted }))
-    if (drafted.error === null) meter.fires++
+    const fire = { accountId, scheduleId, dueAt, nextAt, now, ...drafted }
+    const error = await this.#commit(fire)
+    if (error === null) meter.fires++
     else if (!isHeld) meter.failedFires++
+  }
+
+  /** Answers why nothing was published; null when something was. */
+  async #commit(fire: schedules.Fire): Promise<string | null> {
+    const { store, offer, dailyMessagesOf } = this.#deps
+    const limit = dailyMessagesOf(fire.accountId)
+    const quota = limit === undefined ? undefined : { accountId: fire.accountId, limit }
+    try {
+      offer(await store.run(schedules.fire, { ...fire, quota }))
+      return fire.error
+    } catch (error) {
+      if (!isError(error, 'daily_limit')) throw error
+      await store.run(schedules.fire, { ...fire, entries: [], error: error.message })
+      return error.message
+    }
   }
 
   /** The messages of a fire, or the reason why there are none. */

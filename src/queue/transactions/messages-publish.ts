@@ -1,5 +1,6 @@
 import { all, change, combineCalls, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { countDaily, type DailyQuota } from './daily-messages.js'
 import type { NewMessage, PublishEntry } from './messages.js'
 import { type PackedEntries, packEntries, unpackEntries } from './messages-packed.js'
 import { type Accepted, acceptMessages } from './queue-turns.js'
@@ -73,6 +74,16 @@ export function freshOf(
   const fresh = duplicateOf.length === 0 ? entries : entries.filter((_, index) => duplicateOf[index] === undefined)
   return fresh.map((entry) => entry.message)
 }
+
+/** Stores messages of an account with a limit a day, each once for its deduplication key. */
+export const publishCounted = write(
+  'messages.publishCounted',
+  function* (args: PublishArgs & { quota: DailyQuota }): Transaction<Published> {
+    const published = yield* publishEntries(args.entries, args.now)
+    yield* countDaily(args.quota, published.seqs.length, args.now)
+    return published
+  },
+)
 
 interface PublishArgs {
   readonly entries: readonly PublishEntry[]

@@ -4,6 +4,7 @@ import { all, change, first, read, type Transaction, write } from '../../store/o
 import { query } from '../../store/query.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import type { SchedulesTable } from '../../store/schema/queues.js'
+import { countDaily, type DailyQuota } from './daily-messages.js'
 import type { PendingRow, PublishEntry } from './messages.js'
 import { freshOf, publishEntries } from './messages-publish.js'
 import { offersOf } from './queue-turns.js'
@@ -263,6 +264,8 @@ export interface Fire extends ScheduleKey {
   readonly nextAt: number | null
   readonly now: number
   readonly entries: readonly PublishEntry[]
+  /** Of an account with a limit of messages a day. */
+  readonly quota?: DailyQuota | undefined
   /** Why nothing is published. */
   readonly error: string | null
 }
@@ -293,6 +296,7 @@ export const fire = write('schedules.fire', function* (args: Fire): Transaction<
   if (!row) return []
   const published = yield* publishEntries(args.entries, args.now)
   const { duplicateOf } = published
+  if (args.quota) yield* countDaily(args.quota, published.seqs.length, args.now)
   const fresh = args.entries.map((entry, index) => duplicateOf[index] ?? entry.message.message_id)
   const messages = JSON.stringify([...fresh, ...lastMessages(row)].slice(0, Math.max(MAX_REMEMBERED, fresh.length)))
   yield* change(advance, { ...args, lastAt: args.now, messages })

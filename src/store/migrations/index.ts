@@ -28,6 +28,7 @@ import { credentials } from './030-credentials.js'
 import { operator } from './031-operator.js'
 import { queueAccounts } from './032-queue-accounts.js'
 import { nodeHolder } from './034-node-holder.js'
+import { accountLimits } from './036-account-limits.js'
 import { alertEpisodes } from './037-alert-episodes.js'
 import type { Migration } from './migration.js'
 
@@ -61,6 +62,7 @@ export const MIGRATIONS: readonly Migration[] = [
   operator,
   queueAccounts,
   nodeHolder,
+  accountLimits,
   alertEpisodes,
 ]
 

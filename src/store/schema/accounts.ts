@@ -11,7 +11,7 @@ export interface AccountsTable {
   type: 'free' | 'paid'
   /** The `UserID` inside the queue token; part of webhook URLs. */
   queue_user_id: string
-  /** SHA-256 of the queue token, hexadecimal. */
+  /** SHA-256 of the first queue token, hexadecimal; `revoked <account_id>` when it is deleted. Requests are checked against `queue_tokens`. */
   queue_token_hash: string
   /** Plain text: each delivery is signed with one of them. */
   signing_current: string
@@ -32,6 +32,8 @@ export interface AccountsTable {
   state: Generated<'active' | 'suspended' | 'deleting'>
   /** Most databases of the account and of each team that it owns; NULL: the limit of its type. */
   database_limit: Generated<number | null>
+  /** Most messages a day, likewise; NULL: the limit of its type. */
+  daily_messages: Generated<number | null>
 }
 
 /** A key of the management API. */
@@ -54,7 +56,7 @@ export interface ApiKeysTable {
   previous_until: number | null
 }
 
-/** A queue token besides the one that an account has from its beginning. */
+/** A queue token: by name, or one of the first two of an account. */
 export interface QueueTokensTable {
   token_id: string
   account_id: string
@@ -70,6 +72,8 @@ export interface QueueTokensTable {
   last_used_at: number | null
   previous_hash: string | null
   previous_until: number | null
+  /** One of the two whose secrets the management API shows: `accounts` has them encrypted. NULL for all others. */
+  first_token: 'all' | 'read' | null
 }
 
 /** A team. It is also an account with the same id, so it owns databases and a queue as an account does. */

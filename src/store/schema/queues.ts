@@ -73,6 +73,14 @@ export interface FlowKeysTable {
   updated_at: number
 }
 
+/** What an account with a limit of messages a day has published on one day; no row of an account without a limit. */
+export interface PublishedDaysTable {
+  account_id: string
+  /** Days since 1970, UTC. */
+  day: number
+  published: number
+}
+
 /** Tables of queues, URL groups, schedules and flow control, of the module queue. */
 export interface QueueTables {
   queues: QueuesTable
@@ -80,4 +88,5 @@ export interface QueueTables {
   url_groups: UrlGroupsTable
   schedules: SchedulesTable
   flow_keys: FlowKeysTable
+  published_days: PublishedDaysTable
 }

@@ -12,6 +12,7 @@ import {
   type PublishItem,
   parseDestination,
   type Queue,
+  quotaOf,
   readSettings,
   type SettingLimits,
 } from '../../queue/index.js'
@@ -102,7 +103,8 @@ export class RunIntake implements Intake, TriggerGate {
    */
   async run(publisher: Publisher, submissions: readonly Submission[], now: number): Promise<Accepted[]> {
     const { accountId } = publisher.caller
-    const submit = () => this.#deps.store.run(runsSubmit.submit, { accountId, submissions, at: now })
+    const args = { accountId, submissions, at: now, quota: quotaOf(publisher.caller) }
+    const submit = () => this.#deps.store.run(runsSubmit.submit, args)
     const starting = submissions.flatMap((submission) => (mayStart(submission) ? [submission.run] : []))
     const result = await this.pass(accountId, starting, now, submit)
     switch (result.kind) {

@@ -1,4 +1,5 @@
 import { HomeportError } from '../../contract/errors/errors.js'
+import { countDaily, type DailyQuota } from '../../queue/transactions/daily-messages.js'
 import type { PendingRow } from '../../queue/transactions/messages.js'
 import { all, change, first, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -35,6 +36,8 @@ export interface SubmitArgs {
   readonly submissions: readonly Submission[]
   /** Unix milliseconds. */
   readonly at: number
+  /** Of an account with a limit of messages a day: a new run counts as one. */
+  readonly quota?: DailyQuota | undefined
 }
 
 /** Outcome of one submission. */
@@ -145,6 +148,7 @@ export const submit = write('runs.submit', function* (args: SubmitArgs): Transac
   if (refusal) return refusal
   const results: Submitted[] = []
   for (const submission of args.submissions) results.push(yield* work.accept(submission))
+  if (args.quota) yield* countDaily(args.quota, results.filter(({ kind }) => kind === 'started').length, args.at)
   const places = work.places(yield* insertElements(work.appending, args.at))
   for (const { runSeq, element } of work.appending) {
     if (element.webhook !== undefined) yield* change(noteWebhook, { runSeq, eventId: element.webhook })

@@ -125,6 +125,10 @@ export const accountExchanges: Exchanges = {
   },
   createAccount,
   listAccounts: ({ homeport }) => homeport.api('GET', '/v2/accounts'),
+  changeAccountLimits: async (stage) => {
+    const { account_id } = (await createAccount(stage)).body as { account_id: string }
+    return stage.homeport.api('PATCH', `/v2/accounts/${account_id}/limits`, { database_limit: 3, daily_messages: null })
+  },
   suspendAccount: onAccount('POST', '/suspend'),
   resumeAccount: onAccount('POST', '/resume'),
   deleteAccount: onAccount('DELETE', ''),

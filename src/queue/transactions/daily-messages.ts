@@ -1,0 +1,45 @@
+import { sql } from 'kysely'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { only, refuse, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+
+/** Most messages that an account may publish a day. */
+export interface DailyQuota {
+  readonly accountId: string
+  readonly limit: number
+}
+
+const DAY_MS = 86_400_000
+
+const countOn = query<{ accountId: string; day: number; count: number }, { published: number }>(({ db, p }) =>
+  db
+    .insertInto('published_days')
+    .values({ account_id: p.accountId, day: p.day, published: p.count })
+    .onConflict((conflict) =>
+      conflict.columns(['account_id']).doUpdateSet({
+        published: sql<number>`case when published_days.day = excluded.day
+          then published_days.published + excluded.published else excluded.published end`,
+        day: sql<number>`excluded.day`,
+      }),
+    )
+    .returning('published'),
+)
+
+/**
+ * Counts messages of an account with a limit, within the transaction that stores them: what is counted is what is stored,
+ * whatever crashes. A day begins at midnight, UTC. Rolls the transaction back with `daily_limit` when they exceed the limit.
+ */
+export function* countDaily({ accountId, limit }: DailyQuota, count: number, now: number): Transaction<void> {
+  if (count === 0) return
+  const day = Math.floor(now / DAY_MS)
+  const { published } = yield* only(countOn, { accountId, day, count })
+  if (published <= limit) return
+  const resetAt = (day + 1) * DAY_MS
+  refuse(
+    new HomeportError('daily_limit', {
+      ...{ limit, wanted: count, remaining: Math.max(0, limit - (published - count)) },
+      resetAtSeconds: resetAt / 1_000,
+      retryAfterSeconds: Math.max(1, Math.ceil((resetAt - now) / 1_000)),
+    }),
+  )
+}
