@@ -98,6 +98,22 @@ describe('a token for one queue', () => {
   })
 })
 
+it('a token for one queue or key shares deduplication ids with nobody else', async () => {
+  const to = 'https://example.invalid/hook'
+  const once = { 'upstash-delay': '1d', 'upstash-deduplication-id': 'order-1' }
+  const key = { 'upstash-flow-control-key': 'mail', 'upstash-flow-control-value': 'rate=5' }
+  const queued = () => ask('queue', 'POST', `/v2/enqueue/orders/${to}`, {}, once)
+  const keyed = () => ask('flow_control', 'POST', `/v2/publish/${to}`, {}, { ...once, ...key })
+  const open = () => ask('publish', 'POST', `/v2/publish/${to}`, {}, once)
+  const firsts = [await queued(), await keyed(), await open()]
+  const seconds = [await queued(), await keyed(), await open()]
+  const idOf = ({ body }: Answer) => (body as { messageId: string }).messageId
+  expect(firsts.map(({ status }) => status)).toEqual([200, 200, 200])
+  expect(seconds.map(({ status }) => status)).toEqual([202, 202, 202])
+  expect(seconds.map(idOf)).toEqual(firsts.map(idOf))
+  expect(new Set(firsts.map(idOf)).size).toBe(3)
+})
+
 it('a token for one flow-control key publishes under it only', async () => {
   const to = '/v2/publish/https://example.invalid/hook'
   const headers = { 'upstash-delay': '1d', 'upstash-flow-control-key': 'mail', 'upstash-flow-control-value': 'rate=5' }

@@ -23,6 +23,11 @@ export interface Drafting {
   readonly defaultRetries?: number
   /** The schedule that publishes the item. */
   readonly scheduleId?: string
+  /**
+   * Before each deduplication key: that of a token for one queue or flow-control key, which must neither learn of nor hold
+   * up the messages of others. Absent: the keys of the account.
+   */
+  readonly dedupNamespace?: string
 }
 
 /** Destination of a draft: its own URL, or one endpoint of a URL group. */
@@ -103,7 +108,9 @@ export function draftMessage(item: PublishItem, drafting: Drafting, target?: Dra
   if (endpoint !== undefined) message.endpoint = endpoint
   if (drafting.scheduleId !== undefined) message.schedule_id = drafting.scheduleId
   const key = dedupKey(settings, message, headers)
-  return { message, dedup: key === undefined ? null : { key, expiresAt: now + DEDUP_WINDOW_MS } }
+  if (key === undefined) return { message, dedup: null }
+  const { dedupNamespace = '' } = drafting
+  return { message, dedup: { key: dedupNamespace + key, expiresAt: now + DEDUP_WINDOW_MS } }
 }
 
 /** The queue that an item names in its path or its headers. */

@@ -11,7 +11,7 @@ import type { BatchReply, GroupReply, Intake, Publisher, PublishItem, PublishRep
 import { refuseForbiddenItem } from './destination.js'
 import type { Drafting } from './draft.js'
 import { contentBytes, countMessages, draftItem, type ItemDraft, readGroups, type UrlGroups } from './groups.js'
-import { refuseOutOfScope } from './scope.js'
+import { dedupNamespaceOf, refuseOutOfScope } from './scope.js'
 import type { SettingLimits } from './settings.js'
 
 /** What publishing is built from. */
@@ -121,7 +121,9 @@ export class Publishing {
   async #publishPlain(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemReply[]> {
     const { clock, limits, store } = this.#deps
     const now = clock.now()
-    const drafting = { accountId: publisher.caller.accountId, callerIp: publisher.ip, now, limits }
+    const { accountId, scope } = publisher.caller
+    const common = { accountId, callerIp: publisher.ip, now, limits }
+    const drafting = scope && 'name' in scope ? { ...common, dedupNamespace: dedupNamespaceOf(scope) } : common
     const reading = readGroups(store, drafting.accountId, items)
     const groups = reading instanceof Promise ? await reading : reading
     const quota = quotaOf(publisher.caller)

@@ -25,6 +25,9 @@ export function refuseOutOfScope(
   throw scopeRefusal(scope, `this message: it may only publish plain messages ${needed}, without another queue or key`)
 }
 
+/** What deduplication keys of a token for one queue or flow-control key begin with. Those of the account begin otherwise. */
+export const dedupNamespaceOf = ({ kind, name }: Extract<TokenScope, { name: string }>): string => `${kind} ${name} `
+
 function isWithin(scope: Extract<TokenScope, { name: string }>, item: PublishItem): boolean {
   const setting = scope.kind === 'queue' ? 'queue-name' : 'flow-control-key'
   for (const [header, value] of Object.entries(item.headers)) {

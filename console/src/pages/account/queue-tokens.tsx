@@ -37,7 +37,7 @@ const SCOPE_WORDS: Readonly<Record<Scope, string>> = {
   flow_control: 'one flow-control key',
 }
 
-/** Queue tokens by name: list, make, rotate, delete. */
+/** Queue tokens: list, make, rotate, delete. */
 export function QueueTokensPage() {
   const [isOpen, { open, close }] = useDisclosure()
   const [made, setMade] = useState<NewQueueToken | undefined>()
@@ -63,8 +63,8 @@ export function QueueTokensPage() {
               rows={rows}
               rowKey={(token) => token.token_id}
               empty={
-                <EmptyState title="There is no named token yet" icon={IconKey} action={create}>
-                  An account also has a first token, which may do everything: `homeport env` prints it.
+                <EmptyState title="There is no token" icon={IconKey} action={create}>
+                  Without a token nobody can publish or read messages over the API.
                 </EmptyState>
               }
             />
