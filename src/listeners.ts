@@ -20,7 +20,7 @@ export function managementListener(
   const { sessions } = accounts
   const publicUrl = config.publicApiUrl
   const forConsole = [
-    ...sessionRoutes({ sessions, publicUrl }),
+    ...sessionRoutes({ sessions, publicUrl, isOperator: (accountId) => accounts.isFirst(accountId) }),
     ...consoleRoutes({
       ...{ ...foundations, version: VERSION, startedAt: systemClock.now() },
       get certificate() {

@@ -107,12 +107,15 @@ function auditRoutes(accounts: Accounts): Route[] {
 /** What the routes for signing in need. */
 export interface SessionRoutesOptions {
   readonly sessions: Sessions
+  /** Whether an account is the operator's. */
+  readonly isOperator: (accountId: string) => boolean
   /** URL of the listener for browsers; with https the cookie is marked `Secure`. */
   readonly publicUrl: string
 }
 
 /** The operations for signing in to the console and out. */
-export function sessionRoutes({ sessions, publicUrl }: SessionRoutesOptions): Route[] {
+export function sessionRoutes({ sessions, publicUrl, isOperator }: SessionRoutesOptions): Route[] {
+  const sessionOf = (caller: Caller) => shownSession(caller, isOperator(caller.accountId))
   const isSecure = publicUrl.startsWith('https:')
   return [
     route(createConsoleSession, async ({ body, headers, ip }) => {
@@ -130,6 +133,7 @@ export function sessionRoutes({ sessions, publicUrl }: SessionRoutesOptions): Ro
   ]
 }
 
-function sessionOf({ email, accountId, accountType, role, access }: Caller): ConsoleSession {
-  return { email, account_id: accountId, account_type: accountType, access, ...(role === undefined ? {} : { role }) }
+function shownSession({ email, accountId, accountType, role, access }: Caller, isOperator: boolean): ConsoleSession {
+  const optional = { ...(role === undefined ? {} : { role }), ...(isOperator ? { operator: true as const } : {}) }
+  return { email, account_id: accountId, account_type: accountType, access, ...optional }
 }

@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from 'vitest'
-import { type RunningHomeport, startHomeport } from '../support/index.js'
+import { call, type RunningHomeport, startHomeport } from '../support/index.js'
 import { heading, PHONE, problemsOf, type SignedIn, signIn, signInAt } from './support/browser.js'
 import './support/patience.js'
 
@@ -21,6 +21,7 @@ it.each([
   ['/api-keys', 'API keys'],
   ['/queue-tokens', 'Queue tokens'],
   ['/audit', 'Audit log'],
+  ['/accounts', 'Accounts'],
 ])('%s is accessible and fits the window', async (path, title) => {
   await browser.open(path, title)
   expect(await problemsOf(browser.page)).toEqual([])
@@ -89,6 +90,44 @@ it('a channel is added, tested and deleted; alerts are silenced and a rule is ch
   await page.getByLabel('Threshold (%)').fill('50')
   await page.getByRole('button', { name: 'Change the threshold', exact: true }).click()
   await page.getByText('50 %').waitFor()
+})
+
+it('the operator creates an account, limits, suspends, resumes and deletes it', async () => {
+  const { page } = browser
+  await browser.open('/accounts', 'Accounts')
+  await page.getByRole('button', { name: 'Create an account' }).click()
+  await page.getByLabel('E-mail').fill('ada@example.com')
+  await page.getByLabel('Most databases').fill('3')
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('button', { name: 'Create the account' }).click()
+  const key = (await page.getByLabel('API key', { exact: true }).textContent()) ?? ''
+  await page.getByRole('button', { name: 'I have copied them' }).click()
+  await page.getByRole('cell', { name: '0 of 3' }).waitFor()
+  const choose = async (action: string) => {
+    await page.getByRole('button', { name: 'Actions for ada@example.com' }).click()
+    await page.getByRole('menuitem', { name: action }).click()
+  }
+  await choose('Change the limits')
+  await page.getByLabel('Most messages a day').fill('250')
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('button', { name: 'Change the limits' }).click()
+  await page.getByRole('cell', { name: '250' }).waitFor()
+  await choose('Suspend the account')
+  await page.getByRole('button', { name: 'Suspend the account' }).click()
+  await page.getByText('suspended', { exact: true }).waitFor()
+  const authorization = `Basic ${Buffer.from(`ada@example.com:${key}`).toString('base64')}`
+  const ask = async () => (await call(`${homeport.apiUrl}/v2/redis/databases`, { headers: { authorization } })).status
+  expect(await ask()).toBe(403)
+  expect(await problemsOf(page)).toEqual([])
+  await choose('Resume the account')
+  await page.getByText('active', { exact: true }).waitFor()
+  expect(await ask()).toBe(200)
+  await choose('Delete the account')
+  expect(await page.getByRole('button', { name: 'Delete the account' }).isDisabled()).toBe(true)
+  await page.getByLabel('Type ada@example.com to continue').fill('ada@example.com')
+  await page.getByRole('button', { name: 'Delete the account' }).click()
+  await page.getByText('ada@example.com').first().waitFor({ state: 'detached' })
+  expect(await ask()).toBe(401)
 })
 
 it('creates an API key, shows it once, and deletes it after a confirmation', async () => {
@@ -193,7 +232,7 @@ it('an unknown URL shows that the page was not found', async () => {
 it('signing out ends the session, and signing in leads back to the same page', async () => {
   const { page } = browser
   await browser.open('/audit', 'Audit log')
-  await page.getByRole('button', { name: 'Account' }).click()
+  await page.getByRole('button', { name: 'Account', exact: true }).click()
   await page.getByRole('menuitem', { name: 'Sign out' }).click()
   await heading(page, 'Sign in').waitFor()
   expect(await problemsOf(page)).toEqual([])

@@ -2,6 +2,7 @@
 import IconAdjustments from 'icon:adjustments'
 import IconBell from 'icon:bell'
 import IconBellRinging from 'icon:bell-ringing'
+import IconBuilding from 'icon:building'
 import IconCalendarTime from 'icon:calendar-time'
 import IconDatabase from 'icon:database'
 import IconHistory from 'icon:history'
@@ -25,6 +26,8 @@ export interface NavigationItem {
   readonly label: string
   readonly to: NonNullable<LinkProps['to']>
   readonly icon: ComponentType<{ size?: number | string; stroke?: number }>
+  /** Only the operator of the server sees it. */
+  readonly isForOperator?: true
 }
 
 /** A section of the navigation. */
@@ -72,6 +75,7 @@ export const NAVIGATION: readonly NavigationSection[] = [
       { label: 'API keys', to: '/api-keys', icon: IconKey },
       { label: 'Queue tokens', to: '/queue-tokens', icon: IconKey },
       { label: 'Audit log', to: '/audit', icon: IconHistory },
+      { label: 'Accounts', to: '/accounts', icon: IconBuilding, isForOperator: true },
     ],
   },
 ]

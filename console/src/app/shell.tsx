@@ -36,6 +36,8 @@ import { StaleWarning } from './stale-warning.js'
 export function Shell() {
   const [isOpen, { toggle, close }] = useDisclosure()
   const { pathname } = useLocation()
+  const operator = useSession().operator === true
+  const isShown = ({ isForOperator }: NavigationItem): boolean => operator || isForOperator !== true
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new page closes the navigation of small screens.
   useEffect(close, [pathname])
   useCharacters({
@@ -68,7 +70,7 @@ export function Shell() {
           {NAVIGATION.map(({ title, items }) => (
             <Box key={title ?? 'first'} mb="md">
               {title === undefined ? null : <Text className={classes.sectionTitle}>{title}</Text>}
-              {items.map((item) => (
+              {items.filter(isShown).map((item) => (
                 <NavigationLine key={item.to} item={item} pathname={pathname} />
               ))}
             </Box>

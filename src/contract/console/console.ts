@@ -24,6 +24,7 @@ export const ConsoleSessionSchema = Type.Object({
   account_type: Type.Enum(['free', 'paid'], { description: 'Type of the account.' }),
   role: Type.Optional(Type.Enum([...TEAM_ROLES], { description: 'For a key of a team: the role in the team.' })),
   access: Type.Enum(['read', 'write'], { description: '`read`: changes are refused.' }),
+  operator: Type.Optional(Type.Literal(true, { description: 'Present for the operator of the server.' })),
 })
 
 /** The caller of a console session. */

@@ -37,5 +37,11 @@ const queueTokens = createRoute({
   component: lazyRouteComponent(() => import('./queue-tokens.js'), 'QueueTokensPage'),
 })
 
-/** Usage, alerts, team, API keys, queue tokens and audit log. */
-export const accountRoutes = [usage, alerts, team, apiKeys, queueTokens, audit] as const
+const accounts = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/accounts',
+  component: lazyRouteComponent(() => import('./accounts.js'), 'AccountsPage'),
+})
+
+/** Usage, alerts, team, API keys, queue tokens, audit log, and the accounts of the server. */
+export const accountRoutes = [usage, alerts, team, apiKeys, queueTokens, audit, accounts] as const
