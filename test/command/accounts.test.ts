@@ -1,9 +1,20 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { Client, QstashDailyRatelimitError } from '@upstash/qstash'
 import SqliteFile from 'better-sqlite3'
+import pg from 'pg'
 import { expect, it } from 'vitest'
+import { startSink } from '../../src/queue/testing/sink.js'
 import { describeOnEveryStore } from '../../src/store/testing/index.js'
-import { type Answer, call, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import {
+  type Answer,
+  atCleanup,
+  call,
+  type RunningHomeport,
+  runHomeport,
+  startHomeport,
+  waitFor,
+} from '../support/index.js'
 
 interface Tenant {
   readonly account_id: string
@@ -24,9 +35,9 @@ describeOnEveryStore('accounts of others', (_openStore, on) => {
     return {
       api: (method: string, path: string, json?: unknown) =>
         call(`${apiUrl}${path}`, { method, json, headers: { authorization: `Basic ${basic}` } }),
-      queue: (method: string, path: string, json?: unknown) =>
+      queue: (method: string, path: string, json?: unknown, headers: object = {}) =>
         call(`${queueUrl}${path}`, {
-          ...{ method, headers: { authorization: `Bearer ${tenant.queue_token}`, ...LATER } },
+          ...{ method, headers: { authorization: `Bearer ${tenant.queue_token}`, ...LATER, ...headers } },
           ...(json === undefined ? {} : { json }),
         }),
     }
@@ -73,8 +84,24 @@ describeOnEveryStore('accounts of others', (_openStore, on) => {
       await queue('POST', '/v2/topics/all/endpoints', { endpoints: [{ url: to }] }),
       await api('POST', `/v2/redis/create-backup/${database.database_id}`, { name: 'b' }),
       await api('POST', '/v2/apikeys', { name: 'more' }),
+      await queue('POST', `/v2/publish/${to}`, {}, { 'upstash-deduplication-id': 'once' }),
+      await queue(
+        'POST',
+        `/v2/publish/${to}`,
+        {},
+        { 'upstash-flow-control-key': 'k', 'upstash-flow-control-value': 'rate=1' },
+      ),
+      await queue('POST', `/v2/schedules/${to}`, {}, { 'upstash-cron': '0 0 1 1 *' }),
+      await queue('POST', '/v2/publish/http://127.0.0.1:9/x', {}, { 'upstash-delay': '0s', 'upstash-retries': '0' }),
+      await queue('POST', '/v2/workflows/bulkActions', { kind: 'cancelRuns', selector: { label: 'none' } }),
+      await api('POST', '/v2/alerts/channels', { name: 'ops', url: 'https://example.invalid/alerts', kinds: [] }),
+      await api('POST', '/v2/alerts/silences', {
+        kind: 'budget',
+        until: Math.floor(Date.now() / 1000) + 9_999,
+        reason: 'x',
+      }),
     ]
-    expect(used.map(({ status }) => status)).toEqual(used.map(() => 200))
+    expect(used.map(({ status }) => Math.floor(status / 100))).toEqual(used.map(() => 2))
 
     const other = (await api('POST', '/v2/team', { team_name: 'other', copy_cc: false })).body as { team_id: string }
     const theirs = await api('POST', '/v2/queue-tokens', { name: 'theirs', team_id: other.team_id })
@@ -100,6 +127,10 @@ describeOnEveryStore('accounts of others', (_openStore, on) => {
     expect((await homeport.api('POST', `/v2/accounts/${tenant.account_id}/resume`)).status).toBe(200)
     expect((await ping()).body).toEqual({ result: 'PONG' })
 
+    const ids = [tenant.account_id, team.team_id, other.team_id]
+    const before = await tablesNaming(ids, homeport.place.dataDir, location)
+    expect(before.length, before.join()).toBeGreaterThanOrEqual(17)
+
     const deletion = homeport.api('DELETE', `/v2/accounts/${tenant.account_id}`).catch(() => undefined)
     const rows = async () => (await homeport.api('GET', '/v2/accounts')).body as { email: string; state: string }[]
     const isBegun = async () => (await rows()).find(({ email }) => email === tenant.email)?.state !== 'active'
@@ -114,18 +145,100 @@ describeOnEveryStore('accounts of others', (_openStore, on) => {
       expect(existsSync(path) ? readdirSync(path) : []).toEqual([])
     }
     await homeport.kill('SIGTERM')
-    if (env === undefined) expectNoRows(homeport.place.dataDir, [tenant.account_id, team.team_id, other.team_id])
+    // Only the operator's audit log still names them.
+    expect(await tablesNaming(ids, homeport.place.dataDir, location)).toEqual(['audit_log'])
   })
 })
 
-/** Expects no row of any table that names one of these accounts in any of its columns, but for the operator's audit log. */
-function expectNoRows(dataDir: string, accountIds: readonly string[]): void {
-  const file = new SqliteFile(join(dataDir, 'homeport.sqlite'), { readonly: true })
-  const tables = file.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all() as { name: string }[]
-  const left = tables.flatMap(({ name }) => {
-    const text = JSON.stringify(file.prepare(`SELECT * FROM "${name}"`).all())
-    return accountIds.some((id) => text.includes(id)) ? [name] : []
-  })
-  file.close()
-  expect(left).toEqual(['audit_log'])
+/** The tables with a row that names one of these accounts in any of its columns. */
+async function tablesNaming(accountIds: readonly string[], dataDir: string, location: string): Promise<string[]> {
+  const rows = location === 'sqlite' ? rowsOfFile(join(dataDir, 'homeport.sqlite')) : await rowsOfServer(location)
+  const naming = rows.filter(([, text]) => accountIds.some((id) => text.includes(id)))
+  return naming.map(([name]) => name).sort()
 }
+
+type TableText = readonly [name: string, text: string]
+
+function rowsOfFile(path: string): TableText[] {
+  const file = new SqliteFile(path, { readonly: true })
+  const tables = file.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all() as { name: string }[]
+  const rows = tables.map(({ name }) => [name, JSON.stringify(file.prepare(`SELECT * FROM "${name}"`).all())] as const)
+  file.close()
+  return rows
+}
+
+async function rowsOfServer(url: string): Promise<TableText[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    const tables = await client.query<{ name: string }>(
+      "SELECT table_name AS name FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', 'information_schema')",
+    )
+    const rows: TableText[] = []
+    for (const { name } of tables.rows) {
+      rows.push([name, JSON.stringify((await client.query(`SELECT * FROM "${name}"`)).rows)])
+    }
+    return rows
+  } finally {
+    await client.end()
+  }
+}
+
+it('a suspended account delivers nothing, also after a crash, and its limits hold across restarts', async () => {
+  let homeport = await startHomeport()
+  const sink = await startSink()
+  atCleanup(() => sink.close())
+  const made = await homeport.api('POST', '/v2/accounts', {
+    email: 'ada@example.com',
+    database_limit: 0,
+    daily_messages: 3,
+  })
+  const tenant = made.body as Tenant
+  const authorization = `Basic ${Buffer.from(`${tenant.email}:${tenant.api_key}`).toString('base64')}`
+  const create = (name: string) =>
+    call(`${homeport.apiUrl}/v2/redis/database`, {
+      ...{ method: 'POST', headers: { authorization } },
+      json: { database_name: name, platform: 'aws', primary_region: 'us-east-1' },
+    })
+  const client = () => new Client({ baseUrl: homeport.queueUrl, token: tenant.queue_token, retry: false })
+  const limits = (...flags: string[]) =>
+    runHomeport(['accounts', 'limits', 'ada@example.com', ...flags, '--data-dir', homeport.place.dataDir])
+
+  expect(errorOf(await create('none'))).toContain('0 databases')
+  expect((await limits('--databases', '1')).code).toBe(0)
+  expect((await create('one')).body).toMatchObject({ type: 'free' })
+  expect((await create('two')).status).toBeGreaterThanOrEqual(400)
+
+  sink.answer = ({ target }) => (target === '/tenant' ? { status: 500 } : {})
+  await client().publish({ url: `${sink.url}/tenant`, retries: 5, retryDelay: '2000' })
+  await waitFor(() => sink.received.length === 1, { what: 'the first attempt' })
+  await homeport.api('POST', `/v2/accounts/${tenant.account_id}/suspend`)
+  await homeport.queue('POST', `/v2/publish/${sink.url}/operator`, {}, { 'upstash-delay': '3s' })
+  await homeport.kill('SIGKILL')
+  homeport = await startHomeport(homeport.place)
+  await waitFor(() => sink.received.some(({ target }) => target === '/operator'), {
+    what: 'a later message of another',
+  })
+  expect(sink.received.map(({ target }) => target)).toEqual(['/tenant', '/operator'])
+  sink.answer = () => ({})
+  await homeport.api('POST', `/v2/accounts/${tenant.account_id}/resume`)
+  await waitFor(() => sink.received.length === 3, { what: 'the message of the resumed account' })
+
+  await client().publish({ url: `${sink.url}/second`, deduplicationId: 'once' })
+  await client().publish({ url: `${sink.url}/second`, deduplicationId: 'once' })
+  const two = [{ url: `${sink.url}/a` }, { url: `${sink.url}/b` }]
+  const refused = await client()
+    .batch(two)
+    .catch((error: unknown) => error)
+  expect(refused).toBeInstanceOf(QstashDailyRatelimitError)
+  expect(refused).toMatchObject({ limit: '3', remaining: '1', reset: expect.stringMatching(/^\d{10}$/) })
+  await client().publish({ url: `${sink.url}/third` })
+  await homeport.kill('SIGKILL')
+  homeport = await startHomeport(homeport.place)
+  await expect(client().publish({ url: `${sink.url}/fourth` })).rejects.toBeInstanceOf(QstashDailyRatelimitError)
+  expect((await limits('--daily-messages', '4')).stdout).toContain('4 messages a day')
+  await client().publish({ url: `${sink.url}/fourth` })
+  await expect(client().publish({ url: `${sink.url}/fifth` })).rejects.toBeInstanceOf(QstashDailyRatelimitError)
+  expect(await limits('--daily-messages', 'default')).toMatchObject({ code: 0, stderr: '' })
+  await client().publish({ url: `${sink.url}/fifth` })
+})

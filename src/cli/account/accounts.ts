@@ -104,13 +104,21 @@ async function accountNamed(api: Api, wanted: string): Promise<{ id: string; ema
   return { id: found?.account_id ?? wanted, email: found?.email ?? wanted }
 }
 
-/** A count, or `default` for the limit of the account's type: `null` on the wire. */
-const countOrDefault = (most: number) => (text: string) => (text === 'default' ? null : wholeNumber(0, most)(text))
+/** A count, or `default` for the limit of the account's type. */
+type Count = number | 'default'
+
+const countOrDefault =
+  (most: number) =>
+  (text: string): Count =>
+    text === 'default' ? text : wholeNumber(0, most)(text)
+
+/** On the wire `null` is the default. */
+const onWire = (count: Count | undefined): number | null | undefined => (count === 'default' ? null : count)
 
 interface LimitsOptions {
   readonly type?: (typeof ACCOUNT_TYPES)[number]
-  readonly databases?: number | null
-  readonly dailyMessages?: number | null
+  readonly databases?: Count
+  readonly dailyMessages?: Count
 }
 
 const limitsCommand = remote<LimitsOptions, [string]>({
@@ -133,7 +141,8 @@ const limitsCommand = remote<LimitsOptions, [string]>({
   examples: ['homeport accounts limits ada@example.com --databases 5 --daily-messages 20000'],
   run: async ({ api, io, show }, { type, databases, dailyMessages }, wanted) => {
     const { id } = await accountNamed(api, wanted)
-    const body = given({ account_type: type, database_limit: databases, daily_messages: dailyMessages })
+    const limits = { database_limit: onWire(databases), daily_messages: onWire(dailyMessages) }
+    const body = given({ account_type: type, ...limits })
     const account = await api.call(changeAccountLimits, { params: { id }, body })
     show(account, () => table(io, [account]))
   },

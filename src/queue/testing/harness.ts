@@ -18,6 +18,8 @@ import type { Queue } from '../types.js'
 export interface QueueUnderTestOptions extends Partial<Omit<QueueDeps, 'store'>> {
   readonly store: Store
   readonly accountId?: string
+  /** Limit of messages a day of its account. */
+  readonly dailyMessages?: number
   /** Larger requests are refused. */
   readonly queueBodyLimitBytes?: number
   /** Registers what other modules would, and answers their routes. */
@@ -51,7 +53,7 @@ function keyring(): SigningKeyring & { keys: { current: string; next: string } }
   }
 }
 
-function authenticator(token: string, accountId: string): Authenticator {
+function authenticator(token: string, accountId: string, dailyMessages: number | undefined): Authenticator {
   const caller = (ip: string): Caller => ({
     accountId,
     email: 'test@example.com',
@@ -59,6 +61,7 @@ function authenticator(token: string, accountId: string): Authenticator {
     source: 'QUEUE_TOKEN',
     access: 'write',
     ip,
+    ...(dailyMessages === undefined ? {} : { dailyMessages }),
   })
   return { basic: () => undefined, bearer: (given, ip) => (given === token ? caller(ip) : undefined) }
 }
@@ -74,7 +77,7 @@ export const ROOMY = {
 
 /** Starts a queue with its listener on a free port of 127.0.0.1. */
 export async function startQueue(options: QueueUnderTestOptions): Promise<QueueUnderTest> {
-  const { extend, accountId = 'acc_test', ...deps } = options
+  const { extend, accountId = 'acc_test', dailyMessages, ...deps } = options
   const keys = keyring()
   const clock: Clock = options.clock ?? systemClock
   const queue = createQueue({
@@ -83,6 +86,7 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
     deliveryConcurrency: 100,
     ...ROOMY,
     shutdownGraceMs: 2_000,
+    dailyMessagesOf: () => dailyMessages,
     ...deps,
     clock,
   })
@@ -94,7 +98,7 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
     port: 0,
     bodyLimitBytes: options.queueBodyLimitBytes ?? ROOMY.queueBodyLimitBytes,
     routes: [...queue.routes(), ...more],
-    authenticator: authenticator(token, accountId),
+    authenticator: authenticator(token, accountId, dailyMessages),
     version: '0.0.0',
     publicUrl: 'http://127.0.0.1',
     onInternalError: (error) => {

@@ -25,6 +25,8 @@ export interface QueueScene {
 export interface SceneOptions {
   /** Makes the clock of the next test. Default: the system clock. */
   readonly clock?: () => Clock
+  /** Limit of messages a day of each account. */
+  readonly dailyMessages?: number
   /** Accounts of which nothing is delivered. */
   readonly heldAccounts?: () => ReadonlySet<string>
   /** Cleans up after each test, so that nothing of it runs on in the next one. */
@@ -45,6 +47,7 @@ export function setQueueScenes(openStore: () => Promise<Store>, options: SceneOp
     const accountId = `acc_${accounts}`
     const service = await startQueue({
       ...{ store: scene.store, accountId, ...(clock && { clock }) },
+      ...(options.dailyMessages !== undefined && { dailyMessages: options.dailyMessages }),
       ...(options.heldAccounts && { heldAccounts: options.heldAccounts }),
     })
     const client = new Client({ baseUrl: service.url, token: service.token, retry: false })
