@@ -16,6 +16,7 @@ import { QueueTokens } from './queue-tokens.js'
 import { Sessions } from './sessions.js'
 import { Teams } from './teams.js'
 import * as accountsTransactions from './transactions/accounts.js'
+import * as firstTokens from './transactions/first-tokens.js'
 import * as queueTokens from './transactions/queue-tokens.js'
 
 /** What the accounts are built from. */
@@ -141,6 +142,7 @@ class StoredAccounts implements Accounts {
     const { store, dataDir, clock, firstEmail: email = DEFAULT_EMAIL, foreignStore = 'refuse' } = this.#deps
     this.#installationId = await bindDataDir(store, dataDir, clock.now(), foreignStore)
     const found = await readCredentials(dataDir)
+    await store.run(firstTokens.followAll, {})
     const isEmpty = (await this.#reload()) === 0
     const own = isEmpty ? await createFirstAccount({ store, dataDir, clock, email }, found) : found
     if (isEmpty) await this.#reload()

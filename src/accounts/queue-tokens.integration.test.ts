@@ -6,13 +6,14 @@ import { MOST_QUEUE_TOKENS } from '../contract/accounts/credentials.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
+import { raw } from '../store/testing/inspect.js'
 import { type Accounts, createAccounts } from './accounts.js'
 import { readCredentials } from './credentials.js'
 
 const basicOf = (email: string, key: string): string => `Basic ${Buffer.from(`${email}:${key}`).toString('base64')}`
 const DAY_MS = 86_400_000
 
-describeOnEveryStore('credentials', (openStore) => {
+describeOnEveryStore('credentials', (openStore, on) => {
   let clock: ManualClock
   let store: Store
   let dataDir: string
@@ -158,6 +159,27 @@ describeOnEveryStore('credentials', (openStore) => {
     expect(byToken(again.token ?? '')).toMatchObject({ source: 'QUEUE_TOKEN' })
     expect((await readCredentials(dataDir))?.queueToken).toBe(again.token)
     expect(await accounts.tokens.list(owner, undefined)).toHaveLength(2)
+  })
+
+  it('follows what a version without rows of the first tokens has left', async () => {
+    const place = await on.newPlace()
+    store = await openStore(place)
+    dataDir = tempDir()
+    await open()
+    const first = accounts.ownCredentials?.queueToken ?? ''
+    owner = byToken(first) as Caller
+    const { row } = await accounts.queues.own(owner)
+    await create('default-to-be')
+    await raw(place).execute(`DELETE FROM queue_tokens WHERE first_token IS NOT NULL;
+      UPDATE queue_tokens SET name = 'default'`)
+    await open()
+    expect(byToken(first)).toMatchObject({ source: 'QUEUE_TOKEN', accountId: owner.accountId })
+    const names = (await accounts.tokens.list(owner, undefined)).map(({ name }) => name)
+    expect(names).toEqual([`default of ${owner.accountId}`, 'read-only', 'default'])
+    await raw(place).execute(`UPDATE queue_tokens SET token_hash = 'old' WHERE first_token = 'all'`)
+    await open()
+    expect(byToken(first)).toBeDefined()
+    expect((await accounts.queues.own(owner)).row.queue_user_id).toBe(row.queue_user_id)
   })
 
   describe('of a team', () => {

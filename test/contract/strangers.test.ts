@@ -3,8 +3,8 @@ import { type Answer, call, type RunningHomeport, startHomeport, waitFor } from 
 import { declaredEndpoints } from './declared.js'
 
 /**
- * Everything that a tenant has contains this word. Whoever asks any operation for it with other credentials, the operator
- * too, gets an answer without the word and changes nothing.
+ * Everything that a tenant has contains this word. A caller with other credentials, the operator too, gets answers without
+ * the word from every operation, and changes nothing.
  */
 const WORD = 'zebra'
 /** What the operator may do with accounts, and what ends the credentials of the test itself. */

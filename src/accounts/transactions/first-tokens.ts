@@ -3,10 +3,13 @@
  * because the management API shows them; `queue_tokens` has their hashes beside those of the other tokens, and decides what
  * is accepted.
  */
-import { all, change, first, insertAll, type Transaction } from '../../store/operation.js'
+import type { Selectable } from 'kysely'
+import { all, change, first, insertAll, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { AccountRow } from './accounts.js'
-import type { QueueTokenRow } from './queue-tokens.js'
+import type { AccountsTable, QueueTokensTable } from '../../store/schema/accounts.js'
+
+type AccountRow = Selectable<AccountsTable>
+type QueueTokenRow = Selectable<QueueTokensTable>
 
 type Columns = Pick<
   AccountRow,
@@ -52,6 +55,34 @@ const REVOKED = 'revoked '
 /** Whether the first token of an account was deleted. */
 export const isRevoked = ({ queue_token_hash }: Pick<AccountRow, 'queue_token_hash'>): boolean =>
   queue_token_hash.startsWith(REVOKED)
+
+const everyColumns = query<object, Columns>(({ db }) =>
+  db
+    .selectFrom('accounts')
+    .select(['account_id', 'email', 'created_at', 'queue_token', 'queue_token_hash', 'queue_read_token_hash'])
+    .where('state', '<>', 'deleting'),
+)
+const everyFirst = query<object, Pick<QueueTokenRow, 'account_id' | 'token_hash' | 'first_token'>>(({ db }) =>
+  db
+    .selectFrom('queue_tokens')
+    .select(['account_id', 'token_hash', 'first_token'])
+    .where('first_token', 'is not', null),
+)
+
+/**
+ * Makes the rows of the first tokens follow all accounts: those of a version that had no such rows, and those that it has
+ * changed. Answers how many accounts differed.
+ */
+export const followAll = write('firstTokens.followAll', function* (_: object): Transaction<number> {
+  const rows = yield* all(everyFirst, {})
+  const held = new Map(rows.map((row) => [`${row.first_token} ${row.account_id}`, row.token_hash]))
+  const isCurrent = (account: Columns): boolean =>
+    (held.get(`all ${account.account_id}`) ?? null) === hashOf(account) &&
+    (held.get(`read ${account.account_id}`) ?? null) === account.queue_read_token_hash
+  const stale = (yield* all(everyColumns, {})).filter((account) => !isCurrent(account))
+  for (const { account_id } of stale) yield* followFirstTokens(account_id)
+  return stale.length
+})
 
 /** Makes the rows of the first tokens follow the account. Call it in each transaction that sets them there. */
 export function* followFirstTokens(accountId: string): Transaction<void> {
