@@ -14,7 +14,6 @@
  * Some modules use each other: the gateway wakes databases, and databases release their engines through the gateway. The
  * one that is built first gets a `Port`, which is bound to the other as soon as that exists.
  */
-import { AccountDeletion } from './account-deletion.js'
 import { type Accounts, accountRoutes, type Credentials, createAccounts, StoreMark } from './accounts/index.js'
 import { alertSources } from './alert-sources.js'
 import { createAlerts } from './alerts/index.js'
@@ -31,7 +30,6 @@ import {
   VERSION,
 } from './base/index.js'
 import type { Config } from './config/index.js'
-
 import { type HomeportError, isError } from './contract/errors/errors.js'
 import { createDatabases, type Databases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
 import { createFleet, type EngineInfo, type Fleet, probeEngine } from './fleet/index.js'
@@ -39,11 +37,10 @@ import type { Foundations } from './foundations.js'
 import { createGateway, type Gateway, openServerCertificate } from './gateway/index.js'
 import { HttpServer, type Readiness } from './http/index.js'
 import { listenerSettings, managementListener, readinessOf, servedNames } from './listeners.js'
-import { databaseMetricsRoute, metricsRoute } from './metrics.js'
+import { type Environment, type Exporting, openTelemetry } from './opentelemetry/index.js'
+import { composeOperator } from './operator-composition.js'
 import type { OnAttempt, Queue, QueueRest } from './queue/index.js'
-import { queueAdministrationRoutes } from './queue-administration.js'
 import { composeQueue } from './queue-composition.js'
-import { ServerLogs } from './server-logs.js'
 import { openStore, type Store, type StoreDamage } from './store/index.js'
 import {
   createLogger,
@@ -79,6 +76,8 @@ export interface AppOptions {
   readonly databaseClock?: Clock
   /** Called after each attempt to deliver a message. */
   readonly onAttempt?: OnAttempt
+  /** The standard variables of OpenTelemetry. Default: none, so nothing is exported. */
+  readonly telemetry?: Environment
 }
 
 /**
@@ -95,6 +94,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
   const tls = await openCertificate(config, logger, problems)
   await refuseLostStore(config)
   const meters = new ServerMeters(config)
+  const exporting = options.telemetry && (await openTelemetry(options.telemetry, logger))
   const store = await openStore({
     location: config.store.kind === 'sqlite' ? 'sqlite' : config.store.url,
     dataDir: config.dataDir,
@@ -116,8 +116,10 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
       store,
       meters,
       clientMemory: clientMemoryBudget(logger),
+      tracer: exporting?.tracer,
     },
     options,
+    exporting,
   )
   return new Server(store, composed, { clock: systemClock, graceMs: config.shutdownGraceMs })
 }
@@ -239,7 +241,7 @@ class Port<Target> {
   }
 }
 
-function compose(foundations: Foundations, options: AppOptions): Composed {
+function compose(foundations: Foundations, options: AppOptions, exporting: Exporting | undefined): Composed {
   const { config, logger, store } = foundations
   const clock = systemClock
   const accounts = createAccounts({
@@ -255,21 +257,9 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
     isFirst: (accountId) => accounts.isFirst(accountId),
     sources: alertSources({ ...foundations, ...dataPlane, dataDir: config.dataDir }),
   })
-  const deletion = composeDeletion(foundations, accounts, dataPlane.databases, queue)
   const queueRoutes = [...queue.routes(), ...workflow.routes(), ...bulk.routes()]
-  const queueAdministration = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
-  const metrics = metricsRoute({
-    ...{ ...foundations, ...dataPlane, queue, clock, version: VERSION },
-    heldAccounts: () => accounts.heldIds,
-    isOperator: (accountId) => accounts.isFirst(accountId),
-  })
-  const databaseMetrics = databaseMetricsRoute(dataPlane)
-  const logs = new ServerLogs({
-    ...{ lines: foundations.recentLines, clock, startedAt: Math.floor(clock.now()) },
-    isOperator: (accountId) => accounts.isFirst(accountId),
-  })
-  const administration = [...queueAdministration, ...alerts.routes(), metrics, databaseMetrics, logs.route]
-  const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...administration]
+  const operator = composeOperator(foundations, { accounts, databases: dataPlane.databases, queue })
+  const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...alerts.routes(), ...operator.routes]
   const listeners = [
     managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes),
     new HttpServer({
@@ -281,28 +271,12 @@ function compose(foundations: Foundations, options: AppOptions): Composed {
     }),
   ]
   const { gateway, backups, memory, readiness } = dataPlane
-  const busy = [gateway, queue, workflow, ...listeners, bulk, alerts, backups, deletion, logs]
+  const busy = [gateway, queue, workflow, ...listeners, bulk, alerts, backups, ...operator.services]
+  exporting?.bind({ figures: () => operator.metrics.export() })
+  // First, so that it stops last and exports what the others did while they stopped.
+  const exporter = exporting ? [exporting] : []
   const mark = new StoreMark({ store, dataDir: config.dataDir, clock, logger, problems: foundations.problems })
-  return { accounts, memory, queue, readiness, services: [accounts, mark, ...dataPlane.services, busy] }
-}
-
-/** What follows when the operator suspends or deletes an account. */
-function composeDeletion({ store, logger }: Foundations, accounts: Accounts, databases: Databases, queue: Queue) {
-  const deletion = new AccountDeletion({
-    ...{ store, clock: systemClock, logger, databases, queue },
-    reload: () => accounts.reload(),
-  })
-  accounts.operator.watch({
-    onSuspension: async () => {
-      queue.accountsChanged()
-      await databases.followAccounts()
-    },
-    onDeletion: () => {
-      queue.accountsChanged()
-      return deletion.complete().finally(() => queue.accountsChanged())
-    },
-  })
-  return deletion
+  return { accounts, memory, queue, readiness, services: [...exporter, accounts, mark, ...dataPlane.services, busy] }
 }
 
 /** An unusable local certificate authority keeps only databases with TLS from being served. */
@@ -347,7 +321,7 @@ function rulesOf(accounts: Accounts) {
 
 /** The fleet below the databases, the databases, and the gateway in front of them. */
 function composeDatabases(foundations: Foundations, accounts: Accounts, databaseClock: Clock) {
-  const { config, logger, problems, engine, plans, tls, store, clientMemory, meters } = foundations
+  const { config, logger, problems, engine, plans, tls, store, clientMemory, meters, tracer } = foundations
   const clock = systemClock
   const databasesPort = new Port<Databases>()
   const gatewayPort = new Port<Gateway>()
@@ -382,7 +356,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts, database
     breakOff: (databaseId) => breakOff(fleet, databaseId, logger),
     hasSpace: () => fleet.hasSpace,
     onLackOfSpace: () => fleet.reportNoSpace(),
-    ...{ clock, logger, version: VERSION, memory: clientMemory, readiness },
+    ...{ clock, logger, version: VERSION, memory: clientMemory, readiness, tracer },
   })
   gatewayPort.bind(gateway)
   return {

@@ -4,7 +4,7 @@ import type { loadPlans } from './databases/index.js'
 import type { probeEngine } from './fleet/index.js'
 import type { ServerCertificate } from './gateway/index.js'
 import type { Store } from './store/index.js'
-import type { Logger, Problems, RecentLines, ServerMeters } from './telemetry/index.js'
+import type { Logger, Problems, RecentLines, ServerMeters, Tracer } from './telemetry/index.js'
 
 /** What exists before any service: every service is built from it. */
 export interface Foundations {
@@ -20,4 +20,6 @@ export interface Foundations {
   readonly store: Store
   readonly clientMemory: ClientMemoryBudget
   readonly meters: ServerMeters
+  /** Absent while traces are off. */
+  readonly tracer: Tracer | undefined
 }

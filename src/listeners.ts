@@ -1,13 +1,25 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { type Accounts, sessionRoutes } from './accounts/index.js'
 import * as storeProbe from './accounts/transactions/store-probe.js'
 import { systemClock, VERSION } from './base/index.js'
 import { type Config, isLoopback } from './config/index.js'
 import { type ConsoleDeps, consoleRoutes, consoleSite, docsFolder } from './console.js'
+import { getMetrics } from './contract/databases/stats.js'
+import { enqueueMessage, publishBatch, publishMessage } from './contract/queue/messages.js'
+import { triggerRun, triggerRuns } from './contract/workflow/runs.js'
 import type { Fleet } from './fleet/index.js'
 import type { Foundations } from './foundations.js'
-import { type AnsweredRequest, HostNames, HttpServer, type HttpSettings, Readiness, type Route } from './http/index.js'
+import {
+  type AnsweredRequest,
+  HostNames,
+  HttpServer,
+  type HttpSettings,
+  parsePath,
+  Readiness,
+  type Route,
+} from './http/index.js'
 import type { Store } from './store/index.js'
-import type { Logger } from './telemetry/index.js'
+import type { Logger, Tracer } from './telemetry/index.js'
 
 /** The management listener also serves the console, and the queue's operations for it. */
 export function managementListener(
@@ -57,25 +69,16 @@ const LOGS_REQUESTS: ReadonlySet<Config['logLevel']> = new Set(['debug', 'trace'
 /** Paths that a supervisor asks for every few seconds. */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/livez', '/readyz'])
 
-/** Logs the requests of a listener, if the configuration wants that. */
-function answerLog({ accessLog, logLevel }: Config, logger: Logger, service: HttpSettings['service']) {
-  if (!accessLog && !LOGS_REQUESTS.has(logLevel)) return undefined
-  return ({ path = OTHER_PATH, durationMs, ...request }: AnsweredRequest): void => {
-    const fields = { ...request, path, service, durationMs: Math.round(durationMs * 10) / 10 }
-    if (accessLog && !PROBES.has(path)) logger.info('request_access', fields)
-    else logger.debug('request_answered', fields)
-  }
-}
-
 /** Shown for pages of the console, and for what does not exist: such a path may contain anything. */
 const OTHER_PATH = '(other)'
 
 /** The settings that all HTTP listeners share. */
 export function listenerSettings(
-  { config, logger, problems, readiness, clientMemory: memory }: Foundations & { readonly readiness: Readiness },
+  foundations: Foundations & { readonly readiness: Readiness },
   accounts: Accounts,
   service: HttpSettings['service'],
 ) {
+  const { config, logger, problems, readiness, clientMemory: memory } = foundations
   return {
     service,
     host: config.host,
@@ -89,7 +92,50 @@ export function listenerSettings(
     readiness,
     onInternalError: (error: unknown, reference: string, requestId: string) =>
       logger.error('request_failed', { error, reference, requestId, service }),
-    onAnswered: answerLog(config, logger, service),
+    onAnswered: answerWatch(foundations, service),
     stopGraceMs: config.shutdownGraceMs,
   }
+}
+
+/** Publishing has spans of its own; scrapes would only be noise. */
+const UNTRACED: ReadonlySet<string> = new Set(
+  [publishMessage, enqueueMessage, publishBatch, triggerRun, triggerRuns, getMetrics].map(
+    ({ path }) => parsePath(path).routerPath,
+  ),
+)
+/** Logs the requests of a listener, if the configuration wants that. */
+function answerLog({ accessLog, logLevel }: Config, logger: Logger, service: HttpSettings['service']) {
+  if (!accessLog && !LOGS_REQUESTS.has(logLevel)) return undefined
+  return ({ path = OTHER_PATH, durationMs, ...request }: AnsweredRequest): void => {
+    const fields = { ...request, path, service, durationMs: Math.round(durationMs * 10) / 10 }
+    if (accessLog && !PROBES.has(path)) logger.info('request_access', fields)
+    else logger.debug('request_answered', fields)
+  }
+}
+
+/** Reports answered requests to the log and to traces, if either is wanted. */
+function answerWatch(
+  { config, logger, tracer }: Foundations,
+  service: HttpSettings['service'],
+): HttpSettings['onAnswered'] {
+  const log = answerLog(config, logger, service)
+  if (!log && !tracer) return undefined
+  return (request, headers) => {
+    log?.(request)
+    if (tracer) traceAnswer(tracer, request, headers, service)
+  }
+}
+
+function traceAnswer(
+  tracer: Tracer,
+  { path: route, requestId, method, status, durationMs }: AnsweredRequest,
+  { traceparent, tracestate }: IncomingHttpHeaders,
+  service: string,
+): void {
+  if (route === undefined || UNTRACED.has(route) || PROBES.has(route)) return
+  const parent = {
+    ...(typeof traceparent === 'string' && { traceparent }),
+    ...(typeof tracestate === 'string' && { tracestate }),
+  }
+  tracer.answered({ requestId, method, status, durationMs, route, service, parent })
 }

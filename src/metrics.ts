@@ -1,5 +1,6 @@
 /**
- * `GET /metrics`, which takes several modules, so only the composition root can answer it. Counters are read from the
+ * The figures of `GET /metrics` and of the export by OpenTelemetry. They take several modules, so only the composition root
+ * has them. Counters are read from the
  * meters of the modules. What is stored is counted by `SlicedCount`, at most every 15 seconds.
  *
  * The first account and the holder of `metricsToken` see the whole server. Any other account sees its own databases.
@@ -54,9 +55,23 @@ export interface MetricsDeps {
 const SLICE_ROWS = 20_000
 const SCRAPER = 'METRICS_TOKEN'
 
-/** The route that answers scrapers. */
-export function metricsRoute(deps: MetricsDeps): Route {
+/** The figures of a server for those who read them. */
+export interface MetricsSource {
+  /** Answers scrapers. */
+  readonly route: Route
+  /** The figures of the whole server and of the databases of all accounts. */
+  export(): Promise<Figures>
+}
+
+/** The source of the metrics of a server. */
+export function metricsSource(deps: MetricsDeps): MetricsSource {
   const server = new ServerMetrics(deps)
+  // Delays of the event loop are those since the last reading, so each reader has its own.
+  const exported = new ProcessMetrics()
+  return { route: metricsRoute(deps, server), export: () => server.all(exported) }
+}
+
+function metricsRoute(deps: MetricsDeps, server: ServerMetrics): Route {
   const { metricsToken } = deps.config
   const expected = metricsToken === undefined ? undefined : digestOf(metricsToken)
   return {
@@ -134,9 +149,15 @@ class ServerMetrics {
 
   /** The figures that a caller may see. */
   async visibleTo({ accountId, source }: Caller): Promise<Figures> {
-    const own = this.#databases(source === SCRAPER ? undefined : accountId)
-    const isForServer = source === SCRAPER || this.#deps.isOperator(accountId)
-    return isForServer ? { ...(await this.#server()), ...own } : own
+    if (source === SCRAPER) return this.all(this.#process)
+    const own = this.#databases(accountId)
+    return this.#deps.isOperator(accountId) ? { ...(await this.#server(this.#process)), ...own } : own
+  }
+
+  /** The figures of the whole server, and of the databases of all accounts. */
+  async all(process: ProcessMetrics): Promise<Figures> {
+    const databases = this.#databases(undefined)
+    return { ...(await this.#server(process)), ...databases }
   }
 
   /** Figures of single databases; of all accounts without an `accountId`. */
@@ -153,14 +174,14 @@ class ServerMetrics {
     }
   }
 
-  async #server(): Promise<Figures> {
+  async #server(ofProcess: ProcessMetrics): Promise<Figures> {
     const { queue, meters, databases } = this.#deps
     const { ledgers } = databases.usage
     this.#totals.look(ledgers.map(({ meter }) => meter))
     const isSuspended = ledgers.map(({ row }) => row.state === 'suspended')
     const awake = ledgers.filter(({ row }) => databases.isAwake(row.database_id)).length
     const suspended = isSuspended.filter(Boolean).length
-    const [process, stored, disk] = await Promise.all([this.#process.figures(), this.#stored(), this.#disk()])
+    const [process, stored, disk] = await Promise.all([ofProcess.figures(), this.#stored(), this.#disk()])
     return {
       ...{ ...this.#about(), ...process, ...disk, ...stored },
       ...{ ...storeFigures(meters), ...queueFigures(meters, queue.load), ...workflowFigures(meters) },

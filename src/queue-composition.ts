@@ -7,23 +7,19 @@ import { createWorkflow } from './workflow/index.js'
 
 /** The queue, and workflows and bulk actions, which use it. */
 export function composeQueue(
-  { config, logger, store, meters }: Foundations,
+  { config, logger, store, meters, tracer }: Foundations,
   accounts: Accounts,
   { queueClock: clock = systemClock, onAttempt }: { readonly queueClock?: Clock; readonly onAttempt?: OnAttempt },
 ) {
   const queue = createQueue({
-    ...config,
-    store,
-    clock,
-    logger,
+    ...{ ...config, store, clock, logger, onAttempt, tracer },
     keys: accounts,
-    onAttempt,
     meter: meters.queue,
     heldAccounts: () => accounts.heldIds,
     dailyMessagesOf: (accountId: string) => accounts.dailyMessagesOf(accountId),
   })
   const workflow = createWorkflow({
-    ...{ ...config, store, queue, clock, logger, meter: meters.workflow },
+    ...{ ...config, store, queue, clock, logger, meter: meters.workflow, tracer },
     publicUrl: config.publicQueueUrl,
     accountOfUser: (userId) => accounts.accountOfQueueUser(userId)?.accountId,
   })

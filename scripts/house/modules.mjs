@@ -17,6 +17,7 @@ export const BELOW = {
   contract: BASE,
   config: CONTRACT,
   telemetry: CONFIG,
+  opentelemetry: TELEMETRY,
   store: TELEMETRY,
   http: TELEMETRY,
   accounts: GROUND,

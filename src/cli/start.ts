@@ -10,6 +10,7 @@ import {
   noteAddresses,
   noteServer,
   stateHomeOfProcess,
+  telemetryVariablesOfProcess,
 } from '../config/index.js'
 import { clientEnvironment, clientExports } from './client-environment.js'
 import { describeError } from './errors.js'
@@ -47,7 +48,10 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
     // Loaded late, so that other commands do not load the whole server.
     const [{ createApp }, { endOnDefects }] = await Promise.all([import('../app.js'), import('./crash.js')])
     ignoreDefects = endOnDefects(config)
-    const app = await createApp(config, { onFailure: (error) => giveUp(error, config, io) })
+    const app = await createApp(config, {
+      onFailure: (error) => giveUp(error, config, io),
+      telemetry: telemetryVariablesOfProcess(),
+    })
     return await serve({
       app: {
         start: () => app.start(),

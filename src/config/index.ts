@@ -42,6 +42,7 @@ export {
   pathOfProcess,
   stateHomeOfProcess,
   takeNotifySocket,
+  telemetryVariablesOfProcess,
   unknownVariablesOfProcess,
 } from './process.js'
 export { noteServer, type RunningServer, runningServers } from './servers.js'

@@ -60,6 +60,11 @@ export function takeNotifySocket(): string | undefined {
 /** Where programs are looked up, as an environment for a child process. */
 export const pathOfProcess = (): { PATH?: string } => (process.env.PATH ? { PATH: process.env.PATH } : {})
 
+/** The standard variables of OpenTelemetry in the environment of this process. Its SDK reads the same ones. */
+export function telemetryVariablesOfProcess(): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('OTEL_')))
+}
+
 /** Environment variables for commands: the server to talk to, and the terminal. */
 export interface ClientVariables {
   readonly apiUrl: string | undefined

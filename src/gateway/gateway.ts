@@ -1,6 +1,7 @@
 import { ClientMemoryBudget, type Clock, type Service } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Readiness } from '../http/index.js'
+import type { Tracer } from '../telemetry/index.js'
 import { DatabaseListener } from './client/database-listener.js'
 import { DomainListener } from './client/domain-listener.js'
 import { Doorway } from './client/doorway.js'
@@ -53,6 +54,8 @@ export interface GatewayOptions {
   readonly readerBounds?: ReaderBounds
   /** Memory that the clients of all databases may use together. Omitted: a budget of the gateway's own. */
   readonly memory?: ClientMemoryBudget
+  /** Absent while traces are off. */
+  readonly tracer?: Tracer | undefined
   /** How long clients may take to finish when the gateway stops. Default 5,000. */
   readonly stopGraceMs?: number
 }

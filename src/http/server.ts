@@ -75,7 +75,7 @@ export interface HttpSettings {
   /** Receives unexpected errors with the reference that the response contains, and the id of the request. */
   readonly onInternalError: (error: unknown, reference: string, requestId: string) => void
   /** Called after each answer. Default: nothing is measured. */
-  readonly onAnswered?: ((request: AnsweredRequest) => void) | undefined
+  readonly onAnswered?: ((request: AnsweredRequest, headers: IncomingHttpHeaders) => void) | undefined
   /** Grace period for requests in flight when the server stops. Default 10,000. */
   readonly stopGraceMs?: number
 }
@@ -200,7 +200,9 @@ export class HttpServer implements Service {
       const { method, routeOptions } = request
       const { statusCode: status, elapsedTime: durationMs } = response
       const bytes = answerBytes ?? lengthOf(response)
-      onAnswered({ requestId, method, path: routeOptions.url, status, durationMs, bytes, accountId: caller?.accountId })
+      const accountId = caller?.accountId
+      const answered = { requestId, method, path: routeOptions.url, status, durationMs, bytes, accountId }
+      onAnswered(answered, request.headers)
       done()
     })
   }

@@ -66,14 +66,6 @@ function isTraceContext(lowerName: string, value: string): boolean {
   return lowerName === 'tracestate' && value.length <= LONGEST_TRACESTATE && VALUE.test(value)
 }
 
-/** The trace context among the headers of a message, as headers of a publish request. */
-export function traceContextOf({ Traceparent, Tracestate }: HeaderMap): Record<string, string> {
-  const parent = Traceparent?.[0]
-  const state = Tracestate?.[0]
-  if (parent === undefined) return {}
-  return { traceparent: parent, ...(state !== undefined && { tracestate: state }) }
-}
-
 /** The headers without the trace context, which differs each time. */
 export function withoutTraceContext({ Traceparent: _parent, Tracestate: _state, ...others }: HeaderMap): HeaderMap {
   return others

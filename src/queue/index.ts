@@ -80,6 +80,7 @@ export {
   type SettingLimits,
   type Settings,
 } from './publish/settings.js'
+export { endAll, endOf, isInTrace, itemInTrace, type TracedItem, traceItem, traceOf } from './publish/traced.js'
 export { createQueue, type QueueDeps } from './queue.js'
 export { ByteBudget, type ByteBudgetDeps, Retention, type RetentionDeps, type SweepStep } from './retention.js'
 export type * from './types.js'

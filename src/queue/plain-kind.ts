@@ -1,9 +1,11 @@
 import type { Clock } from '../base/index.js'
 import type { Store } from '../store/index.js'
+import type { ReceivedTrace, Tracer } from '../telemetry/index.js'
+import { CallbackSpans } from './callback-spans.js'
 import { decideNext } from './dispatcher/decide.js'
-import { traceContextOf } from './headers.js'
 import { draftMessage } from './publish/draft.js'
 import { AS_ACCEPTED } from './publish/settings.js'
+import { refusedBy, traceOf } from './publish/traced.js'
 import { type NewMessage, toPendingRows } from './transactions/messages.js'
 import type { MessageEnd, SettleArgs } from './transactions/messages-settle.js'
 import * as messagesSettle from './transactions/messages-settle.js'
@@ -60,20 +62,30 @@ function redactFields(redact: Redaction, own: string | undefined): string {
 }
 
 /** The settings of a callback as publish headers. */
-function headersOf({ headers: own }: CallbackConfig, { config, headers }: PendingMessage): CallbackConfig['headers'] {
+function headersOf(
+  { headers: own }: CallbackConfig,
+  { config }: PendingMessage,
+  trace: ReceivedTrace,
+): CallbackConfig['headers'] {
   const { redact } = config
   const fields = redact && { 'upstash-redact-fields': redactFields(redact, own['upstash-redact-fields']) }
-  return { ...traceContextOf(headers), ...own, ...fields, 'content-type': 'application/json' }
+  return { ...trace, ...own, ...fields, 'content-type': 'application/json' }
 }
 
 /**
  * Makes the message of a callback. It is a message like any other: signed, redacted if its source is, with callbacks of
  * its own. It has the retries of its own settings, else those of its source.
+ * @param trace default: the trace context of its source.
  */
-export function callbackMessage(config: CallbackConfig, facts: CallbackFacts, now: number): NewMessage {
+export function callbackMessage(
+  config: CallbackConfig,
+  facts: CallbackFacts,
+  now: number,
+  trace: ReceivedTrace = traceOf(facts.message.headers),
+): NewMessage {
   const { message } = facts
   const body = new TextEncoder().encode(JSON.stringify(callbackBody(facts)))
-  const headers = headersOf(config, message)
+  const headers = headersOf(config, message, trace)
   const drafting = {
     accountId: message.accountId,
     callerIp: message.callerIp ?? null,
@@ -117,11 +129,15 @@ function labelled({ url, method, headers, body, labels }: PendingMessage): Outbo
 }
 
 const NOTHING_FOLLOWS: Settled = { offers: [] }
+/** The message was cancelled while it was sent. */
+const CANCELLED = { kind: 'refused', code: 'cancelled' } as const
 
 /** What the kind `http` is built from. */
 export interface PlainKindDeps {
   readonly store: Store
   readonly clock: Clock
+  /** Absent while traces are off. */
+  readonly tracer?: Tracer | undefined
 }
 
 /** Plain messages, sent as they were published. Outcomes lead to callbacks and dead letters. */
@@ -141,36 +157,58 @@ export class PlainKind implements MessageKind {
     const at = this.#deps.clock.now()
     const decision = decideNext(message, outcome, at)
     const dlqId = dlqIdOf(message.seq, at)
-    const follow = this.#callbacks({ message, outcome }, decision, dlqId, at)
+    const { store, tracer } = this.#deps
+    const spans = tracer && new CallbackSpans(tracer, message)
+    const follow = callbacksOf({ message, outcome }, decision, { dlqId, now: at, spans })
     const { seq, retried, turn } = message
     const facts = { seq, retried, at, attempt: attemptRecord(outcome) }
-    const { store } = this.#deps
     if (decision.kind === 'delivered' && follow.length === 0 && turn === undefined) {
       await store.run(messagesSettle.deliver, facts)
       return NOTHING_FOLLOWS
     }
     const args: SettleArgs = { ...facts, end: endOf(decision, dlqId), follow, ...(turn !== undefined && { turn }) }
-    const result = await store.run(messagesSettle.settle, args)
+    const result = await this.#store(args, spans)
     if (result.kind === 'gone') return NOTHING_FOLLOWS
     const offers = [...toPendingRows(follow, result.followSeqs), ...result.next]
     return decision.kind === 'retry' ? { retry: nextAttempt(message, decision.at), offers } : { offers }
   }
 
-  /** The callback reports every attempt, the failure callback only the final failure (reference queue 3.6). */
-  #callbacks(facts: CallbackFacts, decision: Decision, dlqId: string, now: number): NewMessage[] {
-    const { callback, failureCallback } = facts.message.config
-    if (!callback && !failureCallback) return []
-    const { queue, seq } = facts.message
-    const make = (config: CallbackConfig, about: CallbackFacts): NewMessage => ({
-      ...callbackMessage(config, about, now),
-      // The turn of a queue's message lasts until its callbacks have ended (reference queue 3.8).
-      slot_seq: queue === undefined ? null : seq,
-    })
-    return [
-      ...(callback ? [make(callback, facts)] : []),
-      ...(failureCallback && decision.kind === 'failed' ? [make(failureCallback, { ...facts, dlqId })] : []),
-    ]
+  async #store(args: SettleArgs, spans: CallbackSpans | undefined): Promise<messagesSettle.SettleResult> {
+    try {
+      const result = await this.#deps.store.run(messagesSettle.settle, args)
+      spans?.end(result.kind === 'gone' ? CANCELLED : undefined)
+      return result
+    } catch (error) {
+      spans?.end(refusedBy(error))
+      throw error
+    }
   }
+}
+
+interface CallbackDraft {
+  readonly dlqId: string
+  readonly now: number
+  /** Absent while traces are off. */
+  readonly spans: CallbackSpans | undefined
+}
+
+/** The callback reports every attempt, the failure callback only the final failure (reference queue 3.6). */
+function callbacksOf(facts: CallbackFacts, decision: Decision, { dlqId, now, spans }: CallbackDraft): NewMessage[] {
+  const { callback, failureCallback } = facts.message.config
+  if (!callback && !failureCallback) return []
+  const { queue, seq } = facts.message
+  const make = (operation: 'callback' | 'failure_callback', config: CallbackConfig, about: CallbackFacts) => {
+    const draft = (trace?: ReceivedTrace): NewMessage => callbackMessage(config, about, now, trace)
+    const message = spans ? spans.make(operation, config, draft) : draft()
+    // The turn of a queue's message lasts until its callbacks have ended (reference queue 3.8).
+    return { ...message, slot_seq: queue === undefined ? null : seq }
+  }
+  return [
+    ...(callback ? [make('callback', callback, facts)] : []),
+    ...(failureCallback && decision.kind === 'failed'
+      ? [make('failure_callback', failureCallback, { ...facts, dlqId })]
+      : []),
+  ]
 }
 
 function endOf(decision: Decision, dlqId: string): MessageEnd {

@@ -1,7 +1,7 @@
 import { type Clock, ClockWatch, type TargetPolicy } from '../base/index.js'
 import type { Route } from '../http/index.js'
 import type { Store } from '../store/index.js'
-import { type Logger, QueueMeter } from '../telemetry/index.js'
+import { type Logger, QueueMeter, type Tracer } from '../telemetry/index.js'
 import { deadLetterRoutes } from './api/dead-letter-routes.js'
 import type { ApiDeps, SigningKeyring } from './api/deps.js'
 import { eventRoutes } from './api/event-routes.js'
@@ -68,6 +68,8 @@ export interface QueueDeps {
   readonly region?: string
   /** Called after the outcome of each attempt is committed. Default: nobody is notified, at no cost. */
   readonly onAttempt?: OnAttempt | undefined
+  /** Absent while traces are off. */
+  readonly tracer?: Tracer | undefined
 }
 
 const DEFAULT_REGION = 'us-east-1'
@@ -95,7 +97,7 @@ export function createQueue(deps: QueueDeps): Queue {
 const targetsOf = (deps: QueueDeps): TargetPolicy => deps.deliveryTargets ?? 'everything'
 
 function dispatcherDeps(deps: QueueDeps, meter: QueueMeter): DispatcherDeps {
-  const { store, clock, logger, keys } = deps
+  const { store, clock, logger, keys, tracer } = deps
   return {
     store,
     clock,
@@ -108,6 +110,7 @@ function dispatcherDeps(deps: QueueDeps, meter: QueueMeter): DispatcherDeps {
     signingKey: (accountId) => keys.signingKeys(accountId).current,
     targets: targetsOf(deps),
     // The service sends it in upper case; SDKs choose their signing keys by it (reference queue 3.1).
+    tracer,
     region: (deps.region ?? DEFAULT_REGION).toUpperCase(),
   }
 }
@@ -129,16 +132,16 @@ class StoredQueue implements Queue {
   #largeCancel: LargeCancel | undefined
 
   constructor(deps: QueueDeps) {
-    const { store, clock, logger, meter = new QueueMeter() } = deps
+    const { store, clock, logger, tracer, meter = new QueueMeter() } = deps
     const limits = { timeoutMs: deps.deliveryTimeoutMs }
     const offer = (rows: readonly PendingRow[]): void => this.offer(rows)
     this.#onAttempt = deps.onAttempt
     this.#heldAccounts = deps.heldAccounts ?? (() => NO_ACCOUNTS)
     this.#dispatcher = new Dispatcher(dispatcherDeps(deps, meter))
-    this.addKind(new PlainKind({ store, clock }))
-    this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer, meter })
+    this.addKind(new PlainKind({ store, clock, tracer }))
+    this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer, meter, tracer })
     this.#scheduler = new Scheduler({
-      ...{ store, clock, logger, offer, meter },
+      ...{ store, clock, logger, offer, meter, tracer },
       isHeld: (accountId) => this.#heldAccounts().has(accountId),
       dailyMessagesOf: deps.dailyMessagesOf ?? (() => undefined),
     })

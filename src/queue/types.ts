@@ -3,6 +3,7 @@ import type { Service } from '../base/index.js'
 import type { HomeportError } from '../contract/errors/errors.js'
 import type { DeadLetter, Message } from '../contract/queue/fields.js'
 import type { Caller, Route } from '../http/index.js'
+import type { SpanValues } from '../telemetry/index.js'
 import type { PendingRow } from './transactions/messages.js'
 import type { MessageFilter } from './transactions/messages-filter.js'
 
@@ -150,6 +151,8 @@ export interface MessageKind {
   prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound | undefined
   /** Commits the outcome of an attempt with its follow-ups. Rejects when nothing was committed. */
   settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled>
+  /** What a span of an attempt says besides. Asked only while traces are on. */
+  spanValues?(message: PendingMessage): SpanValues
 }
 
 /** One publish request, or one item of a batch. */
@@ -184,6 +187,8 @@ export interface Publisher {
   readonly caller: Caller
   /** IP address of the peer. */
   readonly ip: string
+  /** Id of the request, for traces. */
+  readonly requestId?: string
 }
 
 /** Handles the items of publish requests that belong to another module. */

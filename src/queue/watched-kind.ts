@@ -18,6 +18,7 @@ export function watchedKind(kind: MessageKind, onAttempt: OnAttempt): MessageKin
   const requests = new WeakMap<PendingMessage, Outbound>()
   return {
     name: kind.name,
+    ...(kind.spanValues && { spanValues: (message) => kind.spanValues?.(message) ?? {} }),
     prepare: async (message) => {
       const outbound = await kind.prepare(message)
       if (outbound) requests.set(message, outbound)

@@ -12,6 +12,7 @@
  *   (`lastCrash`).
  * - `ServerMeters` are plain counters that modules increment. `renderMetrics` writes them and other values in the format of
  *   Prometheus, by the declarations in `contract/metrics/`. Values are read at each scrape.
+ * - `Tracer` is how modules report spans; `opentelemetry` implements it, and while traces are off there is none.
  * - `DatabaseMeter` holds the counters of one database: the gateway writes them, the usage statistics read them.
  */
 export { type CrashKind, describeCrash, lastCrash, writeCrashReport } from './crash-reports.js'
@@ -47,8 +48,9 @@ export {
   TransactionMeter,
   WorkflowMeter,
 } from './meters.js'
-export { byLabel, type Figures, METRICS_CONTENT_TYPE, type MetricValue, renderMetrics } from './metrics.js'
+export { byLabel, type Figures, METRICS_CONTENT_TYPE, type MetricValue, renderMetrics, valuesOf } from './metrics.js'
 export { type Problem, type ProblemKind, type ProblemReport, Problems } from './problems.js'
 export { ProcessMetrics } from './process-metrics.js'
 export { RecentLines } from './recent-lines.js'
 export { SlicedCount } from './sliced-count.js'
+export type * from './tracer.js'

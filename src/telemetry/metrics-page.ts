@@ -38,6 +38,10 @@ The token opens nothing but this page. Create it with \`openssl rand -hex 24\`.
   them.
 - While the store does not answer, what only the store knows is missing from the scrape.
 
+## Over OTLP
+
+The same metrics are pushed to a collector when \`OTEL_EXPORTER_OTLP_ENDPOINT\` is set: [traces.md](traces.md).
+
 ## Grafana and alerts
 
 - \`deploy/dashboard.json\`: a dashboard for all areas. Import it in Grafana under Dashboards, New, Import.

@@ -45,7 +45,8 @@ export function renderMetrics(figures: Figures): Promise<string> {
   return registry.metrics()
 }
 
-function valuesOf(figure: Figures[MetricName]): readonly MetricValue[] {
+/** The values of a metric, each with its labels. */
+export function valuesOf(figure: Figures[MetricName]): readonly MetricValue[] {
   if (figure === undefined) return []
   return isList(figure) ? figure : [{ labels: {}, value: figure }]
 }

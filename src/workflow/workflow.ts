@@ -2,7 +2,7 @@ import type { Clock, Service } from '../base/index.js'
 import type { Route } from '../http/index.js'
 import { ByteBudget, type Queue, Retention } from '../queue/index.js'
 import type { Store } from '../store/index.js'
-import { type Logger, WorkflowMeter } from '../telemetry/index.js'
+import { type Logger, type Tracer, WorkflowMeter } from '../telemetry/index.js'
 import { deadLetterRoutes, RunDeadLetters } from './dead-letters/dead-letter-routes.js'
 import { logRoutes } from './logs/log-routes.js'
 import { eventRoutes } from './runs/event-routes.js'
@@ -35,6 +35,8 @@ export interface WorkflowDeps {
   readonly responseKeepBytes: number
   /** Counts what happens, for metrics. */
   readonly meter?: WorkflowMeter
+  /** Absent while traces are off. */
+  readonly tracer?: Tracer | undefined
   /** A larger list is not sent if the SDK can fetch it. Default 32 MiB. */
   readonly inlineLimitBytes?: number
 }
@@ -49,12 +51,12 @@ export interface Workflow extends Service {
 
 /** Builds the module and registers it with the queue, which must not have started yet. */
 export function createWorkflow(deps: WorkflowDeps): Workflow {
-  const { store, queue, clock, meter = new WorkflowMeter() } = deps
+  const { store, queue, clock, tracer, meter = new WorkflowMeter() } = deps
   const limits = { timeoutMs: deps.deliveryTimeoutMs }
   const inFlight = new InFlightDeliveries(deps.deliveryTimeoutMs)
   const lists = new RecentLists()
   const refusedReturns = new RefusedReturns()
-  const intake = new RunIntake({ store, queue, clock, limits, lists, meter })
+  const intake = new RunIntake({ store, queue, clock, limits, lists, meter, tracer })
   queue.addIntake(intake)
   const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = deps
   const responseLimits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
@@ -67,7 +69,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
     stop: () => retention.stop(),
     guard: (gate) => intake.guard(gate),
     routes: () => [
-      ...triggerRoutes({ intake, clock }),
+      ...triggerRoutes({ intake, clock, tracer }),
       ...runRoutes({ store, queue, clock, lists, refusedReturns, meter }),
       ...logRoutes({ store, queue, clock, inFlight }),
       ...deadLetterRoutes({ store, queue, clock, limits, gate: intake }),

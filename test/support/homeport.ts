@@ -106,7 +106,7 @@ export function placeFlags(place: Place): string[] {
  */
 export function childEnv(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
-    ([name]) => !/^(HOMEPORT|QSTASH|UPSTASH|NODE_OPTIONS|VITEST)/.test(name),
+    ([name]) => !/^(HOMEPORT|QSTASH|UPSTASH|OTEL|NODE_OPTIONS|VITEST)/.test(name),
   )
   return { ...Object.fromEntries(kept), XDG_STATE_HOME: '/dev/null', ...extra }
 }

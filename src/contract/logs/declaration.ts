@@ -14,6 +14,7 @@ export const LOG_AREAS = [
   'Queue',
   'Bulk actions',
   'Alerts',
+  'OpenTelemetry',
 ] as const
 
 /** How important an event is: `error` means that a person must look, `warn` that somebody should when there is time. */

@@ -12,6 +12,7 @@ const accounts = declareIn('Accounts')
 const queue = declareIn('Queue')
 const bulk = declareIn('Bulk actions')
 const alerts = declareIn('Alerts')
+const openTelemetry = declareIn('OpenTelemetry')
 
 const REQUEST = [
   'requestId',
@@ -53,6 +54,15 @@ export const LOG_EVENTS = {
     'what',
   ),
   credential_use_not_stored: accounts('warn', 'when keys and tokens were used last is not stored yet', 'error'),
+
+  otlp_setting_ignored: openTelemetry('warn', 'OpenTelemetry: {reason}', 'reason'),
+  otlp_export_failed: openTelemetry(
+    'warn',
+    'OpenTelemetry: {what} cannot be exported. Check that the collector runs, that OTEL_EXPORTER_OTLP_ENDPOINT is its address for OTLP over HTTP, and the credentials in OTEL_EXPORTER_OTLP_HEADERS. Homeport serves on and drops what does not fit into its buffer; this is logged once until an export succeeds',
+    'what',
+    'error',
+  ),
+  otlp_export_resumed: openTelemetry('info', 'OpenTelemetry: {what} are exported again', 'what'),
   ...DATA_PLANE_EVENTS,
 
   queue_due_not_read: queue('error', 'due messages could not be read; trying again', 'error'),

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import type { ClientMemoryBudget, Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { ClientAddresses, LONGEST_HEAD_BYTES, type Readiness, refuseSocket } from '../../http/index.js'
+import type { Tracer } from '../../telemetry/index.js'
 import type { Doorway } from '../client/doorway.js'
 import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings } from '../deps.js'
 import type { Lanes } from '../engine/lanes.js'
@@ -16,6 +17,7 @@ import { answerHealth, answerLive, answerPreflight, answerReady, HttpAnswers } f
 import { splitTarget } from './parse-commands.js'
 import { RestRequest, type RestRequestDeps } from './rest-request.js'
 import { TokenGrants } from './token-grants.js'
+import { traceExchange } from './traced-request.js'
 
 /** The collaborators and settings of the REST listener. */
 export interface RestListenerOptions {
@@ -34,6 +36,8 @@ export interface RestListenerOptions {
   readonly version: string
   /** For `/readyz`. Omitted: ready while it serves. */
   readonly readiness?: Pick<Readiness, 'reason'> | undefined
+  /** Absent while traces are off. */
+  readonly tracer?: Tracer | undefined
 }
 
 const METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'POST', 'PUT'])
@@ -151,6 +155,8 @@ export class RestListener {
   #answer(exchange: Exchange): void {
     try {
       const target = splitTarget(exchange.request.url ?? '/')
+      const { tracer } = this.#options
+      if (tracer) traceExchange(tracer, exchange, target.path)
       const grant = this.#grants.authenticate(exchange, target)
       if (grant) new RestRequest(exchange, this.#requestDeps, grant, target).receive()
       else this.#grants.refuse(exchange).catch((error: unknown) => exchange.fail(error))

@@ -124,13 +124,13 @@ function readableItems(body: unknown): PublishItem[] {
   })
 }
 
-type SingleCall = Pick<Call, 'caller' | 'ip' | 'headers'> & { readonly body: Uint8Array }
+type SingleCall = Pick<Call, 'caller' | 'ip' | 'headers' | 'requestId'> & { readonly body: Uint8Array }
 
 /** Publishes one item. Answers a list if it went to a URL group. */
 async function publishOne({ publishing }: ApiDeps, call: SingleCall, rest: string, queue?: string) {
   const item = itemOfRequest({ rest, headers: call.headers, body: call.body })
   const named = queue === undefined ? item : { ...item, queue }
-  const [answer] = await publishing.publish({ caller: call.caller, ip: call.ip }, [named])
+  const [answer] = await publishing.publish({ caller: call.caller, ip: call.ip, requestId: call.requestId }, [named])
   if (answer instanceof HomeportError) throw answer
   if (!answer) throw new Error('a published item got no answer')
   if (isGroup(answer)) return [...answer]
@@ -169,8 +169,11 @@ export function publishRoutes(deps: ApiDeps): Route[] {
   ]
 }
 
-async function publishMany(deps: ApiDeps, { caller, ip, body }: Pick<Call, 'caller' | 'ip' | 'body'>) {
-  const replies = await deps.publishing.publish({ caller, ip }, await readBatch(deps, body))
+async function publishMany(
+  deps: ApiDeps,
+  { caller, ip, requestId, body }: Pick<Call, 'caller' | 'ip' | 'requestId' | 'body'>,
+) {
+  const replies = await deps.publishing.publish({ caller, ip, requestId }, await readBatch(deps, body))
   return replies.map((answer) => {
     if (answer instanceof HomeportError) return { error: answer.message }
     return isGroup(answer) ? [...answer] : answer

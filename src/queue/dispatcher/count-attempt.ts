@@ -2,7 +2,7 @@ import type { QueueMeter } from '../../telemetry/index.js'
 import type { AttemptOutcome, PendingMessage, Settled } from '../types.js'
 
 /** Messages of this kind become dead letters when they fail for good; those of runs fail their run. */
-const PLAIN_KIND = 'http'
+export const PLAIN_KIND = 'http'
 
 /** Counts an attempt whose outcome is committed. `host` is that of the destination. */
 export function countAttempt(
@@ -31,6 +31,7 @@ export function countAttempt(
   }
 }
 
-function isDelivered(outcome: AttemptOutcome): boolean {
+/** Whether the destination has accepted a message. */
+export function isDelivered(outcome: AttemptOutcome): boolean {
   return outcome.kind === 'answered' && outcome.response.status >= 200 && outcome.response.status < 300
 }

@@ -1,57 +1,25 @@
 import { type Clock, type Service, type TargetPolicy, type Timer, TurnoverMap } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
-import type { Logger, QueueMeter } from '../../telemetry/index.js'
+import type { Logger, QueueMeter, Tracer } from '../../telemetry/index.js'
 import * as flowKeys from '../transactions/flow-keys.js'
 import type { PendingRow } from '../transactions/messages.js'
 import * as messages from '../transactions/messages.js'
 import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, QueueLoad, Settled } from '../types.js'
-import { Backlog, type BacklogLimits } from './backlog.js'
+import { Backlog } from './backlog.js'
 import { countAttempt } from './count-attempt.js'
 import type { Load } from './coverage.js'
 import { damagedOutcome, pauseAfter, UnreadableMessages } from './damage.js'
 import { deliveryHeaders, signDelivery } from './delivery-headers.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
+import { backlogLimits, maxLingering } from './limits.js'
 import { DueReader } from './read-due.js'
-import type { InFlightLimits } from './round-robin.js'
 import { isOutOfDescriptors, Sender, type Sending } from './sender.js'
+import { TracedAttempt } from './traced-attempt.js'
 
 /** Retry delay after a failure of the store or of a kind. */
 const PAUSE_AFTER_FAILURE_MS = 1_000
-/** Maximum of slow requests, and of outcomes that wait for their commit. */
-const MAX_LINGERING = 5_000
-/** Slow requests, and pending outcomes, for each request that may be in flight. */
-const LINGERING_PER_REQUEST = 10
-
-const maxLingering = (concurrency: number): number => Math.min(MAX_LINGERING, concurrency * LINGERING_PER_REQUEST)
-
-function backlogLimits(concurrency: number): BacklogLimits {
-  return {
-    windowMs: 60_000,
-    loadLimit: 1_000,
-    maxPerHost: 2_500,
-    flowLoadLimit: 40,
-    maxPerFlowKey: 100,
-    // More than can be in flight and pending together, so that something can always be evicted.
-    capacity: Math.max(20_000, 4 * concurrency),
-    inFlight: inFlightLimits(concurrency),
-  }
-}
-
-/** Limits of requests in flight; see `RoundRobin`. */
-function inFlightLimits(concurrency: number): InFlightLimits {
-  return {
-    maxTotal: concurrency,
-    maxPerAccount: Math.ceil((concurrency * 3) / 4),
-    // Half of all, so that one unresponsive host leaves the other half to the rest.
-    maxPerHost: Math.ceil(concurrency / 2),
-    slowAfterMs: 2_000,
-    maxSlow: maxLingering(concurrency),
-    maxSlowBytes: 256 * 2 ** 20,
-  }
-}
-
 /** What the dispatcher is built from. */
 export interface DispatcherDeps {
   readonly store: Store
@@ -72,6 +40,8 @@ export interface DispatcherDeps {
   readonly targets: TargetPolicy
   /** Sent as `Upstash-Region`. */
   readonly region: string
+  /** Absent while traces are off. */
+  readonly tracer?: Tracer | undefined
 }
 
 /**
@@ -305,9 +275,14 @@ export class Dispatcher implements Service {
     let outcome: AttemptOutcome | undefined
     let message: PendingMessage | undefined
     let sending: Sending | undefined
+    let traced: TracedAttempt | undefined
     try {
       if (!kind) throw new Error(`nothing is registered for messages of kind ${entry.message.kind}`)
       message = await this.#withBody(entry)
+      if (this.#deps.tracer && message) {
+        traced = new TracedAttempt(this.#deps.tracer, kind, message)
+        message = traced.message
+      }
       sending = message && (await this.#send(entry, kind, message))
       outcome = await sending?.outcome
     } catch (error) {
@@ -316,6 +291,8 @@ export class Dispatcher implements Service {
       message ??= entry.message
       outcome = damagedOutcome(error, this.#deps.clock.now())
     } finally {
+      if (outcome) traced?.answered()
+      else traced?.dropped()
       this.#settling++
       if (outcome) this.#backlog.answered(entry)
       else this.#backlog.unsent(entry)
@@ -326,8 +303,9 @@ export class Dispatcher implements Service {
     try {
       if (outcome && entry.state === 'dropped') this.#deps.meter.deliveries.cancelled++
       if (!kind || !message || !outcome || entry.state === 'dropped') this.#backlog.release(entry)
-      else await this.#settle(entry, kind, message, outcome)
+      else await this.#settle(entry, kind, message, outcome, traced)
     } finally {
+      traced?.dropped()
       sending?.release()
     }
   }
@@ -362,12 +340,18 @@ export class Dispatcher implements Service {
   }
 
   /** Commits an outcome and retries until that succeeds, because the response of the destination must not be lost. */
-  async #settle(entry: Entry, kind: MessageKind, message: PendingMessage, outcome: AttemptOutcome): Promise<void> {
+  async #settle(
+    entry: Entry,
+    kind: MessageKind,
+    message: PendingMessage,
+    outcome: AttemptOutcome,
+    traced: TracedAttempt | undefined,
+  ): Promise<void> {
     for (let failures = 1; ; failures++) {
       try {
         const settled = await kind.settle(message, outcome)
         countAttempt(this.#deps.meter, message, outcome, settled, entry.host)
-        return this.#applySettled(entry, settled)
+        return this.#applySettled(entry, traced ? traced.settled(outcome, settled) : settled)
       } catch (error) {
         if (this.#phase !== 'running') return this.#backlog.release(entry)
         this.#deps.logger.error('queue_outcome_not_stored', { error, messageId: message.messageId })

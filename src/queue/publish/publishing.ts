@@ -1,7 +1,7 @@
 import { type Clock, type TargetPolicy, TimeSlice } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
-import type { QueueMeter } from '../../telemetry/index.js'
+import type { QueueMeter, Tracer } from '../../telemetry/index.js'
 import type { DailyQuota } from '../transactions/daily-messages.js'
 import type { PendingRow, PublishEntry } from '../transactions/messages.js'
 import * as messagesPublish from '../transactions/messages-publish.js'
@@ -13,6 +13,7 @@ import type { Drafting } from './draft.js'
 import { contentBytes, countMessages, draftItem, type ItemDraft, readGroups, type UrlGroups } from './groups.js'
 import { dedupNamespaceOf, refuseOutOfScope } from './scope.js'
 import type { SettingLimits } from './settings.js'
+import { publishTraced } from './traced.js'
 
 /** What publishing is built from. */
 export interface PublishingDeps {
@@ -24,6 +25,8 @@ export interface PublishingDeps {
   /** Called with messages right after their commit. */
   readonly offer: (rows: readonly PendingRow[]) => void
   readonly meter: QueueMeter
+  /** Absent while traces are off. */
+  readonly tracer?: Tracer | undefined
 }
 
 /** Maximum of messages that one publish request may make. */
@@ -79,7 +82,7 @@ export class Publishing {
     const { scope } = publisher.caller
     if (scope !== undefined) refuseOutOfScope(scope, items, (item) => this.#intakeOf(item) === undefined)
     const isPlain = items.every((item) => this.#intakeOf(item) === undefined)
-    return isPlain ? this.#publishPlain(publisher, items) : this.#publishByIntake(publisher, items)
+    return isPlain ? this.#publishOwn(publisher, items) : this.#publishByIntake(publisher, items)
   }
 
   #intakeOf(item: PublishItem): Intake | undefined {
@@ -91,7 +94,7 @@ export class Publishing {
     const byIntake = this.#indexesByIntake(items)
     for (const [intake, indexes] of byIntake) {
       const claimed = indexes.map((index) => items[index] as PublishItem)
-      const answered = intake ? await intake.submit(publisher, claimed) : await this.#publishPlain(publisher, claimed)
+      const answered = intake ? await intake.submit(publisher, claimed) : await this.#publishOwn(publisher, claimed)
       indexes.forEach((index, at) => {
         replies[index] = answered[at] as ItemReply
       })
@@ -116,6 +119,13 @@ export class Publishing {
       byIntake.get(this.#intakeOf(item))?.push(index)
     })
     return [...byIntake].filter(([, indexes]) => indexes.length > 0)
+  }
+
+  /** Publishes plain items, traced if traces are on. */
+  #publishOwn(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemReply[]> {
+    const { tracer } = this.#deps
+    if (!tracer) return this.#publishPlain(publisher, items)
+    return publishTraced(tracer, publisher, items, (traced) => this.#publishPlain(publisher, traced))
   }
 
   async #publishPlain(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemReply[]> {

@@ -1,12 +1,14 @@
 import { type Clock, type Service, type Timer, yieldToEventLoop } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
-import type { Logger, QueueMeter } from '../../telemetry/index.js'
+import type { Logger, PublicationEnd, QueueMeter, Tracer } from '../../telemetry/index.js'
 import { draftItem, readGroups } from '../publish/groups.js'
 import { AS_ACCEPTED } from '../publish/settings.js'
+import { itemInTrace, refusedBy, type TracedItem, traceItem } from '../publish/traced.js'
 import type { PendingRow, PublishEntry } from '../transactions/messages.js'
 import type { ScheduleRow } from '../transactions/schedules.js'
 import * as schedules from '../transactions/schedules.js'
+import type { PublishItem } from '../types.js'
 import { itemOfSchedule, nextFire } from './schedule.js'
 
 /** Longest sleep between two checks, because the clock may be set while a timer runs. */
@@ -25,6 +27,25 @@ function searchFrom(lastAt: number | null, now: number): number {
   return lastAt !== null && lastAt > now && lastAt - now <= SMALL_JUMP_MS ? lastAt : now
 }
 
+interface FirePlace {
+  readonly accountId: string
+  readonly scheduleId: string
+  readonly dueAt: number
+  readonly nextAt: number | null
+  readonly now: number
+}
+
+interface Drafted {
+  readonly entries: readonly PublishEntry[]
+  readonly error: string | null
+}
+
+function endOfFire({ entries, error }: Drafted, rows: readonly PendingRow[]): PublicationEnd {
+  if (error !== null) return { kind: 'refused', code: 'invalid_request' }
+  const messageIds = entries.map(({ message }) => message.message_id)
+  return { kind: 'accepted', messageIds, isDuplicate: messageIds.length > 0 && rows.length === 0 }
+}
+
 /** What the scheduler is built from. */
 export interface SchedulerDeps {
   readonly store: Store
@@ -36,6 +57,8 @@ export interface SchedulerDeps {
   readonly isHeld: (accountId: string) => boolean
   /** Most messages a day of an account; `undefined`: no limit. */
   readonly dailyMessagesOf: (accountId: string) => number | undefined
+  /** Absent while traces are off. */
+  readonly tracer?: Tracer | undefined
 }
 
 /**
@@ -170,39 +193,54 @@ export class Scheduler implements Service {
   }
 
   async #fire(row: ScheduleRow): Promise<void> {
-    const { clock, meter } = this.#deps
+    const { clock, meter, tracer } = this.#deps
     const { account_id: accountId, schedule_id: scheduleId, next_at: dueAt } = row
     if (this.#phase !== 'running' || dueAt === null) return
     const now = clock.now()
-    const isHeld = this.#deps.isHeld(accountId)
-    const drafted = isHeld ? SKIPPED : await this.#draft(row, now)
-    const nextAt = nextFire(row, Math.max(now, dueAt))
-    const fire = { accountId, scheduleId, dueAt, nextAt, now, ...drafted }
-    const error = await this.#commit(fire)
+    const place = { accountId, scheduleId, dueAt, nextAt: nextFire(row, Math.max(now, dueAt)), now }
+    if (this.#deps.isHeld(accountId)) return void (await this.#commit({ ...place, ...SKIPPED }))
+    // Without the context of the request that made the schedule: all fires would be one trace.
+    const traced = tracer && traceItem(tracer, itemInTrace(itemOfSchedule(row), {}), { operation: 'fire', scheduleId })
+    const error = await this.#store(row, place, traced)
     if (error === null) meter.fires++
-    else if (!isHeld) meter.failedFires++
+    else meter.failedFires++
   }
 
-  /** Answers why nothing was published; null when something was. */
-  async #commit(fire: schedules.Fire): Promise<string | null> {
+  /** Stores the messages of a fire. `error` says why nothing was published. */
+  async #commit(
+    fire: schedules.Fire,
+  ): Promise<{ readonly rows: readonly PendingRow[]; readonly error: string | null }> {
     const { store, offer, dailyMessagesOf } = this.#deps
     const limit = dailyMessagesOf(fire.accountId)
     const quota = limit === undefined ? undefined : { accountId: fire.accountId, limit }
     try {
-      offer(await store.run(schedules.fire, { ...fire, quota }))
-      return fire.error
+      const rows = await store.run(schedules.fire, { ...fire, quota })
+      offer(rows)
+      return { rows, error: fire.error }
     } catch (error) {
       if (!isError(error, 'daily_limit')) throw error
       await store.run(schedules.fire, { ...fire, entries: [], error: error.message })
-      return error.message
+      return { rows: [], error: error.message }
+    }
+  }
+
+  /** Drafts the messages of a fire and stores them. Answers why nothing was published; null when something was. */
+  async #store(row: ScheduleRow, fire: FirePlace, traced: TracedItem | undefined): Promise<string | null> {
+    try {
+      const drafted = await this.#draft(row, traced?.item ?? itemOfSchedule(row), fire.now)
+      const { rows, error } = await this.#commit({ ...fire, ...drafted })
+      traced?.span.end(endOfFire({ ...drafted, error }, rows))
+      return error
+    } catch (error) {
+      traced?.span.end(refusedBy(error))
+      throw error
     }
   }
 
   /** The messages of a fire, or the reason why there are none. */
-  async #draft(row: ScheduleRow, now: number): Promise<{ entries: readonly PublishEntry[]; error: string | null }> {
+  async #draft(row: ScheduleRow, item: PublishItem, now: number): Promise<Drafted> {
     const { store } = this.#deps
     const { account_id: accountId, schedule_id: scheduleId, caller_ip: callerIp } = row
-    const item = itemOfSchedule(row)
     const groups = await readGroups(store, accountId, [item])
     try {
       const { entries } = draftItem(item, { accountId, callerIp, now, limits: AS_ACCEPTED, scheduleId }, groups)

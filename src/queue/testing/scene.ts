@@ -3,6 +3,7 @@ import { afterEach, beforeAll, beforeEach } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import type { Clock } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
+import type { Tracer } from '../../telemetry/index.js'
 import { type QueueUnderTest, startQueue } from './harness.js'
 import { type Sink, startSink } from './sink.js'
 
@@ -29,6 +30,8 @@ export interface SceneOptions {
   readonly dailyMessages?: number
   /** Accounts of which nothing is delivered. */
   readonly heldAccounts?: () => ReadonlySet<string>
+  /** Makes what the next test's queue reports its traces to. Default: traces are off. */
+  readonly tracer?: () => Tracer
   /** Cleans up after each test, so that nothing of it runs on in the next one. */
   readonly tidy?: (scene: QueueScene) => Promise<unknown>
 }
@@ -43,10 +46,11 @@ const nothingYet = (): never => {
 export function setQueueScenes(openStore: () => Promise<Store>, options: SceneOptions = {}): QueueScene {
   let accounts = 0
   let clock: Clock | undefined
+  let tracer: Tracer | undefined
   const start = async (): Promise<void> => {
     const accountId = `acc_${accounts}`
     const service = await startQueue({
-      ...{ store: scene.store, accountId, ...(clock && { clock }) },
+      ...{ store: scene.store, accountId, tracer, ...(clock && { clock }) },
       ...(options.dailyMessages !== undefined && { dailyMessages: options.dailyMessages }),
       ...(options.heldAccounts && { heldAccounts: options.heldAccounts }),
     })
@@ -81,6 +85,7 @@ export function setQueueScenes(openStore: () => Promise<Store>, options: SceneOp
   beforeEach(async () => {
     accounts++
     clock = options.clock?.()
+    tracer = options.tracer?.()
     Object.assign(parts, { sink: await startSink() })
     await start()
   })

@@ -61,7 +61,7 @@ function writing(store: Store) {
     const before = acknowledged.size
     return waitFor(() => acknowledged.size >= before + count, { what: 'more acknowledged writes' })
   }
-  /** Ends the writers. What they were told must be true. */
+  /** Ends the writers. What was acknowledged must be there. */
   const check = async (): Promise<void> => {
     await end()
     const found = new Set((await store.run(list, {})).map(({ name }) => name))

@@ -43,7 +43,7 @@ export interface ServerSettings {
 
 /** Older versions get no more corrections from the PostgreSQL project; Homeport is tested with 18 and was tried with 15. */
 const OLDEST_MAINTAINED = 150_000
-/** Beside the pool: the connection that starts, and room for one of the operator. */
+/** Beside the pool: the connection that starts, and one for the operator. */
 const OTHER_CONNECTIONS = 2
 const OLD_TRANSACTION_SECONDS = 600
 
@@ -108,7 +108,12 @@ function aboutOf({ version, isPooled }: ServerFacts, { isEncrypted, data_checksu
 
 /** What is wrong with a server, most serious first. */
 export function judgeServer(server: ServerFacts, settings: ServerSettings): ServerFinding[] {
-  return [...judgeDurability(settings), ...judgeFacts(server), ...judgeRoom(settings), ...judgeRest(server, settings)]
+  return [
+    ...judgeDurability(settings),
+    ...judgeFacts(server),
+    ...judgeConnectionLimits(settings),
+    ...judgeRest(server, settings),
+  ]
 }
 
 const warn = (found: string, todo: string): ServerFinding => ({ status: 'warn', found, todo })
@@ -143,11 +148,11 @@ function judgeFacts({ version, clockAheadMs, isPooled }: ServerFacts): ServerFin
   return findings
 }
 
-function judgeRoom({ freeForAll, roleLimit, databaseLimit }: ServerSettings): ServerFinding[] {
+function judgeConnectionLimits({ freeForAll, roleLimit, databaseLimit }: ServerSettings): ServerFinding[] {
   const needed = MOST_CONNECTIONS + OTHER_CONNECTIONS
-  const room = Math.min(freeForAll, ...[roleLimit, databaseLimit].filter((limit) => limit >= 0))
-  if (room >= needed) return []
-  const found = `room for ${Math.max(room, 0)} connections, ${needed} are needed`
+  const free = Math.min(freeForAll, ...[roleLimit, databaseLimit].filter((limit) => limit >= 0))
+  if (free >= needed) return []
+  const found = `${Math.max(free, 0)} free connections, ${needed} are needed`
   return [warn(found, 'Raise max_connections, or the limit of the role or database; or close other clients.')]
 }
 

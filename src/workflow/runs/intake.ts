@@ -17,7 +17,7 @@ import {
   type SettingLimits,
 } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
-import type { WorkflowMeter } from '../../telemetry/index.js'
+import type { Tracer, WorkflowMeter } from '../../telemetry/index.js'
 import { ownBytes } from '../protocol/bytes.js'
 import {
   announces,
@@ -35,6 +35,7 @@ import type { ElementPlace, Submission, Submitted } from '../transactions/runs-s
 import * as runsSubmit from '../transactions/runs-submit.js'
 import { metaOfTrigger } from './columns.js'
 import type { RecentLists } from './recent-lists.js'
+import { submitTraced } from './traced-items.js'
 
 /** Limit of nested invocations. */
 const MAX_INVOCATION_DEPTH = 100
@@ -52,6 +53,8 @@ export interface IntakeDeps {
   readonly limits: SettingLimits
   readonly lists: RecentLists
   readonly meter: Pick<WorkflowMeter, 'started' | 'steps'>
+  /** Absent while traces are off. */
+  readonly tracer?: Tracer | undefined
 }
 
 type StartOfRun = Exclude<Submission, { kind: 'append' }>
@@ -90,7 +93,13 @@ export class RunIntake implements Intake, TriggerGate {
     return belongsToRun(item.headers)
   }
 
-  async submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]> {
+  submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]> {
+    const { tracer, lists } = this.#deps
+    if (!tracer) return this.#submit(publisher, items)
+    return submitTraced({ tracer, lists, publisher }, items, (traced) => this.#submit(publisher, traced))
+  }
+
+  async #submit(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly BatchReply[]> {
     const now = this.#deps.clock.now()
     const submissions = await mapInSlices(items, (item) => this.#submission(item, publisher, now))
     const accepted = await this.run(publisher, submissions, now)

@@ -13,7 +13,7 @@ import {
 import type { MessageEnd, SettleArgs } from '../../queue/transactions/messages-settle.js'
 import * as messagesSettle from '../../queue/transactions/messages-settle.js'
 import type { Store } from '../../store/index.js'
-import type { WorkflowMeter } from '../../telemetry/index.js'
+import type { SpanValues, WorkflowMeter } from '../../telemetry/index.js'
 import { firstBytes } from '../protocol/bytes.js'
 import { outboundOf, type Sending, sendingOf } from '../protocol/outbound.js'
 import { lastResponse, recordOf } from '../protocol/reports.js'
@@ -84,6 +84,10 @@ export class RunMessages implements MessageKind {
     return isReported(markOf(message.config).role)
       ? { ...outbound, keepFailingBytes: this.#deps.bodyLimitBytes }
       : outbound
+  }
+
+  spanValues(message: PendingMessage): SpanValues {
+    return { 'homeport.workflow.delivery': markOf(message.config).role }
   }
 
   async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {

@@ -2,14 +2,18 @@ import { type Clock, mapInSlices, newId } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { triggerRun, triggerRuns } from '../../contract/workflow/runs.js'
 import { type Route, route } from '../../http/index.js'
-import { itemOfRequest, type Publisher, type PublishItem, parseDestination } from '../../queue/index.js'
+import { endAll, itemOfRequest, type Publisher, type PublishItem, parseDestination } from '../../queue/index.js'
+import type { PublicationEnd, Tracer } from '../../telemetry/index.js'
 import { runIdOf } from '../protocol/settings.js'
 import type { Accepted, RunIntake } from './intake.js'
+import { traceTrigger } from './traced-items.js'
 
 /** Collaborators of the trigger routes. */
 export interface TriggerDeps {
   readonly intake: RunIntake
   readonly clock: Clock
+  /** Absent while traces are off. */
+  readonly tracer?: Tracer | undefined
 }
 
 /** Features of every SDK from 1.0. A run on an older SDK fails with the first response. */
@@ -18,19 +22,19 @@ const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig'
 /** Routes that trigger runs without an SDK (reference workflow 4.4). */
 export function triggerRoutes(deps: TriggerDeps): Route[] {
   return [
-    route(triggerRun, async ({ params, headers, body, caller, ip }) => {
+    route(triggerRun, async ({ params, headers, body, caller, ip, requestId }) => {
       const item = itemOfRequest({ rest: params.destination, headers, body })
-      const [triggered] = await trigger(deps, { caller, ip }, [item])
+      const [triggered] = await trigger(deps, { caller, ip, requestId }, [item])
       // One item yields one result.
       return triggered as Triggered
     }),
-    route(triggerRuns, async ({ body, caller, ip }) => {
+    route(triggerRuns, async ({ body, caller, ip, requestId }) => {
       const items = await mapInSlices(body, ({ destination, headers = {}, body: text }) => ({
         destination,
         headers: lowerCase(headers),
         body: text === undefined ? undefined : new TextEncoder().encode(text),
       }))
-      return trigger(deps, { caller, ip }, items)
+      return [...(await trigger(deps, { caller, ip, requestId }, items))]
     }),
   ]
 }
@@ -42,16 +46,38 @@ interface Triggered {
 }
 
 async function trigger(
+  deps: TriggerDeps,
+  publisher: Publisher,
+  items: readonly PublishItem[],
+): Promise<readonly Triggered[]> {
+  const { tracer } = deps
+  if (!tracer) return (await start(deps, publisher, items)).map(answerOf)
+  const traced = await mapInSlices(items, (item) => traceTrigger({ tracer, publisher }, item))
+  const submit = () =>
+    start(
+      deps,
+      publisher,
+      traced.map(({ item }) => item),
+    )
+  return (await endAll(traced, endOfTrigger, submit)).map(answerOf)
+}
+
+function endOfTrigger({ messageId, outcome }: Accepted): PublicationEnd {
+  const runId = 'runId' in outcome ? outcome.runId : undefined
+  return { kind: 'accepted', messageIds: [messageId], runId, isDuplicate: outcome.kind === 'exists' }
+}
+
+async function start(
   { intake, clock }: TriggerDeps,
   publisher: Publisher,
   items: readonly PublishItem[],
-): Promise<Triggered[]> {
+): Promise<readonly Accepted[]> {
   const now = clock.now()
   const submissions = await mapInSlices(items, (item) => {
     const prepared = withDefaults(item, now)
     return intake.trigger(prepared, runIdOf(prepared), 'untried', publisher, now)
   })
-  return (await intake.run(publisher, submissions, now)).map(answerOf)
+  return intake.run(publisher, submissions, now)
 }
 
 /** Adds the headers that an SDK would send: run id, features, and the failure function of the workflow itself. */

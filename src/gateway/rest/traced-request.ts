@@ -1,0 +1,30 @@
+import { givenRequestId } from '../../http/index.js'
+import type { Tracer } from '../../telemetry/index.js'
+import type { Exchange } from './exchange.js'
+
+/** Paths without commands. All others have the command with its arguments in the path, which no span may show. */
+const FIXED_PATHS: ReadonlySet<string> = new Set(['/', '/pipeline', '/multi-exec'])
+
+/**
+ * Reports a request that carries a trace context. Others are not traced: a trace for each command of a client that does not
+ * trace would be of no use to anybody.
+ */
+export function traceExchange(tracer: Tracer, exchange: Exchange, path: string): void {
+  const { request, response } = exchange
+  const { traceparent, tracestate } = request.headers
+  if (typeof traceparent !== 'string') return
+  const startedAt = performance.now()
+  const parent = { traceparent, ...(typeof tracestate === 'string' && { tracestate }) }
+  response.once('close', () =>
+    tracer.answered({
+      service: 'rest',
+      requestId: givenRequestId(request.headers),
+      method: request.method ?? '',
+      route: FIXED_PATHS.has(path) ? path : '/{command}',
+      status: response.statusCode,
+      durationMs: performance.now() - startedAt,
+      parent,
+      databaseId: exchange.owner === '' ? undefined : exchange.owner,
+    }),
+  )
+}
