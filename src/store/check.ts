@@ -37,7 +37,7 @@ const MAX_PROBLEMS = 20
 const ROWS_AT_ONCE = 100
 
 /** Contents with checksums: table, column, checksum column, and the column that names a row. */
-const CONTENTS = [
+export const CONTENTS = [
   ['messages', 'body', 'body_crc', 'message_id'],
   ['messages', 'response_body', 'response_crc', 'message_id'],
   ['steps', 'body', 'body_crc', 'message_id'],

@@ -51,6 +51,33 @@ export const storeErrors = {
     text: ({ number, name }) =>
       `The store was migrated by a newer Homeport (schema step ${number}, ${name}), which this version cannot read. Start the newer version.`,
   }),
+  store_copy_unfinished: define<None>({
+    status: 503,
+    blame: 'operator',
+    retry: 'never',
+    text: () =>
+      'This store is an unfinished copy of another store, so no server may use it. Run the same "homeport store copy" again, which continues it, or use another store.',
+  }),
+  store_copy_refused: define<{ problem: string }>({
+    status: 409,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ problem }) => `${problem} Nothing was copied.`,
+  }),
+  store_copy_stopped: define<{ reason: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ reason }) =>
+      `The copy stopped: ${reason}. The source is unchanged. Remove the cause and run the same command again: it continues where it stopped.`,
+  }),
+  store_copy_differs: define<{ tables: readonly string[] }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ tables }) =>
+      `After copying, ${tables.join(', ')} differ between source and target, so the copy is not usable. Another program changed one of them, or a disk returns wrong data. Run the same command again: it begins anew.`,
+  }),
   store_not_opened: define<{ where: string; reason: string }>({
     status: 503,
     blame: 'operator',

@@ -84,10 +84,22 @@ export interface AppliedMigration {
 }
 
 /**
+ * Recorded in a store into which a copy is being written, and removed when the copy is complete. It looks like a breaking
+ * migration of a later version, so a Homeport that knows nothing of copies refuses the store too.
+ */
+export const UNFINISHED_COPY: AppliedMigration = { number: 999_999_999, name: 'unfinished copy', breaking: 1 }
+
+/** Whether a store is an unfinished copy. */
+export const isUnfinishedCopy = (applied: readonly AppliedMigration[]): boolean =>
+  applied.some(({ number }) => number === UNFINISHED_COPY.number)
+
+/**
  * The migrations that are missing in a store.
- * @throws HomeportError `store_newer` when the store has a breaking migration of a newer Homeport.
+ * @throws HomeportError `store_newer` when the store has a breaking migration of a newer Homeport,
+ * `store_copy_unfinished` when a copy is being written into it.
  */
 export function pendingMigrations(applied: readonly AppliedMigration[]): readonly Migration[] {
+  if (isUnfinishedCopy(applied)) throw new HomeportError('store_copy_unfinished', {})
   const known = new Set(MIGRATIONS.map((migration) => migration.number))
   const foreign = applied.find((row) => !known.has(row.number) && row.breaking === 1)
   if (foreign) throw new HomeportError('store_newer', { number: foreign.number, name: foreign.name })

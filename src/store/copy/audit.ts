@@ -1,0 +1,72 @@
+import { CONTENTS } from '../check.js'
+import { isIntact } from '../checksum.js'
+import type { Table } from './catalog.js'
+import { type Batch, Digest, fieldsOf, integerIn, rowOf } from './rows.js'
+import type { Findings, Gap } from './types.js'
+
+/** Examples that are named; more are only counted. */
+const MOST_NAMED = 20
+
+/** What was found wrong in a source. None of it is repaired or hidden by a copy. */
+export interface Damage {
+  /** Rows that cannot be read, so they are not in the target. */
+  readonly gaps: readonly Gap[]
+  /** Rows that the target cannot hold: they are in the file beside the data, not in the target. */
+  readonly setAside: number
+  /** Contents that differ from their checksum; copied as they are, so the server refuses them as before. */
+  readonly changed: number
+  /** Texts that are not valid UTF-8; copied as the server reads them. */
+  readonly repaired: number
+  /** The first of them, in words. */
+  readonly examples: readonly string[]
+}
+
+/** Follows a complete reading of a source's tables: their digests, and what is wrong with them. */
+export class Audit {
+  readonly digests = new Map<Table, Digest>()
+  readonly gaps: Gap[] = []
+  changed = 0
+  repaired = 0
+  readonly examples: string[] = []
+
+  /** What a reader reports while it reads a table. */
+  readonly findings: Findings = {
+    onGap: (gap) => {
+      this.gaps.push(gap)
+      this.#example(`${gap.table}: rows ${gap.from} to ${gap.to ?? 'the end'} cannot be read: ${gap.found}`)
+    },
+    onRepaired: (table, column, row) => {
+      this.repaired++
+      this.#example(`${table}: the ${column} of row ${row} is not valid UTF-8`)
+    },
+  }
+
+  /** Begins with the first row of a table. */
+  begin(table: Table): void {
+    this.digests.set(table, new Digest())
+  }
+
+  /** Adds rows of a table. */
+  add(table: Table, batch: Batch): void {
+    this.digests.get(table)?.addAll(batch)
+    for (const [name, content, crc, key] of CONTENTS) {
+      if (name === table.name) this.#compare(table, batch, { content, crc, key })
+    }
+  }
+
+  #compare(table: Table, batch: Batch, columns: { readonly content: string; readonly crc: string; readonly key: string }) {
+    const at = (column: string): number => table.columns.findIndex(({ name }) => name === column)
+    const [content, crc, key] = [at(columns.content), at(columns.crc), at(columns.key)]
+    for (let index = 0; index < batch.starts.length; index++) {
+      const fields = fieldsOf(rowOf(batch, index))
+      const sum = fields[crc]
+      if (!sum || isIntact(fields[content] ?? null, Number(integerIn(sum)))) continue
+      this.changed++
+      this.#example(`${table.name}: the ${columns.content} of ${fields[key]?.toString('utf8')} differs from its checksum`)
+    }
+  }
+
+  #example(text: string): void {
+    if (this.examples.length < MOST_NAMED) this.examples.push(text)
+  }
+}

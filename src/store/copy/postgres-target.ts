@@ -1,0 +1,137 @@
+import pg from 'pg'
+import { codeOf } from '../../base/index.js'
+import { type ColumnTypes, postgresDialect } from '../dialect.js'
+import { connectionSettings, reasonOf } from '../postgres/connection.js'
+import { columnList, type Table, tablesToCopy } from './catalog.js'
+import { PostgresReader } from './postgres-reader.js'
+import { copyIn } from './postgres-wire.js'
+import { type Batch, partOf, rowOf, valuesIn } from './rows.js'
+import type { CopyTarget, Notes, Refused } from './types.js'
+
+/** Data exceptions, violated constraints, and limits such as the size of an index entry: the row is refused, not the copy. */
+const REFUSED = /^(?:22|23|54)/
+
+/** Limits that would end a long statement; those that a server does not know are skipped. */
+const UNLIMITED = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN
+  ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`
+
+/** Connects for a copy. The caller holds the lock of the store over another connection. */
+export async function connectForCopy(url: string): Promise<pg.Client> {
+  // COPY does not work on a pipelined connection, and one statement may take long.
+  const { query_timeout: _limit, ...settings } = connectionSettings(url)
+  const client = new pg.Client({ ...settings, pipeline: false } as pg.ClientConfig)
+  client.on('error', () => undefined) // the statement that runs is told
+  await client.connect()
+  try {
+    await client.query(UNLIMITED)
+    await client.query("SET client_encoding = 'UTF8'")
+    // Tables are read in the order of their keys, by the index: a sort would need as much disk again.
+    await client.query('SET enable_sort = off')
+  } catch (error) {
+    await client.end().catch(() => undefined)
+    throw error
+  }
+  return client
+}
+
+/** Writes a store into a PostgreSQL database. */
+export class PostgresTarget implements CopyTarget {
+  readonly types: ColumnTypes = postgresDialect.types
+  readonly reader: PostgresReader
+  readonly #client: pg.Client
+
+  constructor(client: pg.Client) {
+    this.#client = client
+    this.reader = new PostgresReader(client)
+  }
+
+  async tableNames(): Promise<readonly string[]> {
+    const names = [...tablesToCopy().map(({ name }) => name), 'schema_migrations', 'store_copy']
+    const text = 'SELECT name FROM unnest($1::text[]) AS t (name) WHERE to_regclass(name) IS NOT NULL'
+    return (await this.#client.query<{ name: string }>(text, [names])).rows.map(({ name }) => name)
+  }
+
+  async notes(): Promise<ReadonlyMap<string, string>> {
+    const { rows } = await this.#client.query<{ subject: string; state: string }>('SELECT subject, state FROM store_copy')
+    return new Map(rows.map(({ subject, state }) => [subject, state]))
+  }
+
+  async change(statements: readonly string[], notes: Notes = []): Promise<void> {
+    await this.#transaction('on', async () => {
+      for (const statement of statements) await this.#client.query(statement)
+      await this.#note(notes)
+    })
+  }
+
+  /**
+   * @param wait `off`: a crash of the server may lose the last commits, never their order; a later commit with `on` makes
+   * all of them durable.
+   */
+  async #transaction(wait: 'on' | 'off', work: () => Promise<void>): Promise<void> {
+    await this.#client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+    try {
+      await this.#client.query(`SET LOCAL synchronous_commit = ${wait}`)
+      await work()
+      await this.#client.query('COMMIT')
+    } catch (error) {
+      await this.#client.query('ROLLBACK').catch(() => undefined)
+      throw error
+    }
+  }
+
+  async #note(notes: Notes): Promise<void> {
+    const put = 'INSERT INTO store_copy (subject, state) VALUES ($1, $2) ON CONFLICT (subject) DO UPDATE SET state = excluded.state'
+    for (const note of notes) await this.#client.query(put, [...note])
+  }
+
+  async write(
+    table: Table,
+    batch: Batch,
+    notesOf: (refused: readonly Refused[]) => Promise<Notes>,
+  ): Promise<void> {
+    await this.#transaction('off', async () => {
+      const refused: Refused[] = []
+      if (batch.starts.length > 0) await this.#copy(table, batch, refused)
+      await this.#note(await notesOf(refused))
+    })
+  }
+
+  /** Sends rows; if one is refused, each half by itself. */
+  async #copy(table: Table, batch: Batch, refused: Refused[]): Promise<void> {
+    await this.#client.query('SAVEPOINT rows')
+    try {
+      await copyIn(this.#client, `COPY ${table.name} (${columnList(table)}) FROM STDIN (FORMAT binary)`, batch.bytes)
+      await this.#client.query('RELEASE rows')
+    } catch (error) {
+      if (!REFUSED.test(codeOf(error))) throw error
+      await this.#client.query('ROLLBACK TO rows; RELEASE rows')
+      const rows = batch.starts.length
+      if (rows === 1) return void refused.push(refusal(table, rowOf(batch, 0), error))
+      const half = Math.ceil(rows / 2)
+      await this.#copy(table, partOf(batch, 0, half), refused)
+      await this.#copy(table, partOf(batch, half, rows), refused)
+    }
+  }
+
+  emptyStatements(tables: readonly Table[]): readonly string[] {
+    return [`TRUNCATE ${tables.map(({ name }) => name).join(', ')} RESTART IDENTITY`]
+  }
+
+  async setNumber({ name, numbered }: Table, last: number): Promise<void> {
+    if (last > 0) await this.#client.query('SELECT setval(pg_get_serial_sequence($1, $2), $3)', [name, numbered, last])
+  }
+
+  async settle(): Promise<void> {
+    for (const { name } of tablesToCopy()) await this.#client.query(`ANALYZE ${name}`)
+  }
+
+  async close(): Promise<void> {
+    await this.#client.end().catch(() => undefined)
+  }
+}
+
+function refusal(table: Table, row: Buffer, error: unknown): Refused {
+  const values = valuesIn(table, row)
+  const named = Object.fromEntries(table.columns.map(({ name }, index) => [name, values[index] ?? null]))
+  return { reason: reasonOf(error), values: named, row }
+}

@@ -1,0 +1,89 @@
+import type { SqliteDatabase } from '../../base/index.js'
+import type { Table } from './catalog.js'
+import type { FaultyRow, Value } from './rows.js'
+
+/** Values of SQLite that the fast way of reading a row would change or hide. SQLite keeps any type in any column. */
+
+const NUL = '\0'
+/** A reader sees this in place of bytes that are not valid UTF-8. It may also have been stored. */
+const REPLACEMENT = '\ufffd'
+
+/** Whether the values of a row are of the types of their columns, and certainly as they are stored. */
+export function isPlain({ columns }: Table, values: readonly Value[]): boolean {
+  for (let index = 0; index < columns.length; index++) {
+    const value = values[index]
+    if (value === null) continue
+    const type = columns[index]?.type
+    if (type === 'integer' ? !Number.isSafeInteger(value) : type === 'text' ? !isPlainText(value) : !isBytes(value)) {
+      return false
+    }
+  }
+  return true
+}
+
+const isPlainText = (value: unknown): boolean =>
+  typeof value === 'string' && !value.includes(NUL) && !value.includes(REPLACEMENT)
+
+const isBytes = (value: unknown): boolean => value instanceof Uint8Array
+
+/** A row that was read with care. */
+export type Inspected =
+  | {
+      readonly kind: 'good'
+      readonly values: readonly Value[]
+      /** Columns with texts that are not valid UTF-8; their values are what a reader sees. */
+      readonly repaired: readonly string[]
+    }
+  | ({ readonly kind: 'faulty' } & FaultyRow)
+
+/** Reads one row with the exact type and bytes of each value. */
+export function inspectRow(db: SqliteDatabase, table: Table, number: number): Inspected {
+  const parts = table.columns.map(({ name }, index) => {
+    const exact = `CASE typeof("${name}") WHEN 'integer' THEN CAST("${name}" AS TEXT) WHEN 'text' THEN CAST("${name}" AS BLOB) ELSE "${name}" END`
+    const seen = `CASE typeof("${name}") WHEN 'text' THEN "${name}" END`
+    return `typeof("${name}") AS t${index}, ${exact} AS v${index}, ${seen} AS s${index}`
+  })
+  const text = `SELECT ${parts.join(', ')} FROM ${table.name} WHERE rowid = ?`
+  const found = db.prepare(text).get(number) as Record<string, unknown>
+  const cells = table.columns.map((column, index) => ({
+    ...column,
+    stored: String(found[`t${index}`]),
+    exact: found[`v${index}`] as string | Uint8Array | number | null,
+    seen: found[`s${index}`] as string | null,
+  }))
+  const wrong = cells.map((cell) => ({ name: cell.name, problem: problemOf(cell) })).find(({ problem }) => problem)
+  if (wrong) {
+    const values = Object.fromEntries(cells.map((cell) => [cell.name, shownOf(cell)]))
+    return { kind: 'faulty', reason: `the column ${wrong.name} holds ${wrong.problem}`, values }
+  }
+  const repaired = cells.filter((cell) => cell.seen !== null && !isAsSeen(cell)).map(({ name }) => name)
+  return { kind: 'good', values: cells.map(valueOf), repaired }
+}
+
+interface Cell {
+  readonly type: string
+  /** The type of the value itself. */
+  readonly stored: string
+  readonly exact: string | Uint8Array | number | null
+  readonly seen: string | null
+}
+
+const STORED: Readonly<Record<string, string>> = { integer: 'integer', text: 'text', bytes: 'blob' }
+
+function problemOf({ type, stored, seen }: Cell): string | undefined {
+  if (stored !== 'null' && stored !== STORED[type]) return `a value of the type ${stored}, which it never should`
+  return seen?.includes(NUL) ? 'the character U+0000, which PostgreSQL does not store' : undefined
+}
+
+function valueOf({ stored, exact, seen }: Cell): Value {
+  if (seen !== null) return seen
+  if (stored !== 'integer') return exact
+  const number = Number(exact)
+  return Number.isSafeInteger(number) ? number : BigInt(String(exact))
+}
+
+const isAsSeen = ({ exact, seen }: Cell): boolean =>
+  exact instanceof Uint8Array && Buffer.from(seen ?? '', 'utf8').equals(exact)
+
+/** The value for people: a text that is not valid UTF-8 as its bytes. */
+const shownOf = (cell: Cell): Value => (cell.seen !== null && !isAsSeen(cell) ? cell.exact : valueOf(cell))
