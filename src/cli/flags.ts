@@ -22,6 +22,13 @@ export function addConfigFlags(command: Command, defaults: Defaults = {}): Comma
   return command
 }
 
+/** Adds the flags of these options, for a command that needs no others. */
+export function addFlags(command: Command, names: readonly OptionName[]): Command {
+  command.addOption(configFileFlag())
+  for (const name of names) command.addOption(flagOf(name))
+  return command
+}
+
 const configFileFlag = (): Option =>
   new Option('--config <file>', 'read options from this JSON file (default: homeport.config.json if it is there)')
 

@@ -41,6 +41,12 @@ const ENTRIES: readonly Entry[] = [
     async () => (await import('./credentials.js')).credentialsCommand,
   ),
   entry(
+    'store',
+    'copy or upgrade the store of a stopped server',
+    here,
+    async () => (await import('./store/index.js')).storeCommand,
+  ),
+  entry(
     'status',
     'health, load and problems of the server',
     server,

@@ -28,7 +28,7 @@ export {
 export type { Config } from './derive.js'
 export { isLoopback } from './derive.js'
 export { configurationPage, defaultText } from './docs.js'
-export { describeStore, type PortRange, type StoreChoice } from './kinds.js'
+export { describeStore, type PortRange, type StoreChoice, storeChoice } from './kinds.js'
 export { hasServed, noteAddresses } from './last-start.js'
 export { DEFAULT_FILE, type Defaults, loadConfig, readConfigFile, type Sources, unknownEnvironment } from './load.js'
 export { envName, flagName, suggestion } from './names.js'

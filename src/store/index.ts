@@ -14,6 +14,7 @@
  * - `query.ts`: queries, declared once with Kysely over named parameters and compiled once per dialect.
  * - `dialect.ts`: all differences between the two databases, as small named capabilities.
  * - `checksum.ts`, `check.ts`: detection of damaged data while reading, and by `homeport doctor`.
+ * - `copy/`: takes the store of a stopped server from one database to the other.
  * - `sqlite/`, `postgres/`: the two implementations. `testing/`: runs a test suite on both.
  *
  * Guarantees:
@@ -29,6 +30,7 @@
  */
 
 export { type CheckDepth, checkPostgresStore, checkSqliteStore, type StoreReport } from './check.js'
+export { type CopyOptions, type CopyProgress, type CopyReport, copyStore } from './copy/copy-store.js'
 export type { StoreDamage } from './damage.js'
 export { hasSqliteStore, openStore } from './open.js'
 export { checkPostgresServer, type ServerFinding, type ServerReport } from './postgres/server-check.js'

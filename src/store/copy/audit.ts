@@ -17,7 +17,9 @@ export interface Damage {
   readonly changed: number
   /** Texts that are not valid UTF-8; copied as the server reads them. */
   readonly repaired: number
-  /** The first of them, in words. */
+  /** Commits that cannot be read, in words. */
+  readonly lost: readonly string[]
+  /** The first of all these, in words. */
   readonly examples: readonly string[]
 }
 
@@ -54,7 +56,11 @@ export class Audit {
     }
   }
 
-  #compare(table: Table, batch: Batch, columns: { readonly content: string; readonly crc: string; readonly key: string }) {
+  #compare(
+    table: Table,
+    batch: Batch,
+    columns: { readonly content: string; readonly crc: string; readonly key: string },
+  ) {
     const at = (column: string): number => table.columns.findIndex(({ name }) => name === column)
     const [content, crc, key] = [at(columns.content), at(columns.crc), at(columns.key)]
     for (let index = 0; index < batch.starts.length; index++) {
@@ -62,7 +68,9 @@ export class Audit {
       const sum = fields[crc]
       if (!sum || isIntact(fields[content] ?? null, Number(integerIn(sum)))) continue
       this.changed++
-      this.#example(`${table.name}: the ${columns.content} of ${fields[key]?.toString('utf8')} differs from its checksum`)
+      this.#example(
+        `${table.name}: the ${columns.content} of ${fields[key]?.toString('utf8')} differs from its checksum`,
+      )
     }
   }
 

@@ -6,7 +6,15 @@ import { Audit, type Damage } from './audit.js'
 import { type Table, tablesToCopy } from './catalog.js'
 import { type OpenSource, type OpenTarget, openSource, openTarget, type StoreLocation } from './ends.js'
 import { checkSource, checkTarget, prepareTarget, type TargetState } from './prepare.js'
-import { type CopyHeader, headerIn, headerNote, type TableNote, tableNote, unmarkStatements, UNTOUCHED } from './progress.js'
+import {
+  type CopyHeader,
+  headerIn,
+  headerNote,
+  type TableNote,
+  tableNote,
+  UNTOUCHED,
+  unmarkStatements,
+} from './progress.js'
 import { type Batch, Digest } from './rows.js'
 import { SetAside } from './set-aside.js'
 import type { CopyTarget, Refused } from './types.js'
@@ -155,13 +163,7 @@ class StoreCopy {
     return note
   }
 
-  async #write(
-    target: CopyTarget,
-    table: Table,
-    batch: Batch,
-    before: TableNote,
-    aside: SetAside,
-  ): Promise<TableNote> {
+  async #write(target: CopyTarget, table: Table, batch: Batch, before: TableNote, aside: SetAside): Promise<TableNote> {
     await Promise.all([this.#source.ensureLocked(), this.#target.ensureLocked()])
     let note = before
     await target.write(table, batch, async (refused: readonly Refused[]) => {
@@ -196,7 +198,9 @@ class StoreCopy {
     const differing: string[] = []
     for (const table of this.#tables) {
       const [found] = await Promise.all([this.#digestOf(target, table), this.#readAgain(table)])
-      const expected = (this.#audit.digests.get(table) ?? new Digest()).without((progress.get(table) ?? UNTOUCHED).refused)
+      const expected = (this.#audit.digests.get(table) ?? new Digest()).without(
+        (progress.get(table) ?? UNTOUCHED).refused,
+      )
       if (found.hex !== expected.hex || found.rows !== expected.rows) differing.push(table.name)
       digests.set(table, found)
     }
@@ -243,7 +247,11 @@ class StoreCopy {
     const setAside = notes.reduce((sum, { faulty, refused }) => sum + faulty + refused.rows, 0)
     const tables = this.#tables.map((table) => {
       const digest = digests.get(table)
-      return { name: table.name, rows: digest?.rows ?? this.#counts.get(table) ?? 0, ...(digest && { digest: digest.hex }) }
+      return {
+        name: table.name,
+        rows: digest?.rows ?? this.#counts.get(table) ?? 0,
+        ...(digest && { digest: digest.hex }),
+      }
     })
     const { gaps, changed, repaired, examples } = this.#audit
     return {
@@ -256,7 +264,7 @@ class StoreCopy {
       bytes: await this.#source.reader.sizeBytes(),
       copiedNow: this.#copiedNow,
       tookMs: this.#clock.now() - startedAt,
-      damage: { gaps, setAside, changed, repaired, examples: [...this.#source.damage, ...examples] },
+      damage: { gaps, setAside, changed, repaired, lost: this.#source.damage, examples },
       setAsideFile: setAside > 0 ? done?.aside.path : undefined,
     }
   }

@@ -55,7 +55,8 @@ export class PostgresReader implements CopyReader {
   }
 
   async sizeBytes(): Promise<number> {
-    const text = 'SELECT coalesce(sum(pg_total_relation_size(to_regclass(name)::oid)), 0) FROM unnest($1::text[]) AS t (name)'
+    const text =
+      'SELECT coalesce(sum(pg_total_relation_size(to_regclass(name)::oid)), 0) FROM unnest($1::text[]) AS t (name)'
     return Number(await this.#value(text, [tablesToCopy().map(({ name }) => name)]))
   }
 

@@ -52,7 +52,9 @@ export class PostgresTarget implements CopyTarget {
   }
 
   async notes(): Promise<ReadonlyMap<string, string>> {
-    const { rows } = await this.#client.query<{ subject: string; state: string }>('SELECT subject, state FROM store_copy')
+    const { rows } = await this.#client.query<{ subject: string; state: string }>(
+      'SELECT subject, state FROM store_copy',
+    )
     return new Map(rows.map(({ subject, state }) => [subject, state]))
   }
 
@@ -80,15 +82,12 @@ export class PostgresTarget implements CopyTarget {
   }
 
   async #note(notes: Notes): Promise<void> {
-    const put = 'INSERT INTO store_copy (subject, state) VALUES ($1, $2) ON CONFLICT (subject) DO UPDATE SET state = excluded.state'
+    const put =
+      'INSERT INTO store_copy (subject, state) VALUES ($1, $2) ON CONFLICT (subject) DO UPDATE SET state = excluded.state'
     for (const note of notes) await this.#client.query(put, [...note])
   }
 
-  async write(
-    table: Table,
-    batch: Batch,
-    notesOf: (refused: readonly Refused[]) => Promise<Notes>,
-  ): Promise<void> {
+  async write(table: Table, batch: Batch, notesOf: (refused: readonly Refused[]) => Promise<Notes>): Promise<void> {
     await this.#transaction('off', async () => {
       const refused: Refused[] = []
       if (batch.starts.length > 0) await this.#copy(table, batch, refused)

@@ -1,7 +1,15 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type AppliedMigration, isUnfinishedCopy, MIGRATIONS, pendingMigrations } from '../migrations/index.js'
 import { LOCAL_TABLES, type Table } from './catalog.js'
-import { type CopyHeader, headerIn, headerNote, markStatements, progressIn, type TableNote, UNTOUCHED } from './progress.js'
+import {
+  type CopyHeader,
+  headerIn,
+  headerNote,
+  markStatements,
+  progressIn,
+  type TableNote,
+  UNTOUCHED,
+} from './progress.js'
 import type { CopyReader, CopyTarget } from './types.js'
 
 /** What a target is before a copy: nothing was written yet, or an unfinished copy of the same source. */
@@ -29,7 +37,8 @@ export async function checkSource(source: CopyReader, place: string): Promise<st
   }
   await checkColumns(source, place)
   const installation = await source.installation()
-  if (installation === undefined) throw refused(`${place} has not been used by a server yet, so there is nothing to copy.`)
+  if (installation === undefined)
+    throw refused(`${place} has not been used by a server yet, so there is nothing to copy.`)
   return installation
 }
 

@@ -204,7 +204,7 @@ export class Digest {
 
   get hex(): string {
     const bytes = Buffer.alloc(LANES * 4)
-    this.#lanes.forEach((lane, index) => bytes.writeUInt32BE(lane, index * 4))
+    for (const [index, lane] of this.#lanes.entries()) bytes.writeUInt32BE(lane, index * 4)
     return bytes.toString('hex')
   }
 }

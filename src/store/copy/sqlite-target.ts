@@ -1,5 +1,4 @@
-import { openSqlite, type SqliteDatabase, type SqliteStatement, yieldToEventLoop } from '../../base/index.js'
-import { codeOf } from '../../base/index.js'
+import { codeOf, openSqlite, type SqliteDatabase, type SqliteStatement, yieldToEventLoop } from '../../base/index.js'
 import { type ColumnTypes, sqliteDialect } from '../dialect.js'
 import { columnList, type Table } from './catalog.js'
 import { type Batch, rowOf, valuesIn } from './rows.js'
@@ -66,11 +65,7 @@ export class SqliteTarget implements CopyTarget {
     for (const [subject, state] of notes) put.run(subject, state)
   }
 
-  async write(
-    table: Table,
-    batch: Batch,
-    notesOf: (refused: readonly Refused[]) => Promise<Notes>,
-  ): Promise<void> {
+  async write(table: Table, batch: Batch, notesOf: (refused: readonly Refused[]) => Promise<Notes>): Promise<void> {
     await this.#transaction(async () => {
       const refused: Refused[] = []
       for (let index = 0; index < batch.starts.length; index++) {

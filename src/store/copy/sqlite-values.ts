@@ -57,7 +57,7 @@ export function inspectRow(db: SqliteDatabase, table: Table, number: number): In
     return { kind: 'faulty', reason: `the column ${wrong.name} holds ${wrong.problem}`, values }
   }
   const repaired = cells.filter((cell) => cell.seen !== null && !isAsSeen(cell)).map(({ name }) => name)
-  return { kind: 'good', values: cells.map(valueOf), repaired }
+  return { kind: 'good', values: cells.map(cellValue), repaired }
 }
 
 interface Cell {
@@ -75,7 +75,7 @@ function problemOf({ type, stored, seen }: Cell): string | undefined {
   return seen?.includes(NUL) ? 'the character U+0000, which PostgreSQL does not store' : undefined
 }
 
-function valueOf({ stored, exact, seen }: Cell): Value {
+function cellValue({ stored, exact, seen }: Cell): Value {
   if (seen !== null) return seen
   if (stored !== 'integer') return exact
   const number = Number(exact)
@@ -86,4 +86,4 @@ const isAsSeen = ({ exact, seen }: Cell): boolean =>
   exact instanceof Uint8Array && Buffer.from(seen ?? '', 'utf8').equals(exact)
 
 /** The value for people: a text that is not valid UTF-8 as its bytes. */
-const shownOf = (cell: Cell): Value => (cell.seen !== null && !isAsSeen(cell) ? cell.exact : valueOf(cell))
+const shownOf = (cell: Cell): Value => (cell.seen !== null && !isAsSeen(cell) ? cell.exact : cellValue(cell))

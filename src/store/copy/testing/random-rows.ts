@@ -7,7 +7,17 @@ type Random = (below: number) => number
 
 type Cell = number | bigint | string | Uint8Array | null
 
-const TEXTS = ['', ' ', 'a', 'Zürich 東京 🏠 e\u0301', 'O\'Brien \\ "quoted" \\N', '\u0001\t\r\n\u007f', '\ufffd', '{"a":[1,null]}', 'x'.repeat(2_000)]
+const TEXTS = [
+  '',
+  ' ',
+  'a',
+  'Zürich 東京 🏠 e\u0301',
+  'O\'Brien \\ "quoted" \\N',
+  '\u0001\t\r\n\u007f',
+  '\ufffd',
+  '{"a":[1,null]}',
+  'x'.repeat(2_000),
+]
 const INTEGERS = [0, 1, -1, 2 ** 31, -(2 ** 31) - 1, 2 ** 53 - 1, -(2 ** 53 - 1), 1_700_000_000_000]
 const BYTES = [new Uint8Array(), Uint8Array.from({ length: 256 }, (_, index) => index), new Uint8Array(5_000).fill(7)]
 const MOST_TRIES = 2_000
@@ -27,7 +37,15 @@ const TIED: Readonly<Record<string, (row: Record<string, Cell>) => void>> = {
     if (row.state !== 'RUN_FAILED') Object.assign(row, { dlq_id: null, failure_state: null })
   },
   bulk_actions: (row) => {
-    const counts = { matched: 7, succeeded: 1, already_finished: 2, already_cancelled: 0, not_found: 3, failed: 1, skipped: 0 }
+    const counts = {
+      matched: 7,
+      succeeded: 1,
+      already_finished: 2,
+      already_cancelled: 0,
+      not_found: 3,
+      failed: 1,
+      skipped: 0,
+    }
     Object.assign(row, counts, { fence: null, fence_until: null, rate_per_second: null })
     row.finished_at = row.state === 'finished' || row.state === 'aborted' ? 5 : null
     if (row.state !== 'paused') row.paused_at = null
