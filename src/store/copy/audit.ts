@@ -35,7 +35,9 @@ export class Audit {
   readonly findings: Findings = {
     onGap: (gap) => {
       this.gaps.push(gap)
-      this.#example(`${gap.table}: rows ${gap.from} to ${gap.to ?? 'the end'} cannot be read: ${gap.found}`)
+      this.#example(
+        `${gap.table}: rows ${gap.from ?? 'from the first'} to ${gap.to ?? 'the last'} cannot be read: ${gap.found}`,
+      )
     },
     onRepaired: (table, column, row) => {
       this.repaired++

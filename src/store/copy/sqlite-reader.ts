@@ -2,13 +2,14 @@ import { statSync } from 'node:fs'
 import { codeOf, type SqliteDatabase, type SqliteStatement, yieldToEventLoop } from '../../base/index.js'
 import { isDamage } from '../damage.js'
 import type { AppliedMigration } from '../migrations/index.js'
-import { type FoundColumn, SQLITE_TYPES, schemaProblemsIn, type Table } from './catalog.js'
+import { columnList, type FoundColumn, SQLITE_TYPES, schemaProblemsIn, type Table } from './catalog.js'
 import { type Batch, BatchWriter, type FaultyRow, type Value } from './rows.js'
 import { firstReadable, messageOf } from './sqlite-gaps.js'
 import { inspectRow, isPlain } from './sqlite-values.js'
 import type { CopyReader, Findings, Reading } from './types.js'
 
 const NUMBER = 'row number'
+const BEFORE_ALL = Number.MIN_SAFE_INTEGER
 /** Code of the built-in driver's error for an integer beyond 53 bits. */
 const OUT_OF_RANGE = 'ERR_OUT_OF_RANGE'
 /** Rows that need a second look are read one by one after their batch. */
@@ -29,6 +30,7 @@ interface Page {
 export class SqliteReader implements CopyReader {
   readonly #db: SqliteDatabase
   readonly #path: string
+  readonly #statements = new Map<Table, SqliteStatement>()
 
   constructor(db: SqliteDatabase, path: string) {
     this.#db = db
@@ -96,7 +98,7 @@ export class SqliteReader implements CopyReader {
   }
 
   async *rows(table: Table, { after, findings }: Reading): AsyncGenerator<Batch> {
-    let last = after === undefined ? Number.MIN_SAFE_INTEGER : Number(after)
+    let last = after === undefined ? BEFORE_ALL : Number(after)
     for (;;) {
       const page = this.#page(table, last, findings)
       const reached = page.last ?? last
@@ -105,7 +107,8 @@ export class SqliteReader implements CopyReader {
       if (page.kind === 'end') return
       if (page.kind === 'damaged') {
         const next = firstReadable(this.#db, table, last + 1)
-        findings?.onGap({ table: table.name, found: page.found, from: last + 1, to: next && next - 1 })
+        const from = last === BEFORE_ALL ? undefined : last + 1
+        findings?.onGap({ table: table.name, found: page.found, from, to: next && next - 1 })
         if (next === undefined) return
         last = next - 1
       }
@@ -118,7 +121,7 @@ export class SqliteReader implements CopyReader {
     const page: Page = { kind: 'end', found: '', writer: new BatchWriter(), last: undefined, faulty: [] }
     const odd: number[] = []
     try {
-      for (const row of this.#statement(table).iterate(after) as Iterable<Record<string, Value>>) {
+      for (const row of this.#statement(table).iterate(after + 1) as Iterable<Record<string, Value>>) {
         page.last = Number(row[NUMBER])
         const values = table.columns.map(({ name }) => row[name] as Value)
         if (isPlain(table, values)) page.writer.add(values)
@@ -142,9 +145,15 @@ export class SqliteReader implements CopyReader {
     return page
   }
 
-  #statement({ name, columns }: Table): SqliteStatement {
-    const list = columns.map((column) => `"${column.name}"`).join(', ')
-    return this.#db.prepare(`SELECT rowid AS "${NUMBER}", ${list} FROM ${name} WHERE rowid > ? ORDER BY rowid`)
+  /** Prepared once, because a statement is never released. A search for `rowid > n` would read the page of n, which may be damaged. */
+  #statement(table: Table): SqliteStatement {
+    let statement = this.#statements.get(table)
+    if (!statement) {
+      const text = `SELECT rowid AS "${NUMBER}", ${columnList(table)} FROM ${table.name} WHERE rowid >= ? ORDER BY rowid`
+      statement = this.#db.prepare(text)
+      this.#statements.set(table, statement)
+    }
+    return statement
   }
 
   #numberAfter({ name }: Table, number: number): number {

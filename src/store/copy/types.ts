@@ -7,8 +7,8 @@ export interface Gap {
   readonly table: string
   /** The message of the database. */
   readonly found: string
-  /** The internal numbers of the rows, both included; `to` is undefined when nothing behind can be read. */
-  readonly from: number
+  /** The internal numbers of the rows, both included. Undefined: nothing before, or nothing behind, can be read. */
+  readonly from: number | undefined
   readonly to: number | undefined
 }
 

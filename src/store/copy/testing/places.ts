@@ -1,0 +1,86 @@
+import { join } from 'node:path'
+import pg from 'pg'
+import { tempDir } from '../../../../test/support/temp-dir.js'
+import { openSqlite, type SqliteDatabase } from '../../../base/index.js'
+import { openStore } from '../../open.js'
+import { tablesToCopy } from '../catalog.js'
+
+/** Opens the SQLite file of a data directory, outside of any store. */
+export function onFile<Result>(dataDir: string, work: (db: SqliteDatabase) => Result): Result {
+  const db = openSqlite(join(dataDir, 'homeport.sqlite'))
+  try {
+    return work(db)
+  } finally {
+    db.close()
+  }
+}
+
+/** Runs statements in the database of a URL. Returns the rows of the last one. */
+export async function onPostgres(url: string, ...statements: string[]): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    let rows: Record<string, unknown>[] = []
+    for (const statement of statements) rows = (await client.query(statement)).rows
+    return rows
+  } finally {
+    await client.end()
+  }
+}
+
+/** A data directory with a new store, filled by `fill`. */
+export async function newDataDir(fill: (db: SqliteDatabase) => void, id = 'installation 1'): Promise<string> {
+  const dataDir = tempDir()
+  await (await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined })).close()
+  onFile(dataDir, (db) => {
+    fill(db)
+    db.prepare('INSERT OR IGNORE INTO installation (place, installation_id, created_at) VALUES (1, ?, 1)').run(id)
+  })
+  return dataDir
+}
+
+/** Everything in the SQLite store of a data directory, as SQL literals, with the numbers that tables have assigned. */
+export function dump(dataDir: string): Record<string, unknown[]> {
+  return onFile(dataDir, (db) => {
+    const tables = tablesToCopy().map(({ name, columns, key }) => {
+      const values = columns.map((column) => `quote("${column.name}")`).join(" || ',' || ")
+      const order = key.map((column) => `"${column}"`).join(', ')
+      return [name, db.prepare(`SELECT ${values} AS row FROM ${name} ORDER BY ${order}`).all()] as const
+    })
+    const numbers = db.prepare('SELECT name, seq FROM sqlite_sequence WHERE seq > 0 ORDER BY name').all()
+    return { ...Object.fromEntries(tables), numbers }
+  })
+}
+
+/** Adds this many entries to the audit log. */
+export function addEntries(db: SqliteDatabase, count: number): void {
+  db.prepare(
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+      INSERT INTO audit_log (log_id, account_id, actor, source, action, entity, details, ip, at)
+      SELECT 'log' || i, 'a', 'me', 'api', 'act', 'e', '{}', '::1', i FROM n`,
+  ).run(count)
+}
+
+const QUIET_ROW = {
+  kind: 'http',
+  state: 'pending',
+  url: 'u',
+  method: 'POST',
+  headers: '{}',
+  config: '{}',
+  max_retries: 3,
+  retried: 0,
+  next_at: 1,
+  created_at: 1,
+  labels: '',
+  host: 'h',
+  path: '/',
+}
+
+/** Adds a message with these columns beside the necessary ones. */
+export function addMessage(db: SqliteDatabase, columns: Readonly<Record<string, unknown>>): void {
+  const row = { account_id: 'a', ...QUIET_ROW, ...columns }
+  const names = Object.keys(row)
+  const marks = names.map(() => '?').join(', ')
+  db.prepare(`INSERT INTO messages (${names.join(', ')}) VALUES (${marks})`).run(...Object.values(row))
+}
