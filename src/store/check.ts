@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises'
 import type pg from 'pg'
 import { firstColumn, openSqlite, type SqliteDatabase, yieldToEventLoop } from '../base/index.js'
 import { isIntact } from './checksum.js'
+import { UNFINISHED_COPY } from './migrations/index.js'
 import { sqliteFileIn } from './open.js'
 import { reasonOf, targetOf } from './postgres/connection.js'
 import { Connector, end } from './postgres/connector.js'
@@ -21,6 +22,8 @@ export interface RecordedBackup {
 export type StoreReport =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly reason: string }
+  /** A copy of another store is being written into it, or was interrupted. */
+  | { readonly kind: 'unfinished copy' }
   | {
       readonly kind: 'read'
       /** Messages of the database, or sentences of ours; empty if nothing is wrong. */
@@ -35,6 +38,8 @@ export type StoreReport =
 const MAX_QUICK_BYTES = 2 * 2 ** 30
 const MAX_PROBLEMS = 20
 const ROWS_AT_ONCE = 100
+
+const IS_UNFINISHED = `SELECT count(*) AS found FROM schema_migrations WHERE number = ${UNFINISHED_COPY.number}`
 
 /** Contents with checksums: table, column, checksum column, and the column that names a row. */
 export const CONTENTS = [
@@ -74,6 +79,7 @@ export async function checkSqliteStore(dataDir: string, depth: CheckDepth): Prom
   try {
     const db = openSqlite(path, { readOnly: true })
     try {
+      if (isUnfinishedCopy(db)) return { kind: 'unfinished copy' }
       return depth === 'deep' ? await checkDeep(db) : checkQuick(db, size)
     } finally {
       db.close()
@@ -81,6 +87,11 @@ export async function checkSqliteStore(dataDir: string, depth: CheckDepth): Prom
   } catch (error) {
     return { kind: 'unusable', reason: reasonOf(error) }
   }
+}
+
+function isUnfinishedCopy(db: SqliteDatabase): boolean {
+  const hasLedger = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").get() !== undefined
+  return hasLedger && Number(firstColumn(db.prepare(IS_UNFINISHED).all())[0]) > 0
 }
 
 function checkQuick(db: SqliteDatabase, size: number): StoreReport {
@@ -141,6 +152,10 @@ export async function checkPostgresStore(url: string, depth: CheckDepth): Promis
   try {
     client = (await new Connector(targetOf(url)).connect('long')).client
     const found = await client.query("SELECT to_regclass('messages') IS NOT NULL AS there")
+    const ledger = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS there")
+    if (ledger.rows[0]?.there && Number((await client.query(IS_UNFINISHED)).rows[0]?.found) > 0) {
+      return { kind: 'unfinished copy' }
+    }
     if (!found.rows[0]?.there) return { kind: 'absent' }
     if (depth === 'quick') return { kind: 'read', problems: [], backups: [], looked: 'answers' }
     return await checkDeepOnPostgres(client)

@@ -24,7 +24,7 @@ import {
 const ROWS = 20_000
 const HOUR_MS = 3_600_000
 
-/** Due times up to so many hours ahead are reached. */
+/** Due times up to this many hours ahead are reached. */
 const passing = (hours: number): string[] => [
   `UPDATE messages SET next_at = ${Date.now()} WHERE state = 'pending' AND next_at < ${Date.now() + hours * HOUR_MS}`,
 ]

@@ -10,6 +10,7 @@ import { describeError } from '../errors.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 const DAMAGED = 'Follow "A damaged store" in docs/operations.md. Undamaged data still works.'
+const UNFINISHED = 'Run the same `homeport store copy` again, which continues it, or set --store to another store.'
 const MOST_SHOWN = 5
 
 /** Checks whether the store can be read, and says what a 2xx guarantees. With `deep`, verifies all checksums. */
@@ -55,6 +56,8 @@ async function judge(config: Config, report: StoreReport, guarantee: string): Pr
       return [ok('store', `${guarantee}; created at the first start`)]
     case 'unusable':
       return [fail('store', `cannot be read: ${report.reason}`, DAMAGED)]
+    case 'unfinished copy':
+      return [fail('store', 'an unfinished copy of another store', UNFINISHED)]
     case 'read': {
       const { problems, looked, backups } = report
       const found = problems.length === 0 ? ok('store', `${guarantee}; ${looked}`) : damaged(problems)

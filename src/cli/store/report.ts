@@ -1,13 +1,15 @@
 import type { CopyReport } from '../../store/index.js'
 import type { Io } from '../io.js'
 import { bytes, counted, duration, figure } from '../terminal/figures.js'
-import { renderTable } from '../terminal/table.js'
+import { type Column, renderTable } from '../terminal/table.js'
 import { printable } from '../terminal/text.js'
 
 /** Whether everything in the source is in the target, or can be. */
 export function isComplete({ damage }: CopyReport): boolean {
   return damage.gaps.length === 0 && damage.setAside === 0 && damage.lost.length === 0
 }
+
+const DIGEST: Column<CopyReport['tables'][number]> = { title: 'DIGEST', value: ({ digest }) => digest?.slice(0, 16) }
 
 /** The report for people: rows of each table, what happened, what to do next. */
 export function renderReport(io: Io, report: CopyReport): string {
@@ -17,7 +19,7 @@ export function renderReport(io: Io, report: CopyReport): string {
     [
       { title: 'TABLE', value: ({ name }) => name },
       { title: 'ROWS', value: ({ rows }) => figure(rows), align: 'right' },
-      { title: 'DIGEST', value: ({ digest }) => digest?.slice(0, 16) },
+      ...(report.isCopied ? [DIGEST] : []),
     ],
     used,
   )

@@ -76,7 +76,7 @@ export const storeErrors = {
     blame: 'operator',
     retry: 'later',
     text: ({ tables }) =>
-      `After copying, ${tables.join(', ')} differ between source and target, so the copy is not usable. Another program changed one of them, or a disk returns wrong data. Run the same command again: it begins anew.`,
+      `After copying, ${tables.join(', ')} differ between source and target, so the copy is not usable. Another program changed one of them, or a disk returns wrong data. Run the same command again: it starts over.`,
   }),
   store_not_opened: define<{ where: string; reason: string }>({
     status: 503,

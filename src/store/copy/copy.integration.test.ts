@@ -4,6 +4,7 @@ import { crc32 } from 'node:zlib'
 import { afterAll, expect, it } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { isError } from '../../contract/errors/errors.js'
+import { checkPostgresStore, checkSqliteStore } from '../check.js'
 import { MIGRATIONS } from '../migrations/index.js'
 import { openStore } from '../open.js'
 import { type CuttableProxy, cuttableProxy } from '../testing/cuttable-proxy.js'
@@ -25,7 +26,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
       () => 'done',
       (error) => (isError(error, error.code) ? `${error.code}: ${error.message}` : String(error)),
     )
-  /** Stops a copy once so many rows have been reported. */
+  /** Stops a copy once this many rows have been reported. */
   const stopAt = (rows: number, phase: 'copy' | 'compare' = 'copy'): Pick<CopyOptions, 'onProgress'> => ({
     onProgress: (at) => {
       if (at.phase === phase && at.rows >= rows) throw new Error('stopped by the test')
@@ -65,21 +66,23 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
       { from: 'sqlite', to: location, dataDir },
       { from: location, to: 'sqlite', dataDir: other },
     ]) {
-      const from = ends.from === 'sqlite' ? dataDir : ''
       for (const stop of [stopAt(1), stopAt(5_000), stopAt(10_000), stopAt(1, 'compare'), stopAt(MANY, 'compare')]) {
         expect(await refusal(copy({ ...ends, ...stop }))).toMatch(/^store_copy_stopped: .*continues where it stopped/)
         expect(await refusal(open(ends.to, ends.dataDir))).toMatch(/^store_copy_unfinished/)
       }
+      const check = () =>
+        ends.to === 'sqlite' ? checkSqliteStore(other, 'deep') : checkPostgresStore(location, 'deep')
+      expect(await check()).toEqual({ kind: 'unfinished copy' })
       const report = await copy(ends)
+      expect(await check()).toMatchObject({ kind: 'read', problems: [] })
       expect(report).toMatchObject({ isCopied: true, target: 'unfinished', rows: MANY + 1 })
       expect(report.copiedNow).toBeLessThan(MANY)
       await (await open(ends.to, ends.dataDir)).close()
-      expect(from).toBe(ends.from === 'sqlite' ? dataDir : '')
     }
     expect(dump(other)).toEqual(dump(dataDir))
   })
 
-  it('begins anew when the source has changed since, or when the comparison finds a difference', async () => {
+  it('starts over when the source has changed since, or when the comparison finds a difference', async () => {
     const dataDir = await newDataDir((db) => addEntries(db, MANY))
     const location = await newUrl()
     const ends = { from: 'sqlite', to: location, dataDir }
@@ -140,6 +143,12 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
     expect(await to(app)).toContain('has a table messages that belongs to another program')
     expect(await refusal(copy({ from: app, to: 'sqlite', dataDir: tempDir() }))).toContain('is not a store of Homeport')
     expect(await refusal(copy({ from: 'sqlite', to: location, dataDir: tempDir() }))).toContain('There is no store')
+
+    const latin = new URL(app)
+    latin.pathname += '_latin'
+    await onPostgres(app, `CREATE DATABASE ${latin.pathname.slice(1)} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`)
+    expect(await to(latin.href)).toContain('has the encoding LATIN1')
+    await onPostgres(app, `DROP DATABASE ${latin.pathname.slice(1)}`)
 
     const old = { location: 'sqlite', dataDir: tempDir() }
     await createOldStore(old, MIGRATIONS.slice(0, -2))

@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import type pg from 'pg'
 import { openSqlite } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { sqliteFileIn } from '../open.js'
@@ -39,7 +40,7 @@ export interface OpenTarget {
 }
 
 /** The place of a store, for people. */
-export const placeOfStore = (location: StoreLocation, dataDir: string): string =>
+const placeOfStore = (location: StoreLocation, dataDir: string): string =>
   location === 'sqlite' ? sqliteFileIn(dataDir) : placeOf(location)
 
 /** Opens a source; the caller holds the lock of the data directory. */
@@ -72,6 +73,12 @@ export async function openTarget(location: StoreLocation, dataDir: string): Prom
   if (location !== 'sqlite') {
     const held = await lockedPostgres(location)
     const target = new PostgresTarget(held.client)
+    const encoding = await target.encoding()
+    if (encoding !== 'UTF8') {
+      await held.close()
+      const problem = `The database ${place} has the encoding ${encoding}, which cannot hold every text. Create one with UTF8 (createdb --encoding UTF8 --template template0).`
+      throw new HomeportError('store_copy_refused', { problem })
+    }
     return { ...held, place, existing: () => target, create: () => target }
   }
   let target: SqliteTarget | undefined
@@ -83,8 +90,15 @@ export async function openTarget(location: StoreLocation, dataDir: string): Prom
   return { place, existing, create, ensureLocked: async () => undefined, close: async () => await target?.close() }
 }
 
+/** A connection to a locked store. */
+interface Held {
+  readonly client: pg.Client
+  ensureLocked(): Promise<void>
+  close(): Promise<void>
+}
+
 /** Takes the lock of a store as a server does, and opens a connection for the copy. */
-async function lockedPostgres(url: string) {
+async function lockedPostgres(url: string): Promise<Held> {
   const settings = connectionSettings(url)
   const lock = new NodeLock(settings, () => undefined)
   try {

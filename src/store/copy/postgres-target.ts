@@ -20,7 +20,7 @@ export async function connectForCopy(url: string): Promise<pg.Client> {
   // COPY does not work on a pipelined connection, and one statement may take long.
   const { query_timeout: _limit, ...settings } = connectionSettings(url)
   const client = new pg.Client({ ...settings, pipeline: false } as pg.ClientConfig)
-  client.on('error', () => undefined) // the statement that runs is told
+  client.on('error', () => undefined) // the running statement gets the error
   await client.connect()
   try {
     await client.query(UNLIMITED)
@@ -43,6 +43,12 @@ export class PostgresTarget implements CopyTarget {
   constructor(client: pg.Client) {
     this.#client = client
     this.reader = new PostgresReader(client)
+  }
+
+  /** The encoding of the database. */
+  async encoding(): Promise<string> {
+    const { rows } = await this.#client.query<{ server_encoding: string }>('SHOW server_encoding')
+    return rows[0]?.server_encoding ?? ''
   }
 
   async tableNames(): Promise<readonly string[]> {

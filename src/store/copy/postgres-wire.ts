@@ -134,7 +134,7 @@ class CopyOut extends CopyStatement {
 
 /**
  * The rows of `COPY … TO STDOUT (FORMAT binary)`, as bytes that begin and end with a row. The connection does nothing else
- * meanwhile; whoever stops early must close it.
+ * meanwhile; a caller that stops early must close it.
  */
 export async function* copyOut(client: pg.Client, text: string): AsyncGenerator<Buffer> {
   const statement = new CopyOut(text)

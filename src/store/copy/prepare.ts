@@ -91,7 +91,7 @@ async function refuseData(
   }
 }
 
-/** An unfinished copy of the same unchanged source continues; of a changed one it begins anew. */
+/** An unfinished copy of the same unchanged source continues; of a changed one it starts over. */
 function stateOf(notes: ReadonlyMap<string, string>, header: CopyHeader, place: string): TargetState {
   const found = headerIn(notes)
   if (found?.installation !== header.installation) {

@@ -19,7 +19,7 @@ const HeaderSchema = Type.Object({
   fingerprint: Type.String(),
   migrations: Type.Array(Type.Integer()),
   startedAt: Type.Integer(),
-  /** The comparison at the end found a difference, so the next run begins anew. */
+  /** The comparison at the end found a difference, so the next run starts over. */
   differs: Type.Boolean(),
 })
 

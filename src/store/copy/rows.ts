@@ -98,7 +98,7 @@ export class BatchWriter {
     this.#bytes = larger
   }
 
-  /** The rows so far; the writer begins anew with a buffer of its own. */
+  /** The rows so far; the writer starts over with a buffer of its own. */
   take(cursor: string, faulty: readonly FaultyRow[]): Batch {
     const batch = { bytes: this.#bytes.subarray(0, this.#length), starts: this.#starts, cursor, faulty }
     this.#bytes = Buffer.allocUnsafe(Math.max(FIRST_BYTES, this.#length))
