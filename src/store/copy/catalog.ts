@@ -20,8 +20,8 @@ export interface Table {
   readonly numbered: string | undefined
 }
 
-/** Tables that belong to one database only: its own record of migrations, and the progress of a copy. */
-export const LOCAL_TABLES: readonly string[] = ['schema_migrations', 'store_copy']
+/** Tables that describe one database only: its migrations, the progress of a copy, and which server uses it. */
+export const LOCAL_TABLES: readonly string[] = ['schema_migrations', 'store_copy', 'node_holder']
 
 /** SQLite's names of the types. */
 export const SQLITE_TYPES: Readonly<Record<string, ColumnType>> = { INTEGER: 'integer', TEXT: 'text', BLOB: 'bytes' }

@@ -69,7 +69,7 @@ export interface CopyReport {
 /**
  * Copies all tables of a stopped server's store into another one. The source is only read. A copy that was interrupted
  * continues. The target becomes usable when it has been compared with the source.
- * @throws HomeportError `store_copy_refused`, `store_copy_stopped`, `store_copy_differs`, `store_in_use`, `store_newer`,
+ * @throws HomeportError `store_copy_refused`, `store_copy_stopped`, `store_copy_differs`, `store_newer`,
  * `store_not_opened`.
  */
 export async function copyStore(options: CopyOptions): Promise<CopyReport> {
@@ -164,7 +164,6 @@ class StoreCopy {
   }
 
   async #write(target: CopyTarget, table: Table, batch: Batch, before: TableNote, aside: SetAside): Promise<TableNote> {
-    await Promise.all([this.#source.ensureLocked(), this.#target.ensureLocked()])
     let note = before
     await target.write(table, batch, async (refused: readonly Refused[]) => {
       await aside.add(table, [...batch.faulty, ...refused])
@@ -232,7 +231,6 @@ class StoreCopy {
       if (table.numbered) await target.setNumber(table, await this.#source.reader.lastNumber(table))
     }
     await target.settle()
-    await Promise.all([this.#source.ensureLocked(), this.#target.ensureLocked()])
     await target.change(unmarkStatements)
     await target.settle()
   }

@@ -130,7 +130,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
     const [location, foreign, app] = [await newUrl(), await newUrl(), await newUrl()]
     const to = (place: string) => refusal(copy({ from: 'sqlite', to: place, dataDir }))
     const running = await open(location, '')
-    expect(await to(location)).toMatch(/^store_in_use/)
+    expect(await to(location)).toMatch(/^store_copy_refused: A Homeport server, or another copy, uses/)
     await running.close()
     expect(await copy({ from: 'sqlite', to: location, dataDir })).toMatchObject({ isCopied: true })
     expect(await to(location)).toContain('already holds a store of this installation')

@@ -21,12 +21,12 @@ export class PostgresReader implements CopyReader {
   }
 
   async #has(table: string): Promise<boolean> {
-    return (await this.#value('SELECT to_regclass($1) IS NOT NULL', [table])) === 1
+    return (await this.#value('SELECT to_regclass($1) IS NOT NULL', [table])) === true
   }
 
   async ledger(): Promise<readonly AppliedMigration[] | undefined> {
     if (!(await this.#has('schema_migrations'))) return undefined
-    const text = 'SELECT number, name, breaking FROM schema_migrations ORDER BY number'
+    const text = 'SELECT number::int, name, breaking::int FROM schema_migrations ORDER BY number'
     return (await this.#client.query<AppliedMigration>(text)).rows
   }
 

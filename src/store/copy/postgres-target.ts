@@ -1,7 +1,8 @@
 import pg from 'pg'
-import { codeOf } from '../../base/index.js'
+import { codeOf, pause, systemClock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { type ColumnTypes, postgresDialect } from '../dialect.js'
-import { connectionSettings, reasonOf } from '../postgres/connection.js'
+import { reasonOf } from '../postgres/connection.js'
 import { columnList, type Table, tablesToCopy } from './catalog.js'
 import { PostgresReader } from './postgres-reader.js'
 import { copyIn } from './postgres-wire.js'
@@ -15,23 +16,58 @@ const REFUSED = /^(?:22|23|54)/
 const UNLIMITED = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN
   ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`
 
-/** Connects for a copy. The caller holds the lock of the store over another connection. */
-export async function connectForCopy(url: string): Promise<pg.Client> {
-  // COPY does not work on a pipelined connection, and one statement may take long.
-  const { query_timeout: _limit, ...settings } = connectionSettings(url)
-  const client = new pg.Client({ ...settings, pipeline: false } as pg.ClientConfig)
+/**
+ * Key of the advisory lock of `postgres/node-lock.ts`. Every connection of a server holds it, so it is free only while no
+ * server uses the store, and none can start while the copy has it.
+ */
+const NODE_LOCK = 7_210_001
+/** PostgreSQL may need a moment to notice that a server or an earlier copy was killed. */
+const LOCK_TRIES = 20
+const LOCK_PAUSE_MS = 100
+
+const KEEP_ALIVE_MS = 10_000
+const CONNECT_TIMEOUT_MS = 30_000
+
+/**
+ * Connects for a copy and locks the store. Lock and copy share one connection, so a server
+ * that gets the lock after a loss knows that the copy has ended.
+ * @param place of the store, for people.
+ * @throws HomeportError `store_copy_refused` while a server uses the store, `store_not_opened`.
+ */
+export async function connectForCopy(url: string, place: string): Promise<pg.Client> {
+  // Not the settings of a server: COPY does not work on a pipelined connection, and one statement may take long.
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'homeport store copy',
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+  })
   client.on('error', () => undefined) // the running statement gets the error
-  await client.connect()
   try {
+    await client.connect()
     await client.query(UNLIMITED)
     await client.query("SET client_encoding = 'UTF8'")
     // Tables are read in the order of their keys, by the index: a sort would need as much disk again.
     await client.query('SET enable_sort = off')
+    await lock(client, place)
+    return client
   } catch (error) {
     await client.end().catch(() => undefined)
-    throw error
+    if (error instanceof HomeportError) throw error
+    throw new HomeportError('store_not_opened', { where: place, reason: reasonOf(error) })
   }
-  return client
+}
+
+async function lock(client: pg.Client, place: string): Promise<void> {
+  for (let tries = 0; tries < LOCK_TRIES; tries++) {
+    const { rows } = await client.query<{ got: boolean }>('SELECT pg_try_advisory_lock($1) AS got', [NODE_LOCK])
+    if (rows[0]?.got) return
+    await pause(systemClock, LOCK_PAUSE_MS)
+  }
+  throw new HomeportError('store_copy_refused', {
+    problem: `A Homeport server, or another copy, uses ${place}. Stop it first.`,
+  })
 }
 
 /** Writes a store into a PostgreSQL database. */
