@@ -8,6 +8,11 @@ import * as accounts from './transactions/accounts.js'
 /** The file with the identity of the store that a data directory was first used with. */
 const FILE = 'store-id'
 
+/** The identity of the store that a data directory belongs to; undefined before the first start. */
+export async function installationOf(dataDir: string): Promise<string | undefined> {
+  return (await readFileIfThere(join(dataDir, FILE)))?.trim()
+}
+
 /**
  * Checks that a data directory and a store belong together. Databases that the store does not know are moved into
  * quarantine; with a foreign store those would be all databases of the directory.
@@ -25,7 +30,7 @@ export async function bindDataDir(
   foreign: 'refuse' | 'take-over' = 'refuse',
 ): Promise<string> {
   const path = join(dataDir, FILE)
-  const remembered = (await readFileIfThere(path))?.trim()
+  const remembered = await installationOf(dataDir)
   const installationId = await store.run(accounts.identify, { freshId: randomUUID(), at: nowMs })
   if (remembered === installationId) return installationId
   if (remembered === undefined || foreign === 'take-over') await replaceFile(path, `${installationId}\n`)

@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { installationOf } from '../../accounts/index.js'
 import { type Config, type StoreChoice, storeChoice } from '../../config/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { CopyReport } from '../../store/index.js'
@@ -57,6 +58,7 @@ async function copy(config: Config, { from, to }: Ends, { dryRun }: CopyFlags, i
         from: locationOf(from),
         to: locationOf(to),
         dataDir: config.dataDir,
+        boundTo: await installationOf(config.dataDir),
         isDryRun: dryRun,
         onProgress: (at) => progress.at(at),
       })

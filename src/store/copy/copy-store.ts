@@ -24,6 +24,8 @@ export interface CopyOptions {
   readonly from: StoreLocation
   readonly to: StoreLocation
   readonly dataDir: string
+  /** The installation that the data directory belongs to, if it does: no other store is copied from it or into it. */
+  readonly boundTo?: string | undefined
   /** Only checks and counts; writes nothing. */
   readonly isDryRun: boolean
   readonly onProgress?: (progress: CopyProgress) => void
@@ -111,7 +113,12 @@ class StoreCopy {
   async run(): Promise<CopyReport> {
     const { reader, place } = this.#source
     const startedAt = this.#clock.now()
+    const { boundTo, dataDir } = this.#options
     const installation = await checkSource(reader, place)
+    if (boundTo !== undefined && boundTo !== installation) {
+      const problem = `The data directory ${dataDir} belongs to another installation than ${place}. Set the right --data-dir.`
+      throw new HomeportError('store_copy_refused', { problem })
+    }
     const header: CopyHeader = {
       format: 1,
       installation,

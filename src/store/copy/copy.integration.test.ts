@@ -143,6 +143,8 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
     expect(await to(app)).toContain('has a table messages that belongs to another program')
     expect(await refusal(copy({ from: app, to: 'sqlite', dataDir: tempDir() }))).toContain('is not a store of Homeport')
     expect(await refusal(copy({ from: 'sqlite', to: location, dataDir: tempDir() }))).toContain('There is no store')
+    const misplaced = copy({ from: location, to: 'sqlite', dataDir: tempDir(), boundTo: 'installation 2' })
+    expect(await refusal(misplaced)).toContain('belongs to another installation')
 
     const latin = new URL(app)
     latin.pathname += '_latin'

@@ -1,4 +1,12 @@
-import { codeOf, openSqlite, type SqliteDatabase, type SqliteStatement, yieldToEventLoop } from '../../base/index.js'
+import { dirname } from 'node:path'
+import {
+  codeOf,
+  openSqlite,
+  type SqliteDatabase,
+  type SqliteStatement,
+  syncPath,
+  yieldToEventLoop,
+} from '../../base/index.js'
 import { type ColumnTypes, sqliteDialect } from '../dialect.js'
 import { columnList, type Table } from './catalog.js'
 import { type Batch, rowOf, valuesIn } from './rows.js'
@@ -19,10 +27,12 @@ export class SqliteTarget implements CopyTarget {
   readonly types: ColumnTypes = sqliteDialect.types
   readonly reader: SqliteReader
   readonly #db: SqliteDatabase
+  readonly #path: string
   readonly #inserts = new Map<Table, SqliteStatement>()
 
   /** Opens the file, and creates it if it is missing. */
   constructor(path: string) {
+    this.#path = path
     this.#db = openSqlite(path)
     // NORMAL: a power cut may lose the last commits, never their order. `settle` makes all of them durable.
     this.#db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON')
@@ -115,6 +125,7 @@ export class SqliteTarget implements CopyTarget {
     // The next commit waits for the disk, and with it all earlier ones; then the log is copied into the file.
     this.#db.exec('PRAGMA synchronous = FULL')
     this.#db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all()
+    await syncPath(dirname(this.#path))
   }
 
   async close(): Promise<void> {
