@@ -3,6 +3,7 @@ import { codeOf, pause, systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type ColumnTypes, postgresDialect } from '../dialect.js'
 import { reasonOf } from '../postgres/connection.js'
+import { NODE_LOCK } from '../postgres/node-lock.js'
 import { columnList, type Table, tablesToCopy } from './catalog.js'
 import { PostgresReader } from './postgres-reader.js'
 import { copyIn } from './postgres-wire.js'
@@ -16,11 +17,6 @@ const REFUSED = /^(?:22|23|54)/
 const UNLIMITED = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN
   ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')`
 
-/**
- * Key of the advisory lock of `postgres/node-lock.ts`. Every connection of a server holds it, so it is free only while no
- * server uses the store, and none can start while the copy has it.
- */
-const NODE_LOCK = 7_210_001
 /** PostgreSQL may need a moment to notice that a server or an earlier copy was killed. */
 const LOCK_TRIES = 20
 const LOCK_PAUSE_MS = 100

@@ -4,8 +4,11 @@ import type pg from 'pg'
 import { pause, systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 
-/** Key of the advisory lock of a store; an arbitrary constant. Older versions hold it exclusively while they run. */
-const NODE_LOCK = 7_210_001
+/**
+ * Key of the advisory lock of a store; an arbitrary constant. Older versions hold it exclusively while they run. Every
+ * connection of a server holds it, so it is free only while no server uses the store.
+ */
+export const NODE_LOCK = 7_210_001
 /** The server may need a moment to notice that the previous node was killed. */
 const LOCK_WAIT_MS = 2_000
 const LOCK_LOOK_MS = 100
