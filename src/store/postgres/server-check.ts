@@ -43,7 +43,7 @@ export interface ServerSettings {
 
 /** Older versions get no more corrections from the PostgreSQL project; Homeport is tested with 18 and was tried with 15. */
 const OLDEST_MAINTAINED = 150_000
-/** Beside the pool: the connection that starts, and one for the operator. */
+/** Beside the pool: the connection that starts, and space for one of the operator. */
 const OTHER_CONNECTIONS = 2
 const OLD_TRANSACTION_SECONDS = 600
 
@@ -111,7 +111,7 @@ export function judgeServer(server: ServerFacts, settings: ServerSettings): Serv
   return [
     ...judgeDurability(settings),
     ...judgeFacts(server),
-    ...judgeConnectionLimits(settings),
+    ...judgeConnections(settings),
     ...judgeRest(server, settings),
   ]
 }
@@ -148,11 +148,11 @@ function judgeFacts({ version, clockAheadMs, isPooled }: ServerFacts): ServerFin
   return findings
 }
 
-function judgeConnectionLimits({ freeForAll, roleLimit, databaseLimit }: ServerSettings): ServerFinding[] {
+function judgeConnections({ freeForAll, roleLimit, databaseLimit }: ServerSettings): ServerFinding[] {
   const needed = MOST_CONNECTIONS + OTHER_CONNECTIONS
   const free = Math.min(freeForAll, ...[roleLimit, databaseLimit].filter((limit) => limit >= 0))
   if (free >= needed) return []
-  const found = `${Math.max(free, 0)} free connections, ${needed} are needed`
+  const found = `space for ${Math.max(free, 0)} connections, ${needed} are needed`
   return [warn(found, 'Raise max_connections, or the limit of the role or database; or close other clients.')]
 }
 

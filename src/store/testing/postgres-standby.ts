@@ -12,13 +12,19 @@ export interface PostgresStandby extends PostgresServer {
 }
 
 const NAME = 'standby'
+/** It follows a restarted primary at once, and not after five seconds. */
+const SETTINGS = ['wal_retrieve_retry_interval=50ms']
 
 /**
  * Starts a standby of a running server, and makes every commit of that server wait until the standby has it on disk. The
  * server must have been started with the durability `crash` or `full`: others do not wait for a commit.
  */
 export async function startStandby(primary: PostgresServer): Promise<PostgresStandby> {
-  const standby = await startPostgresServer({ durability: 'crash', fill: (files) => copyOf(primary, files) })
+  const standby = await startPostgresServer({
+    durability: 'crash',
+    settings: SETTINGS,
+    fill: (files) => copyOf(primary, files),
+  })
   await on(primary, async (client) => {
     await client.query(`ALTER SYSTEM SET synchronous_standby_names = '${NAME}'`)
     await client.query('SELECT pg_reload_conf()')
