@@ -22,6 +22,9 @@
  *   `store_outcome_unknown`.
  * - A read sees one snapshot. Awaited operations of one caller run in order. A refused operation does not affect others
  *   in the same commit.
+ * - One node uses a store at a time. On PostgreSQL every connection is guarded by a shared lock and the row of the holder
+ *   (`postgres/node-lock.ts`), so that no connection can write after another node has taken the store. The lock leaves
+ *   space for several nodes: they would share it, and the row would name their cluster.
  * - A full disk (`store_full`) and an unreachable PostgreSQL server (`store_unavailable`) are temporary. If the store has
  *   failed for good, it calls `onFailure`, and the process must end.
  * - The store never retries a write whose commit may have succeeded. That decision belongs to the caller.

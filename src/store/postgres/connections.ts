@@ -8,7 +8,8 @@ import { clockAheadMs, end, type Session } from './connector.js'
 export const MOST_CONNECTIONS = 10
 /** How often unused connections are closed, the clock of the server is read, and those who wait too long are refused. */
 const UPKEEP_EVERY_MS = 15_000
-const MAX_WAIT_MS = 30_000
+/** A caller that has waited for a connection during this many upkeeps is refused: after 30 to 45 seconds. */
+const MAX_WAIT_UPKEEPS = 3
 /** After the server has refused one more connection, the open ones must do for a while. */
 const GROWTH_PAUSE_MS = 1_000
 
@@ -28,7 +29,7 @@ interface Connection extends Session {
 interface Waiter {
   readonly resolve: (connection: Connection) => void
   readonly reject: (error: unknown) => void
-  readonly sinceMs: number
+  readonly sinceUpkeep: number
 }
 
 /**
@@ -54,6 +55,7 @@ export class Connections {
   #noGrowthUntilMs = 0
   #isClosing = false
   #upkeep: Timer
+  #upkeeps = 0
 
   constructor(deps: ConnectionsDeps) {
     this.#deps = deps
@@ -97,7 +99,7 @@ export class Connections {
 
   #next(): Promise<Connection> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject, sinceMs: performance.now() })
+      this.#waiting.push({ resolve, reject, sinceUpkeep: this.#upkeeps })
       this.#grow()
     })
   }
@@ -190,6 +192,7 @@ export class Connections {
 
   /** Never rejects. */
   async #keepUp(): Promise<void> {
+    this.#upkeeps++
     this.#refuseLate()
     // One stays, for the lock.
     const surplus = Math.min(this.#unused, this.#open.size - 1)
@@ -200,8 +203,8 @@ export class Connections {
   }
 
   #refuseLate(): void {
-    const beforeMs = performance.now() - MAX_WAIT_MS
-    while ((this.#waiting[this.#served]?.sinceMs ?? Infinity) < beforeMs) {
+    const tooEarly = this.#upkeeps - MAX_WAIT_UPKEEPS
+    while ((this.#waiting[this.#served]?.sinceUpkeep ?? Infinity) <= tooEarly) {
       this.#waiting[this.#served]?.reject(new Error('timeout exceeded when waiting for a connection'))
       this.#served++
     }

@@ -1,0 +1,151 @@
+import { setImmediate as afterOthers } from 'node:timers/promises'
+import type pg from 'pg'
+import { afterEach, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import { describeOnStore } from '../testing/index.js'
+import { raw } from '../testing/inspect.js'
+import { targetOf } from './connection.js'
+import { Connections } from './connections.js'
+import { Connector, type Session } from './connector.js'
+
+const UPKEEP_MS = 15_000
+const backend = async (client: pg.ClientBase): Promise<number> =>
+  (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid ?? 0
+
+describeOnStore('postgres', 'connections', (_openStore, on) => {
+  const undo: (() => Promise<void>)[] = []
+  afterEach(async () => {
+    for (const work of undo.splice(0)) await work()
+  })
+
+  /** Connections of which `refuse` may refuse the n-th. */
+  async function connections(refuse: (before: number) => Error | undefined = () => undefined) {
+    const place = await on.newPlace()
+    const connector = new Connector(targetOf(place.location))
+    const clock = new ManualClock()
+    const sessions: Session[] = []
+    let asked = 0
+    const pool = new Connections({
+      clock,
+      onClock: () => undefined,
+      connect: async () => {
+        const refused = refuse(asked++)
+        if (refused) throw refused
+        const session = await connector.connect()
+        sessions.push(session)
+        return session
+      },
+    })
+    undo.push(() => pool.close())
+    return { pool, clock, place, sessions }
+  }
+
+  it('bound statements, locks and idle transactions, whatever the defaults of the server are', async () => {
+    const { pool, place } = await connections()
+    const name = new URL(place.location).pathname.slice(1)
+    const defaults = [
+      'lock_timeout',
+      'idle_in_transaction_session_timeout',
+      'idle_session_timeout',
+      'transaction_timeout',
+    ]
+    await raw(place).execute(defaults.map((each) => `ALTER DATABASE ${name} SET ${each} = '1min'`).join(';'))
+    const read = (setting: string) =>
+      pool.use(async (client) => (await client.query(`SHOW ${setting}`)).rows[0]?.[setting] as string)
+    expect(await Promise.all([...defaults, 'statement_timeout', 'tcp_user_timeout'].map(read))).toEqual([
+      '10s',
+      '3s',
+      '0',
+      '30s',
+      '30s',
+      '5000',
+    ])
+  })
+
+  it('are made when they are needed, and closed when they are not, except one', async () => {
+    const { pool, clock, sessions } = await connections()
+    const { end } = await occupy(pool, 10)
+    let ended = 0
+    for (const { client } of sessions) client.once('end', () => ended++)
+    await end()
+    clock.advance(UPKEEP_MS) // they were all needed since the last one
+    await pool.use(backend)
+    expect(ended).toBe(0)
+    const upkeep = (): boolean => {
+      clock.advance(UPKEEP_MS)
+      return ended === 9
+    }
+    await waitFor(upkeep, { what: 'nine connections to end' })
+    upkeep()
+    expect(await pool.use(backend)).toBeGreaterThan(0)
+    expect(sessions).toHaveLength(10)
+  })
+
+  it('serve everybody with fewer when the server refuses more', async () => {
+    const tooMany = Object.assign(new Error('too many connections'), { code: '53300' })
+    const { pool } = await connections((before) => (before >= 2 ? tooMany : undefined))
+    const pids = await Promise.all(Array.from({ length: 40 }, () => pool.use(backend)))
+    expect(new Set(pids).size).toBeLessThanOrEqual(2)
+  })
+
+  it('refuse all who wait when none can be made, and try again for the next', async () => {
+    let isDown = true
+    const down = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+    const { pool } = await connections(() => (isDown ? down : undefined))
+    const failed = await Promise.allSettled(Array.from({ length: 40 }, () => pool.use(backend)))
+    expect(new Set(failed.map(({ status }) => status))).toEqual(new Set(['rejected']))
+    isDown = false
+    expect(await pool.use(backend)).toBeGreaterThan(0)
+  })
+
+  it('refuse who has waited too long', async () => {
+    const { pool, clock } = await connections()
+    const { end } = await occupy(pool, 10)
+    const late = pool.use(backend).then(
+      () => 'done',
+      (error: Error) => error.message,
+    )
+    for (let upkeep = 0; upkeep < 3; upkeep++) {
+      clock.advance(UPKEEP_MS)
+      await afterOthers()
+    }
+    expect(await late).toMatch(/timeout exceeded/)
+    await end()
+    expect(await pool.use(backend)).toBeGreaterThan(0)
+  })
+
+  it('are all replaced after one was lost, and none that broke while idle is used', async () => {
+    const { pool, place, sessions } = await connections()
+    await (await occupy(pool, 4)).end()
+    const lost = Object.assign(new Error('terminating connection'), { code: '57P01' })
+    await expect(pool.use(() => Promise.reject(lost))).rejects.toBe(lost)
+    const next = await pool.use(backend)
+    expect(sessions).toHaveLength(5)
+    let isEnded = false
+    sessions.at(-1)?.client.once('end', () => (isEnded = true))
+    await raw(place).execute(`SELECT pg_terminate_backend(${next})`)
+    await waitFor(() => isEnded, { what: 'the end to be noticed' })
+    expect(await pool.use(backend)).not.toBe(next)
+  })
+})
+
+/** Uses this many connections until `end` is called. */
+async function occupy(pool: Connections, count: number) {
+  let free = (): void => undefined
+  const held = new Promise<void>((resolve) => {
+    free = resolve
+  })
+  let busy = 0
+  const hold = async (): Promise<void> => {
+    busy++
+    await held
+  }
+  const working = Array.from({ length: count }, () => pool.use(hold))
+  await waitFor(() => busy === count, { what: `${count} busy connections` })
+  const end = async (): Promise<void> => {
+    free()
+    await Promise.all(working)
+  }
+  return { end }
+}
