@@ -62,7 +62,8 @@ const OPTIONS = {
     kind: kinds.storeChoice,
     default: { kind: 'sqlite' },
     defaultText: 'sqlite',
-    meaning: 'Durable state is kept in a SQLite file in dataDir, or in the PostgreSQL database with this URL (docs/postgres.md).',
+    meaning:
+      'Durable state is kept in a SQLite file in dataDir, or in the PostgreSQL database with this URL (docs/postgres.md).',
     relation: 'Put a URL with a password into the environment or the file: flags are visible in the process list.',
   }),
   publicApiUrl: option({
