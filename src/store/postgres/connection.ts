@@ -73,7 +73,7 @@ const TIMEOUTS = new Set(['57014', '55P03'])
 /** A server that does not accept writes: a standby, or a primary that was demoted. */
 export const READ_ONLY = '25006'
 /** The server ended a connection because its transaction did nothing for too long. */
-export const IDLE_IN_TRANSACTION = '25P03'
+const IDLE_IN_TRANSACTION = '25P03'
 /** The server ended a connection because its transaction took too long. */
 const TRANSACTION_TIMEOUT = '25P04'
 /** Too many connections, for this role or in total. */
@@ -94,6 +94,11 @@ export function isUncertain(error: unknown): boolean {
 export function isLoss(error: unknown): boolean {
   const code = codeOf(error)
   return code === READ_ONLY || code === IDLE_IN_TRANSACTION || isUncertain(error)
+}
+
+/** Whether the transaction itself took too long: the next attempt would too. */
+export function isTooLong(error: unknown): boolean {
+  return codeOf(error) === TRANSACTION_TIMEOUT
 }
 
 /** Whether an error that ended one connection says nothing about the others. */

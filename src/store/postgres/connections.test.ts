@@ -1,7 +1,8 @@
 import type pg from 'pg'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { describeOnStore } from '../testing/index.js'
 import { raw } from '../testing/inspect.js'
 import { targetOf } from './connection.js'
@@ -115,14 +116,21 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     const { pool, place, sessions } = await connections()
     await (await occupy(pool, 4)).end()
     const lost = Object.assign(new Error('terminating connection'), { code: '57P01' })
+    let attempts = 0
+    const next = await pool.use((client) => (attempts++ === 0 ? Promise.reject(lost) : backend(client)))
+    expect(attempts).toBe(2)
+    expect(sessions.at(-1)?.server.backend).toBe(next)
     await expect(pool.use(() => Promise.reject(lost))).rejects.toBe(lost)
-    const next = await pool.use(backend)
-    expect(sessions).toHaveLength(5)
+    const unknown = new HomeportError('store_outcome_unknown', {})
+    const commit = vi.fn(() => Promise.reject(unknown))
+    await expect(pool.use(commit)).rejects.toBe(unknown)
+    expect(commit).toHaveBeenCalledOnce()
+    const last = await pool.use(backend)
     let isEnded = false
     sessions.at(-1)?.client.once('end', () => (isEnded = true))
-    await raw(place).execute(`SELECT pg_terminate_backend(${next})`)
+    await raw(place).execute(`SELECT pg_terminate_backend(${last})`)
     await waitFor(() => isEnded, { what: 'the end to be noticed' })
-    expect(await pool.use(backend)).not.toBe(next)
+    expect(await pool.use(backend)).not.toBe(last)
   })
 })
 

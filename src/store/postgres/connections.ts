@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import type { Clock, Timer } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
-import { isLoss, isOfOneTransaction } from './connection.js'
+import { isLoss, isOfOneTransaction, isTooLong } from './connection.js'
 import { clockAheadMs, end, type Session } from './connector.js'
 
 /** The most connections that a store keeps. */
@@ -74,9 +74,21 @@ export class Connections {
     await this.use(() => Promise.resolve())
   }
 
-  /** Runs `work` on a connection that nobody else uses. A connection that broke is closed, any other is used again. */
+  /**
+   * Runs `work` on a connection that nobody else uses, and once more on a new one if that broke: the server may have ended
+   * it long ago. Work whose commit may have happened rejects with `store_outcome_unknown`, and is never run again.
+   */
   async use<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
     const connection = this.#idle.pop() ?? (await this.#next())
+    try {
+      return await this.#useThis(connection, work)
+    } catch (error) {
+      if (!isLoss(error) || isTooLong(error)) throw error
+    }
+    return await this.#useThis(await this.#next(), work)
+  }
+
+  async #useThis<Result>(connection: Connection, work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
     if (this.#idle.length < this.#unused) this.#unused = this.#idle.length
     connection.state = 'busy'
     try {

@@ -1,5 +1,4 @@
 import { type Clock, codeOf, pause, systemClock } from '../../base/index.js'
-import { IDLE_IN_TRANSACTION } from './connection.js'
 
 const MAX_ATTEMPTS = 10
 /** Deadlocked transactions start again at different times, so that they do not meet again. */
@@ -71,11 +70,8 @@ export class Retries {
   }
 }
 
-/**
- * Whether the transaction was rolled back for a reason that the next attempt need not meet: a conflict with another one, or
- * a pause of this process in the middle of it.
- */
+/** Whether the transaction was rolled back because of a conflict with another one. */
 function isConflict(error: unknown): boolean {
   const code = codeOf(error)
-  return code === SERIALIZATION_FAILURE || code === DEADLOCK || code === IDLE_IN_TRANSACTION
+  return code === SERIALIZATION_FAILURE || code === DEADLOCK
 }

@@ -5,11 +5,20 @@ import type { NewMessage } from '../../queue/transactions/messages.js'
 import * as messagesPublish from '../../queue/transactions/messages-publish.js'
 import * as messagesSettle from '../../queue/transactions/messages-settle.js'
 import * as queues from '../../queue/transactions/queues.js'
+import { all, read, write } from '../operation.js'
+import type { Query } from '../query.js'
 import { describeOnStore } from '../testing/index.js'
+import { raw } from '../testing/inspect.js'
 import type { Store } from '../types.js'
 
 const T = 1_700_000_000_000
 const QUEUE = { accountId: 'acc', name: 'q' }
+
+const isolation: Query<object, { transaction_isolation: string }> = {
+  compile: () => ({ name: 'isolation', sql: 'SHOW transaction_isolation', slots: [] }),
+}
+const isolationOfWrite = write('test.isolationOfWrite', () => all(isolation, {}))
+const isolationOfRead = read('test.isolationOfRead', () => all(isolation, {}))
 
 const message = (message_id: string): NewMessage => ({
   ...{ message_id, account_id: 'acc', kind: 'http', url: 'http://x.test/', method: 'POST', headers: '{}' },
@@ -51,6 +60,16 @@ describeOnStore('postgres', 'concurrent transactions', (openStore, on) => {
       )
     return { store, other, waiting }
   }
+
+  it('name their isolation, whatever the default of the server is', async () => {
+    const place = await on.newPlace()
+    const name = new URL(place.location).pathname.slice(1)
+    await raw(place).execute(`ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`)
+    const store = await openStore(place)
+    // With an older snapshot, a transaction would count the turns of a queue as they were before it got the lock.
+    expect(await store.run(isolationOfWrite, {})).toEqual([{ transaction_isolation: 'read committed' }])
+    expect(await store.run(isolationOfRead, {})).toEqual([{ transaction_isolation: 'repeatable read' }])
+  })
 
   it('give no turn to a message that is cancelled at the same time', async () => {
     const { store, other, waiting } = await beside()
