@@ -41,26 +41,21 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     return { pool, clock, place, sessions }
   }
 
-  it('bound statements, locks and idle transactions, whatever the defaults of the server are', async () => {
+  it('have limits and an isolation of their own, whatever the defaults of the server are', async () => {
     const { pool, place } = await connections()
     const name = new URL(place.location).pathname.slice(1)
-    const defaults = [
-      'lock_timeout',
-      'idle_in_transaction_session_timeout',
-      'idle_session_timeout',
-      'transaction_timeout',
-    ]
-    await raw(place).execute(defaults.map((each) => `ALTER DATABASE ${name} SET ${each} = '1min'`).join(';'))
-    const read = (setting: string) =>
-      pool.use(async (client) => (await client.query(`SHOW ${setting}`)).rows[0]?.[setting] as string)
-    expect(await Promise.all([...defaults, 'statement_timeout', 'tcp_user_timeout'].map(read))).toEqual([
-      '10s',
-      '3s',
-      '0',
-      '30s',
-      '30s',
-      '5000',
-    ])
+    const expected = {
+      ...{ statement_timeout: '30s', lock_timeout: '10s', idle_in_transaction_session_timeout: '3s' },
+      ...{ transaction_timeout: '30s', idle_session_timeout: '0', tcp_user_timeout: '5000' },
+      ...{ default_transaction_isolation: 'read committed', bytea_output: 'hex' },
+    }
+    const others = Object.keys(expected).map((each) => `ALTER DATABASE ${name} SET ${each} = '${otherOf(each)}'`)
+    await raw(place).execute(others.join(';'))
+    const found: Record<string, unknown> = {}
+    for (const setting of Object.keys(expected)) {
+      found[setting] = await pool.use(async (client) => (await client.query(`SHOW ${setting}`)).rows[0]?.[setting])
+    }
+    expect(found).toEqual(expected)
   })
 
   it('are made when they are needed, and closed when they are not, except one', async () => {
@@ -133,6 +128,11 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     expect(await pool.use(backend)).not.toBe(last)
   })
 })
+
+function otherOf(setting: string): string {
+  if (setting === 'bytea_output') return 'escape'
+  return setting === 'default_transaction_isolation' ? 'serializable' : '1min'
+}
 
 /** Uses this many connections until `end` is called. */
 async function occupy(pool: Connections, count: number) {

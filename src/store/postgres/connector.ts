@@ -11,10 +11,12 @@ const END_TIMEOUT_MS = 2_000
 
 /**
  * What the server enforces on our connections, so that a node that is paused, or whose machine is gone, blocks others only
- * for a moment. Set by a statement and not at the start of a connection, because poolers refuse unknown start options.
- * A server that does not know a setting is left without it.
+ * for a moment; and what the defaults of the server must not change. Set by a statement and not at the start of a
+ * connection, because poolers refuse unknown start options. A server that does not know a setting is left without it.
  */
-const LIMITS = {
+const SETTINGS = {
+  default_transaction_isolation: 'read committed', // of a statement without a transaction around it
+  bytea_output: 'hex',
   statement_timeout: '30s',
   lock_timeout: '10s',
   idle_in_transaction_session_timeout: '3s',
@@ -28,8 +30,8 @@ const LIMITS = {
 } as const
 
 /** For long work that nobody waits for: a migration, a check of all contents. */
-const NO_LIMITS = {
-  ...LIMITS,
+const WITHOUT_LIMITS = {
+  ...SETTINGS,
   statement_timeout: '0',
   lock_timeout: '0',
   idle_in_transaction_session_timeout: '0',
@@ -112,19 +114,19 @@ async function open(url: string, hosts: number, work: Work): Promise<Session> {
   }
 }
 
-const limit = (name: string, value: string): string =>
+const set = (name: string, value: string): string =>
   `CASE WHEN current_setting('${name}', true) IS NOT NULL THEN set_config('${name}', '${value}', false) END`
 
-const setAll = (limits: Record<string, string>): string =>
-  Object.entries(limits)
-    .map(([name, value]) => limit(name, value))
+const setAll = (settings: Record<string, string>): string =>
+  Object.entries(settings)
+    .map(([name, value]) => set(name, value))
     .join(', ')
 
 const greeting = (
   work: Work,
 ): string => `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS "isReadOnly",
   pg_postmaster_start_time()::text AS life, current_setting('server_version_num')::int AS version,
-  pg_backend_pid() AS backend, extract(epoch from clock_timestamp()) * 1000 AS now, ${setAll(work === 'short' ? LIMITS : NO_LIMITS)}`
+  pg_backend_pid() AS backend, extract(epoch from clock_timestamp()) * 1000 AS now, ${setAll(work === 'short' ? SETTINGS : WITHOUT_LIMITS)}`
 
 interface Greeting {
   readonly isReadOnly: number
@@ -134,7 +136,7 @@ interface Greeting {
   readonly now: number
 }
 
-/** Sets the limits of the session. A server that does not accept writes counts as lost: another host may have its place. */
+/** Sets what a session needs. A server that does not accept writes counts as lost: another host may have its place. */
 async function greet(client: pg.Client, work: Work): Promise<ServerFacts> {
   const sentMs = systemClock.now()
   const question = { text: greeting(work), query_timeout: GREETING_TIMEOUT_MS }

@@ -117,6 +117,23 @@ describeOnStore(
       expect(await names(second)).toEqual([])
     })
 
+    it('reports store_unavailable while the server refuses its password, and continues afterwards', async () => {
+      const place = await on.newPlace()
+      const name = new URL(place.location).pathname.slice(1)
+      await raw(place).execute(`CREATE ROLE ${name} LOGIN SUPERUSER PASSWORD 'first'`)
+      const url = new URL(place.location)
+      url.username = name
+      url.password = 'first'
+      const store = await openStore({ ...place, location: url.href })
+      const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${name}'`
+      await raw(place).execute(`ALTER ROLE ${name} PASSWORD 'second'; ${end}`)
+      await waitFor(async () => (await codeOf(store.run(install, {}))) === 'store_unavailable', { what: 'the refusal' })
+      await raw(place).execute(`ALTER ROLE ${name} PASSWORD 'first'`)
+      await waitFor(async () => (await codeOf(store.run(install, {}))) === 'done', { what: 'the return' })
+      await store.close()
+      await raw(place).execute(`REASSIGN OWNED BY ${name} TO current_user; DROP OWNED BY ${name}; DROP ROLE ${name}`)
+    })
+
     it('closes while the server is unreachable', async () => {
       const { store, proxy } = await behindProxy()
       proxy.cut()

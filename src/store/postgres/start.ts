@@ -5,7 +5,7 @@ import { postgresDialect } from '../dialect.js'
 import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
 import type { StoreWatch } from '../types.js'
-import { reasonOf, targetOf } from './connection.js'
+import { isLoss, reasonOf, targetOf } from './connection.js'
 import { Connections } from './connections.js'
 import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts, type Session } from './connector.js'
 import { NodeLock } from './node-lock.js'
@@ -41,14 +41,21 @@ export async function start(url: string, watch: StoreWatch): Promise<Started> {
 }
 
 async function guarded(connector: Connector, lock: NodeLock): Promise<Session> {
-  const session = await connector.connect()
   try {
-    await lock.guard(session.client)
+    const session = await connector.connect()
+    await lock.guard(session.client).catch(async (error) => {
+      await end(session.client)
+      throw error
+    })
     return session
   } catch (error) {
-    await end(session.client)
-    throw error
+    throw error instanceof HomeportError || isLoss(error) ? error : notConnected(error)
   }
+}
+
+/** Whatever keeps a connection from being made, such as a password that was changed, may pass. */
+function notConnected(error: unknown): Error {
+  return Object.assign(new Error(reasonOf(error)), { code: '08001' })
 }
 
 /** The connection that takes the lock and migrates has no limits of time, so it ends when another one has the lock. */
