@@ -75,8 +75,8 @@ export class Connections {
   }
 
   /**
-   * Runs `work` on a connection that nobody else uses, and once more on a new one if that broke: the server may have ended
-   * it long ago. Work whose commit may have happened rejects with `store_outcome_unknown`, and is never run again.
+   * Runs `work` on a connection that nobody else uses, and once more on another one if that broke: the server may have
+   * ended it long ago. Work whose commit may have happened rejects with `store_outcome_unknown`, and is never run again.
    */
   async use<Result>(work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
     const connection = this.#idle.pop() ?? (await this.#next())
@@ -85,7 +85,7 @@ export class Connections {
     } catch (error) {
       if (!isLoss(error) || isTooLong(error)) throw error
     }
-    return await this.#useThis(await this.#next(), work)
+    return await this.#useThis(this.#idle.pop() ?? (await this.#next()), work)
   }
 
   async #useThis<Result>(connection: Connection, work: (client: pg.ClientBase) => Promise<Result>): Promise<Result> {
