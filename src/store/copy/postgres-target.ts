@@ -2,7 +2,7 @@ import pg from 'pg'
 import { codeOf, pause, systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type ColumnTypes, postgresDialect } from '../dialect.js'
-import { reasonOf } from '../postgres/connection.js'
+import { READ_ONLY, reasonOf, targetOf } from '../postgres/connection.js'
 import { NODE_LOCK } from '../postgres/node-lock.js'
 import { columnList, type Table, tablesToCopy } from './catalog.js'
 import { PostgresReader } from './postgres-reader.js'
@@ -25,12 +25,25 @@ const KEEP_ALIVE_MS = 10_000
 const CONNECT_TIMEOUT_MS = 30_000
 
 /**
- * Connects for a copy and locks the store. Lock and copy share one connection, so a server
- * that gets the lock after a loss knows that the copy has ended.
+ * Connects for a copy to the first host that accepts writes, and locks the store. Lock and copy share one connection, so a
+ * server that gets the lock after a loss knows that the copy has ended.
  * @param place of the store, for people.
  * @throws HomeportError `store_copy_refused` while a server uses the store, `store_not_opened`.
  */
 export async function connectForCopy(url: string, place: string): Promise<pg.Client> {
+  let failure: unknown
+  for (const host of targetOf(url).urls) {
+    try {
+      return await connectToHost(host, place)
+    } catch (error) {
+      if (error instanceof HomeportError) throw error
+      failure = error
+    }
+  }
+  throw new HomeportError('store_not_opened', { where: place, reason: reasonOf(failure) })
+}
+
+async function connectToHost(url: string, place: string): Promise<pg.Client> {
   // Not the settings of a server: COPY does not work on a pipelined connection, and one statement may take long.
   const client = new pg.Client({
     connectionString: url,
@@ -42,6 +55,7 @@ export async function connectForCopy(url: string, place: string): Promise<pg.Cli
   client.on('error', () => undefined) // the running statement gets the error
   try {
     await client.connect()
+    await refuseStandby(client)
     await client.query(UNLIMITED)
     await client.query("SET client_encoding = 'UTF8'")
     // Tables are read in the order of their keys, by the index: a sort would need as much disk again.
@@ -50,9 +64,14 @@ export async function connectForCopy(url: string, place: string): Promise<pg.Cli
     return client
   } catch (error) {
     await client.end().catch(() => undefined)
-    if (error instanceof HomeportError) throw error
-    throw new HomeportError('store_not_opened', { where: place, reason: reasonOf(error) })
+    throw error
   }
+}
+
+/** A standby neither accepts writes nor shows the locks of the servers that use the primary. */
+async function refuseStandby(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ standby: boolean }>('SELECT pg_is_in_recovery() AS standby')
+  if (rows[0]?.standby) throw Object.assign(new Error('the server is a standby'), { code: READ_ONLY })
 }
 
 async function lock(client: pg.Client, place: string): Promise<void> {
