@@ -1,6 +1,7 @@
 /**
- * `npm run crash [-- --cycles <n>] [--seed <n>]`: runs the crash tests of the queue, of runs, of bulk actions and of
- * alerts with many more kills than `npm test` has time for. They print their seed; the same seed kills at the same moments.
+ * `npm run crash [-- --cycles <n>] [--seed <n>] [--only <name>]`: runs the crash tests of the queue, of runs, of bulk
+ * actions and of alerts with many more kills than `npm test` has time for, and the outages of PostgreSQL (`--only outages`).
+ * They print their seed; the same seed kills at the same moments.
  */
 import { parseArgs } from 'node:util'
 import { script } from './lib/main.mjs'
@@ -18,12 +19,12 @@ function whole(name, text) {
 }
 
 await script(async () => {
-  const options = { cycles: { type: 'string' }, seed: { type: 'string' } }
+  const options = { cycles: { type: 'string' }, seed: { type: 'string' }, only: { type: 'string', default: '' } }
   const { values } = parseArgs({ options })
   await setUp()
   const env = { HOMEPORT_CRASH_CYCLES: whole('cycles', values.cycles ?? String(DEFAULT_CYCLES)) }
   if (values.seed !== undefined) env.HOMEPORT_CRASH_SEED = whole('seed', values.seed)
   const vitest = inProject('node_modules/vitest/vitest.mjs')
-  const { code } = await run(process.execPath, [vitest, 'run', 'test/crash'], { cwd: ROOT, env })
+  const { code } = await run(process.execPath, [vitest, 'run', `test/crash/${values.only}`], { cwd: ROOT, env })
   if (code !== 0) throw new SetupError('a crash test failed; its output above says what was lost.')
 })

@@ -296,6 +296,7 @@ function queueFigures({ queue }: ServerMeters, { sending, most, held }: Queue['l
     homeport_queue_delivery_attempts: queue.attempts,
     homeport_queue_dead_letters_total: queue.deadLetters,
     homeport_queue_flow_control_waits_total: queue.flowWaits,
+    homeport_queue_strays_total: queue.strays,
     homeport_queue_deliveries_in_flight: sending,
     homeport_queue_delivery_concurrency: most,
     homeport_queue_messages_in_memory: held,

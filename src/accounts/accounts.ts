@@ -1,7 +1,7 @@
 import { type Clock, type Service, sha256Hex } from '../base/index.js'
 import type { AuditLog } from '../contract/accounts/audit.js'
 import type { Authenticator, Caller, Standing } from '../http/index.js'
-import type { Store } from '../store/index.js'
+import { AfterLostCommits, type Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { ApiKeys } from './api-keys.js'
 import { type AuditEvent, auditLogOf, auditRow } from './audit.js'
@@ -99,6 +99,7 @@ class StoredAccounts implements Accounts {
   #installationId = ''
   /** The content of `credentials.json`, if it belongs to an account of the store. */
   #ownFile: Credentials | undefined
+  readonly #afterLostCommits: AfterLostCommits
   #reloading: Promise<unknown> = Promise.resolve()
   #refreshing: Promise<unknown> = Promise.resolve()
 
@@ -106,6 +107,10 @@ class StoredAccounts implements Accounts {
     this.#deps = deps
     const { store, clock } = deps
     this.#directory = new AccountDirectory(clock)
+    this.#afterLostCommits = new AfterLostCommits({
+      ...{ store, clock, logger: deps.logger, what: 'accounts' },
+      recover: async () => void (await this.#reload()),
+    })
     this.#uses = new LastUses({ ...deps, directory: this.#directory })
     const teamDeps = {
       ...{ store, clock, reload: () => this.#reload() },
@@ -149,11 +154,13 @@ class StoredAccounts implements Accounts {
     await this.queues.start(dataDir, own)
     await this.#adoptFile(own)
     this.#uses.start()
+    this.#afterLostCommits.start()
   }
 
   /** Stores when keys and tokens were used last. */
-  stop(): Promise<void> {
-    return this.#uses.stop()
+  async stop(): Promise<void> {
+    await this.#afterLostCommits.stop()
+    await this.#uses.stop()
   }
 
   basic(header: string | undefined, ip: string): Caller | undefined {

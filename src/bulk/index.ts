@@ -33,9 +33,11 @@ import './transactions/bulk-upcoming.js'
 import type { Service } from '../base/index.js'
 import type { Route } from '../http/index.js'
 import { type LargeCancel, Retention } from '../queue/index.js'
+import { AfterLostCommits } from '../store/index.js'
 import type { TriggerGate } from '../workflow/index.js'
 import { cancelManyMessages } from './routes/cancel.js'
 import { bulkRoutes } from './routes/routes.js'
+import * as bulkDraft from './transactions/bulk-draft.js'
 import * as bulkRetention from './transactions/bulk-retention.js'
 import { Fences } from './worker/fences.js'
 import { BulkWorker, type WorkerDeps } from './worker/worker.js'
@@ -70,7 +72,18 @@ export function createBulk(deps: BulkDeps): Bulk {
     clock,
     logger,
     keepMs: deps.retentionMs,
-    sweep: (step) => store.run(bulkRetention.sweepActions, step),
+    sweep: async (step) => {
+      // Those that a lost commit has left behind.
+      if (step.after === 0) await store.run(bulkDraft.dropDrafts, { before: step.finishedBefore })
+      return store.run(bulkRetention.sweepActions, step)
+    },
+  })
+  const afterLostCommits = new AfterLostCommits({
+    ...{ store, clock, logger, what: 'bulk actions' },
+    recover: async () => {
+      await fences.load(store, clock.now())
+      await worker.adoptRunning()
+    },
   })
   const routeDeps = { ...deps, worker, fences }
   const routes = bulkRoutes(routeDeps)
@@ -81,10 +94,12 @@ export function createBulk(deps: BulkDeps): Bulk {
     start: async () => {
       await fences.load(store, clock.now())
       await worker.start()
+      afterLostCommits.start()
       await retention.start()
     },
     stop: async () => {
       await retention.stop()
+      await afterLostCommits.stop()
       await worker.stop()
     },
     routes: () => routes,

@@ -35,6 +35,7 @@
 export { type CheckDepth, checkPostgresStore, checkSqliteStore, type StoreReport } from './check.js'
 export { type CopyOptions, type CopyProgress, type CopyReport, copyStore } from './copy/copy-store.js'
 export type { StoreDamage } from './damage.js'
+export { AfterLostCommits, type AfterLostCommitsDeps } from './lost-commits.js'
 export { hasSqliteStore, openStore } from './open.js'
 export { checkPostgresServer, type ServerFinding, type ServerReport } from './postgres/server-check.js'
 export type { Store, StoreDescription } from './types.js'

@@ -22,6 +22,16 @@ export interface Store {
    * `store_outcome_unknown`.
    */
   run<Args, Result>(operation: Operation<Args, Result>, args: Args): Promise<Result>
+  /**
+   * Resolves when all operations that run now have ended. A row that a read has seen may be of a commit whose caller is
+   * not notified yet; after this it is.
+   */
+  settled(): Promise<void>
+  /**
+   * Calls `listener` after each `store_outcome_unknown`: what the commit has changed may be in the store, and nothing in
+   * memory knows. Returns a function that ends the calls.
+   */
+  onLostCommit(listener: () => void): () => void
   /** For `doctor` and `/health`; contains no secret. */
   describe(): StoreDescription
   /** Finishes pending operations and closes. */

@@ -57,6 +57,7 @@ export class QueueMeter {
   readonly deliveries: Record<DeliveryOutcome, number> = { delivered: 0, retried: 0, failed: 0, cancelled: 0 }
   deadLetters = 0
   flowWaits = 0
+  strays = 0
   fires = 0
   failedFires = 0
   /** Seconds from sending a request to its complete response. */

@@ -63,10 +63,17 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
   queue.addKind(new RunMessages({ store, clock, inFlight, lists, refusedReturns, meter, ...responseLimits }))
   queue.addDeadLetters(new RunDeadLetters(store))
   const retention = retentionOf(deps)
+  let unsubscribe = (): void => undefined
   return {
     name: 'workflow',
-    start: () => retention.start(),
-    stop: () => retention.stop(),
+    start: () => {
+      unsubscribe = store.onLostCommit(() => lists.clear())
+      return retention.start()
+    },
+    stop: () => {
+      unsubscribe()
+      return retention.stop()
+    },
     guard: (gate) => intake.guard(gate),
     routes: () => [
       ...triggerRoutes({ intake, clock, tracer }),

@@ -2,6 +2,7 @@ import { Client } from '@upstash/workflow'
 import type { RunningHomeport } from '../support/index.js'
 import type { Destinations } from './destinations.js'
 import type { Ledger } from './ledger.js'
+import type { Repeat } from './queue-ledger-load.js'
 
 const PUBLISHERS = 6
 const TRIGGERERS = 2
@@ -18,21 +19,25 @@ export interface Load {
   stopped(): Promise<void>
 }
 
-/** Starts callers that publish, trigger, and cancel until the server stops answering. */
-export function startLoad(homeport: RunningHomeport, destinations: Destinations, ledger: Ledger): Load {
+/** Starts callers that publish, trigger, and cancel, by default until the server stops answering. */
+export function startLoad(
+  homeport: RunningHomeport,
+  destinations: Destinations,
+  ledger: Ledger,
+  repeat: Repeat = untilRefused,
+): Load {
   const client = new Client({ baseUrl: homeport.queueUrl, token: homeport.credentials.queueToken, retry: false })
-  const actions = [
-    ...Array.from({ length: PUBLISHERS }, () => () => publish(homeport, destinations, ledger)),
-    ...Array.from({ length: TRIGGERERS }, () => () => trigger(client, destinations, ledger)),
-    () => cancelNow(client, destinations, ledger),
-    () => cancelLater(homeport, client, destinations, ledger),
+  const callers = [
+    ...Array.from({ length: PUBLISHERS }, () => repeat('message', () => publish(homeport, destinations, ledger))),
+    ...Array.from({ length: TRIGGERERS }, () => repeat('run', () => trigger(client, destinations, ledger))),
+    repeat('cancel of runs', () => cancelNow(client, destinations, ledger)),
+    repeat('bulk cancel', () => cancelLater(homeport, client, destinations, ledger)),
   ]
-  const callers = actions.map(untilRefused)
   return { stopped: async () => void (await Promise.all(callers)) }
 }
 
 /** Repeats an action until it fails because the server is gone. */
-async function untilRefused(action: () => Promise<void>): Promise<void> {
+async function untilRefused(_name: string, action: () => Promise<void>): Promise<void> {
   for (;;) {
     try {
       await action()
@@ -57,7 +62,8 @@ async function trigger(client: Client, destinations: Destinations, ledger: Ledge
 
 async function startVictims(client: Client, destinations: Destinations, label: string): Promise<string[]> {
   const url = `${destinations.url}/long`
-  const runs = Array.from({ length: VICTIMS }, () => ({ url, label, workflowRunId: nextId('v'), retryDelay: '200' }))
+  const again = { retries: 20, retryDelay: '200' }
+  const runs = Array.from({ length: VICTIMS }, () => ({ url, label, workflowRunId: nextId('v'), ...again }))
   return (await client.trigger(runs)).map((run) => run.workflowRunId)
 }
 

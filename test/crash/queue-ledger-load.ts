@@ -145,25 +145,31 @@ async function schedule(scene: Scene): Promise<void> {
   scene.ledger.fires.set((answer as { scheduleId: string }).scheduleId, 0)
 }
 
+/** A caller: repeats an action, at most `times` times, until it decides to stop. */
+export type Repeat = (name: string, action: () => Promise<void>, times?: number) => Promise<void>
+
+/** Whether a failure is the server's answer to a wrong request, which no outage explains. */
+export const isRefusal = (error: unknown): boolean => error instanceof Refused && error.status < 500
+
 /** Repeats an action until it fails because the server is gone. A running server must not refuse it. */
-async function untilGone(action: () => Promise<void>, times = Number.POSITIVE_INFINITY): Promise<void> {
+const untilGone: Repeat = async (_name, action, times = Number.POSITIVE_INFINITY) => {
   try {
     for (let time = 0; time < times; time++) await action()
   } catch (error) {
-    if (error instanceof Refused && error.status < 500) throw error
+    if (isRefusal(error)) throw error
   }
 }
 
-/** Starts callers of every operation until the server stops answering; resolves when all of them have noticed. */
-export function startQueueLoad(scene: Scene): Promise<unknown> {
+/** Starts callers of every operation, by default until the server stops answering; resolves when all have stopped. */
+export function startQueueLoad(scene: Scene, repeat = untilGone): Promise<unknown> {
   return Promise.all([
-    ...Array.from({ length: PUBLISHERS }, () => untilGone(() => publishSome(scene))),
-    untilGone(() => publishBatch(scene)),
-    untilGone(() => publishToGroup(scene)),
-    untilGone(() => publishOnce(scene)),
-    ...QUEUES.map((queue) => untilGone(() => enqueue(scene, queue))),
-    untilGone(() => cancel(scene)),
-    untilGone(() => revive(scene)),
-    untilGone(() => schedule(scene), SCHEDULES),
+    ...Array.from({ length: PUBLISHERS }, () => repeat('publish', () => publishSome(scene))),
+    repeat('batch', () => publishBatch(scene)),
+    repeat('group', () => publishToGroup(scene)),
+    repeat('once', () => publishOnce(scene)),
+    ...QUEUES.map((queue) => repeat(`queue ${queue}`, () => enqueue(scene, queue))),
+    repeat('cancel', () => cancel(scene)),
+    repeat('revive', () => revive(scene)),
+    repeat('schedule', () => schedule(scene), SCHEDULES),
   ])
 }

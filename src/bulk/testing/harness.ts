@@ -4,6 +4,7 @@ import { type Authenticator, HttpServer } from '../../http/index.js'
 import type { DropSelector } from '../../queue/index.js'
 import { type QueueUnderTest, type QueueUnderTestOptions, ROOMY, startQueue } from '../../queue/testing/harness.js'
 import type { Store } from '../../store/index.js'
+import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { createWorkflow } from '../../workflow/index.js'
 import { type Bulk, createBulk } from '../index.js'
@@ -101,14 +102,10 @@ export async function startBulk(store: Store, clock: Clock = systemClock): Promi
 
 /** A store whose operations pass a gate, which may delay them or make them fail. */
 export function gatedStore(store: Store, gate: (operation: string, args: unknown) => Promise<void> | void): Store {
-  return {
-    run: async (operation, args) => {
-      await gate(operation.name, args)
-      return store.run(operation, args)
-    },
-    describe: () => store.describe(),
-    close: () => store.close(),
-  }
+  return wrappedStore(store, async (operation, args) => {
+    await gate(operation.name, args)
+    return store.run(operation, args)
+  })
 }
 
 /** The queue, workflows and bulk actions, wired as in the server. */

@@ -134,9 +134,8 @@ function* decide({ actionSeq, chunk, at }: BatchArgs, open: OpenBatch, done: Kin
  */
 function* decideBatch<Args extends BatchArgs>(batch: Args, act: ApplyKind<Args>): Transaction<DecidedBatch> {
   const action = yield* lockAction(batch.actionSeq)
-  if (action.state !== 'running') return { succeeded: [], offers: [], action }
   const open = yield* openItems(batch)
-  if (open.seqs.length === 0) return { succeeded: open.before, offers: [], action }
+  if (action.state !== 'running' || open.seqs.length === 0) return { succeeded: open.before, offers: [], action }
   const done = yield* act(open.seqs, action, batch)
   const after = yield* decide(batch, open, done)
   return { succeeded: [...open.before, ...done.succeeded], offers: done.offers, action: after }

@@ -62,6 +62,8 @@ export class BulkWorker implements Service {
   readonly #size: BatchSize
   readonly #inFlight = new Set<Promise<void>>()
   #state: State = { kind: 'new' }
+  /** Set while the running actions are read: those that end meanwhile. */
+  #endedMeanwhile: Set<number> | undefined
   /** Older drafts come from an earlier life of the server. */
   readonly #createdAt: number
   readonly #meter: BulkMeter
@@ -102,6 +104,15 @@ export class BulkWorker implements Service {
         await pause(clock, FIRST_PAUSE_MS)
       }
     }
+  }
+
+  /** Continues actions that a lost commit has stored or resumed: nobody could hand them over. */
+  async adoptRunning(): Promise<void> {
+    const ended = new Set<number>()
+    this.#endedMeanwhile = ended
+    const rows = await this.#deps.store.run(bulkRead.running, {})
+    for (const row of rows) if (!ended.has(row.seq)) this.#jobOf(row).update(row)
+    this.#wake()
   }
 
   /**
@@ -165,6 +176,7 @@ export class BulkWorker implements Service {
 
   /** Removes an action that is no longer running, and resolves its waiters. */
   #end(action: BulkActionRow): void {
+    this.#endedMeanwhile?.add(action.seq)
     const job = this.#jobs.get(action.seq)
     if (!job) return
     this.#jobs.delete(action.seq)

@@ -40,6 +40,12 @@ export const LOG_EVENTS = {
     'error',
   ),
   client_memory_eviction_failed: server('error', 'evicting a client from memory has failed', 'error'),
+  lost_commit_not_compared: server(
+    'warn',
+    '{what} could not be compared with the store after a lost commit; trying again',
+    'what',
+    'error',
+  ),
   store_mark_not_written: server('warn', 'the store mark is not written yet', 'error'),
 
   request_answered: http('debug', 'a request was answered', ...REQUEST),
@@ -65,6 +71,8 @@ export const LOG_EVENTS = {
   otlp_export_resumed: openTelemetry('info', 'OpenTelemetry: {what} are exported again', 'what'),
   ...DATA_PLANE_EVENTS,
 
+  queue_strays_found: queue('warn', 'pending messages were missing in memory; they are sent now', 'strays'),
+  queue_sweep_failed: queue('warn', 'due messages could not be compared with the store', 'error'),
   queue_due_not_read: queue('error', 'due messages could not be read; trying again', 'error'),
   queue_attempt_failed: queue('error', 'an attempt could not be made; trying again', 'messageId', 'error'),
   queue_out_of_descriptors: queue(

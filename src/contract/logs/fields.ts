@@ -62,6 +62,7 @@ export const LOG_FIELDS = {
   toAt: number('The new time, Unix milliseconds.'),
   from: text('What it was before: a plan, or a path.'),
   what: text('What the line is about.'),
+  strays: number('Pending messages that memory had missed.'),
 
   kind: text('Kind of the problem or of the defect.'),
   subject: text('What the problem affects: a database id, a table, a file.'),

@@ -81,6 +81,10 @@ export const METRICS = {
   homeport_queue_deliveries_in_flight: queue('gauge', 'Requests in flight, without those open for more than 2 s.'),
   homeport_queue_delivery_concurrency: queue('gauge', 'The option deliveryConcurrency.'),
   homeport_queue_messages_in_memory: queue('gauge', 'Pending messages that the dispatcher holds in memory.'),
+  homeport_queue_strays_total: queue(
+    'counter',
+    'Pending messages that were missing in memory until a sweep found them. Only lost commits cause them.',
+  ),
   homeport_queue_messages: queue(
     'gauge',
     'Stored messages, those of runs included. state: pending, held (waits for its turn in a queue), dead.',

@@ -1,6 +1,7 @@
 import { systemClock } from '../../base/index.js'
 import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import type { Store } from '../../store/index.js'
+import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
 import type { DatabasesDeps } from '../deps.js'
@@ -65,15 +66,12 @@ export class CrashableDatabases {
   }
 
   #storeOf(store: Store): Store {
-    return {
-      describe: () => store.describe(),
-      close: async () => undefined,
-      run: (operation, args) => {
-        if (this.#isCrashed) return never()
-        const work = () => this.#tracked(store.run(operation, args))
-        return operation.access === 'write' ? this.#effect(operation.name, work) : this.#unlessCrashed(work())
-      },
-    }
+    const wrapped = wrappedStore(store, (operation, args) => {
+      if (this.#isCrashed) return never()
+      const work = () => this.#tracked(store.run(operation, args))
+      return operation.access === 'write' ? this.#effect(operation.name, work) : this.#unlessCrashed(work())
+    })
+    return { ...wrapped, close: async () => undefined }
   }
 
   #tracked<Result>(work: Promise<Result>): Promise<Result> {

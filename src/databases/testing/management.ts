@@ -10,6 +10,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { createFleet, type EngineSpec, type Fleet, probeEngine } from '../../fleet/index.js'
 import { type Caller, HttpServer } from '../../http/index.js'
 import { openStore, type Store } from '../../store/index.js'
+import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
 import type { DatabasesDeps } from '../deps.js'
@@ -119,14 +120,10 @@ export async function startManagement(options: ManagementOptions = {}): Promise<
 }
 
 function observed(store: Store, { onTransaction }: ManagementOptions): Store {
-  return {
-    describe: () => store.describe(),
-    close: () => store.close(),
-    run: (operation, args) => {
-      onTransaction?.(operation.name)
-      return store.run(operation, args)
-    },
-  }
+  return wrappedStore(store, (operation, args) => {
+    onTransaction?.(operation.name)
+    return store.run(operation, args)
+  })
 }
 
 interface Services {

@@ -84,6 +84,18 @@ describeOnEveryStore('transactions of usage', (openStore) => {
   const readsIn = (report: stats.UsageReport | undefined) =>
     report?.steps.map((step) => step?.counters.reads).filter((reads) => reads !== undefined)
 
+  it('loses nothing when several writers add to it at the same time', async () => {
+    const ids = [await database(), await database()]
+    const both = (order: readonly string[]) => {
+      const updates = order.map((id) => ({ standing: standingOf(id), days: [dayOf(T0, 1)], sample: sample(1) }))
+      return store.run(usage.add, { start: T0, updates })
+    }
+    await Promise.all(Array.from({ length: 20 }, (_, index) => both(index % 2 === 0 ? ids : [...ids].reverse())))
+    const { month } = await store.run(usage.load, { monthStart: T0 })
+    const found = month.filter((row) => ids.includes(row.database_id))
+    expect(found.map((row) => row.requests)).toEqual([20, 20])
+  })
+
   it('merges samples of the same bucket, for many databases in one write', async () => {
     const [one, other] = [await database(), await database()]
     await add(one, T0, { sample: sample(2, 5), days: [dayOf(T0, 2)] })

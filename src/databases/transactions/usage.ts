@@ -37,12 +37,18 @@ export interface UsageUpdate {
   readonly sample?: UsageSample | undefined
 }
 
+/**
+ * The lock makes transactions that add to the usage of one database take turns: each reads what the others have added.
+ */
 const existing = query<{ ids: readonly string[] }, { database_id: string }>(({ db, p, d }) =>
-  db
-    .selectFrom('databases')
-    .select('database_id')
-    .where(d.inTexts('database_id', p.ids))
-    .where('modifying_state', '!=', 'deleting'),
+  d.forUpdate(
+    db
+      .selectFrom('databases')
+      .select('database_id')
+      .where(d.inTexts('database_id', p.ids))
+      .where('modifying_state', '!=', 'deleting')
+      .orderBy('database_id'),
+  ),
 )
 
 interface BucketsAt {
@@ -147,7 +153,7 @@ export const add = write(
     for (const { standing, sample } of updates) if (sample) samples.set(standing.database_id, sample)
     yield* writeBuckets(FIRST_TIER_MS, args.start, samples)
     yield* writeDays(updates)
-    yield* change(dropStandings, { ids: [...ids] })
+    yield* change(dropStandings, { ids: known.map((row) => row.database_id) })
     yield* insertAll(
       'usage_standings',
       updates.map(({ standing }) => standing),

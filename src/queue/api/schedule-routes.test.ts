@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Store } from '../../store/index.js'
 import { describeOnStore } from '../../store/testing/index.js'
+import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { type QueueUnderTest, startQueue } from '../testing/harness.js'
 
 describeOnStore('sqlite', 'the list of schedules', (openStore) => {
@@ -9,15 +10,11 @@ describeOnStore('sqlite', 'the list of schedules', (openStore) => {
   let largestRead = 0
   beforeAll(async () => {
     const real = await openStore()
-    store = {
-      run: async (operation, args) => {
-        const result = await real.run(operation, args)
-        if (operation.name === 'schedules.some') largestRead = Math.max(largestRead, (result as unknown[]).length)
-        return result
-      },
-      describe: () => real.describe(),
-      close: () => real.close(),
-    }
+    store = wrappedStore(real, async (operation, args) => {
+      const result = await real.run(operation, args)
+      if (operation.name === 'schedules.some') largestRead = Math.max(largestRead, (result as unknown[]).length)
+      return result
+    })
     service = await startQueue({ store })
   })
   afterAll(() => service.stop())

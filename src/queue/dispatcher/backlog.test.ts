@@ -2,10 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PendingRow } from '../transactions/messages.js'
 import { type DuePage, laneOf } from '../transactions/messages-due.js'
-import { Backlog, type BacklogLimits } from './backlog.js'
+import { Backlog } from './backlog.js'
 import type { Load } from './coverage.js'
 import { type Entry, isBefore } from './entry.js'
 import { FlowControl } from './flow-control.js'
+import type { BacklogLimits } from './limits.js'
 
 const LIMITS: BacklogLimits = {
   windowMs: 1_000,
@@ -60,6 +61,8 @@ function isMeant(load: Load, row: PendingRow): boolean {
       return row.account_id === load.accountId && !load.exceptLanes.includes(laneOf(row))
     case 'lane':
       return laneOf(row) === load.lane
+    case 'strays':
+      return load.seqs.includes(row.seq)
   }
 }
 

@@ -2,30 +2,13 @@ import type { PendingRow } from '../transactions/messages.js'
 import { type DuePage, laneOf } from '../transactions/messages-due.js'
 import type { DropSelector, PendingMessage } from '../types.js'
 import { Heap } from './collections.js'
-import { Coverage, type Load } from './coverage.js'
+import { Coverage, type Load, START } from './coverage.js'
 import { Ended, EndedSet } from './ended.js'
 import { type Entry, isBefore, type Place, toEntry } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { HeldMessages } from './held-messages.js'
-import { type InFlightLimits, RoundRobin } from './round-robin.js'
-
-/** How many messages are held. */
-export interface BacklogLimits {
-  /** Messages that are due later than this from now stay in the store. */
-  readonly windowMs: number
-  /** Rows of one load. */
-  readonly loadLimit: number
-  /** The lane of a host is parked when this many of its messages are held. Less than `capacity`. */
-  readonly maxPerHost: number
-  /** Rows of one load of a flow-control key's lane. Smaller, because there may be very many keys. */
-  readonly flowLoadLimit: number
-  /** The lane of a flow-control key is parked when this many of its messages are held. */
-  readonly maxPerFlowKey: number
-  /** All messages in memory. */
-  readonly capacity: number
-  /** Limits of requests in flight. */
-  readonly inFlight: InFlightLimits
-}
+import type { BacklogLimits } from './limits.js'
+import { RoundRobin } from './round-robin.js'
 
 /**
  * The pending messages that are in memory.
@@ -52,9 +35,11 @@ export class Backlog {
   /** Set while a load runs: messages that came meanwhile and may lie between the old horizon and the new one. */
   #arrivals: Entry[] | undefined
   #lastLoad: Load['kind'] = 'all'
-  #rewindAfterLoad = false
+  #rewindAfterLoad: 'no' | 'parked' | 'all' = 'no'
   /** Accounts that were held or released while a load ran: that load says nothing about them. */
   readonly #restartAfterLoad = new Set<string>()
+  /** Found by a sweep; loaded next. */
+  #strays: readonly Place[] = []
   readonly #ended = new Ended()
 
   constructor(limits: BacklogLimits, flow: FlowControl) {
@@ -159,25 +144,73 @@ export class Backlog {
     if (this.#arrivals) return undefined
     // Alternate, so that neither the parked lanes nor the others starve.
     const parked = () => this.#loadOfLane() ?? this.#loadOfAccount()
-    const load = this.#lastLoad === 'all' ? (parked() ?? this.#loadOfAll(now)) : (this.#loadOfAll(now) ?? parked())
+    const ordinary = () =>
+      this.#lastLoad === 'all' ? (parked() ?? this.#loadOfAll(now)) : (this.#loadOfAll(now) ?? parked())
+    const load = this.#loadOfStrays() ?? ordinary()
     if (!load) return undefined
-    this.#lastLoad = load.kind
+    if (load.kind !== 'strays') this.#lastLoad = load.kind
     this.#arrivals = []
     this.#ended.loadStarted()
     return load
   }
 
-  /** A load has brought a page. */
-  loaded(load: Load, { rows, upTo }: DuePage, now: number): void {
+  /** A load has brought a page. Answers how many strays are held now. */
+  loaded(load: Load, { rows, upTo }: DuePage, now: number): number {
     const arrivals = this.#arrivals ?? []
     this.#arrivals = undefined
     const ended = this.#ended.loadFinished()
     this.#coverage.loaded(load, upTo)
     this.#restartAccounts()
+    // A message that was offered while the load ran is no stray.
+    if (load.kind === 'strays') for (const entry of arrivals.splice(0)) this.#admit(entry, now)
+    const missing = load.kind === 'strays' ? rows.filter(({ seq }) => !this.#held.has(seq)) : []
     for (const row of rows) if (!ended?.has(row.seq, row.group_key)) this.#admit(toEntry(row, 'load'), now)
     for (const entry of arrivals) this.#admit(entry, now)
+    this.#loadOver(load)
+    return missing.filter(({ seq }) => this.#held.has(seq)).length
+  }
+
+  #loadOver(load: Load): void {
     if (load.kind === 'lane') this.#noteRefill(load.lane, load.accountId)
-    if (this.#rewindAfterLoad) this.rewind()
+    if (this.#rewindAfterLoad === 'all') this.rewind()
+    else if (this.#rewindAfterLoad === 'parked') this.rewindParked()
+  }
+
+  /** Up to where memory covers what is not parked, and what is parked. */
+  get covered(): Coverage['parked'] & { readonly upTo: Place } {
+    return { upTo: this.#coverage.horizon, ...this.#coverage.parked }
+  }
+
+  /** Those of these places of pending messages that are not parked, which memory covers and does not hold. */
+  missing(places: readonly Place[]): readonly Place[] {
+    const { horizon } = this.#coverage
+    return places.filter((place) => !this.#held.has(place.seq) && !isBefore(horizon, place))
+  }
+
+  /** Loads strays. A message that has ended meanwhile, or that is held, is skipped as in every load. */
+  recall(strays: readonly Place[]): void {
+    this.#strays = [...this.#strays, ...strays]
+  }
+
+  /** Numbers of the held messages that no request is in flight for. */
+  get unsentSeqs(): readonly number[] {
+    return this.#held.unsent()
+  }
+
+  /** Forgets messages that the store no longer has as pending, unless a request is in flight. */
+  dropEnded(seqs: readonly number[]): void {
+    const unsent = this.#held.select({ seqs }).filter(({ state }) => state !== 'sending')
+    this.drop({ seqs: unsent.map(({ seq }) => seq), mayBeOfferedAgain: true })
+  }
+
+  /** Loads what is parked from its start again: messages may be missing in what memory has covered of it. */
+  rewindParked(): void {
+    if (this.#arrivals) {
+      if (this.#rewindAfterLoad === 'no') this.#rewindAfterLoad = 'parked'
+      return
+    }
+    this.#rewindAfterLoad = 'no'
+    this.#coverage.rewindParked()
   }
 
   /**
@@ -186,10 +219,10 @@ export class Backlog {
    */
   rewind(): void {
     if (this.#arrivals) {
-      this.#rewindAfterLoad = true
+      this.#rewindAfterLoad = 'all'
       return
     }
-    this.#rewindAfterLoad = false
+    this.#rewindAfterLoad = 'no'
     for (const entry of this.#held.waiting()) this.#evict(entry)
     this.#coverage.rewind()
   }
@@ -227,8 +260,7 @@ export class Backlog {
     this.#arrivals = undefined
     this.#ended.loadFinished()
     this.#restartAccounts()
-    if (load.kind === 'lane') this.#noteRefill(load.lane, load.accountId)
-    if (this.#rewindAfterLoad) this.rewind()
+    this.#loadOver(load)
   }
 
   /** Holds a message if memory covers its place and has space. Without space, its lane or account is parked. */
@@ -315,6 +347,14 @@ export class Backlog {
 
   #noteRefill(lane: string, accountId: string): void {
     if (this.#coverage.isParked(lane) && this.#needsRefill(lane, accountId)) this.#refills.set(lane, accountId)
+  }
+
+  #loadOfStrays(): Load | undefined {
+    const places = this.#strays.slice(0, this.#limits.loadLimit)
+    const until = places.at(-1)
+    if (!until) return undefined
+    this.#strays = this.#strays.slice(places.length)
+    return { kind: 'strays', seqs: places.map(({ seq }) => seq), after: START, until, limit: places.length }
   }
 
   #loadOfLane(): Load | undefined {

@@ -6,6 +6,8 @@ export type Load = LoadRange &
     | { readonly kind: 'all'; readonly exceptAccounts: readonly string[]; readonly exceptLanes: readonly string[] }
     | { readonly kind: 'account'; readonly accountId: string; readonly exceptLanes: readonly string[] }
     | { readonly kind: 'lane'; readonly lane: string; readonly accountId: string }
+    /** Messages that memory covers and does not hold; see `DueSweep`. It moves no horizon. */
+    | { readonly kind: 'strays'; readonly seqs: readonly number[] }
   )
 
 /** The range of a load and its row limit. */
@@ -15,8 +17,10 @@ export interface LoadRange {
   readonly limit: number
 }
 
-const START: Place = { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }
-const LAST_SEQ = Number.MAX_SAFE_INTEGER
+/** Before every place. */
+export const START: Place = { nextAt: Number.MIN_SAFE_INTEGER, seq: 0 }
+/** After every number of a message. */
+export const LAST_SEQ = Number.MAX_SAFE_INTEGER
 const justBefore = (place: Place): Place => ({ nextAt: place.nextAt, seq: place.seq - 1 })
 const earlier = (a: Place, b: Place): Place => (isBefore(a, b) ? a : b)
 
@@ -100,16 +104,7 @@ export class Coverage {
 
   /** The load of everything that is not parked, up to a time. */
   loadOfAll(until: number, limit: number): Load {
-    const exceptAccounts = [...this.#accounts.keys()]
-    const exceptLanes = [...this.#lanes.keys()]
-    return {
-      kind: 'all',
-      after: this.#horizon,
-      until: { nextAt: until, seq: LAST_SEQ },
-      limit,
-      exceptAccounts,
-      exceptLanes,
-    }
+    return { kind: 'all', after: this.#horizon, until: { nextAt: until, seq: LAST_SEQ }, limit, ...this.parked }
   }
 
   /** The load of a parked account, without its parked lanes. */
@@ -134,11 +129,21 @@ export class Coverage {
     return { kind: 'lane', lane, accountId, after: horizon, until: this.#horizonOf(accountId), limit }
   }
 
+  /** What is parked. */
+  get parked(): { readonly exceptAccounts: readonly string[]; readonly exceptLanes: readonly string[] } {
+    return { exceptAccounts: [...this.#accounts.keys()], exceptLanes: [...this.#lanes.keys()] }
+  }
+
+  /** Parked accounts and lanes are loaded from their start again, when it is their turn. */
+  rewindParked(): void {
+    for (const accountId of this.#accounts.keys()) this.#accounts.set(accountId, START)
+    for (const parked of this.#lanes.values()) parked.horizon = START
+  }
+
   /** Covers nothing any more, because every due time may have changed. */
   rewind(): void {
     this.#horizon = START
-    for (const accountId of this.#accounts.keys()) this.#accounts.set(accountId, START)
-    for (const parked of this.#lanes.values()) parked.horizon = START
+    this.rewindParked()
   }
 
   /** A load has brought everything up to a place. A horizon that was removed while the load ran stays removed. */
@@ -151,6 +156,8 @@ export class Coverage {
       case 'account':
         if (isWhole) this.#accounts.delete(load.accountId)
         else if (this.#accounts.has(load.accountId)) this.#accounts.set(load.accountId, upTo)
+        return
+      case 'strays':
         return
       case 'lane': {
         const parked = this.#lanes.get(load.lane)

@@ -4,6 +4,7 @@ import { newId } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
+import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { JumpingClock, type QueueUnderTest, type QueueUnderTestOptions, startQueue } from '../testing/harness.js'
 import { type Sink, startSink } from '../testing/sink.js'
 import * as messages from '../transactions/messages.js'
@@ -251,14 +252,10 @@ describeOnEveryStore('the dispatcher', (openStore) => {
 
   it('commits an outcome after the store has failed at first', async () => {
     let failures = 2
-    const flaky: Store = {
-      describe: () => store.describe(),
-      close: () => store.close(),
-      run: (operation, args) => {
-        if (operation.name === 'messages.settle' && failures-- > 0) return Promise.reject(new Error('disk trouble'))
-        return store.run(operation, args)
-      },
-    }
+    const flaky = wrappedStore(store, (operation, args) => {
+      if (operation.name === 'messages.settle' && failures-- > 0) return Promise.reject(new Error('disk trouble'))
+      return store.run(operation, args)
+    })
     const service = await start({ store: flaky })
     const messageId = await publish(service)
     await arrived(1)

@@ -11,6 +11,7 @@ import { countAttempt } from './count-attempt.js'
 import type { Load } from './coverage.js'
 import { damagedOutcome, pauseAfter, UnreadableMessages } from './damage.js'
 import { deliveryHeaders, signDelivery } from './delivery-headers.js'
+import { DueSweep } from './due-sweep.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
 import { backlogLimits, maxLingering } from './limits.js'
@@ -70,6 +71,7 @@ export class Dispatcher implements Service {
   #pauseTimer: Timer | undefined
   #onQuiet: (() => void) | undefined
   readonly #due: DueReader
+  readonly #sweep: DueSweep
   /** While it runs, no load starts. */
   #loadPause: Timer | undefined
   #loadFailures = 0
@@ -89,6 +91,10 @@ export class Dispatcher implements Service {
       this.#schedulePump()
     })
     this.#due = new DueReader(deps.store, (place) => this.#unreadable.add(place))
+    this.#sweep = new DueSweep({
+      ...{ store: deps.store, clock: deps.clock, logger: deps.logger },
+      ...{ backlog: this.#backlog, flow: this.flow, onFound: () => this.#schedulePump() },
+    })
     this.#sender = new Sender({
       clock: deps.clock,
       connectionsPerHost: limits.inFlight.maxPerHost,
@@ -103,7 +109,8 @@ export class Dispatcher implements Service {
   }
 
   async start(): Promise<void> {
-    for (const key of await this.#deps.store.run(flowKeys.everything, {})) this.flow.set(key)
+    this.#sweep.start()
+    await this.flow.reload(() => this.#deps.store.run(flowKeys.everything, {}))
     this.#phase = 'running'
     this.#schedulePump()
   }
@@ -114,10 +121,12 @@ export class Dispatcher implements Service {
       this.#wake?.cancel()
       this.#loadPause?.cancel()
       this.#unreadable.stop()
+      const sweepOver = this.#sweep.stop()
       this.#halt()
       await this.#whenQuiet(graceMs)
       for (const entry of this.#unsettled.keys()) entry.abort?.()
       await this.#whenQuiet(PAUSE_AFTER_FAILURE_MS)
+      await sweepOver
     }
     this.#phase = 'stopped'
     await this.#sender.close()
@@ -130,6 +139,7 @@ export class Dispatcher implements Service {
     for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)
     const free = rows.some((row) => row.held) ? rows.filter((row) => !row.held) : rows
     this.#backlog.offer(free, this.#deps.clock.now())
+    this.#sweep.noteActivity()
     this.#schedulePump()
   }
 
@@ -227,7 +237,9 @@ export class Dispatcher implements Service {
     try {
       const page = await this.#due.read(load)
       this.#loadFailures = 0
-      this.#backlog.loaded(load, page, this.#deps.clock.now())
+      const strays = this.#backlog.loaded(load, page, this.#deps.clock.now())
+      if (strays > 0) this.#noteStrays(strays)
+      if (page.rows.length > 0) this.#sweep.noteActivity()
       this.#schedulePump()
     } catch (error) {
       this.#backlog.loadFailed(load)
@@ -238,6 +250,11 @@ export class Dispatcher implements Service {
         this.#schedulePump()
       })
     }
+  }
+
+  #noteStrays(strays: number): void {
+    this.#deps.meter.strays += strays
+    this.#deps.logger.warn('queue_strays_found', { strays })
   }
 
   /** One attempt, from the request to the committed outcome. Never rejects. */
@@ -256,6 +273,7 @@ export class Dispatcher implements Service {
     }
     this.#settling--
     this.#unsettled.delete(entry)
+    this.#sweep.noteActivity()
     if (this.#unsettled.size === 0) this.#onQuiet?.()
     this.#schedulePump()
   }

@@ -160,14 +160,26 @@ export class FlowControl {
   readonly #keys = new Map<string, Key>()
   readonly #withWaiting = new Set<Key>()
   readonly #meter: { flowWaits: number } | undefined
+  /** Set while stored limits are read: keys whose limits have changed meanwhile. */
+  #changed: Set<string> | undefined
 
   /** @param meter counts how often a message waits. */
   constructor(meter?: { flowWaits: number }) {
     this.#meter = meter
   }
 
+  /** Reads the limits of all keys. Limits that change while the read runs are newer, and stay. */
+  async reload(readAll: () => Promise<readonly FlowKeyRow[]>): Promise<void> {
+    const changed = new Set<string>()
+    this.#changed = changed
+    const rows = await readAll()
+    this.#changed = undefined
+    for (const row of rows) if (!changed.has(`${row.account_id}/${row.flow_key}`)) this.set(row)
+  }
+
   /** Sets the limits of a key from its stored row. */
   set(row: FlowKeyRow): void {
+    this.#changed?.add(`${row.account_id}/${row.flow_key}`)
     this.#key(`${row.account_id}/${row.flow_key}`).limits = {
       parallelism: row.parallelism,
       rate: row.rate,
@@ -184,7 +196,9 @@ export class FlowControl {
     const key = this.#key(`${row.account_id}/${row.flow_key}`)
     // This program wrote and validated the column.
     const { flow } = JSON.parse(row.config) as MessageConfig
-    if (flow) key.limits = { ...key.limits, ...limitsFrom(flow, key.limits) }
+    if (!flow) return
+    this.#changed?.add(`${row.account_id}/${row.flow_key}`)
+    key.limits = { ...key.limits, ...limitsFrom(flow, key.limits) }
   }
 
   /** Forgets a key that the store has deleted. */

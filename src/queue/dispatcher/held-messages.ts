@@ -66,6 +66,11 @@ export class HeldMessages {
     )
   }
 
+  /** Numbers of the messages that no request is in flight for. */
+  unsent(): number[] {
+    return [...this.#entries.values()].filter(({ state }) => state !== 'sending').map(({ seq }) => seq)
+  }
+
   add(entry: Entry): void {
     const { accountId, groupKey } = entry.message
     this.#entries.set(entry.seq, entry)

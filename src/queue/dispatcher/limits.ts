@@ -1,16 +1,33 @@
-import type { BacklogLimits } from './backlog.js'
 import type { InFlightLimits } from './round-robin.js'
+
+/** How many messages are held. */
+export interface BacklogLimits {
+  /** Messages that are due later than this from now stay in the store. */
+  readonly windowMs: number
+  /** Rows of one load. */
+  readonly loadLimit: number
+  /** The lane of a host is parked when this many of its messages are held. Less than `capacity`. */
+  readonly maxPerHost: number
+  /** Rows of one load of a flow-control key's lane. Smaller, because there may be very many keys. */
+  readonly flowLoadLimit: number
+  /** The lane of a flow-control key is parked when this many of its messages are held. */
+  readonly maxPerFlowKey: number
+  /** All messages in memory. */
+  readonly capacity: number
+  /** Limits of requests in flight. */
+  readonly inFlight: InFlightLimits
+}
 
 /** Maximum of slow requests, and of outcomes that wait for their commit. */
 const MAX_LINGERING = 5_000
 /** Slow requests, and pending outcomes, for each request that may be in flight. */
 const LINGERING_PER_REQUEST = 10
 
-/** Maximum of slow requests, and of pending outcomes. */
+/** Slow requests, or outcomes that wait for their commit, that this concurrency allows. */
 export const maxLingering = (concurrency: number): number =>
   Math.min(MAX_LINGERING, concurrency * LINGERING_PER_REQUEST)
 
-/** The limits of what the dispatcher holds in memory, by the requests that may be in flight at once. */
+/** How many messages the dispatcher holds. */
 export function backlogLimits(concurrency: number): BacklogLimits {
   return {
     windowMs: 60_000,

@@ -1,7 +1,9 @@
 import { isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
+import type { PendingRow } from '../transactions/messages.js'
 import * as messagesDue from '../transactions/messages-due.js'
 import { type DuePage, sharedByLane } from '../transactions/messages-due.js'
+import * as messagesSweep from '../transactions/messages-sweep.js'
 import type { Load } from './coverage.js'
 import { MAX_HELD_BODY_BYTES, type Place } from './entry.js'
 
@@ -31,6 +33,7 @@ export class DueReader {
 
   /** @throws HomeportError `store_damaged` when not even the due order can be read. */
   async read(load: Load): Promise<DuePage> {
+    if (load.kind === 'strays') return (await this.#readUpTo(load)) ?? (await this.#readOneByOne(load))
     for (;;) {
       const until = this.#span === undefined ? load.until : await this.#placeAhead(load, this.#span)
       const page = await this.#readUpTo({ ...load, until })
@@ -44,6 +47,13 @@ export class DueReader {
       }
       this.#span = this.#span === undefined ? WIDEST_SPAN : this.#span / 2
     }
+  }
+
+  /** The strays that can be read. The others were reported when an ordinary load met them. */
+  async #readOneByOne(load: Extract<Load, { kind: 'strays' }>): Promise<DuePage> {
+    const rows: PendingRow[] = []
+    for (const seq of load.seqs) rows.push(...((await this.#readUpTo({ ...load, seqs: [seq] }))?.rows ?? []))
+    return { rows, upTo: load.until }
   }
 
   #widen(): void {
@@ -77,6 +87,8 @@ export function readDue(store: Store, load: Load, largestBody = MAX_HELD_BODY_BY
       return store.run(ofAll, { ...range, exceptAccounts: load.exceptAccounts, exceptLanes: load.exceptLanes })
     case 'account':
       return store.run(ofAccount, { ...range, accountId: load.accountId, exceptLanes: load.exceptLanes })
+    case 'strays':
+      return store.run(messagesSweep.rows, { seqs: load.seqs, largestBody, upTo: until })
     case 'lane': {
       const { accountId } = load
       const shared = sharedByLane(load.lane, accountId)

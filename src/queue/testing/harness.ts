@@ -1,7 +1,8 @@
 import { type Clock, randomSecret, systemClock, type Timer } from '../../base/index.js'
 import { type Authenticator, type Caller, HttpServer, type Route } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
-import { silentLogger } from '../../telemetry/index.js'
+import { QueueMeter } from '../../telemetry/index.js'
+import { type RecordedLine, type RecordedLog, recordedLog } from '../../telemetry/testing/recorded-log.js'
 import type { SigningKeyring } from '../api/deps.js'
 import { createQueue, type QueueDeps } from '../queue.js'
 import type { Queue } from '../types.js'
@@ -22,6 +23,8 @@ export interface QueueUnderTestOptions extends Partial<Omit<QueueDeps, 'store'>>
   readonly dailyMessages?: number
   /** Larger requests are refused. */
   readonly queueBodyLimitBytes?: number
+  /** Default: a stray fails the stop, because only lost commits cause strays. */
+  readonly mayHaveStrays?: true
   /** Registers what other modules would, and answers their routes. */
   readonly extend?: (queue: Queue) => readonly Route[]
 }
@@ -75,20 +78,22 @@ export const ROOMY = {
   responseKeepBytes: 2 ** 20,
 } as const
 
+function refuseStrays({ strays }: QueueMeter, { lines }: RecordedLog): void {
+  if (strays > 0) throw new Error(`${strays} messages were missing in memory`)
+  const isFailure = ({ event }: RecordedLine) => event === 'queue_sweep_failed' || event === 'lost_commit_not_compared'
+  if (lines.some(isFailure)) throw new Error('the due sweep failed')
+}
+
 /** Starts a queue with its listener on a free port of 127.0.0.1. */
 export async function startQueue(options: QueueUnderTestOptions): Promise<QueueUnderTest> {
-  const { extend, accountId = 'acc_test', dailyMessages, ...deps } = options
+  const { extend, accountId = 'acc_test', dailyMessages, ...others } = options
+  const { mayHaveStrays = false, meter = new QueueMeter(), ...deps } = others
   const keys = keyring()
+  const log = recordedLog(['warn'])
   const clock: Clock = options.clock ?? systemClock
   const queue = createQueue({
-    logger: silentLogger,
-    keys,
-    deliveryConcurrency: 100,
-    ...ROOMY,
-    shutdownGraceMs: 2_000,
-    dailyMessagesOf: () => dailyMessages,
-    ...deps,
-    clock,
+    ...{ logger: log.logger, keys, deliveryConcurrency: 100, ...ROOMY, shutdownGraceMs: 2_000 },
+    ...{ dailyMessagesOf: () => dailyMessages, ...deps, meter, clock },
   })
   const more = extend?.(queue) ?? []
   const token = Buffer.from(JSON.stringify({ UserID: 'user', Password: randomSecret(18) })).toString('base64')
@@ -117,6 +122,7 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
     stop: async () => {
       await server.stop()
       await queue.stop()
+      if (!mayHaveStrays) refuseStrays(meter, log)
     },
   }
 }

@@ -74,18 +74,49 @@ export function configUnder(stored: string, isSameKey: boolean): Readonly<Record
   return { ...others, ...(flow !== undefined && isSameKey && { flow }) }
 }
 
-/** Stores the flow-control keys that new messages name. The last message of a key sets its limits. */
+const keysAmong = query<{ accountId: string; keys: readonly string[] }, FlowKeyRow>(({ db, p, d }) =>
+  db.selectFrom('flow_keys').selectAll().where('account_id', '=', p.accountId).where(d.inTexts('flow_key', p.keys)),
+)
+
+/** A key that is named again is written only if its limits differ or its row is this old. */
+const REWRITE_AFTER_MS = 3_600_000
+
+/** Whether a mention changes nothing in the row of its key that matters. */
+function isCurrent(row: FlowKeyRow, limits: ReturnType<typeof limitsOf>, at: number): boolean {
+  if (Math.abs(at - row.updated_at) >= REWRITE_AFTER_MS) return false
+  if (!limits) return true
+  const isSameParallelism = row.pinned_parallelism === 1 || row.parallelism === limits.parallelism
+  const isSameRate = row.pinned_rate === 1 || (row.rate === limits.rate && row.period_s === limits.periodS)
+  return isSameParallelism && isSameRate
+}
+
+/**
+ * Stores the flow-control keys that new messages name. The last message of a key sets its limits. A write would lock the
+ * row until the commit, and then a key would take one commit at a time, so most messages only read it.
+ */
 export function* noteFlowKeys(messages: readonly KeyMention[]): Transaction<void> {
-  const last = new Map<string, KeyMention>()
+  const byAccount = new Map<string, Map<string, KeyMention>>()
   for (const message of messages) {
-    if (message.flow_key) last.set(`${message.account_id}/${message.flow_key}`, message)
+    if (!message.flow_key) continue
+    const mentions = byAccount.get(message.account_id) ?? new Map<string, KeyMention>()
+    byAccount.set(message.account_id, mentions.set(message.flow_key, message))
   }
-  for (const { account_id: accountId, flow_key, config, created_at: at } of last.values()) {
-    const limits = limitsOf(config)
-    const shared = { accountId, key: flow_key ?? '', at }
-    if (limits) yield* change(upsertLimits, { ...shared, ...limits })
-    else yield* change(touch, { ...shared, parallelism: null, rate: null, periodS: 1 })
+  // Rows are locked in the order of docs/store.md.
+  for (const [accountId, mentions] of sorted(byAccount)) {
+    const stored = yield* all(keysAmong, { accountId, keys: [...mentions.keys()] })
+    const rowOf = new Map(stored.map((row) => [row.flow_key, row]))
+    for (const [key, { config, created_at: at }] of sorted(mentions)) {
+      const limits = limitsOf(config)
+      const row = rowOf.get(key)
+      if (row && isCurrent(row, limits, at)) continue
+      if (limits) yield* change(upsertLimits, { accountId, key, at, ...limits })
+      else yield* change(touch, { accountId, key, at, parallelism: null, rate: null, periodS: 1 })
+    }
   }
+}
+
+function sorted<Value>(map: ReadonlyMap<string, Value>): [string, Value][] {
+  return [...map].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
 const everyKey = query<object, FlowKeyRow>(({ db }) => db.selectFrom('flow_keys').selectAll())

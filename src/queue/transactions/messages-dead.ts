@@ -133,7 +133,12 @@ export const wholePage = read('messages.wholeDeadLetters', function* (selector: 
 
 const stillDead = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, d }) =>
   d.forUpdate(
-    db.selectFrom('messages').select('seq').where(d.inNumbers('seq', p.seqs)).where('dlq_id', 'is not', null),
+    db
+      .selectFrom('messages')
+      .select('seq')
+      .where(d.inNumbers('seq', p.seqs))
+      .where('dlq_id', 'is not', null)
+      .orderBy('seq'),
   ),
 )
 

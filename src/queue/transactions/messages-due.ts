@@ -1,4 +1,5 @@
 import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
+import type { Dialect } from '../../store/dialect.js'
 import { all, first, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { Tables } from '../../store/schema/index.js'
@@ -12,7 +13,7 @@ import {
 } from './messages.js'
 import { type DuePage, pageEncoding } from './messages-packed.js'
 
-export type { DuePage } from './messages-packed.js'
+export { type DuePage, pageEncoding } from './messages-packed.js'
 
 /**
  * Loads of the dispatcher: pending messages in due order between two places, of all accounts or of one, except those
@@ -21,7 +22,7 @@ export type { DuePage } from './messages-packed.js'
  */
 
 /** Rows scanned in one read. */
-const MAX_SCANNED = 10_000
+export const MAX_SCANNED = 10_000
 
 /** Range of a load. */
 export interface DueRange {
@@ -52,12 +53,16 @@ export function sharedByLane(
 /** The lane as an SQL expression. */
 const lane = sql<string>`account_id || case when flow_key is null then ${sql.lit(HOST)} || host else ${sql.lit(FLOW)} || flow_key end`
 
-type Bounds = { nextAt: number; seq: number; untilAt: number; untilSeq: number }
+/** A range of the due order as parameters: after one place, up to another. */
+export type Bounds = { nextAt: number; seq: number; untilAt: number; untilSeq: number }
 type Page = Bounds & { limit: number; largestBody: number }
 type Messages<Row> = SelectQueryBuilder<Tables, 'messages', Row>
 
-/** The state is a literal, as in the conditions of the partial indexes, so that these are used. */
-const between = <Row>(messages: Messages<Row>, p: Bounds): Messages<Row> =>
+/**
+ * Pending messages of a range in due order. The state is a literal, as in the conditions of the partial indexes, so that
+ * these are used.
+ */
+export const between = <Row>(messages: Messages<Row>, p: Bounds): Messages<Row> =>
   messages
     .where(sql<boolean>`state = 'pending'`)
     .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)
@@ -70,7 +75,18 @@ const wholeRows = (messages: Messages<object>, p: Page) =>
 
 const without = (excepted: RawBuilder<boolean>): RawBuilder<boolean> => sql<boolean>`not (${excepted})`
 
-const placeAhead = query<Bounds & { ahead: number }, DuePlace>(({ db, p }) =>
+/** Accounts and lanes that a read leaves out. */
+interface Excepted {
+  exceptAccounts: readonly string[]
+  exceptLanes: readonly string[]
+}
+
+/** Whether a message is of one of these accounts or lanes. */
+export const isOfAccountOrLane = (d: Dialect, p: Excepted): RawBuilder<boolean> =>
+  sql<boolean>`${d.inTexts('account_id', p.exceptAccounts)} or ${d.inTexts(lane, p.exceptLanes)}`
+
+/** The place of the n-th message of a range, from the index alone. */
+export const placeAhead = query<Bounds & { ahead: number }, DuePlace>(({ db, p }) =>
   between(db.selectFrom('messages').select(['next_at as nextAt', 'seq']), p)
     .offset(p.ahead)
     .limit(1),
@@ -83,11 +99,8 @@ const placeAheadOfAccount = query<Bounds & { ahead: number; accountId: string },
     .limit(1),
 )
 
-const rowsOfAll = query<Page & { exceptAccounts: readonly string[]; exceptLanes: readonly string[] }, StoredPending>(
-  ({ db, p, d }) =>
-    wholeRows(db.selectFrom('messages'), p)
-      .where(without(d.inTexts('account_id', p.exceptAccounts)))
-      .where(without(d.inTexts(lane, p.exceptLanes))),
+const rowsOfAll = query<Page & Excepted, StoredPending>(({ db, p, d }) =>
+  wholeRows(db.selectFrom('messages'), p).where(without(isOfAccountOrLane(d, p))),
 )
 
 const rowsOfAccount = query<Page & { accountId: string; exceptLanes: readonly string[] }, StoredPending>(

@@ -163,17 +163,18 @@ export function* endTurns(seqs: readonly number[]): Transaction<PendingRow[]> {
   return yield* advanceQueues(freed.map(({ account_id, queue }) => ({ accountId: account_id, name: queue })))
 }
 
+/** Distinct queues in the order in which every transaction locks them. */
+function inLockOrder(queues: readonly QueueKey[]): QueueKey[] {
+  const distinct = new Map(queues.map((queue) => [`${queue.accountId}/${queue.name}`, queue]))
+  return [...distinct].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, queue]) => queue)
+}
+
 function* advanceQueues(
   queues: readonly QueueKey[],
   advance: (queue: QueueKey) => Transaction<PendingRow[]> = advanceQueue,
 ): Transaction<PendingRow[]> {
-  const distinct = new Map(queues.map((queue) => [`${queue.accountId}/${queue.name}`, queue]))
   const rows: PendingRow[] = []
-  // The same order everywhere, so that transactions over several queues cannot deadlock.
-  for (const key of [...distinct.keys()].sort()) {
-    const queue = distinct.get(key)
-    if (queue) rows.push(...(yield* advance(queue)))
-  }
+  for (const queue of inLockOrder(queues)) rows.push(...(yield* advance(queue)))
   return rows
 }
 

@@ -29,6 +29,7 @@ class PostgresStore implements Store {
   readonly #meter: StoreMeter
   readonly #running = new TurnoverMap<Promise<unknown>, true>()
   #closing: Promise<void> | undefined
+  readonly #lostCommit = new Set<() => void>()
 
   constructor(connections: Connections, more: Pick<StoreWatch, 'onDamage' | 'meter'> & { durability: string }) {
     this.#connections = connections
@@ -55,6 +56,7 @@ class PostgresStore implements Store {
       return await this.#run(operation, args)
     } catch (error) {
       meter.failed++
+      if (isError(error, 'store_outcome_unknown')) for (const listener of this.#lostCommit) listener()
       throw error
     } finally {
       meter.ended(startedMs, performance.now())
@@ -77,6 +79,15 @@ class PostgresStore implements Store {
 
   #runOnce(operation: AnyOperation, args: unknown): Promise<unknown> {
     return this.#connections.use((client) => runTransaction(client, operation, args, this.#onDamage))
+  }
+
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#running.keys())
+  }
+
+  onLostCommit(listener: () => void): () => void {
+    this.#lostCommit.add(listener)
+    return () => void this.#lostCommit.delete(listener)
   }
 
   describe(): StoreDescription {

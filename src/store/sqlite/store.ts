@@ -49,6 +49,15 @@ class SqliteStore implements Store {
     return client.run(operation, args) as Promise<Result>
   }
 
+  settled(): Promise<void> {
+    return this.#writer.settled()
+  }
+
+  /** An outcome is unknown only when the writer has failed, and then the server ends. */
+  onLostCommit(): () => void {
+    return () => undefined
+  }
+
   describe(): StoreDescription {
     return { kind: 'sqlite', durability: 'write-ahead log, every commit waits for the disk (synchronous=FULL)' }
   }

@@ -56,6 +56,8 @@ export class ThreadClient {
   #sending: 'none' | 'soon' | Timer = 'none'
   /** Calls that were sent, by id. */
   readonly #sent = new TurnoverMap<number, PendingCall>()
+  /** Callers of `settled`, each with the last call that it waits for. */
+  #waiting: { readonly upTo: number; readonly resolve: () => void }[] = []
   #onPaused = (): void => {}
   #lastId = 0
   /** When the first call of this tick was made, by `performance.now()`. */
@@ -120,6 +122,23 @@ export class ThreadClient {
       this.#post({ kind: 'close' })
     }
     await ended
+  }
+
+  /** Resolves when every call that was sent until now is answered. */
+  settled(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push({ upTo: this.#lastId, resolve })
+      this.#wakeSettled()
+    })
+  }
+
+  #wakeSettled(): void {
+    if (this.#waiting.length === 0) return
+    let first = Number.POSITIVE_INFINITY
+    for (const id of this.#sent.keys()) first = Math.min(first, id)
+    const over = this.#waiting.filter(({ upTo }) => upTo < first)
+    this.#waiting = this.#waiting.filter(({ upTo }) => upTo >= first)
+    for (const { resolve } of over) resolve()
   }
 
   /** Makes background batches wait until `checkpoint`; calls `onPaused` when the running one is committed. */
@@ -211,6 +230,7 @@ export class ThreadClient {
       this.#sent.delete(id)
       if (pending) this.#settle(pending, outcome, nowMs)
     }
+    this.#wakeSettled()
   }
 
   /** Combined calls that failed are sent again separately, and counted then. */
@@ -241,6 +261,7 @@ export class ThreadClient {
     this.#state = { kind: 'ended', refusal: this.#state.kind === 'closing' ? this.#state.refusal : unavailable }
     for (const pending of this.#sent.values()) pending.reject(this.#access === 'write' ? unknown : unavailable)
     this.#sent.clear()
+    this.#wakeSettled()
     for (const pending of this.#unsent.splice(0)) pending.reject(unavailable)
     if (!wasRequested) this.#watch.onFailure(cause)
   }

@@ -89,6 +89,13 @@ export class RecentLists {
     this.#remove(runSeq)
   }
 
+  /** Drops all lists: a lost commit may have changed or ended any run. */
+  clear(): void {
+    this.#lists.clear()
+    this.#seqs.clear()
+    this.#bytes = 0
+  }
+
   #remove(runSeq: number): Known | undefined {
     const known = this.#lists.get(runSeq)
     if (!known) return undefined

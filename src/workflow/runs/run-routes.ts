@@ -92,7 +92,11 @@ async function cancel({ store, queue, clock, meter }: RunDeps, name: RunName): P
   meter.ended.cancelled += cancelled.length
   queue.drop({ groupKeys: cancelled })
   queue.offer(offers)
-  if (cancelled.length === 0) await refuseEndedOtherwise(store, name)
+  if (cancelled.length === 0) {
+    await refuseEndedOtherwise(store, name)
+    // Cancelled by a commit whose reply was lost: its caller could not tell the queue.
+    queue.drop({ groupKeys: [run.seq] })
+  }
   return { workflowRunId: name.runId, workflowState: 'RUN_CANCELED' }
 }
 

@@ -34,7 +34,7 @@ const failedAmong = query<{ seqs: readonly number[]; accountId: string }, { seq:
       .where('account_id', '=', p.accountId)
       .where('dlq_id', 'is not', null)
       .where('failure_state', '=', 'CALLBACK_FAIL')
-      .orderBy('seq'),
+      .orderBy('seq', 'desc'),
   ),
 )
 /** Without the body, which may be large and does not change. */

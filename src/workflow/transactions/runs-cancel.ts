@@ -1,7 +1,7 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { deletePendingOfGroups, type PendingRow } from '../../queue/transactions/messages.js'
 import { all, change, first, type Transaction, write } from '../../store/operation.js'
-import { query } from '../../store/query.js'
+import { type Building, query } from '../../store/query.js'
 import { keepAttemptsOfRuns } from './runs-attempts.js'
 import { type EndedChild, notifyParents } from './runs-parents.js'
 
@@ -25,19 +25,33 @@ interface Seqs {
   readonly seqs: readonly number[]
 }
 
-const cancelStarted = query<CancelRunsArgs, EndedChild & { seq: number }>(({ db, p, d }) =>
-  db
-    .updateTable('runs')
-    .set({ state: 'RUN_CANCELED', finished_at: p.at })
+/**
+ * Active runs among those of the call. On PostgreSQL they are locked in the order of docs/store.md before any is changed;
+ * on SQLite this extra read would be useless.
+ */
+function activeAmong({ db, p, d }: Building<Seqs>): RawBuilder<boolean> {
+  const active = db
+    .selectFrom('runs')
+    .select('seq')
     .where(d.inNumbers('seq', p.seqs))
+    .where('state', '=', sql.lit('RUN_STARTED'))
+    .orderBy('seq', 'desc')
+  return d.name === 'sqlite' ? d.inNumbers('seq', p.seqs) : sql<boolean>`seq in (${d.forUpdate(active)})`
+}
+
+const cancelStarted = query<CancelRunsArgs, EndedChild & { seq: number }>((building) =>
+  building.db
+    .updateTable('runs')
+    .set({ state: 'RUN_CANCELED', finished_at: building.p.at })
+    .where(activeAmong(building))
     .where('state', '=', sql.lit('RUN_STARTED'))
     .returning(['seq', 'parent_seq', 'parent']),
 )
-const cancelStartedBy = query<CancelRunsArgs & { by: number }>(({ db, p, d }) =>
-  db
+const cancelStartedBy = query<CancelRunsArgs & { by: number }>((building) =>
+  building.db
     .updateTable('runs')
-    .set({ state: 'RUN_CANCELED', finished_at: p.at, canceled_by: p.by })
-    .where(d.inNumbers('seq', p.seqs))
+    .set({ state: 'RUN_CANCELED', finished_at: building.p.at, canceled_by: building.p.by })
+    .where(activeAmong(building))
     .where('state', '=', sql.lit('RUN_STARTED')),
 )
 const canceledBy = query<Seqs & { by: number }, { seq: number }>(({ db, p, d }) =>

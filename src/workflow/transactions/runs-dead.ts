@@ -193,7 +193,8 @@ const stillDead = query<{ seqs: readonly number[]; accountId: string }, { seq: n
       .select('seq')
       .where(d.inNumbers('seq', p.seqs))
       .where('account_id', '=', p.accountId)
-      .where('dlq_id', 'is not', null),
+      .where('dlq_id', 'is not', null)
+      .orderBy('seq', 'desc'),
   ),
 )
 

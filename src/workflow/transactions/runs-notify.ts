@@ -74,7 +74,8 @@ const startedRuns = query<{ seqs: readonly number[] }, Run>(({ db, p, d }) =>
       .selectFrom('runs')
       .select(['seq', 'run_id', 'created_at'])
       .where(d.inNumbers('seq', p.seqs))
-      .where('state', '=', sql.lit('RUN_STARTED')),
+      .where('state', '=', sql.lit('RUN_STARTED'))
+      .orderBy('seq', 'desc'),
   ),
 )
 const waiting = query<{ accountId: string; eventId: string }, WaitRow>(({ db, p }) =>

@@ -18,7 +18,8 @@ const startedAmong = query<{ seqs: readonly number[] }, { seq: number; account_i
       .selectFrom('runs')
       .select(['seq', 'account_id'])
       .where(d.inNumbers('seq', p.seqs))
-      .where('state', '=', sql.lit('RUN_STARTED')),
+      .where('state', '=', sql.lit('RUN_STARTED'))
+      .orderBy('seq', 'desc'),
   ),
 )
 

@@ -276,7 +276,8 @@ const invokedRunsOf = query<{ seq: number }, Child>(({ db, p, d }) =>
     db
       .selectFrom('runs')
       .select(['seq', 'state', 'response', 'response_crc', 'parent'])
-      .where('parent_seq', '=', p.seq),
+      .where('parent_seq', '=', p.seq)
+      .orderBy('seq', 'desc'),
   ),
 )
 const setParent = query<{ seqs: readonly number[]; parent: number }>(({ db, p, d }) =>

@@ -14,6 +14,7 @@ import * as schedules from '../../../queue/transactions/schedules.js'
 import { openStore, type Store } from '../../../store/index.js'
 import type { Operation } from '../../../store/operation.js'
 import { describeOnEveryStore } from '../../../store/testing/index.js'
+import { wrappedStore } from '../../../store/testing/wrapped-store.js'
 import * as runsCancel from '../../transactions/runs-cancel.js'
 import type * as runsLogs from '../../transactions/runs-logs.js'
 import * as runsRead from '../../transactions/runs-read.js'
@@ -204,9 +205,10 @@ const BUGS: Readonly<Record<string, Bug>> = {
 
 /** Keeps loaded messages that were dropped during the load. */
 class ForgetfulBacklog extends Backlog {
-  override loaded(load: Load, page: DuePage, now: number): void {
-    super.loaded(load, page, now)
+  override loaded(load: Load, page: DuePage, now: number): number {
+    const strays = super.loaded(load, page, now)
     super.offer(page.rows, now)
+    return strays
   }
 }
 
@@ -304,7 +306,7 @@ function withOtherIds(args: object): object {
 function withBug(store: Store, bug: Bug): Store {
   const run = (operation: Operation<never, unknown>, args: object) =>
     bug(store, operation, args) ?? store.run(operation, args as never)
-  return { ...store, describe: () => store.describe(), close: () => store.close(), run: run as Store['run'] }
+  return wrappedStore(store, run as Store['run'])
 }
 
 describe('the model', () => {

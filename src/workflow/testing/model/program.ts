@@ -1,6 +1,7 @@
 import { newId } from '../../../base/index.js'
 import type { Publisher, PublishItem } from '../../../queue/index.js'
 import type { Store } from '../../../store/index.js'
+import { wrappedStore } from '../../../store/testing/wrapped-store.js'
 import type { Random } from './random.js'
 
 /**
@@ -209,11 +210,7 @@ export function invokeItem({ random, now, runId, step, depth }: Invocation): Pub
 
 /** Disables waiting for a shared commit: the simulation is sequential, so nothing would share it. */
 export function withoutPatience(store: Store): Store {
-  return {
-    run: (operation, args) => store.run({ ...operation, maxDelayMs: 0 }, args),
-    describe: () => store.describe(),
-    close: () => store.close(),
-  }
+  return wrappedStore(store, (operation, args) => store.run({ ...operation, maxDelayMs: 0 }, args))
 }
 
 /** The publisher of all runs of a simulation. */

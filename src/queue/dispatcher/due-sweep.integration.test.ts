@@ -1,0 +1,128 @@
+import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/wait-for.js'
+import { newId } from '../../base/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import type { Store } from '../../store/index.js'
+import { describeOnEveryStore } from '../../store/testing/index.js'
+import { wrappedStore } from '../../store/testing/wrapped-store.js'
+import { QueueMeter } from '../../telemetry/index.js'
+import { type QueueUnderTest, startQueue } from '../testing/harness.js'
+import { type Sink, startSink } from '../testing/sink.js'
+import * as messages from '../transactions/messages.js'
+
+describeOnEveryStore('the due sweep', (openStore) => {
+  let store: Store
+  let sink: Sink
+  let clock: ManualClock
+  let meter: QueueMeter
+  let service: QueueUnderTest
+  let accounts = 0
+  let operations: string[]
+
+  beforeAll(async () => {
+    store = await openStore()
+  })
+  beforeEach(async () => {
+    sink = await startSink()
+    clock = new ManualClock(Date.now())
+    meter = new QueueMeter()
+    operations = []
+    accounts++
+  })
+  afterEach(async () => {
+    await fetch(`${service.url}/v2/messages`, { method: 'DELETE', headers: service.auth })
+    await service.stop()
+    await sink.close()
+  })
+
+  const start = async (run: Store['run'] = (...args) => store.run(...args), settled = () => store.settled()) => {
+    const watched = wrappedStore(store, (operation, args) => {
+      operations.push(operation.name)
+      return run(operation, args)
+    })
+    const options = { store: { ...watched, settled }, clock, meter, accountId: `acc_${accounts}` }
+    service = await startQueue({ ...options, mayHaveStrays: true })
+  }
+  const sweeps = () => operations.filter((name) => name === 'messagesSweep.places').length
+  /** Turns the clock at each check. */
+  const passTimeUntil = (condition: () => boolean, what: string, byMs = 1_000) =>
+    waitFor(
+      () => {
+        clock.advance(byMs)
+        return condition()
+      },
+      { what },
+    )
+  const publish = (path: string) =>
+    fetch(`${service.url}/v2/publish/${sink.url}${path}`, { method: 'POST', headers: service.auth, body: 'x' })
+  const paths = () => sink.received.map(({ target }) => target)
+
+  /** Stores a pending message, and offers it to nobody. */
+  async function storeSilently(path: string, dueAt: number): Promise<void> {
+    const url = `${sink.url}${path}`
+    const at = clock.now()
+    const about = { message_id: newId('msg_', at), account_id: `acc_${accounts}`, kind: 'http', created_at: at }
+    const request = { url, method: 'POST', headers: '{}', host: new URL(url).host, path, body: null }
+    await store.run(messages.insert, [
+      { ...about, ...request, config: '{}', max_retries: 0, next_at: dueAt, labels: '' },
+    ])
+  }
+
+  it('finds a message that nobody offered', async () => {
+    await start()
+    await publish('/first')
+    await waitFor(() => meter.deliveries.delivered === 1, { what: 'the first message' })
+    await storeSilently('/stray', clock.now())
+    await passTimeUntil(() => meter.deliveries.delivered === 2, 'the stray')
+    expect(paths()).toEqual(['/first', '/stray'])
+    expect(meter.strays).toBe(1)
+  })
+
+  it('finds a message that was due long ago when everything is compared', async () => {
+    await start()
+    await publish('/first')
+    await waitFor(() => meter.deliveries.delivered === 1, { what: 'the first message' })
+    const begin = clock.now()
+    await storeSilently('/old', begin - 3_600_000)
+    await passTimeUntil(() => meter.deliveries.delivered === 2, 'the old message', 20_000)
+    expect(clock.now() - begin).toBeGreaterThanOrEqual(300_000)
+    expect(meter.strays).toBe(1)
+  })
+
+  it('takes no message for a stray whose publisher is not notified of the commit yet', async () => {
+    let notify = (): void => undefined
+    const notified = new Promise<void>((resolve) => (notify = resolve))
+    let committed = 0
+    const slow: Store['run'] = async (operation, args) => {
+      const value = await store.run(operation, args)
+      if (operation.name === 'messages.publish' && ++committed === 2) await notified
+      return value
+    }
+    // An operation runs until its caller is notified.
+    const settled = () => (committed === 2 ? notified : store.settled())
+    await start(slow, settled)
+    await publish('/first')
+    const publishing = publish('/slow')
+    await waitFor(() => committed === 2, { what: 'the second commit' })
+    const before = sweeps()
+    await passTimeUntil(() => sweeps() > before, 'a sweep after the commit')
+    await store.settled()
+    notify()
+    await publishing
+    await waitFor(() => meter.deliveries.delivered === 2, { what: 'both messages' })
+    expect(meter.strays).toBe(0)
+  })
+
+  it('reads nothing when nothing has happened for a while', async () => {
+    await start()
+    await publish('/first')
+    await waitFor(() => meter.deliveries.delivered === 1, { what: 'the first message' })
+    await passTimeUntil(() => sweeps() > 0, 'a sweep')
+    clock.advance(80_000)
+    await service.queue.rest()
+    const before = sweeps()
+    clock.advance(80_000)
+    await service.queue.rest()
+    expect(sweeps()).toBe(before)
+  })
+})

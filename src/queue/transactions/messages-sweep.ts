@@ -1,0 +1,126 @@
+import { sql } from 'kysely'
+import { all, encodeResult, first, read, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { bodyColumns, type DuePlace, PENDING_COLUMNS, type StoredPending, withIntactBodies } from './messages.js'
+import {
+  type Bounds,
+  between,
+  type DuePage,
+  isOfAccountOrLane,
+  MAX_SCANNED,
+  pageEncoding,
+  placeAhead,
+} from './messages-due.js'
+
+/**
+ * Reads of the due sweep, which compares the pending messages of the store with those in memory. A page reads places
+ * from the index alone, unless accounts or lanes are parked: then it looks up to whom each message belongs.
+ */
+
+/** A page of the due order. */
+export interface PlacesPage {
+  readonly places: readonly DuePlace[]
+  /** Up to which place the page was read. */
+  readonly upTo: DuePlace
+}
+
+/** A range of the due order, without some accounts and lanes. */
+export interface PlacesRange {
+  readonly after: DuePlace
+  readonly until: DuePlace
+  readonly limit: number
+  readonly exceptAccounts: readonly string[]
+  readonly exceptLanes: readonly string[]
+}
+
+const placesOfAll = query<Bounds & { limit: number }, DuePlace>(({ db, p }) =>
+  between(db.selectFrom('messages').select(['next_at as nextAt', 'seq']), p).limit(p.limit),
+)
+
+const placesOfSome = query<
+  Bounds & { limit: number; exceptAccounts: readonly string[]; exceptLanes: readonly string[] },
+  DuePlace
+>(({ db, p, d }) =>
+  between(db.selectFrom('messages').select(['next_at as nextAt', 'seq']), p)
+    .where(sql<boolean>`not (${isOfAccountOrLane(d, p)})`)
+    .limit(p.limit),
+)
+
+interface PackedPlaces {
+  /** Time and number of each place, alternating. */
+  readonly numbers: Float64Array
+  readonly upTo: DuePlace
+}
+
+/** Thousands of places cross threads as one block of memory. */
+const placesEncoding = encodeResult(
+  ({ places, upTo }: PlacesPage): PackedPlaces => {
+    const numbers = new Float64Array(places.length * 2)
+    for (const [index, { nextAt, seq }] of places.entries()) {
+      numbers[index * 2] = nextAt
+      numbers[index * 2 + 1] = seq
+    }
+    return { numbers, upTo }
+  },
+  ({ numbers, upTo }) => ({
+    places: Array.from({ length: numbers.length / 2 }, (_, index) => ({
+      nextAt: numbers[index * 2] ?? 0,
+      seq: numbers[index * 2 + 1] ?? 0,
+    })),
+    upTo,
+  }),
+)
+
+function* pageOf(range: PlacesRange): Transaction<PlacesPage> {
+  const { after, limit, exceptAccounts, exceptLanes } = range
+  const bounds = { nextAt: after.nextAt, seq: after.seq, untilAt: range.until.nextAt, untilSeq: range.until.seq }
+  const isOfEverything = exceptAccounts.length + exceptLanes.length === 0
+  const until =
+    (isOfEverything ? undefined : yield* first(placeAhead, { ...bounds, ahead: MAX_SCANNED })) ?? range.until
+  const within = { ...bounds, untilAt: until.nextAt, untilSeq: until.seq, limit }
+  const places = isOfEverything
+    ? yield* all(placesOfAll, within)
+    : yield* all(placesOfSome, { ...within, exceptAccounts, exceptLanes })
+  return { places, upTo: (places.length < limit ? undefined : places.at(-1)) ?? until }
+}
+
+/** A page of pending messages that are due soon. */
+export const places = read('messagesSweep.places', pageOf, { encoding: placesEncoding })
+
+/** The same as a batch of a long walk, for which nothing else waits. */
+export const placesInTurn = read('messagesSweep.placesInTurn', pageOf, {
+  turn: 'background',
+  encoding: placesEncoding,
+})
+
+const rowsByNumber = query<{ seqs: readonly number[]; largestBody: number }, StoredPending>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select(PENDING_COLUMNS)
+    .select(bodyColumns(p.largestBody))
+    .where(d.inNumbers('seq', p.seqs))
+    .where('state', '=', sql.lit('pending')),
+)
+
+/** Those of these messages that are pending. Bodies larger than `largestBody` bytes are left out. */
+export const rows = read(
+  'messagesSweep.rows',
+  function* (args: { seqs: readonly number[]; largestBody: number; upTo: DuePlace }): Transaction<DuePage> {
+    const found = withIntactBodies(yield* all(rowsByNumber, args))
+    const inDueOrder = found.sort((a, b) => a.next_at - b.next_at || a.seq - b.seq)
+    return { rows: inDueOrder, upTo: args.upTo }
+  },
+  { encoding: pageEncoding },
+)
+
+const stillPending = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, d }) =>
+  db.selectFrom('messages').select('seq').where(d.inNumbers('seq', p.seqs)).where('state', '=', sql.lit('pending')),
+)
+
+/** Numbers of those of these messages that are pending. */
+export const pendingAmong = read(
+  'messagesSweep.pendingAmong',
+  function* (args: { seqs: readonly number[] }): Transaction<number[]> {
+    return (yield* all(stillPending, args)).map(({ seq }) => seq)
+  },
+)

@@ -1,0 +1,163 @@
+import { afterAll, expect, it, vi } from 'vitest'
+import { pause, systemClock } from '../../src/base/index.js'
+import { atCleanup, newPlace, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { startDestinations } from './destinations.js'
+import { Ledger } from './ledger.js'
+import { seal, startLoad } from './load.js'
+import { FAULTS, type Fault, OutageScene } from './outages.js'
+import { accountOf, NO_BREACHES } from './queue-account.js'
+import { startQueueDestinations } from './queue-destinations.js'
+import { QueueLedger } from './queue-ledger.js'
+import { isRefusal, type Repeat, startQueueLoad } from './queue-ledger-load.js'
+import { planFires, runsInState, storedMessages, unfinishedSoon, unfired } from './queue-ledger-store.js'
+import { randomFrom } from './random.js'
+
+/**
+ * Homeport uses a PostgreSQL server that fails in every way, while clients use every feature of the queue, of workflows
+ * and of bulk actions: replies to commits are lost, connections break, PostgreSQL crashes, is paused, and a standby is
+ * promoted. Homeport itself runs on, so nothing is repaired by a restart. In the end every acknowledged message and run
+ * has its outcome, and no message that arrived is sent again. A cycle is over when every client had a success during or
+ * after its fault. `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --cycles 200` does;
+ * `HOMEPORT_CRASH_SEED` repeats the kinds of an earlier run.
+ */
+
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
+const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
+const DEADLINE_MS = 120_000
+/** A promotion, in the middle, and fires of schedules, which the scheduler looks for every 15 s. */
+const IS_LONG = CYCLES >= 20
+/** Callers think that long between two actions, so that the machine is not the limit. */
+const THINK_MS = 50
+
+const queueLedger = new QueueLedger()
+const ledger = new Ledger()
+const suffered = new Map<Fault, number>()
+let account = ''
+let lostCommits = 0
+// The SDK reports unreachable servers and repeated steps, which the outages cause.
+vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+vi.spyOn(console, 'error').mockImplementation(() => undefined)
+afterAll(() => {
+  const faults = [...suffered].map(([fault, times]) => `${times} ${fault}`).join(', ')
+  console.log(
+    `outage test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${faults}; ${lostCommits} commits lost; queue: ${account}; runs: ${ledger.summary()}`,
+  )
+})
+
+/** Callers that go on whatever happens, and how often each had a success. */
+class Callers {
+  readonly successes = new Map<string, number>()
+  readonly #once = new Set<string>()
+  #isOver = false
+
+  readonly repeat: Repeat = async (name, action, times = Number.POSITIVE_INFINITY) => {
+    if (times < Number.POSITIVE_INFINITY) this.#once.add(name)
+    this.successes.set(name, 0)
+    for (let done = 0; done < times && !this.#isOver; ) {
+      try {
+        await action()
+        done++
+        this.successes.set(name, (this.successes.get(name) ?? 0) + 1)
+      } catch (error) {
+        if (isRefusal(error)) throw error
+      }
+      await pause(systemClock, THINK_MS)
+    }
+  }
+
+  /** Resolves when every caller has had another success. */
+  async allSucceed(): Promise<void> {
+    const before = new Map(this.successes)
+    const late = () =>
+      [...before].filter(([name, count]) => !this.#once.has(name) && (this.successes.get(name) ?? 0) <= count)
+    await waitFor(() => late().length === 0, { what: 'a success of every caller', deadlineMs: DEADLINE_MS }).catch(
+      (error: Error) => {
+        throw new Error(`${error.message}; without success: ${late().map(([name]) => name)}`)
+      },
+    )
+  }
+
+  end(): void {
+    this.#isOver = true
+  }
+}
+
+function nextFault(cycle: number, random: () => number): Fault {
+  if (IS_LONG && cycle === Math.floor(CYCLES / 2)) return 'promotion'
+  const [first, ...others] = FAULTS.filter((fault) => fault !== 'promotion')
+  if (cycle === 0 || random() < 0.5) return first as Fault
+  // Every kind comes up, even in a short run.
+  return others[cycle % others.length] as Fault
+}
+
+async function calmDown(homeport: RunningHomeport, scene: OutageScene): Promise<void> {
+  // Messages and runs whose cancellation was interrupted.
+  const isDone = async () => (await homeport.queue('DELETE', '/v2/messages?label=silent')).status === 200
+  await waitFor(isDone, { what: 'the last cancel', deadlineMs: DEADLINE_MS })
+  const place = { ...homeport.place, store: scene.directUrl }
+  const isCalm = async () => (await unfired(place)) === 0 && (await unfinishedSoon(place)) === 0
+  await waitFor(isCalm, { what: 'every message to end', deadlineMs: DEADLINE_MS, everyMs: 100 })
+}
+
+it(
+  'loses nothing and leaves nothing behind, however PostgreSQL fails',
+  async () => {
+    const random = randomFrom(SEED)
+    const scene = await OutageScene.start(random, IS_LONG)
+    atCleanup(() => scene.stop())
+    const homeport = await startHomeport({ ...(await newPlace()), mayHaveStrays: true, args: ['--store', scene.url] })
+    const { queueToken: token, ...keys } = homeport.credentials
+    const queueDestinations = await startQueueDestinations(queueLedger)
+    const destinations = await startDestinations({ url: homeport.queueUrl, token, ...keys }, ledger)
+    atCleanup(() => queueDestinations.close())
+    atCleanup(() => destinations.close())
+    const place = () => ({ ...homeport.place, store: scene.directUrl })
+
+    const callers = new Callers()
+    const queueLoad = startQueueLoad({ homeport, destinations: queueDestinations, ledger: queueLedger }, callers.repeat)
+    const runLoad = startLoad(homeport, destinations, ledger, callers.repeat)
+
+    await callers.allSucceed()
+    for (let cycle = 0; cycle < CYCLES; cycle++) {
+      const fault = nextFault(cycle, random)
+      suffered.set(fault, (suffered.get(fault) ?? 0) + 1)
+      if (cycle % 20 === 19) console.log(`${cycle + 1} outages, ${scene.lostCommits} commits lost`)
+      if (IS_LONG && cycle % 10 === 0) await planFires(place(), queueLedger, 1_000, random)
+      await scene.suffer(fault, () => callers.allSucceed())
+    }
+
+    lostCommits = scene.lostCommits
+    callers.end()
+    await Promise.all([queueLoad, runLoad.stopped()])
+
+    for (const [actionId, runIds] of ledger.actions) {
+      const action = await waitFor(
+        async () => {
+          const { body } = await homeport.queue('GET', `/v2/workflows/bulkActions/${actionId}`)
+          return (body as { state: string }).state === 'finished' && (body as { outcomes: object })
+        },
+        { what: `bulk action ${actionId} to be finished`, deadlineMs: DEADLINE_MS },
+      )
+      expect(action.outcomes).toEqual({ cancelled: runIds.length, alreadyFinished: 0, notFound: 0, failed: 0 })
+      await seal(runIds, destinations, ledger)
+    }
+    // Victims of triggers and cancels that were never confirmed.
+    const rest = await homeport.queue('DELETE', '/v2/workflows/runs', { workflowUrl: [`${destinations.url}/long`] })
+    expect(rest.status).toBe(200)
+
+    await calmDown(homeport, scene)
+
+    await waitFor(() => ledger.lost().length === 0, { what: 'every published message', deadlineMs: DEADLINE_MS })
+    const succeeded = async () => {
+      const there = await runsInState(place(), 'RUN_SUCCESS')
+      return [...ledger.triggered].every((runId) => there.has(runId))
+    }
+    await waitFor(succeeded, { what: 'every run to succeed', deadlineMs: DEADLINE_MS, everyMs: 100 })
+
+    const { summary, breaches } = accountOf(queueLedger, await storedMessages(place()))
+    account = summary
+    expect(breaches).toEqual({ ...NO_BREACHES, strangers: breaches.strangers })
+    expect(ledger.broken).toEqual([])
+  },
+  240_000 + CYCLES * 20_000,
+)
