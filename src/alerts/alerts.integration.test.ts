@@ -293,6 +293,22 @@ describeOnEveryStore('alerts', (openStore) => {
     ])
   })
 
+  it('does not count fires that a suspension skipped as missed', async () => {
+    const put = async (id: string, error: string) => {
+      await store.run(schedules.put, {
+        ...{ account_id: accountId, schedule_id: id, cron: '* * * * *', destination: 'http://e.test', headers: '{}' },
+        ...{ body: null, queue: null, caller_ip: null, created_at: start, next_at: start },
+      })
+      await store.run(schedules.fire, {
+        ...{ accountId, scheduleId: id, dueAt: start, nextAt: start + DAY, now: start, entries: [], error },
+      })
+    }
+    await put('skipped', schedules.SUSPENDED_FIRE)
+    await put('broken', 'The URL group is empty.')
+    await pass(MINUTE)
+    expect((await alerts()).map(({ kind, subject }) => [kind, subject])).toEqual([['schedule_missed', 'broken']])
+  })
+
   /** What each notification says, with the host that it went to. */
   const notices = () =>
     offered

@@ -3,6 +3,7 @@
  * it has ended. From its beginning to its end it is one episode; when it comes back, another one.
  */
 import { type Selectable, sql } from 'kysely'
+import { SUSPENDED_FIRE } from '../../queue/transactions/schedules.js'
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertConditionsTable } from '../../store/schema/alerts.js'
@@ -102,12 +103,13 @@ export interface LateSchedule {
   readonly error: string | null
 }
 
+/** A fire that was skipped because the account is suspended is no failure: it is paused on purpose. */
 const lateSchedules = query<{ dueBefore: number; limit: number }, LateSchedule>(({ db, p }) =>
   db
     .selectFrom('schedules')
     .select(['account_id', 'schedule_id', 'next_at', 'error'])
     .where('paused', '=', 0)
-    .where((eb) => eb.or([eb('error', 'is not', null), eb('next_at', '<', p.dueBefore)]))
+    .where((eb) => eb.or([eb('error', '<>', SUSPENDED_FIRE), eb('next_at', '<', p.dueBefore)]))
     .orderBy('account_id')
     .orderBy('schedule_id')
     .limit(p.limit),

@@ -20,7 +20,7 @@ const CHECKS_PER_READ = 200
 const SMALL_JUMP_MS = 60_000
 
 /** A fire of a suspended account. It is not made up for, as of a paused schedule. */
-const SKIPPED = { entries: [], error: 'Skipped: the account was suspended by the operator of the server.' }
+const SKIPPED = { entries: [], error: schedules.SUSPENDED_FIRE }
 
 /** The next fire is searched after this time. */
 function searchFrom(lastAt: number | null, now: number): number {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import * as accounts from '../../accounts/transactions/accounts.js'
 import { systemClock } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
@@ -15,6 +16,14 @@ const message = (id: number, more: Partial<NewMessage> = {}): NewMessage => ({
   ...more,
 })
 
+const account = (id: string) => ({
+  account: {
+    ...{ account_id: id, email: `${id}@x.test`, type: 'paid' as const, queue_user_id: id, queue_token_hash: id },
+    ...{ signing_current: 'a', signing_next: 'b', created_at: 1 },
+  },
+  key: { key_id: id, account_id: id, name: 'default', key_hash: id, read_only: 0 as const, created_at: 1 },
+})
+
 describeOnEveryStore('the census of messages', (openStore) => {
   const count = async (store: Store, what: census.CountedMessages, size: number): Promise<number | undefined> => {
     const slice = (after: census.CensusPlace) => store.run(census.slice, { what, after, size })
@@ -25,6 +34,7 @@ describeOnEveryStore('the census of messages', (openStore) => {
     const store = await openStore()
     for (const what of ['pending', 'held', 'dead'] as const) expect(await count(store, what, 5)).toBe(0)
     expect(await store.run(census.earliest, { except: [] })).toEqual({ message: null, schedule: null })
+    for (const id of ['acc0', 'acc1', 'idle']) await store.run(accounts.create, account(id))
     await store.run(
       messages.insert,
       Array.from({ length: 9 }, (_, id) => message(id)),
@@ -33,6 +43,9 @@ describeOnEveryStore('the census of messages', (openStore) => {
     expect(await store.run(census.earliest, { except: [] })).toEqual({ message: 10, schedule: null })
     expect(await store.run(census.earliest, { except: ['acc0'] })).toEqual({ message: 10, schedule: null })
     expect(await store.run(census.earliest, { except: ['acc0', 'acc1'] })).toEqual({ message: null, schedule: null })
+    await store.run(messages.insert, [message(10, { next_at: 5 })])
+    expect(await store.run(census.earliest, { except: ['acc0'] })).toEqual({ message: 10, schedule: null })
+    expect(await store.run(census.earliest, { except: ['acc1'] })).toEqual({ message: 5, schedule: null })
   })
 
   it('counts the dead letters of all accounts', async () => {

@@ -257,6 +257,9 @@ export const pullBack = write(
   },
 )
 
+/** The `error` of a schedule whose fire was skipped because its account is suspended, as it is stored. */
+export const SUSPENDED_FIRE = 'Skipped: the account was suspended by the operator of the server.'
+
 /** One fire. */
 export interface Fire extends ScheduleKey {
   /** The due fire. If the schedule has moved on, nothing happens. */
