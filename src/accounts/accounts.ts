@@ -129,7 +129,7 @@ class StoredAccounts implements Accounts {
       ...teamDeps,
       queueUserOf: (id) => this.#directory.account(id)?.queueUserId,
       seal: (token, accountId) => this.queues.seal(token, accountId),
-      onFirstRotated: () => this.#refreshFile(),
+      onFirstChanged: () => this.#refreshFile(),
     })
     this.operator = new Operator({
       ...teamDeps,
@@ -296,7 +296,11 @@ class StoredAccounts implements Accounts {
     if (!this.#ownFile || !owner) return
     const { current, next } = this.signingKeys(owner)
     const queueToken = this.queues.tokenOf(owner) ?? this.#ownFile.queueToken
-    const fresh = { ...this.#ownFile, queueToken, currentSigningKey: current, nextSigningKey: next }
+    const { queueTokenDeleted: _, ...kept } = this.#ownFile
+    const fresh: Credentials = {
+      ...{ ...kept, queueToken, currentSigningKey: current, nextSigningKey: next },
+      ...(this.queues.isRevoked(owner) && { queueTokenDeleted: true }),
+    }
     if (JSON.stringify(fresh) === JSON.stringify(this.#ownFile)) return
     await writeCredentials(this.#deps.dataDir, fresh)
     this.#ownFile = fresh

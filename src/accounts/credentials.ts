@@ -12,6 +12,8 @@ const CredentialsSchema = Type.Object({
   apiKey: Type.String({ minLength: 1 }),
   /** Bearer token of the queue and workflow service. */
   queueToken: Type.String({ minLength: 1 }),
+  /** The queue token was deleted; `queueToken` is then refused. */
+  queueTokenDeleted: Type.Optional(Type.Literal(true)),
   currentSigningKey: Type.String({ minLength: 1 }),
   nextSigningKey: Type.String({ minLength: 1 }),
 })

@@ -150,6 +150,7 @@ describeOnEveryStore('credentials', (openStore, on) => {
     expect(byToken(readToken)).toMatchObject({ access: 'read', scope: { kind: 'read' } })
     for (const one of [id, read?.token_id ?? '']) await accounts.tokens.remove(owner, one, undefined)
     expect([byToken(second.token), byToken(readToken)]).toEqual([undefined, undefined])
+    expect(await readCredentials(dataDir)).toMatchObject({ queueToken: second.token, queueTokenDeleted: true })
     // Not even a start brings back what credentials.json still has.
     await open()
     expect([accounts.ownCredentials?.queueToken, byToken(second.token)]).toEqual([second.token, undefined])
@@ -157,7 +158,8 @@ describeOnEveryStore('credentials', (openStore, on) => {
     const { row } = await accounts.queues.own(owner)
     const again = await accounts.queues.rotate(owner, row.queue_user_id)
     expect(byToken(again.token ?? '')).toMatchObject({ source: 'QUEUE_TOKEN' })
-    expect((await readCredentials(dataDir))?.queueToken).toBe(again.token)
+    const file = await readCredentials(dataDir)
+    expect([file?.queueToken, file?.queueTokenDeleted]).toEqual([again.token, undefined])
     expect(await accounts.tokens.list(owner, undefined)).toHaveLength(2)
   })
 

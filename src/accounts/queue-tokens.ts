@@ -24,8 +24,8 @@ export interface QueueTokensDeps extends TeamDeps {
   readonly queueUserOf: (accountId: string) => string | undefined
   /** Encrypts a first token, which the management API shows. */
   readonly seal: (token: string, accountId: string) => string | null
-  /** Called after a first token was rotated. */
-  readonly onFirstRotated: () => Promise<void>
+  /** Called after a first token was rotated or deleted. */
+  readonly onFirstChanged: () => Promise<void>
 }
 
 /**
@@ -86,7 +86,7 @@ export class QueueTokens {
     if (outcome.kind === 'never_expires') throw neverExpires('token')
     if (outcome.kind !== 'rotated') throw refusalOf(outcome, accountId, tokenId)
     await this.#deps.reload()
-    if (outcome.row.first_token !== null) await this.#deps.onFirstRotated()
+    if (outcome.row.first_token !== null) await this.#deps.onFirstChanged()
     return { ...tokenOf(outcome.row), token: secret }
   }
 
@@ -97,6 +97,7 @@ export class QueueTokens {
     const outcome = await this.#deps.store.run(queueTokens.remove, { ...ownedBy(accountId, caller), tokenId, audit })
     if (outcome.kind !== 'deleted') throw refusalOf(outcome, accountId, tokenId)
     await this.#deps.reload()
+    if (outcome.wasFirst) await this.#deps.onFirstChanged()
   }
 
   #newSecret(accountId: string): string {

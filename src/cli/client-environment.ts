@@ -9,6 +9,7 @@ export interface ClientEnvironment {
   readonly apiUrl: string
   readonly restUrl: string
   readonly queueUrl: string
+  /** Empty when it was deleted. */
   readonly queueToken: string
   readonly currentSigningKey: string
   readonly nextSigningKey: string
@@ -29,7 +30,7 @@ export function clientEnvironment(config: Config, credentials: Credentials): Cli
     apiUrl: config.publicApiUrl,
     restUrl: config.publicRestUrl,
     queueUrl: config.publicQueueUrl,
-    queueToken: credentials.queueToken,
+    queueToken: credentials.queueTokenDeleted ? '' : credentials.queueToken,
     currentSigningKey: credentials.currentSigningKey,
     nextSigningKey: credentials.nextSigningKey,
   }

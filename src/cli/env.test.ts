@@ -54,6 +54,16 @@ async function listing(...databases: (typeof DATABASE)[]): Promise<string[]> {
   return ['--api-port', String(port)]
 }
 
+it('prints no queue token that was deleted, and says what to do', async () => {
+  await writeCredentials(dataDir, { ...CREDENTIALS, queueTokenDeleted: true })
+  const { code, out, err } = await env()
+  expect(code).toBe(0)
+  expect(out).toMatch(/^export QSTASH_TOKEN=(''|"")?$/m)
+  expect(out).not.toContain('token-1')
+  expect(err).toContain('was deleted')
+  expect(JSON.parse((await env('--json')).out)).toMatchObject({ queueToken: '' })
+})
+
 it('prints one JSON object with exactly the documented fields', async () => {
   const { code, out } = await env('--json')
   expect(code).toBe(0)

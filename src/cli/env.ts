@@ -25,14 +25,23 @@ export function envCommand(io: Io, end: (code: ExitCode) => void): Command {
     .option('--database <name or id>', 'add the addresses and credentials of this database, from the running server')
   return addConfigFlags(command).action(async () => {
     const { json, database } = command.opts<EnvOptions>()
-    io.out(await renderEnvironment(serverConfigOf(command), { json, database }))
+    const config = serverConfigOf(command)
+    const credentials = await readCredentials(config.dataDir)
+    if (credentials === undefined) throw noCredentials(config)
+    io.out(await renderEnvironment(config, credentials, { json, database }))
+    if (credentials.queueTokenDeleted) io.err(TOKEN_DELETED)
     end(DONE)
   })
 }
 
-async function renderEnvironment(config: Config, { json, database: wanted }: EnvOptions): Promise<string> {
-  const credentials = await readCredentials(config.dataDir)
-  if (credentials === undefined) throw noCredentials(config)
+const TOKEN_DELETED =
+  'The first queue token of the account was deleted, so QSTASH_TOKEN is empty. Use a token of your own (`homeport queue tokens create`), or make a new first one: POST /v2/qstash/rotate-token/{id}, with the `id` from GET /v2/qstash/user.\n'
+
+async function renderEnvironment(
+  config: Config,
+  credentials: Credentials,
+  { json, database: wanted }: EnvOptions,
+): Promise<string> {
   const environment = clientEnvironment(config, credentials)
   const database = wanted === undefined ? undefined : await findDatabase(config, credentials, wanted)
   if (!json) return clientExports(environment, database)

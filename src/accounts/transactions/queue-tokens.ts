@@ -95,7 +95,7 @@ export const remove = write(
   'queueTokens.remove',
   function* (
     args: TokenOwner & { tokenId: string; audit: NewAuditRow },
-  ): Transaction<TokenRefusal | { readonly kind: 'deleted' }> {
+  ): Transaction<TokenRefusal | { readonly kind: 'deleted'; readonly wasFirst: boolean }> {
     const refusal = yield* lockOwner(args)
     if (refusal) return refusal
     const present = yield* all(tokensOf, args)
@@ -104,7 +104,7 @@ export const remove = write(
     yield* change(dropToken, args)
     yield* followToken(row, undefined)
     yield* recordAudit(args.audit)
-    return { kind: 'deleted' }
+    return { kind: 'deleted', wasFirst: row.first_token !== null }
   },
 )
 

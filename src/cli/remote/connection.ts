@@ -78,9 +78,9 @@ async function local(config: Config): Promise<Connection> {
     const problem = `There are no credentials at ${path}. Start the server once (npm start), set its --data-dir, or create a profile of another server with \`homeport login\`.`
     throw new HomeportError('cli_no_credentials', { problem })
   }
-  const { email, apiKey, queueToken } = credentials
+  const { email, apiKey, queueToken, queueTokenDeleted } = credentials
   const urls = { apiUrl: localApiUrl(config), queueUrl: localQueueUrl(config) }
-  return { origin: config.dataDir, profile: { ...urls, email, apiKey, queueToken } }
+  return { origin: config.dataDir, profile: { ...urls, email, apiKey, ...(!queueTokenDeleted && { queueToken }) } }
 }
 
 function profileOf(variables: ClientVariables): Partial<Profile> {
