@@ -44,7 +44,8 @@ The same metrics are pushed to a collector when \`OTEL_EXPORTER_OTLP_ENDPOINT\` 
 
 ## Grafana and alerts
 
-- \`deploy/dashboard.json\`: a dashboard for all areas. Import it in Grafana under Dashboards, New, Import.
+- \`deploy/dashboard.json\`: a dashboard for all areas. Import it in Grafana under Dashboards, New, Import. Its panels by
+  host are empty unless [\`metricsEndpoints\`](configuration.md#metricsendpoints) is set.
 - \`deploy/alerts.yaml\`: alert rules for Prometheus; name the file in \`rule_files\`. The rules expect \`job_name: homeport\`.
 - \`deploy/compose.monitoring.yaml\` starts Prometheus and Grafana with both beside a server.
 
