@@ -6,9 +6,9 @@ import { HomeportError } from '../contract/errors/errors.js'
 
 /**
  * Bodies are not coerced: the text "5" is not a number. Characters are UTF-16 code units, as in `length`: counting code
- * points would scan texts of megabytes.
+ * points would scan texts of megabytes. The schemas are our own, and tests check them as parts of the OpenAPI documents.
  */
-const STRICT = { strict: false, verbose: true, unicode: false, logger: false } as const
+const STRICT = { strict: false, verbose: true, unicode: false, logger: false, validateSchema: false } as const
 /** Query and path are always text: "5" is valid for a number, and one value is a list with one element. */
 const LENIENT = { ...STRICT, coerceTypes: 'array' } as const
 
@@ -36,14 +36,33 @@ export type ValuePlace = 'body' | 'query' | 'path'
  */
 export type Checker = (value: unknown) => void
 
-/** Compiles a schema into a checker. */
-export function compileChecker(declared: TSchema, place: ValuePlace): Checker {
-  const { first, all } = place === 'body' ? AJV.strict : AJV.lenient
+/** Compiled schemas of bodies (`strict`) and of queries and paths (`lenient`), by their declaration. */
+const COMPILED = { strict: new WeakMap<TSchema, Compiled>(), lenient: new WeakMap<TSchema, Compiled>() }
+
+interface Compiled {
+  readonly schema: TSchema
+  readonly isRight: ValidateFunction
+}
+
+/** To compile a schema takes milliseconds, so it is done when a value is first checked, and once for a declaration. */
+function compiled(declared: TSchema, strictness: keyof typeof AJV): Compiled {
+  const known = COMPILED[strictness].get(declared)
+  if (known) return known
   const schema = withExactIntegers(declared)
-  const isRight: ValidateFunction = first.compile(schema)
+  const made = { schema, isRight: AJV[strictness].first.compile(schema) }
+  COMPILED[strictness].set(declared, made)
+  return made
+}
+
+/** Makes a checker of a schema. */
+export function compileChecker(declared: TSchema, place: ValuePlace): Checker {
+  const strictness = place === 'body' ? 'strict' : 'lenient'
+  let known: Compiled | undefined
   return (value) => {
+    known ??= compiled(declared, strictness)
+    const { schema, isRight } = known
     if (isRight(value)) return
-    const errors = isSmall(value) ? errorsOf(all.compile(schema), value) : isRight.errors
+    const errors = isSmall(value) ? errorsOf(AJV[strictness].all.compile(schema), value) : isRight.errors
     const problems = withoutNulls((errors ?? []).filter(isSpecific)).map((error) => describe(error, place))
     const unique = [...new Set(problems)].slice(0, MAX_PROBLEMS)
     throw new HomeportError('invalid_request', { problem: unique.join(' ') })
