@@ -246,14 +246,16 @@ export class HttpServer implements Service {
   #mountPages(): void {
     const { service, version, publicUrl, routes, problems } = this.#settings
     const endpoints = routes.map((route) => route.endpoint)
-    const description = openApi({ service, version, publicUrl, endpoints })
+    // Made for the first reader.
+    let description: object | undefined
+    const describe = () => (description ??= openApi({ service, version, publicUrl, endpoints }))
     const page = new DocsPage(service, this.#settings.docsFolder)
     this.#app.get('/health', (_request, response) => {
       const serving = this.#phase === 'serving'
       const status = serving ? 'ok' : this.#phase
       return send(response, serving ? 200 : 503, { status, service, version, problems: problems?.count ?? 0 })
     })
-    this.#app.get('/openapi.json', (_request, response) => send(response, 200, description))
+    this.#app.get('/openapi.json', (_request, response) => send(response, 200, describe()))
     this.#app.get('/docs', (_request, response) => page.send(withRequestId(response)))
     this.#app.get<{ Params: { name: string } }>(
       '/docs/:name',
