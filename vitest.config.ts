@@ -13,7 +13,7 @@ const shared = {
   setupFiles: ['test/support/setup.ts'],
 }
 
-/** Costs nothing until a test asks for a database. */
+/** One PostgreSQL for all projects; costs nothing until a test asks for a database. */
 const postgres = 'src/store/testing/postgres-broker.ts'
 
 /** Tests under `test/` that do not need the built command. */
@@ -32,6 +32,7 @@ export default defineConfig({
     // Many tests wait for a server, a browser or a disk, so two for each core of a small machine; and no more than there
     // are stretches of ports (`test/support/ports.ts`).
     maxWorkers: Math.min(8, Math.max(4, availableParallelism())),
+    globalSetup: [postgres],
     projects: [
       {
         test: {
@@ -39,11 +40,10 @@ export default defineConfig({
           name: 'unit',
           include: ['src/**/*.test.ts', 'console/src/**/*.test.ts', ...WITHOUT_BUILD],
           exclude: [INTEGRATION],
-          globalSetup: [postgres],
         },
       },
       {
-        test: { ...shared, name: 'integration', include: [INTEGRATION], globalSetup: [postgres] },
+        test: { ...shared, name: 'integration', include: [INTEGRATION] },
       },
       {
         test: {
@@ -51,7 +51,7 @@ export default defineConfig({
           name: 'e2e',
           include: ['test/**/*.test.ts'],
           exclude: WITHOUT_BUILD,
-          globalSetup: ['test/support/build.ts', postgres],
+          globalSetup: ['test/support/build.ts'],
         },
       },
     ],
