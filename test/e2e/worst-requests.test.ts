@@ -91,16 +91,16 @@ function remembered(make: (bytes: number) => Record<string, Buffer>) {
   return (bytes: number) => made.get(bytes) ?? made.set(bytes, make(bytes)).get(bytes) ?? {}
 }
 
-/** Bodies of about this many bytes with so many parts that a schema may take long to refuse them. */
-const manyParts = remembered((bytes: number): Record<string, Buffer> => {
+/** Bodies of about this many bytes whose many values a schema has to look at. */
+const bodiesForSchemas = remembered((bytes: number): Record<string, Buffer> => {
   return {
     'empty objects': repeated('{},', bytes, ['[', '{}]']),
     names: Buffer.from(`{${numbered(Math.min(19_000, bytes / 20), (index) => `"name-${index}":1`)}}`),
   }
 })
 
-/** Bodies of about this many bytes that are expensive for a JSON parser, but have no parts for a schema to check. */
-const fewParts = remembered((bytes: number): Record<string, Buffer> => {
+/** Bodies of about this many bytes that are expensive for a JSON parser, but have few values for a schema. */
+const bodiesForParsers = remembered((bytes: number): Record<string, Buffer> => {
   return {
     'one text': repeated('é', bytes / 2, ['"', '"']),
     escapes: repeated('\\"', bytes, ['"', '"']),
@@ -207,7 +207,11 @@ it('the worst body of any operation does not block the event loop', async () => 
       const isLarge = endpoint.service === 'queue' && (IS_FULL || LARGEST.has(endpoint.id))
       const bytes = (isLarge ? 16 * MIB : IS_FULL ? MIB : MIB / 4) - 1_000
       const bodies = isJson
-        ? { ...manyParts(bytes), ...(isSample(endpoint) && fewParts(bytes)), ...ownBodies(endpoint, bytes) }
+        ? {
+            ...bodiesForSchemas(bytes),
+            ...(isSample(endpoint) && bodiesForParsers(bytes)),
+            ...ownBodies(endpoint, bytes),
+          }
         : { bytes: Buffer.alloc(bytes, 'a') }
       return Object.entries(bodies).map(([what, body]): [Endpoint, string, Sent] => [
         endpoint,
