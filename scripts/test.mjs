@@ -82,22 +82,28 @@ function printError(error) {
   process.stderr.write(`${error.message}\n`)
 }
 
-/** Sources that do not compile are a failed check; the tests run all the same. */
+/**
+ * Sources that do not compile are a failed check; the tests run all the same. The checks go on beside the tests, because
+ * the preparation and the checks alone would leave a core idle.
+ * @returns the results of the checks, once they have ended.
+ */
 async function prepare() {
-  let checks = []
-  const meanwhile = () =>
-    together(
+  let checks
+  const meanwhile = () => {
+    checks = runChecks()
+    return together(
       () => ensureBrowser().catch(printError),
       () => ensureBuilt().catch(ignore),
-      async () => (checks = await runChecks()),
     )
+  }
   await setUp({ build: false, meanwhile })
-  return checks
+  return { checks }
 }
 
 await script(async () => {
-  const checks = await prepare()
+  const preparation = await prepare()
   const tests = await runTests(process.argv.slice(2))
+  const checks = await preparation.checks
   const passed = tests.passed + checks.filter(({ ok }) => ok).length
   const failed = tests.failed + checks.filter(({ ok }) => !ok).length
   for (const { name } of checks.filter(({ ok }) => !ok)) console.log(`check ${name}: FAILED`)
