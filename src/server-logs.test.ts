@@ -91,3 +91,22 @@ it('takes twenty readers, and ends them when they lose their access and when the
     expect(stream.destroyed).toBe(true)
   }
 })
+
+it('checks a reader, and keeps its stream open, also while lines come that it does not want', async () => {
+  const { clock, add, follow, access } = started()
+  const stream = await follow(undefined, { event: 'engine_started' })
+  const seen: string[] = []
+  const reading = (async () => {
+    for await (const piece of stream) seen.push(String(piece))
+  })()
+  const inTheMeantime = <Seen>(look: () => Seen) =>
+    expect.poll(() => {
+      add(1)
+      clock.advance(7_000)
+      return look()
+    })
+  await inTheMeantime(() => seen).toContain(': still there\n\n')
+  access.isAllowed = false
+  await inTheMeantime(() => stream.readableEnded).toBe(true)
+  await reading
+})

@@ -3,7 +3,7 @@
  * `RecentLines`; a reader only has a position in it, so a slow one costs nothing and learns how many lines it has missed.
  */
 import { Readable } from 'node:stream'
-import type { Clock, Service } from './base/index.js'
+import type { Clock, Service, Timer } from './base/index.js'
 import { tryParseJson } from './base/index.js'
 import { HomeportError } from './contract/errors/errors.js'
 import { EVENT_LEVELS } from './contract/logs/declaration.js'
@@ -110,10 +110,12 @@ export class ServerLogs implements Service {
         if (line && matches(line)) text += this.#event(position, line)
       }
       if (text !== '') yield text
+      if (reader.takeDue()) {
+        if (!(await isStillAllowed())) return
+        yield ': still there\n\n'
+      }
       if (position < lines.next) await reader.turn()
-      else if (await reader.waitForLine()) continue
-      else if (reader.isEnded || !(await isStillAllowed())) return
-      else yield ': still there\n\n'
+      else await reader.waitForLine()
     }
   }
 
@@ -147,12 +149,14 @@ function filterOf({ level, event, request }: LogsQuery): Filter {
 const parsed = (json: string | undefined): LogLine | undefined =>
   json === undefined ? undefined : (tryParseJson(json) as LogLine | undefined)
 
-/** Waits for lines on behalf of one stream. */
+/** Waits on behalf of one stream: for lines, and for the time of the next check of its reader, whatever comes first. */
 class Reader {
   readonly #deps: Pick<ServerLogsDeps, 'lines' | 'clock'>
   readonly #unwatch: () => void
   #wake: () => void = () => undefined
+  #timer: Timer
   #hasLine = false
+  #isDue = false
   #isEnded = false
 
   constructor(deps: Pick<ServerLogsDeps, 'lines' | 'clock'>, gone: AbortSignal) {
@@ -161,6 +165,7 @@ class Reader {
       this.#hasLine = true
       this.#wake()
     })
+    this.#timer = this.#nextCheck()
     this.#isEnded = gone.aborted
     gone.addEventListener('abort', () => this.end(), { once: true })
   }
@@ -171,6 +176,7 @@ class Reader {
 
   end(): void {
     this.#isEnded = true
+    this.#timer.cancel()
     this.#unwatch()
     this.#wake()
   }
@@ -180,20 +186,28 @@ class Reader {
     return new Promise((resolve) => setImmediate(resolve))
   }
 
-  /** Resolves with whether there is a new line; with false when a keepalive is due or the stream has ended. */
-  async waitForLine(): Promise<boolean> {
-    if (!this.#hasLine && !this.#isEnded) {
+  /** Whether a check is due, however many lines there are; true once for each. */
+  takeDue(): boolean {
+    if (!this.#isDue || this.#isEnded) return false
+    this.#isDue = false
+    this.#timer = this.#nextCheck()
+    return true
+  }
+
+  #nextCheck(): Timer {
+    return this.#deps.clock.after(KEEPALIVE_MS, () => {
+      this.#isDue = true
+      this.#wake()
+    })
+  }
+
+  /** Resolves when there is a new line, when a check is due, and when the stream has ended. */
+  async waitForLine(): Promise<void> {
+    if (!this.#hasLine && !this.#isDue && !this.#isEnded) {
       await new Promise<void>((resolve) => {
-        const timer = this.#deps.clock.after(KEEPALIVE_MS, resolve)
-        this.#wake = () => {
-          timer.cancel()
-          resolve()
-        }
+        this.#wake = resolve
       })
-      this.#wake = () => undefined
     }
-    const hasLine = this.#hasLine
     this.#hasLine = false
-    return hasLine && !this.#isEnded
   }
 }
