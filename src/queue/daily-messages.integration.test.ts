@@ -38,6 +38,19 @@ describeOnEveryStore('a limit of messages a day', (openStore) => {
     await publish()
   })
 
+  it('begins a day once, also when the clock is set back over midnight', async () => {
+    clock.advance(10 * MINUTE)
+    for (let count = 0; count < 3; count++) await publish()
+    clock.advance(-10 * MINUTE)
+    await publish()
+    await expect(publish()).rejects.toMatchObject(daily)
+    clock.advance(10 * MINUTE)
+    await expect(publish()).rejects.toMatchObject(daily)
+    // A clock that was wrong by days holds nobody up.
+    clock.advance(-3 * 1_440 * MINUTE)
+    await publish()
+  })
+
   it('refuses a whole request, with each endpoint of a URL group as a message', async () => {
     const { client, sink } = scene
     const endpoints = ['a', 'b', 'c'].map((name) => ({ name, url: `${sink.url}/${name}` }))

@@ -1,5 +1,5 @@
 import { type Clock, type TargetPolicy, TimeSlice } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { QueueMeter, Tracer } from '../../telemetry/index.js'
 import type { DailyQuota } from '../transactions/daily-messages.js'
@@ -94,12 +94,25 @@ export class Publishing {
     const byIntake = this.#indexesByIntake(items)
     for (const [intake, indexes] of byIntake) {
       const claimed = indexes.map((index) => items[index] as PublishItem)
-      const answered = intake ? await intake.submit(publisher, claimed) : await this.#publishOwn(publisher, claimed)
+      const answered = intake ? await intake.submit(publisher, claimed) : await this.#publishRest(publisher, claimed)
       indexes.forEach((index, at) => {
         replies[index] = answered[at] as ItemReply
       })
     }
     return replies
+  }
+
+  /**
+   * Publishes the plain items of a request whose other items are stored already. So the request cannot be refused any more:
+   * the limit a day is the answer to these items.
+   */
+  async #publishRest(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemReply[]> {
+    try {
+      return await this.#publishOwn(publisher, items)
+    } catch (error) {
+      if (!isError(error, 'daily_limit')) throw error
+      return items.map(() => error)
+    }
   }
 
   /** The error for an unreadable request. An intake that claims one of the readable items may replace it. */

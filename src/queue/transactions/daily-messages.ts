@@ -11,15 +11,17 @@ export interface DailyQuota {
 
 const DAY_MS = 86_400_000
 
+// A request that began before midnight may be stored after one that began later, and the clock may be set back over
+// midnight: neither begins the new day again. A day further ahead is that of a clock that was wrong.
 const countOn = query<{ accountId: string; day: number; count: number }, { published: number }>(({ db, p }) =>
   db
     .insertInto('published_days')
     .values({ account_id: p.accountId, day: p.day, published: p.count })
     .onConflict((conflict) =>
       conflict.columns(['account_id']).doUpdateSet({
-        published: sql<number>`case when published_days.day = excluded.day
+        published: sql<number>`case when published_days.day - excluded.day between 0 and 1
           then published_days.published + excluded.published else excluded.published end`,
-        day: sql<number>`excluded.day`,
+        day: sql<number>`case when published_days.day - excluded.day = 1 then published_days.day else excluded.day end`,
       }),
     )
     .returning('published'),
