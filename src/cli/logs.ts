@@ -16,7 +16,6 @@ import { followEvents } from './remote/events.js'
 import { remote, type Session } from './remote/remote.js'
 import { given, wholeNumber } from './remote/values.js'
 import { counted } from './terminal/figures.js'
-import { printable } from './terminal/text.js'
 
 interface LogsFlags {
   readonly follow?: boolean
@@ -72,8 +71,5 @@ async function followLines(session: Session, query: LogsQuery): Promise<void> {
 /** One line of text per line of the log, with `--json` as the server writes it. */
 function print({ io, isJson }: Session, line: LogLine): void {
   const json = JSON.stringify(line)
-  io.out(isJson ? `${json}\n` : linesOf(humanLine(json)))
+  io.out(isJson ? `${json}\n` : humanLine(json))
 }
-
-/** Messages of errors may hold anything, also what would control a terminal. */
-const linesOf = (text: string): string => text.split('\n').map(printable).join('\n')

@@ -70,6 +70,15 @@ it('writes an error with its stack, as JSON and for people', () => {
   )
 })
 
+it('shows people what would control their terminal instead of doing it', () => {
+  const { logger, lines } = recorded()
+  const error = Object.assign(new Error('x'), { stack: 'Error: \u001b[2J\u009b1A\rx\n    at y' })
+  logger.error('database_wake_failed', { error, databaseId: 'a\u009b1A' })
+  const line = humanLine((lines[0] ?? '').replace('a database', 'a\\ndatabase\\u001b[2J'))
+  expect(line.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
+  expect(line.split('\n').slice(1)).toEqual(['  Error: \\u001b[2J\\u009b1A\\u000dx', '      at y', ''])
+})
+
 it('writes only type, message, code and stack of an error, because drivers attach the failed command', () => {
   const { logger, lines, last } = recorded()
   const command = { name: 'auth', args: ['default', 'hunter2'] }

@@ -1,5 +1,5 @@
 import { type DestinationStream, pino } from 'pino'
-import { codeOf, isObject, tryParseJson } from '../base/index.js'
+import { codeOf, isObject, printable, tryParseJson } from '../base/index.js'
 import { type EventDeclaration, type EventLevel, nameOf } from '../contract/logs/declaration.js'
 import { type EventFields, type EventOf, isEvent, LOG_EVENTS, type LogEvent } from '../contract/logs/events.js'
 import { LOG_FIELDS } from '../contract/logs/fields.js'
@@ -91,7 +91,8 @@ function standardError(): DestinationStream {
 
 /**
  * Formats a JSON log line for people: `12:00:00.000 WARN text key=value`, then the stack if there is one. The name of the
- * event is left out, and so are fields that the text contains.
+ * event is left out, and so are fields that the text contains. What would control a terminal is escaped: messages of errors
+ * may repeat what a stranger has sent.
  */
 export function humanLine(json: string): string {
   const { time, level, msg, error, event, ...fields } = parse(json)
@@ -100,8 +101,9 @@ export function humanLine(json: string): string {
   const pairs = Object.entries(fields).map(([key, value]) =>
     text.includes(`{${key}}`) ? '' : ` ${key}=${show(value)}`,
   )
-  const stack = error === undefined ? '' : `\n  ${stackOf(error).replaceAll('\n', '\n  ')}`
-  return `${clock} ${String(level).toUpperCase().padEnd(5)} ${msg ?? ''}${pairs.join('')}${stack}\n`
+  const line = `${clock} ${String(level).toUpperCase().padEnd(5)} ${msg ?? ''}${pairs.join('')}`
+  const stack = error === undefined ? [] : stackOf(error).split('\n')
+  return `${[printable(line), ...stack.map((part) => `  ${printable(part)}`)].join('\n')}\n`
 }
 
 function parse(json: string): Record<string, unknown> {
