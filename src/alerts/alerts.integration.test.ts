@@ -13,6 +13,7 @@ import { describeOnEveryStore } from '../store/testing/index.js'
 import { Problems, silentLogger } from '../telemetry/index.js'
 import type { WatchedDatabase } from './conditions.js'
 import * as channels from './transactions/alerts-channels.js'
+import * as conditions from './transactions/alerts-conditions.js'
 import * as history from './transactions/alerts-history.js'
 import * as rules from './transactions/alerts-rules.js'
 import * as silences from './transactions/alerts-silences.js'
@@ -307,6 +308,22 @@ describeOnEveryStore('alerts', (openStore) => {
     await put('broken', 'The URL group is empty.')
     await pass(MINUTE)
     expect((await alerts()).map(({ kind, subject }) => [kind, subject])).toEqual([['schedule_missed', 'broken']])
+  })
+
+  it('sees the late schedules of each account, however many another one has', async () => {
+    const other = await newAccount()
+    const late = { cron: '* * * * *', destination: 'http://e.test', headers: '{}', body: null, queue: null }
+    const put = (account_id: string, schedule_id: string) =>
+      store.run(schedules.put, {
+        ...{ ...late, account_id, schedule_id, caller_ip: null, created_at: start, next_at: start - DAY },
+      })
+    await Promise.all(Array.from({ length: 201 }, (_, place) => put(accountId, `s${place}`)))
+    await put(other, 's')
+    const found = await store.run(conditions.stored, { dueBefore: start, createdBefore: start, failing: [] })
+    const of = (id: string) => found.schedules.filter(({ account_id }) => account_id === id).length
+    expect([of(accountId), of(other)]).toEqual([200, 1])
+    const all = found.schedules.map(({ account_id: accountId, schedule_id: scheduleId }) => ({ accountId, scheduleId }))
+    await Promise.all([...all, { accountId, scheduleId: 's99' }].map((key) => store.run(schedules.remove, key)))
   })
 
   /** What each notification says, with the host that it went to. */

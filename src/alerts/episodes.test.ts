@@ -56,3 +56,13 @@ it('counts together what begins at once, and ends it with the last of it', () =>
     ['others', raised.at(-1)?.episodeId, 'The other alerts of the rule schedule_missed have ended.'],
   ])
 })
+
+it('reminds and ends as usual after the clock was set back', () => {
+  const ahead = NOW + 365 * 24 * 60 * 60_000
+  const { put } = changes([state('disk_full', 'd')], [], { now: ahead })
+  const lasting = changes([state('disk_full', 'd')], put)
+  expect([lasting.raised, lasting.put]).toEqual([[], [{ ...put[0], alerted_at: NOW }]])
+  const gone = changes([], changes([], put, { now: ahead }).put)
+  expect(gone.put).toMatchObject([{ gone_at: NOW }])
+  expect(ends(changes([], gone.put, { now: NOW + CALM }))).toHaveLength(1)
+})

@@ -29,7 +29,10 @@ interface Alerting {
   readonly row: ConditionRow | undefined
 }
 
-/** What the states that hold now change in those that accounts know of. */
+/**
+ * What the states that hold now change in those that accounts know of. A time in the future is one before the clock was
+ * set back: it counts as now, so that neither a reminder nor an end waits until the clock is there again.
+ */
 export function changesOf(current: readonly Condition[], judged: Judged): ConditionChanges {
   const { now, known } = judged
   const rows = new Map(known.map((row) => [keyOf(row.account_id, row.kind, row.subject), row]))
@@ -39,12 +42,13 @@ export function changesOf(current: readonly Condition[], judged: Judged): Condit
     const row = rows.get(key)
     rows.delete(key)
     if (!row || one.level > row.level || now - row.alerted_at >= REMINDER_MS) alerting.push({ one, row })
-    else if (row.level !== one.level || row.gone_at !== null) put.push({ ...row, level: one.level, gone_at: null })
+    else if (row.level !== one.level || row.gone_at !== null || row.alerted_at > now)
+      put.push({ ...row, level: one.level, gone_at: null, alerted_at: Math.min(row.alerted_at, now) })
   }
   const news = newsOf(alerting, now)
   const missing = [...rows.values()].filter((row) => !judged.unjudged.some((kind) => kind === row.kind))
   const forget = missing.filter((row) => isOver(row, now))
-  const leaving = missing.filter((row) => !isOver(row, now) && row.gone_at === null)
+  const leaving = missing.filter((row) => !isOver(row, now) && (row.gone_at ?? Infinity) > now)
   put.push(...news.put, ...leaving.map((row) => ({ ...row, gone_at: now })))
   return { put, forget, raised: news.raised, resolved: resolvedOf(forget, judged) }
 }

@@ -185,7 +185,7 @@ export class AlertWatch implements Service {
   async #sweep(accountIds: readonly string[]): Promise<void> {
     const { store, clock } = this.#deps
     const now = clock.now()
-    if (now - this.#sweptAt < SWEEP_MS) return
+    if (this.#sweptAt <= now && now - this.#sweptAt < SWEEP_MS) return
     this.#sweptAt = now
     await store.run(history.sweepOrphans, {})
     const args = { before: now - ALERT_HISTORY_DAYS * 86_400_000, now, accountIds }

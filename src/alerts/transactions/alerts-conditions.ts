@@ -103,16 +103,25 @@ export interface LateSchedule {
   readonly error: string | null
 }
 
-/** A fire that was skipped because the account is suspended is no failure: it is paused on purpose. */
+/**
+ * A fire that was skipped because the account is suspended is no failure: it is paused on purpose. By account, so that one
+ * with thousands of broken schedules hides nothing of the others.
+ */
 const lateSchedules = query<{ dueBefore: number; limit: number }, LateSchedule>(({ db, p }) =>
   db
-    .selectFrom('schedules')
+    .selectFrom(
+      db
+        .selectFrom('schedules')
+        .select(['account_id', 'schedule_id', 'next_at', 'error'])
+        .select(sql<number>`row_number() over (partition by account_id order by schedule_id)`.as('place'))
+        .where('paused', '=', 0)
+        .where((eb) => eb.or([eb('error', '<>', SUSPENDED_FIRE), eb('next_at', '<', p.dueBefore)]))
+        .as('late'),
+    )
     .select(['account_id', 'schedule_id', 'next_at', 'error'])
-    .where('paused', '=', 0)
-    .where((eb) => eb.or([eb('error', '<>', SUSPENDED_FIRE), eb('next_at', '<', p.dueBefore)]))
+    .where('place', '<=', p.limit)
     .orderBy('account_id')
-    .orderBy('schedule_id')
-    .limit(p.limit),
+    .orderBy('schedule_id'),
 )
 
 /** A database that should have a backup every day, with the time of its newest one; NULL: none. */
@@ -176,8 +185,8 @@ const failingBackups = query<{ databaseIds: readonly string[] }, FailingBackup>(
     .orderBy('databases.database_id'),
 )
 
-/** Schedules read in one look. */
-const MOST_SCHEDULES = 1_000
+/** Schedules of one account that are read in one look. */
+const MOST_SCHEDULES = 200
 
 /** What the store knows of states that may last. */
 export const stored = read(
