@@ -1,11 +1,12 @@
 /**
  * Bulk cancel over HTTP of runs that all have a pending delivery, sleep or wait: by ids, by URL prefix, and by label
- * and dates. Compared with one bare SQL UPDATE of the same rows in a copy of the same file, and with DBOS' cancel of as
- * many workflows by id on PostgreSQL (a status update only). A steady load of 200 publishes per second runs on the same
+ * and dates. Compared with one bare SQL UPDATE of the same rows in a copy of the same store, and with DBOS' cancel of as
+ * many workflows by id on PostgreSQL (a status update only), on the same server if Homeport is on PostgreSQL too. A steady load of 200 publishes per second runs on the same
  * service, before and during the cancel. Service, publisher and cancelling client are a process each; the requests are
  * prepared by an earlier process.
  *
  *   npm run bench bulk-cancel
+ *   npm run bench bulk-cancel -- --store postgres
  *   node --import ./scripts/lib/measured.mjs bench/bulk-cancel.bench.ts --runs 10000 --rounds 1
  *   node --import ./scripts/lib/measured.mjs bench/bulk-cancel.bench.ts --runs 1000000 --only 'by URL prefix' --without-dbos
  */
@@ -17,9 +18,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { startPostgresServer } from '../src/store/testing/postgres-server.js'
 import { type BareTimes, cancelBare, copyStore } from './support/bulk-data.js'
+import { cancelBareOnPostgres, copyDatabase, dropDatabase } from './support/bulk-data-postgres.js'
 import { requestsOf, SELECTORS, type SelectorName } from './support/bulk-requests.js'
+import { createDatabase } from './support/databases.js'
 import { median, percentile } from './support/figures.js'
 import { type Peer, startPeer } from './support/peers.js'
+import { benchStore } from './support/store-choice.js'
 
 const { values: given } = parseArgs({
   options: {
@@ -70,8 +74,8 @@ async function publications({ child }: Peer<unknown>): Promise<number[]> {
   return latencies
 }
 
-async function measure(dataDir: string, requests: readonly string[], expected: number): Promise<Round> {
-  const peer = await startPeer<Service>('bulk-server.ts', { DATA_DIR: dataDir })
+async function measure(place: Place, requests: readonly string[], expected: number): Promise<Round> {
+  const peer = await startPeer<Service>('bulk-server.ts', place)
   const { url, token } = peer.facts
   const service = { SERVICE_URL: url, SERVICE_TOKEN: token }
   const client = await startPeer('bulk-client.ts', { ...service, REQUESTS: JSON.stringify(requests) })
@@ -95,44 +99,80 @@ interface Measured {
   readonly rounds: Readonly<Record<string, readonly Round[]>>
 }
 
-async function measureSize(directory: string, size: number): Promise<Measured> {
+/** Where a store is, as the processes of the benchmark get it. */
+type Place = { readonly DATA_DIR: string } | { readonly BENCH_STORE: string }
+
+/** A store with runs, and copies of it. */
+interface Stores {
+  readonly original: Place
+  /** On the copy. */
+  cancelBareCopy(size: number): Promise<BareTimes> | BareTimes
+  onCopy<Result>(work: (copy: Place) => Promise<Result> | Result): Promise<Result>
+}
+
+function sqliteStores(directory: string): Stores {
   const original = join(directory, 'original')
+  const copy = join(directory, 'copy')
+  return {
+    original: { DATA_DIR: original },
+    cancelBareCopy: (size) => cancelBare(copy, size),
+    onCopy: async (work) => {
+      copyStore(original, copy)
+      try {
+        return await work({ DATA_DIR: copy })
+      } finally {
+        rmSync(copy, { recursive: true, force: true })
+      }
+    },
+  }
+}
+
+async function postgresStores(server: string): Promise<Stores> {
+  await createDatabase(server, 'bulk_original')
+  const copy = `${server}/bulk_copy`
+  return {
+    original: { BENCH_STORE: `${server}/bulk_original` },
+    cancelBareCopy: (size) => cancelBareOnPostgres(copy, size),
+    onCopy: async (work) => {
+      await copyDatabase(server, 'bulk_original', 'bulk_copy')
+      try {
+        return await work({ BENCH_STORE: copy })
+      } finally {
+        await dropDatabase(server, 'bulk_copy')
+      }
+    },
+  }
+}
+
+async function measureSize(directory: string, stores: Stores, size: number): Promise<Measured> {
   const requestsDir = join(directory, 'requests')
-  const maker = await startPeer('bulk-runs.ts', { DATA_DIR: original, REQUESTS_DIR: requestsDir, RUNS: String(size) })
+  const maker = await startPeer('bulk-runs.ts', {
+    ...stores.original,
+    REQUESTS_DIR: requestsDir,
+    RUNS: String(size),
+  })
   await maker.stop()
   const bare: BareTimes[] = []
   const rounds: Record<string, Round[]> = {}
   for (let round = 0; round < ROUNDS_OF(size); round++) {
-    bare.push(await onCopy(original, (dataDir) => cancelBare(dataDir, size)))
+    bare.push(await stores.onCopy(() => stores.cancelBareCopy(size)))
     for (const name of CHOSEN) {
       const requests = requestsOf(requestsDir, name, size)
-      const result = await onCopy(original, (dataDir) => measure(dataDir, requests, size))
+      const result = await stores.onCopy((place) => measure(place, requests, size))
       rounds[name] = [...(rounds[name] ?? []), result]
     }
   }
   return { bare, rounds }
 }
 
-async function onCopy<Result>(original: string, work: (dataDir: string) => Promise<Result> | Result): Promise<Result> {
-  const dataDir = `${original}-copy`
-  copyStore(original, dataDir)
-  try {
-    return await work(dataDir)
-  } finally {
-    rmSync(dataDir, { recursive: true, force: true })
-  }
-}
-
-async function measureDbos(size: number): Promise<number> {
-  const postgres = await startPostgresServer('full')
-  const peer = await startPeer<string>('dbos.mjs', { POSTGRES_URL: postgres.url })
+async function measureDbos(server: string, size: number): Promise<number> {
+  const peer = await startPeer<string>('dbos.mjs', { POSTGRES_URL: server })
   try {
     peer.child.send({ kind: 'cancel', count: size })
     const [{ elapsedMs }] = await once(peer.child, 'message')
     return elapsedMs
   } finally {
     await peer.stop()
-    await postgres.stop()
   }
 }
 
@@ -173,9 +213,13 @@ function report(size: number, { bare, rounds }: Measured, dbosMs: number | undef
 
 for (const size of SIZES) {
   const directory = mkdtempSync(join(tmpdir(), 'homeport-bench-'))
+  const postgres = await startPostgresServer('full')
   try {
-    report(size, await measureSize(directory, size), given['without-dbos'] ? undefined : await measureDbos(size))
+    const stores = benchStore === 'sqlite' ? sqliteStores(directory) : await postgresStores(postgres.url)
+    const measured = await measureSize(directory, stores, size)
+    report(size, measured, given['without-dbos'] ? undefined : await measureDbos(postgres.url, size))
   } finally {
+    await postgres.stop()
     rmSync(directory, { recursive: true, force: true })
   }
 }

@@ -1,27 +1,31 @@
 /**
- * From publish to delivery: Homeport (SQLite, synchronous=FULL) compared with BullMQ (Redis, appendfsync always),
- * graphile-worker and pg-boss (PostgreSQL; both tuned: local queue, batched completion), all delivering to the same
- * server, 50 at a time:
+ * From publish to delivery: Homeport (SQLite, synchronous=FULL, or PostgreSQL) compared with BullMQ (Redis, appendfsync
+ * always), graphile-worker, pg-boss (PostgreSQL; both tuned: local queue, batched completion) and a model of River
+ * (PostgreSQL; claims and completions in batches), all delivering to the same server, 50 at a time:
  *
  * - backlog: delivery of pending messages, from the first arrival to the last;
  * - throughput: 50 connections publish while messages are delivered, until the last has arrived;
  * - latency: 200 messages per second, from sending a publish to the arrival of its delivery.
  *
  *   npm run bench publish-delivery
+ *   npm run bench publish-delivery -- --store postgres
  *
- * `HOMEPORT_BENCH_BACKLOG` sets the size of the backlog (the throughput is measured over a fifth of it),
- * `HOMEPORT_BENCH_SECONDS` how long the latency is measured.
+ * `HOMEPORT_BENCH_ROUNDS` sets how many rounds there are (default 1; the medians are reported), `HOMEPORT_BENCH_BACKLOG`
+ * the size of the backlog (the throughput is measured over a fifth of it), `HOMEPORT_BENCH_SECONDS` how long the latency
+ * is measured.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { type Contestant, NAMES, type Name, startContest } from './support/contestants.js'
+import { median, percentile } from './support/figures.js'
 import { runHttpLoad } from './support/http-load.js'
 
 const RATE = 200
 const SECONDS = Number(process.env.HOMEPORT_BENCH_SECONDS ?? 20)
 const BACKLOG = Number(process.env.HOMEPORT_BENCH_BACKLOG ?? 100_000)
+const ROUNDS = Number(process.env.HOMEPORT_BENCH_ROUNDS ?? 1)
 const IN_FLIGHT = 50
 const PER_BATCH = 100
 const BODY = 'x'.repeat(200)
@@ -56,16 +60,16 @@ function arrivals(count: number): Promise<{ elapsedMs: number; lastAt: number }>
   })
 }
 
-/** Deliveries per second of a backlog. */
-async function drain(contestant: Contestant): Promise<number> {
+/** Deliveries per second of a backlog, and a function that ends the deliveries. */
+async function drain(contestant: Contestant): Promise<{ perSecond: number; stop: () => Promise<void> }> {
   const { port, many } = contestant
   const all = arrivals(BACKLOG)
   const dueAt = Math.ceil(Date.now() / 1_000 + 3 + BACKLOG / SLOWEST_FILL)
   const notBefore = { 'upstash-not-before': String(dueAt) }
   const load = many(target, Array<string>(PER_BATCH).fill(BODY), notBefore)
   await runHttpLoad({ port, connections: 10, requests: BACKLOG / PER_BATCH, request: load })
-  await contestant.deliver()
-  return (BACKLOG * 1_000) / (await all).elapsedMs
+  const stop = await contestant.deliver()
+  return { perSecond: (BACKLOG * 1_000) / (await all).elapsedMs, stop }
 }
 
 /** Messages per second, from the first publish to the last arrival. */
@@ -105,21 +109,42 @@ async function latencies({ port, one }: Contestant): Promise<number[]> {
   return arrived.slice(RATE).sort((a, b) => a - b) // the first second warms up
 }
 
-const contest = await startContest(IN_FLIGHT)
-const rows: Record<string, Record<string, number>> = {}
-for (const name of NAMES) {
-  const contestant = contest.of[name as Name]
-  const drained = await drain(contestant)
+/** A round of one contestant. */
+interface Round {
+  readonly drained: number
+  readonly flowing: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+}
+
+async function round(contestant: Contestant): Promise<Round> {
+  const { perSecond: drained, stop } = await drain(contestant)
   const flowing = await flow(contestant)
   const values = await latencies(contestant)
-  const share = (part: number): number => Number((values[Math.floor(values.length * part)] ?? 0).toFixed(1))
-  rows[name] = {
-    'backlog delivered per second': Math.round(drained),
-    'published and delivered per second': Math.round(flowing),
-    'latency p50 ms': share(0.5),
-    'latency p99 ms': share(0.99),
-  }
+  await stop()
+  return { drained, flowing, p50Ms: percentile(values, 0.5), p99Ms: percentile(values, 0.99) }
 }
+
+const contest = await startContest(IN_FLIGHT)
+const rounds = new Map<Name, Round[]>(NAMES.map((name) => [name, []]))
+// In turns, so that a machine that gets slower or faster affects all contestants.
+for (let turn = 0; turn < ROUNDS; turn++) {
+  for (const name of NAMES) rounds.get(name)?.push(await round(contest.of[name]))
+}
+const rows = Object.fromEntries(
+  [...rounds].map(([name, list]) => {
+    const of = (key: keyof Round, digits = 0): number => Number(median(list.map((one) => one[key])).toFixed(digits))
+    return [
+      name,
+      {
+        'backlog delivered per second': of('drained'),
+        'published and delivered per second': of('flowing'),
+        'latency p50 ms': of('p50Ms', 1),
+        'latency p99 ms': of('p99Ms', 1),
+      },
+    ]
+  }),
+)
 console.table(rows)
 await contest.stop()
 server.closeAllConnections()

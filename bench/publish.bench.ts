@@ -1,9 +1,10 @@
 /**
  * Publishing over HTTP, each request answered after its messages are on disk, 50 connections, alone and in batches of
- * 100: Homeport on SQLite (synchronous=FULL) against BullMQ (Redis, appendfsync always), graphile-worker and pg-boss
- * (PostgreSQL), each behind a bare node:http server, in turns.
+ * 100: Homeport on SQLite (synchronous=FULL) or PostgreSQL against BullMQ (Redis, appendfsync always), graphile-worker,
+ * pg-boss and a model of River (PostgreSQL, the same server), each behind a bare node:http server, in turns.
  *
- *   npm run bench publish.
+ *   npm run bench publish
+ *   npm run bench publish -- --store postgres
  *
  * `HOMEPORT_BENCH_REQUESTS` sets how many requests a round has (batches: a twentieth of that), `HOMEPORT_BENCH_ROUNDS`
  * how many rounds there are.
@@ -47,7 +48,8 @@ async function batched(name: Name): Promise<Measured> {
 }
 
 async function measure(title: string, work: (name: Name) => Promise<Measured>): Promise<void> {
-  const rounds: Record<Name, Measured[]> = { homeport: [], bullmq: [], 'graphile-worker': [], 'pg-boss': [] }
+  const none = NAMES.map((name): [Name, Measured[]] => [name, []])
+  const rounds = Object.fromEntries(none) as Record<Name, Measured[]>
   for (let round = 0; round <= ROUNDS; round++) {
     for (const name of NAMES) {
       const measured = await work(name)

@@ -1,10 +1,11 @@
 /**
  * Runs of five steps, one and fifty at a time, from the trigger to the end, in turns: Homeport on SQLite
- * (synchronous=FULL) with a minimal program that speaks the step protocol over HTTP; Restate with its own server and
- * SDK; DBOS on PostgreSQL (fsync on), which needs no HTTP because it is a library; and a floor, the requests of
- * Homeport in both directions through a bare server that stores nothing.
+ * (synchronous=FULL), or on the PostgreSQL server of DBOS, with a minimal program that speaks the step protocol over
+ * HTTP; Restate with its own server and SDK; DBOS on PostgreSQL (fsync on), which needs no HTTP because it is a library;
+ * and a floor, the requests of Homeport in both directions through a bare server that stores nothing.
  *
  *   npm run bench workflow-steps
+ *   npm run bench workflow-steps -- --store postgres
  *   node --import ./scripts/lib/measured.mjs bench/workflow-steps.bench.ts --runs 200 --rounds 1 --at-a-time 50 --only homeport,restate
  *
  * All contestants are warmed up with many runs at a time, like a server that has been running for a while. The
@@ -13,12 +14,14 @@
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import { Agent, request } from 'undici'
-import { startPostgresServer } from '../src/store/testing/postgres-server.js'
+import { type PostgresServer, startPostgresServer } from '../src/store/testing/postgres-server.js'
+import { createDatabase } from './support/databases.js'
 import { median, percentile } from './support/figures.js'
 import { type LoadResult, runLoad } from './support/load.js'
 import { startPeer } from './support/peers.js'
 import { processUs } from './support/process-time.js'
 import { type StepService, startStepProgram } from './support/step-program.js'
+import { benchStore } from './support/store-choice.js'
 
 const { values: given } = parseArgs({
   options: {
@@ -48,8 +51,22 @@ interface Contestant {
 
 const program = await startStepProgram(50)
 
-async function stepService(module: string): Promise<Contestant> {
-  const peer = await startPeer<StepService>(module)
+/** One server for everything that is on PostgreSQL; started when it is first needed. */
+let postgres: Promise<PostgresServer> | undefined
+async function postgresUrl(): Promise<string> {
+  postgres ??= startPostgresServer('full')
+  return (await postgres).url
+}
+
+async function homeport(): Promise<Contestant> {
+  if (benchStore === 'sqlite') return stepService('workflow-server.ts')
+  const url = await postgresUrl()
+  await createDatabase(url, 'homeport_bench')
+  return stepService('workflow-server.ts', { BENCH_STORE: `${url}/homeport_bench` })
+}
+
+async function stepService(module: string, env: Readonly<Record<string, string>> = {}): Promise<Contestant> {
+  const peer = await startPeer<StepService>(module, env)
   return {
     serverPid: peer.child.pid,
     measure: (runs, atATime) => runLoad(runs, atATime, () => program.run(peer.facts)),
@@ -73,22 +90,17 @@ async function restate(): Promise<Contestant> {
 }
 
 async function dbos(): Promise<Contestant> {
-  const postgres = await startPostgresServer('full')
-  const peer = await startPeer<string>('dbos.mjs', { POSTGRES_URL: postgres.url })
+  const peer = await startPeer<string>('dbos.mjs', { POSTGRES_URL: await postgresUrl() })
   const measure = async (runs: number, atATime: number): Promise<LoadResult> => {
     peer.child.send({ kind: 'measure', runs, atATime })
     const [result] = await once(peer.child, 'message')
     return result as LoadResult
   }
-  const stop = async (): Promise<void> => {
-    await peer.stop()
-    await postgres.stop()
-  }
-  return { measure, stop }
+  return { measure, stop: () => peer.stop() }
 }
 
 const CONTESTANTS: Readonly<Record<string, () => Promise<Contestant>>> = {
-  homeport: () => stepService('workflow-server.ts'),
+  homeport,
   restate,
   dbos,
   'floor: bare HTTP, nothing kept': () => stepService('workflow-floor.ts'),
@@ -149,4 +161,5 @@ try {
 } finally {
   for (const contestant of contestants.values()) await contestant.stop()
   await program.close()
+  await (await postgres)?.stop()
 }

@@ -1,7 +1,9 @@
 /**
- * `npm run bench [-- <filter>...]`: runs every `bench/*.bench.ts` whose name contains a filter, one after the other.
+ * `npm run bench [-- <filter>... [--store postgres]]`: runs every `bench/*.bench.ts` whose name contains a filter, one
+ * after the other. `--store` chooses the store of Homeport where a benchmark knows both; default `sqlite`.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
 import { aptInstall, aptKnows, aptUpdate, canUseApt } from './lib/apt.mjs'
 import { script } from './lib/main.mjs'
 import { inProject, ROOT } from './lib/paths.mjs'
@@ -40,7 +42,10 @@ async function ensureWebdis() {
 }
 
 await script(async () => {
-  const names = chosen(process.argv.slice(2))
+  const { positionals, values } = parseArgs({ allowPositionals: true, options: { store: { type: 'string' } } })
+  const { store = 'sqlite' } = values
+  if (store !== 'sqlite' && store !== 'postgres') throw new SetupError(`--store is sqlite or postgres, not ${store}.`)
+  const names = chosen(positionals)
   await setUp()
   await ensurePeers()
   if (names.some((name) => name.startsWith('gateway'))) await ensureWebdis()
@@ -49,6 +54,7 @@ await script(async () => {
     console.log(`\n== ${name.replace('.bench.ts', '')}`)
     const { code } = await run(process.execPath, ['--import', inProject('scripts/lib/measured.mjs'), `bench/${name}`], {
       cwd: ROOT,
+      env: { ...process.env, HOMEPORT_BENCH_STORE: store },
     })
     if (code !== 0) failed.push(name)
   }

@@ -16,10 +16,12 @@ export const MATCHING = {
 /** The file of a store. */
 export const FILE = 'homeport.sqlite'
 
-const DAY_MS = 86_400_000
+/** One day. */
+export const DAY_MS = 86_400_000
 /** One in this many runs does not match the selectors. */
-const DECOY_EVERY = 11
-const idOf = (number: number): string => `wfr_${String(number).padStart(18, '0')}`
+export const DECOY_EVERY = 11
+/** The id of a run. */
+export const idOf = (number: number): string => `wfr_${String(number).padStart(18, '0')}`
 
 /**
  * Makes a store with this many active runs that match the selectors; in between, one run in eleven does not match. One
@@ -42,12 +44,19 @@ export async function makeRuns(dataDir: string, count: number): Promise<string[]
     dueAt: Date.now() + DAY_MS,
   })
   await store.close()
-  const total = count + Math.floor((count - 1) / (DECOY_EVERY - 1))
   const db = open(join(dataDir, FILE))
-  multiply(db, total)
+  multiply(db, totalOf(count))
   addSleepsAndWaits(db)
   db.close()
-  return Array.from({ length: total }, (_, index) => index + 1)
+  return idsOf(count)
+}
+
+/** The number of runs, with those that do not match. */
+export const totalOf = (count: number): number => count + Math.floor((count - 1) / (DECOY_EVERY - 1))
+
+/** The ids of the runs that match. */
+export function idsOf(count: number): string[] {
+  return Array.from({ length: totalOf(count) }, (_, index) => index + 1)
     .filter((number) => number % DECOY_EVERY !== 0)
     .map(idOf)
 }

@@ -1,5 +1,5 @@
 /**
- * The queue, workflows and bulk actions over the data directory `DATA_DIR`, behind the real listener, as a separate
+ * The queue, workflows and bulk actions over the data directory `DATA_DIR` or the database `BENCH_STORE`, behind the real listener, as a separate
  * process. Sends `{url, token, memoryBytes}` on its IPC channel, and answers any message with `{memoryBytes}`: the
  * most resident memory so far.
  */
@@ -9,7 +9,8 @@ import { openStore } from '../../src/store/index.js'
 const onFailure = (error: Error): void => {
   throw error
 }
-const store = await openStore({ location: 'sqlite', dataDir: process.env.DATA_DIR ?? '', onFailure })
+const { BENCH_STORE: location = 'sqlite', DATA_DIR: dataDir = '' } = process.env
+const store = await openStore({ location, dataDir, onFailure })
 const house = await startBulkServer(store)
 const memoryBytes = (): number => process.resourceUsage().maxRSS * 1_024
 process.on('message', () => process.send?.({ memoryBytes: memoryBytes() }))

@@ -1,10 +1,11 @@
-import pg from 'pg'
 import { startPostgresServer } from '../../src/store/testing/postgres-server.js'
+import { createDatabase } from './databases.js'
 import { postRequest } from './http-load.js'
 import { type Peer, startPeer, startRedis } from './peers.js'
+import { benchStore } from './store-choice.js'
 
 /** The names of the contestants. */
-export const NAMES = ['homeport', 'bullmq', 'graphile-worker', 'pg-boss'] as const
+export const NAMES = ['homeport', 'bullmq', 'graphile-worker', 'pg-boss', "river's model"] as const
 
 /** The name of a contestant. */
 export type Name = (typeof NAMES)[number]
@@ -16,8 +17,8 @@ export interface Contestant {
   one(target: string, body: string, more?: Readonly<Record<string, string>>): Buffer
   /** The same for many messages at once. */
   many(target: string, bodies: readonly string[], more?: Readonly<Record<string, string>>): Buffer
-  /** Starts a process that delivers messages. Homeport delivers by itself. */
-  deliver(): Promise<void>
+  /** Starts a process that delivers messages; the result stops it. Homeport delivers by itself. */
+  deliver(): Promise<() => Promise<void>>
 }
 
 /** All contestants, running. */
@@ -28,12 +29,15 @@ export interface Contest {
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-function fronted(port: number, startWorker: () => Promise<Peer<unknown>>, running: Peer<unknown>[]): Contestant {
+function fronted(port: number, startWorker: () => Promise<Peer<unknown>>): Contestant {
   return {
     port,
     one: (target, body) => postRequest('/', { ...JSON_TYPE, 'x-target': target }, body),
     many: (target, bodies) => postRequest('/batch', { ...JSON_TYPE, 'x-target': target }, JSON.stringify(bodies)),
-    deliver: async () => void running.push(await startWorker()),
+    deliver: async () => {
+      const worker = await startWorker()
+      return () => worker.stop()
+    },
   }
 }
 
@@ -47,43 +51,41 @@ function homeport(port: number, token: string): Contestant {
       const items = bodies.map((body) => ({ destination, body, headers: { ...JSON_TYPE, ...more } }))
       return postRequest('/v2/batch', { ...JSON_TYPE, authorization }, JSON.stringify(items))
     },
-    deliver: async () => undefined,
+    deliver: async () => async () => undefined,
   }
 }
 
-async function createDatabases(url: string, names: readonly string[]): Promise<void> {
-  const client = new pg.Client({ connectionString: `${url}/postgres` })
-  await client.connect()
-  for (const name of names) await client.query(`CREATE DATABASE ${name}`)
-  await client.end()
-}
-
 /**
- * Starts all contestants, each durable: Homeport on SQLite with synchronous=FULL, BullMQ on Redis with appendfsync
- * always, the others on PostgreSQL with its defaults. Homeport gives one host half of its requests in flight.
+ * Starts all contestants, each durable: Homeport on SQLite with synchronous=FULL, or on PostgreSQL (`benchStore`);
+ * BullMQ on Redis with appendfsync always; the others on PostgreSQL. Everything on PostgreSQL uses one server with its
+ * default settings, each in a database of its own. Homeport gives one host half of its requests in flight.
  * @param inFlight requests to the destination at once.
  */
 export async function startContest(inFlight: number): Promise<Contest> {
   const redis = await startRedis()
   const postgres = await startPostgresServer('full')
-  await createDatabases(postgres.url, ['graphile_bench', 'pgboss_bench'])
+  for (const name of ['graphile_bench', 'pgboss_bench', 'river_bench', 'homeport_bench'])
+    await createDatabase(postgres.url, name)
   const common = { BENCH_CONCURRENCY: String(inFlight) }
   const ofRedis = { ...common, BENCH_REDIS_PORT: String(redis.port) }
   const ofPostgres = { ...common, POSTGRES_URL: postgres.url }
   const server = { ...ofPostgres, BENCH_ROLE: 'server' }
   const ours = await startPeer<{ port: number; token: string }>('queue-server.ts', {
     BENCH_CONCURRENCY: String(2 * inFlight),
+    BENCH_STORE: benchStore === 'postgres' ? `${postgres.url}/homeport_bench` : 'sqlite',
   })
   const bullmq = await startPeer<{ port: number }>('bullmq.mjs', { ...ofRedis, BENCH_ROLE: 'server' })
   const graphile = await startPeer<{ port: number }>('graphile.mjs', server)
   const pgBoss = await startPeer<{ port: number }>('pg-boss.mjs', server)
-  const running: Peer<unknown>[] = [ours, bullmq, graphile, pgBoss]
+  const river = await startPeer<{ port: number }>('river-model.mjs', server)
+  const running: Peer<unknown>[] = [ours, bullmq, graphile, pgBoss, river]
   return {
     of: {
       homeport: homeport(ours.facts.port, ours.facts.token),
-      bullmq: fronted(bullmq.facts.port, () => startPeer('bullmq.mjs', ofRedis), running),
-      'graphile-worker': fronted(graphile.facts.port, () => startPeer('graphile.mjs', ofPostgres), running),
-      'pg-boss': fronted(pgBoss.facts.port, () => startPeer('pg-boss.mjs', ofPostgres), running),
+      bullmq: fronted(bullmq.facts.port, () => startPeer('bullmq.mjs', ofRedis)),
+      'graphile-worker': fronted(graphile.facts.port, () => startPeer('graphile.mjs', ofPostgres)),
+      'pg-boss': fronted(pgBoss.facts.port, () => startPeer('pg-boss.mjs', ofPostgres)),
+      "river's model": fronted(river.facts.port, () => startPeer('river-model.mjs', ofPostgres)),
     },
     stop: async () => {
       await Promise.all(running.map((peer) => peer.stop()))

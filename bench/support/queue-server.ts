@@ -1,6 +1,6 @@
 /**
- * A queue on SQLite with its real listener, as a separate process. Sends `{port, token}` on its IPC channel. It exports
- * traces if its environment names an endpoint for them.
+ * A queue with its real listener, as a separate process. Its store is that of `BENCH_STORE`, `sqlite` or a URL. Sends
+ * `{port, token}` on its IPC channel. It exports traces if its environment names an endpoint for them.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ const dataDir = mkdtempSync(join(tmpdir(), 'queue-bench-'))
 const onFailure = (error: Error): void => {
   throw error
 }
-const store = await openStore({ location: 'sqlite', dataDir, onFailure })
+const store = await openStore({ location: process.env.BENCH_STORE ?? 'sqlite', dataDir, onFailure })
 const deliveryConcurrency = Number(process.env.BENCH_CONCURRENCY ?? 100)
 const exporting = await openTelemetry(telemetryVariablesOfProcess(), silentLogger)
 const service = await startQueue({ store, deliveryConcurrency, tracer: exporting?.tracer })

@@ -16,6 +16,8 @@ import type { Tables } from './schema/index.js'
 
 /** SQL names of column types. Integers hold at least 53 bits; booleans are the integers 0 and 1. */
 export interface ColumnTypes {
+  /** Statements that set storage parameters of a table, such as `fillfactor`; none where a table has none. */
+  readonly storage: (table: string, parameters: string) => readonly string[]
   /** An integer primary key that the database assigns in ascending order. */
   readonly serial: string
   readonly integer: string
@@ -84,7 +86,13 @@ export const sqliteDialect: Dialect = {
       createQueryCompiler: () => new LiteralNumbers(),
     },
   }),
-  types: { serial: 'INTEGER PRIMARY KEY AUTOINCREMENT', integer: 'INTEGER', text: 'TEXT', bytes: 'BLOB' },
+  types: {
+    storage: () => [],
+    serial: 'INTEGER PRIMARY KEY AUTOINCREMENT',
+    integer: 'INTEGER',
+    text: 'TEXT',
+    bytes: 'BLOB',
+  },
   inNumbers: (column, list) => sql<boolean>`${sql.ref(column)} in (select value from json_each(${list}))`,
   inTexts: (column, list) => sql<boolean>`${refTo(column)} in (select value from json_each(${list}))`,
   contains: (column, part) => sql<boolean>`instr(${sql.ref(column)}, ${part}) > 0`,
@@ -108,6 +116,7 @@ export const postgresDialect: Dialect = {
     },
   }),
   types: {
+    storage: (table, parameters) => [`ALTER TABLE ${table} SET (${parameters})`],
     serial: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
     integer: 'BIGINT',
     // Byte order, as in SQLite: comparison and sorting must not depend on the server's locale.

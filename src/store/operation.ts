@@ -21,6 +21,25 @@ export type Statement =
       readonly rows: readonly object[]
       /** A column with unique values. */
       readonly key: string
+      /** The columns of a unique constraint: rows that violate it are left out. Default: they are an error. */
+      readonly unlessTaken?: readonly string[]
+    }
+  | {
+      readonly kind: 'update'
+      readonly table: keyof Tables
+      /** New values, and those of the columns in `match`. All rows have the same columns. */
+      readonly rows: readonly object[]
+      /** Columns that find the row to change. The first is the primary key. */
+      readonly match: readonly string[]
+      /** Constant texts that these columns of the row must have as well. */
+      readonly where: Readonly<Record<string, string>>
+    }
+  | {
+      /** Statements that do not need each other's results, in order. */
+      readonly kind: 'several'
+      readonly statements: readonly Statement[]
+      /** Nothing follows in the transaction, and the body refuses nothing any more. */
+      readonly isLast: boolean
     }
   | { readonly kind: 'damage'; readonly damage: StoreDamage }
 
@@ -44,6 +63,11 @@ export interface Operation<Args, Result> {
    * Default: a small operation.
    */
   readonly turn?: 'background'
+  /**
+   * Whether a call yields exactly one statement and takes no locks that others hold for long. PostgreSQL then needs no
+   * BEGIN and COMMIT, and combines such calls apart from others, so that they never wait for a lock. Default: no.
+   */
+  readonly isSingle?: (args: Args) => boolean
   /** How calls of the same tick are combined into one. Default: they are not. */
   readonly combining?: CallCombining<Args, Result>
   /** Encoding of a large result for the way from the store thread. Default: a structured clone. */
@@ -57,15 +81,29 @@ export interface ResultEncoding<Result> {
 }
 
 /**
- * Combines several calls of an operation into one call of another operation, because sending calls to the store thread
- * costs more per call than per row. If the combined call fails, the calls are made one by one.
+ * Combines several calls of an operation into one call of another operation, because a call costs more than a row: on
+ * SQLite on its way to the store thread, on PostgreSQL by its commit. If the combined call fails, the calls are made one
+ * by one, unless its outcome is unknown.
  */
 export interface CallCombining<Args, Result> {
   /** The operation that is called instead. */
   readonly operation: Pick<AnyOperation, 'name'>
   readonly join: (all: readonly Args[]) => unknown
+  /** The same for PostgreSQL, if `join` packs the calls for another thread: PostgreSQL is called from this one. */
+  readonly here?: { readonly operation: Pick<AnyOperation, 'name'>; readonly join: (all: readonly Args[]) => unknown }
   /** Splits the result of the combined call into those of the calls, in order. */
   readonly split: (result: unknown, all: readonly Args[]) => readonly Result[]
+  /** Bytes of the contents of a call. PostgreSQL takes a limited number at once. Default: few. */
+  readonly bytesOf?: ((args: Args) => number) | undefined
+  /**
+   * Names of what a call reads in order to change it. Two calls with a common name never share a transaction on PostgreSQL,
+   * because the later one must see what the earlier one changed. Default: none.
+   */
+  readonly keysOf?: ((args: Args) => readonly string[]) | undefined
+  /** Calls that PostgreSQL does not combine, because they are refused often. Default: none. */
+  readonly except?: ((args: Args) => boolean) | undefined
+  /** SQLite does not combine the calls: they share its commits anyway, and alone they cost less. */
+  readonly only?: 'postgres' | undefined
 }
 
 /** An operation whose types of arguments and result only the caller knows. */
@@ -83,7 +121,7 @@ function register<Args, Result>(operation: Operation<Args, Result>): Operation<A
 export function read<Args, Result>(
   name: string,
   body: (args: Args) => Transaction<Result>,
-  how: Pick<Operation<Args, Result>, 'turn' | 'encoding'> = {},
+  how: Pick<Operation<Args, Result>, 'turn' | 'encoding' | 'isSingle'> = {},
 ): Operation<Args, Result> {
   return register({ name, access: 'read', body, ...how })
 }
@@ -92,7 +130,7 @@ export function read<Args, Result>(
 export function write<Args, Result>(
   name: string,
   body: (args: Args) => Transaction<Result>,
-  how: Pick<Operation<Args, Result>, 'maxDelayMs' | 'turn' | 'combining'> = {},
+  how: Pick<Operation<Args, Result>, 'maxDelayMs' | 'turn' | 'combining' | 'isSingle'> = {},
 ): Operation<Args, Result> {
   return register({ name, access: 'write', body, ...how })
 }
@@ -103,10 +141,11 @@ export function combineCalls<Args, Result, Joined, All>(
   how: {
     readonly join: (all: readonly Args[]) => Joined
     readonly split: (result: All, all: readonly Args[]) => readonly Result[]
-  },
+  } & Pick<CallCombining<Args, Result>, 'here' | 'bytesOf' | 'keysOf' | 'except' | 'only'>,
 ): CallCombining<Args, Result> {
   // Safe: `split` receives the result of this operation.
-  return { operation, join: how.join, split: (result, all) => how.split(result as All, all) }
+  const split = (result: unknown, all: readonly Args[]) => how.split(result as All, all)
+  return { ...how, operation, split }
 }
 
 /** Declares the encoding of a result; see `ResultEncoding`. */
@@ -130,10 +169,56 @@ export function isBackground(name: string): boolean {
   return operations.get(name)?.turn === 'background'
 }
 
+/** A statement and the type of its result, for `atOnce`. */
+export interface Ask<Result> {
+  readonly statement: Statement
+  /** For types only; never set. */
+  readonly __result?: Result
+}
+
+/** Asks for all rows of a query. */
+export function askAll<Params extends object, Row>(query: Query<Params, Row>, params: Params): Ask<Row[]> {
+  return { statement: { kind: 'all', query: query as Query<never, unknown>, params } }
+}
+
+/** Asks to run an insert, update or delete; the result is the number of affected rows. */
+export function askChange<Params extends object>(query: Query<Params, unknown>, params: Params): Ask<number> {
+  return { statement: { kind: 'change', query: query as Query<never, unknown>, params } }
+}
+
+/** Asks to insert rows, at least one; see `insertAll`. */
+export function askInsert<Table extends keyof Tables>(table: Table, rows: readonly InsertRow<Table>[]): Ask<void> {
+  return { statement: { kind: 'insert', table, rows } }
+}
+
+/** Asks to insert rows, at least one, and for their numbers; see `insertNumbered`. */
+export function askNumbers<Table extends keyof Tables>(
+  table: Table,
+  rows: readonly InsertRow<Table>[],
+  key: keyof Tables[Table] & string,
+): Ask<number[]> {
+  return { statement: { kind: 'number', table, rows, key } }
+}
+
+/**
+ * Runs statements that do not need each other's results, in order; on PostgreSQL in one round trip. Each sees what the
+ * earlier ones have changed, and what others have committed while they waited for a lock.
+ * @param last `last`: nothing follows in the transaction, and the body refuses nothing any more; then PostgreSQL commits
+ * in the same round trip.
+ */
+export function* atOnce<const Results extends readonly unknown[]>(
+  asks: { readonly [Index in keyof Results]: Ask<Results[Index]> },
+  last?: 'last',
+): Transaction<Results> {
+  const statements = asks.map(({ statement }: Ask<unknown>) => statement)
+  // Safe: a store answers the results of the statements, in their order.
+  return (yield { kind: 'several', statements, isLast: last === 'last' }) as Results
+}
+
 /** All rows of a query. */
 export function* all<Params extends object, Row>(query: Query<Params, Row>, params: Params): Transaction<Row[]> {
   // Safe: `all` returns rows of the query's own type.
-  return (yield { kind: 'all', query: query as Query<never, unknown>, params }) as Row[]
+  return (yield askAll(query, params).statement) as Row[]
 }
 
 /** The first row of a query, or `undefined`. */
@@ -153,7 +238,7 @@ export function* only<Params extends object, Row>(query: Query<Params, Row>, par
 
 /** Runs an insert, update or delete; returns the number of affected rows. */
 export function* change<Params extends object>(query: Query<Params, unknown>, params: Params): Transaction<number> {
-  return (yield { kind: 'change', query: query as Query<never, unknown>, params }) as number
+  return (yield askChange(query, params).statement) as number
 }
 
 /** Inserts rows, which must all have the same columns. Does nothing without rows. */
@@ -176,6 +261,32 @@ export function* insertNumbered<Table extends keyof Tables>(
   return rows.length > 0 ? ((yield { kind: 'number', table, rows, key }) as number[]) : []
 }
 
+/**
+ * The same, except that rows are left out if a unique constraint over the columns `unlessTaken` has such a row already;
+ * their number is `undefined`.
+ */
+export function* insertUnlessTaken<Table extends keyof Tables>(
+  table: Table,
+  rows: readonly InsertRow<Table>[],
+  key: keyof Tables[Table] & string,
+  unlessTaken: readonly (keyof Tables[Table] & string)[],
+): Transaction<(number | undefined)[]> {
+  if (rows.length === 0) return []
+  return (yield { kind: 'number', table, rows, key, unlessTaken }) as (number | undefined)[]
+}
+
+/**
+ * Changes rows, each to its own values, where `match` and `where` find them. Returns the values of the first column of
+ * `match` of the changed rows, in any order. Different rows must match different rows of the table.
+ */
+export function* updateEach<Table extends keyof Tables>(
+  table: Table,
+  rows: readonly UpdateRow<Table>[],
+  how: { readonly match: readonly (keyof Tables[Table] & string)[]; readonly where: Readonly<Record<string, string>> },
+): Transaction<number[]> {
+  return rows.length > 0 ? ((yield { kind: 'update', table, rows, ...how }) as number[]) : []
+}
+
 /** Reports damage without failing. An operation that cannot continue throws `store_damaged`, which is reported too. */
 export function* reportDamage(damage: StoreDamage): Transaction<void> {
   yield { kind: 'damage', damage }
@@ -183,6 +294,9 @@ export function* reportDamage(damage: StoreDamage): Transaction<void> {
 
 /** A row for `insertAll`. */
 export type InsertRow<Table extends keyof Tables> = import('kysely').Insertable<Tables[Table]>
+
+/** New values of a row for `updateEach`, and the columns that find it. */
+export type UpdateRow<Table extends keyof Tables> = Partial<import('kysely').Selectable<Tables[Table]>>
 
 /** Rolls the transaction back; the caller gets this error. */
 export function refuse(error: HomeportError): never {

@@ -109,7 +109,17 @@ function withoutNul(text: string): string {
 /** The values of rows for one insert, each in the order of the first row's columns. */
 export function valuesOf(rows: readonly object[]): unknown[][] {
   const columns = Object.keys(rows[0] ?? {})
-  return rows.map((row, index) => Object.values(index === 0 ? row : ordered(row, columns)).map(storable))
+  return rows.map((row) => {
+    const values: unknown[] = isInOrder(row, columns) ? Object.values(row) : ordered(row, columns)
+    for (let index = 0; index < values.length; index++) values[index] = storable(values[index])
+    return values
+  })
+}
+
+/** Rows of one insert nearly always have their columns in the same order. */
+function isInOrder(row: object, columns: readonly string[]): boolean {
+  const own = Object.keys(row)
+  return own.length === columns.length && own.every((column, index) => column === columns[index])
 }
 
 /** The same object as a record. A copy would cost more than running the statement. */
@@ -117,7 +127,7 @@ function membersOf(params: object): Readonly<Record<string, unknown>> {
   return params as Readonly<Record<string, unknown>>
 }
 
-function ordered(row: object, columns: readonly string[]): object {
+function ordered(row: object, columns: readonly string[]): unknown[] {
   const values = membersOf(row)
   if (Object.keys(row).length !== columns.length) throw new TypeError('rows of one insert differ in their columns')
   return columns.map((column) => values[column])

@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, expect, it } from 'vitest'
 import * as accounts from '../accounts/transactions/accounts.js'
 import { describeOnEveryStore } from './testing/index.js'
-import { add, increase, install, list, PROBE_MODULE, sumTwice, uncloneable } from './testing/probe.js'
+import { add, addSingle, increase, install, list, PROBE_MODULE, sumTwice, uncloneable } from './testing/probe.js'
 import type { Store } from './types.js'
 
 const numbered = (count: number): string[] => Array.from({ length: count }, (_, index) => `row ${index}`)
@@ -103,6 +103,15 @@ describeOnEveryStore(
       const rows = numbered(20_000).map((name, amount) => ({ name, amount, note: 'many', data: null }))
       expect(await store.run(add, { rows })).toBe(20_000)
       expect(await names()).toEqual(rows.map(({ name }) => name))
+    })
+
+    it('of one statement changes nothing if one of its rows is refused, however many bytes they have', async () => {
+      const data = new Uint8Array(6_000_000).fill(1)
+      const rows = ['a', 'b', 'c', 'd'].map((name) => ({ name, data }))
+      await expect(store.run(addSingle, { rows: [...rows, { name: 'a', data }] })).rejects.toThrow(/unique/i)
+      expect(await names()).toEqual([])
+      await store.run(addSingle, { rows })
+      expect((await store.run(list, {})).map((row) => row.data?.byteLength)).toEqual(rows.map(() => data.byteLength))
     })
 
     it('inserts rows with columns in another order', async () => {

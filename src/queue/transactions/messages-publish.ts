@@ -52,9 +52,22 @@ function* holderOf(entry: PublishEntry, now: number): Transaction<string | undef
   return (yield* all(keyHolder, { accountId, key }))[0]?.message_id
 }
 
+/** The indexes of entries with a key. Of several with the same key, the first comes first. */
+function inOrderOfKeys(entries: readonly PublishEntry[]): number[] {
+  const keys = entries.map(({ message, dedup }) => (dedup ? `${message.account_id}/${dedup.key}` : ''))
+  const keyed = [...keys.keys()].filter((index) => keys[index] !== '')
+  return keyed.sort((a, b) => compare(keys[a] ?? '', keys[b] ?? '') || a - b)
+}
+
+const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0)
+
 function* duplicatesOf(entries: readonly PublishEntry[], now: number): Transaction<(string | undefined)[]> {
-  const duplicateOf: (string | undefined)[] = []
-  for (const entry of entries) duplicateOf.push(yield* holderOf(entry, now))
+  const duplicateOf: (string | undefined)[] = entries.map(() => undefined)
+  // The same order everywhere, so that transactions with common keys cannot deadlock.
+  for (const index of inOrderOfKeys(entries)) {
+    const entry = entries[index]
+    if (entry) duplicateOf[index] = yield* holderOf(entry, now)
+  }
   return duplicateOf
 }
 
@@ -94,21 +107,46 @@ const publishPacked = write('messages.publishPacked', function* (packed: PackedE
   return yield* publishEntries(unpackEntries(packed), packed.now)
 })
 
+const publishAll = write(
+  'messages.publishAll',
+  function* (args: PublishArgs): Transaction<Published> {
+    return yield* publishEntries(args.entries, args.now)
+  },
+  { isSingle: isPlainPublication },
+)
+
+/** Messages without deduplication, flow-control key and queue are only inserted. */
+const isPlain = ({ message, dedup }: PublishEntry): boolean => !dedup && !message.flow_key && !message.queue
+
+function isPlainPublication({ entries }: PublishArgs): boolean {
+  return entries.every(isPlain)
+}
+
+const bytesOf = ({ entries }: PublishArgs): number =>
+  entries.reduce((sum, { message }) => sum + (message.body?.byteLength ?? 0), 0)
+
 /** Stores messages, each once for its deduplication key. */
 export const publish = write(
   'messages.publish',
   function* (args: PublishArgs): Transaction<Published> {
     return yield* publishEntries(args.entries, args.now)
   },
-  { combining: combineCalls(publishPacked, { join: joinPublications, split: splitPublished }) },
+  {
+    isSingle: isPlainPublication,
+    combining: combineCalls(publishPacked, {
+      join: (all) => packEntries(...joined(all)),
+      here: { operation: publishAll, join: (all) => argsOf(...joined(all)) },
+      split: splitPublished,
+      bytesOf,
+    }),
+  },
 )
 
-function joinPublications(all: readonly PublishArgs[]): PackedEntries {
-  const now = all.reduce((latest, args) => Math.max(latest, args.now), 0)
-  return packEntries(
-    all.flatMap((args) => args.entries),
-    now,
-  )
+const argsOf = (entries: readonly PublishEntry[], now: number): PublishArgs => ({ entries, now })
+
+function joined(all_: readonly PublishArgs[]): Parameters<typeof argsOf> {
+  const now = all_.reduce((latest, args) => Math.max(latest, args.now), 0)
+  return [all_.flatMap((args) => args.entries), now]
 }
 
 /** Splits the result of a shared commit by publication. Turns are reported once, with the first. */

@@ -1,9 +1,17 @@
 import type { Insertable } from 'kysely'
 import { checksumOf } from '../../store/checksum.js'
-import { change, combineCalls, insertAll, type Transaction, write } from '../../store/operation.js'
+import {
+  change,
+  combineCalls,
+  insertAll,
+  type Transaction,
+  type UpdateRow,
+  updateEach,
+  write,
+} from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { MessageAttemptsTable } from '../../store/schema/messages.js'
-import { insertMessages, type NewMessage, type PendingRow } from './messages.js'
+import { insertMessages, isPending, type NewMessage, type PendingRow } from './messages.js'
 import { joinBodies, splitBodies } from './messages-packed.js'
 import { endTurns } from './queue-turns.js'
 
@@ -83,12 +91,12 @@ export const finish = query<Finishing>(({ db, p }) =>
       dlq_id: p.dlqId,
     })
     .where('seq', '=', p.seq)
-    .where('state', '=', 'pending')
+    .where(isPending)
     .where('retried', '=', p.retried),
 )
 
 const remove = query<{ seq: number; retried: number }>(({ db, p }) =>
-  db.deleteFrom('messages').where('seq', '=', p.seq).where('state', '=', 'pending').where('retried', '=', p.retried),
+  db.deleteFrom('messages').where('seq', '=', p.seq).where(isPending).where('retried', '=', p.retried),
 )
 
 const postpone = query<{ seq: number; retried: number; nextRetried: number; nextAt: number }>(({ db, p }) =>
@@ -96,7 +104,7 @@ const postpone = query<{ seq: number; retried: number; nextRetried: number; next
     .updateTable('messages')
     .set({ retried: p.nextRetried, next_at: p.nextAt })
     .where('seq', '=', p.seq)
-    .where('state', '=', 'pending')
+    .where(isPending)
     .where('retried', '=', p.retried),
 )
 
@@ -170,24 +178,27 @@ export interface Delivery {
 /** How long a delivery may wait to share another commit. */
 const MAX_DELAY_MS = 5
 
-/** Writes a delivery. The row stays for the logs. */
-function* finishDelivered({ seq, retried, at, attempt }: Delivery): Transaction<void> {
+/** Writes deliveries. The rows stay for the logs. */
+function* finishDelivered(deliveries: readonly Delivery[]): Transaction<void> {
+  yield* updateEach('messages', deliveries.map(deliveredRow), {
+    match: ['seq', 'retried'],
+    where: { state: 'pending' },
+  })
+}
+
+function deliveredRow({ seq, retried, at, attempt }: Delivery): UpdateRow<'messages'> {
   const { startedAt, status, headers, body } = attempt
-  const state = 'delivered'
-  const bodyCrc = checksumOf(body)
-  yield* change(finish, {
+  return {
     seq,
     retried,
-    state,
-    at,
-    startedAt,
-    status,
-    headers,
-    body,
-    bodyCrc,
-    error: null,
-    dlqId: null,
-  })
+    state: 'delivered',
+    finished_at: at,
+    started_at: startedAt,
+    response_status: status,
+    response_headers: headers,
+    response_body: body,
+    response_crc: checksumOf(body),
+  }
 }
 
 const packRow = ({ seq, retried, at, attempt }: Delivery) =>
@@ -205,10 +216,14 @@ const deliverPacked = write('messages.deliverPacked', function* (packed: PackedD
     bodies,
     rows.map((row) => row[6]),
   )
-  for (const [index, [seq, retried, at, startedAt, status, headers]] of rows.entries()) {
-    yield* finishDelivered({ seq, retried, at, attempt: { startedAt, status, headers, body: split[index] ?? null } })
-  }
+  yield* finishDelivered(
+    rows.map(([seq, retried, at, startedAt, status, headers], index) => {
+      return { seq, retried, at, attempt: { startedAt, status, headers, body: split[index] ?? null } }
+    }),
+  )
 })
+
+const deliverAll = write('messages.deliverAll', finishDelivered, { isSingle: () => true })
 
 function joinDeliveries(all: readonly Delivery[]): PackedDeliveries {
   return {
@@ -218,7 +233,13 @@ function joinDeliveries(all: readonly Delivery[]): PackedDeliveries {
 }
 
 /** Writes that a message was delivered. */
-export const deliver = write('messages.deliver', finishDelivered, {
+export const deliver = write('messages.deliver', (delivery: Delivery) => finishDelivered([delivery]), {
   maxDelayMs: MAX_DELAY_MS,
-  combining: combineCalls(deliverPacked, { join: joinDeliveries, split: (_result, all) => all.map(() => undefined) }),
+  isSingle: () => true,
+  combining: combineCalls(deliverPacked, {
+    join: joinDeliveries,
+    here: { operation: deliverAll, join: (all) => all },
+    split: (_result, all) => all.map(() => undefined),
+    bytesOf: ({ attempt }) => attempt.body?.byteLength ?? 0,
+  }),
 })

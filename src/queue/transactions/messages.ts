@@ -1,6 +1,16 @@
 import { type AliasedRawBuilder, type Insertable, type Selectable, sql } from 'kysely'
 import { checksumOf, intact, isIntact } from '../../store/checksum.js'
-import { all, change, type InsertRow, insertNumbered, read, type Transaction, write } from '../../store/operation.js'
+import {
+  type Ask,
+  all,
+  askNumbers,
+  change,
+  type InsertRow,
+  insertNumbered,
+  read,
+  type Transaction,
+  write,
+} from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { MessagesTable } from '../../store/schema/messages.js'
 import { noteFlowKeys } from './flow-keys.js'
@@ -118,6 +128,10 @@ export function* insertMessages(messages: readonly NewMessage[]): Transaction<nu
   return yield* insertNumbered('messages', messages.map(toRow), 'message_id')
 }
 
+/** Asks to store messages whose flow-control keys are noted, at least one, and for their numbers; see `insertMessages`. */
+export const askToInsert = (messages: readonly NewMessage[]): Ask<number[]> =>
+  askNumbers('messages', messages.map(toRow), 'message_id')
+
 /** The row of a message that was just stored under this number, for the dispatcher. */
 export function toPendingRow(message: NewMessage, seq: number): PendingRow {
   const body = message.body ?? null
@@ -155,8 +169,14 @@ export function toPendingRows(messages: readonly NewMessage[], seqs: readonly nu
   return messages.map((message, index) => toPendingRow(message, seqs[index] ?? Number.NaN))
 }
 
+/**
+ * Whether a message that other columns find is pending. It hides from PostgreSQL that the indexes of pending messages would
+ * do: with statistics from a time when few were pending, it would search all of them for each message.
+ */
+export const isPending = sql<boolean>`state || '' = 'pending'`
+
 const deleteGroups = query<{ groups: readonly number[] }>(({ db, p, d }) =>
-  db.deleteFrom('messages').where(d.inNumbers('group_key', p.groups)).where('state', '=', sql.lit('pending')),
+  db.deleteFrom('messages').where(d.inNumbers('group_key', p.groups)).where(isPending),
 )
 
 /** Deletes the pending messages of these groups within another transaction. Answers how many. */
@@ -258,23 +278,21 @@ export const pending = read(
 )
 
 const bodyOf = query<{ seq: number }, Pick<MessageRow, 'body' | 'body_crc' | 'message_id'>>(({ db, p }) =>
-  db
-    .selectFrom('messages')
-    .select(['body', 'body_crc', 'message_id'])
-    .where('seq', '=', p.seq)
-    .where('state', '=', sql.lit('pending')),
+  db.selectFrom('messages').select(['body', 'body_crc', 'message_id']).where('seq', '=', p.seq).where(isPending),
 )
 
 /**
  * The body of a pending message; `undefined` when the message is gone.
  * @throws HomeportError `store_damaged` when its checksum does not match.
  */
-export const body = read('messages.body', function* (args: { seq: number }): Transaction<
-  { body: Uint8Array | null } | undefined
-> {
-  const row = (yield* all(bodyOf, args))[0]
-  return row && { body: intact(row.body, row.body_crc, 'messages', () => `the body of ${row.message_id}`) }
-})
+export const body = read(
+  'messages.body',
+  function* (args: { seq: number }): Transaction<{ body: Uint8Array | null } | undefined> {
+    const row = (yield* all(bodyOf, args))[0]
+    return row && { body: intact(row.body, row.body_crc, 'messages', () => `the body of ${row.message_id}`) }
+  },
+  { isSingle: () => true },
+)
 
 /** Stores messages on their own. Answers their numbers, in order. */
 export const insert = write('messages.insert', insertMessages)

@@ -27,6 +27,7 @@ import { alerts } from './029-alerts.js'
 import { credentials } from './030-credentials.js'
 import { operator } from './031-operator.js'
 import { queueAccounts } from './032-queue-accounts.js'
+import { tableCare } from './033-table-care.js'
 import { nodeHolder } from './034-node-holder.js'
 import { accountLimits } from './036-account-limits.js'
 import { alertEpisodes } from './037-alert-episodes.js'
@@ -61,6 +62,7 @@ export const MIGRATIONS: readonly Migration[] = [
   credentials,
   operator,
   queueAccounts,
+  tableCare,
   nodeHolder,
   accountLimits,
   alertEpisodes,

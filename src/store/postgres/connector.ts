@@ -27,6 +27,9 @@ const SETTINGS = {
   tcp_keepalives_idle: '10',
   tcp_keepalives_interval: '5',
   tcp_keepalives_count: '2',
+  // Every large table is read by an index. A statement that is planned while its table is nearly empty would read the
+  // whole table, and would keep that plan until the server has analyzed the table.
+  enable_seqscan: 'off',
 } as const
 
 /** For long work that nobody waits for: a migration, a check of all contents. */
@@ -36,6 +39,7 @@ const WITHOUT_LIMITS = {
   lock_timeout: '0',
   idle_in_transaction_session_timeout: '0',
   transaction_timeout: '0',
+  enable_seqscan: 'on',
 } as const
 
 /** `short`: transactions, each bounded in time. `long`: a migration, or a check of all contents. */

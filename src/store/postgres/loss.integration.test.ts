@@ -5,7 +5,7 @@ import * as accounts from '../../accounts/transactions/accounts.js'
 import { type CuttableProxy, cuttableProxy } from '../testing/cuttable-proxy.js'
 import { describeOnStore } from '../testing/index.js'
 import { raw } from '../testing/inspect.js'
-import { add, install, list, PROBE_MODULE } from '../testing/probe.js'
+import { add, addSingle, install, list, PROBE_MODULE } from '../testing/probe.js'
 import type { Store } from '../types.js'
 
 describeOnStore(
@@ -67,10 +67,22 @@ describeOnStore(
 
     it('reports store_outcome_unknown when the connection breaks after COMMIT was sent', async () => {
       const { store, proxy } = await behindProxy()
+      await store.run(add, { rows: [{ name: 'before' }] })
       proxy.cutAfter('COMMIT')
       expect(await codeOf(store.run(add, { rows: [{ name: 'perhaps' }] }))).toBe('store_outcome_unknown')
       proxy.mend()
       await waitFor(async () => (await codeOf(store.run(list, {}))) === 'done', { what: 'the return' })
+    })
+
+    it('reports store_outcome_unknown when the connection breaks after a single statement was sent', async () => {
+      const { store, proxy } = await behindProxy()
+      await store.run(addSingle, { rows: [{ name: 'before' }] })
+      proxy.cutAfter('perhaps')
+      expect(await codeOf(store.run(addSingle, { rows: [{ name: 'perhaps' }] }))).toBe('store_outcome_unknown')
+      expect(await codeOf(store.run(addSingle, { rows: [{ name: 'never sent' }] }))).toBe('store_unavailable')
+      proxy.mend()
+      await waitFor(async () => (await codeOf(store.run(list, {}))) === 'done', { what: 'the return' })
+      expect(await names(store)).toEqual(['before', 'perhaps'])
     })
 
     it('continues after an administrator has terminated its connections', async () => {

@@ -3,9 +3,11 @@ import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { StoreMeter } from '../../telemetry/index.js'
 import type { AnyOperation, Operation } from '../operation.js'
 import type { Store, StoreDescription, StoreWatch } from '../types.js'
+import { CallCombiner } from './combined-calls.js'
 import { toStoreError } from './connection.js'
 import type { Connections } from './connections.js'
 import { Retries } from './retries.js'
+import { RowTypes } from './rows.js'
 import { start } from './start.js'
 import { runTransaction } from './transaction.js'
 
@@ -20,13 +22,18 @@ export async function openPostgresStore(url: string, watch: StoreWatch): Promise
   return new PostgresStore(connections, { ...watch, durability })
 }
 
-/** Runs each operation as a transaction on a pooled connection; PostgreSQL itself groups commits. */
+/**
+ * Runs each operation as a transaction on a pooled connection, or many calls of one operation together where it allows
+ * that.
+ */
 class PostgresStore implements Store {
   readonly #connections: Connections
   readonly #retries = new Retries()
   readonly #durability: string
   readonly #onDamage: StoreWatch['onDamage']
   readonly #meter: StoreMeter
+  readonly #rowTypes = new RowTypes()
+  readonly #combiner = new CallCombiner((operation, args) => this.#run(operation, args))
   readonly #running = new TurnoverMap<Promise<unknown>, true>()
   #closing: Promise<void> | undefined
   readonly #lostCommit = new Set<() => void>()
@@ -53,7 +60,9 @@ class PostgresStore implements Store {
     const startedMs = performance.now()
     meter.pending++
     try {
-      return await this.#run(operation, args)
+      const { combining } = operation
+      const isCombined = combining && !combining.except?.(args as never)
+      return await (isCombined ? this.#combiner.call(operation, combining, args) : this.#run(operation, args))
     } catch (error) {
       meter.failed++
       if (isError(error, 'store_outcome_unknown')) for (const listener of this.#lostCommit) listener()
@@ -67,6 +76,7 @@ class PostgresStore implements Store {
     try {
       return await this.#retries.run(operation.name, () => this.#runOnce(operation, args))
     } catch (error) {
+      if (this.#rowTypes.forgetIfStale(error)) return await this.#run(operation, args)
       throw this.#failure(error, operation)
     }
   }
@@ -78,7 +88,9 @@ class PostgresStore implements Store {
   }
 
   #runOnce(operation: AnyOperation, args: unknown): Promise<unknown> {
-    return this.#connections.use((client) => runTransaction(client, operation, args, this.#onDamage))
+    return this.#connections.use((client) =>
+      runTransaction({ client, rowTypes: this.#rowTypes, onDamage: this.#onDamage }, operation, args),
+    )
   }
 
   async settled(): Promise<void> {
@@ -101,6 +113,7 @@ class PostgresStore implements Store {
 
   /** Waits for all operations first, because those that wait for a connection are dropped when the connections close. */
   async #close(): Promise<void> {
+    this.#combiner.flush()
     await Promise.allSettled(this.#running.keys())
     await this.#connections.close()
   }

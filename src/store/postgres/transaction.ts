@@ -6,9 +6,7 @@ import type { AnyOperation, Statement, Transaction } from '../operation.js'
 import { bind, valuesOf } from '../query.js'
 import type { Tables } from '../schema/index.js'
 import { isUncertain, reasonOf } from './connection.js'
-
-/** PostgreSQL's protocol counts parameters in 16 bits. */
-const MAX_PARAMETERS = 65_535
+import { chunksOf, encodeRows, type RowType, type RowTypes } from './rows.js'
 
 /** Row locks decide conflicts: a write must see what others committed while it waited, whatever the server's default is. */
 const BEGIN = {
@@ -16,32 +14,39 @@ const BEGIN = {
   read: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
 } as const
 
+/** What a transaction runs on. */
+export interface Session {
+  readonly client: pg.ClientBase
+  readonly rowTypes: RowTypes
+  readonly onDamage: (damage: StoreDamage) => void
+}
+
 /**
  * Runs an operation as one transaction on a connection. Only statements whose result the body needs cost a round trip:
- * BEGIN, inserts and COMMIT are sent without waiting, so an operation that only inserts takes one round trip.
+ * BEGIN, inserts and COMMIT are sent without waiting, so an operation that only inserts takes one round trip. One that
+ * yields a single statement needs no BEGIN and COMMIT.
  *
  * If it rejects, nothing has changed, unless the error is `store_outcome_unknown`: then the connection broke after COMMIT
- * was sent.
+ * was sent, or after the single statement was.
  */
-export async function runTransaction(
-  client: pg.ClientBase,
-  operation: AnyOperation,
-  args: unknown,
-  onDamage: (damage: StoreDamage) => void,
-): Promise<unknown> {
-  const pipeline = new Pipeline(client, onDamage)
+export async function runTransaction(session: Session, operation: AnyOperation, args: unknown): Promise<unknown> {
+  const pipeline = new Pipeline(session, operation.access)
+  const isSingle = operation.isSingle?.(args as never) ?? false
   try {
-    pipeline.send({ text: BEGIN[operation.access] })
-    const result = await drive(pipeline, operation.body(args as never))
+    if (!isSingle) pipeline.begin()
+    const result = await drive(pipeline, operation, args)
     await pipeline.allAnswered()
     return result
   } catch (thrown) {
     const error = (await pipeline.firstFailure()) ?? thrown
-    if (!pipeline.isCommitSent) await client.query('ROLLBACK')
-    else if (operation.access === 'write' && isUncertain(error)) throw outcomeUnknown(error)
+    if (pipeline.isOpen) await session.client.query('ROLLBACK')
+    else if (operation.access === 'write' && isUncertain(error) && !wasNeverSent(error)) throw outcomeUnknown(error)
     throw pipeline.damage ?? error
   }
 }
+
+/** The driver refuses statements on a connection that it knows to be broken. */
+const wasNeverSent = (error: unknown): boolean => error instanceof Error && /not queryable/.test(error.message)
 
 function outcomeUnknown(error: unknown): HomeportError {
   return new HomeportError('store_outcome_unknown', {}, { cause: new Error(reasonOf(error)) })
@@ -50,15 +55,24 @@ function outcomeUnknown(error: unknown): HomeportError {
 /** Pipelined statements on a connection; replies come in the order of sending. */
 class Pipeline {
   readonly #client: pg.ClientBase
+  readonly #access: AnyOperation['access']
+  readonly #rowTypes: RowTypes
   readonly onDamage: (damage: StoreDamage) => void
   readonly #sent: Promise<pg.QueryResult>[] = []
-  isCommitSent = false
+  #state: 'no transaction' | 'begun' | 'commit sent' = 'no transaction'
   /** The error of the first statement that found damaged data. */
   damage: HomeportError | undefined
 
-  constructor(client: pg.ClientBase, onDamage: (damage: StoreDamage) => void) {
+  constructor({ client, rowTypes, onDamage }: Session, access: AnyOperation['access']) {
     this.#client = client
+    this.#access = access
+    this.#rowTypes = rowTypes
     this.onDamage = onDamage
+  }
+
+  /** Whether a transaction has begun and COMMIT was not sent. */
+  get isOpen(): boolean {
+    return this.#state === 'begun'
   }
 
   /** Sends a statement. If nobody awaits the result, `allAnswered` reports a failure. */
@@ -71,10 +85,23 @@ class Pipeline {
     return answer
   }
 
-  /** Sends COMMIT. PostgreSQL rolls back instead if an earlier statement has failed. */
+  /** The row type of a table, at once if it is known. */
+  rowType(table: string): RowType | Promise<RowType> {
+    return this.#rowTypes.of(table, (statement) => this.send(statement))
+  }
+
+  /** Sends BEGIN, unless it was sent. */
+  begin(): void {
+    if (this.#state !== 'no transaction') return
+    this.#state = 'begun'
+    this.send({ text: BEGIN[this.#access] })
+  }
+
+  /** Sends COMMIT if a transaction has begun. PostgreSQL rolls back instead if an earlier statement has failed. */
   commit(): void {
+    if (!this.isOpen) return
+    this.#state = 'commit sent'
     this.send({ text: 'COMMIT' })
-    this.isCommitSent = true
   }
 
   async allAnswered(): Promise<void> {
@@ -88,57 +115,137 @@ class Pipeline {
   }
 }
 
-async function drive(pipeline: Pipeline, transaction: Transaction<unknown>): Promise<unknown> {
+async function drive(pipeline: Pipeline, operation: AnyOperation, args: unknown): Promise<unknown> {
+  const transaction: Transaction<unknown> = operation.body(args as never)
+  let statements = 0
   let step = transaction.next()
-  while (!step.done) step = transaction.next(await execute(pipeline, step.value))
+  while (!step.done) {
+    if (step.value.kind !== 'damage') statements++
+    // It would be committed apart from those before.
+    if (statements > 1 && !pipeline.isOpen) throw new Error(`${operation.name} has a statement after its last one`)
+    step = transaction.next(await execute(pipeline, step.value))
+  }
   pipeline.commit()
   return step.value
 }
 
 function execute(pipeline: Pipeline, statement: Statement): unknown {
-  if (statement.kind === 'damage') return pipeline.onDamage(statement.damage)
-  if (statement.kind === 'insert') return void insert(pipeline, statement.table, statement.rows)
-  if (statement.kind === 'number') return insertNumbered(pipeline, statement.table, statement.rows, statement.key)
-  const { name, sql: text, slots } = statement.query.compile(postgresDialect)
-  const answer = pipeline.send({ name, text, values: bind({ name, sql: text, slots }, statement.params) })
-  return answer.then(({ rows, rowCount }) => (statement.kind === 'all' ? rows : (rowCount ?? 0)))
+  switch (statement.kind) {
+    case 'damage':
+      return pipeline.onDamage(statement.damage)
+    case 'insert':
+      return writeRows(pipeline, statement.table, statement.rows, insertInto(statement.table))
+    case 'number':
+      return insertNumbered(pipeline, statement)
+    case 'update':
+      return updateEach(pipeline, statement)
+    case 'several':
+      return executeSeveral(pipeline, statement)
+    case 'all':
+    case 'change': {
+      const { name, sql: text, slots } = statement.query.compile(postgresDialect)
+      const answer = pipeline.send({ name, text, values: bind({ name, sql: text, slots }, statement.params) })
+      return answer.then(({ rows, rowCount }) => (statement.kind === 'all' ? rows : (rowCount ?? 0)))
+    }
+  }
 }
 
-/** Inserts many rows per statement. Only the statement for a single row is prepared, because only that one recurs. */
-function insert(
+/**
+ * Sends all of them, then waits for the answers. If one cannot be sent, such as for a text that the store refuses, it
+ * throws before COMMIT is sent.
+ */
+async function executeSeveral(
+  pipeline: Pipeline,
+  { statements, isLast }: Statement & { kind: 'several' },
+): Promise<unknown[]> {
+  await rowTypesOf(pipeline, statements)
+  const answers: Promise<unknown>[] = []
+  for (const statement of statements) {
+    const answer = Promise.resolve(execute(pipeline, statement))
+    // If a later one cannot be sent, nobody waits for this answer.
+    answer.catch(() => undefined)
+    answers.push(answer)
+  }
+  if (isLast) pipeline.commit()
+  return await Promise.all(answers)
+}
+
+/** Reads the row types that are not known; once all are, statements are sent without waiting. */
+async function rowTypesOf(pipeline: Pipeline, statements: readonly Statement[]): Promise<void> {
+  for (;;) {
+    const types = statements.flatMap((each) => ('table' in each ? [pipeline.rowType(each.table)] : []))
+    const missing = types.filter((type) => type instanceof Promise)
+    if (missing.length === 0) return
+    await Promise.all(missing)
+  }
+}
+
+/** The text of a statement over rows, which are its only parameter, from their columns. */
+type TextOf = (columns: readonly string[]) => string
+
+const insertInto =
+  (table: keyof Tables, ending = ''): TextOf =>
+  (columns) => {
+    const names = columns.join(', ')
+    return `INSERT INTO ${table} (${names}) SELECT ${names} FROM unnest($1::${table}[])${ending}`
+  }
+
+/**
+ * Sends statements over rows, one for all that fit into it, without waiting for their results. Only the first statement
+ * over a table waits: for the row type.
+ */
+function writeRows(
   pipeline: Pipeline,
   table: keyof Tables,
   rows: readonly object[],
-  ending = '',
-): Promise<pg.QueryResult>[] {
+  textOf: TextOf,
+): Promise<pg.QueryResult>[] | Promise<Promise<pg.QueryResult>[]> {
   const columns = Object.keys(rows[0] ?? {})
-  const perStatement = Math.floor(MAX_PARAMETERS / columns.length)
-  const answers: Promise<pg.QueryResult>[] = []
-  for (let start = 0; start < rows.length; start += perStatement) {
-    const batch = rows.slice(start, start + perStatement)
-    const text = `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${tuples(batch.length, columns.length)}${ending}`
-    const values = valuesOf(batch).flat()
-    answers.push(pipeline.send(batch.length === 1 ? { name: nameOf(text), text, values } : { text, values }))
+  const text = textOf(columns)
+  const values = valuesOf(rows)
+  const sendAs = (type: RowType): Promise<pg.QueryResult>[] => {
+    const chunks = chunksOf(values)
+    if (chunks.length > 1) pipeline.begin()
+    const name = nameOf(text)
+    return chunks.map((chunk) => pipeline.send({ name, text, values: [encodeRows(type, columns, chunk)] }))
   }
-  return answers
+  const type = pipeline.rowType(table)
+  return type instanceof Promise ? type.then(sendAs) : sendAs(type)
+}
+
+async function rowsOf(answers: ReturnType<typeof writeRows>): Promise<{ key: unknown; seq: number }[]> {
+  return (await Promise.all(await answers)).flatMap((answer) => answer.rows)
 }
 
 /** PostgreSQL does not guarantee the order of RETURNING, so each number is returned with the key of its row. */
-async function insertNumbered(
+function insertNumbered(
   pipeline: Pipeline,
-  table: keyof Tables,
-  rows: readonly object[],
-  key: string,
-): Promise<number[]> {
-  const answers = await Promise.all(insert(pipeline, table, rows, ` RETURNING seq, ${key} AS key`))
-  const numbers = new Map(answers.flatMap((answer) => answer.rows).map((row) => [row.key, row.seq]))
-  return rows.map((row) => numbers.get(Reflect.get(row, key)))
+  { table, rows, key, unlessTaken }: Statement & { kind: 'number' },
+): Promise<(number | undefined)[]> {
+  const orNothing = unlessTaken ? ` ON CONFLICT (${unlessTaken.join(', ')}) DO NOTHING` : ''
+  const textOf = insertInto(table, `${orNothing} RETURNING seq, ${key} AS key`)
+  return rowsOf(writeRows(pipeline, table, rows, textOf)).then((found) => {
+    const numbers = new Map(found.map((row) => [row.key, row.seq]))
+    return rows.map((row) => numbers.get(Reflect.get(row, key)))
+  })
 }
 
-function tuples(rows: number, columns: number): string {
-  const tuple = (row: number): string =>
-    `(${Array.from({ length: columns }, (_, column) => `$${row * columns + column + 1}`).join(', ')})`
-  return Array.from({ length: rows }, (_, row) => tuple(row)).join(', ')
+function updateEach(
+  pipeline: Pipeline,
+  { table, rows, match, where }: Statement & { kind: 'update' },
+): Promise<unknown[]> {
+  const [key = ''] = match
+  // Sorted by primary key, so that two such statements lock their common rows in the same order.
+  const sorted = [...rows].sort((a, b) => Reflect.get(a, key) - Reflect.get(b, key))
+  const textOf: TextOf = (columns) => {
+    const sets = columns.filter((name) => !match.includes(name)).map((name) => `${name} = d.${name}`)
+    const finds = match.map((name) => `t.${name} = d.${name}`)
+    // As an expression, so that no partial index over these constants is used instead of the key.
+    const constants = Object.entries(where).map(([name, text]) => `t.${name} || '' = '${text}'`)
+    const from = `(SELECT ${columns.join(', ')} FROM unnest($1::${table}[])) AS d`
+    return `UPDATE ${table} AS t SET ${sets.join(', ')} FROM ${from} WHERE ${[...finds, ...constants].join(' AND ')} RETURNING t.${key} AS key`
+  }
+  return rowsOf(writeRows(pipeline, table, sorted, textOf)).then((found) => found.map((row) => row.key))
 }
 
 const names = new Map<string, string>()

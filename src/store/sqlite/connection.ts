@@ -136,7 +136,10 @@ export class SqliteConnection {
 
   #execute(statement: Statement): unknown {
     if (statement.kind === 'damage') return this.#onDamage(statement.damage)
+    if (statement.kind === 'number' && statement.unlessTaken) return this.#insertUnlessTaken(statement)
     if (statement.kind === 'insert' || statement.kind === 'number') return this.#insert(statement.table, statement.rows)
+    if (statement.kind === 'update') return this.#updateEach(statement)
+    if (statement.kind === 'several') return statement.statements.map((each) => this.#execute(each))
     const compiled = statement.query.compile(sqliteDialect)
     const values = bind(compiled, statement.params).map(asParameter)
     const prepared = this.#prepare(compiled.sql)
@@ -154,6 +157,41 @@ export class SqliteConnection {
       return valuesOf(rows).map((values) => Number(statement.run(...values).lastInsertRowid))
     } catch (error) {
       throw isDamage(error) ? damageIn(`insert into ${table}`, error) : error
+    }
+  }
+
+  #insertUnlessTaken({ table, rows, unlessTaken = [] }: Statement & { kind: 'number' }): (number | undefined)[] {
+    const columns = Object.keys(rows[0] ?? {})
+    const into = `${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
+    const statement = this.#prepare(`INSERT INTO ${into} ON CONFLICT (${unlessTaken.join(', ')}) DO NOTHING`)
+    try {
+      return valuesOf(rows).map((values) => {
+        const { changes, lastInsertRowid } = statement.run(...values)
+        return changes === 0 ? undefined : Number(lastInsertRowid)
+      })
+    } catch (error) {
+      throw isDamage(error) ? damageIn(`insert into ${table}`, error) : error
+    }
+  }
+
+  #updateEach({ table, rows, match, where }: Statement & { kind: 'update' }): unknown[] {
+    const columns = Object.keys(rows[0] ?? {})
+    const sets = columns.filter((name) => !match.includes(name))
+    const constants = Object.entries(where).map(([name, text]) => `${name} = '${text}'`)
+    const finds = [...match.map((name) => `${name} = ?`), ...constants].join(' AND ')
+    const statement = this.#prepare(
+      `UPDATE ${table} SET ${sets.map((name) => `${name} = ?`).join(', ')} WHERE ${finds}`,
+    )
+    // In the order of the statement's parameters.
+    const order = [...sets, ...match].map((name) => columns.indexOf(name))
+    const key = columns.indexOf(match[0] ?? '')
+    try {
+      const changed = valuesOf(rows).filter(
+        (values) => statement.run(...order.map((index) => values[index])).changes > 0,
+      )
+      return changed.map((values) => values[key])
+    } catch (error) {
+      throw isDamage(error) ? damageIn(`update ${table}`, error) : error
     }
   }
 

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import type { Worker } from 'node:worker_threads'
-import { systemClock, type Timer, TurnoverMap } from '../../base/index.js'
+import { TurnoverMap } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { TransactionMeter } from '../../telemetry/index.js'
+import { type AnyCombining, combineBatch, Gathering } from '../combining.js'
 import type { AnyOperation } from '../operation.js'
 import type { StoreWatch } from '../types.js'
 import type { CheckpointLink } from './paced-checkpoints.js'
@@ -17,8 +18,6 @@ import {
   toError,
 } from './protocol.js'
 import { startThread } from './start-thread.js'
-
-type AnyCombining = NonNullable<AnyOperation['combining']>
 
 /** A call without a reply yet. */
 interface PendingCall {
@@ -51,9 +50,7 @@ export class ThreadClient {
   readonly #watch: StoreWatch
   #state: State = { kind: 'open' }
   /** Calls that are not sent yet. */
-  #unsent: PendingCall[] = []
-  /** When they are sent: after this tick, or later if all of them may be delayed. */
-  #sending: 'none' | 'soon' | Timer = 'none'
+  readonly #unsent = new Gathering<PendingCall>(() => this.#send())
   /** Calls that were sent, by id. */
   readonly #sent = new TurnoverMap<number, PendingCall>()
   /** Callers of `settled`, each with the last call that it waits for. */
@@ -90,26 +87,17 @@ export class ThreadClient {
   run({ name, maxDelayMs = 0, combining, encoding }: AnyOperation, args: unknown): Promise<unknown> {
     if (this.#state.kind !== 'open') return Promise.reject(this.#state.refusal)
     // The clock is read once for all calls of a tick.
-    if (this.#sending !== 'soon') this.#calledAtMs = performance.now()
+    if (!this.#unsent.isDueSoon) this.#calledAtMs = performance.now()
     const atMs = this.#calledAtMs
     return new Promise((resolve, reject) => {
       this.#meter.pending++
-      this.#unsent.push({ call: this.#call(name, args), atMs, combining, encoding, resolve, reject })
-      if (maxDelayMs === 0) this.#sendSoon()
-      else if (this.#sending === 'none') this.#sending = systemClock.after(maxDelayMs, () => this.#send())
+      const how = combining?.only === 'postgres' ? undefined : combining
+      this.#unsent.add({ call: this.#call(name, args), atMs, combining: how, encoding, resolve, reject }, maxDelayMs)
     })
   }
 
   #call(name: string, args: unknown): Call {
     return { id: ++this.#lastId, name, args }
-  }
-
-  /** Sends all calls of this tick together. */
-  #sendSoon(): void {
-    if (this.#sending === 'soon') return
-    if (this.#sending !== 'none') this.#sending.cancel()
-    this.#sending = 'soon'
-    setImmediate(() => this.#send())
   }
 
   /** Waits for pending calls and ends the thread. May be called more than once. */
@@ -158,25 +146,10 @@ export class ThreadClient {
   }
 
   #send(): void {
-    if (this.#sending !== 'none' && this.#sending !== 'soon') this.#sending.cancel()
-    this.#sending = 'none'
-    while (this.#unsent.length > 0) this.#sendBatch(this.#combined(this.#unsent.splice(0, LARGEST_BATCH)))
-  }
-
-  /** Combines calls where their operation allows it. */
-  #combined(batch: readonly PendingCall[]): readonly PendingCall[] {
-    const groups = new Map<AnyCombining, PendingCall[]>()
-    for (const pending of batch) {
-      if (!pending.combining) continue
-      const group = groups.get(pending.combining)
-      if (group) group.push(pending)
-      else groups.set(pending.combining, [pending])
+    while (this.#unsent.size > 0) {
+      const batch = this.#unsent.take(LARGEST_BATCH)
+      this.#sendBatch(combineBatch(batch, (combining, group) => this.#combinedCall(combining, group)))
     }
-    const many = [...groups].filter(([, group]) => group.length > 1)
-    if (many.length === 0) return batch
-    const joined = many.map(([combining, group]) => this.#combinedCall(combining, group))
-    const isAlone = ({ combining }: PendingCall): boolean => !combining || groups.get(combining)?.length === 1
-    return [...batch.filter(isAlone), ...joined]
   }
 
   #combinedCall(combining: AnyCombining, group: readonly PendingCall[]): PendingCall {
@@ -262,7 +235,7 @@ export class ThreadClient {
     for (const pending of this.#sent.values()) pending.reject(this.#access === 'write' ? unknown : unavailable)
     this.#sent.clear()
     this.#wakeSettled()
-    for (const pending of this.#unsent.splice(0)) pending.reject(unavailable)
+    for (const pending of this.#unsent.take(this.#unsent.size)) pending.reject(unavailable)
     if (!wasRequested) this.#watch.onFailure(cause)
   }
 }

@@ -59,6 +59,11 @@ export const add = write(
   },
 )
 
+/** Inserts rows with one statement. */
+export const addSingle = write('probe.addSingle', ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows), {
+  isSingle: () => true,
+})
+
 /** Inserts rows as a background batch. */
 export const addInBackground = write(
   'probe.addInBackground',

@@ -1,6 +1,13 @@
-import { insertMessages, type NewMessage, type PendingRow, toPendingRows } from '../../queue/transactions/messages.js'
+import { noteFlowKeys } from '../../queue/transactions/flow-keys.js'
+import {
+  askToInsert,
+  insertMessages,
+  type NewMessage,
+  type PendingRow,
+  toPendingRows,
+} from '../../queue/transactions/messages.js'
 import { checksumOf } from '../../store/checksum.js'
-import { all, insertAll, only, type Transaction } from '../../store/operation.js'
+import { all, askInsert, atOnce, insertAll, only, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { type DeliveryColumns, type ElementMeta, type NewElement, RUN_MESSAGE_KIND } from './runs-rows.js'
 
@@ -48,13 +55,16 @@ export function* appendElements(appending: readonly Appending[], at: number): Tr
 export function* insertElements(appending: readonly Appending[], at: number): Transaction<number[]> {
   if (appending.length === 0) return []
   const positions = yield* lastPositions([...new Set(appending.map(({ runSeq }) => runSeq))])
-  const steps = appending.map(({ runSeq, element }) => {
-    const position = (positions.get(runSeq) ?? -1) + 1
-    positions.set(runSeq, position)
-    return stepRow(runSeq, position, element, at)
-  })
+  const steps = appending.map(({ runSeq, element }) => stepRow(runSeq, nextOf(positions, runSeq), element, at))
   yield* insertAll('steps', steps)
   return steps.map(({ position }) => position)
+}
+
+/** The next position of a list, which is then its last one. */
+function nextOf(positions: Map<number, number>, runSeq: number): number {
+  const position = (positions.get(runSeq) ?? -1) + 1
+  positions.set(runSeq, position)
+  return position
 }
 
 /** Nearly always there is one run, and its query is cheaper than that for a list. */
@@ -65,6 +75,49 @@ function* lastPositions(seqs: readonly number[]): Transaction<Map<number, number
   }
   const { last } = yield* only(endOf, { seq })
   return new Map(last === null ? [] : [[seq, last]])
+}
+
+/** What is known of the list of a locked run: its last position, and the JSON of its first element. */
+export interface ListEnd {
+  readonly run_seq: number
+  readonly last: number | null
+  readonly meta: string | null
+}
+
+/** The new elements and messages of a transaction. */
+export interface Appended {
+  /** Of the appended elements, in order. */
+  readonly positions: readonly number[]
+  /** The messages of the appended elements, then of the others that are delivered. */
+  readonly messages: readonly PendingRow[]
+}
+
+/** Something that a request with this time asks for. */
+type Timed<What> = What & { readonly at: number }
+
+/**
+ * Appends elements as `appendElements` does, and makes messages for them and for elements that are in the lists already.
+ * The transaction has read the lists after it locked their runs, and nothing follows in it.
+ */
+export function* appendAndEnd(
+  appending: readonly Timed<Appending>[],
+  delivering: readonly Timed<Delivering>[],
+  lists: readonly ListEnd[],
+): Transaction<Appended> {
+  const ends = new Map(lists.map(({ run_seq, last }) => [run_seq, last ?? -1]))
+  const steps = appending.map(({ runSeq, element, at }) => stepRow(runSeq, nextOf(ends, runSeq), element, at))
+  const defaults = new Map<number, DeliveryColumns>()
+  for (const { run_seq, meta } of lists) noteDelivery(defaults, run_seq, meta)
+  for (const { run_seq, position, meta } of steps) if (position === 0) noteDelivery(defaults, run_seq, meta)
+  const messages = [...appending, ...delivering].map((one) => messageFor(one, deliveryOf(one, defaults), one.at))
+  if (messages.length === 0) return { positions: [], messages: [] }
+  yield* noteFlowKeys(messages)
+  const inserting = askToInsert(messages)
+  const seqs =
+    steps.length > 0
+      ? (yield* atOnce([askInsert('steps', steps), inserting], 'last'))[1]
+      : (yield* atOnce([inserting], 'last'))[0]
+  return { positions: steps.map(({ position }) => position), messages: toPendingRows(messages, seqs) }
 }
 
 /** Makes the messages that deliver elements which have been appended. */
@@ -108,12 +161,14 @@ function* defaultDeliveries(delivering: readonly Delivering[]): Transaction<Map<
   const seqs = [...new Set(delivering.filter(({ element }) => !element.delivery).map(({ runSeq }) => runSeq))]
   const found = new Map<number, DeliveryColumns>()
   if (seqs.length === 0) return found
-  for (const { run_seq, meta } of yield* all(firstMetas, { seqs })) {
-    // Written by this module when the run started.
-    const { delivery } = JSON.parse(meta ?? '{}') as ElementMeta
-    if (delivery) found.set(run_seq, delivery)
-  }
+  for (const { run_seq, meta } of yield* all(firstMetas, { seqs })) noteDelivery(found, run_seq, meta)
   return found
+}
+
+function noteDelivery(deliveries: Map<number, DeliveryColumns>, runSeq: number, meta: string | null): void {
+  // Written by this module when the run started.
+  const { delivery } = JSON.parse(meta ?? '{}') as ElementMeta
+  if (delivery) deliveries.set(runSeq, delivery)
 }
 
 function deliveryOf({ runSeq, element }: Delivering, defaults: ReadonlyMap<number, DeliveryColumns>): DeliveryColumns {

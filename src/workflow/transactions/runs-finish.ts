@@ -1,10 +1,9 @@
 import { sql } from 'kysely'
 import type { PendingRow } from '../../queue/transactions/messages.js'
 import { checksumOf } from '../../store/checksum.js'
-import { first, type Transaction, write } from '../../store/operation.js'
+import { askAll, askChange, atOnce, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
-import { dropWaitsOf } from './runs-cancel.js'
 import { type EndedChild, notifyParents } from './runs-parents.js'
 
 /** The end of a run whose program has returned. */
@@ -35,17 +34,34 @@ const stateOf = query<{ accountId: string; runId: string }, { state: RunState }>
   db.selectFrom('runs').select('state').where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
 )
 
+/** A run that has ended waits for nothing, however it ended. */
+const dropWaits = query<{ accountId: string; runId: string }>(({ db, p }) =>
+  db
+    .deleteFrom('run_waits')
+    .where('run_seq', '=', (q) =>
+      q
+        .selectFrom('runs')
+        .select('seq')
+        .where('account_id', '=', p.accountId)
+        .where('run_id', '=', p.runId)
+        .where('state', '<>', sql.lit('RUN_STARTED')),
+    ),
+)
+
 /**
  * Ends a run with success. Its pending messages stay: the delivery that led here is still in flight, and any other
  * finds the run ended when it is due.
  */
 export const finishRun = write('runs.finish', function* (args: FinishRunArgs): Transaction<FinishRunResult> {
-  const ended = yield* first(succeed, { ...args, crc: checksumOf(args.response) })
+  const named = { accountId: args.accountId, runId: args.runId }
+  const [[ended]] = yield* atOnce([
+    askAll(succeed, { ...args, crc: checksumOf(args.response) }),
+    askChange(dropWaits, named),
+  ])
   if (!ended) {
-    const found = yield* first(stateOf, { accountId: args.accountId, runId: args.runId })
+    const found = yield* first(stateOf, named)
     return found ? { kind: 'already', state: found.state } : { kind: 'missing' }
   }
-  yield* dropWaitsOf([ended.seq])
   const end = { body: args.response, isCanceled: false, isFailed: false }
   return { kind: 'finished', runSeq: ended.seq, offers: yield* notifyParents([ended], end, args.at) }
 })

@@ -1,5 +1,5 @@
 import { intact, isIntact, reportChanged } from '../../store/checksum.js'
-import { all, first, only, read, type Transaction } from '../../store/operation.js'
+import { all, askAll, atOnce, first, only, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { ElementRow, RunRow } from './runs-rows.js'
 
@@ -44,12 +44,20 @@ const joined = query<{ seq: number; messageId: string }, Joined>(({ db, p }) =>
 const bodyAt = query<{ seq: number; position: number }, StoredBody>(({ db, p }) =>
   db.selectFrom('steps').select(['body', 'body_crc']).where('run_seq', '=', p.seq).where('position', '=', p.position),
 )
-const stepsUpTo = query<{ seq: number; position: number }, ListedStep & StoredBody>(({ db, p }) =>
+/** None for an element of another kind. */
+const stepsUpTo = query<{ seq: number; messageId: string }, ListedStep & StoredBody>(({ db, p }) =>
   db
     .selectFrom('steps')
     .select(['message_id', 'body', 'body_crc'])
     .where('run_seq', '=', p.seq)
-    .where('position', '<=', p.position)
+    .where('position', '<=', (q) =>
+      q
+        .selectFrom('steps')
+        .select('position')
+        .where('run_seq', '=', p.seq)
+        .where('message_id', '=', p.messageId)
+        .where('kind', '=', 'step'),
+    )
     .where('kind', '=', 'step')
     .orderBy('position'),
 )
@@ -62,14 +70,16 @@ export const delivery = read(
   'runs.delivery',
   function* (args: { seq: number; messageId: string; contents?: Contents }): Transaction<Delivery | undefined> {
     const { seq, messageId, contents = 'whole' } = args
-    const row = yield* first(joined, { seq, messageId })
+    const of = { seq, messageId }
+    const [[row], steps] =
+      contents === 'none' ? [yield* all(joined, of), []] : yield* atOnce([askAll(joined, of), askAll(stepsUpTo, of)])
     if (!row) return undefined
     const { position, kind, meta, ...run } = row
-    const at = { seq, position }
     if (contents === 'none') return { run, element: { position, kind, meta }, list: [], body: new Uint8Array() }
-    if (kind !== 'step')
-      return { run, element: { position, kind, meta }, list: [], body: bodyOf(yield* only(bodyAt, at), position) }
-    const steps = yield* all(stepsUpTo, at)
+    if (kind !== 'step') {
+      const body = bodyOf(yield* only(bodyAt, { seq, position }), position)
+      return { run, element: { position, kind, meta }, list: [], body }
+    }
     const list = steps.map((step, index) => ({ message_id: step.message_id, body: bodyOf(step, index) }))
     return { run, element: { position, kind, meta }, list, body: new Uint8Array() }
   },

@@ -6,10 +6,10 @@ import { all, change, insertAll, only, read, type Transaction, write } from '../
 import { query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
 import { type DeadRunPage, type DeadRunSelector, deadAmong, removeDeadLetters, selectDead } from './runs-dead.js'
+import { insertRun } from './runs-locked.js'
 import { notifyParents } from './runs-parents.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
 import { type DeliveryColumns, type NewRun, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
-import { insertRun } from './runs-submit.js'
 import type { WaitRecord } from './runs-wait.js'
 
 /** A dead letter with the settings of its trigger. */

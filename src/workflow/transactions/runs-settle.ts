@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { deletePendingOfGroups, type PendingRow } from '../../queue/transactions/messages.js'
+import { deletePendingOfGroups, isPending, type PendingRow } from '../../queue/transactions/messages.js'
 import { type SettleArgs, settleMessage } from '../../queue/transactions/messages-settle.js'
 import { all, change, combineCalls, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -108,14 +108,10 @@ const attemptsOf = query<
 const MAX_DELAY_MS = 10
 
 const remove = query<DoneDelivery>(({ db, p }) =>
-  db.deleteFrom('messages').where('seq', '=', p.seq).where('state', '=', 'pending').where('retried', '=', p.retried),
+  db.deleteFrom('messages').where('seq', '=', p.seq).where(isPending).where('retried', '=', p.retried),
 )
 const removeFirstAttempts = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
-  db
-    .deleteFrom('messages')
-    .where(d.inNumbers('seq', p.seqs))
-    .where('state', '=', 'pending')
-    .where('retried', '=', sql.lit(0)),
+  db.deleteFrom('messages').where(d.inNumbers('seq', p.seqs)).where(isPending).where('retried', '=', sql.lit(0)),
 )
 
 /** A finished delivery that has no effect on its run. */
@@ -130,15 +126,22 @@ function* deleteDone(done: DoneDelivery): Transaction<void> {
   yield* change(remove, done)
 }
 
-const settleAllDone = write('runs.settleAllDone', function* (all: readonly DoneDelivery[]): Transaction<void> {
-  const seqs = all.filter(({ retried }) => retried === 0).map(({ seq }) => seq)
-  if (seqs.length > 0) yield* change(removeFirstAttempts, { seqs })
-  for (const done of all) if (done.retried > 0) yield* deleteDone(done)
-})
+const settleAllDone = write(
+  'runs.settleAllDone',
+  function* (all: readonly DoneDelivery[]): Transaction<void> {
+    const seqs = all.filter(isFirstAttempt).map(({ seq }) => seq)
+    if (seqs.length > 0) yield* change(removeFirstAttempts, { seqs })
+    for (const done of all) if (done.retried > 0) yield* deleteDone(done)
+  },
+  { isSingle: (all) => all.every(isFirstAttempt) },
+)
+
+const isFirstAttempt = ({ retried }: DoneDelivery): boolean => retried === 0
 
 /** Deletes the message of a delivery that has no effect on its run; keeps its failed attempts. */
 export const settleDone = write('runs.settleDone', deleteDone, {
   maxDelayMs: MAX_DELAY_MS,
+  isSingle: isFirstAttempt,
   combining: combineCalls(settleAllDone, { join: (all) => all, split: (_result, all) => all.map(() => undefined) }),
 })
 

@@ -1,10 +1,11 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { countDaily, type DailyQuota } from '../../queue/transactions/daily-messages.js'
 import type { PendingRow } from '../../queue/transactions/messages.js'
-import { all, change, first, only, type Transaction, write } from '../../store/operation.js'
+import { change, combineCalls, first, insertUnlessTaken, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { RunContact, RunState } from '../../store/schema/runs.js'
-import { type Appending, deliverElements, insertElements } from './runs-append.js'
+import type { RunState } from '../../store/schema/runs.js'
+import { type Appending, appendAndEnd, type ListEnd } from './runs-append.js'
+import { insertRun, type LockedRun, type LockedRuns, lockedRuns, type RunToInsert, runRow } from './runs-locked.js'
 import { callFor, invocationFor } from './runs-repeats.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
 
@@ -71,59 +72,6 @@ export type SubmitResult =
   | { readonly kind: 'ended'; readonly runId: string; readonly state: RunState }
   | { readonly kind: 'missing'; readonly runId: string }
 
-/** A locked run, with the columns that a submission needs. */
-interface LockedRun {
-  seq: number
-  run_id: string
-  state: RunState
-  contact: RunContact
-  created_at: number
-  /** Set if this request starts the run: its first element is not in the store yet. */
-  firstMessageId?: string
-}
-
-type Inserted = NewRun & { account_id: string; created_at: number; parent_seq: number | null; parent: string | null }
-
-const lockRun = query<{ accountId: string; runId: string }, LockedRun>(({ db, p, d }) =>
-  d.forUpdate(
-    db
-      .selectFrom('runs')
-      .select(['seq', 'run_id', 'state', 'contact', 'created_at'])
-      .where('account_id', '=', p.accountId)
-      .where('run_id', '=', p.runId),
-  ),
-)
-const lockRuns = query<{ accountId: string; runIds: readonly string[] }, LockedRun>(({ db, p, d }) =>
-  d.forUpdate(
-    db
-      .selectFrom('runs')
-      .select(['seq', 'run_id', 'state', 'contact', 'created_at'])
-      .where('account_id', '=', p.accountId)
-      .where(d.inTexts('run_id', p.runIds)),
-  ),
-)
-/** Inserts a run; returns no row if its id is taken. */
-export const insertRun = query<Inserted, { seq: number }>(({ db, p }) =>
-  db
-    .insertInto('runs')
-    .values({
-      run_id: p.run_id,
-      account_id: p.account_id,
-      url: p.url,
-      host: p.host,
-      path: p.path,
-      state: 'RUN_STARTED',
-      contact: p.contact,
-      created_at: p.created_at,
-      labels: p.labels,
-      flow_key: p.flow_key,
-      caller_ip: p.caller_ip,
-      parent_seq: p.parent_seq,
-      parent: p.parent,
-    })
-    .onConflict((conflict) => conflict.columns(['account_id', 'run_id']).doNothing())
-    .returning('seq'),
-)
 const firstMessage = query<{ seq: number }, { message_id: string }>(({ db, p }) =>
   db.selectFrom('steps').select('message_id').where('run_seq', '=', p.seq).where('position', '=', 0),
 )
@@ -141,52 +89,166 @@ const noteWebhook = query<{ runSeq: number; eventId: string }>(({ db, p }) =>
     .onConflict((conflict) => conflict.columns(['run_seq', 'event_id']).doNothing()),
 )
 
-/** Stores the submissions of a request, all or none. */
-export const submit = write('runs.submit', function* (args: SubmitArgs): Transaction<SubmitResult> {
-  const work = new Submitting(args, yield* lockedRuns(args))
-  const refusal = work.refusal()
-  if (refusal) return refusal
-  const results: Submitted[] = []
-  for (const submission of args.submissions) results.push(yield* work.accept(submission))
-  if (args.quota) yield* countDaily(args.quota, results.filter(({ kind }) => kind === 'started').length, args.at)
-  const places = work.places(yield* insertElements(work.appending, args.at))
-  for (const { runSeq, element } of work.appending) {
-    if (element.webhook !== undefined) yield* change(noteWebhook, { runSeq, eventId: element.webhook })
-  }
-  const offers = yield* deliverElements([...work.appending, ...work.delivering], args.at)
-  return { kind: 'accepted', results, offers, places }
-})
+const submitAll = write('runs.submitAll', submitTogether)
 
-function* lockedRuns({ accountId, submissions }: SubmitArgs): Transaction<Map<string, LockedRun>> {
-  const runIds = new Set<string>()
-  for (const submission of submissions) {
-    runIds.add(submission.kind === 'append' ? submission.runId : submission.run.run_id)
-    if (submission.kind === 'start' && submission.parent) runIds.add(submission.parent.runId)
-  }
-  const [runId, ...others] = runIds
-  // Nearly always there is one run, and its query is cheaper than that for a list.
-  const rows =
-    runId === undefined || others.length > 0
-      ? yield* all(lockRuns, { accountId, runIds: [...runIds] })
-      : yield* all(lockRun, { accountId, runId })
-  return new Map(rows.map((row) => [row.run_id, row]))
+/** Stores the submissions of a request, all or none. */
+export const submit = write(
+  'runs.submit',
+  function* (args: SubmitArgs): Transaction<SubmitResult> {
+    const [result] = yield* submitTogether([args])
+    if (!result) throw new Error('a request has no result')
+    return result
+  },
+  {
+    combining: combineCalls(submitAll, {
+      only: 'postgres',
+      // An account at its limit is refused often, and must not make the requests of others run again.
+      except: ({ quota }) => quota !== undefined,
+      join: (all_) => all_,
+      split: (results) => results,
+      bytesOf,
+      keysOf,
+    }),
+  },
+)
+
+function bytesOf({ submissions }: SubmitArgs): number {
+  return submissions.reduce((sum, one) => sum + (one.kind === 'append' ? one.element : one.first).body.byteLength, 0)
 }
 
-/** Processes one request: holds its locked runs, and collects the elements to append or to deliver again. */
+/** Steps may be appended to one run together. What depends on the state of a run, or changes it, may not. */
+function keysOf({ accountId, submissions }: SubmitArgs): string[] {
+  return submissions.flatMap((one) => {
+    const isPlain = one.kind === 'append' && one.mark === undefined
+    return isPlain ? [] : runsOf(one).map((runId) => `${accountId}/${runId}`)
+  })
+}
+
+function runsOf(submission: Submission): string[] {
+  if (submission.kind === 'append') return [submission.runId]
+  const parent = parentOf(submission)
+  return parent ? [submission.run.run_id, parent.runId] : [submission.run.run_id]
+}
+
+/** Stores requests of any accounts as if one came after the other. */
+function* submitTogether(requests: readonly SubmitArgs[]): Transaction<SubmitResult[]> {
+  const { works, lists } = yield* prepare(requests)
+  const refusals = works.map((work) => work.refusal())
+  const accepted = works.filter((_, index) => refusals[index] === undefined)
+  yield* insertRuns(accepted)
+  const results = new Map<Submitting, Submitted[]>()
+  for (const work of accepted) results.set(work, yield* work.acceptAll())
+  yield* countStarted(accepted)
+  const appending = accepted.flatMap((work) => work.appending)
+  for (const { runSeq, element } of appending) {
+    if (element.webhook !== undefined) yield* change(noteWebhook, { runSeq, eventId: element.webhook })
+  }
+  const delivering = accepted.flatMap((work) => work.delivering)
+  const appended = yield* appendAndEnd(appending, delivering, [...lists, ...accepted.flatMap((work) => work.lists)])
+  const positions = appended.positions.values()
+  const rows = new Map(appended.messages.map((row) => [row.message_id, row]))
+  return works.map((work, index) => {
+    const refusal = refusals[index]
+    return refusal ?? work.result(results.get(work) ?? [], positions, rows)
+  })
+}
+
+/** Counts the started runs of accounts with a limit a day; refuses what exceeds it. */
+function* countStarted(works: readonly Submitting[]): Transaction<void> {
+  for (const { args, started } of works) if (args.quota) yield* countDaily(args.quota, started, args.at)
+}
+
+/** Locks the runs of the requests, account by account. */
+function* prepare(requests: readonly SubmitArgs[]): Transaction<{ works: Submitting[]; lists: ListEnd[] }> {
+  const ofAccounts = new Map<string, Set<string>>()
+  for (const { accountId, submissions } of requests) {
+    const runIds = ofAccounts.get(accountId) ?? new Set()
+    for (const submission of submissions) for (const runId of runsOf(submission)) runIds.add(runId)
+    ofAccounts.set(accountId, runIds)
+  }
+  const locked = new Map<string, LockedRuns['runs']>()
+  const lists: ListEnd[] = []
+  // The same order everywhere, so that transactions over several accounts cannot deadlock.
+  for (const accountId of [...ofAccounts.keys()].sort()) {
+    const found = yield* lockedRuns({ accountId, runIds: [...(ofAccounts.get(accountId) ?? [])] })
+    locked.set(accountId, found.runs)
+    lists.push(...found.lists)
+  }
+  return { works: requests.map((args) => new Submitting(args, locked.get(args.accountId) ?? new Map())), lists }
+}
+
+/** Inserts the runs that certainly start, one statement for each account. Ids that were just taken are left out. */
+function* insertRuns(works: readonly Submitting[]): Transaction<void> {
+  const byAccount = new Map<string, Submitting[]>()
+  for (const work of works) {
+    if (work.starting.length > 0) byAccount.set(work.accountId, [...(byAccount.get(work.accountId) ?? []), work])
+  }
+  for (const ofAccount of byAccount.values()) {
+    const runs = ofAccount.flatMap((work) => work.starting)
+    const seqs = yield* insertUnlessTaken('runs', runs.map(runRow), 'run_id', ['account_id', 'run_id'])
+    const fresh = new Map(runs.map(({ run_id }, index) => [run_id, seqs[index]]))
+    for (const work of ofAccount) work.fresh = fresh
+  }
+}
+
+/** Processes one request: holds the locked runs of its account, and collects the elements to append or to deliver again. */
 class Submitting {
-  readonly appending: Appending[] = []
-  readonly delivering: Appending[] = []
-  readonly #args: SubmitArgs
+  readonly appending: (Appending & { readonly at: number })[] = []
+  readonly delivering: (Appending & { readonly at: number })[] = []
+  /** The number of runs that it has started. */
+  started = 0
+  /** Of runs that another transaction started in the meantime. */
+  readonly lists: ListEnd[] = []
+  /** Numbers of runs that this transaction has just inserted and that no submission has taken over yet. */
+  fresh = new Map<string, number | undefined>()
+  readonly args: SubmitArgs
   readonly #runs: Map<string, LockedRun>
 
   constructor(args: SubmitArgs, runs: Map<string, LockedRun>) {
-    this.#args = args
+    this.args = args
     this.#runs = runs
+  }
+
+  get accountId(): string {
+    return this.args.accountId
+  }
+
+  /** The runs that start if their ids are still free. Those that another run invokes need a look at it first. */
+  get starting(): RunToInsert[] {
+    const runs = new Map<string, RunToInsert>()
+    for (const submission of this.args.submissions) {
+      if (submission.kind === 'append' || parentOf(submission)) continue
+      const { run } = submission
+      if (!this.#runs.has(run.run_id) && !runs.has(run.run_id)) runs.set(run.run_id, this.#toInsert(run))
+    }
+    return [...runs.values()]
+  }
+
+  #toInsert(run: NewRun, parentSeq: number | null = null, parent: string | null = null): RunToInsert {
+    const { accountId, at } = this.args
+    return { ...run, account_id: accountId, created_at: at, parent_seq: parentSeq, parent }
+  }
+
+  *acceptAll(): Transaction<Submitted[]> {
+    const results: Submitted[] = []
+    for (const submission of this.args.submissions) results.push(yield* this.accept(submission))
+    this.started = results.filter(({ kind }) => kind === 'started').length
+    return results
+  }
+
+  /** @param positions of this and all later requests. */
+  result(
+    results: readonly Submitted[],
+    positions: Iterator<number>,
+    rows: ReadonlyMap<string, PendingRow>,
+  ): SubmitResult {
+    const offers = [...this.appending, ...this.delivering].flatMap(({ element }) => rows.get(element.messageId) ?? [])
+    return { kind: 'accepted', results, offers, places: this.#places(positions) }
   }
 
   /** Why the request is refused. Checked before anything is written, so that nothing must be rolled back. */
   refusal(): SubmitResult | undefined {
-    for (const submission of this.#args.submissions) {
+    for (const submission of this.args.submissions) {
       const needed = runNeededBy(submission)
       if (needed === undefined) continue
       const run = this.#runs.get(needed)
@@ -205,8 +267,9 @@ class Submitting {
       const done = existing ? yield* this.#onExistingRun(existing, submission) : yield* this.#start(submission)
       if (done) return done
       // A concurrent transaction has just inserted a run with this id, and may have deleted it again.
-      const others = yield* first(lockRun, { accountId: this.#args.accountId, runId })
-      if (others) this.#runs.set(runId, others)
+      const found = yield* lockedRuns({ accountId: this.args.accountId, runIds: [runId] })
+      for (const others of found.runs.values()) this.#runs.set(runId, others)
+      this.lists.push(...found.lists)
     }
   }
 
@@ -230,23 +293,27 @@ class Submitting {
   *#start(submission: StartOfRun): Transaction<Submitted | undefined> {
     const { run, first: first_ } = submission
     const parent = parentOf(submission)
-    const { accountId, at } = this.#args
+    const { at } = this.args
     const parentSeq = parent ? this.#seqOf(parent) : null
     const messageId = parent && (yield* invocationFor(this.#seqOf(parent), parent))
     if (messageId !== undefined) return { kind: 'repeated', messageId }
-    const link = parent ? JSON.stringify(parent) : null
-    const row = { ...run, account_id: accountId, created_at: at, parent_seq: parentSeq, parent: link }
-    const inserted = yield* first(insertRun, row)
-    if (!inserted) return undefined
+    const seq = this.fresh.get(run.run_id) ?? (yield* this.#insert(run, parentSeq, parent))
+    if (seq === undefined) return undefined
+    this.fresh.delete(run.run_id)
     this.#runs.set(run.run_id, {
       ...run,
-      seq: inserted.seq,
+      seq,
       state: 'RUN_STARTED',
       created_at: at,
       firstMessageId: first_.messageId,
     })
-    this.#append(inserted.seq, first_)
+    this.#append(seq, first_)
     return { kind: 'started', runId: run.run_id, createdAt: at }
+  }
+
+  *#insert(run: NewRun, parentSeq: number | null, parent: ParentLink | undefined): Transaction<number | undefined> {
+    const link = parent ? JSON.stringify(parent) : null
+    return (yield* first(insertRun, this.#toInsert(run, parentSeq, link)))?.seq
   }
 
   /**
@@ -270,19 +337,18 @@ class Submitting {
     run.contact = 'known'
     yield* change(renameFirst, { seq: run.seq, messageId: first_.messageId })
     const { delivery: _, ...element } = first_
-    this.delivering.push({ accountId: this.#args.accountId, runSeq: run.seq, element })
+    this.delivering.push({ accountId: this.args.accountId, runSeq: run.seq, element, at: this.args.at })
     return { kind: 'confirmed', runId: run.run_id, createdAt: run.created_at }
   }
 
-  /** Maps the new elements to their positions. */
-  places(positions: readonly number[]): ElementPlace[] {
-    return this.appending.map(({ runSeq, element }, index) => {
-      return { runSeq, messageId: element.messageId, position: positions[index] ?? 0 }
+  #places(positions: Iterator<number>): ElementPlace[] {
+    return this.appending.map(({ runSeq, element }) => {
+      return { runSeq, messageId: element.messageId, position: positions.next().value ?? 0 }
     })
   }
 
   #append(runSeq: number, element: NewElement): void {
-    this.appending.push({ accountId: this.#args.accountId, runSeq, element })
+    this.appending.push({ accountId: this.args.accountId, runSeq, element, at: this.args.at })
   }
 }
 

@@ -104,6 +104,20 @@ describeOnEveryStore('transactions of runs', (openStore) => {
       for (const [index, one] of lists.entries()) expect(one?.list.at(-1)?.message_id).toBe(offers[index]?.message_id)
     })
 
+    it('stores nothing when the message of a step is refused, however the others of its time end', async () => {
+      setUp()
+      await send(start('r'), start('s'))
+      const refused = {
+        ...append('r', 'refused'),
+        element: { ...element('refused'), delivery: { ...settings, labels: 'a\0' } },
+      }
+      const answers = await Promise.allSettled([send(append('s', 'kept')), send(refused as Submission)])
+      expect(answers[0]).toMatchObject({ status: 'fulfilled', value: { kind: 'accepted' } })
+      expect(answers[1]).toMatchObject({ status: 'rejected', reason: { code: 'invalid_request' } })
+      expect((await listOf('r')).texts).toEqual(['payload'])
+      expect((await listOf('s')).texts).toEqual(['payload', 'kept'])
+    })
+
     it('refuses the whole request when one of its runs has ended or does not exist', async () => {
       setUp()
       await send(start('r'), start('gone'))

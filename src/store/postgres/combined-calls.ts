@@ -1,0 +1,148 @@
+import { isError } from '../../contract/errors/errors.js'
+import { type AnyCombining, Gathering } from '../combining.js'
+import { type AnyOperation, operationNamed } from '../operation.js'
+
+/** Runs an operation as a transaction of its own. */
+export type RunAlone = (operation: AnyOperation, args: unknown) => Promise<unknown>
+
+/** Combined calls of an operation that run at once: one fills while the other waits for the disk. */
+const MOST_AT_ONCE = 2
+/** Calls in one transaction: the first waits for the last. */
+const MOST_CALLS = 500
+/** Bytes of contents in one transaction. */
+const MOST_BYTES = 8 * 2 ** 20
+/** Calls of a refused combined call that are made again at once. */
+const SEPARATE_AT_ONCE = 4
+/** Errors that say nothing about a single call. */
+const NOT_ITS_OWN = ['store_outcome_unknown', 'store_unavailable', 'store_in_use', 'starting'] as const
+
+interface Member {
+  readonly args: unknown
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Combines calls of one operation: those of a tick, and all that come while others are running. A combined call that is
+ * refused is made again, call by call, because one of them may be the reason. If its outcome is unknown, each caller
+ * gets that error: it may have been committed.
+ */
+export class CombinedCalls {
+  readonly #operation: AnyOperation
+  readonly #combining: AnyCombining
+  readonly #run: RunAlone
+  readonly #gathering = new Gathering<Member>(() => this.#onDue())
+  #running = 0
+  /** Whether what is gathered waits only for a running call to end. */
+  #isDue = false
+
+  constructor(operation: AnyOperation, combining: AnyCombining, run: RunAlone) {
+    this.#operation = operation
+    this.#combining = combining
+    this.#run = run
+  }
+
+  call(args: unknown): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      this.#gathering.add({ args, resolve, reject }, this.#operation.maxDelayMs ?? 0)
+      if (this.#gathering.size >= MOST_CALLS) this.#gathering.dueSoon()
+    })
+  }
+
+  /** Runs what was gathered without further delay. */
+  flush(): void {
+    this.#onDue()
+  }
+
+  #onDue(): void {
+    this.#isDue = true
+    while (this.#isDue && this.#running < MOST_AT_ONCE) {
+      void this.#runGathered(this.#takeSome())
+      this.#isDue = this.#gathering.size > 0
+    }
+  }
+
+  /** As many as fit, except those that share a key with an earlier one. */
+  #takeSome(): Member[] {
+    const { bytesOf = () => 0, keysOf = () => [] } = this.#combining
+    const keys = new Set<string>()
+    let calls = 0
+    let bytes = 0
+    return this.#gathering.takeWhere(({ args }) => {
+      const own = keysOf(args as never)
+      const size = bytesOf(args as never)
+      const fits = calls < MOST_CALLS && (calls === 0 || bytes + size <= MOST_BYTES)
+      const isTaken = fits && !own.some((key) => keys.has(key))
+      // Those that are left keep their place before later ones with the same key.
+      for (const key of own) keys.add(key)
+      if (!isTaken) return false
+      calls++
+      bytes += size
+      return true
+    })
+  }
+
+  /** Never rejects. */
+  async #runGathered(members: readonly Member[]): Promise<void> {
+    if (members.length === 0) return
+    this.#running++
+    try {
+      if (members.length === 1) await this.#runEach(members)
+      else await this.#runTogether(members)
+    } finally {
+      this.#running--
+      if (this.#isDue) this.#onDue()
+    }
+  }
+
+  async #runTogether(members: readonly Member[]): Promise<void> {
+    const { split } = this.#combining
+    const { operation, join } = this.#combining.here ?? this.#combining
+    const all = members.map(({ args }) => args) as never[]
+    try {
+      const results = split(await this.#run(operationNamed(operation.name), join(all)), all)
+      for (const [index, { resolve }] of members.entries()) resolve(results[index])
+    } catch (error) {
+      if (NOT_ITS_OWN.some((code) => isError(error, code))) for (const { reject } of members) reject(error)
+      else await this.#runEach(members)
+    }
+  }
+
+  /** A few at once: refused ones must not delay the others much, nor use all connections. */
+  async #runEach(members: readonly Member[]): Promise<void> {
+    const left = members.values()
+    const runNext = async (): Promise<void> => {
+      for (const { args, resolve, reject } of left) await this.#run(this.#operation, args).then(resolve, reject)
+    }
+    await Promise.all(Array.from({ length: Math.min(members.length, SEPARATE_AT_ONCE) }, runNext))
+  }
+}
+
+/**
+ * The combined calls of all operations. Calls that yield a single statement are combined apart from the others, so that
+ * they never wait for the locks of those.
+ */
+export class CallCombiner {
+  readonly #run: RunAlone
+  readonly #single = new Map<AnyOperation, CombinedCalls>()
+  readonly #others = new Map<AnyOperation, CombinedCalls>()
+
+  constructor(run: RunAlone) {
+    this.#run = run
+  }
+
+  call(operation: AnyOperation, combining: AnyCombining, args: unknown): Promise<unknown> {
+    const calls = operation.isSingle?.(args as never) ? this.#single : this.#others
+    let combined = calls.get(operation)
+    if (!combined) {
+      combined = new CombinedCalls(operation, combining, this.#run)
+      calls.set(operation, combined)
+    }
+    return combined.call(args)
+  }
+
+  /** Runs what was gathered without further delay. */
+  flush(): void {
+    for (const calls of [...this.#single.values(), ...this.#others.values()]) calls.flush()
+  }
+}
