@@ -370,6 +370,7 @@ export class Backlog {
   #loadOfAccount(): Load | undefined {
     const limit = Math.max(1, Math.min(this.#limits.loadLimit, Math.floor(this.#fairShare / 4)))
     for (const accountId of this.#coverage.parkedAccounts) {
+      if (this.#coverage.isHeld(accountId)) continue
       if (this.#held.ofAccount(accountId) <= this.#fairShare / 2) return this.#coverage.loadOfAccount(accountId, limit)
     }
     return undefined

@@ -48,9 +48,9 @@ export class Coverage {
     return this.#horizon
   }
 
-  /** Parked accounts that loads bring up to the common horizon. */
-  get parkedAccounts(): readonly string[] {
-    return [...this.#accounts.keys()].filter((accountId) => !this.#held.has(accountId))
+  /** Parked accounts, also those that are held. */
+  get parkedAccounts(): Iterable<string> {
+    return this.#accounts.keys()
   }
 
   /** Accounts of which nothing is loaded from now on. Answers those that begin or end to be held; `restart` each of them. */
