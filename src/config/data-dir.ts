@@ -154,9 +154,13 @@ function lockHolder(directory: string): number | undefined {
   }
 }
 
+const DRIVER_MISSING = 'SQLITE_DRIVER_MISSING'
+
 const isBusy = (error: unknown): boolean => codeOf(error).startsWith('SQLITE_BUSY')
 
 function unusable(directory: string, error: unknown): HomeportError {
+  if (codeOf(error) === DRIVER_MISSING)
+    return new HomeportError('sqlite_driver_missing', { node: process.versions.node })
   return new HomeportError('data_dir_unusable', { directory, reason: reasonOf(error) }, { cause: error })
 }
 
@@ -168,6 +172,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full',
   EDQUOT: 'the quota on the disk is used up',
   EROFS: 'the file system is read-only',
+  [DRIVER_MISSING]: 'the SQLite driver is missing',
   SQLITE_CANTOPEN: 'this user may not write there',
   SQLITE_READONLY: 'this user may not write there',
   SQLITE_FULL: 'the disk is full',

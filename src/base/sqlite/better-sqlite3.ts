@@ -3,9 +3,21 @@ import type Database from 'better-sqlite3'
 import { neverCollected } from '../garbage-collection.js'
 import type { SqliteDatabase, SqliteOpening, SqliteStatement } from './types.js'
 
-/** Loaded only by a Node without a driver of its own, because the package may have to be compiled. */
-export function loadBetterSqlite3(): typeof Database {
-  return createRequire(import.meta.url)('better-sqlite3') as typeof Database
+/** This Node has no driver of its own, and the package is missing or was not compiled for it. */
+export class SqliteDriverMissing extends Error {
+  readonly code = 'SQLITE_DRIVER_MISSING'
+}
+
+/**
+ * Loaded only by a Node without a driver of its own, because the package may have to be compiled.
+ * @throws SqliteDriverMissing
+ */
+export function loadBetterSqlite3(load: (id: string) => unknown = createRequire(import.meta.url)): typeof Database {
+  try {
+    return load('better-sqlite3') as typeof Database
+  } catch (error) {
+    throw new SqliteDriverMissing('the package better-sqlite3 is not installed', { cause: error })
+  }
 }
 
 /** A file opened by better-sqlite3. Its objects are kept, see `neverCollected`. */
@@ -14,7 +26,7 @@ export class BetterSqlite3Database implements SqliteDatabase {
 
   constructor(Driver: typeof Database, path: string, { readOnly, mustExist, busyTimeoutMs }: Required<SqliteOpening>) {
     const options = { readonly: readOnly, fileMustExist: mustExist, timeout: busyTimeoutMs }
-    this.#db = neverCollected(new Driver(path, options))
+    this.#db = neverCollected(opened(Driver, path, options))
   }
 
   get isOpen(): boolean {
@@ -35,5 +47,16 @@ export class BetterSqlite3Database implements SqliteDatabase {
 
   close(): void {
     this.#db.close()
+  }
+}
+
+/** The package loads its compiled part when it opens the first file. */
+function opened(Driver: typeof Database, path: string, options: Database.Options): Database.Database {
+  try {
+    return new Driver(path, options)
+  } catch (error) {
+    const isOfFile = error instanceof Driver.SqliteError || error instanceof TypeError
+    if (isOfFile) throw error
+    throw new SqliteDriverMissing('the package better-sqlite3 was not compiled for this Node', { cause: error })
   }
 }

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { codeOf } from '../errors.js'
-import { openSqlite, sqliteDriver } from './driver.js'
+import { BetterSqlite3Database, loadBetterSqlite3 } from './better-sqlite3.js'
+import { missingSqliteDriver, openSqlite, sqliteDriver } from './driver.js'
 import { nameOfSqliteError } from './error-names.js'
 import type { SqliteDatabase, SqliteOpening } from './types.js'
 
@@ -28,6 +29,23 @@ it('uses the package only where Node has no driver', () => {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   const isComplete = major >= 24 || (major === 22 && minor >= 16)
   expect(sqliteDriver()).toBe(isComplete ? 'node:sqlite' : 'better-sqlite3')
+})
+
+it('says when the package is missing or was not compiled', () => {
+  const notInstalled = () => {
+    throw Object.assign(new Error("Cannot find module 'better-sqlite3'"), { code: 'MODULE_NOT_FOUND' })
+  }
+  expect(failure(() => loadBetterSqlite3(notInstalled))).toBe('SQLITE_DRIVER_MISSING')
+  class NotCompiled {
+    static readonly SqliteError = class extends Error {}
+    constructor() {
+      throw new Error('Could not locate the bindings file.')
+    }
+  }
+  const Driver = loadBetterSqlite3(() => NotCompiled)
+  const opening = { readOnly: false, mustExist: false, busyTimeoutMs: 0 }
+  expect(failure(() => new BetterSqlite3Database(Driver, ':memory:', opening))).toBe('SQLITE_DRIVER_MISSING')
+  expect(missingSqliteDriver()).toBeUndefined()
 })
 
 it('stores and reads values of every kind', () => {

@@ -1,4 +1,4 @@
-import { BetterSqlite3Database, loadBetterSqlite3 } from './better-sqlite3.js'
+import { BetterSqlite3Database, loadBetterSqlite3, SqliteDriverMissing } from './better-sqlite3.js'
 import { loadNodeSqlite, type NodeSqlite, NodeSqliteDatabase } from './node-sqlite.js'
 import type { SqliteDatabase, SqliteOpening } from './types.js'
 
@@ -34,6 +34,17 @@ export function openSqlite(path: string, opening: SqliteOpening = {}): SqliteDat
   return own
     ? new NodeSqliteDatabase(own, path, complete)
     : new BetterSqlite3Database(loadBetterSqlite3(), path, complete)
+}
+
+/** Why this process cannot open database files at all; undefined when it can. */
+export function missingSqliteDriver(): string | undefined {
+  try {
+    openSqlite(':memory:').close()
+    return undefined
+  } catch (error) {
+    if (error instanceof SqliteDriverMissing) return error.message
+    throw error
+  }
 }
 
 /** The values of the first column. */

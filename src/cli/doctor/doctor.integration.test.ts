@@ -85,5 +85,6 @@ it('checks the version of Node and misspelt variables', () => {
   expect(checkNode('20.18.9').status).toBe('fail')
   expect(checkNode('20.19.0').status).toBe('ok')
   expect(checkNode('24.1.0').status).toBe('ok')
+  expect(checkNode('20.19.0', 'no driver')).toMatchObject({ status: 'fail', found: '20.19.0: no driver' })
   expect(checkEnvironment(['HOMEPORT_X'])).toMatchObject({ status: 'warn', found: 'unknown: HOMEPORT_X' })
 })

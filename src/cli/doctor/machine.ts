@@ -1,5 +1,6 @@
 import { statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { missingSqliteDriver } from '../../base/index.js'
 import { type Config, unknownVariablesOfProcess } from '../../config/index.js'
 import type { EngineInfo } from '../../fleet/index.js'
 import { describeError } from '../errors.js'
@@ -14,12 +15,17 @@ const TOO_LITTLE_DISK_BYTES = 100 * MIB
 const TMPFS = 0x01021994
 const NFS = 0x6969
 
-/** Checks the version of Node. */
-export function checkNode(version: string = process.versions.node): Finding {
+/** Checks the version of Node, and that it has a driver for SQLite: the data directory is locked with it. */
+export function checkNode(version: string = process.versions.node, missingDriver = missingSqliteDriver()): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const isRecent = major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1])
-  if (isRecent) return ok('node', version)
-  return fail('node', version, `Install Node ${OLDEST_NODE.join('.')} or later.`)
+  if (!isRecent) return fail('node', version, `Install Node ${OLDEST_NODE.join('.')} or later.`)
+  if (missingDriver === undefined) return ok('node', version)
+  return fail(
+    'node',
+    `${version}: ${missingDriver}`,
+    `Use Node 22.16 or newer, or 24; or install without --omit=optional.`,
+  )
 }
 
 /** Checks for unknown `HOMEPORT_` variables, which are most likely misspelt. */

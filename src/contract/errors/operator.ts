@@ -67,6 +67,13 @@ export const operatorErrors = {
     text: ({ directory, reason }) =>
       `The data directory ${directory} cannot be used: ${reason}. Correct this, or choose another directory with --data-dir.`,
   }),
+  sqlite_driver_missing: define<{ node: string }>({
+    status: 500,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ node }) =>
+      `Node ${node} has no complete SQLite driver, and the package better-sqlite3 is missing or was not compiled for it. Use Node 22.16 or newer, or 24; or install Homeport again without --omit=optional, with scripts of packages allowed.`,
+  }),
   foreign_data_dir: define<{ directory: string }>({
     status: 500,
     blame: 'operator',
