@@ -36,7 +36,7 @@ async function copyUrlGroups(from, to, say) {
     const members = endpoints.map(({ name, url }) => (name ? { name, url } : { url }))
     await to('POST', `/v2/topics/${checked(name)}/endpoints`, json({ endpoints: members }))
     if (headers && Object.keys(headers).length > 0) await to('PATCH', `/v2/topics/${name}`, json({ headers }))
-    say(`URL group ${name}: ${members.length} endpoints`)
+    say(`URL group ${name}: ${members.length} ${members.length === 1 ? 'endpoint' : 'endpoints'}`)
   }
 }
 

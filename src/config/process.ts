@@ -18,14 +18,17 @@ export function configOfProcess(flags: Sources['flags'] = {}, configFile?: strin
 
 /**
  * The configuration for a command that talks to a server. If no source sets an address option, the addresses are those
- * of the last server that ran from the data directory. If no source sets the data directory either, and the default one
+ * of the last server that ran from the data directory; of one that the flags name, whatever environment and default file
+ * say, because they may be about another server. If no source sets the data directory either, and the default one
  * does not exist, it is that of the only server that this user runs.
  * @throws HomeportError `invalid_config`, `cli_misused` when several servers run.
  */
 export function configOfServer(flags: Sources['flags'] = {}, configFile?: string): Config {
   const sources = sourcesOfProcess(flags, configFile)
   const config = loadConfig(sources)
-  if (ADDRESS_OPTIONS.some((name) => isGiven(name, sources))) return config
+  const aboutThisServer: Sources =
+    flags?.dataDir === undefined ? sources : { flags, file: configFile === undefined ? undefined : sources.file }
+  if (ADDRESS_OPTIONS.some((name) => isGiven(name, aboutThisServer))) return config
   const isKnown = isGiven('dataDir', sources) || existsSync(config.dataDir)
   const dataDir = (isKnown ? undefined : onlyRunningDataDir(stateHomeOfProcess())) ?? config.dataDir
   return Object.freeze({ ...config, dataDir, ...lastAddresses(dataDir) })
