@@ -23,6 +23,7 @@ const T = Date.parse('2026-03-01T12:00:00Z')
 const LOOK = 5_000
 const MINUTE = 60_000
 const DAY = 86_400_000
+const LATE = { cron: '* * * * *', destination: 'http://e.test', headers: '{}', body: null, queue: null }
 
 describeOnEveryStore('alerts', (openStore) => {
   let shared: Store | undefined
@@ -295,11 +296,9 @@ describeOnEveryStore('alerts', (openStore) => {
   })
 
   it('does not count fires that a suspension skipped as missed', async () => {
+    const times = { caller_ip: null, created_at: start, next_at: start }
     const put = async (id: string, error: string) => {
-      await store.run(schedules.put, {
-        ...{ account_id: accountId, schedule_id: id, cron: '* * * * *', destination: 'http://e.test', headers: '{}' },
-        ...{ body: null, queue: null, caller_ip: null, created_at: start, next_at: start },
-      })
+      await store.run(schedules.put, { account_id: accountId, schedule_id: id, ...LATE, ...times })
       await store.run(schedules.fire, {
         ...{ accountId, scheduleId: id, dueAt: start, nextAt: start + DAY, now: start, entries: [], error },
       })
@@ -312,10 +311,9 @@ describeOnEveryStore('alerts', (openStore) => {
 
   it('sees the late schedules of each account, however many another one has', async () => {
     const other = await newAccount()
-    const late = { cron: '* * * * *', destination: 'http://e.test', headers: '{}', body: null, queue: null }
     const put = (account_id: string, schedule_id: string) =>
       store.run(schedules.put, {
-        ...{ ...late, account_id, schedule_id, caller_ip: null, created_at: start, next_at: start - DAY },
+        ...{ ...LATE, account_id, schedule_id, caller_ip: null, created_at: start, next_at: start - DAY },
       })
     await Promise.all(Array.from({ length: 201 }, (_, place) => put(accountId, `s${place}`)))
     await put(other, 's')
