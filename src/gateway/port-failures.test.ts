@@ -15,7 +15,7 @@ it('logs one port with the id of its database', async () => {
   const { lines, add } = ports()
   add('a')
   await yieldToEventLoop()
-  expect(lines).toEqual([[{ error: 'held', databaseId: 'a' }, 'the port of a database cannot be opened']])
+  expect(lines).toEqual([['gateway_port_not_opened', { error: 'held', databaseId: 'a' }]])
 })
 
 it('logs all ports that fail in one turn in one line, and later ones in another', async () => {
@@ -25,7 +25,7 @@ it('logs all ports that fail in one turn in one line, and later ones in another'
   add('d')
   await yieldToEventLoop()
   expect(lines).toEqual([
-    [{ error: 'held', databaseId: 'a', databases: 3 }, 'the ports of 3 databases cannot be opened'],
-    [{ error: 'held', databaseId: 'd' }, 'the port of a database cannot be opened'],
+    ['gateway_ports_not_opened', { error: 'held', databaseId: 'a', databases: 3 }],
+    ['gateway_port_not_opened', { error: 'held', databaseId: 'd' }],
   ])
 })
