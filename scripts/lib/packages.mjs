@@ -1,7 +1,7 @@
 /**
  * Installs the npm packages that package-lock.json names, when they are missing or have other versions.
  *
- * `npm start` needs the packages that build and run the server (259 MB here); only checks and tests need the others
+ * `npm start` needs the packages that build and run the server (270 MB here); only checks and tests need the others
  * (212 MB more).
  */
 import { existsSync, readFileSync } from 'node:fs'

@@ -18,6 +18,7 @@ const FREE_TEXTS: readonly string[] = [
   'server_refused',
   'command_malformed',
   'step_refused',
+  'store_copy_refused',
 ]
 /** Errors of the listeners, not of an operation. */
 const OF_LISTENERS: readonly string[] = [
@@ -34,8 +35,11 @@ const OF_LISTENERS: readonly string[] = [
 
 const STATUSES = [400, 401, 403, 404, 405, 409, 412, 413, 421, 422, 429, 431, 500, 503]
 
+/** Details that the texts calculate with. */
+const NUMBERS: Readonly<Record<string, number>> = { aheadMs: 3_000, resetAtSeconds: 1_764_000_000 }
+
 /** Details of any shape: a list of one string works as a string and as a list. */
-const details = new Proxy({}, { get: () => ['something'] })
+const details = new Proxy({}, { get: (_, name) => NUMBERS[String(name)] ?? ['something'] })
 
 const textOf = (code: ErrorCode): string => String((ERRORS[code].text as (details: object) => unknown)(details))
 
