@@ -133,6 +133,8 @@ function traceAnswer(
   service: string,
 ): void {
   if (route === undefined || UNTRACED.has(route) || PROBES.has(route)) return
+  // A stranger could fill the buffer of spans.
+  if (status === 401) return
   const parent = {
     ...(typeof traceparent === 'string' && { traceparent }),
     ...(typeof tracestate === 'string' && { tracestate }),

@@ -152,11 +152,14 @@ describe('traces of the queue', () => {
     expect(collector.spans.filter((span) => span.traceId === unsampled.traceId)).toEqual([])
   })
 
-  it('have a span for other requests of the API', async () => {
+  it('have a span for other requests of the API, but none for strangers', async () => {
     const { traceId, spanId, traceparent } = caller()
+    const stranger = { authorization: 'Bearer wrong', traceparent }
+    expect((await fetch(`${service.homeport.queueUrl}/v2/schedules`, { headers: stranger })).status).toBe(401)
     await service.homeport.queue('GET', '/v2/schedules', undefined, { traceparent })
-    const [request] = await collector.trace(traceId, 1)
-    expect(request).toMatchObject({ name: 'GET /v2/schedules', kind: 'server', parentSpanId: spanId })
+    const spans = await collector.trace(traceId, 1)
+    expect(spans).toMatchObject([{ name: 'GET /v2/schedules', kind: 'server', parentSpanId: spanId }])
+    expect(spans[0]?.attributes['http.response.status_code']).toBe(200)
   })
 })
 
