@@ -37,7 +37,11 @@ async function runOnce(filters, options = []) {
     const path = join(folder, 'report.json')
     const vitest = inProject('node_modules/vitest/vitest.mjs')
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`]
-    const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...options, ...filters], { cwd: ROOT })
+    const env = { HOMEPORT_TEST_PROJECTS: 'one' }
+    const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...options, ...filters], {
+      cwd: ROOT,
+      env,
+    })
     return { code, report: readReport(path) }
   } finally {
     rmSync(folder, { recursive: true, force: true })
