@@ -22,52 +22,38 @@ const WITHOUT_BUILD = ['test/house/**/*.test.ts', 'test/support/**/*.test.ts']
 /** Tests of a module that take seconds: they kill engines, cut connections, or compare with a model for a while. */
 const INTEGRATION = 'src/**/*.integration.test.ts'
 
-/** Every test in one project: each project transforms the sources and loads them into its workers anew. */
-const all = {
-  test: {
-    ...shared,
-    name: 'all',
-    include: ['src/**/*.test.ts', 'console/src/**/*.test.ts', 'test/**/*.test.ts'],
-    globalSetup: ['test/support/build.ts'],
-  },
-}
-
 /**
- * The projects for people, who run some of the tests; `npm test` runs all of them as one.
- *
  * - `unit`: the daily loop. Everything that is done in a few seconds, with real engines and real stores.
  * - `integration`: the slow tests of the modules.
  * - `e2e`: tests that talk to the built program in `dist/`, which only they wait for.
  */
-const projects = [
-  {
-    test: {
-      ...shared,
-      name: 'unit',
-      include: ['src/**/*.test.ts', 'console/src/**/*.test.ts', ...WITHOUT_BUILD],
-      exclude: [INTEGRATION],
-    },
-  },
-  {
-    test: { ...shared, name: 'integration', include: [INTEGRATION] },
-  },
-  {
-    test: {
-      ...shared,
-      name: 'e2e',
-      include: ['test/**/*.test.ts'],
-      exclude: WITHOUT_BUILD,
-      globalSetup: ['test/support/build.ts'],
-    },
-  },
-]
-
 export default defineConfig({
   test: {
     // Many tests wait for a server, a browser or a disk, so two for each core of a small machine; and no more than there
     // are stretches of ports (`test/support/ports.ts`).
     maxWorkers: Math.min(8, Math.max(4, availableParallelism())),
     globalSetup: [postgres],
-    projects: process.env.HOMEPORT_TEST_PROJECTS === 'one' ? [all] : projects,
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: 'unit',
+          include: ['src/**/*.test.ts', 'console/src/**/*.test.ts', ...WITHOUT_BUILD],
+          exclude: [INTEGRATION],
+        },
+      },
+      {
+        test: { ...shared, name: 'integration', include: [INTEGRATION] },
+      },
+      {
+        test: {
+          ...shared,
+          name: 'e2e',
+          include: ['test/**/*.test.ts'],
+          exclude: WITHOUT_BUILD,
+          globalSetup: ['test/support/build.ts'],
+        },
+      },
+    ],
   },
 })

@@ -37,11 +37,7 @@ async function runOnce(filters, options = []) {
     const path = join(folder, 'report.json')
     const vitest = inProject('node_modules/vitest/vitest.mjs')
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`]
-    const env = { HOMEPORT_TEST_PROJECTS: 'one' }
-    const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...options, ...filters], {
-      cwd: ROOT,
-      env,
-    })
+    const { code } = await run(process.execPath, [vitest, 'run', ...reporters, ...options, ...filters], { cwd: ROOT })
     return { code, report: readReport(path) }
   } finally {
     rmSync(folder, { recursive: true, force: true })
