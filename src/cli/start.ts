@@ -55,9 +55,9 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
     return await serve({
       app: {
         start: () => app.start(),
-        stop: () => {
-          void manager.notify('STOPPING=1')
-          return app.stop()
+        stop: async () => {
+          // Both end before the process does: the service manager kills what is left then.
+          await Promise.all([manager.notify('STOPPING=1'), app.stop()])
         },
       },
       stopRequests,

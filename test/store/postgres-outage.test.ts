@@ -18,7 +18,7 @@ it('publishes go on over restarts and a failover of PostgreSQL, and none that wa
   undo.push(() => standby.stop())
   const { host } = new URL(standby.url)
   const store = `${primary.url},${host}/postgres?target_session_attrs=read-write`
-  const homeport = await startHomeport({ env: { HOMEPORT_STORE: store } })
+  const homeport = await startHomeport({ env: { HOMEPORT_STORE: store }, mayHaveStrays: true })
 
   const acknowledged: string[] = []
   const refused = new Set<number>()
