@@ -1,7 +1,5 @@
 import pg from 'pg'
-import { startRuns } from '../../src/bulk/testing/runs.js'
-import { openStore } from '../../src/store/index.js'
-import { ACCOUNT, type BareTimes, DAY_MS, DECOY_EVERY, idOf, idsOf, MATCHING, totalOf } from './bulk-data.js'
+import { ACCOUNT, type BareTimes, DECOY_EVERY, idOf, idsOf, MATCHING, makeFirstRun, totalOf } from './bulk-data.js'
 
 async function on<Result>(url: string, work: (client: pg.Client) => Promise<Result>): Promise<Result> {
   const client = new pg.Client({ connectionString: url })
@@ -15,19 +13,7 @@ async function on<Result>(url: string, work: (client: pg.Client) => Promise<Resu
 
 /** Makes the same store as `makeRuns`, in an empty PostgreSQL database. */
 export async function makeRunsOnPostgres(url: string, count: number): Promise<string[]> {
-  const onFailure = (error: Error): void => {
-    throw error
-  }
-  const store = await openStore({ location: url, dataDir: '', onFailure })
-  await startRuns(store, ACCOUNT, 1, {
-    url: `${MATCHING.prefix}/report`,
-    host: 'work.test',
-    path: '/nightly/report',
-    labels: `|x|${MATCHING.label}|`,
-    at: MATCHING.from + 1,
-    dueAt: Date.now() + DAY_MS,
-  })
-  await store.close()
+  await makeFirstRun(url, '')
   await on(url, (client) => multiply(client, totalOf(count)))
   return idsOf(count)
 }

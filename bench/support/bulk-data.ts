@@ -23,18 +23,12 @@ export const DECOY_EVERY = 11
 /** The id of a run. */
 export const idOf = (number: number): string => `wfr_${String(number).padStart(18, '0')}`
 
-/**
- * Makes a store with this many active runs that match the selectors; in between, one run in eleven does not match. One
- * third of the runs waits for the first delivery, one third sleeps, one third waits for an event: each has a message
- * due tomorrow.
- * @returns the ids of the runs that match.
- */
-export async function makeRuns(dataDir: string, count: number): Promise<string[]> {
-  mkdirSync(dataDir)
+/** Makes the first run of a new store, of which all others are copies. */
+export async function makeFirstRun(location: string, dataDir: string): Promise<void> {
   const onFailure = (error: Error): void => {
     throw error
   }
-  const store = await openStore({ location: 'sqlite', dataDir, onFailure })
+  const store = await openStore({ location, dataDir, onFailure })
   await startRuns(store, ACCOUNT, 1, {
     url: `${MATCHING.prefix}/report`,
     host: 'work.test',
@@ -44,6 +38,17 @@ export async function makeRuns(dataDir: string, count: number): Promise<string[]
     dueAt: Date.now() + DAY_MS,
   })
   await store.close()
+}
+
+/**
+ * Makes a store with this many active runs that match the selectors; in between, one run in eleven does not match. One
+ * third of the runs waits for the first delivery, one third sleeps, one third waits for an event: each has a message
+ * due tomorrow.
+ * @returns the ids of the runs that match.
+ */
+export async function makeRuns(dataDir: string, count: number): Promise<string[]> {
+  mkdirSync(dataDir)
+  await makeFirstRun('sqlite', dataDir)
   const db = open(join(dataDir, FILE))
   multiply(db, totalOf(count))
   addSleepsAndWaits(db)
