@@ -144,9 +144,9 @@ export const publish = write(
 
 const argsOf = (entries: readonly PublishEntry[], now: number): PublishArgs => ({ entries, now })
 
-function joined(all_: readonly PublishArgs[]): Parameters<typeof argsOf> {
-  const now = all_.reduce((latest, args) => Math.max(latest, args.now), 0)
-  return [all_.flatMap((args) => args.entries), now]
+function joined(calls: readonly PublishArgs[]): Parameters<typeof argsOf> {
+  const now = calls.reduce((latest, args) => Math.max(latest, args.now), 0)
+  return [calls.flatMap((args) => args.entries), now]
 }
 
 /** Splits the result of a shared commit by publication. Turns are reported once, with the first. */
