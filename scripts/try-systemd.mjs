@@ -25,9 +25,9 @@ async function install(root) {
   await makeRoot(root, { debian: 'trixie', major: 22, packages })
   lendNetwork(root)
   await ensureBuilt()
-  await must('npm', ['pack', '--ignore-scripts', '--pack-destination', join(root, 'root')], { cwd: inProject('.') })
+  await must('npm', ['pack', '--ignore-scripts', '--pack-destination', join(root, 'opt')], { cwd: inProject('.') })
   const flags = '--global --prefix /usr/local --omit=optional'
-  await runInRoot(root, `npm install ${flags} /root/homeport-*.tgz`, { env: { PATH } })
+  await runInRoot(root, `npm install ${flags} /opt/homeport-*.tgz`, { env: { PATH } })
   cpSync(inProject('deploy/systemd/homeport.service'), join(root, 'etc/systemd/system/homeport.service'))
   await runInRoot(root, 'systemctl disable valkey-server && systemctl enable homeport', { env: { PATH } })
 }
