@@ -29,6 +29,7 @@ import {
   systemClock,
   VERSION,
 } from './base/index.js'
+import { alone } from './cluster/index.js'
 import type { Config } from './config/index.js'
 import { type HomeportError, isError } from './contract/errors/errors.js'
 import { createDatabases, type Databases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
@@ -114,6 +115,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
       plans,
       tls,
       store,
+      cluster: alone(),
       meters,
       clientMemory: clientMemoryBudget(logger),
       tracer: exporting?.tracer,

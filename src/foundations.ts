@@ -1,4 +1,5 @@
 import type { ClientMemoryBudget } from './base/index.js'
+import type { Cluster } from './cluster/index.js'
 import type { Config } from './config/index.js'
 import type { loadPlans } from './databases/index.js'
 import type { probeEngine } from './fleet/index.js'
@@ -18,6 +19,8 @@ export interface Foundations {
   /** Undefined: the local certificate authority is unusable, so databases with TLS are not served. */
   readonly tls: ServerCertificate | undefined
   readonly store: Store
+  /** Which nodes there are and what this one does. */
+  readonly cluster: Cluster
   readonly clientMemory: ClientMemoryBudget
   readonly meters: ServerMeters
   /** Absent while traces are off. */

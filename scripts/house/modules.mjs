@@ -5,7 +5,8 @@ const CONTRACT = [...BASE, 'contract']
 const CONFIG = [...CONTRACT, 'config']
 const TELEMETRY = [...CONFIG, 'telemetry']
 const GROUND = [...TELEMETRY, 'store', 'http']
-const ACCOUNTS = [...GROUND, 'accounts']
+const CLUSTER = [...GROUND, 'cluster']
+const ACCOUNTS = [...CLUSTER, 'accounts']
 const FLEET = [...ACCOUNTS, 'fleet']
 const DATABASES = [...FLEET, 'databases']
 const QUEUE = [...ACCOUNTS, 'queue']
@@ -20,7 +21,8 @@ export const BELOW = {
   opentelemetry: TELEMETRY,
   store: TELEMETRY,
   http: TELEMETRY,
-  accounts: GROUND,
+  cluster: GROUND,
+  accounts: CLUSTER,
   fleet: ACCOUNTS,
   databases: FLEET,
   gateway: DATABASES,

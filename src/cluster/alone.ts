@@ -1,0 +1,32 @@
+import { partitionOfKey } from './key-partition.js'
+import type { Cluster, PartitionHolder } from './types.js'
+
+/** The cluster of a server that is alone: it owns everything, and there is nobody to notify. */
+export function alone(): Cluster {
+  return {
+    name: 'cluster',
+    incarnation: 0,
+    isAlone: true,
+    mayAct: () => true,
+    owns: () => true,
+    owned: undefined,
+    partitionFor: (accountId, flowKey) => (flowKey === undefined ? 0 : partitionOfKey(accountId, flowKey)),
+    isLeader: true,
+    onLeader: nothing,
+    hold: nothing<[PartitionHolder]>,
+    onGone: nothing,
+    peers: [],
+    isLive: (incarnation) => Promise.resolve(incarnation === 0),
+    handle: nothing,
+    notify: () => Promise.resolve(),
+    hint: nothing,
+    hintLeader: nothing,
+    ask: () => Promise.resolve([]),
+    open: nothing,
+    drain: () => Promise.resolve(),
+    start: () => Promise.resolve(),
+    stop: () => Promise.resolve(),
+  }
+}
+
+function nothing<Args extends readonly unknown[]>(..._: Args): void {}

@@ -1,0 +1,18 @@
+import { PARTITIONS } from './types.js'
+
+const FNV_OFFSET = 0x811c9dc5
+const FNV_PRIME = 0x01000193
+
+/**
+ * The partition of a flow-control key: FNV-1a of account and key. Every node computes the same without asking, so a key has
+ * one owner at any time. It is stored with the messages, so the function must never change.
+ */
+export function partitionOfKey(accountId: string, flowKey: string): number {
+  const text = `${accountId}/${flowKey}`
+  let hash = FNV_OFFSET
+  for (let index = 0; index < text.length; index++) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), FNV_PRIME)
+  }
+  // The low bits alone mix the last characters badly.
+  return ((hash ^ (hash >>> 15)) >>> 0) % PARTITIONS
+}
