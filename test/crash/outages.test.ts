@@ -1,6 +1,6 @@
 import { afterAll, expect, it, vi } from 'vitest'
-import { pause, systemClock } from '../../src/base/index.js'
 import { atCleanup, newPlace, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { Callers } from './callers.js'
 import { startDestinations } from './destinations.js'
 import { Ledger } from './ledger.js'
 import { seal, startLoad } from './load.js'
@@ -8,7 +8,7 @@ import { FAULTS, type Fault, OutageScene } from './outages.js'
 import { accountOf, NO_BREACHES } from './queue-account.js'
 import { startQueueDestinations } from './queue-destinations.js'
 import { QueueLedger } from './queue-ledger.js'
-import { isRefusal, type Repeat, startQueueLoad } from './queue-ledger-load.js'
+import { startQueueLoad } from './queue-ledger-load.js'
 import { planFires, runsInState, storedMessages, unfinishedSoon, unfired } from './queue-ledger-store.js'
 import { randomFrom } from './random.js'
 
@@ -26,8 +26,6 @@ const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() 
 const DEADLINE_MS = 120_000
 /** A promotion, in the middle, and fires of schedules, which the scheduler looks for every 15 s. */
 const IS_LONG = CYCLES >= 20
-/** Callers think that long between two actions, so that the machine is not the limit. */
-const THINK_MS = 50
 
 const queueLedger = new QueueLedger()
 const ledger = new Ledger()
@@ -43,44 +41,6 @@ afterAll(() => {
     `outage test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${faults}; ${lostCommits} commits lost; queue: ${account}; runs: ${ledger.summary()}`,
   )
 })
-
-/** Callers that go on whatever happens, and how often each had a success. */
-class Callers {
-  readonly successes = new Map<string, number>()
-  readonly #once = new Set<string>()
-  #isOver = false
-
-  readonly repeat: Repeat = async (name, action, times = Number.POSITIVE_INFINITY) => {
-    if (times < Number.POSITIVE_INFINITY) this.#once.add(name)
-    this.successes.set(name, 0)
-    for (let done = 0; done < times && !this.#isOver; ) {
-      try {
-        await action()
-        done++
-        this.successes.set(name, (this.successes.get(name) ?? 0) + 1)
-      } catch (error) {
-        if (isRefusal(error)) throw error
-      }
-      await pause(systemClock, THINK_MS)
-    }
-  }
-
-  /** Resolves when every caller has had another success. */
-  async allSucceed(): Promise<void> {
-    const before = new Map(this.successes)
-    const late = () =>
-      [...before].filter(([name, count]) => !this.#once.has(name) && (this.successes.get(name) ?? 0) <= count)
-    await waitFor(() => late().length === 0, { what: 'a success of every caller', deadlineMs: DEADLINE_MS }).catch(
-      (error: Error) => {
-        throw new Error(`${error.message}; without success: ${late().map(([name]) => name)}`)
-      },
-    )
-  }
-
-  end(): void {
-    this.#isOver = true
-  }
-}
 
 function nextFault(cycle: number, random: () => number): Fault {
   if (IS_LONG && cycle === Math.floor(CYCLES / 2)) return 'promotion'
@@ -113,7 +73,7 @@ it(
     atCleanup(() => destinations.close())
     const place = () => ({ ...homeport.place, store: scene.directUrl })
 
-    const callers = new Callers()
+    const callers = new Callers(DEADLINE_MS)
     const queueLoad = startQueueLoad({ homeport, destinations: queueDestinations, ledger: queueLedger }, callers.repeat)
     const runLoad = startLoad(homeport, destinations, ledger, callers.repeat)
 

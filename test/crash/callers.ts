@@ -1,0 +1,49 @@
+import { pause, systemClock } from '../../src/base/index.js'
+import { waitFor } from '../support/index.js'
+import { isRefusal, type Repeat } from './queue-ledger-load.js'
+
+/** Callers think that long between two actions, so that the machine is not the limit. */
+const THINK_MS = 50
+
+/** Callers that go on whatever happens, and how often each had a success. */
+export class Callers {
+  readonly successes = new Map<string, number>()
+  readonly #deadlineMs: number
+  readonly #once = new Set<string>()
+  #isOver = false
+
+  /** @param deadlineMs how long a caller may be without success. */
+  constructor(deadlineMs: number) {
+    this.#deadlineMs = deadlineMs
+  }
+
+  readonly repeat: Repeat = async (name, action, times = Number.POSITIVE_INFINITY) => {
+    if (times < Number.POSITIVE_INFINITY) this.#once.add(name)
+    this.successes.set(name, 0)
+    for (let done = 0; done < times && !this.#isOver; ) {
+      try {
+        await action()
+        done++
+        this.successes.set(name, (this.successes.get(name) ?? 0) + 1)
+      } catch (error) {
+        if (isRefusal(error)) throw error
+      }
+      await pause(systemClock, THINK_MS)
+    }
+  }
+
+  /** Resolves when every caller has had another success. */
+  async allSucceed(): Promise<void> {
+    const before = new Map(this.successes)
+    const late = () =>
+      [...before].filter(([name, count]) => !this.#once.has(name) && (this.successes.get(name) ?? 0) <= count)
+    const condition = { what: 'a success of every caller', deadlineMs: this.#deadlineMs }
+    await waitFor(() => late().length === 0, condition).catch((error: Error) => {
+      throw new Error(`${error.message}; without success: ${late().map(([name]) => name)}`)
+    })
+  }
+
+  end(): void {
+    this.#isOver = true
+  }
+}

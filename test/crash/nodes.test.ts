@@ -1,0 +1,122 @@
+import { afterAll, expect, it, vi } from 'vitest'
+import { atCleanup, type RunningHomeport, waitFor } from '../support/index.js'
+import { Callers } from './callers.js'
+import { startDestinations } from './destinations.js'
+import { Ledger } from './ledger.js'
+import { seal, startLoad } from './load.js'
+import { NODE_FAULTS, type NodeFault, NodeScene } from './nodes.js'
+import { accountOf, NO_BREACHES } from './queue-account.js'
+import { startQueueDestinations } from './queue-destinations.js'
+import { QueueLedger } from './queue-ledger.js'
+import { startQueueLoad } from './queue-ledger-load.js'
+import { planFires, runsInState, storedMessages, unfinishedSoon, unfired } from './queue-ledger-store.js'
+import { randomFrom } from './random.js'
+
+/**
+ * Three nodes on one PostgreSQL, while clients use every feature of the queue, of workflows and of bulk actions through a
+ * balancer: nodes are killed, paused, drained, and cut from PostgreSQL or from each other, commits lose their replies, and
+ * PostgreSQL crashes. In the end every acknowledged message and run has its outcome, nothing of a cancelled run arrived
+ * after the answer, and every schedule fired once. A cycle counts only when every client had a success during or after
+ * its fault. `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only nodes --cycles 100` does;
+ * `HOMEPORT_CRASH_SEED` repeats the kinds of an earlier run, `HOMEPORT_CRASH_FAULT` makes all of one kind.
+ */
+
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
+const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
+const ONLY = process.env.HOMEPORT_CRASH_FAULT
+const DEADLINE_MS = 120_000
+
+const queueLedger = new QueueLedger()
+const ledger = new Ledger()
+const suffered = new Map<NodeFault, number>()
+let account = ''
+let lostCommits = 0
+// The SDK reports unreachable servers and repeated steps, which the faults cause.
+vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+vi.spyOn(console, 'error').mockImplementation(() => undefined)
+afterAll(() => {
+  const faults = [...suffered].map(([fault, times]) => `${times} ${fault}`).join(', ')
+  console.log(
+    `nodes test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${faults}; ${lostCommits} commits lost; queue: ${account}; runs: ${ledger.summary()}`,
+  )
+})
+
+function nextFault(cycle: number, random: () => number): NodeFault {
+  const found = NODE_FAULTS.find((fault) => fault === ONLY)
+  if (found) return found
+  // A short run kills, which is the most common.
+  if (cycle === 0) return 'kill'
+  return NODE_FAULTS[Math.floor(random() * NODE_FAULTS.length)] ?? 'kill'
+}
+
+async function calmDown(homeport: RunningHomeport, store: string): Promise<void> {
+  // Messages and runs whose cancellation was interrupted.
+  const isDone = async () => (await homeport.queue('DELETE', '/v2/messages?label=silent')).status === 200
+  await waitFor(isDone, { what: 'the last cancel', deadlineMs: DEADLINE_MS })
+  const place = { ...homeport.place, store }
+  const isCalm = async () => (await unfired(place)) === 0 && (await unfinishedSoon(place)) === 0
+  await waitFor(isCalm, { what: 'every message to end', deadlineMs: DEADLINE_MS, everyMs: 100 })
+}
+
+it(
+  'loses nothing and leaves nothing behind, whatever happens to the nodes',
+  async () => {
+    const random = randomFrom(SEED)
+    const scene = await NodeScene.start({ random, nodes: 3, onDisturbance: () => void queueLedger.life++ })
+    atCleanup(() => scene.stop())
+    const homeport = scene.balanced
+    const { queueToken: token, ...keys } = homeport.credentials
+    const queueDestinations = await startQueueDestinations(queueLedger)
+    const destinations = await startDestinations({ url: homeport.queueUrl, token, ...keys }, ledger)
+    atCleanup(() => queueDestinations.close())
+    atCleanup(() => destinations.close())
+    const place = { ...homeport.place, store: scene.storeUrl }
+
+    const callers = new Callers(DEADLINE_MS)
+    const queueLoad = startQueueLoad({ homeport, destinations: queueDestinations, ledger: queueLedger }, callers.repeat)
+    const runLoad = startLoad(homeport, destinations, ledger, callers.repeat)
+
+    await callers.allSucceed()
+    for (let cycle = 0; cycle < CYCLES; cycle++) {
+      const fault = nextFault(cycle, random)
+      suffered.set(fault, (suffered.get(fault) ?? 0) + 1)
+      if (cycle % 10 === 9) console.log(`${cycle + 1} faults, ${scene.lostCommits} commits lost`)
+      if (cycle % 10 === 0) await planFires(place, queueLedger, 1_000, random)
+      await scene.suffer(fault, () => callers.allSucceed())
+    }
+
+    lostCommits = scene.lostCommits
+    callers.end()
+    await Promise.all([queueLoad, runLoad.stopped()])
+
+    for (const [actionId, runIds] of ledger.actions) {
+      const action = await waitFor(
+        async () => {
+          const { body } = await homeport.queue('GET', `/v2/workflows/bulkActions/${actionId}`)
+          return (body as { state: string }).state === 'finished' && (body as { outcomes: object })
+        },
+        { what: `bulk action ${actionId} to be finished`, deadlineMs: DEADLINE_MS },
+      )
+      expect(action.outcomes).toEqual({ cancelled: runIds.length, alreadyFinished: 0, notFound: 0, failed: 0 })
+      await seal(runIds, destinations, ledger)
+    }
+    // Victims of triggers and cancels that were never confirmed.
+    const rest = await homeport.queue('DELETE', '/v2/workflows/runs', { workflowUrl: [`${destinations.url}/long`] })
+    expect(rest.status).toBe(200)
+
+    await calmDown(homeport, scene.storeUrl)
+
+    await waitFor(() => ledger.lost().length === 0, { what: 'every published message', deadlineMs: DEADLINE_MS })
+    const succeeded = async () => {
+      const there = await runsInState(place, 'RUN_SUCCESS')
+      return [...ledger.triggered].every((runId) => there.has(runId))
+    }
+    await waitFor(succeeded, { what: 'every run to succeed', deadlineMs: DEADLINE_MS, everyMs: 100 })
+
+    const { summary, breaches } = accountOf(queueLedger, await storedMessages(place))
+    account = summary
+    expect(breaches).toEqual({ ...NO_BREACHES, strangers: breaches.strangers })
+    expect(ledger.broken).toEqual([])
+  },
+  240_000 + CYCLES * 60_000,
+)
