@@ -93,6 +93,11 @@ export class NodeScene {
     })
   }
 
+  /** Starts an ended node again. */
+  restart(node: SceneNode): Promise<RunningHomeport> {
+    return this.#start(node)
+  }
+
   /** Past the proxies. */
   get storeUrl(): string {
     return `${this.#server.url}/postgres`
