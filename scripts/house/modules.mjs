@@ -5,7 +5,7 @@ const CONTRACT = [...BASE, 'contract']
 const CONFIG = [...CONTRACT, 'config']
 const TELEMETRY = [...CONFIG, 'telemetry']
 const GROUND = [...TELEMETRY, 'store', 'http']
-const CLUSTER = [...GROUND, 'cluster']
+const CLUSTER = [...GROUND, 'certificates', 'cluster']
 const ACCOUNTS = [...CLUSTER, 'accounts']
 const FLEET = [...ACCOUNTS, 'fleet']
 const DATABASES = [...FLEET, 'databases']
@@ -21,7 +21,8 @@ export const BELOW = {
   opentelemetry: TELEMETRY,
   store: TELEMETRY,
   http: TELEMETRY,
-  cluster: GROUND,
+  certificates: BASE,
+  cluster: [...GROUND, 'certificates'],
   accounts: CLUSTER,
   fleet: ACCOUNTS,
   databases: FLEET,

@@ -66,7 +66,7 @@ export type {
   UsageSource,
 } from './deps.js'
 export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
-export type { CertificateSource } from './tls/certificates.js'
+export type { CertificateSource } from '../certificates/index.js'
 export { authorityCertificatePath, serverCertificatePath } from './tls/local-authority.js'
 export {
   type CertificateFiles,

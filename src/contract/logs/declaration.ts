@@ -3,6 +3,7 @@ import type { LogFieldName } from './fields.js'
 /** What an event is about, in the order in which `docs/logs.md` lists them. */
 export const LOG_AREAS = [
   'Server',
+  'Cluster',
   'HTTP',
   'Accounts',
   'Databases',

@@ -7,6 +7,7 @@ import { declareIn, type EventDeclaration, type EventLevel } from './declaration
 import type { LogFieldName, LogFieldValue } from './fields.js'
 
 const server = declareIn('Server')
+const cluster = declareIn('Cluster')
 const http = declareIn('HTTP')
 const accounts = declareIn('Accounts')
 const queue = declareIn('Queue')
@@ -71,6 +72,13 @@ export const LOG_EVENTS = {
   otlp_export_resumed: openTelemetry('info', 'OpenTelemetry: {what} are exported again', 'what'),
   ...DATA_PLANE_EVENTS,
 
+  peer_certificate_not_renewed: cluster(
+    'error',
+    'the certificate for the link between nodes could not be renewed; trying again',
+    'error',
+  ),
+  peer_listener_failed: cluster('error', 'the listener for other nodes failed', 'error'),
+  peer_request_failed: cluster('warn', 'a message of another node could not be handled', 'topic', 'error'),
   queue_strays_found: queue('warn', 'pending messages were missing in memory; they are sent now', 'strays'),
   queue_sweep_failed: queue('warn', 'due messages could not be compared with the store', 'error'),
   queue_due_not_read: queue('error', 'due messages could not be read; trying again', 'error'),

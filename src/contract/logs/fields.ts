@@ -26,6 +26,7 @@ export const LOG_FIELDS = {
   durationMs: number('From the arrival of the request to the end of the answer, milliseconds.'),
   bytes: number('Size of the body of the answer; absent for streams and for the REST data plane.'),
   address: text('Address of the client.'),
+  topic: text('What a message between nodes is about.'),
 
   accountId: text('Account or team.'),
   databaseId: text('Database.'),

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, freePort, tempDir, waitFor } from '../../../test/support/index.js'
 import { makeClientCertificate } from '../testing/client-certificate.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
-import { ChangingCertificate, fixedCertificate, type KeyPair, makeAuthority } from '../tls/certificates.js'
+import { ChangingCertificate, fixedCertificate, type KeyPair, makeAuthority } from '../../certificates/index.js'
 import { authorityCertificatePath, localCertificate } from '../tls/local-authority.js'
 
 const DOMAIN = 'redis.example.test'

@@ -1,6 +1,6 @@
 import { webcrypto } from 'node:crypto'
 import * as x509 from '@peculiar/x509'
-import type { KeyPair } from '../tls/certificates.js'
+import type { KeyPair } from '../../certificates/index.js'
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 const HOUR_MS = 3_600_000

@@ -14,7 +14,7 @@ import type {
   UsageSource,
 } from '../deps.js'
 import { createGateway, type Gateway, type GatewayOptions } from '../gateway.js'
-import type { CertificateSource } from '../tls/certificates.js'
+import type { CertificateSource } from '../../certificates/index.js'
 import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './engine.js'
 
 /** Credentials of the clients of the test database. */

@@ -5,7 +5,7 @@ import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
 import { systemClock } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { LogEvent } from '../../contract/logs/events.js'
-import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from './certificates.js'
+import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from '../../certificates/index.js'
 import { openServerCertificate, type ServerCertificate } from './server-certificate.js'
 
 const DAY_MS = 86_400_000

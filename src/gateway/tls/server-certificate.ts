@@ -6,8 +6,8 @@ import { createSecureContext } from 'node:tls'
 import type { Clock, Service, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { GatewayLogger } from '../deps.js'
-import type { KeyPair } from './certificates.js'
-import { type CertificateSource, ChangingCertificate } from './certificates.js'
+import type { KeyPair } from '../../certificates/index.js'
+import { type CertificateSource, ChangingCertificate } from '../../certificates/index.js'
 import { localCertificate } from './local-authority.js'
 
 /** The settings and collaborators of the server certificate. */

@@ -21,7 +21,7 @@ export interface Table {
 }
 
 /** Tables that describe one database only: its migrations, the progress of a copy, and which server uses it. */
-export const LOCAL_TABLES: readonly string[] = ['schema_migrations', 'store_copy', 'node_holder']
+export const LOCAL_TABLES: readonly string[] = ['schema_migrations', 'store_copy', 'node_holder', 'cluster_authority']
 
 /** SQLite's names of the types. */
 export const SQLITE_TYPES: Readonly<Record<string, ColumnType>> = { INTEGER: 'integer', TEXT: 'text', BLOB: 'bytes' }

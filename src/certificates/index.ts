@@ -1,3 +1,7 @@
+/**
+ * X.509 certificates: authorities, and what they sign. The gateway has one for databases with TLS, nodes have one for the
+ * link between them.
+ */
 import { webcrypto } from 'node:crypto'
 import { isIP } from 'node:net'
 import * as x509 from '@peculiar/x509'
@@ -19,11 +23,11 @@ const SERVER_DAYS = 397
 
 x509.cryptoProvider.set(webcrypto as never)
 
-/** Creates a self-signed certificate authority, valid for ten years. */
-export async function makeAuthority(nowMs: number): Promise<KeyPair> {
+/** Creates a self-signed certificate authority with this name, valid for ten years. */
+export async function makeAuthority(nowMs: number, name = 'Homeport local authority'): Promise<KeyPair> {
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    name: 'CN=Homeport local authority',
+    name: `CN=${name}`,
     serialNumber: serialNumber(),
     ...validity(nowMs, AUTHORITY_DAYS),
     keys,
@@ -38,25 +42,38 @@ export async function makeAuthority(nowMs: number): Promise<KeyPair> {
 }
 
 /** Creates a server certificate for these host names and addresses, signed by the authority. */
-export async function makeServerCertificate(
-  authority: KeyPair,
-  names: readonly string[],
-  nowMs: number,
-): Promise<KeyPair> {
+export function makeServerCertificate(authority: KeyPair, names: readonly string[], nowMs: number): Promise<KeyPair> {
+  return makeCertificate(authority, { names, nowMs, days: SERVER_DAYS, uses: [x509.ExtendedKeyUsage.serverAuth] })
+}
+
+/** Creates a certificate with which a program is both server and client, signed by the authority. */
+export function makePeerCertificate(authority: KeyPair, name: string, nowMs: number, days: number): Promise<KeyPair> {
+  const uses = [x509.ExtendedKeyUsage.serverAuth, x509.ExtendedKeyUsage.clientAuth]
+  return makeCertificate(authority, { names: [name], nowMs, days, uses })
+}
+
+interface Wanted {
+  readonly names: readonly string[]
+  readonly nowMs: number
+  readonly days: number
+  readonly uses: x509.ExtendedKeyUsageType[]
+}
+
+async function makeCertificate(authority: KeyPair, { names, nowMs, days, uses }: Wanted): Promise<KeyPair> {
   const issuer = new x509.X509Certificate(authority.certificate)
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const certificate = await x509.X509CertificateGenerator.create({
     subject: 'CN=Homeport',
     issuer: issuer.subject,
     serialNumber: serialNumber(),
-    ...validity(nowMs, SERVER_DAYS),
+    ...validity(nowMs, days),
     publicKey: keys.publicKey,
     signingKey: await importKey(authority.key),
     signingAlgorithm: ALGORITHM,
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+      new x509.ExtendedKeyUsageExtension(uses),
       new x509.SubjectAlternativeNameExtension(names.map((name) => ({ type: isIP(name) ? 'ip' : 'dns', value: name }))),
       await x509.AuthorityKeyIdentifierExtension.create(issuer),
     ],

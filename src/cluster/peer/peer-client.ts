@@ -1,0 +1,178 @@
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
+import type { Clock, Timer } from '../../base/index.js'
+import type { PeerAddress } from '../peer-link.js'
+import type { Incarnation } from '../types.js'
+import type { PeerCredentials } from './credentials.js'
+import { FORMAT, HEADERS, MOST_BODY_BYTES, PATH, PEER_NAME, STATUS } from './protocol.js'
+
+/** A connection is asked this often whether it lives, and given up when it does not answer within the time. */
+const PING_EVERY_MS = 500
+const PING_TIMEOUT_MS = 1_500
+/** After a connection that was not made, the next one waits: longer each time. */
+const BACKOFF_MS = { first: 50, most: 1_000 }
+const CONNECT_TIMEOUT_MS = 2_000
+/** A connection that nothing was sent on for this long is closed. */
+const IDLE_MS = 120_000
+const MOST_IN_FLIGHT = 1_000
+
+/** What the sending end is built from. */
+export interface PeerClientDeps {
+  readonly clock: Clock
+  readonly credentials: PeerCredentials
+  readonly incarnation: () => Incarnation
+}
+
+/** The sending end of the link: one connection to each node, made when something is sent. */
+export class PeerClient {
+  readonly #deps: PeerClientDeps
+  readonly #connections = new Map<string, Connection>()
+  #isClosed = false
+
+  constructor(deps: PeerClientDeps) {
+    this.#deps = deps
+  }
+
+  /** See `PeerLink.request`. */
+  async request({ advertise, incarnation }: PeerAddress, topic: string, payload: unknown, timeoutMs: number) {
+    if (this.#isClosed) throw new Error('the link between nodes is closed')
+    const body = JSON.stringify(payload ?? null)
+    if (body.length > MOST_BODY_BYTES) throw new Error(`a message to a node is too large: ${body.length} characters`)
+    let connection = this.#connections.get(advertise)
+    if (!connection) {
+      connection = new Connection(this.#deps, advertise, () => this.#connections.delete(advertise))
+      this.#connections.set(advertise, connection)
+    }
+    const headers = {
+      ':method': 'POST',
+      ':path': PATH + topic,
+      'content-type': 'application/json',
+      [HEADERS.format]: FORMAT,
+      [HEADERS.to]: String(incarnation),
+      [HEADERS.from]: String(this.#deps.incarnation()),
+    }
+    return connection.ask(headers, body, timeoutMs)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const connection of this.#connections.values()) connection.end()
+    this.#connections.clear()
+  }
+}
+
+/** The connection to one node. */
+class Connection {
+  readonly #deps: PeerClientDeps
+  readonly #address: string
+  readonly #onIdle: () => void
+  #session: ClientHttp2Session | undefined
+  #ping: Timer | undefined
+  #failures = 0
+  #retryAtMs = 0
+  #inFlight = 0
+  #usedAtMs = performance.now()
+
+  constructor(deps: PeerClientDeps, address: string, onIdle: () => void) {
+    this.#deps = deps
+    this.#address = address
+    this.#onIdle = onIdle
+  }
+
+  async ask(headers: IncomingHttpHeaders, body: string, timeoutMs: number): Promise<unknown> {
+    if (this.#inFlight >= MOST_IN_FLIGHT) throw new Error(`too many messages to the node at ${this.#address}`)
+    const session = this.#opened()
+    this.#usedAtMs = performance.now()
+    this.#inFlight++
+    try {
+      return await exchange(this.#deps.clock, session.request(headers), body, timeoutMs)
+    } finally {
+      this.#inFlight--
+    }
+  }
+
+  /** The session; a new one when there is none. */
+  #opened(): ClientHttp2Session {
+    if (this.#session && !this.#session.closed && !this.#session.destroyed) return this.#session
+    if (performance.now() < this.#retryAtMs) throw new Error(`the node at ${this.#address} cannot be reached`)
+    const { own, authority } = this.#deps.credentials
+    const session = connect(`https://${this.#address}`, {
+      ...{ key: own.current.key, cert: own.current.certificate, ca: authority, servername: PEER_NAME },
+      minVersion: 'TLSv1.3',
+      ALPNProtocols: ['h2'],
+    })
+    this.#session = session
+    const late = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () => session.destroy(new Error('no connection in time')))
+    session.once('connect', () => {
+      late.cancel()
+      this.#failures = 0
+      this.#pingLater(session)
+    })
+    session.on('error', () => undefined)
+    session.once('close', () => {
+      late.cancel()
+      if (this.#session !== session) return
+      this.#session = undefined
+      this.#ping?.cancel()
+      const waitMs = Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** this.#failures++)
+      this.#retryAtMs = performance.now() + waitMs
+    })
+    return session
+  }
+
+  /** A cable that swallows everything is noticed by pings alone. */
+  #pingLater(session: ClientHttp2Session): void {
+    this.#ping = this.#deps.clock.after(PING_EVERY_MS, () => {
+      if (session.destroyed || session.closed) return
+      if (this.#inFlight === 0 && performance.now() - this.#usedAtMs > IDLE_MS) return this.#forget()
+      const late = this.#deps.clock.after(PING_TIMEOUT_MS, () => session.destroy(new Error('the node does not answer')))
+      session.ping((error) => {
+        late.cancel()
+        if (error === null) this.#pingLater(session)
+      })
+    })
+  }
+
+  #forget(): void {
+    this.end()
+    this.#onIdle()
+  }
+
+  end(): void {
+    this.#ping?.cancel()
+    this.#session?.destroy()
+  }
+}
+
+/** Sends one request and reads its answer. */
+function exchange(clock: Clock, stream: ClientHttp2Stream, body: string, timeoutMs: number): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    let status = 0
+    const late = clock.after(timeoutMs, () => stream.destroy(new Error(`no answer within ${timeoutMs} ms`)))
+    const fail = (error: Error): void => {
+      late.cancel()
+      reject(error)
+    }
+    stream.once('response', (headers) => {
+      status = headers[':status'] ?? 0
+    })
+    stream.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > MOST_BODY_BYTES) stream.destroy(new Error('the answer is too large'))
+      else chunks.push(chunk)
+    })
+    stream.once('error', fail)
+    stream.once('close', () => fail(new Error('the connection to the node was lost')))
+    stream.once('end', () => {
+      if (status !== STATUS.ok) return fail(new Error(`the node answered ${status}`))
+      late.cancel()
+      try {
+        resolve(JSON.parse(Buffer.concat(chunks).toString('utf8')))
+      } catch (error) {
+        reject(error as Error)
+      }
+    })
+    stream.end(body)
+  })
+}

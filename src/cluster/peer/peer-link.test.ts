@@ -1,0 +1,172 @@
+import { once } from 'node:events'
+import { connect as connectHttp2 } from 'node:http2'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { afterEach, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { systemClock } from '../../base/index.js'
+import { makeAuthority, makePeerCertificate } from '../../certificates/index.js'
+import type { Store } from '../../store/index.js'
+import { cuttableProxy } from '../../store/testing/cuttable-proxy.js'
+import { describeOnStore } from '../../store/testing/index.js'
+import { createLogger } from '../../telemetry/index.js'
+import type { OnPeerRequest, PeerLink } from '../peer-link.js'
+import { createPeerLink } from './index.js'
+import { MOST_BODY_BYTES, PEER_NAME } from './protocol.js'
+
+const logger = createLogger({ level: 'silent' })
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+async function startLink(store: Store, incarnation: number, onRequest: OnPeerRequest = async ({ payload }) => payload) {
+  const deps = { store, clock: systemClock, logger, host: '127.0.0.1', port: 0 }
+  const link = createPeerLink({ ...deps, incarnation: () => incarnation, onRequest })
+  await link.start()
+  closing.push(() => link.stop())
+  return link
+}
+
+const at = (link: PeerLink, incarnation: number) => ({ incarnation, advertise: `127.0.0.1:${link.port}` })
+
+/** How a connection to a listener ends for somebody who shows these papers. */
+async function refusalOf(
+  port: number,
+  papers: { readonly key?: string; readonly cert?: string } = {},
+): Promise<string> {
+  const socket = connectTls({
+    ...{ host: '127.0.0.1', port, ALPNProtocols: ['h2'], rejectUnauthorized: false, ...papers },
+  })
+  closing.push(() => socket.destroy())
+  return await new Promise((resolve) => {
+    socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+    socket.once('close', () => resolve('closed'))
+    socket.once('data', () => resolve('answered'))
+    socket.once('secureConnect', () => {
+      const session = connectHttp2('https://127.0.0.1', { createConnection: () => socket })
+      session.on('error', () => undefined)
+      const stream = session.request({ ':method': 'POST', ':path': '/peer/anything' })
+      stream.on('error', () => undefined)
+      stream.once('response', () => resolve('answered'))
+      stream.end('{}')
+    })
+  })
+}
+
+describeOnStore('sqlite', 'the link between nodes', (openStore) => {
+  it('carries messages and answers both ways, in parallel', async () => {
+    const store = await openStore()
+    const [one, other] = [
+      await startLink(store, 1),
+      await startLink(store, 2, async ({ topic, payload, from }) => ({ topic, payload, from })),
+    ]
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, index) => one.request(at(other, 2), 'greet', { index, text: 'ü\n' }, 5_000)),
+    )
+    expect(answers).toHaveLength(100)
+    expect(answers[7]).toEqual({ topic: 'greet', payload: { index: 7, text: 'ü\n' }, from: 1 })
+    expect(await other.request(at(one, 1), 'back', undefined, 5_000)).toBe(null)
+  })
+
+  it('does not deliver a message for another life', async () => {
+    const store = await openStore()
+    const heard: unknown[] = []
+    const one = await startLink(store, 1)
+    const other = await startLink(store, 3, async (request) => void heard.push(request))
+    await expect(one.request(at(other, 2), 'late', {}, 5_000)).rejects.toThrow('the node answered 421')
+    expect(heard).toEqual([])
+  })
+
+  it('says only that a handler failed', async () => {
+    const store = await openStore()
+    const one = await startLink(store, 1)
+    const other = await startLink(store, 2, async () => Promise.reject(new Error('the password is hunter2')))
+    await expect(one.request(at(other, 2), 'fail', {}, 5_000)).rejects.toThrow(/^the node answered 500$/)
+  })
+
+  it('refuses large messages and answers', async () => {
+    const store = await openStore()
+    const one = await startLink(store, 1)
+    const other = await startLink(store, 2, async () => 'x'.repeat(MOST_BODY_BYTES + 1))
+    const large = 'x'.repeat(MOST_BODY_BYTES)
+    await expect(one.request(at(other, 2), 'large', large, 5_000)).rejects.toThrow('too large')
+    await expect(one.request(at(other, 2), 'small', 'x', 5_000)).rejects.toThrow('the node answered 413')
+  })
+
+  it('answers nobody without a certificate of the cluster', async () => {
+    const store = await openStore()
+    const heard: unknown[] = []
+    const link = await startLink(store, 1, async (request) => void heard.push(request))
+    const foreign = await makePeerCertificate(
+      await makeAuthority(Date.now(), 'Homeport cluster'),
+      PEER_NAME,
+      Date.now(),
+      30,
+    )
+    for (const papers of [{}, { key: foreign.key, cert: foreign.certificate }]) {
+      expect(await refusalOf(link.port, papers)).not.toBe('answered')
+    }
+    expect(heard).toEqual([])
+  })
+
+  it('refuses a certificate that has expired', async () => {
+    const store = await openStore()
+    const past = Date.now() - 60 * 86_400_000
+    const clock = { ...systemClock, now: () => past }
+    const deps = { store, clock, logger, host: '127.0.0.1', port: 0, incarnation: () => 2 }
+    const old = createPeerLink({ ...deps, onRequest: async () => null })
+    await old.start()
+    closing.push(() => old.stop())
+    const link = await startLink(store, 1)
+    await expect(old.request(at(link, 1), 'late', {}, 5_000)).rejects.toThrow()
+    await expect(link.request(at(old, 2), 'late', {}, 5_000)).rejects.toThrow()
+  })
+
+  it('agrees on one authority when several nodes start first', async () => {
+    const store = await openStore()
+    const links = await Promise.all([1, 2, 3].map((incarnation) => startLink(store, incarnation)))
+    const [first, , third] = links
+    if (!first || !third) throw new Error('no links')
+    expect(await first.request(at(third, 3), 'hello', 'you', 5_000)).toBe('you')
+  })
+
+  it('goes on after a cut cable', async () => {
+    const store = await openStore()
+    const [one, other] = [await startLink(store, 1), await startLink(store, 2)]
+    const proxy = await cuttableProxy(other.port)
+    closing.push(() => proxy.close())
+    const peer = { incarnation: 2, advertise: `127.0.0.1:${proxy.port}` }
+    expect(await one.request(peer, 'before', 1, 5_000)).toBe(1)
+    proxy.cut()
+    await expect(one.request(peer, 'cut', 2, 5_000)).rejects.toThrow()
+    proxy.mend()
+    const again = () => one.request(peer, 'after', 3, 5_000)
+    expect(await waitFor(again, { what: 'the link to be made again' })).toBe(3)
+  })
+
+  it('gives up a node that does not answer, in the time that the caller sets', async () => {
+    const store = await openStore()
+    const one = await startLink(store, 1)
+    const silent = await startLink(store, 2, () => new Promise(() => undefined))
+    await expect(one.request(at(silent, 2), 'hello', {}, 100)).rejects.toThrow('no answer within 100 ms')
+  })
+
+  it('lets strangers hold only a few unfinished handshakes, and nodes get through', async () => {
+    const store = await openStore()
+    const [one, other] = [await startLink(store, 1), await startLink(store, 2)]
+    const strangers: Socket[] = []
+    closing.push(() => strangers.forEach((socket) => void socket.destroy()))
+    let refused = 0
+    for (let index = 0; index < 100; index++) {
+      const socket = connectTcp(other.port, '127.0.0.1').on('error', () => undefined)
+      socket.once('close', () => refused++)
+      strangers.push(socket)
+      await once(socket, 'connect')
+    }
+    await waitFor(() => refused >= 36, { what: 'the surplus to be refused' })
+    // The others are given up after a while.
+    const greeting = () => one.request(at(other, 2), 'hello', 'you', 1_000)
+    expect(await waitFor(greeting, { what: 'a node to get through' })).toBe('you')
+  })
+})

@@ -1,0 +1,169 @@
+import {
+  createSecureServer,
+  type Http2SecureServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import type { AddressInfo, Socket } from 'node:net'
+import { HomeportError } from '../../contract/errors/errors.js'
+import type { Logger } from '../../telemetry/index.js'
+import type { OnPeerRequest, PeerRequest } from '../peer-link.js'
+import type { Incarnation } from '../types.js'
+import type { PeerCredentials } from './credentials.js'
+import { FORMAT, HEADERS, MOST_BODY_BYTES, PATH, STATUS } from './protocol.js'
+
+/** Strangers cost at most this many unfinished handshakes, each for this long. */
+const MOST_HANDSHAKES = 64
+const HANDSHAKE_TIMEOUT_MS = 3_000
+const MOST_CONNECTIONS = 512
+const MOST_STREAMS = 1_000
+const BODY_TIMEOUT_MS = 10_000
+
+/** What the server of the link is built from. */
+export interface PeerServerDeps {
+  readonly host: string
+  readonly port: number
+  readonly credentials: PeerCredentials
+  readonly logger: Pick<Logger, 'warn' | 'error'>
+  /** The life that this server answers for. */
+  readonly incarnation: () => Incarnation
+  readonly onRequest: OnPeerRequest
+}
+
+/** The listening end of the link: answers the messages of other nodes. */
+export class PeerServer {
+  readonly #deps: PeerServerDeps
+  readonly #server: Http2SecureServer
+  readonly #sockets = new Set<Socket>()
+  /** Connections that have not shown a certificate yet, by the address at the other end. */
+  readonly #strangers = new Set<string>()
+  #unsubscribe: () => void = () => undefined
+
+  constructor(deps: PeerServerDeps) {
+    this.#deps = deps
+    this.#server = createSecureServer({
+      ...tlsOf(deps.credentials),
+      requestCert: true,
+      rejectUnauthorized: true,
+      minVersion: 'TLSv1.3',
+      ALPNProtocols: ['h2'],
+      allowHTTP1: false,
+      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+      settings: { maxConcurrentStreams: MOST_STREAMS, enablePush: false },
+      maxSessionMemory: 64,
+    })
+    this.#server.maxConnections = MOST_CONNECTIONS
+    this.#server.on('connection', (socket: Socket) => this.#limit(socket))
+    this.#server.on('secureConnection', (socket) => void this.#strangers.delete(otherEnd(socket)))
+    this.#server.on('stream', (stream, headers) => void this.#serve(stream, headers))
+    for (const event of ['sessionError', 'tlsClientError'] as const) this.#server.on(event, () => undefined)
+  }
+
+  get port(): number {
+    const address = this.#server.address() as AddressInfo | null
+    return address?.port ?? this.#deps.port
+  }
+
+  /** @throws HomeportError `port_taken`. */
+  async listen(): Promise<void> {
+    const { host, port, credentials } = this.#deps
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', (error: NodeJS.ErrnoException) =>
+        reject(error.code === 'EADDRINUSE' ? new HomeportError('port_taken', { port }) : error),
+      )
+      // Each process of a machine has a peer port of its own.
+      this.#server.listen({ host, port, exclusive: true }, resolve)
+    })
+    this.#server.on('error', (error) => this.#deps.logger.error('peer_listener_failed', { error }))
+    this.#unsubscribe = credentials.own.onChange(() => this.#server.setSecureContext(tlsOf(credentials)))
+  }
+
+  /** Ends all connections. */
+  close(): Promise<void> {
+    this.#unsubscribe()
+    if (!this.#server.listening) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve())
+      for (const socket of this.#sockets) socket.destroy()
+    })
+  }
+
+  #limit(socket: Socket): void {
+    if (this.#strangers.size >= MOST_HANDSHAKES) return void socket.destroy()
+    const from = otherEnd(socket)
+    this.#strangers.add(from)
+    this.#sockets.add(socket)
+    socket.once('close', () => {
+      this.#strangers.delete(from)
+      this.#sockets.delete(socket)
+    })
+  }
+
+  /** Never rejects. */
+  async #serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> {
+    stream.on('error', () => undefined)
+    stream.setTimeout(BODY_TIMEOUT_MS, () => stream.destroy())
+    const wrong = this.#wrong(headers)
+    if (wrong !== undefined) return end(stream, wrong)
+    const body = await bodyOf(stream)
+    if (body === 'too large') return end(stream, STATUS.tooLarge)
+    stream.setTimeout(0)
+    const request = requestOf(headers, body)
+    if (!request) return end(stream, STATUS.malformed)
+    try {
+      const answer = JSON.stringify((await this.#deps.onRequest(request)) ?? null)
+      end(stream, answer.length > MOST_BODY_BYTES ? STATUS.tooLarge : STATUS.ok, answer)
+    } catch (error) {
+      this.#deps.logger.warn('peer_request_failed', { error, topic: request.topic })
+      end(stream, STATUS.failed)
+    }
+  }
+
+  /** The status for a request that is not for this node. */
+  #wrong(headers: IncomingHttpHeaders): number | undefined {
+    if (headers[':method'] !== 'POST' || !headers[':path']?.startsWith(PATH)) return STATUS.malformed
+    if (headers[HEADERS.format] !== FORMAT) return STATUS.otherFormat
+    if (Number(headers[HEADERS.to]) !== this.#deps.incarnation()) return STATUS.otherLife
+    if (Number(headers['content-length'] ?? 0) > MOST_BODY_BYTES) return STATUS.tooLarge
+    return undefined
+  }
+}
+
+const otherEnd = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
+
+function tlsOf({ own, authority }: PeerCredentials): { key: string; cert: string; ca: string } {
+  return { key: own.current.key, cert: own.current.certificate, ca: authority }
+}
+
+function end(stream: ServerHttp2Stream, status: number, body = ''): void {
+  if (stream.destroyed || stream.headersSent) return
+  stream.respond({ ':status': status })
+  stream.end(status === STATUS.ok ? body : '')
+}
+
+async function bodyOf(stream: ServerHttp2Stream): Promise<string | 'too large' | undefined> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of stream) {
+      bytes += (chunk as Buffer).length
+      if (bytes > MOST_BODY_BYTES) return 'too large'
+      chunks.push(chunk as Buffer)
+    }
+  } catch {
+    // The other node has given up.
+    return undefined
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function requestOf(headers: IncomingHttpHeaders, body: string | undefined): PeerRequest | undefined {
+  const from = Number(headers[HEADERS.from])
+  if (body === undefined || !Number.isSafeInteger(from)) return undefined
+  try {
+    const payload: unknown = JSON.parse(body)
+    return { topic: String(headers[':path']).slice(PATH.length), payload, from }
+  } catch {
+    return undefined
+  }
+}

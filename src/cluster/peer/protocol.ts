@@ -1,0 +1,17 @@
+/**
+ * The protocol of the link between nodes: HTTP/2 over TLS 1.3. Both ends show a certificate of the cluster's authority, and
+ * trust no other. `POST /peer/<topic>` with a JSON body is answered with JSON.
+ */
+
+/** Version of the wire: nodes with another one refuse each other's messages. */
+export const FORMAT = '1'
+/** The name in every node's certificate. A node is known by what signed it, not by its address. */
+export const PEER_NAME = 'node.homeport.internal'
+/** Longest body, bytes, in both directions. */
+export const MOST_BODY_BYTES = 4 * 2 ** 20
+/** Before the topic in the path of a request. */
+export const PATH = '/peer/'
+/** Request headers: version of the wire, the incarnation that is meant, and the one that sends. */
+export const HEADERS = { format: 'homeport-format', to: 'homeport-to', from: 'homeport-from' } as const
+/** Status of an answer. */
+export const STATUS = { ok: 200, malformed: 400, otherLife: 421, otherFormat: 426, tooLarge: 413, failed: 500 } as const
