@@ -29,6 +29,7 @@
  * - A server that is alone (`alone`) owns everything and pays nothing.
  */
 export { alone } from './alone.js'
+export { Clustered, type ClusteredDeps, type NodeIdentity } from './clustered.js'
 export { partitionOfKey } from './key-partition.js'
 export {
   type Cluster,

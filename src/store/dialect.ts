@@ -50,6 +50,8 @@ export interface Dialect {
   listOf(column: string): RawBuilder<string>
   /** Locks the selected rows until the end of the transaction, where transactions run concurrently. */
   forUpdate<Builder extends { forUpdate(): Builder }>(builder: Builder): Builder
+  /** The same, without the rows that another transaction has locked. */
+  forUpdateSkipLocked<Builder extends { forUpdate(): Builder; skipLocked(): Builder }>(builder: Builder): Builder
   /** The highest number that a table has ever assigned; 0 before the first row. Deletions do not lower it. */
   lastNumber(table: 'messages' | 'runs' | 'audit_log'): RawBuilder<number>
 }
@@ -101,6 +103,7 @@ export const sqliteDialect: Dialect = {
   textRows: (list) => sql<{ value: string }>`json_each(${list})`.as('item'),
   listOf: (column) => sql<string>`json_group_array(${sql.ref(column)})`,
   forUpdate: (builder) => builder,
+  forUpdateSkipLocked: (builder) => builder,
   lastNumber: (table) => sql<number>`coalesce((select seq from sqlite_sequence where name = ${sql.lit(table)}), 0)`,
 }
 
@@ -132,6 +135,7 @@ export const postgresDialect: Dialect = {
   textRows: (list) => sql<{ value: string }>`unnest(${list}::text[])`.as<'item'>(sql`item (value)`),
   listOf: (column) => sql<string>`coalesce(json_agg(${sql.ref(column)})::text, '[]')`,
   forUpdate: (builder) => builder.forUpdate(),
+  forUpdateSkipLocked: (builder) => builder.forUpdate().skipLocked(),
   lastNumber: (table) =>
     sql<number>`(select case when is_called then last_value else 0 end from ${sql.table(`${table}_seq_seq`)})`,
 }

@@ -22,9 +22,9 @@
  *   `store_outcome_unknown`.
  * - A read sees one snapshot. Awaited operations of one caller run in order. A refused operation does not affect others
  *   in the same commit.
- * - One node uses a store at a time. On PostgreSQL every connection is guarded by a shared lock and the row of the holder
- *   (`postgres/node-lock.ts`), so that no connection can write after another node has taken the store. The lock leaves
- *   space for several nodes: they would share it, and the row would name their cluster.
+ * - One node uses a store at a time, or the nodes of one cluster on PostgreSQL. There every connection is guarded by a
+ *   shared lock and the row of the holder (`postgres/node-lock.ts`), so that no connection can write after another node or
+ *   cluster has taken the store. What one node of a cluster does and the others do not is decided in `cluster/`.
  * - A full disk (`store_full`) and an unreachable PostgreSQL server (`store_unavailable`) are temporary. If the store has
  *   failed for good, it calls `onFailure`, and the process must end.
  * - The store never retries a write whose commit may have succeeded. That decision belongs to the caller.
@@ -38,4 +38,4 @@ export type { StoreDamage } from './damage.js'
 export { AfterLostCommits, type AfterLostCommitsDeps } from './lost-commits.js'
 export { hasSqliteStore, openStore } from './open.js'
 export { checkPostgresServer, type ServerFinding, type ServerReport } from './postgres/server-check.js'
-export type { Store, StoreDescription } from './types.js'
+export type { Store, StoreDescription, StoreSharing } from './types.js'

@@ -4,7 +4,7 @@ import type { StoreMeter } from '../telemetry/index.js'
 import type { StoreDamage } from './damage.js'
 import { openPostgresStore } from './postgres/store.js'
 import { openSqliteStore } from './sqlite/store.js'
-import type { Store } from './types.js'
+import type { Store, StoreSharing } from './types.js'
 
 /** Settings of a store. */
 export interface StoreSettings {
@@ -17,6 +17,8 @@ export interface StoreSettings {
    * benchmarks.
    */
   readonly modules?: readonly string[]
+  /** Who else may use the store. Default: nobody. */
+  readonly sharing?: StoreSharing
   /** Called when an open store has failed for good. Acknowledged writes are safe. */
   readonly onFailure: (error: Error) => void
   /** Called whenever damaged data is found. Default: only the caller that read it gets an error. */
@@ -46,11 +48,12 @@ export async function hasSqliteStore(dataDir: string): Promise<boolean> {
 
 /**
  * Opens the store of the settings and migrates its schema.
- * @throws HomeportError `store_not_opened`, `store_in_use`, `store_newer`, `store_clock_differs` or `store_full`.
+ * @throws HomeportError `store_not_opened`, `store_in_use`, `store_needs_upgrade`, `store_newer`, `store_clock_differs` or
+ * `store_full`.
  */
 export async function openStore(settings: StoreSettings): Promise<Store> {
   const { onFailure, onDamage = () => undefined, onClock, meter } = settings
   const watch = { onFailure, onDamage, ...(onClock && { onClock }), ...(meter && { meter }) }
-  if (settings.location !== 'sqlite') return openPostgresStore(settings.location, watch)
+  if (settings.location !== 'sqlite') return openPostgresStore(settings.location, watch, settings.sharing ?? 'alone')
   return openSqliteStore(sqliteFileIn(settings.dataDir), settings.modules ?? [], watch)
 }

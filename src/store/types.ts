@@ -14,6 +14,12 @@ export interface StoreWatch {
   readonly meter?: StoreMeter
 }
 
+/**
+ * Who else may use a PostgreSQL store. `alone`: nobody. `cluster`: the nodes of a cluster. `cluster upkeep`: the same, with
+ * few connections of its own, so that a node's beats never wait behind its other work. SQLite: always `alone`.
+ */
+export type StoreSharing = 'alone' | 'cluster' | 'cluster upkeep'
+
 /** The durable state of the server. */
 export interface Store {
   /**

@@ -40,6 +40,7 @@ export { MeterTotals } from './meter-totals.js'
 export {
   BULK_OUTCOMES,
   BulkMeter,
+  ClusterMeter,
   DatabasesMeter,
   type DeliveryOutcome,
   QueueMeter,

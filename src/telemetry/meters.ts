@@ -127,6 +127,18 @@ export class DatabasesMeter {
   readonly backups = { completed: 0, failed: 0 }
 }
 
+/** What a node of a cluster counts. */
+export class ClusterMeter {
+  /** Beats that failed, or that were not sent because the one before had no answer yet. */
+  beatsMissed = 0
+  /** Nodes that this one has declared dead. */
+  declaredDead = 0
+  /** Notifications that some node did not answer, so that they were stored as announcements. */
+  announcements = 0
+  /** Seconds of handing partitions over, from letting go to the new owner in the store. */
+  readonly handOver = new Histogram(REQUEST_SECONDS)
+}
+
 /** The meters of a server. */
 export class ServerMeters {
   readonly queue: QueueMeter
@@ -134,6 +146,7 @@ export class ServerMeters {
   readonly bulk = new BulkMeter()
   readonly store = new StoreMeter()
   readonly databases = new DatabasesMeter()
+  readonly cluster = new ClusterMeter()
 
   /** @param settings how many destination hosts are counted one by one. */
   constructor({ metricsEndpoints = 0 }: { readonly metricsEndpoints?: number } = {}) {

@@ -37,6 +37,34 @@ export const storeErrors = {
     text: ({ holder }) =>
       `Another Homeport server already uses this PostgreSQL database (${holder}). Stop it first, or give this server its own database. If its machine has failed, PostgreSQL frees the database within 20 seconds; start again then.`,
   }),
+  store_needs_upgrade: define<{ missing: number }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ missing }) =>
+      `The schema of the store is ${missing} ${missing === 1 ? 'step' : 'steps'} older than this version of Homeport, and other nodes that use the store are running. Stop all nodes, then start this one first: it upgrades the store.`,
+  }),
+  node_name_taken: define<{ node: string; address: string; since: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ node, address, since }) =>
+      `A node named "${node}" is running with another data directory (peer address ${address}, since ${since}). Give each node a name of its own with --node, or stop that one.`,
+  }),
+  node_config_differs: define<{ node: string; options: readonly string[] }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ node, options }) =>
+      `All nodes of a cluster must have the same ${options.length === 1 ? 'value' : 'values'} of ${options.join(', ')}; on the running node "${node}" ${options.length === 1 ? 'it differs' : 'they differ'}. Set the same here, or stop all nodes to change them.`,
+  }),
+  node_declared_dead: define<{ node: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ node }) =>
+      `The node "${node}" did not reach PostgreSQL in time, so the other nodes declared it dead and took over its work. This process ends and can be started again at once. Look for a machine that was paused or overloaded, or for a broken network.`,
+  }),
   store_clock_differs: define<{ aheadMs: number }>({
     status: 503,
     blame: 'operator',

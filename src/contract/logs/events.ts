@@ -132,6 +132,33 @@ export const LOG_EVENTS = {
   ),
   bulk_paused: bulk('warn', 'bulk actions pause: the store fails', 'pauseMs', 'error'),
 
+  cluster_joined: cluster('info', 'this node has joined the cluster', 'node', 'incarnation'),
+  cluster_leader: cluster('info', 'this node is the leader from now on', 'node'),
+  cluster_leader_no_more: cluster('info', 'this node is no longer the leader', 'node'),
+  cluster_node_dead: cluster(
+    'warn',
+    'a node has not reached PostgreSQL for 5 seconds and was declared dead; the others take over its work',
+    'node',
+    'incarnation',
+  ),
+  cluster_declared_dead: cluster(
+    'error',
+    'the other nodes have declared this one dead, so its process ends; start it again',
+    'node',
+    'error',
+  ),
+  cluster_partitions_given: cluster('info', 'partitions were handed over to other nodes', 'partitions', 'durationMs'),
+  cluster_announcement_failed: cluster(
+    'error',
+    'an announcement of another node was not handled; trying again',
+    'error',
+  ),
+  cluster_look_failed: cluster('debug', 'the rows of the cluster cannot be read now', 'error'),
+  cluster_not_left: cluster(
+    'warn',
+    'the store does not answer while this node stops; the others take over its work in 6 seconds',
+    'error',
+  ),
   alerts_not_current: alerts('warn', 'alerts are not up to date; trying again every 5 seconds', 'error'),
 } as const satisfies Readonly<Record<string, EventDeclaration>>
 

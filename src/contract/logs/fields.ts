@@ -48,6 +48,10 @@ export const LOG_FIELDS = {
   neededBytes: number('Bytes that the work needs.'),
   ended: number('How many processes were ended.'),
 
+  node: text('Node of the cluster: the option `node`.'),
+  incarnation: number('Life of a node: a number that grows with every start of a node.'),
+  partitions: number('How many partitions.'),
+
   messageId: text('Message of the queue.'),
   scheduleId: text('Schedule.'),
   nextAt: number('When it was due, Unix milliseconds.'),

@@ -20,8 +20,11 @@ export interface Table {
   readonly numbered: string | undefined
 }
 
-/** Tables that describe one database only: its migrations, the progress of a copy, and which server uses it. */
-export const LOCAL_TABLES: readonly string[] = ['schema_migrations', 'store_copy', 'node_holder', 'cluster_authority']
+/** Tables of the nodes that use a database. */
+const CLUSTER_TABLES = ['nodes', 'partitions', 'leases', 'announcements', 'cluster_authority']
+
+/** Tables that describe one database only: its migrations, the progress of a copy, and which servers use it. */
+export const LOCAL_TABLES: readonly string[] = ['schema_migrations', 'store_copy', 'node_holder', ...CLUSTER_TABLES]
 
 /** SQLite's names of the types. */
 export const SQLITE_TYPES: Readonly<Record<string, ColumnType>> = { INTEGER: 'integer', TEXT: 'text', BLOB: 'bytes' }

@@ -31,6 +31,7 @@ import { tableCare } from './033-table-care.js'
 import { nodeHolder } from './034-node-holder.js'
 import { accountLimits } from './036-account-limits.js'
 import { alertEpisodes } from './037-alert-episodes.js'
+import { cluster } from './038-cluster.js'
 import { clusterAuthority } from './042-cluster-authority.js'
 import type { Migration } from './migration.js'
 
@@ -67,6 +68,7 @@ export const MIGRATIONS: readonly Migration[] = [
   nodeHolder,
   accountLimits,
   alertEpisodes,
+  cluster,
   clusterAuthority,
 ]
 

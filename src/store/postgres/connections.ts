@@ -18,6 +18,8 @@ export interface ConnectionsDeps {
   readonly clock: Clock
   /** Makes a connection that is guarded by the lock of the node. */
   readonly connect: () => Promise<Session>
+  /** The most connections. Default: `MOST_CONNECTIONS`. */
+  readonly most?: number
   /** Called from time to time with how far the clock of the server is ahead of ours. */
   readonly onClock: (aheadMs: number) => void
 }
@@ -120,7 +122,8 @@ export class Connections {
   #grow(): void {
     const isRefused = this.#open.size > 0 && performance.now() < this.#noGrowthUntilMs
     if (isRefused || this.#isClosing) return
-    while (this.#open.size + this.#making < MOST_CONNECTIONS && this.#making < this.#waiting.length - this.#served) {
+    const { most = MOST_CONNECTIONS } = this.#deps
+    while (this.#open.size + this.#making < most && this.#making < this.#waiting.length - this.#served) {
       this.#making++
       this.#deps.connect().then(
         (session) => this.#made(session),

@@ -11,15 +11,20 @@ import { HomeportError } from '../../contract/errors/errors.js'
 export const NODE_LOCK = 7_210_001
 /** The server may need a moment to notice that the previous node was killed. */
 const LOCK_WAIT_MS = 2_000
+/** Another node of the cluster may be migrating the store. */
+const JOIN_WAIT_MS = 30_000
 const LOCK_LOOK_MS = 100
 const LOCK_NOT_AVAILABLE = '55P03'
 
 const TAKE = 'SELECT pg_try_advisory_lock($1)::int AS got'
 const SHARE = 'SELECT pg_try_advisory_lock_shared($1)::int AS got'
 const LET_GO = 'SELECT pg_advisory_unlock($1)'
+const UNSHARE = 'SELECT pg_advisory_unlock_shared($1)'
 
 const HOLD = `UPDATE node_holder SET incarnation = incarnation + 1, holder = $1, name = $2, since = $3`
 const HOLDER = 'SELECT holder, name, since FROM node_holder'
+/** Opens the holder of a store that several nodes use; what follows is drawn anew with each migration. */
+const CLUSTER = 'cluster:'
 const HAS_HOLDER = `SELECT (to_regclass('node_holder') IS NOT NULL)::int AS there`
 /** Sessions that hold the lock in this database. Only those of the same user show their address. */
 const LOCKING = `SELECT DISTINCT coalesce(host(client_addr), 'a local socket') AS address
@@ -34,6 +39,13 @@ interface Holder {
   readonly since: number
 }
 
+/** What a node does with the schema when it joins. */
+export interface JoinWork {
+  /** How many migrations are missing. */
+  readonly pending: () => Promise<number>
+  readonly migrate: () => Promise<void>
+}
+
 /**
  * Keeps two nodes from using one store, by an advisory lock and the row of `node_holder`.
  *
@@ -45,11 +57,13 @@ interface Holder {
  * The lock is tried again and again and never waited for: PostgreSQL would queue shared requests behind a waiting
  * exclusive one, so a second node that is started by mistake would stop the first one from connecting.
  *
- * When several nodes may use a store, the row names their cluster: a node that belongs to it keeps the lock shared without
- * taking it first, and what only one of them may do is decided by rows with epochs.
+ * When several nodes may use a store, the row names their cluster. The first one takes the lock as a node alone does; the
+ * next ones find it shared, and the row says that they may share it. What only one of them may do is decided by rows with
+ * epochs (`cluster/`). Only a node that finds no other one migrates: it then draws a new name, so that an older one that
+ * was cut off meanwhile finds another holder, and ends.
  */
 export class NodeLock {
-  readonly #holder = randomUUID()
+  #holder: string = randomUUID()
   readonly #onTaken: (error: Error) => void
   #taken: HomeportError | undefined
 
@@ -66,9 +80,50 @@ export class NodeLock {
   async take(client: pg.ClientBase, prepare: () => Promise<void>): Promise<void> {
     if (!(await lock(client, TAKE))) throw await inUse(client)
     await prepare()
+    await this.#keep(client)
+  }
+
+  /** Writes the holder into the row, and keeps the lock shared. */
+  async #keep(client: pg.ClientBase): Promise<void> {
     await client.query(HOLD, [this.#holder, `${hostname()}, process ${process.pid}`, systemClock.now()])
     await client.query(SHARE, [NODE_LOCK])
     await client.query(LET_GO, [NODE_LOCK])
+  }
+
+  /**
+   * Takes the store together with the other nodes of its cluster; afterwards the connection holds the lock shared.
+   * @param work `pending` returns how many migrations are missing; `migrate` runs them, which happens only while no other
+   * node has a connection.
+   * @throws HomeportError `store_in_use` when a node alone has the store, `store_needs_upgrade` when migrations are missing
+   * and other nodes are connected.
+   */
+  async join(client: pg.ClientBase, work: JoinWork): Promise<void> {
+    for (let waitedMs = 0; ; waitedMs += LOCK_LOOK_MS) {
+      if (await tryLock(client, TAKE)) return await this.#found(client, work)
+      if (await tryLock(client, SHARE)) {
+        const holder = await holderIn(client)
+        if (holder?.holder.startsWith(CLUSTER)) return await this.#joined(holder, work)
+        // Perhaps a node alone that is ending, or one that was killed.
+        await client.query(UNSHARE, [NODE_LOCK])
+        if (waitedMs >= LOCK_WAIT_MS) throw await inUse(client)
+      }
+      if (waitedMs >= JOIN_WAIT_MS) throw await inUse(client)
+      await pause(systemClock, LOCK_LOOK_MS)
+    }
+  }
+
+  async #found(client: pg.ClientBase, { pending, migrate }: JoinWork): Promise<void> {
+    const isChanged = (await pending()) > 0
+    await migrate()
+    const holder = await holderIn(client)
+    this.#holder = !isChanged && holder?.holder.startsWith(CLUSTER) ? holder.holder : CLUSTER + randomUUID()
+    await this.#keep(client)
+  }
+
+  async #joined({ holder }: Holder, { pending }: JoinWork): Promise<void> {
+    const missing = await pending()
+    if (missing > 0) throw new HomeportError('store_needs_upgrade', { missing })
+    this.#holder = holder
   }
 
   /**
@@ -96,10 +151,19 @@ export class NodeLock {
   }
 }
 
+async function tryLock(client: pg.ClientBase, statement: string): Promise<boolean> {
+  const { rows } = await client.query<{ got: number }>(statement, [NODE_LOCK])
+  return rows[0]?.got === 1
+}
+
+async function holderIn(client: pg.ClientBase): Promise<Holder | undefined> {
+  const { rows: found } = await client.query<{ there: number }>(HAS_HOLDER)
+  return found[0]?.there === 1 ? (await client.query<Holder>(HOLDER)).rows[0] : undefined
+}
+
 async function lock(client: pg.ClientBase, statement: string): Promise<boolean> {
   for (let waitedMs = 0; ; waitedMs += LOCK_LOOK_MS) {
-    const { rows } = await client.query<{ got: number }>(statement, [NODE_LOCK])
-    if (rows[0]?.got === 1) return true
+    if (await tryLock(client, statement)) return true
     if (waitedMs >= LOCK_WAIT_MS) return false
     await pause(systemClock, LOCK_LOOK_MS)
   }
@@ -109,10 +173,10 @@ async function lock(client: pg.ClientBase, statement: string): Promise<boolean> 
 async function inUse(client: pg.ClientBase): Promise<HomeportError> {
   const { rows: addresses } = await client.query<{ address: string }>(LOCKING)
   const from = addresses.map(({ address }) => `connected from ${address}`)
-  const { rows: found } = await client.query<{ there: number }>(HAS_HOLDER)
-  const { rows } = found[0]?.there === 1 ? await client.query<Holder>(HOLDER) : { rows: [] }
-  const names = rows.filter(({ name }) => name !== '').map(nameOf)
+  const holder = await holderIn(client)
+  const names = holder && holder.name !== '' ? [nameOf(holder)] : []
   return new HomeportError('store_in_use', { holder: [...names, ...from].join(', ') || 'an older version' })
 }
 
-const nameOf = ({ name, since }: Holder): string => `host ${name}, since ${new Date(since).toISOString()}`
+const nameOf = ({ holder, name, since }: Holder): string =>
+  `${holder.startsWith(CLUSTER) ? 'nodes of a cluster, the first on ' : ''}host ${name}, since ${new Date(since).toISOString()}`

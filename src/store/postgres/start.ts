@@ -4,11 +4,14 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { postgresDialect } from '../dialect.js'
 import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
-import type { StoreWatch } from '../types.js'
+import type { StoreSharing, StoreWatch } from '../types.js'
 import { isLoss, reasonOf, targetOf } from './connection.js'
-import { Connections } from './connections.js'
+import { Connections, MOST_CONNECTIONS } from './connections.js'
 import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts, type Session } from './connector.js'
 import { NodeLock } from './node-lock.js'
+
+/** The upkeep of a cluster beats and looks, one after the other. */
+const UPKEEP_CONNECTIONS = 3
 
 /** What a started store runs on. */
 export interface Started {
@@ -18,10 +21,10 @@ export interface Started {
 }
 
 /**
- * Takes the store for this node, migrates it, and opens the connections.
- * @throws HomeportError `store_in_use`, `store_newer`, `store_clock_differs` or `store_not_opened`.
+ * Takes the store for this node or for its cluster, migrates it, and opens the connections.
+ * @throws HomeportError `store_in_use`, `store_needs_upgrade`, `store_newer`, `store_clock_differs` or `store_not_opened`.
  */
-export async function start(url: string, watch: StoreWatch): Promise<Started> {
+export async function start(url: string, watch: StoreWatch, sharing: StoreSharing): Promise<Started> {
   const target = targetOf(url)
   const connector = new Connector(target)
   const lock = new NodeLock(watch.onFailure)
@@ -29,9 +32,10 @@ export async function start(url: string, watch: StoreWatch): Promise<Started> {
     clock: systemClock,
     connect: () => guarded(connector, lock),
     onClock: (aheadMs) => watch.onClock?.(aheadMs, Math.abs(aheadMs) > MAX_CLOCK_DIFFERENCE_MS),
+    most: sharing === 'cluster upkeep' ? UPKEEP_CONNECTIONS : MOST_CONNECTIONS,
   })
   try {
-    const durability = await prepare(connector, lock, connections)
+    const durability = await prepare(connector, lock, connections, sharing)
     return { connections, durability }
   } catch (error) {
     await connections.close()
@@ -59,12 +63,18 @@ function notConnected(error: unknown): Error {
 }
 
 /** The connection that takes the lock and migrates has no limits of time, so it ends when another one has the lock. */
-async function prepare(connector: Connector, lock: NodeLock, connections: Connections): Promise<string> {
+async function prepare(
+  connector: Connector,
+  lock: NodeLock,
+  connections: Connections,
+  sharing: StoreSharing,
+): Promise<string> {
   const { client, server } = await connector.connect('long')
   try {
     refuseOtherTime(server)
     if (server.isPooled) await refuseSharedBackend(connector, server)
-    await lock.take(client, () => migrate(client))
+    if (sharing === 'alone') await lock.take(client, () => migrate(client))
+    else await lock.join(client, { pending: () => countPending(client), migrate: () => migrate(client) })
     await connections.open()
     return await durabilityOf(client)
   } finally {
@@ -87,10 +97,20 @@ async function refuseSharedBackend(connector: Connector, { backend, life }: Serv
 
 const RECORD = 'INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES ($1, $2, $3, $4)'
 
+const HAS_LEDGER = `SELECT (to_regclass('schema_migrations') IS NOT NULL)::int AS there`
+const LEDGER = 'SELECT number, name, breaking FROM schema_migrations'
+
+/** How many migrations are missing. Changes nothing. */
+async function countPending(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ there: number }>(HAS_LEDGER)
+  const applied = rows[0]?.there === 1 ? (await client.query<AppliedMigration>(LEDGER)).rows : []
+  return pendingMigrations(applied).length
+}
+
 /** Migrates the schema, each migration in its own transaction. The caller holds the node lock. */
 async function migrate(client: pg.Client): Promise<void> {
   await client.query(ledgerStatement(postgresDialect.types))
-  const applied = await client.query<AppliedMigration>('SELECT number, name, breaking FROM schema_migrations')
+  const applied = await client.query<AppliedMigration>(LEDGER)
   for (const migration of pendingMigrations(applied.rows)) await apply(client, migration)
 }
 

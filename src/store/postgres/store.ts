@@ -2,7 +2,7 @@ import { TurnoverMap } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { StoreMeter } from '../../telemetry/index.js'
 import type { AnyOperation, Operation } from '../operation.js'
-import type { Store, StoreDescription, StoreWatch } from '../types.js'
+import type { Store, StoreDescription, StoreSharing, StoreWatch } from '../types.js'
 import { CallCombiner } from './combined-calls.js'
 import { toStoreError } from './connection.js'
 import type { Connections } from './connections.js'
@@ -15,10 +15,11 @@ import { runTransaction } from './transaction.js'
  * Opens the store in a PostgreSQL database and migrates its schema.
  * @param url `postgres://user:password@host:port/database`, or with several hosts; never logged, never part of an error.
  * @param watch `onFailure` is called when another node has taken the database.
- * @throws HomeportError `store_in_use`, `store_newer`, `store_clock_differs` or `store_not_opened`.
+ * @param sharing whether other nodes may use it too.
+ * @throws HomeportError `store_in_use`, `store_needs_upgrade`, `store_newer`, `store_clock_differs` or `store_not_opened`.
  */
-export async function openPostgresStore(url: string, watch: StoreWatch): Promise<Store> {
-  const { connections, durability } = await start(url, watch)
+export async function openPostgresStore(url: string, watch: StoreWatch, sharing: StoreSharing): Promise<Store> {
+  const { connections, durability } = await start(url, watch, sharing)
   return new PostgresStore(connections, { ...watch, durability })
 }
 

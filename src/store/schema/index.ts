@@ -2,6 +2,7 @@ import type { AccountTables } from './accounts.js'
 import type { AlertTables } from './alerts.js'
 import type { BackupTables } from './backups.js'
 import type { BulkTables } from './bulk.js'
+import type { ClusterTables } from './cluster.js'
 import type { ClusterAuthorityTables } from './cluster-authority.js'
 import type { DatabaseTables } from './databases.js'
 import type { MessageTables } from './messages.js'
@@ -19,12 +20,14 @@ export type Tables = AccountTables &
   RunTables &
   BulkTables &
   ClusterAuthorityTables &
+  ClusterTables &
   AlertTables
 
 export type * from './accounts.js'
 export type * from './alerts.js'
 export type * from './backups.js'
 export type * from './bulk.js'
+export type * from './cluster.js'
 export type * from './cluster-authority.js'
 export type * from './databases.js'
 export type * from './messages.js'

@@ -1,0 +1,425 @@
+import { type Clock, pause, type Timer } from '../base/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import type { Store } from '../store/index.js'
+import type { ClusterMeter, Logger } from '../telemetry/index.js'
+import { HandOver, notesOf } from './hand-over.js'
+import { Holdings } from './holdings.js'
+import { partitionOfKey } from './key-partition.js'
+import { BEAT_EVERY_MS, DeathWatch, LOOK_EVERY_MS, type Moment, Tenure } from './membership.js'
+import { Notifications } from './notifications.js'
+import { planOwnership } from './ownership.js'
+import type { OnPeerRequest, PeerLink } from './peer-link.js'
+import { register } from './registration.js'
+import * as announcementRows from './transactions/cluster-announcements.js'
+import * as nodeRows from './transactions/cluster-nodes.js'
+import * as partitionRows from './transactions/cluster-partitions.js'
+import type { Cluster, Incarnation, PartitionHolder, Peer, PeerAnswer, PeerHandler } from './types.js'
+
+/** Nodes of this topic look at the rows now. */
+const LOOK = 'cluster.look'
+/** A node gives partitions away at most this often, to balance. */
+const BALANCE_EVERY_MS = 1_000
+/** The leader deletes old rows this often. */
+const CLEAN_EVERY_MS = 60_000
+
+/** What a node writes of itself. */
+export interface NodeIdentity {
+  readonly name: string
+  /** Host that other nodes reach this one by. */
+  readonly host: string
+  /** Id of the data directory. */
+  readonly dir: string
+  readonly version: string
+  /** Digests of the options that all nodes must agree on, by name. */
+  readonly config: Readonly<Record<string, string>>
+}
+
+/** What a node of a cluster needs. */
+export interface ClusteredDeps {
+  /** For the rows of the cluster only, so that nothing else delays a beat. */
+  readonly store: Store
+  readonly identity: NodeIdentity
+  /** Makes the link to the other nodes. */
+  readonly link: (how: { incarnation: () => Incarnation; onRequest: OnPeerRequest }) => PeerLink
+  readonly clock: Clock
+  /** Monotonic time, milliseconds. Default: that of the process. */
+  readonly monotonicMs?: () => number
+  readonly logger: Logger
+  readonly meter: ClusterMeter
+  /** Called once, when this life was declared dead: the process must end. */
+  readonly onDead: (error: Error) => void
+}
+
+/**
+ * A node of a cluster: a thin shell around the decisions of `membership.ts` and `ownership.ts`.
+ *
+ * When it finds itself declared dead it does not begin a new life in the same process: what its modules hold in memory may
+ * have changed without a notification. The process ends, and whatever runs it starts it again.
+ */
+export class Clustered implements Cluster {
+  readonly name = 'cluster'
+  readonly isAlone = false
+  readonly #deps: ClusteredDeps
+  readonly #monotonicMs: () => number
+  readonly #tenure = new Tenure()
+  readonly #watch = new DeathWatch()
+  readonly #holdings = new Holdings()
+  readonly #link: PeerLink
+  readonly #notifications: Notifications
+  readonly #handOver: HandOver
+  readonly #gone: ((incarnation: Incarnation) => void)[] = []
+  readonly #leading: ((isLeader: boolean) => void)[] = []
+  #incarnation: Incarnation = 0
+  #phase: 'new' | 'joined' | 'open' | 'draining' | 'ended' = 'new'
+  #peers: readonly Peer[] = []
+  #leader: Incarnation | null = null
+  #wasLeader = false
+  #beatTimer: Timer | undefined
+  #lookTimer: Timer | undefined
+  #isBeating = false
+  #looking: Promise<void> | undefined
+  #isLookWanted = false
+  #balancedMs = Number.NEGATIVE_INFINITY
+  #cleanedMs = Number.NEGATIVE_INFINITY
+
+  constructor(deps: ClusteredDeps) {
+    this.#deps = deps
+    const { store, clock, logger, meter } = deps
+    this.#monotonicMs = deps.monotonicMs ?? (() => performance.now())
+    const me = (): Incarnation => this.#incarnation
+    this.#link = deps.link({ incarnation: me, onRequest: (request) => this.#notifications.receive(request) })
+    const own = { store, me, pause: (ms: number) => pause(clock, ms), nowMs: this.#monotonicMs }
+    this.#notifications = new Notifications({
+      ...{ ...own, link: this.#link, logger, meter },
+      wallMs: () => clock.now(),
+      isOver: () => this.#tenure.isOver,
+    })
+    this.#handOver = new HandOver({
+      ...{ ...own, holdings: this.#holdings },
+      wake: (nodes) => this.#wake(nodes),
+      onGiven: (partitions, tookMs) => {
+        meter.handOver.record(tookMs / 1_000)
+        logger.info('cluster_partitions_given', { partitions, durationMs: Math.round(tookMs) })
+      },
+    })
+    this.handle(LOOK, () => this.#look())
+  }
+
+  get incarnation(): Incarnation {
+    return this.#incarnation
+  }
+
+  get owned(): readonly number[] {
+    return this.#holdings.owned
+  }
+
+  get isLeader(): boolean {
+    return this.#leader === this.#incarnation && this.#phase === 'open' && this.mayAct()
+  }
+
+  get peers(): readonly Peer[] {
+    return this.#peers
+  }
+
+  mayAct(): boolean {
+    return this.#tenure.mayAct(this.#monotonicMs(), this.#deps.clock.now())
+  }
+
+  owns(partition: number): boolean {
+    return this.#holdings.owns(partition)
+  }
+
+  partitionFor(accountId: string, flowKey: string | undefined): number {
+    return flowKey === undefined ? this.#holdings.next() : partitionOfKey(accountId, flowKey)
+  }
+
+  onLeader(listener: (isLeader: boolean) => void): void {
+    this.#leading.push(listener)
+  }
+
+  hold(holder: PartitionHolder): void {
+    this.#holdings.hold(holder)
+  }
+
+  onGone(listener: (incarnation: Incarnation) => void): void {
+    this.#gone.push(listener)
+  }
+
+  isLive(incarnation: Incarnation): Promise<boolean> {
+    return this.#deps.store.run(nodeRows.isLive, { incarnation })
+  }
+
+  handle(topic: string, handler: PeerHandler): void {
+    this.#notifications.handle(topic, handler)
+  }
+
+  notify(topic: string, payload: unknown): Promise<void> {
+    return this.#notifications.notify(topic, payload)
+  }
+
+  hint(partition: number, topic: string, payload: unknown): void {
+    this.#hintTo(this.#holdings.ownerOf(partition), topic, payload)
+  }
+
+  hintLeader(topic: string, payload: unknown): void {
+    this.#hintTo(this.#leader, topic, payload)
+  }
+
+  #hintTo(incarnation: Incarnation | null, topic: string, payload: unknown): void {
+    const peer = this.#peers.find((each) => each.incarnation === incarnation)
+    if (peer) this.#notifications.hint(peer, topic, payload)
+  }
+
+  async ask(topic: string, payload: unknown, of?: Incarnation): Promise<readonly PeerAnswer[]> {
+    const known = this.#peers.filter(({ incarnation }) => of === undefined || incarnation === of)
+    return this.#notifications.ask(known, topic, payload)
+  }
+
+  async start(): Promise<void> {
+    if (this.#phase !== 'new') return
+    const { store, identity, clock, logger } = this.#deps
+    await this.#link.start()
+    const { name, dir, version, host } = identity
+    const node = { name, dir, version, advertise: addressOf(host, this.#link.port), config: sorted(identity.config) }
+    const sent = this.#now()
+    const { incarnation, seen } = await register(node, { store, clock, monotonicMs: this.#monotonicMs })
+    this.#incarnation = incarnation
+    this.#notifications.begin(seen)
+    this.#tenure.beaten(sent)
+    this.#phase = 'joined'
+    logger.info('cluster_joined', { node: name, incarnation })
+    this.#scheduleBeat()
+    this.#scheduleLook()
+    await this.#beat()
+    await this.#look()
+  }
+
+  open(): void {
+    if (this.#phase !== 'joined') return
+    this.#phase = 'open'
+    void this.#look()
+  }
+
+  async drain(graceMs: number): Promise<void> {
+    if (this.#phase !== 'open' && this.#phase !== 'joined') return
+    const { store } = this.#deps
+    const me = this.#incarnation
+    this.#phase = 'draining'
+    await store.run(nodeRows.drain, { incarnation: me }).catch(() => undefined)
+    await store.run(partitionRows.resign, { incarnation: me }).catch(() => undefined)
+    this.#tellLeader()
+    this.#wake(new Set(this.#peers.map(({ incarnation }) => incarnation)))
+    await this.#handOver.drain(graceMs, async () => {
+      const seen = await store.run(partitionRows.look, { seen: this.#notifications.seen }).catch(() => undefined)
+      return seen && { ...seen, me }
+    })
+  }
+
+  async stop(): Promise<void> {
+    const hasJoined = !['new', 'ended'].includes(this.#phase)
+    this.#end()
+    await this.#looking
+    const { store, logger } = this.#deps
+    if (hasJoined) {
+      const incarnation = this.#incarnation
+      // If the store does not answer, the other nodes declare this one dead.
+      await store.run(nodeRows.leave, { incarnation }).catch((error) => logger.warn('cluster_not_left', { error }))
+      await this.#notifications.ask(this.#peers, LOOK, null)
+    }
+    await this.#link.stop()
+  }
+
+  #end(): void {
+    this.#phase = 'ended'
+    this.#tenure.end()
+    this.#beatTimer?.cancel()
+    this.#lookTimer?.cancel()
+    this.#holdings.lose(this.#holdings.owned)
+    this.#tellLeader()
+  }
+
+  /** Others have declared this life dead. */
+  #die(): void {
+    if (this.#phase === 'ended') return
+    this.#end()
+    const error = new HomeportError('node_declared_dead', { node: this.#deps.identity.name })
+    this.#deps.logger.error('cluster_declared_dead', { node: this.#deps.identity.name, error })
+    this.#deps.onDead(error)
+  }
+
+  #now(): Moment {
+    return { monotonicMs: this.#monotonicMs(), wallMs: this.#deps.clock.now() }
+  }
+
+  #scheduleBeat(): void {
+    this.#beatTimer = this.#deps.clock.after(BEAT_EVERY_MS, () => {
+      this.#scheduleBeat()
+      void this.#beat()
+    })
+  }
+
+  /** Never rejects. */
+  async #beat(): Promise<void> {
+    const { store, clock, meter } = this.#deps
+    if (this.#phase === 'ended') return
+    if (this.#isBeating) return void meter.beatsMissed++
+    this.#isBeating = true
+    const sent = this.#now()
+    const beat = { incarnation: this.#incarnation, seen: this.#notifications.seen, now: clock.now() }
+    try {
+      if (await store.run(nodeRows.beat, beat)) this.#tenure.beaten(sent)
+      else this.#die()
+    } catch {
+      meter.beatsMissed++
+    } finally {
+      this.#isBeating = false
+    }
+  }
+
+  #scheduleLook(): void {
+    this.#lookTimer = this.#deps.clock.after(LOOK_EVERY_MS, () => {
+      this.#scheduleLook()
+      void this.#look()
+    })
+  }
+
+  /** Looks now; one look at a time. Resolves when a look that began after the call has ended. Never rejects. */
+  async #look(): Promise<void> {
+    if (this.#looking) {
+      this.#isLookWanted = true
+      return this.#looking
+    }
+    this.#looking = this.#lookAndAct().finally(() => {
+      this.#looking = undefined
+    })
+    await this.#looking
+  }
+
+  async #lookAndAct(): Promise<void> {
+    do {
+      this.#isLookWanted = false
+      if (this.#phase === 'ended') return
+      await this.#lookOnce().catch((error) => this.#lookFailed(error))
+      this.#tellLeader()
+    } while (this.#isLookWanted)
+  }
+
+  #lookFailed(error: unknown): void {
+    this.#watch.failed()
+    this.#deps.logger.debug('cluster_look_failed', { error })
+  }
+
+  async #lookOnce(): Promise<void> {
+    const sentMs = this.#monotonicMs()
+    const seen = await this.#deps.store.run(partitionRows.look, { seen: this.#notifications.seen })
+    const returnedMs = this.#monotonicMs()
+    if (this.#hasEnded()) return
+    if (!seen.nodes.some(({ incarnation }) => incarnation === this.#incarnation)) return this.#die()
+    void this.#handleAll(seen.announcements)
+    const others = seen.nodes.filter(({ incarnation }) => incarnation !== this.#incarnation)
+    await this.#declareDead(this.#watch.looked({ sentMs, returnedMs, beats: others }))
+    this.#notePeers(others)
+    this.#leader = seen.leader
+    await this.#settle(seen)
+    await this.#clean()
+  }
+
+  /** Beats at once after announcements: nodes are waiting for that. */
+  async #handleAll(announcements: partitionRows.Seen['announcements']): Promise<void> {
+    if (await this.#notifications.handleAll(announcements)) await this.#beat()
+  }
+
+  #hasEnded(): boolean {
+    return this.#phase === 'ended'
+  }
+
+  async #declareDead(silent: readonly { incarnation: Incarnation; beat: number }[]): Promise<void> {
+    const { store, logger, meter } = this.#deps
+    for (const { incarnation, beat } of silent) {
+      if (!(await store.run(nodeRows.declareDead, { incarnation, beat }))) continue
+      meter.declaredDead++
+      this.#isLookWanted = true
+      const node = this.#peers.find((peer) => peer.incarnation === incarnation)?.name ?? ''
+      logger.warn('cluster_node_dead', { node, incarnation })
+    }
+  }
+
+  #notePeers(others: readonly nodeRows.NodeRow[]): void {
+    const before = this.#peers
+    this.#peers = others.map(({ incarnation, name, advertise, state }) => ({
+      ...{ incarnation, name, advertise },
+      state: state === 'draining' ? 'draining' : 'live',
+    }))
+    for (const { incarnation } of before) {
+      if (this.#peers.some((peer) => peer.incarnation === incarnation)) continue
+      for (const listener of this.#gone) listener(incarnation)
+    }
+  }
+
+  /** Brings what this node holds in line with the rows, and does what follows from them. */
+  async #settle(seen: partitionRows.Seen): Promise<void> {
+    const { store } = this.#deps
+    const me = this.#incarnation
+    await this.#receive(this.#holdings.reconcile(me, seen.partitions))
+    if (this.#phase !== 'open') return
+    const self = seen.nodes.find(({ incarnation }) => incarnation === me)
+    if (self?.is_open === 0) {
+      await store.run(nodeRows.open, { incarnation: me })
+      this.#isLookWanted = true
+      return
+    }
+    const { take, give } = planOwnership({ me, nodes: seen.nodes, partitions: seen.partitions })
+    if (take > 0) this.#holdings.gain(me, await store.run(partitionRows.take, { incarnation: me, most: take }))
+    if (give) this.#balance(give.count, give.to)
+    const isVacant = !seen.nodes.some(({ incarnation }) => incarnation === seen.leader)
+    if (isVacant && (await store.run(partitionRows.lead, { incarnation: me }))) this.#leader = me
+  }
+
+  /** Takes over what others gave, with their notes. */
+  async #receive(arriving: ReturnType<Holdings['reconcile']>): Promise<void> {
+    if (arriving.length === 0) return
+    const partitions = arriving.map(({ partition }) => partition)
+    const rows = await this.#deps.store.run(partitionRows.notes, { partitions })
+    const gained = arriving.flatMap(({ partition, epoch }) => {
+      const row = rows.find((each) => each.partition === partition)
+      if (row?.epoch !== epoch) return []
+      // Notes count once: a partition that comes back in the same epoch has been here.
+      const notes = epoch > this.#holdings.epochOf(partition) ? notesOf(row.notes) : undefined
+      return [{ partition, epoch, notes }]
+    })
+    if (!this.#hasEnded()) this.#holdings.gain(this.#incarnation, gained)
+  }
+
+  #balance(count: number, to: Incarnation): void {
+    const nowMs = this.#monotonicMs()
+    if (nowMs - this.#balancedMs < BALANCE_EVERY_MS) return
+    this.#balancedMs = nowMs
+    void this.#handOver.balance(count, to)
+  }
+
+  async #clean(): Promise<void> {
+    const nowMs = this.#monotonicMs()
+    if (!this.isLeader || nowMs - this.#cleanedMs < CLEAN_EVERY_MS) return
+    this.#cleanedMs = nowMs
+    await this.#deps.store.run(announcementRows.dropSeen, {})
+    await this.#deps.store.run(nodeRows.dropOld, { now: this.#deps.clock.now() })
+  }
+
+  #tellLeader(): void {
+    const { isLeader } = this
+    if (isLeader === this.#wasLeader) return
+    this.#wasLeader = isLeader
+    this.#deps.logger.info(isLeader ? 'cluster_leader' : 'cluster_leader_no_more', { node: this.#deps.identity.name })
+    for (const listener of this.#leading) listener(isLeader)
+  }
+
+  #wake(nodes: ReadonlySet<Incarnation>): void {
+    for (const peer of this.#peers) if (nodes.has(peer.incarnation)) this.#notifications.hint(peer, LOOK, null)
+  }
+}
+
+const addressOf = (host: string, port: number): string => (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`)
+
+/** Equal options have equal texts. */
+const sorted = (config: Readonly<Record<string, string>>): string =>
+  JSON.stringify(Object.fromEntries(Object.entries(config).sort(([one], [other]) => (one < other ? -1 : 1))))

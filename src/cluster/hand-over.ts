@@ -1,0 +1,142 @@
+import { tryParseJson } from '../base/index.js'
+import type { Store } from '../store/index.js'
+import type { Holdings } from './holdings.js'
+import { type OwnershipView, planDrain } from './ownership.js'
+import * as partitionRows from './transactions/cluster-partitions.js'
+import type { Incarnation, LetGo } from './types.js'
+
+/** In a balance, requests in flight get this long to end; partitions that are busy then stay. */
+const BALANCE_GRACE_MS = 100
+/** In a drain, partitions that become quiet within this time of each other share a transaction. */
+const GATHER_MS = 10
+
+/** What handing over needs. */
+export interface HandOverDeps {
+  readonly store: Store
+  readonly holdings: Holdings
+  readonly me: () => Incarnation
+  /** Asks nodes to look now. */
+  readonly wake: (nodes: ReadonlySet<Incarnation>) => void
+  /** Monotonic time. */
+  readonly nowMs: () => number
+  readonly pause: (ms: number) => Promise<void>
+  /** A hand-over has ended that took this long. */
+  readonly onGiven: (partitions: number, tookMs: number) => void
+}
+
+/**
+ * Hands partitions over: what acts on them lets go, the row gets its notes and its next owner in one statement, and only
+ * then another node may own it.
+ */
+export class HandOver {
+  readonly #deps: HandOverDeps
+  #isBalancing = false
+  #turn = 0
+
+  constructor(deps: HandOverDeps) {
+    this.#deps = deps
+  }
+
+  /** Gives some partitions to a node. Those with requests in flight stay; the next balance tries others. Never rejects. */
+  async balance(count: number, to: Incarnation): Promise<void> {
+    const { holdings } = this.#deps
+    if (this.#isBalancing) return
+    this.#isBalancing = true
+    const all = holdings.staying
+    const chosen = Array.from({ length: Math.min(count, all.length) }, () => all[this.#turn++ % all.length] ?? 0)
+    try {
+      await this.#give(chosen, new Map(chosen.map((partition) => [partition, to])))
+    } finally {
+      this.#isBalancing = false
+    }
+  }
+
+  async #give(chosen: readonly number[], to: ReadonlyMap<number, Incarnation>): Promise<void> {
+    const { holdings, nowMs } = this.#deps
+    const startedMs = nowMs()
+    holdings.leave(chosen)
+    const unable = (): LetGo => ({ notes: new Map(), busy: chosen })
+    const { notes, busy } = await this.#letGo(chosen, BALANCE_GRACE_MS).catch(unable)
+    const quiet = chosen.filter((partition) => !busy.includes(partition))
+    const given = await this.#change(quiet, notes, to)
+    if (given === 'unknown') return holdings.keep(busy, notes)
+    holdings.keep(
+      chosen.filter((partition) => !given.includes(partition)),
+      notes,
+    )
+    if (given.length > 0) this.#deps.onGiven(given.length, nowMs() - startedMs)
+  }
+
+  async #letGo(partitions: readonly number[], graceMs: number): Promise<LetGo> {
+    const { holder } = this.#deps.holdings
+    return (await holder?.letGo(partitions, graceMs)) ?? { notes: new Map(), busy: [] }
+  }
+
+  /**
+   * Changes the owners in the store. `unknown`: it may or may not have happened. Then the node acts on none of them until
+   * it has read the rows again.
+   */
+  async #change(
+    partitions: readonly number[],
+    notes: ReadonlyMap<number, unknown>,
+    to: ReadonlyMap<number, Incarnation>,
+  ): Promise<readonly number[] | 'unknown'> {
+    const { store, holdings, me, wake } = this.#deps
+    const gifts = partitions.flatMap((partition) => {
+      const heir = to.get(partition)
+      if (heir === undefined || !holdings.owns(partition)) return []
+      return [{ partition, epoch: holdings.epochOf(partition), to: heir, notes: textOf(notes.get(partition)) }]
+    })
+    if (gifts.length === 0) return []
+    try {
+      const given = await store.run(partitionRows.give, { from: me(), gifts })
+      holdings.gave(given, to)
+      wake(new Set(gifts.map((gift) => gift.to)))
+      return given
+    } catch {
+      holdings.lose(gifts.map(({ partition }) => partition))
+      return 'unknown'
+    }
+  }
+
+  /**
+   * Gives everything up, each partition when nothing of it is in flight, or after `graceMs`. Resolves when nothing is owned,
+   * when there is nobody to give it to, or after `graceMs`.
+   * @param view reads the rows anew.
+   */
+  async drain(graceMs: number, view: () => Promise<OwnershipView | undefined>): Promise<void> {
+    const { holdings, pause, nowMs } = this.#deps
+    const quiet: number[] = []
+    const notes = new Map<number, unknown>()
+    const partitions = [...holdings.staying]
+    let pending = partitions.length
+    holdings.leave(partitions)
+    for (const partition of partitions) {
+      void this.#letGo([partition], graceMs)
+        .then((result) => result.notes.has(partition) && notes.set(partition, result.notes.get(partition)))
+        .catch(() => undefined)
+        .finally(() => {
+          pending--
+          quiet.push(partition)
+        })
+    }
+    const startedMs = nowMs()
+    while (pending > 0 || quiet.length > 0) {
+      await pause(GATHER_MS)
+      if (quiet.length === 0) continue
+      const ready = quiet.splice(0)
+      const seen = await view()
+      const to = seen ? planDrain(seen, ready) : new Map<number, Incarnation>()
+      const given = await this.#change(ready, notes, to)
+      if (given === 'unknown') continue
+      if (given.length > 0) this.#deps.onGiven(given.length, nowMs() - startedMs)
+      const canTryAgain = (!seen || to.size > 0) && nowMs() - startedMs < graceMs
+      if (canTryAgain) quiet.push(...ready.filter((partition) => holdings.owns(partition)))
+    }
+  }
+}
+
+const textOf = (notes: unknown): string | null => (notes === undefined ? null : JSON.stringify(notes))
+
+/** The notes of a row; `undefined` if there are none, or if they are not JSON. */
+export const notesOf = (text: string | null): unknown => (text === null ? undefined : tryParseJson(text))

@@ -1,0 +1,100 @@
+import type { Incarnation } from './types.js'
+
+/** A node beats this often. */
+export const BEAT_EVERY_MS = 1_000
+/** A node looks at all rows this often. */
+export const LOOK_EVERY_MS = 500
+/** Who shows the same beat at every look for this long is declared dead. */
+export const DEAD_AFTER_MS = 5_000
+/** A node acts this long after it sent its last successful beat. The margin of 1 s lets clocks differ in their rates. */
+export const ACT_FOR_MS = 4_000
+/** A look that comes this much late says nothing about others: perhaps this process or PostgreSQL stood still. */
+export const LATE_LOOK_MS = 1_000
+
+/** A moment by two clocks. */
+export interface Moment {
+  /** Never set, but stands still while the machine is suspended. */
+  readonly monotonicMs: number
+  /** Goes on while the machine is suspended, but may be set. */
+  readonly wallMs: number
+}
+
+/**
+ * Whether this node may act, by its own clocks alone: until 4 s after it *sent* its last successful beat. The others
+ * declare it dead at the earliest 5 s after they have seen that beat, and a beat is not seen before it is sent.
+ */
+export class Tenure {
+  #sent: Moment = { monotonicMs: Number.NEGATIVE_INFINITY, wallMs: Number.NEGATIVE_INFINITY }
+  #isOver = false
+
+  /** A beat has been stored. @param sent when it was sent, not when the answer came. */
+  beaten(sent: Moment): void {
+    if (sent.monotonicMs > this.#sent.monotonicMs) this.#sent = sent
+  }
+
+  /** This life has been declared dead, or has left. */
+  end(): void {
+    this.#isOver = true
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Whether this node may act at a moment. */
+  mayAct(monotonicMs: number, wallMs: number): boolean {
+    if (this.#isOver) return false
+    return monotonicMs - this.#sent.monotonicMs < ACT_FOR_MS && wallMs - this.#sent.wallMs < ACT_FOR_MS
+  }
+}
+
+/** A node and a beat of it. */
+export interface Beat {
+  readonly incarnation: Incarnation
+  readonly beat: number
+}
+
+/** A look that has succeeded, by the own monotonic clock. */
+export interface Look {
+  readonly sentMs: number
+  readonly returnedMs: number
+  /** The beats of all other nodes that take part. */
+  readonly beats: readonly Beat[]
+}
+
+/**
+ * Finds nodes that no longer beat. It compares no clocks: a node is silent when this process has seen the same beat at
+ * every look for 5 s of its own time. A look that failed or came late starts all of them anew, so neither an outage of
+ * PostgreSQL nor an own pause declares anybody dead.
+ */
+export class DeathWatch {
+  readonly #seen = new Map<Incarnation, { readonly beat: number; readonly sinceMs: number }>()
+  #lastMs = Number.NEGATIVE_INFINITY
+
+  /** A look has failed. */
+  failed(): void {
+    this.#seen.clear()
+  }
+
+  /** Takes a look in; returns the silent nodes, each with the beat that it stopped at. */
+  looked({ sentMs, returnedMs, beats }: Look): readonly Beat[] {
+    if (this.#isLate(sentMs, returnedMs)) this.#seen.clear()
+    this.#lastMs = returnedMs
+    for (const incarnation of this.#seen.keys()) {
+      if (!beats.some((beat) => beat.incarnation === incarnation)) this.#seen.delete(incarnation)
+    }
+    return beats.filter((beat) => this.#isSilent(beat, sentMs, returnedMs))
+  }
+
+  #isLate(sentMs: number, returnedMs: number): boolean {
+    return sentMs - this.#lastMs > LOOK_EVERY_MS + LATE_LOOK_MS || returnedMs - sentMs > LATE_LOOK_MS
+  }
+
+  /** From when the first look had its answer to when the last one was sent: the beat was the same all this time. */
+  #isSilent({ incarnation, beat }: Beat, sentMs: number, returnedMs: number): boolean {
+    const known = this.#seen.get(incarnation)
+    if (known?.beat === beat) return sentMs - known.sinceMs >= DEAD_AFTER_MS
+    this.#seen.set(incarnation, { beat, sinceMs: returnedMs })
+    return false
+  }
+}

@@ -1,0 +1,135 @@
+import { isObject, tryParseJson } from '../base/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import type { Store } from '../store/index.js'
+import type { ClusterMeter, Logger } from '../telemetry/index.js'
+import type { PeerAddress, PeerLink, PeerRequest } from './peer-link.js'
+import * as announcementRows from './transactions/cluster-announcements.js'
+import * as nodeRows from './transactions/cluster-nodes.js'
+import type { Seen } from './transactions/cluster-partitions.js'
+import type { Incarnation, Peer, PeerAnswer, PeerHandler } from './types.js'
+
+/** A node that does not answer within this time is asked no longer. */
+export const ANSWER_WITHIN_MS = 1_000
+/** A node that has not handled an announcement is declared dead long before this. */
+const GIVE_UP_AFTER_MS = 15_000
+const ASK_AGAIN_MS = 100
+
+/** What notifications need. */
+export interface NotificationsDeps {
+  readonly store: Store
+  readonly link: PeerLink
+  readonly logger: Logger
+  readonly meter: ClusterMeter
+  readonly me: () => Incarnation
+  readonly nowMs: () => number
+  readonly wallMs: () => number
+  readonly pause: (ms: number) => Promise<void>
+  /** Whether this life is over, so that it waits for nothing any more. */
+  readonly isOver: () => boolean
+}
+
+/** Sends to other nodes what they must hear, or may hear, and handles what they send. */
+export class Notifications {
+  readonly #deps: NotificationsDeps
+  readonly #handlers = new Map<string, PeerHandler>()
+  #seen = 0
+  #isHandling = false
+
+  constructor(deps: NotificationsDeps) {
+    this.#deps = deps
+  }
+
+  /** The version of the last announcement that was handled. */
+  get seen(): number {
+    return this.#seen
+  }
+
+  /** This life begins: earlier announcements are about what it has not read yet. */
+  begin(seen: number): void {
+    this.#seen = seen
+  }
+
+  handle(topic: string, handler: PeerHandler): void {
+    if (this.#handlers.has(topic)) throw new Error(`two handlers of the topic ${topic}`)
+    this.#handlers.set(topic, handler)
+  }
+
+  /** Handles what another node sent. */
+  async receive({ topic, payload, from }: PeerRequest): Promise<unknown> {
+    const handler = this.#handlers.get(topic)
+    if (!handler) throw new Error(`no handler of the topic ${topic}`)
+    return (await handler(payload, from)) ?? null
+  }
+
+  /** Notifies all other nodes; see `Cluster.notify`. */
+  async notify(topic: string, payload: unknown): Promise<void> {
+    const { store, link, me, meter, wallMs } = this.#deps
+    const others = (await store.run(nodeRows.list, {})).filter(({ incarnation }) => incarnation !== me())
+    const answers = await Promise.allSettled(others.map((peer) => link.request(peer, topic, payload, ANSWER_WITHIN_MS)))
+    const silent = others.filter((_, index) => answers[index]?.status === 'rejected').map((peer) => peer.incarnation)
+    if (silent.length === 0) return
+    meter.announcements++
+    const text = JSON.stringify(payload ?? null)
+    const version = await store.run(announcementRows.announce, { topic, payload: text, now: wallMs() })
+    await this.#untilAware(version, new Set(silent))
+  }
+
+  async #untilAware(version: number, silent: ReadonlySet<Incarnation>): Promise<void> {
+    const { store, nowMs, pause, isOver } = this.#deps
+    const endMs = nowMs() + GIVE_UP_AFTER_MS
+    while (!isOver() && nowMs() < endMs) {
+      const unaware = await store.run(announcementRows.unaware, { version }).catch(() => undefined)
+      if (unaware && !unaware.some((incarnation) => silent.has(incarnation))) return
+      await pause(ASK_AGAIN_MS)
+    }
+    throw new HomeportError('store_unavailable', {})
+  }
+
+  /**
+   * Handles announcements in their order. One whose handler fails is handled again at the next look, and those after it
+   * wait. Resolves with whether any was handled.
+   */
+  async handleAll(announcements: Seen['announcements']): Promise<boolean> {
+    if (this.#isHandling) return false
+    this.#isHandling = true
+    const before = this.#seen
+    try {
+      for (const { version, topic, payload } of announcements) {
+        if (version <= this.#seen) continue
+        await this.#handlers.get(topic)?.(tryParseJson(payload), 0)
+        this.#seen = version
+      }
+    } catch (error) {
+      this.#deps.logger.error('cluster_announcement_failed', { error })
+    } finally {
+      this.#isHandling = false
+    }
+    return this.#seen > before
+  }
+
+  /** Sends without waiting; it may get lost. */
+  hint(peer: PeerAddress, topic: string, payload: unknown): void {
+    this.#deps.link.request(peer, topic, payload, ANSWER_WITHIN_MS).catch(() => undefined)
+  }
+
+  /** Asks nodes; those that do not answer are left out. */
+  async ask(peers: readonly Peer[], topic: string, payload: unknown): Promise<readonly PeerAnswer[]> {
+    const { link } = this.#deps
+    const answers = peers.map(async (peer): Promise<readonly PeerAnswer[]> => {
+      const answer = link.request(peer, topic, payload, ANSWER_WITHIN_MS)
+      return answer.then(
+        (value) => [{ peer, answer: value }],
+        () => [],
+      )
+    })
+    return (await Promise.all(answers)).flat()
+  }
+}
+
+/** Which options of two nodes differ, by the JSON objects of their digests. */
+export function differences(one: string, other: string): readonly string[] {
+  const [a, b] = [tryParseJson(one), tryParseJson(other)]
+  if (!isObject(a) || !isObject(b)) return ['all options']
+  const [left, right] = [new Map(Object.entries(a)), new Map(Object.entries(b))]
+  return [...new Set([...left.keys(), ...right.keys()])].filter((name) => left.get(name) !== right.get(name))
+}

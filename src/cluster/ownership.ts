@@ -1,0 +1,100 @@
+import { type Incarnation, PARTITIONS } from './types.js'
+
+/** The most partitions that a node gives away at once, to balance. */
+const MOST_AT_ONCE = 8
+
+/** What is decided from, of a node that takes part. */
+export interface NodeView {
+  readonly incarnation: Incarnation
+  readonly state: 'live' | 'draining' | 'dead' | 'left'
+  readonly is_open: 0 | 1
+}
+
+/** A partition and its owner. */
+export interface PartitionView {
+  readonly partition: number
+  readonly owner: Incarnation | null
+  readonly epoch: number
+}
+
+/** All rows of one look. */
+export interface OwnershipView {
+  readonly me: Incarnation
+  readonly nodes: readonly NodeView[]
+  readonly partitions: readonly PartitionView[]
+}
+
+/** What a node does about partitions after a look. */
+export interface OwnershipPlan {
+  /** Take at most this many of those that no node owns which takes part. */
+  readonly take: number
+  /** Give this many to the node that owns the fewest. */
+  readonly give: { readonly count: number; readonly to: Incarnation } | undefined
+}
+
+/** The nodes that may be given partitions: live, and everything in them has started. */
+export function takersOf(nodes: readonly NodeView[]): readonly Incarnation[] {
+  return nodes.filter(({ state, is_open }) => state === 'live' && is_open === 1).map(({ incarnation }) => incarnation)
+}
+
+/** How many partitions each of these nodes owns. */
+export function countsOf(
+  takers: readonly Incarnation[],
+  partitions: readonly PartitionView[],
+): Map<Incarnation, number> {
+  const counts = new Map(takers.map((incarnation) => [incarnation, 0]))
+  for (const { owner } of partitions) {
+    const count = owner === null ? undefined : counts.get(owner)
+    if (owner !== null && count !== undefined) counts.set(owner, count + 1)
+  }
+  return counts
+}
+
+/** The node with the fewest partitions; of several the oldest. */
+export function fewest(counts: ReadonlyMap<Incarnation, number>): Incarnation | undefined {
+  let best: Incarnation | undefined
+  for (const [incarnation, count] of counts) {
+    if (best === undefined || count < (counts.get(best) ?? 0)) best = incarnation
+  }
+  return best
+}
+
+/**
+ * Decides what a node takes and gives. Every node decides for itself; two that take at the same time pass each other by in
+ * the store. Nodes give only when nothing is free, so that what a dead node owned is spread first. Of the difference to the
+ * node with the fewest each gives a share, because others give to it at the same time.
+ */
+export function planOwnership({ me, nodes, partitions }: OwnershipView): OwnershipPlan {
+  const takers = takersOf(nodes)
+  const counts = countsOf(takers, partitions)
+  const mine = counts.get(me)
+  if (mine === undefined) return { take: 0, give: undefined }
+  const isPresent = new Set(nodes.map(({ incarnation }) => incarnation))
+  const free = partitions.filter(({ owner }) => owner === null || !isPresent.has(owner)).length
+  const share = Math.ceil(PARTITIONS / takers.length)
+  if (free > 0) return { take: Math.max(0, Math.min(free, share - mine)), give: undefined }
+  const to = fewest(counts)
+  const difference = to === undefined ? 0 : mine - (counts.get(to) ?? 0)
+  if (to === undefined || difference < 2) return { take: 0, give: undefined }
+  const count = Math.min(MOST_AT_ONCE, Math.max(1, Math.floor(difference / takers.length)))
+  return { take: 0, give: { count, to } }
+}
+
+/** A draining node's partitions with the node that gets each: the one with the fewest then. Empty: nobody can get them. */
+export function planDrain(
+  { me, nodes, partitions }: OwnershipView,
+  giving: readonly number[],
+): Map<number, Incarnation> {
+  const counts = countsOf(
+    takersOf(nodes).filter((incarnation) => incarnation !== me),
+    partitions,
+  )
+  const heirs = new Map<number, Incarnation>()
+  for (const partition of giving) {
+    const to = fewest(counts)
+    if (to === undefined) break
+    heirs.set(partition, to)
+    counts.set(to, (counts.get(to) ?? 0) + 1)
+  }
+  return heirs
+}

@@ -1,0 +1,67 @@
+import { type Clock, pause } from '../base/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import type { Store } from '../store/index.js'
+import { DEAD_AFTER_MS, DeathWatch, LOOK_EVERY_MS } from './membership.js'
+import { differences } from './notifications.js'
+import * as nodeRows from './transactions/cluster-nodes.js'
+import type { Incarnation } from './types.js'
+
+/** After this time a node that stands in the way has either beaten or was declared dead. */
+const GIVE_UP_AFTER_MS = DEAD_AFTER_MS + 5_000
+
+/** What a registration needs. */
+export interface RegistrationDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly monotonicMs: () => number
+}
+
+/** The life that has begun, and the announcements that it need not hear. */
+export interface Registered {
+  readonly incarnation: Incarnation
+  readonly seen: number
+}
+
+/**
+ * Begins a life of a node. The row of a node that stands in the way, by its name or its configuration, may be one of a
+ * process that was killed; perhaps nobody else runs who could declare it dead. So this one watches it: a beat refuses the
+ * start, silence ends that life.
+ * @throws HomeportError `node_name_taken`, `node_config_differs`.
+ */
+export async function register(node: nodeRows.NewNode, deps: RegistrationDeps): Promise<Registered> {
+  const { store, clock, monotonicMs } = deps
+  const watch = new DeathWatch()
+  const beats = new Map<Incarnation, number>()
+  const endMs = monotonicMs() + GIVE_UP_AFTER_MS
+  for (;;) {
+    const result = await store.run(nodeRows.register, { node, now: clock.now() })
+    if (result.kind === 'registered') return result
+    const other = result.kind === 'taken' ? result.by : result.from
+    const hasBeaten = (beats.get(other.incarnation) ?? other.beat) !== other.beat
+    if (hasBeaten || monotonicMs() >= endMs) throw refusal(node, result)
+    beats.set(other.incarnation, other.beat)
+    await endSilent(watch, deps)
+    await pause(clock, LOOK_EVERY_MS)
+  }
+}
+
+async function endSilent(watch: DeathWatch, { store, monotonicMs }: RegistrationDeps): Promise<void> {
+  const sentMs = monotonicMs()
+  const beats = await store.run(nodeRows.list, {})
+  for (const { incarnation, beat } of watch.looked({ sentMs, returnedMs: monotonicMs(), beats })) {
+    await store.run(nodeRows.declareDead, { incarnation, beat })
+  }
+}
+
+function refusal(
+  node: nodeRows.NewNode,
+  result: Exclude<nodeRows.Registration, { kind: 'registered' }>,
+): HomeportError {
+  if (result.kind === 'taken') {
+    const { name, advertise, started_at } = result.by
+    const since = new Date(started_at).toISOString()
+    return new HomeportError('node_name_taken', { node: name, address: advertise, since })
+  }
+  const { name, config } = result.from
+  return new HomeportError('node_config_differs', { node: name, options: differences(node.config, config) })
+}

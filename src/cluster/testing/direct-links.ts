@@ -1,0 +1,43 @@
+import type { OnPeerRequest, PeerAddress, PeerLink } from '../peer-link.js'
+import type { Incarnation } from '../types.js'
+
+interface Linked {
+  readonly incarnation: () => Incarnation
+  readonly onRequest: OnPeerRequest
+}
+
+/** Links between nodes of one process that call each other directly, without sockets. A test can cut nodes off. */
+export class DirectLinks {
+  readonly #linked = new Set<Linked>()
+  readonly #cut = new Set<Incarnation>()
+  #port = 0
+
+  /** Nobody reaches this node, and it reaches nobody. */
+  cut(incarnation: Incarnation): void {
+    this.#cut.add(incarnation)
+  }
+
+  mend(incarnation: Incarnation): void {
+    this.#cut.delete(incarnation)
+  }
+
+  /** The link of one node. */
+  readonly make = (linked: Linked): PeerLink => ({
+    name: 'peer link',
+    port: ++this.#port,
+    start: async () => void this.#linked.add(linked),
+    stop: async () => void this.#linked.delete(linked),
+    request: async (peer, topic, payload) => {
+      const [from, other] = [linked.incarnation(), this.#find(peer)]
+      if (!other || this.#cut.has(from) || this.#cut.has(peer.incarnation)) throw new Error('no answer')
+      return copy(await other.onRequest({ topic, payload: copy(payload), from }))
+    },
+  })
+
+  #find({ incarnation }: PeerAddress): Linked | undefined {
+    return [...this.#linked].find((linked) => linked.incarnation() === incarnation)
+  }
+}
+
+/** As it would come from a socket. */
+const copy = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null))

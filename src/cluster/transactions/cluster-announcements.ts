@@ -1,0 +1,46 @@
+/** Announcements: what nodes must hear that did not answer. */
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { lockAnnouncements, type NodeRow, takingPart } from './cluster-nodes.js'
+
+const countUp = query<object>(({ db }) =>
+  db
+    .updateTable('leases')
+    .set((row) => ({ epoch: row('epoch', '+', 1) }))
+    .where('name', '=', 'announcements'),
+)
+
+/**
+ * Stores an announcement and returns its version. Versions are counted in a locked row, so they become visible in their
+ * order: with a sequence of the database, a node could read version 6, say so, and never see version 5.
+ */
+export const announce = write(
+  'announcements.add',
+  function* (args: { topic: string; payload: string; now: number }): Transaction<number> {
+    const { now: at, ...announcement } = args
+    const version = ((yield* first(lockAnnouncements, {}))?.epoch ?? 0) + 1
+    yield* change(countUp, {})
+    yield* insertAll('announcements', [{ ...announcement, version, at }])
+    return version
+  },
+)
+
+/** The lives that take part and have not handled an announcement yet. */
+export const unaware = read(
+  'announcements.unaware',
+  function* (args: { version: number }): Transaction<number[]> {
+    const nodes: NodeRow[] = yield* all(takingPart, {})
+    return nodes.filter(({ seen }) => seen < args.version).map(({ incarnation }) => incarnation)
+  },
+  { isSingle: () => true },
+)
+
+const dropUntil = query<{ version: number }>(({ db, p }) =>
+  db.deleteFrom('announcements').where('version', '<=', p.version),
+)
+
+/** Deletes the announcements that all nodes have handled. Nodes that join later do not need them. */
+export const dropSeen = write('announcements.dropSeen', function* (_: object): Transaction<void> {
+  const nodes = yield* all(takingPart, {})
+  if (nodes.length > 0) yield* change(dropUntil, { version: Math.min(...nodes.map(({ seen }) => seen)) })
+})

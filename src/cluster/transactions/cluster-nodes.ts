@@ -1,0 +1,203 @@
+/** Rows of nodes: one for each life of a process. Each change checks the state that it starts from. */
+import type { Selectable } from 'kysely'
+import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { LeasesTable, NodesTable } from '../../store/schema/cluster.js'
+
+/** A node that takes part, as it is stored. */
+export type NodeRow = Selectable<NodesTable>
+
+/** Takes part: live, or draining. */
+const TAKING_PART: NodesTable['state'][] = ['live', 'draining']
+
+/** Those that take part. */
+export const takingPart = query<object, NodeRow>(({ db }) =>
+  db.selectFrom('nodes').selectAll().where('state', 'in', TAKING_PART).orderBy('incarnation'),
+)
+
+/** The last announcement; the lock makes versions visible in their order. */
+export const lockAnnouncements = query<object, Selectable<LeasesTable>>(({ db, d }) =>
+  d.forUpdate(db.selectFrom('leases').selectAll().where('name', '=', 'announcements')),
+)
+
+const retire = query<{ dir: string }>(({ db, p }) =>
+  db.updateTable('nodes').set({ state: 'dead' }).where('dir', '=', p.dir).where('state', 'in', TAKING_PART),
+)
+
+/** What a node writes of itself when it starts. */
+export type NewNode = Pick<NodeRow, 'name' | 'dir' | 'advertise' | 'version' | 'config'>
+
+const insertNode = query<NewNode & { seen: number; now: number }, { incarnation: number }>(({ db, p }) =>
+  db
+    .insertInto('nodes')
+    .values({
+      ...{ name: p.name, dir: p.dir, advertise: p.advertise, version: p.version, config: p.config },
+      ...{ state: 'live', is_open: 0, beat: 0, seen: p.seen, started_at: p.now, beat_at: p.now },
+    })
+    .returning('incarnation'),
+)
+
+/** The result of a registration. */
+export type Registration =
+  | { readonly kind: 'registered'; readonly incarnation: number; readonly seen: number }
+  /** A node of this name takes part, with another data directory. */
+  | { readonly kind: 'taken'; readonly by: NodeRow }
+  /** The configuration of a node that takes part differs. */
+  | { readonly kind: 'differs'; readonly from: NodeRow }
+
+/**
+ * Begins a life. An earlier life of the same data directory ends: who holds the lock of the directory knows that it is
+ * over. The lock of the announcements lets one node register at a time.
+ */
+export const register = write(
+  'nodes.register',
+  function* (args: { node: NewNode; now: number }): Transaction<Registration> {
+    const { node, now } = args
+    const lease = yield* first(lockAnnouncements, {})
+    yield* change(retire, { dir: node.dir })
+    const others = yield* all(takingPart, {})
+    const same = others.find(({ name }) => name === node.name)
+    if (same) return { kind: 'taken', by: same }
+    const differing = others.find(({ config }) => config !== node.config)
+    if (differing) return { kind: 'differs', from: differing }
+    const seen = lease?.epoch ?? 0
+    const born = yield* first(insertNode, { ...node, seen, now })
+    return { kind: 'registered', incarnation: born?.incarnation ?? 0, seen }
+  },
+)
+
+const beatOnce = query<{ incarnation: number; seen: number; now: number }>(({ db, p }) =>
+  db
+    .updateTable('nodes')
+    .set((row) => ({ beat: row('beat', '+', 1), seen: p.seen, beat_at: p.now }))
+    .where('incarnation', '=', p.incarnation)
+    .where('state', 'in', TAKING_PART),
+)
+
+/** Beats. False: this life was declared dead. */
+export const beat = write(
+  'nodes.beat',
+  function* (args: { incarnation: number; seen: number; now: number }): Transaction<boolean> {
+    return (yield* change(beatOnce, args)) === 1
+  },
+  { isSingle: () => true },
+)
+
+const bury = query<{ incarnation: number; beat: number }>(({ db, p }) =>
+  db
+    .updateTable('nodes')
+    .set({ state: 'dead' })
+    .where('incarnation', '=', p.incarnation)
+    .where('beat', '=', p.beat)
+    .where('state', 'in', TAKING_PART),
+)
+
+/** Declares a node dead, unless it has beaten since. Returns whether it is dead by this call. */
+export const declareDead = write(
+  'nodes.declareDead',
+  function* (args: { incarnation: number; beat: number }): Transaction<boolean> {
+    return (yield* change(bury, args)) === 1
+  },
+  { isSingle: () => true },
+)
+
+const setOpen = query<{ incarnation: number }>(({ db, p }) =>
+  db.updateTable('nodes').set({ is_open: 1 }).where('incarnation', '=', p.incarnation).where('state', '=', 'live'),
+)
+
+/** From now on the node may own partitions. */
+export const open = write(
+  'nodes.open',
+  function* (args: { incarnation: number }): Transaction<void> {
+    yield* change(setOpen, args)
+  },
+  { isSingle: () => true },
+)
+
+const setDraining = query<{ incarnation: number }>(({ db, p }) =>
+  db
+    .updateTable('nodes')
+    .set({ state: 'draining' })
+    .where('incarnation', '=', p.incarnation)
+    .where('state', '=', 'live'),
+)
+
+/** From now on the node is given nothing. */
+export const drain = write(
+  'nodes.drain',
+  function* (args: { incarnation: number }): Transaction<void> {
+    yield* change(setDraining, args)
+  },
+  { isSingle: () => true },
+)
+
+const releasePartitions = query<{ incarnation: number }>(({ db, p }) =>
+  db
+    .updateTable('partitions')
+    .set((row) => ({ owner: null, epoch: row('epoch', '+', 1), notes: null }))
+    .where('owner', '=', p.incarnation),
+)
+const releaseLeases = query<{ incarnation: number }>(({ db, p }) =>
+  db
+    .updateTable('leases')
+    .set((row) => ({ owner: null, epoch: row('epoch', '+', 1) }))
+    .where('owner', '=', p.incarnation),
+)
+const setLeft = query<{ incarnation: number }>(({ db, p }) =>
+  db
+    .updateTable('nodes')
+    .set({ state: 'left' })
+    .where('incarnation', '=', p.incarnation)
+    .where('state', 'in', TAKING_PART),
+)
+
+/** Ends a life: whatever it owns is free. */
+export const leave = write('nodes.leave', function* (args: { incarnation: number }): Transaction<void> {
+  if ((yield* change(setLeft, args)) === 0) return
+  yield* change(releasePartitions, args)
+  yield* change(releaseLeases, args)
+})
+
+const stateOf = query<{ incarnation: number }, Pick<NodeRow, 'state'>>(({ db, p }) =>
+  db.selectFrom('nodes').select('state').where('incarnation', '=', p.incarnation),
+)
+
+/** Whether a life may still act. */
+export const isLive = read(
+  'nodes.isLive',
+  function* (args: { incarnation: number }): Transaction<boolean> {
+    const state = (yield* first(stateOf, args))?.state
+    return state !== undefined && TAKING_PART.includes(state)
+  },
+  { isSingle: () => true },
+)
+
+/** The nodes that take part. */
+export const list = read(
+  'nodes.list',
+  function* (_: object): Transaction<NodeRow[]> {
+    return yield* all(takingPart, {})
+  },
+  { isSingle: () => true },
+)
+
+/** Ended lives that own nothing are kept this long, for people who look. */
+const KEPT_MS = 7 * 86_400_000
+
+const dropEnded = query<{ before: number }>(({ db, p }) =>
+  db
+    .deleteFrom('nodes')
+    .where('state', 'in', ['dead', 'left'])
+    .where('beat_at', '<', p.before)
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('partitions').select('partition').whereRef('partitions.owner', '=', 'nodes.incarnation'))),
+    )
+    .where(({ not, exists, selectFrom }) =>
+      not(exists(selectFrom('leases').select('leases.name').whereRef('leases.owner', '=', 'nodes.incarnation'))),
+    ),
+)
+
+/** Deletes the rows of lives that ended long ago. */
+export const dropOld = write('nodes.dropOld', function* (args: { now: number }): Transaction<number> {
+  return yield* change(dropEnded, { before: args.now - KEPT_MS })
+})

@@ -1,0 +1,173 @@
+/** Who owns which partition, and who is the leader. Each change of an owner checks the epoch that it starts from. */
+import type { Selectable } from 'kysely'
+import { all, askAll, askChange, atOnce, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { AnnouncementsTable, PartitionsTable } from '../../store/schema/cluster.js'
+import { type NodeRow, takingPart } from './cluster-nodes.js'
+
+/** A partition without the notes of its owner before. */
+export type PartitionRow = Pick<Selectable<PartitionsTable>, 'partition' | 'owner' | 'epoch'>
+
+const everyPartition = query<object, PartitionRow>(({ db }) =>
+  db.selectFrom('partitions').select(['partition', 'owner', 'epoch']).orderBy('partition'),
+)
+const leaderRow = query<object, { owner: number | null }>(({ db }) =>
+  db.selectFrom('leases').select('owner').where('name', '=', 'leader'),
+)
+const announcedSince = query<{ seen: number }, Selectable<AnnouncementsTable>>(({ db, p }) =>
+  db.selectFrom('announcements').selectAll().where('version', '>', p.seen).orderBy('version'),
+)
+
+/** What one look sees, in one snapshot. */
+export interface Seen {
+  /** The nodes that take part. */
+  readonly nodes: readonly NodeRow[]
+  readonly partitions: readonly PartitionRow[]
+  readonly leader: number | null
+  /** In the order of their versions. */
+  readonly announcements: readonly Selectable<AnnouncementsTable>[]
+}
+
+/** Looks at all rows of the cluster, and at the announcements after a version. */
+export const look = read('cluster.look', function* (args: { seen: number }): Transaction<Seen> {
+  const [nodes, partitions, leases, announcements] = yield* atOnce(
+    [askAll(takingPart, {}), askAll(everyPartition, {}), askAll(leaderRow, {}), askAll(announcedSince, args)],
+    'last',
+  )
+  return { nodes, partitions, leader: leases[0]?.owner ?? null, announcements }
+})
+
+const notesIn = query<{ partitions: number[] }, Pick<Selectable<PartitionsTable>, 'partition' | 'epoch' | 'notes'>>(
+  ({ db, p, d }) =>
+    db.selectFrom('partitions').select(['partition', 'epoch', 'notes']).where(d.inNumbers('partition', p.partitions)),
+)
+
+/** What the owners before have left. */
+export const notes = read(
+  'partitions.notes',
+  function* (args: {
+    partitions: number[]
+  }): Transaction<Pick<Selectable<PartitionsTable>, 'partition' | 'epoch' | 'notes'>[]> {
+    return yield* all(notesIn, args)
+  },
+  { isSingle: () => true },
+)
+
+/** A node that may be given something; locked, so that it cannot be declared dead meanwhile. */
+const lockLive = query<{ incarnation: number }, { incarnation: number }>(({ db, p, d }) =>
+  d.forUpdate(
+    db.selectFrom('nodes').select('incarnation').where('incarnation', '=', p.incarnation).where('state', '=', 'live'),
+  ),
+)
+
+/** Takers pass each other by. An owner without a row is none that was just born: lives are only deleted when they own nothing. */
+const lockFree = query<{ most: number }, PartitionRow>(({ db, p, d }) =>
+  d.forUpdateSkipLocked(
+    db
+      .selectFrom('partitions')
+      .select(['partition', 'owner', 'epoch'])
+      .where(({ or, eb }) =>
+        or([
+          eb('owner', 'is', null),
+          eb('owner', 'in', eb.selectFrom('nodes').select('incarnation').where('state', 'in', ['dead', 'left'])),
+        ]),
+      )
+      .orderBy('partition')
+      .limit(p.most),
+  ),
+)
+const setOwner = query<{ partitions: number[]; incarnation: number }>(({ db, p, d }) =>
+  db
+    .updateTable('partitions')
+    .set((row) => ({ owner: p.incarnation, epoch: row('epoch', '+', 1), notes: null }))
+    .where(d.inNumbers('partition', p.partitions)),
+)
+
+/** Takes partitions that no node owns which takes part. Returns those that it took, with their new epochs. */
+export const take = write('partitions.take', function* (args: { incarnation: number; most: number }): Transaction<
+  PartitionRow[]
+> {
+  const { incarnation, most } = args
+  if (!(yield* first(lockLive, { incarnation }))) return []
+  const free = yield* all(lockFree, { most })
+  if (free.length === 0) return []
+  yield* change(setOwner, { partitions: free.map(({ partition }) => partition), incarnation })
+  return free.map(({ partition, epoch }) => ({ partition, owner: incarnation, epoch: epoch + 1 }))
+})
+
+/** A partition that its owner gives away. */
+export interface Gift {
+  readonly partition: number
+  /** The epoch in which the giver owns it. */
+  readonly epoch: number
+  readonly to: number
+  /** JSON. */
+  readonly notes: string | null
+}
+
+interface GiftParams extends Gift {
+  from: number
+}
+
+const giveOne = query<GiftParams>(({ db, p }) =>
+  db
+    .updateTable('partitions')
+    .set((row) => ({ owner: p.to, epoch: row('epoch', '+', 1), notes: p.notes }))
+    .where('partition', '=', p.partition)
+    .where('owner', '=', p.from)
+    .where('epoch', '=', p.epoch)
+    .where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('nodes')
+          .select('incarnation')
+          .where('incarnation', '=', p.to)
+          .where('state', '=', 'live')
+          .where('is_open', '=', 1),
+      ),
+    ),
+)
+
+/** Gives partitions away, each to a live node. Returns those that have changed their owner. */
+export const give = write('partitions.give', function* (args: { from: number; gifts: Gift[] }): Transaction<number[]> {
+  const { from, gifts } = args
+  const counts = yield* atOnce(
+    gifts.map((gift) => askChange(giveOne, { ...gift, from })),
+    'last',
+  )
+  return gifts.filter((_, index) => counts[index] === 1).map(({ partition }) => partition)
+})
+
+const takeLease = query<{ incarnation: number }>(({ db, p }) =>
+  db
+    .updateTable('leases')
+    .set((row) => ({ owner: p.incarnation, epoch: row('epoch', '+', 1) }))
+    .where('name', '=', 'leader')
+    .where(({ or, eb }) =>
+      or([
+        eb('owner', 'is', null),
+        eb('owner', 'in', eb.selectFrom('nodes').select('incarnation').where('state', 'in', ['dead', 'left'])),
+      ]),
+    ),
+)
+
+/** Becomes the leader, if no node is that takes part. */
+export const lead = write('leases.lead', function* (args: { incarnation: number }): Transaction<boolean> {
+  if (!(yield* first(lockLive, args))) return false
+  return (yield* change(takeLease, args)) === 1
+})
+
+const releaseLease = query<{ incarnation: number }>(({ db, p }) =>
+  db
+    .updateTable('leases')
+    .set((row) => ({ owner: null, epoch: row('epoch', '+', 1) }))
+    .where('owner', '=', p.incarnation),
+)
+
+/** Is the leader no more. */
+export const resign = write(
+  'leases.resign',
+  function* (args: { incarnation: number }): Transaction<void> {
+    yield* change(releaseLease, args)
+  },
+  { isSingle: () => true },
+)

@@ -1,0 +1,61 @@
+import type { Flag } from './accounts.js'
+import type { Assigned } from './assigned.js'
+
+/** One life of one process of a node. */
+export interface NodesTable {
+  incarnation: Assigned<number>
+  name: string
+  /** Id of its data directory. */
+  dir: string
+  /** Host and port of its peer link. */
+  advertise: string
+  version: string
+  /** JSON object: digests of the options that must agree, by name. */
+  config: string
+  state: 'live' | 'draining' | 'dead' | 'left'
+  /** Whether everything in the process has started, so that it may own partitions. */
+  is_open: Flag
+  /** Grows with every beat. */
+  beat: number
+  /** Version of the last announcement that it has handled. */
+  seen: number
+  started_at: number
+  /** When it beat last, by its own clock. For people only; nothing is decided by it. */
+  beat_at: number
+}
+
+/** Which node sends the messages of a partition. */
+export interface PartitionsTable {
+  partition: number
+  /** Incarnation; NULL before the first. */
+  owner: number | null
+  /** Grows with every change of the owner. */
+  epoch: number
+  /** JSON: what the owner before has left for this one; NULL when it was killed. */
+  notes: string | null
+}
+
+/** `leader`: the node that does what only one does. `announcements`: its epoch is the version of the last announcement. */
+export interface LeasesTable {
+  name: 'leader' | 'announcements'
+  /** Incarnation. */
+  owner: number | null
+  epoch: number
+}
+
+/** What nodes must hear that did not answer. */
+export interface AnnouncementsTable {
+  version: number
+  topic: string
+  /** JSON. */
+  payload: string
+  at: number
+}
+
+/** Tables of the cluster. */
+export interface ClusterTables {
+  nodes: NodesTable
+  partitions: PartitionsTable
+  leases: LeasesTable
+  announcements: AnnouncementsTable
+}
