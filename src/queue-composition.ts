@@ -7,12 +7,12 @@ import { createWorkflow } from './workflow/index.js'
 
 /** The queue, and workflows and bulk actions, which use it. */
 export function composeQueue(
-  { config, logger, store, meters, tracer }: Foundations,
+  { config, logger, store, meters, tracer, cluster }: Foundations,
   accounts: Accounts,
   { queueClock: clock = systemClock, onAttempt }: { readonly queueClock?: Clock; readonly onAttempt?: OnAttempt },
 ) {
   const queue = createQueue({
-    ...{ ...config, store, clock, logger, onAttempt, tracer },
+    ...{ ...config, store, clock, logger, onAttempt, tracer, cluster },
     keys: accounts,
     meter: meters.queue,
     heldAccounts: () => accounts.heldIds,

@@ -1,4 +1,5 @@
 import { type Clock, ClockWatch, type TargetPolicy } from '../base/index.js'
+import { alone, type Cluster } from '../cluster/index.js'
 import type { Route } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { type Logger, QueueMeter, type Tracer } from '../telemetry/index.js'
@@ -14,6 +15,7 @@ import { queueRoutes } from './api/queue-routes.js'
 import { scheduleRoutes } from './api/schedule-routes.js'
 import { ClockCorrection } from './dispatcher/clock-correction.js'
 import { Dispatcher, type DispatcherDeps } from './dispatcher/dispatcher.js'
+import { DROP, readDrop } from './peer-messages.js'
 import { PlainKind } from './plain-kind.js'
 import { refuseForbiddenItem } from './publish/destination.js'
 import { Publishing } from './publish/publishing.js'
@@ -70,6 +72,8 @@ export interface QueueDeps {
   readonly onAttempt?: OnAttempt | undefined
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
+  /** The nodes that use the store. Default: this one is alone. */
+  readonly cluster?: Cluster
 }
 
 const DEFAULT_REGION = 'us-east-1'
@@ -129,6 +133,7 @@ class StoredQueue implements Queue {
   readonly #api: ApiDeps
   readonly #onAttempt: OnAttempt | undefined
   readonly #heldAccounts: () => ReadonlySet<string>
+  readonly #cluster: Cluster
   #largeCancel: LargeCancel | undefined
 
   constructor(deps: QueueDeps) {
@@ -136,6 +141,7 @@ class StoredQueue implements Queue {
     const limits = { timeoutMs: deps.deliveryTimeoutMs }
     const offer = (rows: readonly PendingRow[]): void => this.offer(rows)
     this.#onAttempt = deps.onAttempt
+    this.#cluster = deps.cluster ?? alone()
     this.#heldAccounts = deps.heldAccounts ?? (() => NO_ACCOUNTS)
     this.#dispatcher = new Dispatcher(dispatcherDeps(deps, meter))
     this.addKind(new PlainKind({ store, clock, tracer }))
@@ -150,6 +156,7 @@ class StoredQueue implements Queue {
     this.#logger = logger
     this.#retention = this.#retentionOf(deps)
     this.#api = this.#apiOf(deps, limits)
+    this.#cluster.handle(DROP, (payload) => this.drop(readDrop(payload)))
   }
 
   #retentionOf({ store, clock, logger, retentionMs, retentionBytes }: QueueDeps): Retention {
@@ -236,6 +243,11 @@ class StoredQueue implements Queue {
 
   drop(which: DropSelector): void {
     this.#dispatcher.drop(which)
+  }
+
+  async dropEverywhere(which: DropSelector): Promise<void> {
+    this.#dispatcher.drop(which)
+    if (!this.#cluster.isAlone) await this.#cluster.notify(DROP, which)
   }
 
   accountsChanged(): void {

@@ -263,6 +263,12 @@ export interface Queue extends Service {
    */
   drop(which: DropSelector): void
   /**
+   * The same on all nodes: resolves when none of them starts another attempt. For callers whose answer promises that nothing
+   * is delivered after it.
+   * @throws HomeportError `store_unavailable` when a node does not answer and the store does not either.
+   */
+  dropEverywhere(which: DropSelector): Promise<void>
+  /**
    * Call it after accounts were suspended, resumed or deleted: nothing is delivered of those that are held, and of the
    * others again. Requests in flight end.
    */
