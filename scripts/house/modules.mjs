@@ -47,4 +47,5 @@ export const OPEN_PLACES = [
   'src/store/query.js',
   'src/store/dialect.js',
   'src/store/checksum.js',
+  'src/cluster/key-partition.js',
 ]

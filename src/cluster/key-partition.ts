@@ -8,7 +8,11 @@ const FNV_PRIME = 0x01000193
  * one owner at any time. It is stored with the messages, so the function must never change.
  */
 export function partitionOfKey(accountId: string, flowKey: string): number {
-  const text = `${accountId}/${flowKey}`
+  return partitionOfName(`${accountId}/${flowKey}`)
+}
+
+/** The same for `<account>/<flow-control key>`. */
+export function partitionOfName(text: string): number {
   let hash = FNV_OFFSET
   for (let index = 0; index < text.length; index++) {
     hash = Math.imul(hash ^ text.charCodeAt(index), FNV_PRIME)
@@ -16,3 +20,6 @@ export function partitionOfKey(accountId: string, flowKey: string): number {
   // The low bits alone mix the last characters badly.
   return ((hash ^ (hash >>> 15)) >>> 0) % PARTITIONS
 }
+
+/** The partition of a group of messages, such as those of a run. */
+export const partitionOfGroup = (groupKey: number): number => groupKey % PARTITIONS

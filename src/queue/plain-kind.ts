@@ -92,6 +92,8 @@ export function callbackMessage(
     now,
     limits: AS_ACCEPTED,
     defaultRetries: message.maxRetries,
+    // The node that has sent the message sends its callbacks too.
+    partition: message.partition,
   }
   return draftMessage({ destination: config.url, headers, body }, drafting).message
 }

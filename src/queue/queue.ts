@@ -15,7 +15,7 @@ import { queueRoutes } from './api/queue-routes.js'
 import { scheduleRoutes } from './api/schedule-routes.js'
 import { ClockCorrection } from './dispatcher/clock-correction.js'
 import { Dispatcher, type DispatcherDeps } from './dispatcher/dispatcher.js'
-import { DROP, readDrop } from './peer-messages.js'
+import { DROP, DUE, readDrop, readDue } from './peer-messages.js'
 import { PlainKind } from './plain-kind.js'
 import { refuseForbiddenItem } from './publish/destination.js'
 import { Publishing } from './publish/publishing.js'
@@ -116,6 +116,7 @@ function dispatcherDeps(deps: QueueDeps, meter: QueueMeter): DispatcherDeps {
     // The service sends it in upper case; SDKs choose their signing keys by it (reference queue 3.1).
     tracer,
     region: (deps.region ?? DEFAULT_REGION).toUpperCase(),
+    cluster: deps.cluster ?? alone(),
   }
 }
 
@@ -145,9 +146,12 @@ class StoredQueue implements Queue {
     this.#heldAccounts = deps.heldAccounts ?? (() => NO_ACCOUNTS)
     this.#dispatcher = new Dispatcher(dispatcherDeps(deps, meter))
     this.addKind(new PlainKind({ store, clock, tracer }))
-    this.#publishing = new Publishing({ store, clock, limits, targets: targetsOf(deps), offer, meter, tracer })
+    const targets = targetsOf(deps)
+    const partitionFor = (accountId: string): number | undefined =>
+      this.#cluster.isAlone ? undefined : this.#cluster.partitionFor(accountId, undefined)
+    this.#publishing = new Publishing({ store, clock, limits, targets, offer, meter, tracer, partitionFor })
     this.#scheduler = new Scheduler({
-      ...{ store, clock, logger, offer, meter, tracer },
+      ...{ store, clock, logger, offer, meter, tracer, partitionFor },
       isHeld: (accountId) => this.#heldAccounts().has(accountId),
       dailyMessagesOf: deps.dailyMessagesOf ?? (() => undefined),
     })
@@ -156,7 +160,14 @@ class StoredQueue implements Queue {
     this.#logger = logger
     this.#retention = this.#retentionOf(deps)
     this.#api = this.#apiOf(deps, limits)
-    this.#cluster.handle(DROP, (payload) => this.drop(readDrop(payload)))
+    this.#joinCluster()
+  }
+
+  #joinCluster(): void {
+    const cluster = this.#cluster
+    cluster.hold(this.#dispatcher.partitions)
+    cluster.handle(DROP, (payload) => this.drop(readDrop(payload)))
+    cluster.handle(DUE, (payload) => this.#dispatcher.partitions.hinted(readDue(payload)))
   }
 
   #retentionOf({ store, clock, logger, retentionMs, retentionBytes }: QueueDeps): Retention {

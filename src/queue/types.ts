@@ -87,6 +87,8 @@ export interface PendingMessage {
    */
   readonly turn?: number | undefined
   readonly scheduleId?: string | undefined
+  /** The node of a cluster that owns this partition sends it. Absent: any. */
+  readonly partition?: number | undefined
 }
 
 /** The request of one attempt, without the headers that the dispatcher adds to every delivery (reference queue 3.1). */

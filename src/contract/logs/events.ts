@@ -82,6 +82,11 @@ export const LOG_EVENTS = {
   queue_strays_found: queue('warn', 'pending messages were missing in memory; they are sent now', 'strays'),
   queue_sweep_failed: queue('warn', 'due messages could not be compared with the store', 'error'),
   queue_due_not_read: queue('error', 'due messages could not be read; trying again', 'error'),
+  queue_partitions_not_opened: queue(
+    'error',
+    'the messages of new partitions could not be taken over; trying again',
+    'error',
+  ),
   queue_attempt_failed: queue('error', 'an attempt could not be made; trying again', 'messageId', 'error'),
   queue_out_of_descriptors: queue(
     'error',

@@ -49,6 +49,7 @@ function row(seq: number, nextAt: number, host = 'a', more: Partial<PendingRow> 
     queue: null,
     slot_seq: null,
     schedule_id: null,
+    partition: 0,
     ...more,
   }
 }

@@ -2,12 +2,13 @@ import type { PendingRow } from '../transactions/messages.js'
 import { type DuePage, laneOf } from '../transactions/messages-due.js'
 import type { DropSelector, PendingMessage } from '../types.js'
 import { Heap } from './collections.js'
-import { Coverage, type Load, START } from './coverage.js'
+import { Coverage, type Load } from './coverage.js'
 import { Ended, EndedSet } from './ended.js'
 import { type Entry, isBefore, type Place, toEntry } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { HeldMessages } from './held-messages.js'
 import type { BacklogLimits } from './limits.js'
+import { Loads } from './loads.js'
 import { RoundRobin } from './round-robin.js'
 
 /**
@@ -30,21 +31,21 @@ export class Backlog {
   readonly #waiting = new Heap<Entry>(isBefore)
   readonly #ready: RoundRobin
   readonly #flow: FlowControl
-  /** Parked lanes with few messages left in memory, each with its account. They are loaded next. */
-  readonly #refills = new Map<string, string>()
   /** Set while a load runs: messages that came meanwhile and may lie between the old horizon and the new one. */
   #arrivals: Entry[] | undefined
-  #lastLoad: Load['kind'] = 'all'
-  #rewindAfterLoad: 'no' | 'parked' | 'all' = 'no'
+  #rewindAfterLoad: 'no' | 'parked' | 'covered' | 'all' = 'no'
   /** Accounts that were held or released while a load ran: that load says nothing about them. */
   readonly #restartAfterLoad = new Set<string>()
-  /** Found by a sweep; loaded next. */
-  #strays: readonly Place[] = []
+  readonly #loads: Loads
   readonly #ended = new Ended()
+  readonly #isOwn: ((partition: number) => boolean) | undefined
 
-  constructor(limits: BacklogLimits, flow: FlowControl) {
+  /** @param isOwn whether this node sends the messages of a partition; absent on a server that is alone. */
+  constructor(limits: BacklogLimits, flow: FlowControl, isOwn?: (partition: number) => boolean) {
     this.#limits = limits
     this.#flow = flow
+    this.#isOwn = isOwn
+    this.#loads = new Loads(limits, this.#held, this.#coverage)
     this.#ready = new RoundRobin(limits.inFlight)
   }
 
@@ -109,7 +110,7 @@ export class Backlog {
     if (!this.#held.holds(entry)) return
     this.#ended.attemptOver(entry)
     this.#held.remove(entry)
-    this.#noteRefill(entry.lane, entry.message.accountId)
+    this.#loads.noteRefill(entry.lane, entry.message.accountId)
   }
 
   /** Puts a taken message back, with its next attempt, which is committed. */
@@ -142,20 +143,18 @@ export class Backlog {
   /** The load to run now, if any. The caller then calls `loaded` or `loadFailed`. */
   nextLoad(now: number): Load | undefined {
     if (this.#arrivals) return undefined
-    // Alternate, so that neither the parked lanes nor the others starve.
-    const parked = () => this.#loadOfLane() ?? this.#loadOfAccount()
-    const ordinary = () =>
-      this.#lastLoad === 'all' ? (parked() ?? this.#loadOfAll(now)) : (this.#loadOfAll(now) ?? parked())
-    const load = this.#loadOfStrays() ?? ordinary()
+    const load = this.#loads.next(now)
     if (!load) return undefined
-    if (load.kind !== 'strays') this.#lastLoad = load.kind
     this.#arrivals = []
     this.#ended.loadStarted()
     return load
   }
 
   /** A load has brought a page. Answers how many strays are held now. */
-  loaded(load: Load, { rows, upTo }: DuePage, now: number): number {
+  loaded(load: Load, { rows: all, upTo }: DuePage, now: number): number {
+    // A partition may have been lost while the load ran.
+    const isOwn = this.#isOwn
+    const rows = isOwn ? all.filter(({ partition }) => isOwn(partition)) : all
     const arrivals = this.#arrivals ?? []
     this.#arrivals = undefined
     const ended = this.#ended.loadFinished()
@@ -163,16 +162,26 @@ export class Backlog {
     this.#restartAccounts()
     // A message that was offered while the load ran is no stray.
     if (load.kind === 'strays') for (const entry of arrivals.splice(0)) this.#admit(entry, now)
-    const missing = load.kind === 'strays' ? rows.filter(({ seq }) => !this.#held.has(seq)) : []
+    const missing = load.kind === 'strays' ? rows.filter((row) => this.#evictOutdated(row)) : []
     for (const row of rows) if (!ended?.has(row.seq, row.group_key)) this.#admit(toEntry(row, 'load'), now)
     for (const entry of arrivals) this.#admit(entry, now)
     this.#loadOver(load)
+    if (load.kind === 'strays' && load.foundBy === 'hint') return 0
     return missing.filter(({ seq }) => this.#held.has(seq)).length
   }
 
+  /** Whether a stray is to be held: it is not in memory, or as it was before its due time was brought forward. */
+  #evictOutdated({ seq, next_at: nextAt }: PendingRow): boolean {
+    if (!this.#held.misses({ seq, nextAt })) return false
+    const outdated = this.#held.get(seq)
+    if (outdated) this.#evict(outdated)
+    return true
+  }
+
   #loadOver(load: Load): void {
-    if (load.kind === 'lane') this.#noteRefill(load.lane, load.accountId)
+    if (load.kind === 'lane') this.#loads.noteRefill(load.lane, load.accountId)
     if (this.#rewindAfterLoad === 'all') this.rewind()
+    else if (this.#rewindAfterLoad === 'covered') this.rewindCovered()
     else if (this.#rewindAfterLoad === 'parked') this.rewindParked()
   }
 
@@ -181,15 +190,14 @@ export class Backlog {
     return { upTo: this.#coverage.horizon, ...this.#coverage.parked }
   }
 
-  /** Those of these places of pending messages that are not parked, which memory covers and does not hold. */
+  /** See `Loads.missing`. */
   missing(places: readonly Place[]): readonly Place[] {
-    const { horizon } = this.#coverage
-    return places.filter((place) => !this.#held.has(place.seq) && !isBefore(horizon, place))
+    return this.#loads.missing(places)
   }
 
-  /** Loads strays. A message that has ended meanwhile, or that is held, is skipped as in every load. */
-  recall(strays: readonly Place[]): void {
-    this.#strays = [...this.#strays, ...strays]
+  /** Loads strays. A message that has ended meanwhile, that is held or not covered, is skipped as in every load. */
+  recall(strays: readonly Place[], foundBy: 'sweep' | 'hint'): void {
+    this.#loads.recall(strays, foundBy)
   }
 
   /** Numbers of the held messages that no request is in flight for. */
@@ -211,6 +219,22 @@ export class Backlog {
     }
     this.#rewindAfterLoad = 'no'
     this.#coverage.rewindParked()
+  }
+
+  /** Loads everything from its start again: this node has more partitions. A load that runs knows nothing of them. */
+  rewindCovered(): void {
+    if (this.#arrivals) {
+      if (this.#rewindAfterLoad !== 'all') this.#rewindAfterLoad = 'covered'
+      return
+    }
+    this.#rewindAfterLoad = 'no'
+    this.#coverage.rewind()
+  }
+
+  /** Forgets the messages of these partitions, which this node no longer sends. Requests in flight end as usual. */
+  evictPartitions(partitions: ReadonlySet<number>): void {
+    for (const entry of this.#held.unsentOfPartitions(partitions)) this.#evict(entry)
+    this.#arrivals = this.#arrivals?.filter(({ partition }) => !partitions.has(partition))
   }
 
   /**
@@ -302,7 +326,7 @@ export class Backlog {
 
   #parkLane(from: Entry): void {
     this.#coverage.parkLane(from)
-    this.#noteRefill(from.lane, from.message.accountId)
+    this.#loads.noteRefill(from.lane, from.message.accountId)
   }
 
   #evict(entry: Entry): void {
@@ -323,63 +347,6 @@ export class Backlog {
 
   #mostOf(entry: Entry): number {
     return entry.flow === undefined ? this.#limits.maxPerHost : this.#limits.maxPerFlowKey
-  }
-
-  /** How many messages each account may hold if all share the capacity equally. */
-  get #fairShare(): number {
-    return this.#limits.capacity / Math.max(1, this.#held.accounts)
-  }
-
-  /**
-   * How many rows a load of a lane may bring. Together with the messages still held at that time this is less than the
-   * lane's fair share. So loads alone never fill the memory, and evicted messages do not come back at once.
-   */
-  #loadLimitOf(lane: string, accountId: string): number {
-    const { flowLoadLimit, loadLimit } = this.#limits
-    const limit = lane.startsWith(`${accountId} flow `) ? flowLoadLimit : loadLimit
-    const fair = this.#fairShare / Math.max(1, this.#held.lanesOf(accountId))
-    return Math.max(1, Math.min(limit, Math.floor(fair / 2)))
-  }
-
-  #needsRefill(lane: string, accountId: string): boolean {
-    return this.#held.ofLane(accountId, lane) <= this.#loadLimitOf(lane, accountId) / 2
-  }
-
-  #noteRefill(lane: string, accountId: string): void {
-    if (this.#coverage.isParked(lane) && this.#needsRefill(lane, accountId)) this.#refills.set(lane, accountId)
-  }
-
-  #loadOfStrays(): Load | undefined {
-    const places = this.#strays.slice(0, this.#limits.loadLimit)
-    const until = places.at(-1)
-    if (!until) return undefined
-    this.#strays = this.#strays.slice(places.length)
-    return { kind: 'strays', seqs: places.map(({ seq }) => seq), after: START, until, limit: places.length }
-  }
-
-  #loadOfLane(): Load | undefined {
-    for (const [lane, accountId] of this.#refills) {
-      this.#refills.delete(lane)
-      const needsRefill = this.#needsRefill(lane, accountId)
-      const load = needsRefill ? this.#coverage.loadOfLane(lane, this.#loadLimitOf(lane, accountId)) : undefined
-      if (load) return load
-    }
-    return undefined
-  }
-
-  #loadOfAccount(): Load | undefined {
-    const limit = Math.max(1, Math.min(this.#limits.loadLimit, Math.floor(this.#fairShare / 4)))
-    for (const accountId of this.#coverage.parkedAccounts) {
-      if (this.#coverage.isHeld(accountId)) continue
-      if (this.#held.ofAccount(accountId) <= this.#fairShare / 2) return this.#coverage.loadOfAccount(accountId, limit)
-    }
-    return undefined
-  }
-
-  #loadOfAll(now: number): Load | undefined {
-    const { windowMs, loadLimit } = this.#limits
-    if (this.#coverage.horizon.nextAt > now + windowMs / 2) return undefined
-    return this.#coverage.loadOfAll(now + windowMs, loadLimit)
   }
 }
 

@@ -6,8 +6,8 @@ export type Load = LoadRange &
     | { readonly kind: 'all'; readonly exceptAccounts: readonly string[]; readonly exceptLanes: readonly string[] }
     | { readonly kind: 'account'; readonly accountId: string; readonly exceptLanes: readonly string[] }
     | { readonly kind: 'lane'; readonly lane: string; readonly accountId: string }
-    /** Messages that memory covers and does not hold; see `DueSweep`. It moves no horizon. */
-    | { readonly kind: 'strays'; readonly seqs: readonly number[] }
+    /** Messages that memory covers and does not hold; see `Recalls`. It moves no horizon. */
+    | { readonly kind: 'strays'; readonly seqs: readonly number[]; readonly foundBy: 'sweep' | 'hint' }
   )
 
 /** The range of a load and its row limit. */
@@ -15,6 +15,8 @@ export interface LoadRange {
   readonly after: Place
   readonly until: Place
   readonly limit: number
+  /** The partitions of this node. Absent on a server that is alone. */
+  readonly partitions?: readonly number[] | undefined
 }
 
 /** Before every place. */

@@ -1,26 +1,33 @@
 import { type Clock, type Service, type TargetPolicy, type Timer, TurnoverMap } from '../../base/index.js'
+import type { Cluster } from '../../cluster/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger, QueueMeter, Tracer } from '../../telemetry/index.js'
-import * as flowKeys from '../transactions/flow-keys.js'
 import type { PendingRow } from '../transactions/messages.js'
 import * as messages from '../transactions/messages.js'
 import type { AttemptOutcome, DropSelector, MessageKind, PendingMessage, QueueLoad, Settled } from '../types.js'
 import { Backlog } from './backlog.js'
 import { countAttempt } from './count-attempt.js'
-import type { Load } from './coverage.js'
-import { damagedOutcome, pauseAfter, UnreadableMessages } from './damage.js'
+import { damagedOutcome, pauseAfter } from './damage.js'
 import { deliveryHeaders, signDelivery } from './delivery-headers.js'
 import { DueSweep } from './due-sweep.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
 import { backlogLimits, maxLingering } from './limits.js'
-import { DueReader } from './read-due.js'
+import { Loader } from './loader.js'
+import { Partitions } from './partitions.js'
 import { isOutOfDescriptors, Sender, type Sending } from './sender.js'
+import { StoredLimits } from './stored-limits.js'
 import { TracedAttempt } from './traced-attempt.js'
 
 /** Retry delay after a failure of the store or of a kind. */
 const PAUSE_AFTER_FAILURE_MS = 1_000
+/** How often a node that may not act looks whether it may again. */
+const UNTIL_MAY_ACT_MS = 250
+
+/** This node may have been declared dead, or no longer owns the message. Nothing was sent. */
+class MayNotStart extends Error {}
+
 /** What the dispatcher is built from. */
 export interface DispatcherDeps {
   readonly store: Store
@@ -43,6 +50,7 @@ export interface DispatcherDeps {
   readonly region: string
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
+  readonly cluster: Cluster
 }
 
 /**
@@ -58,6 +66,7 @@ export class Dispatcher implements Service {
   readonly #kinds = new Map<string, MessageKind>()
   /** Flow-control keys. Code that changes the stored limits of a key also calls `flow.set`. */
   readonly flow: FlowControl
+  readonly limits: StoredLimits
   readonly #backlog: Backlog
   readonly #sender: Sender
   readonly #unsettled = new TurnoverMap<Entry, true>()
@@ -70,12 +79,10 @@ export class Dispatcher implements Service {
   /** While it runs, nothing is sent. */
   #pauseTimer: Timer | undefined
   #onQuiet: (() => void) | undefined
-  readonly #due: DueReader
   readonly #sweep: DueSweep
-  /** While it runs, no load starts. */
-  #loadPause: Timer | undefined
-  #loadFailures = 0
-  readonly #unreadable: UnreadableMessages
+  readonly #loader: Loader
+  /** Which messages are sent here. */
+  readonly partitions: Partitions
   #halt: () => void = () => undefined
   readonly #halted = new Promise<void>((resolve) => {
     this.#halt = resolve
@@ -84,16 +91,24 @@ export class Dispatcher implements Service {
   constructor(deps: DispatcherDeps) {
     this.#deps = deps
     this.flow = new FlowControl(deps.meter)
+    this.limits = new StoredLimits(deps.store, this.flow)
     const limits = backlogLimits(deps.concurrency)
-    this.#backlog = new Backlog(limits, this.flow)
-    this.#unreadable = new UnreadableMessages(deps, (from) => {
-      this.#backlog.loadAgainFrom(from)
-      this.#schedulePump()
+    this.partitions = new Partitions({
+      ...{ ...deps, flow: this.flow, limits: this.limits },
+      backlog: () => this.#backlog,
+      unsettled: () => this.#unsettled.keys(),
+      onWork: () => this.#noteWork(),
     })
-    this.#due = new DueReader(deps.store, (place) => this.#unreadable.add(place))
-    this.#sweep = new DueSweep({
-      ...{ store: deps.store, clock: deps.clock, logger: deps.logger },
-      ...{ backlog: this.#backlog, flow: this.flow, onFound: () => this.#schedulePump() },
+    this.#backlog = deps.cluster.isAlone
+      ? new Backlog(limits, this.flow)
+      : new Backlog(limits, this.flow, (partition) => this.partitions.sends(partition))
+    const shared = { ...deps, backlog: this.#backlog, partitions: () => this.partitions.open }
+    this.#sweep = new DueSweep({ ...shared, limits: this.limits, onFound: () => this.#schedulePump() })
+    this.#loader = new Loader({
+      ...shared,
+      limits: this.limits,
+      onMessages: () => this.#sweep.noteActivity(),
+      onOver: () => this.#schedulePump(),
     })
     this.#sender = new Sender({
       clock: deps.clock,
@@ -110,7 +125,7 @@ export class Dispatcher implements Service {
 
   async start(): Promise<void> {
     this.#sweep.start()
-    await this.flow.reload(() => this.#deps.store.run(flowKeys.everything, {}))
+    await this.limits.readAll()
     this.#phase = 'running'
     this.#schedulePump()
   }
@@ -119,8 +134,8 @@ export class Dispatcher implements Service {
     if (this.#phase === 'running' || this.#phase === 'idle') {
       this.#phase = 'stopping'
       this.#wake?.cancel()
-      this.#loadPause?.cancel()
-      this.#unreadable.stop()
+      this.#loader.stop()
+      this.partitions.stop()
       const sweepOver = this.#sweep.stop()
       this.#halt()
       await this.#whenQuiet(graceMs)
@@ -133,12 +148,17 @@ export class Dispatcher implements Service {
   }
 
   /** Takes committed messages; see `Queue.offer`. */
-  offer(rows: readonly PendingRow[]): void {
+  offer(committed: readonly PendingRow[]): void {
+    const rows = this.partitions.own(committed)
     // The message of a queue set the limits of its key when it was published (`held`). By the time of its turn, later
     // messages may have set others.
     for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)
     const free = rows.some((row) => row.held) ? rows.filter((row) => !row.held) : rows
     this.#backlog.offer(free, this.#deps.clock.now())
+    this.#noteWork()
+  }
+
+  #noteWork(): void {
     this.#sweep.noteActivity()
     this.#schedulePump()
   }
@@ -209,14 +229,14 @@ export class Dispatcher implements Service {
   #pump(): void {
     const now = this.#deps.clock.now()
     this.#backlog.advance(now)
+    if (!this.#deps.cluster.mayAct()) this.#pauseFor(UNTIL_MAY_ACT_MS)
     while (!this.#pauseTimer && this.#settling < maxLingering(this.#deps.concurrency)) {
       const entry = this.#backlog.take(now)
       if (!entry) break
       this.#unsettled.set(entry, true)
       void this.#deliver(entry)
     }
-    const load = this.#loadPause ? undefined : this.#backlog.nextLoad(now)
-    if (load) void this.#load(load)
+    this.#loader.next(now)
     this.#setWake(this.#backlog.wakeAt(now), now)
   }
 
@@ -232,60 +252,39 @@ export class Dispatcher implements Service {
     })
   }
 
-  /** Never rejects. */
-  async #load(load: Load): Promise<void> {
-    try {
-      const page = await this.#due.read(load)
-      this.#loadFailures = 0
-      const strays = this.#backlog.loaded(load, page, this.#deps.clock.now())
-      if (strays > 0) this.#noteStrays(strays)
-      if (page.rows.length > 0) this.#sweep.noteActivity()
-      this.#schedulePump()
-    } catch (error) {
-      this.#backlog.loadFailed(load)
-      if (this.#phase !== 'running') return
-      this.#deps.logger.error('queue_due_not_read', { error })
-      this.#loadPause = this.#deps.clock.after(pauseAfter(error, ++this.#loadFailures), () => {
-        this.#loadPause = undefined
-        this.#schedulePump()
-      })
-    }
-  }
-
-  #noteStrays(strays: number): void {
-    this.#deps.meter.strays += strays
-    this.#deps.logger.warn('queue_strays_found', { strays })
-  }
-
   /** One attempt, from the request to the committed outcome. Never rejects. */
   async #deliver(entry: Entry): Promise<void> {
     try {
       await this.#attempt(entry)
     } catch (error) {
       if (isOutOfDescriptors(error)) this.#pause(error)
-      else {
+      else if (!(error instanceof MayNotStart)) {
         this.#deps.logger.error('queue_attempt_failed', { error, messageId: entry.message.messageId })
       }
-      if (entry.state === 'sending') {
-        const nextAt = this.#deps.clock.now() + PAUSE_AFTER_FAILURE_MS
+      const nextAt = this.#deps.clock.now() + PAUSE_AFTER_FAILURE_MS
+      if (entry.state === 'sending' && this.partitions.sends(entry.partition))
         this.#backlog.reschedule(entry, { ...entry.message, nextAt }, this.#deps.clock.now())
-      }
+      else this.#backlog.release(entry)
     }
     this.#settling--
     this.#unsettled.delete(entry)
-    this.#sweep.noteActivity()
+    this.partitions.noteSettled()
     if (this.#unsettled.size === 0) this.#onQuiet?.()
-    this.#schedulePump()
+    this.#noteWork()
   }
 
   /** Without a file descriptor no message can be sent of any account. */
   #pause(error: unknown): void {
     if (this.#pauseTimer) return
-    this.#pauseTimer = this.#deps.clock.after(PAUSE_AFTER_FAILURE_MS, () => {
+    this.#pauseFor(PAUSE_AFTER_FAILURE_MS)
+    this.#deps.logger.error('queue_out_of_descriptors', { error })
+  }
+
+  #pauseFor(ms: number): void {
+    this.#pauseTimer ??= this.#deps.clock.after(ms, () => {
       this.#pauseTimer = undefined
       this.#schedulePump()
     })
-    this.#deps.logger.error('queue_out_of_descriptors', { error })
   }
 
   async #attempt(entry: Entry): Promise<void> {
@@ -339,6 +338,7 @@ export class Dispatcher implements Service {
     const prepared = kind.prepare(message)
     const outbound = prepared instanceof Promise ? await prepared : prepared
     if (!outbound || entry.state === 'dropped' || this.#backlog.isHeld(message.accountId)) return undefined
+    if (!this.partitions.mayStart(entry.partition)) throw new MayNotStart()
     const { clock, region } = this.#deps
     const key = this.#deps.signingKey(message.accountId)
     const signature = signDelivery({ key, url: outbound.url, body: outbound.body, now: clock.now() })
@@ -387,8 +387,11 @@ export class Dispatcher implements Service {
 
   #applySettled(entry: Entry, settled: Settled): void {
     const now = this.#deps.clock.now()
-    if (settled.retry && entry.state !== 'dropped') this.#backlog.reschedule(entry, settled.retry, now)
+    const retry = entry.state === 'dropped' ? undefined : settled.retry
+    const isOwn = this.partitions.sends(entry.partition)
+    if (retry && isOwn) this.#backlog.reschedule(entry, retry, now)
     else this.#backlog.release(entry)
+    if (retry && !isOwn) this.partitions.passOn(entry.partition, { nextAt: retry.nextAt, seq: entry.seq })
     if (settled.dropGroups?.length) this.drop({ groupKeys: settled.dropGroups, mayBeOfferedAgain: true })
     if (settled.offers.length > 0) this.offer(settled.offers)
   }

@@ -2,17 +2,18 @@ import { type Clock, type Timer, yieldToEventLoop } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import { AfterLostCommits, type Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
-import * as flowKeys from '../transactions/flow-keys.js'
 import * as messagesSweep from '../transactions/messages-sweep.js'
 import type { Backlog } from './backlog.js'
 import { LAST_SEQ, START } from './coverage.js'
 import type { Place } from './entry.js'
-import type { FlowControl } from './flow-control.js'
+import type { StoredLimits } from './stored-limits.js'
 
 /** How often messages that have just become due are compared. */
 const SWEEP_EVERY_MS = 2_000
 /** How long a message counts as just due. */
 const DUE_WINDOW_MS = 15_000
+/** The hint of another node comes within this time, or is lost. */
+const HINT_MS = 1_000
 /** A sweep ends when nothing has happened for this long. Within it, all that memory covered has become due. */
 const ACTIVE_MS = 60_000 + DUE_WINDOW_MS
 /** How often everything is compared. */
@@ -30,7 +31,9 @@ export interface DueSweepDeps {
   readonly clock: Clock
   readonly logger: Logger
   readonly backlog: Backlog
-  readonly flow: FlowControl
+  readonly limits: StoredLimits
+  /** The partitions of this node; `undefined` on a server that is alone. */
+  readonly partitions: () => readonly number[] | undefined
   /** Called when there is something to load, or when limits have changed. */
   readonly onFound: () => void
 }
@@ -108,9 +111,9 @@ export class DueSweep {
 
   /** What a lost commit may have changed: limits, held messages, and messages that nobody has offered. */
   async #recover(): Promise<void> {
-    const { store, flow, backlog, onFound } = this.#deps
+    const { limits, backlog, onFound } = this.#deps
     this.noteActivity()
-    await flow.reload(() => store.run(flowKeys.everything, {}))
+    await limits.readAll()
     await this.#dropEnded()
     backlog.rewindParked()
     await this.#walk()
@@ -140,11 +143,14 @@ export class DueSweep {
 
   /** The messages that have just become due. A page is enough: when more are due, the next sweeps and walks follow. */
   async #sweep(now: number): Promise<void> {
-    await this.#compare({ nextAt: now - DUE_WINDOW_MS, seq: LAST_SEQ }, { nextAt: now, seq: LAST_SEQ }, 'soon')
+    const upTo = this.#deps.partitions() ? now - HINT_MS : now
+    await this.#compare({ nextAt: now - DUE_WINDOW_MS, seq: LAST_SEQ }, { nextAt: upTo, seq: LAST_SEQ }, 'soon')
   }
 
   /** All places that memory covers, in pages. */
   async #walk(): Promise<void> {
+    // Hints with the limits of keys may have been lost.
+    if (this.#deps.partitions()) await this.#deps.limits.readAll()
     const { upTo: until } = this.#deps.backlog.covered
     for (let after = START; !this.#isStopped; ) {
       const upTo = await this.#compare(after, until, 'in turn')
@@ -157,8 +163,10 @@ export class DueSweep {
   async #compare(after: Place, until: Place, turn: 'soon' | 'in turn'): Promise<Place> {
     const { store, backlog } = this.#deps
     const { exceptAccounts, exceptLanes } = backlog.covered
+    const partitions = this.#deps.partitions()
+    if (partitions?.length === 0) return until
     const read = turn === 'soon' ? messagesSweep.places : messagesSweep.placesInTurn
-    const page = await store.run(read, { after, until, limit: PAGE, exceptAccounts, exceptLanes })
+    const page = await store.run(read, { after, until, limit: PAGE, exceptAccounts, exceptLanes, partitions })
     const suspects = backlog.missing(page.places)
     if (suspects.length > 0) await this.#recall(suspects)
     return page.upTo
@@ -172,7 +180,7 @@ export class DueSweep {
     const strays = backlog.missing(suspects).filter(({ seq }) => (this.#tries.get(seq) ?? 0) < MAX_TRIES)
     if (strays.length === 0) return
     for (const { seq } of strays) this.#tries.set(seq, (this.#tries.get(seq) ?? 0) + 1)
-    backlog.recall(strays)
+    backlog.recall(strays, 'sweep')
     onFound()
   }
 

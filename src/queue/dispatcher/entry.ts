@@ -48,6 +48,7 @@ export interface Entry extends Place {
   readonly lane: string
   /** `<account>/<flow-control key>`; `undefined` without a key. */
   readonly flow: string | undefined
+  readonly partition: number
   /** Its place under the flow-control key; `undefined` while it has none. */
   place: FlowPlace | undefined
   state: EntryState
@@ -101,6 +102,7 @@ export function toPending(row: PendingRow, body = row.body): PendingMessage {
     queue: row.queue ?? undefined,
     turn: row.queue === null ? (row.slot_seq ?? undefined) : row.seq,
     scheduleId: row.schedule_id ?? undefined,
+    partition: row.partition,
   }
 }
 
@@ -124,6 +126,7 @@ export function toEntry(row: PendingRow, origin: Entry['origin']): Entry {
     flow: row.flow_key === null ? undefined : `${row.account_id}/${row.flow_key}`,
     nextAt: row.next_at,
     seq: row.seq,
+    partition: row.partition,
     place: undefined,
     state: 'waiting',
     abort: undefined,

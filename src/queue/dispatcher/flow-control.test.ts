@@ -19,7 +19,7 @@ const row = (seq: number): PendingRow => ({
   ...{ seq, message_id: `msg_${seq}`, account_id: 'acc', kind: 'http', group_key: null, url: 'http://a/' },
   ...{ method: 'POST', headers: '{}', body: null, body_bytes: 0, config: '{}', max_retries: 0, retried: 0 },
   ...{ next_at: 0, created_at: 0, labels: '', flow_key: 'k', caller_ip: null, host: 'a', topic: null },
-  ...{ endpoint: null, queue: null, slot_seq: null, schedule_id: null },
+  ...{ endpoint: null, queue: null, slot_seq: null, schedule_id: null, partition: 0 },
 })
 const key = (more: Partial<FlowKeyRow>): FlowKeyRow => ({
   ...{ account_id: 'acc', flow_key: 'k', parallelism: null, rate: null, period_s: 10, paused: 0 },

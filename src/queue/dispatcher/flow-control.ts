@@ -23,6 +23,16 @@ export interface FlowUse {
   readonly periodStart: number
 }
 
+/** What a node tells the next owner of a flow-control key. */
+export interface FlowNote {
+  /** `<account>/<flow-control key>`. */
+  readonly name: string
+  /** Requests started in the current period. */
+  readonly begun: number
+  /** Unix milliseconds. */
+  readonly periodStart: number
+}
+
 const UNLIMITED: FlowLimits = {
   parallelism: null,
   rate: null,
@@ -117,6 +127,14 @@ class Key {
     this.#periodStart = Number.NEGATIVE_INFINITY
   }
 
+  /** Counts what another node has sent in the current period. */
+  resume(begun: number, periodStart: number): void {
+    this.#period++
+    this.#periodStart = periodStart
+    this.#begun = begun
+    this.#sent = begun
+  }
+
   use(now: number): FlowUse {
     if (!this.#isRunning(now)) return { open: this.#open, begun: 0, periodStart: 0 }
     return { open: this.#open, begun: this.#begun, periodStart: this.#periodStart }
@@ -162,19 +180,44 @@ export class FlowControl {
   readonly #meter: { flowWaits: number } | undefined
   /** Set while stored limits are read: keys whose limits have changed meanwhile. */
   #changed: Set<string> | undefined
+  #reading: Promise<void> = Promise.resolve()
 
   /** @param meter counts how often a message waits. */
   constructor(meter?: { flowWaits: number }) {
     this.#meter = meter
   }
 
-  /** Reads the limits of all keys. Limits that change while the read runs are newer, and stay. */
-  async reload(readAll: () => Promise<readonly FlowKeyRow[]>): Promise<void> {
+  /** Reads limits of keys. Limits that change while the read runs are newer, and stay. */
+  reload(readRows: () => Promise<readonly FlowKeyRow[]>): Promise<void> {
+    const reading = this.#reading.then(() => this.#reload(readRows))
+    this.#reading = reading.catch(() => undefined)
+    return reading
+  }
+
+  async #reload(readRows: () => Promise<readonly FlowKeyRow[]>): Promise<void> {
     const changed = new Set<string>()
     this.#changed = changed
-    const rows = await readAll()
-    this.#changed = undefined
-    for (const row of rows) if (!changed.has(`${row.account_id}/${row.flow_key}`)) this.set(row)
+    try {
+      for (const row of await readRows()) if (!changed.has(`${row.account_id}/${row.flow_key}`)) this.set(row)
+    } finally {
+      this.#changed = undefined
+    }
+  }
+
+  /** The keys that have sent requests in their current period, for the next owner of their partition. */
+  running(now: number): FlowNote[] {
+    const notes: FlowNote[] = []
+    for (const [name, key] of this.#keys) {
+      const { begun, periodStart } = key.use(now)
+      if (begun > 0) notes.push({ name, begun, periodStart })
+    }
+    return notes
+  }
+
+  /** Goes on with the period of a key that another node has counted. */
+  resume({ name, begun, periodStart }: FlowNote, now: number): void {
+    // The clock of the other node may be ahead.
+    this.#key(name).resume(begun, Math.min(periodStart, now))
   }
 
   /** Sets the limits of a key from its stored row. */

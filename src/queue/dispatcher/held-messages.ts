@@ -1,9 +1,12 @@
 import { TurnoverMap } from '../../base/index.js'
 import type { DropSelector } from '../types.js'
-import { type Entry, isBefore } from './entry.js'
+import { type Entry, isBefore, type Place } from './entry.js'
 
 /** Lanes of this size or smaller are not worth evicting from. */
 const SMALL_LANE = 8
+
+/** How much later than stored a message may wait in memory. */
+const MOVED_MS = 5_000
 
 interface Account {
   held: number
@@ -36,6 +39,10 @@ export class HeldMessages {
     return this.#entries.has(seq)
   }
 
+  get(seq: number): Entry | undefined {
+    return this.#entries.get(seq)
+  }
+
   holds(entry: Entry): boolean {
     return this.#entries.get(entry.seq) === entry
   }
@@ -64,6 +71,22 @@ export class HeldMessages {
     return [...this.#entries.values()].filter(
       ({ message, state }) => message.accountId === accountId && state !== 'sending',
     )
+  }
+
+  /** Messages of these partitions without a request in flight. */
+  unsentOfPartitions(partitions: ReadonlySet<number>): Entry[] {
+    return [...this.#entries.values()].filter(
+      ({ partition, state }) => state !== 'sending' && partitions.has(partition),
+    )
+  }
+
+  /**
+   * Whether a pending message is missing in memory. One that waits for longer than this after its stored due time is: it was
+   * brought forward by another node. Pauses after failures of the store are shorter.
+   */
+  misses({ seq, nextAt }: Place): boolean {
+    const entry = this.#entries.get(seq)
+    return !entry || (entry.state === 'waiting' && entry.nextAt - nextAt > MOVED_MS)
   }
 
   /** Numbers of the messages that no request is in flight for. */

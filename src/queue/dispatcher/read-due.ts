@@ -80,8 +80,8 @@ export class DueReader {
 /** Reads the page of a load. Larger bodies are left out. */
 export function readDue(store: Store, load: Load, largestBody = MAX_HELD_BODY_BYTES): Promise<DuePage> {
   const { ofAccount, ofAll, ofFlow, ofHost } = messagesDue
-  const { after, until, limit } = load
-  const range = { after, until, limit, largestBody }
+  const { after, until, limit, partitions } = load
+  const range = { after, until, limit, largestBody, partitions }
   switch (load.kind) {
     case 'all':
       return store.run(ofAll, { ...range, exceptAccounts: load.exceptAccounts, exceptLanes: load.exceptLanes })

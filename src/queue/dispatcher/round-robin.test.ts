@@ -26,7 +26,16 @@ function due({ account = 'a', host = 'h', queue, bytes = 0 }: DueMessage): Entry
   const sent = { message_id: `msg_${seq}`, url: `http://${host}/`, method: 'POST', headers: '{}', config: '{}' }
   const none = { group_key: null, flow_key: null, caller_ip: null, topic: null, endpoint: null, slot_seq: null }
   const counts = { max_retries: 3, retried: 0, next_at: 0, created_at: 0, body: null, body_bytes: bytes }
-  const whose = { seq, account_id: account, kind: 'http', labels: '', host, queue: queue ?? null, schedule_id: null }
+  const whose = {
+    partition: 0,
+    seq,
+    account_id: account,
+    kind: 'http',
+    labels: '',
+    host,
+    queue: queue ?? null,
+    schedule_id: null,
+  }
   return toEntry({ ...sent, ...none, ...counts, ...whose }, 'offer')
 }
 

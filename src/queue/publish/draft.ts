@@ -28,6 +28,8 @@ export interface Drafting {
    * up the messages of others. Absent: the keys of the account.
    */
   readonly dedupNamespace?: string
+  /** The partition of messages without a flow-control key. Absent: see `partitionOf`. */
+  readonly partition?: number | undefined
 }
 
 /** Destination of a draft: its own URL, or one endpoint of a URL group. */
@@ -107,6 +109,7 @@ export function draftMessage(item: PublishItem, drafting: Drafting, target?: Dra
   if (topic !== undefined) message.topic = topic
   if (endpoint !== undefined) message.endpoint = endpoint
   if (drafting.scheduleId !== undefined) message.schedule_id = drafting.scheduleId
+  if (drafting.partition !== undefined) message.partition = drafting.partition
   const key = dedupKey(settings, message, headers)
   if (key === undefined) return { message, dedup: null }
   const { dedupNamespace = '' } = drafting

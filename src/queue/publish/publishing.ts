@@ -25,6 +25,8 @@ export interface PublishingDeps {
   /** Called with messages right after their commit. */
   readonly offer: (rows: readonly PendingRow[]) => void
   readonly meter: QueueMeter
+  /** The partition of what is published here; `undefined` on a server that is alone. */
+  readonly partitionFor: (accountId: string) => number | undefined
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
 }
@@ -145,7 +147,8 @@ export class Publishing {
     const { clock, limits, store } = this.#deps
     const now = clock.now()
     const { accountId, scope } = publisher.caller
-    const common = { accountId, callerIp: publisher.ip, now, limits }
+    const partition = this.#deps.partitionFor(accountId)
+    const common = { accountId, callerIp: publisher.ip, now, limits, partition }
     const drafting = scope && 'name' in scope ? { ...common, dedupNamespace: dedupNamespaceOf(scope) } : common
     const reading = readGroups(store, drafting.accountId, items)
     const groups = reading instanceof Promise ? await reading : reading

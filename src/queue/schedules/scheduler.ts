@@ -53,6 +53,8 @@ export interface SchedulerDeps {
   readonly logger: Logger
   readonly offer: (rows: readonly PendingRow[]) => void
   readonly meter: QueueMeter
+  /** The partition of what is published here; `undefined` on a server that is alone. */
+  readonly partitionFor: (accountId: string) => number | undefined
   /** Whether nothing is delivered of an account now. */
   readonly isHeld: (accountId: string) => boolean
   /** Most messages a day of an account; `undefined`: no limit. */
@@ -243,7 +245,9 @@ export class Scheduler implements Service {
     const { account_id: accountId, schedule_id: scheduleId, caller_ip: callerIp } = row
     const groups = await readGroups(store, accountId, [item])
     try {
-      const { entries } = draftItem(item, { accountId, callerIp, now, limits: AS_ACCEPTED, scheduleId }, groups)
+      const partition = this.#deps.partitionFor(accountId)
+      const drafting = { accountId, callerIp, now, limits: AS_ACCEPTED, scheduleId, partition }
+      const { entries } = draftItem(item, drafting, groups)
       return { entries, error: null }
     } catch (error) {
       if (error instanceof HomeportError) return { entries: [], error: error.message }

@@ -126,6 +126,18 @@ export const everything = read('flowKeys.everything', function* (args: object): 
   return yield* all(everyKey, args)
 })
 
+/** Those of these keys that are stored. */
+export const named = read(
+  'flowKeys.named',
+  function* (args: {
+    keysOf: readonly (readonly [accountId: string, keys: readonly string[]])[]
+  }): Transaction<FlowKeyRow[]> {
+    const rows: FlowKeyRow[] = []
+    for (const [accountId, keys] of args.keysOf) rows.push(...(yield* all(keysAmong, { accountId, keys })))
+    return rows
+  },
+)
+
 const keysOf = query<{ accountId: string; search: string }, FlowKeyRow>(({ db, p, d }) =>
   db
     .selectFrom('flow_keys')

@@ -212,7 +212,7 @@ function revisedConfig(letter: MessageRow, revision: Revision): object {
 
 function revive(letter: MessageRow, messageId: string, at: number, revision: Revision): NewMessage {
   const { account_id, kind, group_key, url, method, headers, body, caller_ip, host, path } = letter
-  const { topic, endpoint, queue, schedule_id } = letter
+  const { topic, endpoint, queue, schedule_id, partition } = letter
   return {
     message_id: messageId,
     account_id,
@@ -235,6 +235,7 @@ function revive(letter: MessageRow, messageId: string, at: number, revision: Rev
     endpoint,
     queue,
     schedule_id,
+    partition,
   }
 }
 

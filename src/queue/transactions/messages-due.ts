@@ -1,13 +1,14 @@
-import { type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
+import { type Compilable, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
 import { all, first, read, type Transaction } from '../../store/operation.js'
-import { query } from '../../store/query.js'
+import { type Building, type Query, query } from '../../store/query.js'
 import type { Tables } from '../../store/schema/index.js'
 import {
   bodyColumns,
   type DuePlace,
   PENDING_COLUMNS,
   type PendingRow,
+  partitionColumn,
   type StoredPending,
   withIntactBodies,
 } from './messages.js'
@@ -18,7 +19,7 @@ export { type DuePage, pageEncoding } from './messages-packed.js'
 /**
  * Loads of the dispatcher: pending messages in due order between two places, of all accounts or of one, except those
  * that other loads bring. Each read scans a bounded number of rows, so that a backlog of millions does not block other
- * reads.
+ * reads. A node of a cluster scans the messages of all nodes and takes those of its partitions.
  */
 
 /** Rows scanned in one read. */
@@ -31,6 +32,8 @@ export interface DueRange {
   readonly limit: number
   /** Larger bodies, in bytes, are left out; see `messages.body`. */
   readonly largestBody: number
+  /** Only messages of these. Absent: of all, on a server that is alone. */
+  readonly partitions?: readonly number[] | undefined
 }
 
 const HOST = ' host '
@@ -70,8 +73,43 @@ export const between = <Row>(messages: Messages<Row>, p: Bounds): Messages<Row> 
     .orderBy('next_at')
     .orderBy('seq')
 
-const wholeRows = (messages: Messages<object>, p: Page) =>
-  between(messages.select(PENDING_COLUMNS).select(bodyColumns(p.largestBody)), p).limit(p.limit)
+const wholeRows = ({ db, p, d }: Building<Page>, own: Own) =>
+  ofOwn(between(db.selectFrom('messages').select(PENDING_COLUMNS).select(partitionColumn(d)), p), own)
+    .select(bodyColumns(p.largestBody))
+    .limit(p.limit)
+
+/** The condition that a message is of this node; `undefined` on a server that is alone. */
+type Own = RawBuilder<boolean> | undefined
+
+/** Adds the condition, if there is one. */
+export const ofOwn = <Row>(messages: Messages<Row>, own: Own): Messages<Row> => (own ? messages.where(own) : messages)
+
+/** A read of all messages, and the same of those of one node. */
+export interface ByNode<Params, Row> {
+  readonly ofAll: Query<Params, Row>
+  readonly ofOwn: Query<Params & { partitions: readonly number[] }, Row>
+}
+
+/** Declares a read for a server that is alone and for a node of a cluster. */
+export function byNode<Params extends object, Row>(
+  build: (building: Building<Params>, own: Own) => Compilable<Row>,
+): ByNode<Params, Row> {
+  return {
+    ofAll: query<Params, Row>((building) => build(building, undefined)),
+    ofOwn: query<Params & { partitions: readonly number[] }, Row>(({ db, p, d }) =>
+      build({ db, p: p as unknown as Required<Params>, d }, d.inNumbers('partition', p.partitions)),
+    ),
+  }
+}
+
+/** The rows of a read of this node. */
+export function* allOf<Params extends object, Row>(
+  { ofAll, ofOwn: own }: ByNode<Params, Row>,
+  params: Params,
+  partitions: readonly number[] | undefined,
+): Transaction<Row[]> {
+  return partitions ? yield* all(own, { ...params, partitions }) : yield* all(ofAll, params)
+}
 
 const without = (excepted: RawBuilder<boolean>): RawBuilder<boolean> => sql<boolean>`not (${excepted})`
 
@@ -99,28 +137,28 @@ const placeAheadOfAccount = query<Bounds & { ahead: number; accountId: string },
     .limit(1),
 )
 
-const rowsOfAll = query<Page & Excepted, StoredPending>(({ db, p, d }) =>
-  wholeRows(db.selectFrom('messages'), p).where(without(isOfAccountOrLane(d, p))),
+const rowsOfAll = byNode<Page & Excepted, StoredPending>((building, own) =>
+  wholeRows(building, own).where(without(isOfAccountOrLane(building.d, building.p))),
 )
 
-const rowsOfAccount = query<Page & { accountId: string; exceptLanes: readonly string[] }, StoredPending>(
-  ({ db, p, d }) =>
-    wholeRows(db.selectFrom('messages'), p)
-      .where('account_id', '=', p.accountId)
-      .where(without(d.inTexts(lane, p.exceptLanes))),
+const rowsOfAccount = byNode<Page & { accountId: string; exceptLanes: readonly string[] }, StoredPending>(
+  (building, own) =>
+    wholeRows(building, own)
+      .where('account_id', '=', building.p.accountId)
+      .where(without(building.d.inTexts(lane, building.p.exceptLanes))),
 )
 
-const rowsOfHost = query<Page & { accountId: string; host: string }, StoredPending>(({ db, p }) =>
-  wholeRows(db.selectFrom('messages'), p)
-    .where('account_id', '=', p.accountId)
-    .where('host', '=', p.host)
+const rowsOfHost = byNode<Page & { accountId: string; host: string }, StoredPending>((building, own) =>
+  wholeRows(building, own)
+    .where('account_id', '=', building.p.accountId)
+    .where('host', '=', building.p.host)
     .where('flow_key', 'is', null),
 )
 
-const rowsOfFlow = query<Page & { accountId: string; flowKey: string }, StoredPending>(({ db, p }) =>
-  wholeRows(db.selectFrom('messages'), p)
-    .where('account_id', '=', p.accountId)
-    .where('flow_key', '=', p.flowKey)
+const rowsOfFlow = byNode<Page & { accountId: string; flowKey: string }, StoredPending>((building, own) =>
+  wholeRows(building, own)
+    .where('account_id', '=', building.p.accountId)
+    .where('flow_key', '=', building.p.flowKey)
     .where('finished_at', 'is', null),
 )
 
@@ -164,7 +202,7 @@ export const ofAll = read(
   ): Transaction<DuePage> {
     const { exceptAccounts, exceptLanes } = args
     const bound = (yield* first(placeAhead, { ...boundsOf(args), ahead: MAX_SCANNED })) ?? args.until
-    const rows = yield* all(rowsOfAll, { ...pageOf(args, bound), exceptAccounts, exceptLanes })
+    const rows = yield* allOf(rowsOfAll, { ...pageOf(args, bound), exceptAccounts, exceptLanes }, args.partitions)
     return paged(rows, args.limit, bound)
   },
   { encoding: pageEncoding },
@@ -181,7 +219,8 @@ export const ofAccount = read(
   function* (args: DueRange & { accountId: string; exceptLanes: readonly string[] }): Transaction<DuePage> {
     const { accountId, exceptLanes } = args
     const bound = yield* boundOfAccount(args)
-    return paged(yield* all(rowsOfAccount, { ...pageOf(args, bound), accountId, exceptLanes }), args.limit, bound)
+    const rows = yield* allOf(rowsOfAccount, { ...pageOf(args, bound), accountId, exceptLanes }, args.partitions)
+    return paged(rows, args.limit, bound)
   },
   { encoding: pageEncoding },
 )
@@ -192,7 +231,8 @@ export const ofHost = read(
   function* (args: DueRange & { accountId: string; host: string }): Transaction<DuePage> {
     const { accountId, host } = args
     const bound = yield* boundOfAccount(args)
-    return paged(yield* all(rowsOfHost, { ...pageOf(args, bound), accountId, host }), args.limit, bound)
+    const rows = yield* allOf(rowsOfHost, { ...pageOf(args, bound), accountId, host }, args.partitions)
+    return paged(rows, args.limit, bound)
   },
   { encoding: pageEncoding },
 )
@@ -203,7 +243,8 @@ export const ofFlow = read(
   function* (args: DueRange & { accountId: string; flowKey: string }): Transaction<DuePage> {
     const { accountId, flowKey, until } = args
     // An index contains exactly these rows.
-    return paged(yield* all(rowsOfFlow, { ...pageOf(args, until), accountId, flowKey }), args.limit, until)
+    const rows = yield* allOf(rowsOfFlow, { ...pageOf(args, until), accountId, flowKey }, args.partitions)
+    return paged(rows, args.limit, until)
   },
   { encoding: pageEncoding },
 )

@@ -39,6 +39,7 @@ const packMessage = (message: NewMessage) =>
     message.queue ?? null,
     message.slot_seq ?? null,
     message.schedule_id ?? null,
+    message.partition ?? null,
     message.body?.byteLength ?? null,
   ] as const
 
@@ -64,6 +65,7 @@ const unpackMessage = (row: PackedMessage, body: Uint8Array | null): NewMessage 
   queue: row[18],
   slot_seq: row[19],
   schedule_id: row[20],
+  partition: row[21],
   body,
 })
 
@@ -104,7 +106,7 @@ export function splitBodies(whole: Uint8Array, lengths: readonly (number | null)
 export function unpackEntries({ rows, bodies, keys }: PackedEntries): PublishEntry[] {
   const split = splitBodies(
     bodies,
-    rows.map((row) => row[21]),
+    rows.map((row) => row[22]),
   )
   return rows.map((row, index) => ({ message: unpackMessage(row, split[index] ?? null), dedup: keys[index] ?? null }))
 }
@@ -140,6 +142,7 @@ const packPendingRow = (row: PendingRow) =>
     row.queue,
     row.slot_seq,
     row.schedule_id,
+    row.partition,
     row.body_bytes,
     row.body?.byteLength ?? null,
   ] as const
@@ -169,7 +172,8 @@ const unpackPendingRow = (row: PackedPendingRow, body: Uint8Array | null): Pendi
   queue: row[19],
   slot_seq: row[20],
   schedule_id: row[21],
-  body_bytes: row[22],
+  partition: row[22],
+  body_bytes: row[23],
   body,
 })
 
@@ -188,7 +192,7 @@ const packPage = ({ rows, upTo }: DuePage): PackedPage => ({
 function unpackPage({ rows, bodies, upTo }: PackedPage): DuePage {
   const split = splitBodies(
     bodies,
-    rows.map((row) => row[23]),
+    rows.map((row) => row[24]),
   )
   return { rows: rows.map((row, index) => unpackPendingRow(row, split[index] ?? null)), upTo }
 }

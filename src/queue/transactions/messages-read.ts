@@ -3,7 +3,7 @@ import { intact, isIntact, reportChanged } from '../../store/checksum.js'
 import { all, first, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { MessageAttemptsTable } from '../../store/schema/messages.js'
-import { type MessageRow, PENDING_COLUMNS } from './messages.js'
+import { type MessageRow, PENDING_COLUMNS, partitionColumn } from './messages.js'
 import { type FilterParams, filterParams, type MessageFilter, passes } from './messages-filter.js'
 import { contentBytes, firstFitting, inOrderOf } from './messages-sizes.js'
 
@@ -130,6 +130,7 @@ const rowsOf = {
       .select([...PENDING_COLUMNS, 'state', 'path', 'finished_at', 'started_at', 'error', 'dlq_id'])
       .select(['response_status', 'response_headers', noBytes.as('response_body'), noBytes.as('body')])
       .select([noChecksum.as('body_crc'), noChecksum.as('response_crc')])
+      .select(partitionColumn(d))
       .where(d.inNumbers('seq', p.seqs)),
   ),
 }

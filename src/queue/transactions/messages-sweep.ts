@@ -1,13 +1,23 @@
 import { sql } from 'kysely'
 import { all, encodeResult, first, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { bodyColumns, type DuePlace, PENDING_COLUMNS, type StoredPending, withIntactBodies } from './messages.js'
 import {
+  bodyColumns,
+  type DuePlace,
+  PENDING_COLUMNS,
+  partitionColumn,
+  type StoredPending,
+  withIntactBodies,
+} from './messages.js'
+import {
+  allOf,
   type Bounds,
   between,
+  byNode,
   type DuePage,
   isOfAccountOrLane,
   MAX_SCANNED,
+  ofOwn,
   pageEncoding,
   placeAhead,
 } from './messages-due.js'
@@ -31,17 +41,19 @@ export interface PlacesRange {
   readonly limit: number
   readonly exceptAccounts: readonly string[]
   readonly exceptLanes: readonly string[]
+  /** Only messages of these. Absent: of all, on a server that is alone. */
+  readonly partitions?: readonly number[] | undefined
 }
 
-const placesOfAll = query<Bounds & { limit: number }, DuePlace>(({ db, p }) =>
-  between(db.selectFrom('messages').select(['next_at as nextAt', 'seq']), p).limit(p.limit),
+const placesOfAll = byNode<Bounds & { limit: number }, DuePlace>(({ db, p }, own) =>
+  ofOwn(between(db.selectFrom('messages').select(['next_at as nextAt', 'seq']), p), own).limit(p.limit),
 )
 
-const placesOfSome = query<
+const placesOfSome = byNode<
   Bounds & { limit: number; exceptAccounts: readonly string[]; exceptLanes: readonly string[] },
   DuePlace
->(({ db, p, d }) =>
-  between(db.selectFrom('messages').select(['next_at as nextAt', 'seq']), p)
+>(({ db, p, d }, own) =>
+  ofOwn(between(db.selectFrom('messages').select(['next_at as nextAt', 'seq']), p), own)
     .where(sql<boolean>`not (${isOfAccountOrLane(d, p)})`)
     .limit(p.limit),
 )
@@ -72,15 +84,16 @@ const placesEncoding = encodeResult(
 )
 
 function* pageOf(range: PlacesRange): Transaction<PlacesPage> {
-  const { after, limit, exceptAccounts, exceptLanes } = range
+  const { after, limit, exceptAccounts, exceptLanes, partitions } = range
   const bounds = { nextAt: after.nextAt, seq: after.seq, untilAt: range.until.nextAt, untilSeq: range.until.seq }
   const isOfEverything = exceptAccounts.length + exceptLanes.length === 0
   const until =
-    (isOfEverything ? undefined : yield* first(placeAhead, { ...bounds, ahead: MAX_SCANNED })) ?? range.until
+    (isOfEverything && !partitions ? undefined : yield* first(placeAhead, { ...bounds, ahead: MAX_SCANNED })) ??
+    range.until
   const within = { ...bounds, untilAt: until.nextAt, untilSeq: until.seq, limit }
   const places = isOfEverything
-    ? yield* all(placesOfAll, within)
-    : yield* all(placesOfSome, { ...within, exceptAccounts, exceptLanes })
+    ? yield* allOf(placesOfAll, within, partitions)
+    : yield* allOf(placesOfSome, { ...within, exceptAccounts, exceptLanes }, partitions)
   return { places, upTo: (places.length < limit ? undefined : places.at(-1)) ?? until }
 }
 
@@ -97,6 +110,7 @@ const rowsByNumber = query<{ seqs: readonly number[]; largestBody: number }, Sto
   db
     .selectFrom('messages')
     .select(PENDING_COLUMNS)
+    .select(partitionColumn(d))
     .select(bodyColumns(p.largestBody))
     .where(d.inNumbers('seq', p.seqs))
     .where('state', '=', sql.lit('pending')),

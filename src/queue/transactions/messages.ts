@@ -1,5 +1,7 @@
 import { type AliasedRawBuilder, type Insertable, type Selectable, sql } from 'kysely'
+import { partitionOfGroup, partitionOfKey } from '../../cluster/key-partition.js'
 import { checksumOf, intact, isIntact } from '../../store/checksum.js'
+import type { Dialect } from '../../store/dialect.js'
 import {
   type Ask,
   all,
@@ -29,7 +31,11 @@ export type NewMessage = Omit<
   | 'response_crc'
   | 'error'
   | 'dlq_id'
->
+  | 'partition'
+> & {
+  /** Absent: see `partitionOf`. */
+  readonly partition?: number | null
+}
 
 /** A message to publish. */
 export interface PublishEntry {
@@ -67,6 +73,7 @@ export interface PendingRow
     | 'queue'
     | 'slot_seq'
     | 'schedule_id'
+    | 'partition'
   > {
   /** NULL also when the body is too large to be loaded ahead; see `body_bytes`. */
   readonly body: Uint8Array | null
@@ -86,6 +93,16 @@ export const withoutLargeBody = (row: PendingRow): PendingRow =>
 
 /** A message of a queue waits for its turn; see `acceptMessages`. */
 const firstState = (message: NewMessage): 'held' | 'pending' => (message.queue ? 'held' : 'pending')
+
+/**
+ * The partition of a new message. Messages of a flow-control key share that of the key, so that one node counts its limits,
+ * and messages of a group share one, so that one node keeps what it knows of the group. Others have the one that they were
+ * drafted with.
+ */
+export function partitionOf(message: NewMessage): number {
+  if (message.flow_key) return partitionOfKey(message.account_id, message.flow_key)
+  return message.partition ?? partitionOfGroup(message.group_key ?? 0)
+}
 
 /** Written out, because spreading an object costs ten times as much. */
 function toRow(message: NewMessage): InsertRow<'messages'> {
@@ -115,6 +132,7 @@ function toRow(message: NewMessage): InsertRow<'messages'> {
     queue: message.queue ?? null,
     slot_seq: message.slot_seq ?? null,
     schedule_id: message.schedule_id ?? null,
+    partition: partitionOf(message),
   }
 }
 
@@ -159,6 +177,7 @@ export function toPendingRow(message: NewMessage, seq: number): PendingRow {
     queue: message.queue ?? null,
     slot_seq: message.slot_seq ?? null,
     schedule_id: message.schedule_id ?? null,
+    partition: partitionOf(message),
     body,
     body_bytes: body?.byteLength ?? 0,
   }
@@ -190,7 +209,7 @@ export interface DuePlace {
   readonly seq: number
 }
 
-/** The columns of a `PendingRow` except the body. */
+/** The columns of a `PendingRow` except the body and the partition; see `partitionColumn`. */
 export const PENDING_COLUMNS = [
   'seq',
   'message_id',
@@ -215,6 +234,9 @@ export const PENDING_COLUMNS = [
   'slot_seq',
   'schedule_id',
 ] as const
+
+/** The partition of a pending message; select it with `PENDING_COLUMNS`. */
+export const partitionColumn = (d: Dialect): AliasedRawBuilder<number, 'partition'> => d.partition.as('partition')
 
 /** Length of the body. */
 export const bodyBytes = sql<number>`coalesce(length(body), 0)`.as('body_bytes')
@@ -252,10 +274,11 @@ export function withIntactBodies(rows: readonly StoredPending[]): PendingRow[] {
 const pendingInOrder = query<
   { nextAt: number; seq: number; until: number; limit: number; largestBody: number },
   StoredPending
->(({ db, p }) =>
+>(({ db, p, d }) =>
   db
     .selectFrom('messages')
     .select(PENDING_COLUMNS)
+    .select(partitionColumn(d))
     .select(bodyColumns(p.largestBody))
     .where(sql<boolean>`state = 'pending'`)
     .where(sql<boolean>`(next_at, seq) > (${p.nextAt}, ${p.seq})`)

@@ -8,6 +8,7 @@ import {
   type NewMessage,
   PENDING_COLUMNS,
   type PendingRow,
+  partitionColumn,
   type StoredPending,
   toPendingRow,
   withIntactBodies,
@@ -63,10 +64,11 @@ const countTurns = query<QueueKey, { turns: number }>(({ db, p }) =>
     .where('queue', '=', p.name),
 )
 
-const nextHeld = query<QueueKey & { limit: number }, StoredPending>(({ db, p }) =>
+const nextHeld = query<QueueKey & { limit: number }, StoredPending>(({ db, p, d }) =>
   db
     .selectFrom('messages')
     .select(PENDING_COLUMNS)
+    .select(partitionColumn(d))
     .select(bodyColumns(MAX_ROW_BODY_BYTES))
     .where('account_id', '=', p.accountId)
     .where('queue', '=', p.name)

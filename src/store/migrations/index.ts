@@ -32,6 +32,7 @@ import { nodeHolder } from './034-node-holder.js'
 import { accountLimits } from './036-account-limits.js'
 import { alertEpisodes } from './037-alert-episodes.js'
 import { cluster } from './038-cluster.js'
+import { partitions } from './040-partitions.js'
 import { clusterAuthority } from './042-cluster-authority.js'
 import type { Migration } from './migration.js'
 
@@ -70,6 +71,7 @@ export const MIGRATIONS: readonly Migration[] = [
   alertEpisodes,
   cluster,
   clusterAuthority,
+  partitions,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

@@ -70,6 +70,8 @@ export interface MessagesTable {
   slot_seq: number | null
   /** The schedule that published it. */
   schedule_id: string | null
+  /** Which node of a cluster sends it: the one that owns this partition. */
+  partition: number
 }
 
 /** A failed attempt that was retried. The last attempt is in the message's own row. */

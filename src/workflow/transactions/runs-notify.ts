@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { PENDING_COLUMNS, type PendingRow } from '../../queue/transactions/messages.js'
+import { PENDING_COLUMNS, type PendingRow, partitionColumn } from '../../queue/transactions/messages.js'
 import { checksumOf } from '../../store/checksum.js'
 import { all, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -116,6 +116,7 @@ const bringForward = query<{ groups: readonly number[]; messageIds: readonly str
       .where(d.inTexts('message_id', p.messageIds))
       .where('state', '=', sql.lit('pending'))
       .returning(PENDING_COLUMNS)
+      .returning(partitionColumn(d))
       .returning((q) => ['body', q.lit(0).as('body_bytes')]),
 )
 

@@ -1,0 +1,88 @@
+import type { Clock, Timer } from '../../base/index.js'
+import type { Store } from '../../store/index.js'
+import type { Logger, QueueMeter } from '../../telemetry/index.js'
+import type { Backlog } from './backlog.js'
+import type { Load } from './coverage.js'
+import { pauseAfter, UnreadableMessages } from './damage.js'
+import { DueReader } from './read-due.js'
+import type { StoredLimits } from './stored-limits.js'
+
+/** What a loader is built from. */
+export interface LoaderDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly meter: QueueMeter
+  readonly backlog: Backlog
+  /** The partitions to read; `undefined`: all. */
+  readonly partitions: () => readonly number[] | undefined
+  readonly limits: StoredLimits
+  /** Called when messages have come. */
+  readonly onMessages: () => void
+  /** Called when a load has ended, or may be tried again. */
+  readonly onOver: () => void
+}
+
+/** Runs the loads of the backlog, one at a time. */
+export class Loader {
+  readonly #deps: LoaderDeps
+  readonly #due: DueReader
+  readonly #unreadable: UnreadableMessages
+  /** While it runs, no load starts. */
+  #pause: Timer | undefined
+  #failures = 0
+  #isStopped = false
+
+  constructor(deps: LoaderDeps) {
+    this.#deps = deps
+    this.#unreadable = new UnreadableMessages(deps, (from) => {
+      deps.backlog.loadAgainFrom(from)
+      deps.onOver()
+    })
+    this.#due = new DueReader(deps.store, (place) => this.#unreadable.add(place))
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#pause?.cancel()
+    this.#unreadable.stop()
+  }
+
+  /** Starts the next load, if there is one. */
+  next(now: number): void {
+    const { backlog, partitions } = this.#deps
+    const own = partitions()
+    // A node without a partition reads nothing.
+    if (this.#pause || own?.length === 0) return
+    const load = backlog.nextLoad(now)
+    if (load) void this.#run(own ? { ...load, partitions: own } : load)
+  }
+
+  /** Never rejects. */
+  async #run(load: Load): Promise<void> {
+    const { backlog, clock, logger, limits, onMessages, onOver } = this.#deps
+    try {
+      const page = await this.#due.read(load)
+      // The hint of another node that has set limits may have been lost with that of the message.
+      if (load.kind === 'strays' && load.partitions) await limits.readOf(page.rows)
+      this.#failures = 0
+      const strays = backlog.loaded(load, page, clock.now())
+      if (strays > 0) this.#noteStrays(strays)
+      if (page.rows.length > 0) onMessages()
+      onOver()
+    } catch (error) {
+      backlog.loadFailed(load)
+      if (this.#isStopped) return
+      logger.error('queue_due_not_read', { error })
+      this.#pause = clock.after(pauseAfter(error, ++this.#failures), () => {
+        this.#pause = undefined
+        onOver()
+      })
+    }
+  }
+
+  #noteStrays(strays: number): void {
+    this.#deps.meter.strays += strays
+    this.#deps.logger.warn('queue_strays_found', { strays })
+  }
+}

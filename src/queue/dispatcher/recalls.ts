@@ -1,0 +1,44 @@
+import { type Load, START } from './coverage.js'
+import type { Place } from './entry.js'
+import type { BacklogLimits } from './limits.js'
+
+type FoundBy = Extract<Load, { kind: 'strays' }>['foundBy']
+
+/**
+ * Messages that memory covers and does not hold, to be loaded by their numbers. A sweep has found them missing (`DueSweep`),
+ * or another node has published or changed them and sent a hint.
+ */
+export class Recalls {
+  readonly #limits: Pick<BacklogLimits, 'loadLimit' | 'capacity'>
+  readonly #places: Readonly<Record<FoundBy, Place[]>> = { hint: [], sweep: [] }
+
+  constructor(limits: Pick<BacklogLimits, 'loadLimit' | 'capacity'>) {
+    this.#limits = limits
+  }
+
+  /** When very many wait, further ones are left to the next sweep. */
+  add(places: readonly Place[], foundBy: FoundBy): void {
+    const waiting = this.#places[foundBy]
+    waiting.push(...places.slice(0, Math.max(0, this.#limits.capacity - waiting.length)))
+  }
+
+  /**
+   * The next load, of hinted messages first.
+   * @param missing those of these places that memory covers and does not hold.
+   */
+  next(missing: (places: readonly Place[]) => readonly Place[]): Load | undefined {
+    return this.#nextOf('hint', missing) ?? this.#nextOf('sweep', missing)
+  }
+
+  #nextOf(foundBy: FoundBy, missing: (places: readonly Place[]) => readonly Place[]): Load | undefined {
+    const waiting = this.#places[foundBy]
+    while (waiting.length > 0) {
+      const places = missing(waiting.splice(0, this.#limits.loadLimit))
+      const until = places.at(-1)
+      if (!until) continue
+      const seqs = places.map(({ seq }) => seq)
+      return { kind: 'strays', seqs, foundBy, after: START, until, limit: places.length }
+    }
+    return undefined
+  }
+}
