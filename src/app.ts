@@ -29,7 +29,8 @@ import {
   systemClock,
   VERSION,
 } from './base/index.js'
-import { alone } from './cluster/index.js'
+import type { Cluster } from './cluster/index.js'
+import { openCluster } from './cluster-composition.js'
 import type { Config } from './config/index.js'
 import { type HomeportError, isError } from './contract/errors/errors.js'
 import { createDatabases, type Databases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
@@ -42,7 +43,7 @@ import { type Environment, type Exporting, openTelemetry } from './opentelemetry
 import { composeOperator } from './operator-composition.js'
 import type { OnAttempt, Queue, QueueRest } from './queue/index.js'
 import { composeQueue } from './queue-composition.js'
-import { openStore, type Store, type StoreDamage } from './store/index.js'
+import { openStore, type StoreDamage } from './store/index.js'
 import {
   createLogger,
   type Logger,
@@ -99,12 +100,14 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
   const store = await openStore({
     location: config.store.kind === 'sqlite' ? 'sqlite' : config.store.url,
     dataDir: config.dataDir,
+    sharing: config.node === undefined ? 'alone' : 'cluster',
     onFailure: options.onFailure,
     onDamage: (damage) => problems.report(damagedStore(damage)),
     onClock: (aheadMs, isTooFar) =>
       isTooFar ? problems.report(otherTime(aheadMs)) : problems.resolve('store_clock', 'postgres'),
     meter: meters.store,
   })
+  const { cluster, notReady, close } = await openCluster({ config, plans, logger, meters, ...options, store })
   const composed = compose(
     {
       config,
@@ -115,7 +118,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
       plans,
       tls,
       store,
-      cluster: alone(),
+      ...{ cluster, notReady },
       meters,
       clientMemory: clientMemoryBudget(logger),
       tracer: exporting?.tracer,
@@ -123,7 +126,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
     options,
     exporting,
   )
-  return new Server(store, composed, { clock: systemClock, graceMs: config.shutdownGraceMs })
+  return new Server({ ...composed, closeStores: close }, { clock: systemClock, graceMs: config.shutdownGraceMs })
 }
 
 function damagedStore({ table, found }: StoreDamage): ProblemReport {
@@ -172,20 +175,19 @@ interface Composed {
   readonly memory: IdleMemory
   readonly readiness: Readiness
   readonly queue: Queue
+  readonly cluster: Cluster
   /** In the order of starting. */
   readonly services: readonly (Service | ParallelServices)[]
 }
 
 /** Starts and stops the services. A stop during the start waits for the service that is starting. */
 class Server implements App {
-  readonly #store: Store
-  readonly #composed: Composed
+  readonly #composed: Composed & { closeStores(): Promise<void> }
   readonly #grace: SharedGrace
   #phase: 'new' | 'started' | 'stopping' = 'new'
   #starting: Promise<void> = Promise.resolve()
 
-  constructor(store: Store, composed: Composed, grace: SharedGrace) {
-    this.#store = store
+  constructor(composed: Composed & { closeStores(): Promise<void> }, grace: SharedGrace) {
     this.#composed = composed
     this.#grace = grace
   }
@@ -211,10 +213,14 @@ class Server implements App {
     this.#phase = 'stopping'
     this.#composed.readiness.stopping()
     await this.#starting.catch(() => undefined)
+    const { cluster, services, closeStores } = this.#composed
+    const { clock, graceMs } = this.#grace
+    const startedMs = clock.now()
     try {
-      await stopAll(this.#composed.services, this.#grace)
+      await cluster.drain(graceMs / 2)
+      await stopAll(services, { clock, graceMs: Math.max(0, graceMs - (clock.now() - startedMs)) })
     } finally {
-      await this.#store.close()
+      await closeStores()
     }
   }
 
@@ -223,6 +229,7 @@ class Server implements App {
       if (this.#phase === 'stopping') return
       await service.start()
     }
+    this.#composed.cluster.open()
     this.#composed.readiness.started()
     // Collects the garbage of the start itself, unless clients keep the server busy.
     this.#composed.memory.noteIdle()
@@ -244,7 +251,7 @@ class Port<Target> {
 }
 
 function compose(foundations: Foundations, options: AppOptions, exporting: Exporting | undefined): Composed {
-  const { config, logger, store } = foundations
+  const { config, logger, store, cluster } = foundations
   const clock = systemClock
   const accounts = createAccounts({
     ...{ store, dataDir: config.dataDir, clock, logger, freeDailyMessages: config.freeAccountDailyMessages },
@@ -278,7 +285,9 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   // First, so that it stops last and exports what the others did while they stopped.
   const exporter = exporting ? [exporting] : []
   const mark = new StoreMark({ store, dataDir: config.dataDir, clock, logger, problems: foundations.problems })
-  return { accounts, memory, queue, readiness, services: [...exporter, accounts, mark, ...dataPlane.services, busy] }
+  // The cluster first: a node registers before any module reads what others may change.
+  const services = [...exporter, cluster, accounts, mark, ...dataPlane.services, busy]
+  return { accounts, memory, queue, cluster, readiness, services }
 }
 
 /** An unusable local certificate authority keeps only databases with TLS from being served. */
@@ -331,7 +340,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts, database
     ...{ ...fleetSettings(config), engine, clock, logger, problems, meter: meters.databases },
     onData: (databaseId, report) => databasesPort.target.noteData(databaseId, report),
   })
-  const readiness = readinessOf(store, fleet)
+  const readiness = readinessOf(foundations, fleet)
   const memory = new IdleMemory({ clock, isIdle: () => !databasesPort.target.isAnyAwake })
   const databases = createDatabases({
     ...{ dataDir: config.dataDir, store, fleet, clock: databaseClock, logger, problems, plans },

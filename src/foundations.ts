@@ -4,6 +4,7 @@ import type { Config } from './config/index.js'
 import type { loadPlans } from './databases/index.js'
 import type { probeEngine } from './fleet/index.js'
 import type { ServerCertificate } from './gateway/index.js'
+import type { NotReady } from './http/index.js'
 import type { Store } from './store/index.js'
 import type { Logger, Problems, RecentLines, ServerMeters, Tracer } from './telemetry/index.js'
 
@@ -21,6 +22,8 @@ export interface Foundations {
   readonly store: Store
   /** Which nodes there are and what this one does. */
   readonly cluster: Cluster
+  /** Why this node of a cluster should get no requests now. */
+  readonly notReady: () => NotReady | undefined
   readonly clientMemory: ClientMemoryBudget
   readonly meters: ServerMeters
   /** Absent while traces are off. */

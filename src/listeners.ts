@@ -18,7 +18,6 @@ import {
   Readiness,
   type Route,
 } from './http/index.js'
-import type { Store } from './store/index.js'
 import type { Logger, Tracer } from './telemetry/index.js'
 
 /** The management listener also serves the console, and the queue's operations for it. */
@@ -57,10 +56,13 @@ export function servedNames({ host, allowedHosts, ...urls }: Config): HostNames 
   return new HostNames([...known, publicRedisHost, ...allowedHosts])
 }
 
-/** Whether the server can serve writes: the store commits, and the disk has space. */
-export function readinessOf(store: Store, fleet: Pick<Fleet, 'checkSpace'>): Readiness {
+/** Whether the server can serve writes: the store commits, the disk has space, and the node takes part. */
+export function readinessOf(
+  { store, notReady }: Pick<Foundations, 'store' | 'notReady'>,
+  fleet: Pick<Fleet, 'checkSpace'>,
+): Readiness {
   const probeStore = (): Promise<unknown> => store.run(storeProbe.probe, {})
-  return new Readiness({ clock: systemClock, probeStore, hasSpace: () => fleet.checkSpace() })
+  return new Readiness({ clock: systemClock, probeStore, ofCluster: notReady, hasSpace: () => fleet.checkSpace() })
 }
 
 /** Levels at which every HTTP request is logged. */

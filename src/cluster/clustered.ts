@@ -27,6 +27,8 @@ export interface NodeIdentity {
   readonly name: string
   /** Host that other nodes reach this one by. */
   readonly host: string
+  /** The port that they connect to. Default: the one that the link listens on. */
+  readonly port?: number | undefined
   /** Id of the data directory. */
   readonly dir: string
   readonly version: string
@@ -121,6 +123,11 @@ export class Clustered implements Cluster {
     return this.#peers
   }
 
+  /** Whether it gives everything up. */
+  get isDraining(): boolean {
+    return this.#phase === 'draining'
+  }
+
   mayAct(): boolean {
     return this.#tenure.mayAct(this.#monotonicMs(), this.#deps.clock.now())
   }
@@ -179,8 +186,8 @@ export class Clustered implements Cluster {
     if (this.#phase !== 'new') return
     const { store, identity, clock, logger } = this.#deps
     await this.#link.start()
-    const { name, dir, version, host } = identity
-    const node = { name, dir, version, advertise: addressOf(host, this.#link.port), config: sorted(identity.config) }
+    const { name, dir, version, host, port = this.#link.port } = identity
+    const node = { name, dir, version, advertise: addressOf(host, port), config: sorted(identity.config) }
     const sent = this.#now()
     const { incarnation, seen } = await register(node, { store, clock, monotonicMs: this.#monotonicMs })
     this.#incarnation = incarnation

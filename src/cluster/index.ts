@@ -31,6 +31,7 @@
 export { alone } from './alone.js'
 export { Clustered, type ClusteredDeps, type NodeIdentity } from './clustered.js'
 export { partitionOfKey } from './key-partition.js'
+export { createPeerLink } from './peer/index.js'
 export {
   type Cluster,
   type Gained,

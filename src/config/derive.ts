@@ -9,7 +9,7 @@ export type Config = Omit<Settings, Derived> & { readonly [Name in Derived]: Non
 
 /** Fills in defaults that depend on other options, and makes paths absolute. */
 export function derive(settings: Settings, workingDir: string): Config {
-  const urlOf = (port: number): string => `http://${dialable(settings.host)}:${port}`
+  const urlOf = (port: number): string => defaultUrl(settings.host, port)
   return freezeDeeply({
     ...settings,
     dataDir: resolve(workingDir, settings.dataDir),
@@ -23,6 +23,9 @@ export function derive(settings: Settings, workingDir: string): Config {
     redisTlsByDefault: settings.redisTlsByDefault ?? (settings.redisDomain !== undefined || !isLoopback(settings.host)),
   })
 }
+
+/** Under which URL a listener is reached unless an option says otherwise. */
+export const defaultUrl = (host: string, port: number): string => `http://${dialable(host)}:${port}`
 
 const absolute = (path: string | undefined, workingDir: string): string | undefined =>
   path === undefined ? undefined : resolve(workingDir, path)
@@ -44,6 +47,6 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Whether the address means "every interface". */
-function isWildcard(host: string): boolean {
+export function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || host === '::'
 }

@@ -56,6 +56,27 @@ export function integer(min: number, max: number): Kind<number> {
   return kind(`a whole number from ${min} to ${max}`, (value) => within(wholeNumber(value), min, max))
 }
 
+/** The name of a node: it stands in logs, metrics and commands. */
+export const nodeName = kind('a name of at most 40 letters, digits, dots, dashes and underscores', (value) =>
+  /^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$/.test(value) ? value : undefined,
+)
+
+/** A host that others connect to, with a port or without. */
+export interface HostAndPort {
+  readonly host: string
+  readonly port: number | undefined
+}
+
+/** A host name or address such as `10.0.0.5`, `[2001:db8::5]:8704` or `node-a.internal:8704`. */
+export const hostAndPort = kind<HostAndPort>('a host name or address, with a port or without', (value) => {
+  const [, bracketed, plain, digits] =
+    /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9_.-]+))(?::(\d{1,5}))?$/.exec(isIP(value) === 6 ? `[${value}]` : value) ?? []
+  const host = bracketed ?? plain
+  const given = digits === undefined ? undefined : within(wholeNumber(digits), 1, 65_535)
+  if (host === undefined || (bracketed !== undefined && isIP(bracketed) !== 6)) return undefined
+  return digits !== undefined && given === undefined ? undefined : { host, port: given }
+})
+
 /** A TCP port. */
 export const port: Kind<number> = { ...integer(1, 65_535), expects: 'a port from 1 to 65535' }
 

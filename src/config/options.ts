@@ -66,6 +66,28 @@ const OPTIONS = {
       'Durable state is kept in a SQLite file in dataDir, or in the PostgreSQL database with this URL (docs/postgres.md).',
     relation: 'Put a URL with a password into the environment or the file: flags are visible in the process list.',
   }),
+  node: option({
+    kind: kinds.optional(kinds.nodeName),
+    default: undefined,
+    defaultText: 'none: the server is alone',
+    meaning:
+      'Makes this server a node of a cluster, under this name: all nodes with the same store share the work of the queue, ' +
+      'of workflows and of bulk actions (docs/nodes.md).',
+    relation: 'Requires store to be a PostgreSQL database. Each node needs a name of its own.',
+  }),
+  advertise: option({
+    kind: kinds.optional(kinds.hostAndPort),
+    default: undefined,
+    defaultText: 'host',
+    meaning: 'Other nodes reach this one under this address, and under peerPort unless it names another port.',
+    relation: 'Only with node. Required when host means every address.',
+  }),
+  peerPort: option({
+    kind: kinds.port,
+    default: 8704,
+    meaning: "With node, this server accepts connections of other nodes on this port, encrypted, and nobody else's.",
+    relation: 'Must differ from the other ports and lie outside redisPorts.',
+  }),
   publicApiUrl: option({
     kind: kinds.optional(kinds.baseUrl),
     default: undefined,

@@ -1,17 +1,26 @@
 import { isIP } from 'node:net'
-import { isLoopback } from './derive.js'
+import { isLoopback, isWildcard } from './derive.js'
 import type { Settings } from './options.js'
 
 const HTTP_PORTS = ['apiPort', 'restPort', 'queuePort'] as const
 
+type PortOption = (typeof HTTP_PORTS)[number] | 'redisDomainPort' | 'peerPort'
+
 /** Options whose ports are in use. */
-function portOptions({ redisDomain }: Settings) {
-  return redisDomain === undefined ? HTTP_PORTS : ([...HTTP_PORTS, 'redisDomainPort'] as const)
+function portOptions({ redisDomain, node }: Settings): readonly PortOption[] {
+  const ofDomain = redisDomain === undefined ? [] : (['redisDomainPort'] as const)
+  return [...HTTP_PORTS, ...ofDomain, ...(node === undefined ? [] : (['peerPort'] as const))]
 }
 
 /** Conflicts between options that are valid on their own: one sentence per problem, naming both. */
 export function relationProblems(settings: Settings): string[] {
-  return [...samePorts(settings), ...portsInRange(settings), ...exposure(settings), ...tlsProblems(settings)]
+  return [
+    ...samePorts(settings),
+    ...portsInRange(settings),
+    ...exposure(settings),
+    ...tlsProblems(settings),
+    ...nodeProblems(settings),
+  ]
 }
 
 function samePorts(settings: Settings): string[] {
@@ -24,8 +33,7 @@ function samePorts(settings: Settings): string[] {
 
 function portsInRange(settings: Settings): string[] {
   const { from, to } = settings.redisPorts
-  const options: readonly ((typeof HTTP_PORTS)[number] | 'redisDomainPort')[] = portOptions(settings)
-  return options
+  return portOptions(settings)
     .filter((name) => settings[name] >= from && settings[name] <= to)
     .map((name) => `${name} ${settings[name]} lies inside redisPorts ${from}-${to}, expected it outside`)
 }
@@ -52,6 +60,20 @@ function tlsProblems({ tlsCertFile, tlsKeyFile, redisDomain, proxyTerminatesTls 
       `redisDomain is ${redisDomain} and proxyTerminatesTls is true: the names of databases are read from TLS, which ` +
         'then does not reach this server; let the proxy pass the connections of redisDomainPort through, or unset one',
     )
+  }
+  return problems
+}
+
+function nodeProblems({ node, store, advertise, host }: Settings): string[] {
+  if (node === undefined) {
+    return advertise === undefined ? [] : ['advertise is set and node is not: name the node, or unset advertise']
+  }
+  const problems: string[] = []
+  if (store.kind === 'sqlite') {
+    problems.push(`node is ${node} and store is sqlite: nodes share a PostgreSQL database, so set store to its URL`)
+  }
+  if (advertise === undefined && isWildcard(host)) {
+    problems.push(`node is ${node} and host is ${host}: set advertise to the address that other nodes connect to`)
   }
   return problems
 }

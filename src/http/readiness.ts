@@ -1,13 +1,23 @@
 import { type Clock, pause } from '../base/index.js'
 
 /** Why the server cannot serve writes now. */
-export type NotReady = 'starting' | 'stopping' | 'store' | 'disk'
+export type NotReady =
+  | 'starting'
+  | 'stopping'
+  | 'store'
+  | 'disk'
+  /** The node gives its work to the other ones. */
+  | 'draining'
+  /** The node may have been declared dead by the others. */
+  | 'cluster'
 
 /** What readiness depends on. */
 export interface ReadinessDeps {
   readonly clock: Clock
   /** Resolves when the store could commit a write; rejects when it could not. */
   readonly probeStore: () => Promise<unknown>
+  /** Why this node of a cluster should get no requests; it is asked each time. Default: no reason. */
+  readonly ofCluster?: () => NotReady | undefined
   /** Whether the disk has space for more data. */
   readonly hasSpace: () => Promise<boolean>
 }
@@ -41,6 +51,8 @@ export class Readiness {
   /** Why writes cannot be served; `undefined` when they can. Never rejects. */
   async reason(): Promise<NotReady | undefined> {
     if (this.#phase !== 'serving') return this.#phase
+    const ofCluster = this.#deps.ofCluster?.()
+    if (ofCluster) return ofCluster
     const now = this.#deps.clock.now()
     if (!this.#checking || Math.abs(now - this.#checkedAtMs) >= VALID_MS) {
       this.#checkedAtMs = now

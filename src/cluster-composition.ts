@@ -1,0 +1,123 @@
+/** Makes this server a node of a cluster, if the configuration says so. */
+import { join } from 'node:path'
+import { randomSecret, readFileIfThere, replaceFile, sha256Hex, systemClock, VERSION } from './base/index.js'
+import { alone, type Cluster, Clustered, createPeerLink } from './cluster/index.js'
+import { type Config, defaultUrl, isLoopback } from './config/index.js'
+import type { NotReady } from './http/index.js'
+import { openStore, type Store } from './store/index.js'
+import type { Logger, ServerMeters } from './telemetry/index.js'
+
+/** What a node is made from. */
+export interface ClusterDeps {
+  readonly config: Config
+  /** The plans in use: all nodes must have the same. */
+  readonly plans: unknown
+  readonly logger: Logger
+  readonly meters: ServerMeters
+  /** The store of everything else; it is open, so it has the tables of the cluster. */
+  readonly store: Store
+  /** Called when this node has to end. */
+  readonly onFailure: (error: Error) => void
+}
+
+/** The cluster of this server, and what only the composition needs of it. */
+export interface OpenCluster {
+  readonly cluster: Cluster
+  /** Why this node should get no requests now. */
+  readonly notReady: () => NotReady | undefined
+  /** Closes both stores, after everything has stopped. */
+  close(): Promise<void>
+}
+
+/** Opens the cluster; `start` of the result joins it. If it rejects, the store is closed. */
+export async function openCluster(deps: ClusterDeps): Promise<OpenCluster> {
+  const { config, onFailure, store } = deps
+  const { node, store: location } = config
+  if (node === undefined || location.kind === 'sqlite') {
+    return { cluster: alone(), notReady: () => undefined, close: () => store.close() }
+  }
+  let upkeep: Store | undefined
+  const close = async (): Promise<void> => {
+    await Promise.all([upkeep?.close(), store.close()])
+  }
+  try {
+    upkeep = await openStore({
+      ...{ location: location.url, dataDir: config.dataDir, onFailure },
+      sharing: 'cluster upkeep',
+    })
+    const cluster = await clusteredOn(upkeep, node, deps)
+    const notReady = (): NotReady | undefined =>
+      cluster.isDraining ? 'draining' : cluster.mayAct() ? undefined : 'cluster'
+    return { cluster, notReady, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function clusteredOn(store: Store, name: string, deps: ClusterDeps): Promise<Clustered> {
+  const { config, logger, meters, onFailure } = deps
+  const dir = await idOf(config.dataDir)
+  const { host: advertised = config.host, port } = config.advertise ?? {}
+  return new Clustered({
+    ...{ store, clock: systemClock, logger, meter: meters.cluster, onDead: onFailure },
+    identity: { name, dir, version: VERSION, host: advertised, port, config: digests(deps) },
+    link: (how) =>
+      createPeerLink({
+        ...{ ...how, store, clock: systemClock, logger },
+        ...{ host: listenOn(config.host, advertised), port: config.peerPort },
+      }),
+  })
+}
+
+/** Nodes on one machine need not listen for others. Another address may be one of a router, so any one is listened on. */
+function listenOn(host: string, advertised: string): string {
+  if (isLoopback(advertised)) return advertised
+  return isLoopback(host) ? (advertised.includes(':') ? '::' : '0.0.0.0') : host
+}
+
+const ID_FILE = 'node-id'
+
+/** The id of a data directory. Who has locked the directory may end an earlier life with the same id. */
+async function idOf(dataDir: string): Promise<string> {
+  const path = join(dataDir, ID_FILE)
+  const known = (await readFileIfThere(path))?.trim()
+  if (known !== undefined && /^\w{20,}$/.test(known)) return known
+  const id = randomSecret()
+  await replaceFile(path, `${id}\n`)
+  return id
+}
+
+/** Options that all nodes must agree on, because any node may serve what another one has accepted. */
+const AGREED = [
+  'publicRedisHost',
+  'redisDomain',
+  'freeAccountDatabases',
+  'paidAccountDatabases',
+  'freeAccountDailyMessages',
+  'managementBodyLimitBytes',
+  'queueBodyLimitBytes',
+  'deliveryTimeoutMs',
+  'deliveryTargets',
+  'responseKeepBytes',
+  'retentionMs',
+  'retentionBytes',
+] as const satisfies readonly (keyof Config)[]
+
+/** A public URL that nobody has set names the node itself. */
+const PUBLIC_URLS = [
+  ['publicApiUrl', 'apiPort'],
+  ['publicRestUrl', 'restPort'],
+  ['publicQueueUrl', 'queuePort'],
+] as const
+
+function digests({ config, plans }: ClusterDeps): Readonly<Record<string, string>> {
+  const urls = PUBLIC_URLS.map(([url, port]) => {
+    const isDefault = config[url] === defaultUrl(config.host, config[port])
+    return [url, isDefault ? '' : config[url]] as const
+  })
+  const values = [...AGREED.map((name) => [name, config[name]] as const), ...urls, ['plansFile', plans] as const]
+  return Object.fromEntries(
+    values.map(([name, value]) => [name, sha256Hex(JSON.stringify(value ?? null)).slice(0, 16)] as const),
+  )
+}
