@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { type Clock, newId, randomSecret, sha256Hex } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
@@ -27,12 +28,18 @@ export interface FirstAccount {
  * file without an account, and the next start creates the account from that file. The other order could leave an
  * account whose credentials nobody has.
  * @param found the content of the credentials file, if there is one.
+ * @returns the credentials of this data directory; `undefined` when another node has created the account meanwhile.
  */
-export async function createFirstAccount(deps: FirstAccount, found: Credentials | undefined): Promise<Credentials> {
+export async function createFirstAccount(
+  deps: FirstAccount,
+  found: Credentials | undefined,
+): Promise<Credentials | undefined> {
   const credentials = found ?? newCredentials(deps.email)
   if (!found) await writeCredentials(deps.dataDir, credentials)
-  await deps.store.run(accounts.create, rowsOf(credentials, deps))
-  return credentials
+  if (await deps.store.run(accounts.createFirst, rowsOf(credentials, deps))) return credentials
+  // Nobody has seen these.
+  if (!found) await rm(credentialsPath(deps.dataDir), { force: true })
+  return found
 }
 
 function rowsOf(credentials: Credentials, { clock, dataDir }: FirstAccount) {
