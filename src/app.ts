@@ -255,6 +255,7 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   const clock = systemClock
   const accounts = createAccounts({
     ...{ store, dataDir: config.dataDir, clock, logger, freeDailyMessages: config.freeAccountDailyMessages },
+    cluster: foundations.cluster,
     foreignStore: config.acceptUnknownData === 'quarantine' ? 'take-over' : 'refuse',
   })
   const dataPlane = composeDatabases(foundations, accounts, options.databaseClock ?? systemClock)

@@ -4,6 +4,7 @@ import { systemClock, VERSION } from './base/index.js'
 import type { Databases } from './databases/index.js'
 import type { Foundations } from './foundations.js'
 import { databaseMetricsRoute, metricsSource } from './metrics.js'
+import { nodesAdministrationRoutes } from './nodes-administration.js'
 import type { Queue } from './queue/index.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
 import { ServerLogs } from './server-logs.js'
@@ -28,10 +29,11 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
     ...{ lines: foundations.recentLines, clock, isOperator },
     startedAt: Math.floor(clock.now()),
   })
+  const nodes = nodesAdministrationRoutes({ accounts, cluster: foundations.cluster, store })
   const queues = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
   return {
     metrics,
-    routes: [...queues, metrics.route, databaseMetricsRoute({ databases }), logs.route],
+    routes: [...queues, ...nodes, metrics.route, databaseMetricsRoute({ databases }), logs.route],
     services: [composeDeletion(foundations, { accounts, databases, queue }), logs],
   }
 }

@@ -89,8 +89,9 @@ const BANNED_IMPORTS = [
   {
     modules: /^(?:node:)?child_process$/,
     // The client of the test servers starts the process that hosts them, beside an application's tests. The command
-    // line starts small programs of the operating system: the browser, the notification of systemd.
-    except: ['fleet', 'src/testkit/client.ts', 'src/cli/system-programs.ts'],
+    // line starts small programs of the operating system: the browser, the notification of systemd. And it starts a
+    // PostgreSQL for those who try a cluster out.
+    except: ['fleet', 'src/testkit/client.ts', 'src/cli/system-programs.ts', 'src/cli/nodes/local-postgres.ts'],
     say: 'only fleet/ starts processes; use it',
   },
   {

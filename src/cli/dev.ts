@@ -8,6 +8,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { ExitCode } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
+import { wholeNumber } from './remote/values.js'
 import { explain, runServer } from './start.js'
 
 /** The fixed credentials of clients in development mode, `QSTASH_DEV=true` (reference queue 1.6). */
@@ -18,6 +19,8 @@ const FIXED = {
 } as const
 
 const EMAIL = 'dev@localhost'
+/** Nodes of a cluster for development. */
+const MOST_NODES = 16
 
 /** Defaults of `dev` that differ from those of `start`. */
 const DEFAULTS: Defaults = { queuePort: '8080', dataDir: './homeport-dev' }
@@ -31,8 +34,14 @@ export function devCommand(io: Io, end: (code: ExitCode) => void): Command {
     'run the server for development: queue on port 8080 with the fixed token that QSTASH_DEV=true uses, loopback only',
   )
   command.option('--ephemeral', 'use a data directory that is deleted at the end')
+  command.option(
+    '--nodes <count>',
+    'run a cluster of so many nodes with a PostgreSQL of its own; all data is deleted at the end',
+    wholeNumber(1, MOST_NODES),
+  )
   return addConfigFlags(command, DEFAULTS).action(async () => {
-    const isEphemeral = command.opts<{ ephemeral?: true }>().ephemeral === true
+    const { ephemeral: isEphemeral, nodes } = command.opts<{ ephemeral?: true; nodes?: number }>()
+    if (nodes !== undefined) return end(await runNodes(command, nodes, io))
     end(await (isEphemeral ? runEphemeral(command, io) : runDev(devConfig(command), io)))
   })
 }
@@ -44,6 +53,25 @@ function devConfig(command: Command, fixed: Partial<Record<OptionName, string>> 
   if (isLoopback(config.host)) return config
   const problem = `host is ${config.host}, but the credentials of dev are public, so it listens on loopback only; use start`
   throw new HomeportError('invalid_config', { problems: [problem] })
+}
+
+/** The nodes get the flags of this command, besides those that tell them apart. */
+async function runNodes(command: Command, nodes: number, io: Io): Promise<ExitCode> {
+  const config = devConfig(command)
+  const { runDevCluster } = await import('./nodes/cluster.js')
+  return runDevCluster(nodes, config, passedOn(command), io).catch((error: unknown) => explain(error, config, io))
+}
+
+/** Flags that differ from node to node, or that only this command has. */
+const OWN_FLAGS = new Set(['nodes', 'ephemeral', 'dataDir', 'store', 'node', 'advertise', 'peerPort', 'queuePort'])
+
+function passedOn(command: Command): string[] {
+  return command.options.flatMap((option) => {
+    const name = option.attributeName()
+    if (OWN_FLAGS.has(name) || command.getOptionValueSource(name) !== 'cli' || option.long === undefined) return []
+    const value: unknown = command.getOptionValue(name)
+    return [value === true ? option.long : `${option.long}=${String(value)}`]
+  })
 }
 
 async function runEphemeral(command: Command, io: Io): Promise<ExitCode> {

@@ -76,6 +76,7 @@ const ENTRIES: readonly Entry[] = [
     server,
     async () => (await import('./account/accounts.js')).accountsCommand,
   ),
+  entry('nodes', 'nodes of a cluster (operator)', server, async () => (await import('./nodes/index.js')).nodesCommand),
   entry('teams', 'teams and their members', server, async () => (await import('./account/teams.js')).teamsCommand),
   entry('audit', 'the audit log', server, async () => (await import('./account/audit.js')).auditCommand),
   entry(

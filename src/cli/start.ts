@@ -1,10 +1,12 @@
 import { Command } from 'commander'
 import { systemClock } from '../base/index.js'
 import {
+  argumentsOfProcess,
   type Config,
   closeDataDir,
   describeStore,
   hasServed,
+  isFirstProcess,
   keepFilesPrivate,
   lockDataDir,
   noteAddresses,
@@ -17,6 +19,7 @@ import { describeError } from './errors.js'
 import { type ExitCode, FAILED } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
+import { tellParent } from './nodes/parent.js'
 import { serve, stopSignals } from './serve.js'
 import { ServiceManager } from './service-manager.js'
 
@@ -28,7 +31,12 @@ export function startCommand(io: Io, end: (code: ExitCode) => void): Command {
   const command = new Command('start').description('run the server until SIGTERM or Ctrl-C')
   return addConfigFlags(command).action(async () => {
     const config = configOf(command)
-    end(await runServer(config, io).catch((error: unknown) => explain(error, config, io)))
+    const run = async (): Promise<ExitCode> => {
+      if (config.processes === 1) return runServer(config, io)
+      const { runAsProcesses } = await import('./nodes/cluster.js')
+      return runAsProcesses(config, argumentsOfProcess(), io)
+    }
+    end(await run().catch((error: unknown) => explain(error, config, io)))
   })
 }
 
@@ -67,9 +75,10 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
         void closeDataDir(config.dataDir).catch(() => undefined)
         const own = hasServed(config.dataDir) ? undefined : app.ownCredentials
         noteAddresses(config)
-        removeNote = noteServer(config, stateHomeOfProcess)
+        if (isFirstProcess()) removeNote = noteServer(config, stateHomeOfProcess)
         void manager.notify('READY=1')
-        io.out(welcome(config) + (own ? firstStart(config, own, manager) : ''))
+        tellParent()
+        if (isFirstProcess()) io.out(welcome(config) + (own ? firstStart(config, own, manager) : ''))
       },
     })
   } finally {

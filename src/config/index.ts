@@ -35,10 +35,13 @@ export { envName, flagName, suggestion } from './names.js'
 export { OPTION_NAMES, type Option, type OptionName, optionOf } from './options.js'
 export { type PostgresTarget, parsePostgresUrl } from './postgres-url.js'
 export {
+  argumentsOfProcess,
   type ClientVariables,
   clientVariablesOfProcess,
   configOfProcess,
   configOfServer,
+  isFirstProcess,
+  PROCESS_VARIABLE,
   pathOfProcess,
   stateHomeOfProcess,
   takeNotifySocket,

@@ -88,6 +88,15 @@ const OPTIONS = {
     meaning: "With node, this server accepts connections of other nodes on this port, encrypted, and nobody else's.",
     relation: 'Must differ from the other ports and lie outside redisPorts.',
   }),
+  processes: option({
+    kind: kinds.integer(1, 64),
+    default: 1,
+    meaning:
+      'With node, this many server processes run on this machine and share its HTTP ports, so that more processor cores do ' +
+      'the work: the node itself, and others named after it with -2, -3 and so on.',
+    relation:
+      'The others listen for nodes on the ports after peerPort, and keep their data below processes/ in dataDir.',
+  }),
   publicApiUrl: option({
     kind: kinds.optional(kinds.baseUrl),
     default: undefined,

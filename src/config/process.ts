@@ -45,6 +45,15 @@ export function unknownVariablesOfProcess(): string[] {
   return unknownEnvironment(process.env)
 }
 
+/** Tells the first of several server processes of a machine from the others. */
+export const PROCESS_VARIABLE = 'NUMBER_OF_HOMEPORT_PROCESS'
+
+/** Whether commands find this server: of several processes of a machine only the first. */
+export const isFirstProcess = (): boolean => (process.env[PROCESS_VARIABLE] ?? '1') === '1'
+
+/** The arguments of this process, without the program's own name. */
+export const argumentsOfProcess = (): readonly string[] => process.argv.slice(2)
+
 /** The folder for what this user's programs remember between runs. */
 export function stateHomeOfProcess(env: NodeJS.ProcessEnv = process.env): string {
   return env.XDG_STATE_HOME || join(homeOfUser(env), '.local', 'state')

@@ -64,9 +64,14 @@ function tlsProblems({ tlsCertFile, tlsKeyFile, redisDomain, proxyTerminatesTls 
   return problems
 }
 
-function nodeProblems({ node, store, advertise, host }: Settings): string[] {
+function nodeProblems({ node, store, advertise, host, processes }: Settings): string[] {
   if (node === undefined) {
-    return advertise === undefined ? [] : ['advertise is set and node is not: name the node, or unset advertise']
+    return [
+      ...(advertise === undefined ? [] : ['advertise is set and node is not: name the node, or unset advertise']),
+      ...(processes === 1
+        ? []
+        : [`processes is ${processes} and node is not set: name the node, or set processes to 1`]),
+    ]
   }
   const problems: string[] = []
   if (store.kind === 'sqlite') {

@@ -1,8 +1,8 @@
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
-import { HomeportError } from '../../contract/errors/errors.js'
 import { makeAuthority, makeServerCertificate } from '../../certificates/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import { orMissing, unreachable } from './api.js'
 
 const errorOf = (url: string) => fetch(url).then(String, (cause: unknown) => unreachable(url, cause))

@@ -5,6 +5,7 @@ import { dataPlaneErrors } from './data-plane.js'
 import { databasesErrors } from './databases.js'
 import type { ErrorEntry } from './entry.js'
 import { httpErrors } from './http.js'
+import { nodeErrors } from './nodes.js'
 import { operatorErrors } from './operator.js'
 import { queueErrors } from './queue.js'
 import { storeErrors } from './store.js'
@@ -17,6 +18,7 @@ export const ERRORS = {
   ...httpErrors,
   ...storeErrors,
   ...operatorErrors,
+  ...nodeErrors,
   ...accountsErrors,
   ...consoleErrors,
   ...databasesErrors,

@@ -144,4 +144,4 @@ export const operatorErrors = {
     retry: 'later',
     text: ({ port }) => `Port ${port} is in use by another program. Stop that program, or choose another port.`,
   }),
-} as const
+}

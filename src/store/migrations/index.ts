@@ -70,8 +70,8 @@ export const MIGRATIONS: readonly Migration[] = [
   accountLimits,
   alertEpisodes,
   cluster,
-  clusterAuthority,
   partitions,
+  clusterAuthority,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

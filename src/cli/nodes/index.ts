@@ -1,0 +1,88 @@
+import { pause, systemClock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from '../../contract/server/nodes.js'
+import type { Io } from '../io.js'
+import { group, remote, type Session } from '../remote/remote.js'
+import { momentOfSeconds } from '../terminal/figures.js'
+import { renderTable } from '../terminal/table.js'
+
+const NODE = ['<node>', 'name of the node'] as const
+const LOOK_EVERY_MS = 500
+
+const table = (io: Io, rows: readonly ClusterNode[]): string =>
+  renderTable(
+    io,
+    [
+      { title: 'NODE', value: (one) => (one.answering ? `${one.name} *` : one.name) },
+      { title: 'STATE', value: (one) => one.state },
+      { title: 'PARTITIONS', value: (one) => String(one.partitions) },
+      { title: 'LEADER', value: (one) => (one.leader ? 'yes' : '') },
+      { title: 'VERSION', value: (one) => one.version },
+      { title: 'ADDRESS', value: (one) => one.address },
+      { title: 'STARTED', value: (one) => momentOfSeconds(one.start_time) },
+    ],
+    rows,
+  )
+
+const listCommand = remote({
+  name: 'list',
+  summary: 'list the nodes of the cluster; * answers this command',
+  run: async ({ api, io, show, say }) => {
+    const nodes = await api.call(listNodes)
+    show(nodes, () => table(io, nodes))
+    if (nodes.length === 0) say('This server is alone. docs/nodes.md tells how several nodes share a store.')
+  },
+})
+
+const drainCommand = remote<{ readonly wait?: true }, [string]>({
+  name: 'drain',
+  summary: 'make a node give its work up to the others, before it is stopped',
+  args: [NODE],
+  flags: (command) => command.option('--wait', 'return when the node has given everything up'),
+  examples: ['homeport nodes drain b --wait'],
+  run: async (session, { wait }, name) => {
+    await session.api.call(drainNode, { params: { name } })
+    if (wait) await whenEmpty(session, name)
+    session.say(wait ? `${name} has given everything up. It can be stopped.` : `${name} gives its work up.`)
+  },
+})
+
+/** Resolves when a draining node owns nothing. */
+async function whenEmpty({ api }: Session, name: string): Promise<void> {
+  for (;;) {
+    const node = (await api.call(listNodes)).find((one) => one.name === name)
+    if (node?.state === 'live') {
+      throw new HomeportError('cli_failed', { problem: `${name} does not drain any more: somebody has resumed it.` })
+    }
+    if (!node || node.partitions === 0) return
+    await pause(systemClock, LOOK_EVERY_MS)
+  }
+}
+
+const resumeCommand = remote<object, [string]>({
+  name: 'resume',
+  summary: 'let a drained node take work again',
+  args: [NODE],
+  run: async ({ api, say }, _, name) => {
+    await api.call(resumeNode, { params: { name } })
+    say(`${name} takes part again.`)
+  },
+})
+
+const removeCommand = remote<object, [string]>({
+  name: 'remove',
+  summary: 'forget a node that was stopped or is dead',
+  args: [NODE],
+  run: async ({ api, say }, _, name) => {
+    await api.call(removeNode, { params: { name } })
+    say(`${name} is removed.`)
+  },
+})
+
+/** `homeport nodes`: the nodes of a cluster. */
+export const nodesCommand = group('nodes', 'nodes of a cluster (operator)', [
+  listCommand,
+  drainCommand,
+  resumeCommand,
+  removeCommand,
+])

@@ -1,0 +1,100 @@
+import { HomeportError } from '../../contract/errors/errors.js'
+import { all, change, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+
+/** A node as the operator sees it. */
+export interface ListedNode {
+  readonly incarnation: number
+  readonly name: string
+  readonly state: 'live' | 'draining' | 'dead' | 'left'
+  readonly advertise: string
+  readonly version: string
+  readonly started_at: number
+  readonly partitions: number
+  readonly leader: number
+}
+
+/** The newest life of each node. */
+const everyNode = query<object, ListedNode>(({ db }) =>
+  db
+    .selectFrom('nodes')
+    .select(['incarnation', 'name', 'state', 'advertise', 'version', 'started_at'])
+    .select((q) => [
+      q
+        .selectFrom('partitions')
+        .select((p) => p.fn.countAll<number>().as('count'))
+        .whereRef('partitions.owner', '=', 'nodes.incarnation')
+        .as('partitions'),
+      q
+        .selectFrom('leases')
+        .select((p) => p.fn.countAll<number>().as('count'))
+        .whereRef('leases.owner', '=', 'nodes.incarnation')
+        .where('leases.name', '=', 'leader')
+        .as('leader'),
+    ])
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('nodes as later')
+            .select('later.incarnation')
+            .whereRef('later.name', '=', 'nodes.name')
+            .whereRef('later.incarnation', '>', 'nodes.incarnation'),
+        ),
+      ),
+    )
+    .orderBy('name')
+    .$narrowType<{ partitions: number; leader: number }>(),
+)
+
+/** All nodes, by name: of each only its newest life. */
+export const list = read('nodesAdmin.list', function* (args: object): Transaction<ListedNode[]> {
+  return yield* all(everyNode, args)
+})
+
+const newest = query<{ name: string }, Pick<ListedNode, 'incarnation' | 'state'>>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('nodes')
+      .select(['incarnation', 'state'])
+      .where('name', '=', p.name)
+      .orderBy('incarnation', 'desc')
+      .limit(1),
+  ),
+)
+
+const setState = query<{ incarnation: number; state: 'live' | 'draining' }>(({ db, p }) =>
+  db.updateTable('nodes').set({ state: p.state }).where('incarnation', '=', p.incarnation),
+)
+
+const removeAll = query<{ name: string }>(({ db, p }) => db.deleteFrom('nodes').where('name', '=', p.name))
+
+function* nodeNamed(name: string): Transaction<Pick<ListedNode, 'incarnation' | 'state'>> {
+  const [found] = yield* all(newest, { name })
+  if (!found) throw new HomeportError('node_not_found', { name })
+  return found
+}
+
+const isRunning = (state: ListedNode['state']): boolean => state === 'live' || state === 'draining'
+
+/**
+ * Sets whether a running node drains. It notices at its next look.
+ * @throws HomeportError `node_not_found`, `node_not_running`.
+ */
+export const steer = write(
+  'nodesAdmin.steer',
+  function* (args: { name: string; state: 'live' | 'draining' }): Transaction<void> {
+    const { incarnation, state } = yield* nodeNamed(args.name)
+    if (!isRunning(state)) throw new HomeportError('node_not_running', { name: args.name, state })
+    yield* change(setState, { incarnation, state: args.state })
+  },
+)
+
+/**
+ * Forgets a node that is gone.
+ * @throws HomeportError `node_not_found`, `node_running`.
+ */
+export const remove = write('nodesAdmin.remove', function* (args: { name: string }): Transaction<void> {
+  const { state } = yield* nodeNamed(args.name)
+  if (isRunning(state)) throw new HomeportError('node_running', args)
+  yield* change(removeAll, args)
+})

@@ -1,0 +1,91 @@
+import { type Static, Type } from 'typebox'
+import { endpoint } from '../endpoint.js'
+
+const text = (description: string) => Type.String({ description })
+
+/** States of a node. */
+export const NODE_STATES = ['live', 'draining', 'dead', 'left'] as const
+
+/** A node of the cluster. */
+export const NodeSchema = Type.Object({
+  name: text('As it was started with `--node`.'),
+  state: Type.Enum([...NODE_STATES], {
+    description:
+      '`draining`: it gives everything up to the others; `dead`: it gave no sign of life, so the others took over; `left`: it was stopped.',
+  }),
+  address: text('Host and port at which other nodes reach it.'),
+  version: text('Version of Homeport.'),
+  start_time: Type.Integer({ description: 'When it started, Unix seconds.' }),
+  partitions: Type.Integer({ description: 'How many of the 64 partitions of messages it owns.' }),
+  leader: Type.Boolean({ description: 'Whether it does what only one node does, such as firing schedules.' }),
+  answering: Type.Boolean({ description: 'Whether it is the node that answers this request.' }),
+})
+
+/** A node of the cluster. */
+export type ClusterNode = Static<typeof NodeSchema>
+
+const operator = { service: 'management', topic: 'Server', auth: 'basic' } as const
+const params = Type.Object({ name: Type.String({ maxLength: 100, description: '`name` of the node.' }) })
+const noFields = { kind: 'json', optional: true, schema: Type.Unknown() } as const
+const ok = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
+
+/** Lists the nodes of the cluster. */
+export const listNodes = endpoint({
+  ...operator,
+  id: 'listNodes',
+  method: 'GET',
+  path: '/v2/nodes',
+  access: 'read',
+  summary: 'List nodes',
+  description:
+    'For the operator: the nodes of the cluster, by name, also those that are gone and not removed. Empty for a server that is alone.',
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The nodes.', body: Type.Array(NodeSchema) },
+  errors: ['operator_only', 'store_unavailable'],
+})
+
+/** Makes a node give everything up to the others. */
+export const drainNode = endpoint({
+  ...operator,
+  id: 'drainNode',
+  method: 'POST',
+  path: '/v2/nodes/{name}/drain',
+  access: 'write',
+  summary: 'Drain a node',
+  description:
+    'For the operator: the node gives its partitions up, each when no request for it is in flight, and takes none until it is resumed or started again. It answers requests meanwhile; `/readyz` says 503, so that a balancer leaves it out. The reply comes when the state is stored; list the nodes to see the progress.',
+  params,
+  body: noFields,
+  success: ok,
+  errors: ['operator_only', 'node_not_found', 'node_not_running', 'store_unavailable'],
+})
+
+/** Lets a drained node take part again. */
+export const resumeNode = endpoint({
+  ...operator,
+  id: 'resumeNode',
+  method: 'POST',
+  path: '/v2/nodes/{name}/resume',
+  access: 'write',
+  summary: 'Resume a node',
+  description: 'For the operator: a draining node takes partitions again.',
+  params,
+  body: noFields,
+  success: ok,
+  errors: ['operator_only', 'node_not_found', 'node_not_running', 'store_unavailable'],
+})
+
+/** Forgets a node that is gone. */
+export const removeNode = endpoint({
+  ...operator,
+  id: 'removeNode',
+  method: 'DELETE',
+  path: '/v2/nodes/{name}',
+  access: 'write',
+  summary: 'Remove a node',
+  description: 'For the operator: a node that was stopped or is dead is no longer listed. Its name is free again.',
+  params,
+  body: noFields,
+  success: ok,
+  errors: ['operator_only', 'node_not_found', 'node_running', 'store_unavailable'],
+})

@@ -1,0 +1,56 @@
+/** The operator's operations on the nodes of a cluster. */
+import type { Accounts } from './accounts/index.js'
+import type { Cluster } from './cluster/index.js'
+import * as nodesAdmin from './cluster/transactions/nodes-admin.js'
+import { HomeportError } from './contract/errors/errors.js'
+import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from './contract/server/nodes.js'
+import { type Caller, ok, type Route, route } from './http/index.js'
+import type { Store } from './store/index.js'
+
+/** What the operations on nodes are made of. */
+export interface NodesAdministrationDeps {
+  readonly accounts: Pick<Accounts, 'isFirst'>
+  readonly cluster: Pick<Cluster, 'isAlone' | 'incarnation'>
+  readonly store: Store
+}
+
+/** The operations of the management API on nodes. */
+export function nodesAdministrationRoutes({ accounts, cluster, store }: NodesAdministrationDeps): Route[] {
+  const operatorOnly = ({ accountId }: Caller): void => {
+    if (!accounts.isFirst(accountId)) throw new HomeportError('operator_only', {})
+  }
+  const steer = (name: string, state: 'live' | 'draining') => store.run(nodesAdmin.steer, { name, state })
+  return [
+    route(listNodes, async ({ caller }) => {
+      operatorOnly(caller)
+      if (cluster.isAlone) return []
+      const rows = await store.run(nodesAdmin.list, {})
+      return rows.map((row) => render(row, cluster.incarnation))
+    }),
+    route(drainNode, ({ caller, params }) => {
+      operatorOnly(caller)
+      return ok(steer(params.name, 'draining'))
+    }),
+    route(resumeNode, ({ caller, params }) => {
+      operatorOnly(caller)
+      return ok(steer(params.name, 'live'))
+    }),
+    route(removeNode, ({ caller, params }) => {
+      operatorOnly(caller)
+      return ok(store.run(nodesAdmin.remove, { name: params.name }))
+    }),
+  ]
+}
+
+function render(row: nodesAdmin.ListedNode, incarnation: number): ClusterNode {
+  return {
+    name: row.name,
+    state: row.state,
+    address: row.advertise,
+    version: row.version,
+    start_time: Math.floor(row.started_at / 1_000),
+    partitions: row.partitions,
+    leader: row.leader > 0,
+    answering: row.incarnation === incarnation,
+  }
+}
