@@ -9,6 +9,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from './base/index.js'
+import type { Cluster } from './cluster/index.js'
 import type { Config } from './config/index.js'
 import { getDatabaseMetrics, getMetrics } from './contract/databases/stats.js'
 import { HomeportError } from './contract/errors/errors.js'
@@ -43,6 +44,7 @@ export interface MetricsDeps {
   readonly problems: Pick<Problems, 'all'>
   readonly databases: Pick<Databases, 'usage' | 'isAwake' | 'directory'>
   readonly queue: Pick<Queue, 'load'>
+  readonly cluster: Pick<Cluster, 'isAlone' | 'isLeader' | 'owned' | 'peers'>
   readonly meters: ServerMeters
   readonly version: string
   /** Accounts of which nothing is delivered now. */
@@ -186,6 +188,7 @@ class ServerMetrics {
       ...{ ...this.#about(), ...process, ...disk, ...stored },
       ...{ ...storeFigures(meters), ...queueFigures(meters, queue.load), ...workflowFigures(meters) },
       ...{ ...this.#totals.figures, ...databasesFigures(meters), ...endpointFigures(meters) },
+      ...clusterFigures(meters, this.#deps.cluster),
       homeport_databases: byLabel('state', { awake, suspended, asleep: ledgers.length - awake - suspended }),
     }
   }
@@ -329,6 +332,20 @@ function workflowFigures({ workflow, bulk }: ServerMeters): Figures {
     homeport_workflow_retries_total: workflow.retries,
     homeport_bulk_actions_active: bulk.active,
     homeport_bulk_items_total: byLabel('outcome', bulk.items),
+  }
+}
+
+/** Of a node; a server that is alone has none. */
+function clusterFigures({ cluster: meter }: ServerMeters, cluster: MetricsDeps['cluster']): Figures {
+  if (cluster.isAlone) return {}
+  return {
+    homeport_cluster_nodes: cluster.peers.length + 1,
+    homeport_cluster_partitions: cluster.owned?.length ?? 0,
+    homeport_cluster_leader: cluster.isLeader ? 1 : 0,
+    homeport_cluster_beats_missed_total: meter.beatsMissed,
+    homeport_cluster_declared_dead_total: meter.declaredDead,
+    homeport_cluster_announcements_total: meter.announcements,
+    homeport_cluster_handover_seconds: meter.handOver,
   }
 }
 

@@ -63,7 +63,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
   it('spreads partitions', async () => {
     const a = await add('a')
     await waitFor(() => a.cluster.owned.length === PARTITIONS, { what: 'a owns all' })
-    expect(a.cluster.isLeader).toBe(true)
+    await waitFor(() => a.cluster.isLeader, { what: 'a leader' })
     const b = await add('b')
     await waitFor(() => b.cluster.owned.length === 32 && a.cluster.owned.length === 32, { what: 'balance' })
     expect(b.holder.held.get(b.cluster.owned[0] ?? 0)).toEqual({ from: b.cluster.owned[0] })

@@ -1,15 +1,16 @@
-import { type Clock, pause, type Timer } from '../base/index.js'
+import { type Clock, pause } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import type { ClusterMeter, Logger } from '../telemetry/index.js'
 import { HandOver, notesOf } from './hand-over.js'
 import { Holdings } from './holdings.js'
 import { partitionOfKey } from './key-partition.js'
-import { BEAT_EVERY_MS, DeathWatch, LOOK_EVERY_MS, type Moment, Tenure } from './membership.js'
+import { DeathWatch, type Moment, Tenure } from './membership.js'
 import { Notifications } from './notifications.js'
 import { planOwnership } from './ownership.js'
 import type { OnPeerRequest, PeerLink } from './peer-link.js'
-import { register } from './registration.js'
+import { describeNode, type NodeIdentity, register } from './registration.js'
+import { Rhythm } from './rhythm.js'
 import * as announcementRows from './transactions/cluster-announcements.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import * as partitionRows from './transactions/cluster-partitions.js'
@@ -21,20 +22,6 @@ const LOOK = 'cluster.look'
 const BALANCE_EVERY_MS = 1_000
 /** The leader deletes old rows this often. */
 const CLEAN_EVERY_MS = 60_000
-
-/** What a node writes of itself. */
-export interface NodeIdentity {
-  readonly name: string
-  /** Host that other nodes reach this one by. */
-  readonly host: string
-  /** The port that they connect to. Default: the one that the link listens on. */
-  readonly port?: number | undefined
-  /** Id of the data directory. */
-  readonly dir: string
-  readonly version: string
-  /** Digests of the options that all nodes must agree on, by name. */
-  readonly config: Readonly<Record<string, string>>
-}
 
 /** What a node of a cluster needs. */
 export interface ClusteredDeps {
@@ -76,11 +63,8 @@ export class Clustered implements Cluster {
   #peers: readonly Peer[] = []
   #leader: Incarnation | null = null
   #wasLeader = false
-  #beatTimer: Timer | undefined
-  #lookTimer: Timer | undefined
+  readonly #rhythm: Rhythm
   #isBeating = false
-  #looking: Promise<void> | undefined
-  #isLookWanted = false
   #balancedMs = Number.NEGATIVE_INFINITY
   #cleanedMs = Number.NEGATIVE_INFINITY
 
@@ -104,7 +88,8 @@ export class Clustered implements Cluster {
         logger.info('cluster_partitions_given', { partitions, durationMs: Math.round(tookMs) })
       },
     })
-    this.handle(LOOK, () => this.#look())
+    this.#rhythm = new Rhythm({ clock, beat: () => this.#beat(), look: () => this.#look() })
+    this.handle(LOOK, () => this.#rhythm.look())
   }
 
   get incarnation(): Incarnation {
@@ -186,25 +171,23 @@ export class Clustered implements Cluster {
     if (this.#phase !== 'new') return
     const { store, identity, clock, logger } = this.#deps
     await this.#link.start()
-    const { name, dir, version, host, port = this.#link.port } = identity
-    const node = { name, dir, version, advertise: addressOf(host, port), config: sorted(identity.config) }
+    const node = describeNode(identity, this.#link.port)
     const sent = this.#now()
     const { incarnation, seen } = await register(node, { store, clock, monotonicMs: this.#monotonicMs })
     this.#incarnation = incarnation
     this.#notifications.begin(seen)
     this.#tenure.beaten(sent)
     this.#phase = 'joined'
-    logger.info('cluster_joined', { node: name, incarnation })
-    this.#scheduleBeat()
-    this.#scheduleLook()
+    logger.info('cluster_joined', { node: identity.name, incarnation })
+    this.#rhythm.start()
     await this.#beat()
-    await this.#look()
+    await this.#rhythm.look()
   }
 
   open(): void {
     if (this.#phase !== 'joined') return
     this.#phase = 'open'
-    void this.#look()
+    void this.#rhythm.look()
   }
 
   async drain(graceMs: number): Promise<void> {
@@ -225,7 +208,7 @@ export class Clustered implements Cluster {
   async stop(): Promise<void> {
     const hasJoined = !['new', 'ended'].includes(this.#phase)
     this.#end()
-    await this.#looking
+    await this.#rhythm.stop()
     const { store, logger } = this.#deps
     if (hasJoined) {
       const incarnation = this.#incarnation
@@ -239,8 +222,7 @@ export class Clustered implements Cluster {
   #end(): void {
     this.#phase = 'ended'
     this.#tenure.end()
-    this.#beatTimer?.cancel()
-    this.#lookTimer?.cancel()
+    this.#rhythm.end()
     this.#holdings.lose(this.#holdings.owned)
     this.#tellLeader()
   }
@@ -256,13 +238,6 @@ export class Clustered implements Cluster {
 
   #now(): Moment {
     return { monotonicMs: this.#monotonicMs(), wallMs: this.#deps.clock.now() }
-  }
-
-  #scheduleBeat(): void {
-    this.#beatTimer = this.#deps.clock.after(BEAT_EVERY_MS, () => {
-      this.#scheduleBeat()
-      void this.#beat()
-    })
   }
 
   /** Never rejects. */
@@ -283,32 +258,10 @@ export class Clustered implements Cluster {
     }
   }
 
-  #scheduleLook(): void {
-    this.#lookTimer = this.#deps.clock.after(LOOK_EVERY_MS, () => {
-      this.#scheduleLook()
-      void this.#look()
-    })
-  }
-
-  /** Looks now; one look at a time. Resolves when a look that began after the call has ended. Never rejects. */
+  /** Never rejects. */
   async #look(): Promise<void> {
-    if (this.#looking) {
-      this.#isLookWanted = true
-      return this.#looking
-    }
-    this.#looking = this.#lookAndAct().finally(() => {
-      this.#looking = undefined
-    })
-    await this.#looking
-  }
-
-  async #lookAndAct(): Promise<void> {
-    do {
-      this.#isLookWanted = false
-      if (this.#phase === 'ended') return
-      await this.#lookOnce().catch((error) => this.#lookFailed(error))
-      this.#tellLeader()
-    } while (this.#isLookWanted)
+    await this.#lookOnce().catch((error) => this.#lookFailed(error))
+    this.#tellLeader()
   }
 
   #lookFailed(error: unknown): void {
@@ -331,7 +284,7 @@ export class Clustered implements Cluster {
     await this.#clean()
   }
 
-  /** Beats at once after announcements: nodes are waiting for that. */
+  /** Beats at once after announcements: nodes are waiting for that. Never rejects. */
   async #handleAll(announcements: partitionRows.Seen['announcements']): Promise<void> {
     if (await this.#notifications.handleAll(announcements)) await this.#beat()
   }
@@ -345,7 +298,7 @@ export class Clustered implements Cluster {
     for (const { incarnation, beat } of silent) {
       if (!(await store.run(nodeRows.declareDead, { incarnation, beat }))) continue
       meter.declaredDead++
-      this.#isLookWanted = true
+      this.#rhythm.lookAgain()
       const node = this.#peers.find((peer) => peer.incarnation === incarnation)?.name ?? ''
       logger.warn('cluster_node_dead', { node, incarnation })
     }
@@ -372,7 +325,7 @@ export class Clustered implements Cluster {
     const self = seen.nodes.find(({ incarnation }) => incarnation === me)
     if (self?.is_open === 0) {
       await store.run(nodeRows.open, { incarnation: me })
-      this.#isLookWanted = true
+      this.#rhythm.lookAgain()
       return
     }
     const { take, give } = planOwnership({ me, nodes: seen.nodes, partitions: seen.partitions })
@@ -424,9 +377,3 @@ export class Clustered implements Cluster {
     for (const peer of this.#peers) if (nodes.has(peer.incarnation)) this.#notifications.hint(peer, LOOK, null)
   }
 }
-
-const addressOf = (host: string, port: number): string => (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`)
-
-/** Equal options have equal texts. */
-const sorted = (config: Readonly<Record<string, string>>): string =>
-  JSON.stringify(Object.fromEntries(Object.entries(config).sort(([one], [other]) => (one < other ? -1 : 1))))

@@ -102,24 +102,34 @@ export class HandOver {
   /**
    * Gives everything up, each partition when nothing of it is in flight, or after `graceMs`. Resolves when nothing is owned,
    * when there is nobody to give it to, or after `graceMs`.
-   * @param view reads the rows anew.
+   * @param view reads the rows again.
    */
   async drain(graceMs: number, view: () => Promise<OwnershipView | undefined>): Promise<void> {
+    const { holdings, nowMs } = this.#deps
+    const endMs = nowMs() + graceMs
+    do await this.#drainOnce(Math.max(0, endMs - nowMs()), view)
+    while (
+      // A balance that was going on may have kept some.
+      holdings.staying.length > 0 &&
+      nowMs() < endMs
+    )
+  }
+
+  async #drainOnce(graceMs: number, view: () => Promise<OwnershipView | undefined>): Promise<void> {
     const { holdings, pause, nowMs } = this.#deps
     const quiet: number[] = []
     const notes = new Map<number, unknown>()
     const partitions = [...holdings.staying]
     let pending = partitions.length
     holdings.leave(partitions)
-    for (const partition of partitions) {
-      void this.#letGo([partition], graceMs)
-        .then((result) => result.notes.has(partition) && notes.set(partition, result.notes.get(partition)))
-        .catch(() => undefined)
-        .finally(() => {
-          pending--
-          quiet.push(partition)
-        })
+    /** Never rejects. */
+    const release = async (partition: number): Promise<void> => {
+      const left = await this.#letGo([partition], graceMs).catch(() => undefined)
+      if (left?.notes.has(partition)) notes.set(partition, left.notes.get(partition))
+      pending--
+      quiet.push(partition)
     }
+    for (const partition of partitions) void release(partition)
     const startedMs = nowMs()
     while (pending > 0 || quiet.length > 0) {
       await pause(GATHER_MS)

@@ -5,7 +5,7 @@
  *              ┌────────────── PostgreSQL: the only coordinator ──────────────┐
  *              │ nodes        one row for each life of a process, with a beat  │
  *              │ partitions   64 rows: owner, epoch, notes of the owner before │
- *              │ leases       'upkeep': the leader                             │
+ *              │ leases       'leader'                                         │
  *              │ announcements what a node must hear that does not answer      │
  *              └───────▲──────────────────────▲──────────────────────▲────────┘
  *                beat, look              beat, look              beat, look
@@ -29,7 +29,7 @@
  * - A server that is alone (`alone`) owns everything and pays nothing.
  */
 export { alone } from './alone.js'
-export { Clustered, type ClusteredDeps, type NodeIdentity } from './clustered.js'
+export { Clustered, type ClusteredDeps } from './clustered.js'
 export { partitionOfKey } from './key-partition.js'
 export { createPeerLink } from './peer/index.js'
 export {

@@ -7,9 +7,9 @@ export const LOOK_EVERY_MS = 500
 /** Who shows the same beat at every look for this long is declared dead. */
 export const DEAD_AFTER_MS = 5_000
 /** A node acts this long after it sent its last successful beat. The margin of 1 s lets clocks differ in their rates. */
-export const ACT_FOR_MS = 4_000
+const ACT_FOR_MS = 4_000
 /** A look that comes this much late says nothing about others: perhaps this process or PostgreSQL stood still. */
-export const LATE_LOOK_MS = 1_000
+const LATE_LOOK_MS = 1_000
 
 /** A moment by two clocks. */
 export interface Moment {
@@ -64,7 +64,7 @@ export interface Look {
 
 /**
  * Finds nodes that no longer beat. It compares no clocks: a node is silent when this process has seen the same beat at
- * every look for 5 s of its own time. A look that failed or came late starts all of them anew, so neither an outage of
+ * every look for 5 s of its own time. A look that failed or came late starts all of them again, so neither an outage of
  * PostgreSQL nor an own pause declares anybody dead.
  */
 export class DeathWatch {

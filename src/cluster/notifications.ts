@@ -70,7 +70,7 @@ export class Notifications {
     if (silent.length === 0) return
     meter.announcements++
     const text = JSON.stringify(payload ?? null)
-    const version = await store.run(announcementRows.announce, { topic, payload: text, now: wallMs() })
+    const version = await store.run(announcementRows.announce, { sender: me(), topic, payload: text, now: wallMs() })
     await this.#untilAware(version, new Set(silent))
   }
 
@@ -94,9 +94,9 @@ export class Notifications {
     this.#isHandling = true
     const before = this.#seen
     try {
-      for (const { version, topic, payload } of announcements) {
+      for (const { version, sender, topic, payload } of announcements) {
         if (version <= this.#seen) continue
-        await this.#handlers.get(topic)?.(tryParseJson(payload), 0)
+        await this.#handlers.get(topic)?.(tryParseJson(payload), sender)
         this.#seen = version
       }
     } catch (error) {

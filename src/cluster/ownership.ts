@@ -33,15 +33,12 @@ export interface OwnershipPlan {
 }
 
 /** The nodes that may be given partitions: live, and everything in them has started. */
-export function takersOf(nodes: readonly NodeView[]): readonly Incarnation[] {
+function takersOf(nodes: readonly NodeView[]): readonly Incarnation[] {
   return nodes.filter(({ state, is_open }) => state === 'live' && is_open === 1).map(({ incarnation }) => incarnation)
 }
 
 /** How many partitions each of these nodes owns. */
-export function countsOf(
-  takers: readonly Incarnation[],
-  partitions: readonly PartitionView[],
-): Map<Incarnation, number> {
+function countsOf(takers: readonly Incarnation[], partitions: readonly PartitionView[]): Map<Incarnation, number> {
   const counts = new Map(takers.map((incarnation) => [incarnation, 0]))
   for (const { owner } of partitions) {
     const count = owner === null ? undefined : counts.get(owner)
@@ -51,7 +48,7 @@ export function countsOf(
 }
 
 /** The node with the fewest partitions; of several the oldest. */
-export function fewest(counts: ReadonlyMap<Incarnation, number>): Incarnation | undefined {
+function fewest(counts: ReadonlyMap<Incarnation, number>): Incarnation | undefined {
   let best: Incarnation | undefined
   for (const [incarnation, count] of counts) {
     if (best === undefined || count < (counts.get(best) ?? 0)) best = incarnation

@@ -6,6 +6,32 @@ import { differences } from './notifications.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import type { Incarnation } from './types.js'
 
+/** What a node writes of itself. */
+export interface NodeIdentity {
+  readonly name: string
+  /** Host that other nodes reach this one by. */
+  readonly host: string
+  /** The port that they connect to. Default: the one that the link listens on. */
+  readonly port?: number | undefined
+  /** Id of the data directory. */
+  readonly dir: string
+  readonly version: string
+  /** Digests of the options that all nodes must agree on, by name. */
+  readonly config: Readonly<Record<string, string>>
+}
+
+/** What stands in the row of a node. @param listening the port of its link. */
+export function describeNode(identity: NodeIdentity, listening: number): nodeRows.NewNode {
+  const { name, dir, version, host, port = listening } = identity
+  return { name, dir, version, advertise: addressOf(host, port), config: sorted(identity.config) }
+}
+
+const addressOf = (host: string, port: number): string => (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`)
+
+/** Equal options have equal texts. */
+const sorted = (config: Readonly<Record<string, string>>): string =>
+  JSON.stringify(Object.fromEntries(Object.entries(config).sort(([one], [other]) => (one < other ? -1 : 1))))
+
 /** After this time a node that stands in the way has either beaten or was declared dead. */
 const GIVE_UP_AFTER_MS = DEAD_AFTER_MS + 5_000
 

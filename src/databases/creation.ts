@@ -104,6 +104,7 @@ export class Creation {
 
   #argsOf(caller: Caller, desired: DesiredDatabase, key: string | undefined): databases.CreateArgs {
     const now = this.#deps.clock.now()
+    if (this.#deps.settings.node !== undefined) throw new HomeportError('databases_not_on_nodes', {})
     const identity = newIdentity()
     return {
       database: {

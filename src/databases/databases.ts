@@ -176,6 +176,10 @@ class StoredDatabases implements Databases {
   /** Rolls back or completes what a crash interrupted, then serves every database. Wakes none. */
   async start(): Promise<void> {
     const before = await everyRow(this.#deps.store)
+    // Each node would start an engine of its own for the same database.
+    if (this.#deps.settings.node !== undefined && before.length > 0) {
+      throw new HomeportError('nodes_with_databases', { databases: before.length })
+    }
     const databaseIds = await this.#deps.fleet.collectOrphans(new Set(before.map((row) => row.database_id)))
     // First of all: a wrong store must be refused before any row of it decides what is deleted.
     this.quarantine.check({ databaseIds, backups: [], known: before.length })

@@ -97,7 +97,8 @@ export type DatabaseSettings = Pick<
   | 'deliveryTargets'
   | 'acceptUnknownData'
   | 'quarantineMs'
->
+> &
+  Partial<Pick<Config, 'node'>>
 
 /** What the classes that create, change and delete databases are built from. */
 export interface ChangeDeps extends DatabasesDeps {

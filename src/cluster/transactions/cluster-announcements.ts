@@ -16,7 +16,7 @@ const countUp = query<object>(({ db }) =>
  */
 export const announce = write(
   'announcements.add',
-  function* (args: { topic: string; payload: string; now: number }): Transaction<number> {
+  function* (args: { sender: number; topic: string; payload: string; now: number }): Transaction<number> {
     const { now: at, ...announcement } = args
     const version = ((yield* first(lockAnnouncements, {}))?.epoch ?? 0) + 1
     yield* change(countUp, {})

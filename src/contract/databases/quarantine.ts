@@ -78,6 +78,7 @@ export const adoptQuarantined = endpoint({
     }),
   },
   errors: [
+    'databases_not_on_nodes',
     'invalid_json',
     'quarantine_for_operator',
     'quarantine_not_found',

@@ -7,6 +7,7 @@ export const METRIC_AREAS = [
   'Destinations',
   'Workflows',
   'Bulk actions',
+  'Cluster',
   'Gateway and databases',
   'Single databases',
 ] as const

@@ -15,6 +15,7 @@ const queue = declare('Queue')
 const endpoints = declare('Destinations')
 const workflow = declare('Workflows')
 const bulk = declare('Bulk actions')
+const cluster = declare('Cluster')
 const gateway = declare('Gateway and databases')
 
 /** Every metric by its name. Names follow the conventions of Prometheus: the unit, and `_total` for counters. */
@@ -121,6 +122,20 @@ export const METRICS = {
   homeport_workflow_call_duration_seconds: workflow('histogram', 'Time of one request of context.call.'),
   homeport_workflow_retries_total: workflow('counter', 'Requests of runs that failed and are tried again.'),
   homeport_workflow_waits: workflow('gauge', 'Waits for an event that have not ended.'),
+
+  homeport_cluster_nodes: cluster('gauge', 'Nodes that take part, as this one sees it, with itself.'),
+  homeport_cluster_partitions: cluster('gauge', 'Partitions whose messages this node sends; 64 over all nodes.'),
+  homeport_cluster_leader: cluster('gauge', '1 on the node that does what only one does, 0 on the others.'),
+  homeport_cluster_beats_missed_total: cluster(
+    'counter',
+    'Beats of this node that failed, or that waited for the one before. After 4 s without a beat it sends nothing; after 5 s the others declare it dead.',
+  ),
+  homeport_cluster_declared_dead_total: cluster('counter', 'Nodes that this one has declared dead.'),
+  homeport_cluster_announcements_total: cluster(
+    'counter',
+    'Notifications that some node did not answer, so that they went through PostgreSQL and took up to 7 s.',
+  ),
+  homeport_cluster_handover_seconds: cluster('histogram', 'Time of handing partitions over to other nodes.'),
 
   homeport_bulk_actions_active: bulk('gauge', 'Bulk actions that are running.'),
   homeport_bulk_items_total: bulk(

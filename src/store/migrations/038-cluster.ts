@@ -39,6 +39,7 @@ export const cluster: Migration = {
     "INSERT INTO leases (name, owner, epoch) VALUES ('leader', NULL, 0), ('announcements', NULL, 0)",
     `CREATE TABLE announcements (
       version ${t.integer} PRIMARY KEY,
+      sender ${t.integer} NOT NULL,
       topic ${t.text} NOT NULL,
       payload ${t.text} NOT NULL,
       at ${t.integer} NOT NULL

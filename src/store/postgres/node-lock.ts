@@ -23,7 +23,7 @@ const UNSHARE = 'SELECT pg_advisory_unlock_shared($1)'
 
 const HOLD = `UPDATE node_holder SET incarnation = incarnation + 1, holder = $1, name = $2, since = $3`
 const HOLDER = 'SELECT holder, name, since FROM node_holder'
-/** Opens the holder of a store that several nodes use; what follows is drawn anew with each migration. */
+/** Opens the holder of a store that several nodes use; what follows is drawn again with each migration. */
 const CLUSTER = 'cluster:'
 const HAS_HOLDER = `SELECT (to_regclass('node_holder') IS NOT NULL)::int AS there`
 /** Sessions that hold the lock in this database. Only those of the same user show their address. */

@@ -46,6 +46,8 @@ export interface LeasesTable {
 /** What nodes must hear that did not answer. */
 export interface AnnouncementsTable {
   version: number
+  /** Incarnation. */
+  sender: number
   topic: string
   /** JSON. */
   payload: string
