@@ -15,10 +15,10 @@ import { queueRoutes } from './api/queue-routes.js'
 import { scheduleRoutes } from './api/schedule-routes.js'
 import { ClockCorrection } from './dispatcher/clock-correction.js'
 import { Dispatcher, type DispatcherDeps } from './dispatcher/dispatcher.js'
-import { DROP, DUE, readDrop, readDue } from './peer-messages.js'
 import { PlainKind } from './plain-kind.js'
 import { refuseForbiddenItem } from './publish/destination.js'
 import { Publishing } from './publish/publishing.js'
+import { QueueNodes } from './queue-nodes.js'
 import { ByteBudget, Retention, type SweepStep } from './retention.js'
 import { Scheduler } from './schedules/scheduler.js'
 import * as flowKeys from './transactions/flow-keys.js'
@@ -135,6 +135,7 @@ class StoredQueue implements Queue {
   readonly #onAttempt: OnAttempt | undefined
   readonly #heldAccounts: () => ReadonlySet<string>
   readonly #cluster: Cluster
+  readonly #nodes: QueueNodes
   #largeCancel: LargeCancel | undefined
 
   constructor(deps: QueueDeps) {
@@ -152,6 +153,7 @@ class StoredQueue implements Queue {
     this.#publishing = new Publishing({ store, clock, limits, targets, offer, meter, tracer, partitionFor })
     this.#scheduler = new Scheduler({
       ...{ store, clock, logger, offer, meter, tracer, partitionFor },
+      isLeader: () => this.#cluster.isLeader,
       isHeld: (accountId) => this.#heldAccounts().has(accountId),
       dailyMessagesOf: deps.dailyMessagesOf ?? (() => undefined),
     })
@@ -159,15 +161,13 @@ class StoredQueue implements Queue {
     this.#clockWatch = new ClockWatch(clock, (byMs) => this.#onJump(byMs))
     this.#logger = logger
     this.#retention = this.#retentionOf(deps)
+    this.#nodes = new QueueNodes({
+      ...{ store, clock, cluster: this.#cluster, dispatcher: this.#dispatcher },
+      onSchedules: () => this.#scheduler.fireDue(),
+      onLeader: () => this.#scheduler.clockChanged(),
+    })
+    this.#nodes.join()
     this.#api = this.#apiOf(deps, limits)
-    this.#joinCluster()
-  }
-
-  #joinCluster(): void {
-    const cluster = this.#cluster
-    cluster.hold(this.#dispatcher.partitions)
-    cluster.handle(DROP, (payload) => this.drop(readDrop(payload)))
-    cluster.handle(DUE, (payload) => this.#dispatcher.partitions.hinted(readDue(payload)))
   }
 
   #retentionOf({ store, clock, logger, retentionMs, retentionBytes }: QueueDeps): Retention {
@@ -182,7 +182,7 @@ class StoredQueue implements Queue {
       logger,
       keepMs: retentionMs,
       sweep: (step) => this.#sweep(store, step),
-      afterSweep: (shouldContinue) => budget.enforce(shouldContinue),
+      afterSweep: (shouldContinue) => budget.enforce(() => shouldContinue() && this.#cluster.isLeader),
     })
   }
 
@@ -197,25 +197,31 @@ class StoredQueue implements Queue {
       flow: this.#dispatcher.flow,
       deadLetterSources: this.#deadLetterSources,
       offer: (rows) => this.offer(rows),
-      drop: (which) => this.drop(which),
+      dropEverywhere: (which) => this.dropEverywhere(which),
       limitsChanged: () => this.#dispatcher.limitsChanged(),
-      parallelism: () => this.#dispatcher.parallelism,
-      schedulesChanged: () => this.#scheduler.fireDue(),
+      nodes: this.#nodes,
+      schedulesChanged: () => this.#nodes.schedulesChanged(),
       largeCancel: () => this.#largeCancel,
     }
   }
 
   /** Also forgets flow-control keys that no message has named for the retention time. */
   async #sweep(store: Store, step: SweepStep): Promise<number | undefined> {
-    if (step.after === 0) {
-      const idle = await store.run(flowKeys.sweep, { before: step.finishedBefore })
-      for (const { account_id, flow_key } of idle) this.#dispatcher.flow.forget(account_id, flow_key)
-    }
+    if (!this.#cluster.isLeader) return undefined
+    if (step.after === 0) await this.#forgetIdleKeys(await store.run(flowKeys.sweep, { before: step.finishedBefore }))
     return store.run(messagesRetention.sweep, step)
   }
 
+  async #forgetIdleKeys(idle: readonly { account_id: string; flow_key: string }[]): Promise<void> {
+    for (const { account_id, flow_key } of idle) this.#dispatcher.flow.forget(account_id, flow_key)
+    const keys = idle.map(({ account_id, flow_key }) => [account_id, flow_key] as const)
+    if (keys.length > 0) await this.#nodes.flowChanged({ keys, isReset: false })
+  }
+
   async start(): Promise<void> {
-    await this.#clockCorrection.settle()
+    // The times of a cluster are of several clocks, which PostgreSQL's clock keeps together: none of them may move them.
+    if (this.#cluster.isAlone) await this.#clockCorrection.settle()
+    await this.#nodes.start()
     this.#clockWatch.start()
     this.accountsChanged()
     await this.#dispatcher.start()
@@ -243,7 +249,7 @@ class StoredQueue implements Queue {
 
   #correct(byMs: number): void {
     this.#correcting = this.#correcting
-      .then(() => this.#clockCorrection.correct(byMs))
+      .then(() => (this.#cluster.isAlone ? this.#clockCorrection.correct(byMs) : undefined))
       .catch((error: unknown) => this.#logger.error('queue_clock_not_corrected', { error }))
       .then(() => this.#dispatcher.rewind())
   }
@@ -258,7 +264,7 @@ class StoredQueue implements Queue {
 
   async dropEverywhere(which: DropSelector): Promise<void> {
     this.#dispatcher.drop(which)
-    if (!this.#cluster.isAlone) await this.#cluster.notify(DROP, which)
+    await this.#nodes.drop(which)
   }
 
   accountsChanged(): void {

@@ -7,6 +7,8 @@ import { type Cluster, PARTITIONS, type PartitionHolder, type Peer, type PeerHan
  */
 export class LocalCluster {
   readonly #nodes: LocalNode[] = []
+  /** Hints get lost. */
+  losesHints = false
 
   /** Adds a node. The first one is the leader. */
   add(name = `n${this.#nodes.length + 1}`): LocalNode {
@@ -37,7 +39,9 @@ export class LocalCluster {
 
   /** A node can no longer act; its partitions go to another one. */
   async declareDead(dead: LocalNode, heir: LocalNode): Promise<void> {
+    const wasLeader = dead.isLeader
     dead.die()
+    if (wasLeader) this.#nodes.find((node) => node.isLeader)?.becomeLeader()
     await this.give(dead.owned, heir)
     for (const node of this.#nodes) if (node !== dead) node.noteGone(dead.incarnation)
   }
@@ -50,6 +54,7 @@ export class LocalNode implements Cluster {
   readonly #handlers = new Map<string, PeerHandler>()
   readonly #owned = new Set<number>()
   readonly #gone: ((incarnation: number) => void)[] = []
+  readonly #leading: ((isLeader: boolean) => void)[] = []
   #holder: PartitionHolder | undefined
   #isDead = false
   #next = 0
@@ -99,7 +104,9 @@ export class LocalNode implements Cluster {
     this.#holder = holder
   }
 
-  onLeader(): void {}
+  onLeader(listener: (isLeader: boolean) => void): void {
+    this.#leading.push(listener)
+  }
   onGone(listener: (incarnation: number) => void): void {
     this.#gone.push(listener)
   }
@@ -114,11 +121,12 @@ export class LocalNode implements Cluster {
   }
   hint(partition: number, topic: string, payload: unknown): void {
     const owner = this.#all.ownerOf(partition)
-    if (owner && owner !== this && !owner.isDead) void owner.receive(topic, payload, this.incarnation)
+    if (owner && owner !== this && !owner.isDead && !this.#all.losesHints)
+      void owner.receive(topic, payload, this.incarnation)
   }
   hintLeader(topic: string, payload: unknown): void {
     const leader = this.#others().find(({ isLeader }) => isLeader)
-    if (leader) void leader.receive(topic, payload, this.incarnation)
+    if (leader && !this.#all.losesHints) void leader.receive(topic, payload, this.incarnation)
   }
   async ask(topic: string, payload: unknown, of?: number) {
     const answers = []
@@ -162,6 +170,10 @@ export class LocalNode implements Cluster {
 
   die(): void {
     this.#isDead = true
+  }
+
+  becomeLeader(): void {
+    for (const listener of this.#leading) listener(true)
   }
 
   noteGone(incarnation: number): void {

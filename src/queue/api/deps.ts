@@ -4,6 +4,7 @@ import type { Store } from '../../store/index.js'
 import type { FlowControl } from '../dispatcher/flow-control.js'
 import type { Publishing } from '../publish/publishing.js'
 import type { SettingLimits } from '../publish/settings.js'
+import type { QueueNodes } from '../queue-nodes.js'
 import type { PendingRow } from '../transactions/messages.js'
 import type { DeadLetterSource, DropSelector, LargeCancel } from '../types.js'
 
@@ -24,12 +25,13 @@ export interface ApiDeps {
   readonly targets: TargetPolicy
   readonly publishing: Publishing
   readonly offer: (rows: readonly PendingRow[]) => void
-  readonly drop: (which: DropSelector) => void
+  /** See `Queue.dropEverywhere`. */
+  readonly dropEverywhere: (which: DropSelector) => Promise<void>
   readonly flow: FlowControl
   /** Call it after the limits of a flow-control key have changed. */
   readonly limitsChanged: () => void
-  /** Requests in flight, without slow ones, and their limit. */
-  readonly parallelism: () => { readonly sending: number; readonly most: number }
+  /** The queues of other nodes. */
+  readonly nodes: QueueNodes
   /** Call it after a schedule was created or changed. */
   readonly schedulesChanged: () => void
   /** Cancels many messages as a bulk action; `undefined` when no module has registered for it. */

@@ -1,6 +1,7 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { changeFlowKey, getFlowKey, getGlobalParallelism, listFlowKeys } from '../../contract/queue/flow.js'
 import { type Route, route } from '../../http/index.js'
+import type { FlowUse } from '../dispatcher/flow-control.js'
 import { refuseOtherName } from '../publish/scope.js'
 import { LONGEST_PERIOD_S, refuseSetting } from '../publish/settings.js'
 import type { FlowKeyChange, FlowKeyRow } from '../transactions/flow-keys.js'
@@ -71,8 +72,9 @@ function changeOf({ verb, query }: Action): { change: FlowKeyChange; create: boo
   }
 }
 
-function view(row: FlowKeyRow, due: number, { flow, clock }: ApiDeps) {
-  const use = flow.use(row.account_id, row.flow_key, clock.now())
+const UNUSED: FlowUse = { open: 0, begun: 0, periodStart: 0 }
+
+function view(row: FlowKeyRow, due: number, use = UNUSED) {
   return {
     flowControlKey: row.flow_key,
     waitListSize: Math.max(0, due - use.open),
@@ -93,7 +95,8 @@ async function views(deps: ApiDeps, accountId: string, search: string) {
   const rows = await store.run(flowKeys.list, { accountId, search })
   const due = await store.run(flowKeys.due, { accountId, now: clock.now() })
   const byKey = new Map(due.map((row) => [row.flow_key, row.due]))
-  return rows.map((row) => view(row, byKey.get(row.flow_key) ?? 0, deps))
+  const uses = await deps.nodes.flowUses(accountId)
+  return rows.map((row) => view(row, byKey.get(row.flow_key) ?? 0, uses.get(row.flow_key)))
 }
 
 async function act(deps: ApiDeps, accountId: string, action: Action): Promise<void> {
@@ -103,8 +106,10 @@ async function act(deps: ApiDeps, accountId: string, action: Action): Promise<vo
   const row = await store.run(flowKeys.modify, args)
   if (!row) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })
   flow.set(row)
-  if (action.verb === 'resetRate' || action.verb === 'reset') flow.resetRate(accountId, key)
+  const isReset = action.verb === 'resetRate' || action.verb === 'reset'
+  if (isReset) flow.resetRate(accountId, key)
   deps.limitsChanged()
+  await deps.nodes.flowChanged({ keys: [[accountId, key]], isReset })
 }
 
 /** Flow control. */
@@ -117,14 +122,15 @@ export function flowRoutes(deps: ApiDeps): Route[] {
       const args = { accountId: caller.accountId, key, now: deps.clock.now() }
       const found = await deps.store.run(flowKeys.get, args)
       if (!found) throw new HomeportError('flow_key_not_found', { key: key.slice(0, 80) })
-      return view(found.row, found.due, deps)
+      const uses = await deps.nodes.flowUses(caller.accountId, key)
+      return view(found.row, found.due, uses.get(key))
     }),
     route(changeFlowKey, async ({ caller, params }) => {
       await act(deps, caller.accountId, actionOf(params.action))
       return {}
     }),
     route(getGlobalParallelism, async () => {
-      const { sending, most } = deps.parallelism()
+      const { sending, most } = await deps.nodes.parallelism()
       return { parallelismMax: most, parallelismCount: sending }
     }),
   ]

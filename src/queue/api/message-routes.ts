@@ -59,7 +59,7 @@ async function cancelBatch(deps: ApiDeps, places: readonly DuePlace[], at: numbe
   if (places.length === 0) return 0
   const seqs = places.map((place) => place.seq)
   const ended = await deps.store.run(messagesCancel.cancel, { seqs, at })
-  if (ended.seqs.length > 0) deps.drop({ seqs: ended.seqs })
+  if (ended.seqs.length > 0) await deps.dropEverywhere({ seqs: ended.seqs })
   deps.offer(ended.offers)
   return ended.seqs.length
 }

@@ -260,6 +260,18 @@ export class FlowControl {
     return this.#key(`${account}/${name}`).use(now)
   }
 
+  /** The keys of an account that are in use. */
+  uses(account: string, now: number): (readonly [key: string, FlowUse])[] {
+    const prefix = `${account}/`
+    const uses: (readonly [string, FlowUse])[] = []
+    for (const [name, key] of this.#keys) {
+      if (!name.startsWith(prefix)) continue
+      const use = key.use(now)
+      if (use.open + use.begun > 0) uses.push([name.slice(prefix.length), use])
+    }
+    return uses
+  }
+
   /** The limit that blocks another request of a key; `undefined` if none does, or if no message has named the key. */
   hold(account: string, name: string, now: number): FlowHold | undefined {
     return this.#keys.get(`${account}/${name}`)?.hold(now)

@@ -55,6 +55,8 @@ export interface SchedulerDeps {
   readonly meter: QueueMeter
   /** The partition of what is published here; `undefined` on a server that is alone. */
   readonly partitionFor: (accountId: string) => number | undefined
+  /** Of all nodes only the leader fires. */
+  readonly isLeader: () => boolean
   /** Whether nothing is delivered of an account now. */
   readonly isHeld: (accountId: string) => boolean
   /** Most messages a day of an account; `undefined`: no limit. */
@@ -71,7 +73,8 @@ export interface SchedulerDeps {
  * often it is tried. The next fire is computed from the current time, so fires missed while the server was off, or
  * skipped by a jump of the clock, are made up by a single one. When the clock is set back, now or before a start, a
  * schedule returns to its next fire from then on. Otherwise it would stay silent for as long as the clock was ahead. Fires
- * of a suspended account are skipped at their time, so that none is left to make up when it is resumed.
+ * of a suspended account are skipped at their time, so that none is left to make up when it is resumed. Of the nodes of a
+ * cluster the leader fires; call `fireDue` when a node has become the leader.
  */
 export class Scheduler implements Service {
   readonly name = 'scheduler'
@@ -100,7 +103,7 @@ export class Scheduler implements Service {
 
   /** Fires what is due. Call it after a schedule was changed. */
   fireDue(): void {
-    if (this.#phase !== 'running') return
+    if (this.#phase !== 'running' || !this.#deps.isLeader()) return
     if (this.#round) {
       this.#runAgain = true
       return
@@ -197,7 +200,7 @@ export class Scheduler implements Service {
   async #fire(row: ScheduleRow): Promise<void> {
     const { clock, meter, tracer } = this.#deps
     const { account_id: accountId, schedule_id: scheduleId, next_at: dueAt } = row
-    if (this.#phase !== 'running' || dueAt === null) return
+    if (this.#phase !== 'running' || dueAt === null || !this.#deps.isLeader()) return
     const now = clock.now()
     const place = { accountId, scheduleId, dueAt, nextAt: nextFire(row, Math.max(now, dueAt)), now }
     if (this.#deps.isHeld(accountId)) return void (await this.#commit({ ...place, ...SKIPPED }))
