@@ -127,6 +127,11 @@ class Key {
     this.#periodStart = Number.NEGATIVE_INFINITY
   }
 
+  /** Whether requests have started in the last period. */
+  get hasBegun(): boolean {
+    return this.#begun > 0
+  }
+
   /** Counts what another node has sent in the current period. */
   resume(begun: number, periodStart: number): void {
     this.#period++
@@ -208,6 +213,7 @@ export class FlowControl {
   running(now: number): FlowNote[] {
     const notes: FlowNote[] = []
     for (const [name, key] of this.#keys) {
+      if (!key.hasBegun) continue
       const { begun, periodStart } = key.use(now)
       if (begun > 0) notes.push({ name, begun, periodStart })
     }
