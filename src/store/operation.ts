@@ -70,8 +70,20 @@ export interface Operation<Args, Result> {
   readonly isSingle?: (args: Args) => boolean
   /** How calls of the same tick are combined into one. Default: they are not. */
   readonly combining?: CallCombining<Args, Result>
+  /** A cheaper way for PostgreSQL to do the usual. Default: none. */
+  readonly shortcut?: Shortcut<Args, Result>
   /** Encoding of a large result for the way from the store thread. Default: a structured clone. */
   readonly encoding?: ResultEncoding<Result>
+}
+
+/**
+ * Another operation that PostgreSQL tries first for a call that is not combined, because it needs fewer round trips. It
+ * answers `undefined` where the usual case does not apply; then it has changed nothing, and the operation itself runs.
+ */
+export interface Shortcut<Args, Result> {
+  readonly operation: Operation<Args, Result | undefined>
+  /** Whether it is worth a try. */
+  readonly fits: (args: Args) => boolean
 }
 
 /** An encoding of a result that is cheaper to copy between threads. */
@@ -130,7 +142,7 @@ export function read<Args, Result>(
 export function write<Args, Result>(
   name: string,
   body: (args: Args) => Transaction<Result>,
-  how: Pick<Operation<Args, Result>, 'maxDelayMs' | 'turn' | 'combining' | 'isSingle'> = {},
+  how: Pick<Operation<Args, Result>, 'maxDelayMs' | 'turn' | 'combining' | 'isSingle' | 'shortcut'> = {},
 ): Operation<Args, Result> {
   return register({ name, access: 'write', body, ...how })
 }

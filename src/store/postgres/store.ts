@@ -74,10 +74,16 @@ class PostgresStore implements Store {
   }
 
   async #run(operation: AnyOperation, args: unknown): Promise<unknown> {
+    const { shortcut } = operation
+    const result = shortcut?.fits(args as never) ? await this.#transact(shortcut.operation, args) : undefined
+    return result === undefined ? await this.#transact(operation, args) : result
+  }
+
+  async #transact(operation: AnyOperation, args: unknown): Promise<unknown> {
     try {
       return await this.#retries.run(operation.name, () => this.#runOnce(operation, args))
     } catch (error) {
-      if (this.#rowTypes.forgetIfStale(error)) return await this.#run(operation, args)
+      if (this.#rowTypes.forgetIfStale(error)) return await this.#transact(operation, args)
       throw this.#failure(error, operation)
     }
   }

@@ -128,13 +128,19 @@ export function* deliverElements(delivering: readonly Delivering[], at: number):
   return toPendingRows(messages, yield* insertMessages(messages))
 }
 
-function stepRow(runSeq: number, position: number, element: NewElement, at: number) {
+/** The columns of a new element. */
+export function stepRow(runSeq: number, position: number, element: NewElement, at: number) {
   const { messageId, kind, body, meta } = element
   const body_crc = checksumOf(body)
   return { run_seq: runSeq, position, message_id: messageId, kind, body, body_crc, meta, created_at: at }
 }
 
-function messageFor({ accountId, runSeq, element }: Delivering, delivery: DeliveryColumns, at: number): NewMessage {
+/** The message that delivers an element. */
+export function messageFor(
+  { accountId, runSeq, element }: Delivering,
+  delivery: DeliveryColumns,
+  at: number,
+): NewMessage {
   // Field by field: a spread costs ten times as much.
   return {
     message_id: element.messageId,

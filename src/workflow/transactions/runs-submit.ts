@@ -8,6 +8,7 @@ import { type Appending, appendAndEnd, type ListEnd } from './runs-append.js'
 import { insertRun, type LockedRun, type LockedRuns, lockedRuns, type RunToInsert, runRow } from './runs-locked.js'
 import { callFor, invocationFor } from './runs-repeats.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
+import { isPlain, submitOne } from './runs-submit-one.js'
 
 /** One item of a request, for a run of the account. */
 export type Submission =
@@ -109,6 +110,7 @@ export const submit = write(
       bytesOf,
       keysOf,
     }),
+    shortcut: { operation: submitOne, fits: isPlain },
   },
 )
 
