@@ -148,6 +148,8 @@ export class NodeScene {
     try {
       await this.#happen(fault, node, during)
       await during()
+      // A node that was declared dead has ended; what supervises it starts it again.
+      if (!isRunning(node.homeport.pid)) node.homeport = await this.#start(node)
       await waitFor(() => this.nodes.every(({ isReady }) => isReady), {
         what: `every node to be ready after ${fault} of ${node.name}`,
         deadlineMs: 60_000,
@@ -223,6 +225,14 @@ export class NodeScene {
     for (const { homeport } of this.nodes) await homeport.kill('SIGTERM')
     for (const { toPostgres, fromPeers } of this.nodes) await Promise.all([toPostgres.close(), fromPeers.close()])
     await this.#server.stop()
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
   }
 }
 
