@@ -3,7 +3,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import type { ClusterMeter, Logger } from '../telemetry/index.js'
 import { HandOver, notesOf } from './hand-over.js'
-import { Holdings } from './holdings.js'
+import { type Found, Holdings, type PartitionEpoch } from './holdings.js'
 import { partitionOfKey } from './key-partition.js'
 import { DeathWatch, type Moment, Tenure } from './membership.js'
 import { Notifications } from './notifications.js'
@@ -223,7 +223,7 @@ export class Clustered implements Cluster {
     this.#phase = 'ended'
     this.#tenure.end()
     this.#rhythm.end()
-    this.#holdings.lose(this.#holdings.owned)
+    this.#holdings.lose(this.#holdings.all)
     this.#tellLeader()
   }
 
@@ -329,25 +329,31 @@ export class Clustered implements Cluster {
       return
     }
     const { take, give } = planOwnership({ me, nodes: seen.nodes, partitions: seen.partitions })
-    if (take > 0) this.#holdings.gain(me, await store.run(partitionRows.take, { incarnation: me, most: take }))
+    if (take > 0) this.#gain(await store.run(partitionRows.take, { incarnation: me, most: take }))
     if (give) this.#balance(give.count, give.to)
     const isVacant = !seen.nodes.some(({ incarnation }) => incarnation === seen.leader)
     if (isVacant && (await store.run(partitionRows.lead, { incarnation: me }))) this.#leader = me
   }
 
-  /** Takes over what others gave, with their notes. */
-  async #receive(arriving: ReturnType<Holdings['reconcile']>): Promise<void> {
-    if (arriving.length === 0) return
-    const partitions = arriving.map(({ partition }) => partition)
-    const rows = await this.#deps.store.run(partitionRows.notes, { partitions })
-    const gained = arriving.flatMap(({ partition, epoch }) => {
-      const row = rows.find((each) => each.partition === partition)
-      if (row?.epoch !== epoch) return []
-      // Notes count once: a partition that comes back in the same epoch has been here.
-      const notes = epoch > this.#holdings.epochOf(partition) ? notesOf(row.notes) : undefined
-      return [{ partition, epoch, notes }]
-    })
-    if (!this.#hasEnded()) this.#holdings.gain(this.#incarnation, gained)
+  /** Takes over what others gave, with their notes, and what it gave away itself with an unknown outcome. */
+  async #receive({ arriving, doubtful }: Found): Promise<void> {
+    const { store } = this.#deps
+    const me = this.#incarnation
+    if (arriving.length > 0) {
+      const rows = await store.run(partitionRows.notes, { partitions: arriving.map(({ partition }) => partition) })
+      const same = rows.filter((row) => arriving.some((one) => isSame(one, row)))
+      this.#gain(same.map(({ partition, epoch, notes }) => ({ partition, epoch, notes: notesOf(notes) })))
+    }
+    if (doubtful.length > 0) {
+      const gifts = doubtful.map((each) => ({ ...each, to: me, notes: null }))
+      const back = await store.run(partitionRows.give, { from: me, gifts })
+      const kept = doubtful.filter(({ partition }) => back.includes(partition))
+      this.#gain(kept.map(({ partition, epoch }) => ({ partition, epoch: epoch + 1 })))
+    }
+  }
+
+  #gain(partitions: Parameters<Holdings['gain']>[1]): void {
+    if (!this.#hasEnded()) this.#holdings.gain(this.#incarnation, partitions)
   }
 
   #balance(count: number, to: Incarnation): void {
@@ -377,3 +383,6 @@ export class Clustered implements Cluster {
     for (const peer of this.#peers) if (nodes.has(peer.incarnation)) this.#notifications.hint(peer, LOOK, null)
   }
 }
+
+const isSame = (one: PartitionEpoch, other: PartitionEpoch): boolean =>
+  one.partition === other.partition && one.epoch === other.epoch

@@ -42,7 +42,7 @@ export class HandOver {
     const { holdings } = this.#deps
     if (this.#isBalancing) return
     this.#isBalancing = true
-    const all = holdings.staying
+    const all = holdings.owned
     const chosen = Array.from({ length: Math.min(count, all.length) }, () => all[this.#turn++ % all.length] ?? 0)
     try {
       await this.#give(chosen, new Map(chosen.map((partition) => [partition, to])))
@@ -84,17 +84,17 @@ export class HandOver {
     const { store, holdings, me, wake } = this.#deps
     const gifts = partitions.flatMap((partition) => {
       const heir = to.get(partition)
-      if (heir === undefined || !holdings.owns(partition)) return []
+      if (heir === undefined || !holdings.has(partition)) return []
       return [{ partition, epoch: holdings.epochOf(partition), to: heir, notes: textOf(notes.get(partition)) }]
     })
     if (gifts.length === 0) return []
     try {
       const given = await store.run(partitionRows.give, { from: me(), gifts })
-      holdings.gave(given, to)
+      holdings.gave(gifts.filter(({ partition }) => given.includes(partition)))
       wake(new Set(gifts.map((gift) => gift.to)))
       return given
     } catch {
-      holdings.lose(gifts.map(({ partition }) => partition))
+      holdings.doubt(gifts)
       return 'unknown'
     }
   }
@@ -109,8 +109,8 @@ export class HandOver {
     const endMs = nowMs() + graceMs
     do await this.#drainOnce(Math.max(0, endMs - nowMs()), view)
     while (
-      // A balance that was going on may have kept some.
-      holdings.staying.length > 0 &&
+      // A balance that was active may have kept some.
+      holdings.owned.length > 0 &&
       nowMs() < endMs
     )
   }
@@ -119,7 +119,7 @@ export class HandOver {
     const { holdings, pause, nowMs } = this.#deps
     const quiet: number[] = []
     const notes = new Map<number, unknown>()
-    const partitions = [...holdings.staying]
+    const partitions = [...holdings.owned]
     let pending = partitions.length
     holdings.leave(partitions)
     /** Never rejects. */
@@ -141,7 +141,7 @@ export class HandOver {
       if (given === 'unknown') continue
       if (given.length > 0) this.#deps.onGiven(given.length, nowMs() - startedMs)
       const canTryAgain = (!seen || to.size > 0) && nowMs() - startedMs < graceMs
-      if (canTryAgain) quiet.push(...ready.filter((partition) => holdings.owns(partition)))
+      if (canTryAgain) quiet.push(...ready.filter((partition) => holdings.has(partition)))
     }
   }
 }

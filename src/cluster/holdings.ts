@@ -1,8 +1,19 @@
 import type { PartitionView } from './ownership.js'
 import { type Gained, type Incarnation, PARTITIONS, type PartitionHolder } from './types.js'
 
-/** What a look has found to be given to this node; the notes of the owners before are still to be read. */
-export type Arriving = Pick<PartitionView, 'partition' | 'epoch'>
+/** A partition in one epoch of it. */
+export type PartitionEpoch = Pick<PartitionView, 'partition' | 'epoch'>
+
+/** What a look has found to be this node's although it does not hold it. */
+export interface Found {
+  /** Given by other nodes; the notes of the owners before are still to be read. */
+  readonly arriving: readonly PartitionEpoch[]
+  /**
+   * Given away with an unknown outcome. The statement may still be on its way to the row, so the row says nothing until
+   * this node has changed its epoch.
+   */
+  readonly doubtful: readonly PartitionEpoch[]
+}
 
 /**
  * The partitions of this node as far as it knows, and the calls of what acts on them. Rows come in any order: one of an
@@ -15,8 +26,8 @@ export class Holdings {
   readonly #isMine = new Array<boolean>(PARTITIONS).fill(false)
   /** About to be given away: they get no new messages. */
   readonly #leaving = new Set<number>()
+  #all: readonly number[] = []
   #owned: readonly number[] = []
-  #open: readonly number[] = []
   #turn = 0
 
   hold(holder: PartitionHolder): void {
@@ -27,17 +38,24 @@ export class Holdings {
     return this.#holder
   }
 
+  /** Whether this node acts on a partition: it has it, and is not about to give it away. */
   owns(partition: number): boolean {
+    return this.has(partition) && !this.#leaving.has(partition)
+  }
+
+  /** Whether the partition is this node's in the store, as far as it knows. */
+  has(partition: number): boolean {
     return this.#isMine[partition] === true
   }
 
+  /** Those that this node acts on. */
   get owned(): readonly number[] {
     return this.#owned
   }
 
-  /** Those that are not about to leave. */
-  get staying(): readonly number[] {
-    return this.#open
+  /** Those that are this node's in the store. */
+  get all(): readonly number[] {
+    return this.#all
   }
 
   epochOf(partition: number): number {
@@ -51,31 +69,30 @@ export class Holdings {
   /** One of the own partitions, in turn; any one while there is none. */
   next(): number {
     this.#turn++
-    return this.#open[this.#turn % this.#open.length] ?? this.#turn % PARTITIONS
+    return this.#owned[this.#turn % this.#owned.length] ?? this.#turn % PARTITIONS
   }
 
-  /**
-   * Takes the rows of a look in. Loses what others own now; returns what others have given to this node.
-   * A partition that it lost sight of, because the outcome of a change was unknown, comes back without notes.
-   */
-  reconcile(me: Incarnation, rows: readonly PartitionView[]): readonly Arriving[] {
+  /** Takes the rows of a look in: loses what others own now, and returns what the rows say is this node's. */
+  reconcile(me: Incarnation, rows: readonly PartitionView[]): Found {
     const lost: number[] = []
-    const arriving: Arriving[] = []
+    const arriving: PartitionEpoch[] = []
+    const doubtful: PartitionEpoch[] = []
     for (const { partition, owner, epoch } of rows) {
       const known = this.epochOf(partition)
       if (epoch < known) continue
       this.#owners[partition] = owner
-      if (epoch > known && this.owns(partition)) lost.push(partition)
+      if (epoch > known && this.has(partition)) lost.push(partition)
       if (owner !== me) this.#epochs[partition] = epoch
-      else if (epoch > known || !this.owns(partition)) arriving.push({ partition, epoch })
+      else if (epoch > known) arriving.push({ partition, epoch })
+      else if (!this.has(partition)) doubtful.push({ partition, epoch })
     }
     this.lose(lost)
-    return arriving
+    return { arriving, doubtful }
   }
 
-  /** These are this node's from now on, each in its epoch. */
-  gain(me: Incarnation, partitions: readonly (Gained & { readonly epoch: number })[]): void {
-    const fresh = partitions.filter(({ partition, epoch }) => epoch >= this.epochOf(partition) && !this.owns(partition))
+  /** These are this node's from now on, each in a new epoch. An answer that comes late, in an old one, changes nothing. */
+  gain(me: Incarnation, partitions: readonly (Gained & PartitionEpoch)[]): void {
+    const fresh = partitions.filter(({ partition, epoch }) => epoch > this.epochOf(partition))
     for (const { partition, epoch } of fresh) {
       this.#epochs[partition] = epoch
       this.#owners[partition] = me
@@ -94,25 +111,34 @@ export class Holdings {
 
   /** These were about to be given away, and stay. */
   keep(partitions: readonly number[], notes: ReadonlyMap<number, unknown>): void {
-    const kept = partitions.filter((partition) => this.owns(partition))
+    const kept = partitions.filter((partition) => this.has(partition) && this.#leaving.has(partition))
     for (const partition of partitions) this.#leaving.delete(partition)
     this.#changed()
     if (kept.length > 0) this.#holder?.gained(kept.map((partition) => gainedOf(partition, notes.get(partition))))
   }
 
   /** These were given away: from now on another node owns them. */
-  gave(partitions: readonly number[], to: ReadonlyMap<number, Incarnation>): void {
-    const mine = partitions.filter((partition) => this.owns(partition))
-    for (const partition of mine) {
-      this.#epochs[partition] = this.epochOf(partition) + 1
-      this.#owners[partition] = to.get(partition) ?? null
+  gave(gifts: readonly (PartitionEpoch & { readonly to: Incarnation })[]): void {
+    const mine = gifts.filter((gift) => this.#holds(gift))
+    for (const { partition, epoch, to } of mine) {
+      this.#epochs[partition] = epoch + 1
+      this.#owners[partition] = to
     }
-    this.lose(mine)
+    this.lose(mine.map(({ partition }) => partition))
   }
 
-  /** These are not this node's any more, or nobody knows. */
+  /** Nobody knows whether these were given away. */
+  doubt(gifts: readonly PartitionEpoch[]): void {
+    this.lose(gifts.filter((gift) => this.#holds(gift)).map(({ partition }) => partition))
+  }
+
+  #holds({ partition, epoch }: PartitionEpoch): boolean {
+    return this.has(partition) && this.epochOf(partition) === epoch
+  }
+
+  /** These are not this node's any more. */
   lose(partitions: readonly number[]): void {
-    const mine = partitions.filter((partition) => this.owns(partition))
+    const mine = partitions.filter((partition) => this.has(partition))
     for (const partition of mine) {
       this.#isMine[partition] = false
       this.#leaving.delete(partition)
@@ -122,10 +148,8 @@ export class Holdings {
   }
 
   #changed(): void {
-    const owned: number[] = []
-    for (let partition = 0; partition < PARTITIONS; partition++) if (this.#isMine[partition]) owned.push(partition)
-    this.#owned = owned
-    this.#open = owned.filter((partition) => !this.#leaving.has(partition))
+    this.#all = this.#isMine.flatMap((isMine, partition) => (isMine ? [partition] : []))
+    this.#owned = this.#all.filter((partition) => !this.#leaving.has(partition))
   }
 }
 
