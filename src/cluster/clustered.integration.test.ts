@@ -1,74 +1,154 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { waitFor } from '../../test/support/wait-for.js'
-import { systemClock } from '../base/index.js'
-import { openStore, type Store } from '../store/index.js'
-import { describeOnStore, type StorePlace } from '../store/testing/index.js'
-import { ClusterMeter, silentLogger } from '../telemetry/index.js'
-import { Clustered } from './clustered.js'
-import { DirectLinks } from './testing/direct-links.js'
-import { type LetGo, PARTITIONS, type PartitionHolder } from './types.js'
+import { type CuttableProxy, cuttableProxy } from '../store/testing/cuttable-proxy.js'
+import { describeOnStore } from '../store/testing/index.js'
+import { NodeRig, type RiggedNode } from './testing/node-rig.js'
+import * as announcementRows from './transactions/cluster-announcements.js'
+import { PARTITIONS } from './types.js'
 
-/** Runs the timers of one node; a test can pause them, as SIGSTOP would. */
-class Holder implements PartitionHolder {
-  readonly held = new Map<number, unknown>()
-  readonly busy = new Set<number>()
-  gained(partitions: readonly { partition: number; notes?: unknown }[]): void {
-    for (const { partition, notes } of partitions) this.held.set(partition, notes)
-  }
-  letGo(partitions: readonly number[]): Promise<LetGo> {
-    const busy = partitions.filter((partition) => this.busy.has(partition))
-    return Promise.resolve({ notes: new Map(partitions.map((p) => [p, { from: p }])), busy })
-  }
-  lost(partitions: readonly number[]): void {
-    for (const partition of partitions) this.held.delete(partition)
-  }
-}
+const counts = (nodes: readonly RiggedNode[]): number[] =>
+  nodes.map(({ cluster }) => cluster.owned.length).sort((one, other) => one - other)
+const ALL = Array.from({ length: PARTITIONS }, (_, partition) => partition)
+const sorted = (numbers: Iterable<number>): number[] => [...numbers].sort((one, other) => one - other)
 
 describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
-  let place: StorePlace
-  let links: DirectLinks
-  const nodes: { cluster: Clustered; store: Store }[] = []
+  let rig: NodeRig
+  let proxy: CuttableProxy | undefined
+  let location: string
 
   beforeEach(async () => {
-    place = await on.newPlace()
-    links = new DirectLinks()
+    ;({ location } = await on.newPlace())
+    rig = new NodeRig(location)
   })
   afterEach(async () => {
-    for (const { cluster, store } of nodes.splice(0)) {
-      await cluster.stop()
-      await store.close()
-    }
+    proxy?.mend()
+    await rig.close()
+    await proxy?.close()
+    proxy = undefined
   })
 
-  const add = async (name: string) => {
-    const store = await openStore({ ...place, sharing: 'cluster upkeep', onFailure: () => undefined })
-    const holder = new Holder()
-    const died: Error[] = []
-    const cluster = new Clustered({
-      store,
-      identity: { name, host: '127.0.0.1', dir: `dir of ${name}`, version: '1', config: { plans: 'x' } },
-      link: links.make,
-      clock: systemClock,
-      logger: silentLogger,
-      meter: new ClusterMeter(),
-      onDead: (error) => died.push(error),
-    })
-    nodes.push({ cluster, store })
-    cluster.hold(holder)
-    await cluster.start()
-    cluster.open()
-    return { cluster, holder, died, store }
+  const cable = async (): Promise<string> => {
+    const url = new URL(location)
+    proxy = await cuttableProxy(Number(url.port))
+    url.port = String(proxy.port)
+    return url.href
   }
 
-  it('spreads partitions', async () => {
-    const a = await add('a')
-    await waitFor(() => a.cluster.owned.length === PARTITIONS, { what: 'a owns all' })
-    await waitFor(() => a.cluster.isLeader, { what: 'a leader' })
-    const b = await add('b')
-    await waitFor(() => b.cluster.owned.length === 32 && a.cluster.owned.length === 32, { what: 'balance' })
-    expect(b.holder.held.get(b.cluster.owned[0] ?? 0)).toEqual({ from: b.cluster.owned[0] })
-    await a.cluster.drain(1000)
-    await waitFor(() => b.cluster.owned.length === PARTITIONS && b.cluster.isLeader, { what: 'b owns all' })
-    expect(a.cluster.owned).toEqual([])
+  it('share partitions, and share those of one that is killed', async () => {
+    const [a, b] = [await rig.add('a'), await rig.add('b')]
+    await rig.until(() => counts([a, b])[0] === 32)
+    const c = await rig.add('c')
+    expect(await rig.until(() => counts([a, b, c])[0] === 21)).toBeLessThan(10_000)
+    expect(sorted([a, b, c].flatMap(({ cluster }) => cluster.owned))).toEqual(ALL)
+    expect([...c.holder.held.values()]).toContainEqual({ from: c.cluster.owned[0] })
+    expect([a, b, c].filter(({ cluster }) => cluster.isLeader)).toEqual([a])
+
+    const killed = a.cluster.incarnation
+    a.clock.pause()
+    expect(await rig.until(() => counts([b, c])[0] === 32)).toBeLessThan(7_000)
+    expect(a.cluster.mayAct()).toBe(false)
+    expect([b.gone, c.gone]).toEqual([[killed], [killed]])
+    expect(b.meter.declaredDead + c.meter.declaredDead).toBe(1)
+    await rig.until(() => b.cluster.isLeader || c.cluster.isLeader)
+    expect(await b.cluster.isLive(killed)).toBe(false)
+
+    a.clock.resume()
+    await rig.until(() => a.deaths.length > 0)
+    expect(a.deaths).toMatchObject([{ code: 'node_declared_dead' }])
+    expect([a.cluster.owned, [...a.holder.held]]).toEqual([[], []])
+  })
+
+  it('declare nobody dead while the store is away, and act again afterwards', async () => {
+    const far = await cable()
+    const [a, b] = [await rig.add('a', { location: far }), await rig.add('b', { location: far })]
+    await rig.until(() => counts([a, b])[0] === 32)
+    const before = a.cluster.owned
+    proxy?.cut()
+    await rig.pass(3_000)
+    expect(a.cluster.mayAct()).toBe(true)
+    await rig.pass(57_000)
+    expect([a.cluster.mayAct(), a.cluster.isLeader, a.meter.beatsMissed > 10]).toEqual([false, false, true])
+    proxy?.mend()
+    await rig.until(() => a.cluster.mayAct() && b.cluster.mayAct() && a.cluster.isLeader)
+    await rig.pass(10_000)
+    expect([a.cluster.owned, a.deaths, b.deaths]).toEqual([before, [], []])
+  })
+
+  it('hand everything over when one drains, busy partitions with their requests', async () => {
+    const [a, b] = [await rig.add('a'), await rig.add('b')]
+    for (const partition of [0, 1, 2]) a.holder.busy.add(partition)
+    await rig.until(() => counts([a, b])[0] === 32)
+    expect(a.cluster.owned).toEqual(expect.arrayContaining([0, 1, 2]))
+    await rig.during(a.cluster.drain(1_000))
+    await rig.pass(1_000)
+    expect([a.cluster.owned, b.cluster.owned, b.cluster.isLeader]).toEqual([[], ALL, true])
+    expect(b.holder.held.get(1)).toEqual({ from: 1 })
+    expect([a.cluster.mayAct(), a.cluster.isDraining, b.cluster.peers[0]?.state]).toEqual([true, true, 'draining'])
+    await rig.during(a.cluster.stop())
+    await rig.pass(500)
+    expect([b.gone, b.cluster.peers]).toEqual([[a.cluster.incarnation], []])
+  })
+
+  it('notify each other, also those that the link does not reach, and do not wait for the dead', async () => {
+    const [a, b, c] = [await rig.add('a'), await rig.add('b'), await rig.add('c')]
+    await a.cluster.notify('news', { n: 1 })
+    expect([a.heard, b.heard, c.heard]).toEqual([[], [{ n: 1 }], [{ n: 1 }]])
+    rig.links.cut(c.cluster.incarnation)
+    await rig.during(a.cluster.notify('news', { n: 2 }))
+    expect([b.heard, c.heard]).toEqual([
+      [{ n: 1 }, { n: 2 }, { n: 2 }],
+      [{ n: 1 }, { n: 2 }],
+    ])
+    c.clock.pause()
+    let isAnswered = false
+    const third = a.cluster.notify('news', { n: 3 }).then(() => {
+      isAnswered = true
+    })
+    await rig.pass(3_000)
+    expect(isAnswered).toBe(false)
+    await rig.during(third)
+    expect(await a.cluster.isLive(c.cluster.incarnation)).toBe(false)
+    expect(a.meter.announcements).toBe(2)
+    await rig.pass(61_000)
+    expect(await a.store.run(announcementRows.unaware, { version: 2 })).toEqual([])
+  })
+
+  it('ask each other, and the owner of a partition and the leader can be hinted at', async () => {
+    const [a, b] = [await rig.add('a'), await rig.add('b')]
+    await rig.until(() => counts([a, b])[0] === 32)
+    b.cluster.handle('who', (_, from) => ({ asked: from }))
+    const answers = await a.cluster.ask('who', null)
+    expect(answers).toMatchObject([{ peer: { name: 'b' }, answer: { asked: a.cluster.incarnation } }])
+    expect(await a.cluster.ask('who', null, 99)).toEqual([])
+    a.cluster.hint(b.cluster.owned[0] ?? 0, 'news', 'for the owner')
+    a.cluster.hint(a.cluster.owned[0] ?? 0, 'news', 'for nobody')
+    b.cluster.hintLeader('news', 'for the leader')
+    await rig.pass(250)
+    expect([a.heard, b.heard]).toEqual([['for the leader'], ['for the owner']])
+  })
+
+  it('have names of their own; a restart ends the life before', async () => {
+    const a = await rig.add('a')
+    const other = await rig.make('a', { dir: 'another disk' })
+    await expect(rig.during(other.cluster.start())).rejects.toMatchObject({
+      code: 'node_name_taken',
+      details: { node: 'a' },
+    })
+    const again = await rig.add('a')
+    expect(again.cluster.incarnation).toBeGreaterThan(a.cluster.incarnation)
+    await rig.until(() => a.deaths.length === 1 && again.cluster.owned.length === PARTITIONS)
+    again.clock.pause()
+    const moved = await rig.make('a', { dir: 'another disk' })
+    await rig.during(moved.cluster.start())
+    expect(await moved.cluster.isLive(again.cluster.incarnation)).toBe(false)
+  })
+
+  it('refuse a node whose options differ', async () => {
+    await rig.add('a', { config: { retentionMs: '1', deliveryTimeoutMs: '2' } })
+    const other = await rig.make('b', { config: { retentionMs: '1', deliveryTimeoutMs: '3' } })
+    const start = rig.during(other.cluster.start())
+    await expect(start).rejects.toMatchObject({
+      code: 'node_config_differs',
+      details: { node: 'a', options: ['deliveryTimeoutMs'] },
+    })
   })
 })

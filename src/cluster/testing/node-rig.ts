@@ -1,0 +1,168 @@
+import { type Clock, type Timer, yieldToEventLoop } from '../../base/index.js'
+import { ManualClock } from '../../base/testing/manual-clock.js'
+import { openStore, type Store } from '../../store/index.js'
+import { ClusterMeter, silentLogger } from '../../telemetry/index.js'
+import { Clustered } from '../clustered.js'
+import type { Incarnation, LetGo, PartitionHolder } from '../types.js'
+import { DirectLinks } from './direct-links.js'
+
+/** The timers of one process; while it is paused none fires, as after SIGSTOP. */
+class ProcessClock implements Clock {
+  readonly #time: ManualClock
+  #held: (() => void)[] | undefined
+
+  constructor(time: ManualClock) {
+    this.#time = time
+  }
+
+  now(): number {
+    return this.#time.now()
+  }
+
+  after(delayMs: number, callback: () => void): Timer {
+    return this.#time.after(delayMs, () => {
+      if (this.#held) this.#held.push(callback)
+      else callback()
+    })
+  }
+
+  pause(): void {
+    this.#held ??= []
+  }
+
+  resume(): void {
+    const held = this.#held ?? []
+    this.#held = undefined
+    for (const callback of held) callback()
+  }
+}
+
+/** Acts on partitions: it only remembers which, and with which notes they came. */
+export class RecordingHolder implements PartitionHolder {
+  readonly held = new Map<number, unknown>()
+  /** Partitions with requests in flight. */
+  readonly busy = new Set<number>()
+
+  gained(partitions: readonly { readonly partition: number; readonly notes?: unknown }[]): void {
+    for (const { partition, notes } of partitions) this.held.set(partition, notes)
+  }
+
+  letGo(partitions: readonly number[]): Promise<LetGo> {
+    const notes = new Map(partitions.map((partition) => [partition, { from: partition }]))
+    return Promise.resolve({ notes, busy: partitions.filter((partition) => this.busy.has(partition)) })
+  }
+
+  lost(partitions: readonly number[]): void {
+    for (const partition of partitions) this.held.delete(partition)
+  }
+}
+
+/** A node under test. */
+export interface RiggedNode {
+  readonly cluster: Clustered
+  readonly holder: RecordingHolder
+  readonly clock: ProcessClock
+  readonly meter: ClusterMeter
+  readonly store: Store
+  /** Why it had to end. */
+  readonly deaths: Error[]
+  /** The lives that it has heard the end of. */
+  readonly gone: Incarnation[]
+  /** What it was notified of. */
+  readonly heard: unknown[]
+}
+
+/** How a node starts. */
+export interface NodeOptions {
+  readonly dir?: string
+  readonly config?: Readonly<Record<string, string>>
+  /** Default: that of the rig. */
+  readonly location?: string
+}
+
+/** A step of time is shorter than anything that a node does regularly. */
+const STEP_MS = 250
+
+/** Nodes of one process on one real store, on a clock that a test turns. */
+export class NodeRig {
+  readonly #location: string
+  readonly time = new ManualClock()
+  readonly links = new DirectLinks()
+  readonly #nodes: RiggedNode[] = []
+
+  constructor(location: string) {
+    this.#location = location
+  }
+
+  /** Starts a node; it takes part when it resolves. */
+  async add(name: string, options: NodeOptions = {}): Promise<RiggedNode> {
+    const node = await this.make(name, options)
+    await node.cluster.start()
+    node.cluster.open()
+    return node
+  }
+
+  /** A node that is not started. */
+  async make(name: string, options: NodeOptions = {}): Promise<RiggedNode> {
+    const { dir = `dir of ${name}`, config = {}, location = this.#location } = options
+    const store = await openStore({ location, dataDir: '', sharing: 'cluster upkeep', onFailure: () => undefined })
+    const clock = new ProcessClock(this.time)
+    const [holder, meter] = [new RecordingHolder(), new ClusterMeter()]
+    const records = { deaths: [] as Error[], gone: [] as Incarnation[], heard: [] as unknown[] }
+    const cluster = new Clustered({
+      ...{ store, clock, meter, logger: silentLogger, link: this.links.make },
+      identity: { name, host: '127.0.0.1', dir, version: '1', config },
+      monotonicMs: () => this.time.now(),
+      onDead: (error) => records.deaths.push(error),
+    })
+    cluster.hold(holder)
+    cluster.onGone((incarnation) => records.gone.push(incarnation))
+    cluster.handle('news', (payload) => void records.heard.push(payload))
+    const node = { cluster, holder, clock, meter, store, ...records }
+    this.#nodes.push(node)
+    return node
+  }
+
+  /** Lets time pass, and after each step the work that follows. */
+  async pass(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += STEP_MS) {
+      this.time.advance(STEP_MS)
+      await this.#settle()
+    }
+  }
+
+  /** Lets time pass until something is so; returns after how long. */
+  async until(isSo: () => boolean, mostMs = 60_000): Promise<number> {
+    let passed = 0
+    for (; !isSo() && passed < mostMs; passed += STEP_MS) await this.pass(STEP_MS)
+    if (!isSo()) throw new Error(`not so after ${mostMs} ms`)
+    return passed
+  }
+
+  /** Lets time pass until a promise settles. */
+  async during<Result>(work: Promise<Result>): Promise<Result> {
+    let isSettled = false
+    const settled = (): void => {
+      isSettled = true
+    }
+    work.then(settled, settled)
+    while (!isSettled) await this.pass(STEP_MS)
+    return work
+  }
+
+  /** A look that changes something takes a few transactions, one after the other. */
+  async #settle(): Promise<void> {
+    for (let round = 0; round < 4; round++) {
+      await Promise.all(this.#nodes.map(({ store }) => store.settled()))
+      await yieldToEventLoop()
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const { cluster, clock, store } of this.#nodes.splice(0)) {
+      clock.resume()
+      await this.during(cluster.stop())
+      await store.close()
+    }
+  }
+}
