@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { PARTITIONS, partitionOfKey } from '../cluster/index.js'
+import { PARTITIONS, type PartitionHolder, partitionOfKey } from '../cluster/index.js'
 import { LocalCluster, type LocalNode } from '../cluster/testing/local-cluster.js'
 import type { Store } from '../store/index.js'
 import { describeOnStore } from '../store/testing/index.js'
@@ -20,6 +20,7 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
   let cluster: LocalCluster
   let nodes: LocalNode[]
   let services: QueueUnderTest[]
+  let holders: Map<LocalNode, PartitionHolder>
   let meter: QueueMeter
   let accountId = ''
   let accounts = 0
@@ -34,6 +35,11 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     nodes = ['a', 'b', 'c'].map((name) => cluster.add(name))
     accountId = `acc_${++accounts}`
     services = []
+    holders = new Map()
+    for (const each of nodes) {
+      const hold = each.hold.bind(each)
+      each.hold = (holder) => hold(holders.set(each, holder).get(each) as PartitionHolder)
+    }
     meter = new QueueMeter()
     for (const node of nodes)
       services.push(await startQueue({ store, clock, cluster: node, accountId, meter, mayHaveStrays: true }))
@@ -51,6 +57,8 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     expect(meter.strays > 0).toBe(cluster.losesHints)
   })
 
+  /** What acts on the partitions of a node. */
+  const holderOf = (of: LocalNode): PartitionHolder => holders.get(of) as PartitionHolder
   const node = (index: number): LocalNode => nodes[index] as LocalNode
   const call = async (index: number, method: string, target: string, headers = {}, body?: string) => {
     const { url, auth } = services[index] as QueueUnderTest
@@ -193,6 +201,25 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     await call(A, 'POST', `/v2/flowControl/${key}/resume`)
     await arrived(3)
     expect(paths().sort()).toEqual(['/1', '/2', '/marker'])
+  })
+
+  it('keep a partition whose requests do not end, and send them once', async () => {
+    const key = keyOf(B)
+    const partition = partitionOfKey(accountId, key)
+    sink.answer = ({ target }) => (target === '/slow' ? { silent: true } : {})
+    const id = await publish(A, '/slow', flow(key, 'parallelism=2'))
+    await arrived(1)
+    const leaving = holderOf(node(B)).letGo([partition], 1_000)
+    await publish(A, '/meanwhile', flow(key))
+    clock.advance(1_000)
+    const { busy, notes } = await leaving
+    expect(busy).toEqual([partition])
+    holderOf(node(B)).gained([{ partition, notes: notes.get(partition) }])
+    await arrived(2)
+    await publish(C, '/after', flow(key))
+    await arrived(3)
+    expect(paths()).toEqual(['/slow', '/meanwhile', '/after'])
+    await call(A, 'DELETE', `/v2/messages/${id}`)
   })
 
   it('keep the order of a queue', async () => {
