@@ -87,12 +87,12 @@ export function bind(compiled: Compiled, params: object): unknown[] {
 }
 
 /**
- * Checks that both databases store a parameter identically: texts without U+0000, 53-bit integers, bytes, NULL, and lists
+ * Checks that both databases store a value identically: texts without U+0000, 53-bit integers, bytes, NULL, and lists
  * of texts or integers.
  * @throws HomeportError `invalid_request` for U+0000 in a text, because callers send texts.
  * @throws TypeError for anything else, which is a defect.
  */
-function storable(value: unknown): unknown {
+export function storable(value: unknown): unknown {
   if (value === undefined || value === null) return null
   if (typeof value === 'string') return withoutNul(value)
   if (Number.isSafeInteger(value) || value instanceof Uint8Array) return value

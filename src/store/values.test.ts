@@ -3,6 +3,15 @@ import { describeOnEveryStore } from './testing/index.js'
 import { add, install, list, type NewProbe, PROBE_MODULE, search, sumTwice, touch } from './testing/probe.js'
 import type { Store } from './types.js'
 
+/** Chooses from lists, the same each time. */
+function randomChoice(seed: number): <Item>(list: readonly Item[]) => Item {
+  let state = seed
+  return <Item>(list: readonly Item[]) => {
+    state = (state * 48_271) % 2_147_483_647
+    return list[state % list.length] as Item
+  }
+}
+
 describeOnEveryStore(
   'a value',
   (openStore) => {
@@ -49,6 +58,23 @@ describeOnEveryStore(
         5_000_000,
       )
     })
+
+    it.each([1, 2, 3])(
+      'is stored in each of many rows, of which most are the same in some columns: seed %d',
+      async (seed) => {
+        const oneOf = randomChoice(seed)
+        const rows = Array.from({ length: 500 }, (_, index) => ({
+          name: `row ${seed} ${String(index).padStart(3, '0')}`,
+          amount: oneOf([null, 0, -1, 2 ** 40]),
+          note: oneOf([null, '', 'a', 'ä'.repeat(index), '🏠'.repeat(3)]),
+          data: oneOf([null, new Uint8Array(), new Uint8Array(index * 3).fill(index)]),
+        }))
+        await store.run(add, { rows })
+        const found = (await store.run(list, {})).filter(({ name }) => name.startsWith(`row ${seed} `))
+        const shown = ({ name, amount, note, data }: NewProbe) => [name, amount, note, data && [...data].join()]
+        expect(found.map(shown)).toEqual(rows.map(shown))
+      },
+    )
 
     it('stores only the viewed range of a larger buffer', async () => {
       const view = Buffer.from('....kept....').subarray(4, 8)

@@ -3,10 +3,10 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { damageIn, isDamage, type StoreDamage } from '../damage.js'
 import { postgresDialect } from '../dialect.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
-import { bind, valuesOf } from '../query.js'
+import { bind } from '../query.js'
 import type { Tables } from '../schema/index.js'
 import { isUncertain, reasonOf } from './connection.js'
-import { chunksOf, encodeRows, type RowType, type RowTypes } from './rows.js'
+import { encodeRows, type RowType, type RowTypes } from './rows.js'
 
 /** Row locks decide conflicts: a write must see what others committed while it waited, whatever the server's default is. */
 const BEGIN = {
@@ -200,14 +200,12 @@ function writeRows(
   rows: readonly object[],
   textOf: TextOf,
 ): Promise<pg.QueryResult>[] | Promise<Promise<pg.QueryResult>[]> {
-  const columns = Object.keys(rows[0] ?? {})
-  const text = textOf(columns)
-  const values = valuesOf(rows)
   const sendAs = (type: RowType): Promise<pg.QueryResult>[] => {
-    const chunks = chunksOf(values)
-    if (chunks.length > 1) pipeline.begin()
+    const { columns, parameters } = encodeRows(type, rows)
+    if (parameters.length > 1) pipeline.begin()
+    const text = textOf(columns)
     const name = nameOf(text)
-    return chunks.map((chunk) => pipeline.send({ name, text, values: [encodeRows(type, columns, chunk)] }))
+    return parameters.map((parameter) => pipeline.send({ name, text, values: [parameter] }))
   }
   const type = pipeline.rowType(table)
   return type instanceof Promise ? type.then(sendAs) : sendAs(type)
@@ -217,17 +215,43 @@ async function rowsOf(answers: ReturnType<typeof writeRows>): Promise<{ key: unk
   return (await Promise.all(await answers)).flatMap((answer) => answer.rows)
 }
 
-/** PostgreSQL does not guarantee the order of RETURNING, so each number is returned with the key of its row. */
+/** Inserts rows and answers the numbers that they got, in the order of the rows. */
 function insertNumbered(
   pipeline: Pipeline,
   { table, rows, key, unlessTaken }: Statement & { kind: 'number' },
 ): Promise<(number | undefined)[]> {
-  const orNothing = unlessTaken ? ` ON CONFLICT (${unlessTaken.join(', ')}) DO NOTHING` : ''
-  const textOf = insertInto(table, `${orNothing} RETURNING seq, ${key} AS key`)
-  return rowsOf(writeRows(pipeline, table, rows, textOf)).then((found) => {
-    const numbers = new Map(found.map((row) => [row.key, row.seq]))
-    return rows.map((row) => numbers.get(Reflect.get(row, key)))
-  })
+  return unlessTaken ? insertFree(pipeline, table, rows, key, unlessTaken) : insertEach(pipeline, table, rows)
+}
+
+/**
+ * The rows are read, numbered and inserted in their order, so ascending numbers are in the order of the rows, whatever the
+ * order in which PostgreSQL returns them. As one text they cost less than as thousands of rows.
+ */
+async function insertEach(pipeline: Pipeline, table: keyof Tables, rows: readonly object[]): Promise<number[]> {
+  const stored = insertInto(table, ' RETURNING seq')
+  const textOf: TextOf = (columns) =>
+    `WITH stored AS (${stored(columns)}) SELECT array_agg(seq)::text AS seqs FROM stored`
+  const answers = await Promise.all(await writeRows(pipeline, table, rows, textOf))
+  const numbers = answers.flatMap((answer) => numbersOf(answer.rows[0].seqs))
+  if (numbers.length !== rows.length) throw new Error(`${table} numbered ${numbers.length} of ${rows.length} rows`)
+  return numbers.sort((a, b) => a - b)
+}
+
+/** The numbers of an array as PostgreSQL writes it: `{1,2}`. */
+const numbersOf = (array: string): number[] => JSON.parse(`[${array.slice(1, -1)}]`)
+
+/** Inserts the rows that do not exist yet. Their numbers are found by the key, because some rows may be left out. */
+async function insertFree(
+  pipeline: Pipeline,
+  table: keyof Tables,
+  rows: readonly object[],
+  key: string,
+  unlessTaken: readonly string[],
+): Promise<(number | undefined)[]> {
+  const textOf = insertInto(table, ` ON CONFLICT (${unlessTaken.join(', ')}) DO NOTHING RETURNING seq, ${key} AS key`)
+  const found = await rowsOf(writeRows(pipeline, table, rows, textOf))
+  const numbers = new Map(found.map((row) => [row.key, row.seq]))
+  return rows.map((row) => numbers.get(Reflect.get(row, key)))
 }
 
 function updateEach(
