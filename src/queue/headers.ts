@@ -23,6 +23,17 @@ export function toHeaderMap(headers: Readonly<Record<string, string | readonly s
   return map
 }
 
+/** Whether two lists of headers are the same, in the same order. */
+export function areSameHeaders(
+  one: Readonly<Record<string, string>>,
+  other: Readonly<Record<string, string>>,
+): boolean {
+  if (one === other) return true
+  const names = Object.keys(one)
+  const others = Object.keys(other)
+  return names.length === others.length && names.every((name, at) => name === others[at] && one[name] === other[name])
+}
+
 /** Headers that belong to one connection, or that the sender of a request sets itself. */
 const CONNECTION_HEADERS = new Set([
   'connection',

@@ -3,7 +3,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { enqueueMessage, publishBatch, publishMessage } from '../../contract/queue/messages.js'
 import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { type Call, compileChecker, type Route, reply, route, type TooLarge } from '../../http/index.js'
-import { isTelemetry } from '../headers.js'
+import { areSameHeaders, isTelemetry } from '../headers.js'
 import { refuseTooMany } from '../publish/publishing.js'
 import { itemOfRequest } from '../publish/request.js'
 import type { BatchReply, GroupReply, PublishItem } from '../types.js'
@@ -35,22 +35,39 @@ function encodeTogether(texts: readonly (string | undefined)[]): (Uint8Array | u
   })
 }
 
-function itemOfBatch(wire: WireItem, body: Uint8Array | undefined): PublishItem {
+type WireHeaders = Readonly<Record<string, string>>
+
+const NO_HEADERS: WireHeaders = {}
+
+/** Reads the headers of the items of a batch. Most items of a batch have the same ones, which are read once. */
+class HeaderReader {
+  #wire = NO_HEADERS
+  #headers = NO_HEADERS
+
+  read(wire: WireHeaders = NO_HEADERS): WireHeaders {
+    if (areSameHeaders(wire, this.#wire)) return this.#headers
+    this.#headers = withLowerNames(wire)
+    this.#wire = wire
+    return this.#headers
+  }
+}
+
+function withLowerNames(wire: WireHeaders): WireHeaders {
   const headers: Record<string, string> = {}
   let bytes = 0
-  for (const [name, value] of Object.entries(wire.headers ?? {})) {
+  for (const [name, value] of Object.entries(wire)) {
     bytes += name.length + value.length
     const lower = name.toLowerCase()
     if (!isTelemetry(lower)) headers[lower] = value
   }
   if (bytes > MOST_ITEM_HEADER_BYTES) throw tooManyHeaders(bytes)
-  return {
-    destination: wire.destination,
-    headers,
-    body,
-    ...(wire.queue !== undefined && { queue: wire.queue }),
-  }
+  return headers
 }
+
+const itemOfBatch = (wire: WireItem, headers: WireHeaders, body: Uint8Array | undefined): PublishItem =>
+  wire.queue === undefined
+    ? { destination: wire.destination, headers, body }
+    : { destination: wire.destination, headers, body, queue: wire.queue }
 
 function tooManyHeaders(bytes: number): HomeportError {
   const limit = `${MOST_ITEM_HEADER_BYTES} bytes`
@@ -79,10 +96,11 @@ async function readBatch({ publishing }: ApiDeps, body: unknown): Promise<Publis
   // Validated right above.
   const wires = body as readonly WireItem[]
   const items: PublishItem[] = []
+  const reader = new HeaderReader()
   const slice = new TimeSlice()
   for (const group of inGroups(wires)) {
     const bodies = encodeTogether(group.map((wire) => wire.body))
-    for (const [index, wire] of group.entries()) items.push(itemOfBatch(wire, bodies[index]))
+    for (const [index, wire] of group.entries()) items.push(itemOfBatch(wire, reader.read(wire.headers), bodies[index]))
     if (slice.isOver) await slice.rest()
   }
   return items
@@ -120,7 +138,8 @@ function readableItems(body: unknown): PublishItem[] {
     const texts = Object.entries(headers).filter(
       (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1].length < LONGEST_READABLE,
     )
-    return [itemOfBatch({ destination: '', headers: Object.fromEntries(texts.slice(0, MAX_READABLE)) }, undefined)]
+    const own = withLowerNames(Object.fromEntries(texts.slice(0, MAX_READABLE)))
+    return [itemOfBatch({ destination: '' }, own, undefined)]
   })
 }
 

@@ -8,9 +8,8 @@ import * as messagesPublish from '../transactions/messages-publish.js'
 import { freshOf, type Published } from '../transactions/messages-publish.js'
 import { offersOf } from '../transactions/queue-turns.js'
 import type { BatchReply, GroupReply, Intake, Publisher, PublishItem, PublishReply } from '../types.js'
-import { refuseForbiddenItem } from './destination.js'
-import type { Drafting } from './draft.js'
-import { contentBytes, countMessages, draftItem, type ItemDraft, readGroups, type UrlGroups } from './groups.js'
+import { Drafter } from './drafter.js'
+import { contentBytes, countMessages, type ItemDraft, readGroups } from './groups.js'
 import { dedupNamespaceOf, refuseOutOfScope } from './scope.js'
 import type { SettingLimits } from './settings.js'
 import { publishTraced } from './traced.js'
@@ -144,7 +143,7 @@ export class Publishing {
   }
 
   async #publishPlain(publisher: Publisher, items: readonly PublishItem[]): Promise<readonly ItemReply[]> {
-    const { clock, limits, store } = this.#deps
+    const { clock, limits, store, targets } = this.#deps
     const now = clock.now()
     const { accountId, scope } = publisher.caller
     const partition = this.#deps.partitionFor(accountId)
@@ -157,12 +156,13 @@ export class Publishing {
       refuseTooMany(countMessages(items, groups))
       refuseTooMuch(contentBytes(items, groups))
     }
+    const drafter = new Drafter(drafting, groups, targets)
     const replies: ItemReply[] = []
     let drafts: (ItemDraft | HomeportError)[] = []
     let entries = 0
     const slice = items.length > 1 ? new TimeSlice() : undefined
     for (const item of items) {
-      const draft = attempt(() => this.#draft(item, drafting, groups))
+      const draft = attempt(() => drafter.draft(item))
       drafts.push(draft)
       if (!(draft instanceof HomeportError)) entries += draft.entries.length
       // What a limit a day refuses is refused as a whole.
@@ -175,16 +175,6 @@ export class Publishing {
     }
     if (replies.length === 0) return this.#commit(drafts, now, quota)
     return replies.concat(await this.#commit(drafts, now))
-  }
-
-  #draft(item: PublishItem, drafting: Drafting, groups: UrlGroups): ItemDraft {
-    const draft = draftItem(item, drafting, groups)
-    refuseForbiddenItem(
-      draft.entries.map(({ message }) => message.url),
-      item.headers,
-      this.#deps.targets,
-    )
-    return draft
   }
 
   /** Stores the messages of some items in one transaction and builds the replies for the items. */

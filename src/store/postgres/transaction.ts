@@ -230,9 +230,9 @@ function insertNumbered(
 async function insertEach(pipeline: Pipeline, table: keyof Tables, rows: readonly object[]): Promise<number[]> {
   const stored = insertInto(table, ' RETURNING seq')
   const textOf: TextOf = (columns) =>
-    `WITH stored AS (${stored(columns)}) SELECT array_agg(seq)::text AS seqs FROM stored`
+    `WITH stored AS (${stored(columns)}) SELECT array_agg(seq)::text AS new_seqs FROM stored`
   const answers = await Promise.all(await writeRows(pipeline, table, rows, textOf))
-  const numbers = answers.flatMap((answer) => numbersOf(answer.rows[0].seqs))
+  const numbers = answers.flatMap((answer) => numbersOf(answer.rows[0].new_seqs))
   if (numbers.length !== rows.length) throw new Error(`${table} numbered ${numbers.length} of ${rows.length} rows`)
   return numbers.sort((a, b) => a - b)
 }

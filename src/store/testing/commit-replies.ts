@@ -1,6 +1,9 @@
 /** The length of the type byte and of the size that follows it. */
 const HEADER_BYTES = 5
 const COMMAND_COMPLETE = 'C'.charCodeAt(0)
+const ROW_DESCRIPTION = 'T'.charCodeAt(0)
+/** The column of a SELECT that inserts rows and answers their numbers. */
+const OF_INSERTS = 'new_seqs'
 /** Tags of statements that change rows. */
 const CHANGES = /^(?:INSERT 0|UPDATE|DELETE|MERGE) [1-9]/
 
@@ -13,6 +16,8 @@ export class CommitReplies {
   #isEncrypted: boolean | undefined
   #isInTransaction = false
   #hasChanged = false
+  /** Whether the next SELECT to complete inserts rows. */
+  #isInsert = false
 
   /** Whether this chunk completes such a reply. */
   completedBy(chunk: Buffer): boolean {
@@ -24,6 +29,7 @@ export class CommitReplies {
     while (this.#rest.length >= HEADER_BYTES) {
       const end = 1 + this.#rest.readUInt32BE(1)
       if (this.#rest.length < end) break
+      if (this.#rest[0] === ROW_DESCRIPTION) this.#isInsert = this.#rest.subarray(0, end).includes(OF_INSERTS)
       if (this.#rest[0] === COMMAND_COMPLETE) {
         const tag = this.#rest.toString('latin1', HEADER_BYTES, end - 1)
         if (this.#isCommit(tag)) isFound = true
@@ -34,7 +40,8 @@ export class CommitReplies {
   }
 
   #isCommit(tag: string): boolean {
-    const isChange = CHANGES.test(tag)
+    const isChange = CHANGES.test(tag) || this.#isInsert
+    this.#isInsert = false
     switch (tag) {
       case 'BEGIN':
         this.#isInTransaction = true
