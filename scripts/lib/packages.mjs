@@ -26,7 +26,6 @@ const TEST_ONLY = [
   '@oazapfts/runtime',
   '@seriousme/openapi-schema-validator',
   '@types/better-sqlite3',
-  '@types/jsonwebtoken',
   '@types/node',
   '@types/pg',
   '@types/react',

@@ -1,11 +1,12 @@
-import { createSecretKey, hash, type KeyObject } from 'node:crypto'
-import jwt from 'jsonwebtoken'
+import { createHmac, createSecretKey, hash, type KeyObject } from 'node:crypto'
 import { newId } from '../../base/index.js'
 import type { Outbound, PendingMessage } from '../types.js'
 
 /** Lifetime of a signature. */
 const VALID_SECONDS = 300
 const EMPTY_HASH = hash('sha256', '', 'base64url')
+/** The first part of each token. */
+const TOKEN_HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString('base64url')
 /** Prepared keys kept in memory. */
 const MAX_PREPARED_KEYS = 1_000
 
@@ -39,7 +40,8 @@ export interface Signing {
 
 /**
  * The value of `Upstash-Signature`: a JWT by HMAC-SHA-256 over the destination and a hash of the body (reference queue
- * 3.2). Computed on this thread: passing a few hundred bytes to another thread costs more than signing them.
+ * 3.2, RFC 7519). Computed on this thread: passing a few hundred bytes to another thread costs more than signing them. A
+ * library for such tokens takes twice as long.
  */
 export function signDelivery({ key, url, body, now }: Signing): string {
   const seconds = Math.floor(now / 1_000)
@@ -53,7 +55,8 @@ export function signDelivery({ key, url, body, now }: Signing): string {
     jti: newId('jwt_', now),
     body: bodyHash(body),
   }
-  return jwt.sign(claims, prepared(key), { algorithm: 'HS256' })
+  const signed = `${TOKEN_HEADER}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
+  return `${signed}.${createHmac('sha256', prepared(key)).update(signed).digest('base64url')}`
 }
 
 /** What the headers of one attempt are made of. */
