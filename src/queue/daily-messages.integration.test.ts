@@ -38,6 +38,23 @@ describeOnEveryStore('a limit of messages a day', (openStore) => {
     await publish()
   })
 
+  it('counts publications that are stored together as if each were alone', async () => {
+    const given = ['a', 'a', undefined, 'b', undefined, 'b', undefined, undefined]
+    const all = await Promise.allSettled(given.map((deduplicationId) => publish({ deduplicationId })))
+    const stored = all.flatMap((each) => (each.status === 'fulfilled' ? [each.value as { messageId: string }] : []))
+    expect(new Set(stored.map(({ messageId }) => messageId)).size).toBe(4)
+    for (const each of all)
+      if (each.status === 'rejected') expect(each.reason).toMatchObject({ ...daily, remaining: '0' })
+    await expect(publish()).rejects.toMatchObject(daily)
+    // The next day they are published together, without a refusal.
+    clock.advance(10 * MINUTE)
+    const next = await Promise.all(
+      ['c', undefined, 'c', undefined, 'd'].map((deduplicationId) => publish({ deduplicationId })),
+    )
+    expect(new Set(next.map(({ messageId }) => messageId)).size).toBe(4)
+    await expect(publish()).rejects.toMatchObject(daily)
+  })
+
   it('begins a day once, also when the clock is set back over midnight', async () => {
     clock.advance(10 * MINUTE)
     for (let count = 0; count < 3; count++) await publish()

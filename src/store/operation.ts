@@ -112,6 +112,11 @@ export interface CallCombining<Args, Result> {
    * because the later one must see what the earlier one changed. Default: none.
    */
   readonly keysOf?: ((args: Args) => readonly string[]) | undefined
+  /**
+   * Whose call it is: PostgreSQL combines only calls of the same name, because a refused call has the others of its
+   * transaction made again. Default: all calls together.
+   */
+  readonly groupOf?: ((args: Args) => string) | undefined
   /** Calls that PostgreSQL does not combine, because they are refused often. Default: none. */
   readonly except?: ((args: Args) => boolean) | undefined
   /** SQLite does not combine the calls: they share its commits anyway, and alone they cost less. */
@@ -153,7 +158,7 @@ export function combineCalls<Args, Result, Joined, All>(
   how: {
     readonly join: (all: readonly Args[]) => Joined
     readonly split: (result: All, all: readonly Args[]) => readonly Result[]
-  } & Pick<CallCombining<Args, Result>, 'here' | 'bytesOf' | 'keysOf' | 'except' | 'only'>,
+  } & Pick<CallCombining<Args, Result>, 'here' | 'bytesOf' | 'keysOf' | 'groupOf' | 'except' | 'only'>,
 ): CallCombining<Args, Result> {
   // Safe: `split` receives the result of this operation.
   const split = (result: unknown, all: readonly Args[]) => how.split(result as All, all)

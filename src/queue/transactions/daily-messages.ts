@@ -27,13 +27,40 @@ const countOn = query<{ accountId: string; day: number; count: number }, { publi
     .returning('published'),
 )
 
+/** Messages of an account with a limit that one request stores. */
+export interface Counted {
+  readonly quota: DailyQuota
+  readonly count: number
+  /** When the request came, Unix milliseconds. */
+  readonly now: number
+}
+
+/**
+ * Counts the messages of several requests of one account in order, as `countDaily` does one after the other. Requests of
+ * one day with one limit are counted at once: if one of them is refused, all are.
+ */
+export function* countDailyEach(requests: readonly Counted[]): Transaction<void> {
+  let sum: Counted | undefined
+  for (const next of requests) {
+    if (sum && dayOf(sum.now) === dayOf(next.now) && sum.quota.limit === next.quota.limit) {
+      sum = { ...sum, count: sum.count + next.count }
+      continue
+    }
+    if (sum) yield* countDaily(sum.quota, sum.count, sum.now)
+    sum = next
+  }
+  if (sum) yield* countDaily(sum.quota, sum.count, sum.now)
+}
+
+const dayOf = (now: number): number => Math.floor(now / DAY_MS)
+
 /**
  * Counts messages of an account with a limit, within the transaction that stores them: what is counted is what is stored,
  * whatever crashes. A day begins at midnight, UTC. Rolls the transaction back with `daily_limit` when they exceed the limit.
  */
 export function* countDaily({ accountId, limit }: DailyQuota, count: number, now: number): Transaction<void> {
   if (count === 0) return
-  const day = Math.floor(now / DAY_MS)
+  const day = dayOf(now)
   const { published } = yield* only(countOn, { accountId, day, count })
   if (published <= limit) return
   const resetAt = (day + 1) * DAY_MS

@@ -1,6 +1,6 @@
 import { all, change, combineCalls, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { countDaily, type DailyQuota } from './daily-messages.js'
+import { countDailyEach, type DailyQuota } from './daily-messages.js'
 import type { NewMessage, PublishEntry } from './messages.js'
 import { type PackedEntries, packEntries, unpackEntries } from './messages-packed.js'
 import { type Accepted, acceptMessages } from './queue-turns.js'
@@ -88,16 +88,6 @@ export function freshOf(
   return fresh.map((entry) => entry.message)
 }
 
-/** Stores messages of an account with a limit a day, each once for its deduplication key. */
-export const publishCounted = write(
-  'messages.publishCounted',
-  function* (args: PublishArgs & { quota: DailyQuota }): Transaction<Published> {
-    const published = yield* publishEntries(args.entries, args.now)
-    yield* countDaily(args.quota, published.seqs.length, args.now)
-    return published
-  },
-)
-
 interface PublishArgs {
   readonly entries: readonly PublishEntry[]
   readonly now: number
@@ -161,3 +151,35 @@ function splitPublished({ duplicateOf, seqs, turns }: Published, all: readonly P
     return { duplicateOf: duplicates, seqs: seqs.slice(stored - fresh, stored), turns: index === 0 ? turns : [] }
   })
 }
+
+interface CountedArgs extends PublishArgs {
+  readonly quota: DailyQuota
+}
+
+/** Publications of one account. If they exceed its limit together, none is stored. */
+const publishCountedAll = write(
+  'messages.publishCountedAll',
+  function* (calls: readonly CountedArgs[]): Transaction<Published> {
+    const published = yield* publishEntries(...joined(calls))
+    const each = splitPublished(published, calls)
+    yield* countDailyEach(calls.map(({ quota, now }, index) => ({ quota, count: each[index]?.seqs.length ?? 0, now })))
+    return published
+  },
+)
+
+/** Stores messages of an account with a limit a day, each once for its deduplication key. */
+export const publishCounted = write(
+  'messages.publishCounted',
+  function* (args: CountedArgs): Transaction<Published> {
+    return yield* publishCountedAll.body([args])
+  },
+  {
+    combining: combineCalls(publishCountedAll, {
+      join: (all: readonly CountedArgs[]) => all,
+      split: splitPublished,
+      bytesOf,
+      groupOf: ({ quota }) => quota.accountId,
+      only: 'postgres',
+    }),
+  },
+)

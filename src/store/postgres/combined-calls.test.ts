@@ -9,7 +9,7 @@ import {
   type Transaction,
   write,
 } from '../operation.js'
-import { CombinedCalls } from './combined-calls.js'
+import { CallCombiner, CombinedCalls } from './combined-calls.js'
 
 /** The arguments of a call: a key that it locks, if any, and its size. */
 interface Args {
@@ -107,4 +107,18 @@ it('takes a limited number of bytes at once, and a larger call alone', async () 
   end()
   end()
   expect(await Promise.all(answers)).toEqual(['a', 'b', 'c', 'd'])
+})
+
+it('combines calls of one group only, where an operation has groups', async () => {
+  const begun: string[] = []
+  const combiner = new CallCombiner(async (_operation, args) => {
+    const names = [args].flat().map((each) => (each as Args).name)
+    begun.push(names.join('+'))
+    return Array.isArray(args) ? names : names[0]
+  })
+  const grouped = { ...combining, groupOf: ({ key = '' }: Args) => key } as CallCombining<never, unknown>
+  const call = (name: string, key: string) => combiner.call(single, { ...grouped, keysOf: undefined }, { name, key })
+  expect(await Promise.all([call('a', 'x'), call('b', 'y'), call('c', 'x')])).toEqual(['a', 'b', 'c'])
+  expect(begun).toEqual(['a+c', 'b'])
+  expect(await call('d', 'x')).toBe('d')
 })

@@ -31,15 +31,18 @@ export class CombinedCalls {
   readonly #operation: AnyOperation
   readonly #combining: AnyCombining
   readonly #run: RunAlone
+  readonly #onIdle: () => void
   readonly #gathering = new Gathering<Member>(() => this.#onDue())
   #running = 0
   /** Whether what is gathered waits only for a running call to end. */
   #isDue = false
 
-  constructor(operation: AnyOperation, combining: AnyCombining, run: RunAlone) {
+  /** @param onIdle called when all calls so far are over. */
+  constructor(operation: AnyOperation, combining: AnyCombining, run: RunAlone, onIdle: () => void = () => undefined) {
     this.#operation = operation
     this.#combining = combining
     this.#run = run
+    this.#onIdle = onIdle
   }
 
   call(args: unknown): Promise<unknown> {
@@ -92,6 +95,7 @@ export class CombinedCalls {
     } finally {
       this.#running--
       if (this.#isDue) this.#onDue()
+      if (this.#running === 0 && this.#gathering.size === 0) this.#onIdle()
     }
   }
 
@@ -126,12 +130,16 @@ export class CallCombiner {
   readonly #run: RunAlone
   readonly #single = new Map<AnyOperation, CombinedCalls>()
   readonly #others = new Map<AnyOperation, CombinedCalls>()
+  /** Those of operations with groups, by operation and group, while there are any. */
+  readonly #groups = new Map<string, CombinedCalls>()
 
   constructor(run: RunAlone) {
     this.#run = run
   }
 
   call(operation: AnyOperation, combining: AnyCombining, args: unknown): Promise<unknown> {
+    const group = combining.groupOf?.(args as never)
+    if (group !== undefined) return this.#ofGroup(operation, combining, group).call(args)
     const calls = operation.isSingle?.(args as never) ? this.#single : this.#others
     let combined = calls.get(operation)
     if (!combined) {
@@ -141,8 +149,17 @@ export class CallCombiner {
     return combined.call(args)
   }
 
+  #ofGroup(operation: AnyOperation, combining: AnyCombining, group: string): CombinedCalls {
+    const name = `${operation.name} ${group}`
+    const known = this.#groups.get(name)
+    if (known) return known
+    const combined = new CombinedCalls(operation, combining, this.#run, () => this.#groups.delete(name))
+    this.#groups.set(name, combined)
+    return combined
+  }
+
   /** Runs what was gathered without further delay. */
   flush(): void {
-    for (const calls of [...this.#single.values(), ...this.#others.values()]) calls.flush()
+    for (const calls of [this.#single, this.#others, this.#groups]) for (const one of calls.values()) one.flush()
   }
 }
