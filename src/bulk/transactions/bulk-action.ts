@@ -151,19 +151,13 @@ export const createAction = write('bulk.create', function* (args: CreateActionAr
   const matched = notFound + total(args.chunks.map(({ items }) => items))
   const seq = yield* insertActionRow(args, { matched, notFound })
   yield* insertChunks(seq, args)
-  return yield* finishIfDecided(yield* lockAction(seq), args.at)
+  return yield* finishIfDecided(yield* only(actionBySeq, { seq }), args.at)
 })
 
-const actionBySeq = query<{ seq: number }, BulkActionRow>(({ db, p, d }) =>
-  d.forUpdate(db.selectFrom('bulk_actions').select(ACTION_COLUMNS).where('seq', '=', p.seq)),
+/** An action by its number, without a lock. */
+export const actionBySeq = query<{ seq: number }, BulkActionRow>(({ db, p }) =>
+  db.selectFrom('bulk_actions').select(ACTION_COLUMNS).where('seq', '=', p.seq),
 )
-
-/**
- * Reads an action and locks its row until the commit, so batches and controls of one action run one after the other.
- */
-export function* lockAction(seq: number): Transaction<BulkActionRow> {
-  return yield* only(actionBySeq, { seq })
-}
 
 /** Items by outcome. Fenced items count as failed. */
 export type Counters = Record<Exclude<ItemOutcome, 'pending' | 'fenced'>, number>

@@ -1,12 +1,16 @@
 import type { PendingRow } from '../../queue/transactions/messages.js'
-import { change, first, type Operation, type Transaction, write } from '../../store/operation.js'
+import { askAll, atOnce, change, type Operation, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { type BulkActionRow, type Counters, count, lockAction } from './bulk-action.js'
+import { actionBySeq, type BulkActionRow, type Counters, count } from './bulk-action.js'
 import { type ItemOutcome, outcomeByte, unpackSeqs } from './bulk-pack.js'
 
 /**
  * Decides the items of an action batch by batch. One transaction writes the effects, outcomes, counters, the end of the
  * action and its audit entry, so a crash can neither lose a count nor count twice.
+ *
+ * On PostgreSQL, batches of different chunks run side by side. A batch locks its chunk, then its items, and the row of the
+ * action at the end, for its counters. A control that stops an action locks all chunks with undecided items first, so it
+ * waits for the batches in flight, and later ones see its effect.
  */
 
 /** A batch: items `from` (inclusive) to `to` (exclusive) of one chunk. */
@@ -45,10 +49,13 @@ export interface KindResult {
 /** Applies a kind of action to items. */
 export type ApplyKind<Args> = (seqs: readonly number[], action: BulkActionRow, batch: Args) => Transaction<KindResult>
 
-const chunkForUpdate = query<
-  { actionSeq: number; chunk: number },
-  { items: number; seqs: Uint8Array | null; outcomes: Uint8Array | null }
->(({ db, p, d }) =>
+interface ChunkRow {
+  readonly items: number
+  readonly seqs: Uint8Array | null
+  readonly outcomes: Uint8Array | null
+}
+
+const chunkForUpdate = query<{ actionSeq: number; chunk: number }, ChunkRow>(({ db, p, d }) =>
   d.forUpdate(
     db
       .selectFrom('bulk_chunks')
@@ -80,8 +87,7 @@ interface OpenBatch {
 const PENDING = outcomeByte('pending')
 const SUCCEEDED = outcomeByte('succeeded')
 
-function* openItems({ from, to, ...chunk }: BatchArgs): Transaction<OpenBatch> {
-  const row = yield* first(chunkForUpdate, chunk)
+function openItems({ from, to }: BatchArgs, row: ChunkRow | undefined): OpenBatch {
   const outcomes = row?.outcomes ? new Uint8Array(row.outcomes) : new Uint8Array(row?.items ?? 0)
   const batch: OpenBatch = { outcomes, seqs: [], positions: [], before: [] }
   const items = row?.seqs ? unpackSeqs(row.seqs).slice(from, to) : []
@@ -133,8 +139,14 @@ function* decide({ actionSeq, chunk, at }: BatchArgs, open: OpenBatch, done: Kin
  * end of the action. Does nothing unless the action is running.
  */
 function* decideBatch<Args extends BatchArgs>(batch: Args, act: ApplyKind<Args>): Transaction<DecidedBatch> {
-  const action = yield* lockAction(batch.actionSeq)
-  const open = yield* openItems(batch)
+  const { actionSeq, chunk } = batch
+  // Read after the chunk was locked: the action may have been stopped meanwhile.
+  const [[row], [action]] = yield* atOnce([
+    askAll(chunkForUpdate, { actionSeq, chunk }),
+    askAll(actionBySeq, { seq: actionSeq }),
+  ])
+  if (!action) throw new Error(`bulk action ${actionSeq} does not exist`)
+  const open = openItems(batch, row)
   if (action.state !== 'running' || open.seqs.length === 0) return { succeeded: open.before, offers: [], action }
   const done = yield* act(open.seqs, action, batch)
   const after = yield* decide(batch, open, done)

@@ -32,6 +32,28 @@ const actionForUpdate = query<{ accountId: string; actionId: string }, BulkActio
   ),
 )
 
+/**
+ * Waits for the batches in flight, and keeps others from starting until the commit: each batch locks its chunk first. To
+ * lock the action would not do, because a batch locks that at its end.
+ */
+const lockOpenChunks = query<{ accountId: string; actionId: string }, { chunks: number }>(({ db, p, d }) => {
+  const ofAction = db
+    .selectFrom('bulk_actions')
+    .select('seq')
+    .where('account_id', '=', p.accountId)
+    .where('action_id', '=', p.actionId)
+  const open = db.selectFrom('bulk_chunks').select('chunk').where('action_seq', '=', ofAction).where('pending', '>', 0)
+  return db
+    .selectFrom(d.forUpdate(open.orderBy('chunk')).as('open'))
+    .select((eb) => eb.fn.countAll<number>().as('chunks'))
+})
+
+/** Like `control`, between two batches. */
+function* controlBetweenBatches(...given: Parameters<typeof control>): Transaction<Controlled> {
+  yield* only(lockOpenChunks, given[0])
+  return yield* control(...given)
+}
+
 /** Locks the action, changes it if its state allows, and writes the audit entry. */
 function* control(
   args: ControlArgs,
@@ -74,7 +96,7 @@ const setRunning = query<{ seq: number }, BulkActionRow>(({ db, p }) =>
 
 /** Pauses a running action between two batches. A restart of the server does not resume it. */
 export const pause = write('bulk.pause', (args: ControlArgs) =>
-  control(args, 'Pause Bulk Action', ['running'], ({ seq }) => only(setPaused, { seq, at: args.at })),
+  controlBetweenBatches(args, 'Pause Bulk Action', ['running'], ({ seq }) => only(setPaused, { seq, at: args.at })),
 )
 
 /** Resumes a paused action. */
@@ -114,13 +136,18 @@ const setAborted = query<{ seq: number; skipped: number; at: number }, BulkActio
 
 /** Aborts an action for good: undecided items are skipped, and its fence is lifted. */
 export const abort = write('bulk.abort', (args: ControlArgs) =>
-  control(args, 'Abort Bulk Action', ['running', 'paused'], function* (action): Transaction<BulkActionRow> {
-    const { seq, matched } = action
-    yield* change(closeChunks, { seq })
-    const aborted = yield* only(setAborted, { seq, skipped: matched - decidedItems(action), at: args.at })
-    yield* recordAudit(endEntry(aborted, args.at))
-    return aborted
-  }),
+  controlBetweenBatches(
+    args,
+    'Abort Bulk Action',
+    ['running', 'paused'],
+    function* (action): Transaction<BulkActionRow> {
+      const { seq, matched } = action
+      yield* change(closeChunks, { seq })
+      const aborted = yield* only(setAborted, { seq, skipped: matched - decidedItems(action), at: args.at })
+      yield* recordAudit(endEntry(aborted, args.at))
+      return aborted
+    },
+  ),
 )
 
 const removeFence = query<{ seq: number }, BulkActionRow>(({ db, p }) =>

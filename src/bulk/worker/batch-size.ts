@@ -4,6 +4,8 @@ import type { StoreDescription } from '../../store/index.js'
 export interface BatchLimits {
   /** Target duration of a batch with its share of the commit. */
   readonly targetMs: number
+  /** Size of the first batch. */
+  readonly first: number
   readonly smallest: number
   readonly largest: number
   /** Batches in flight at once. */
@@ -12,17 +14,15 @@ export interface BatchLimits {
 
 /**
  * SQLite: other writers wait for one batch at most. Batches that follow each other directly share a commit, so several
- * are kept in flight.
- * PostgreSQL: only writers of the same runs wait. Each batch waits for the previous one on a connection of its own, and
- * is long enough to make the network round trip negligible.
+ * are kept in flight. Cold code makes the first one several times as slow as later ones.
+ * PostgreSQL: only writers of the same runs wait. Two batches run side by side, each on a connection of its own, and are
+ * long enough to make the network round trips negligible.
  */
 export const LIMITS: Readonly<Record<StoreDescription['kind'], BatchLimits>> = {
-  sqlite: { targetMs: 5, smallest: 600, largest: 2_000, inFlight: 6 },
-  postgres: { targetMs: 80, smallest: 300, largest: 2_000, inFlight: 2 },
+  sqlite: { targetMs: 5, first: 60, smallest: 600, largest: 2_000, inFlight: 6 },
+  postgres: { targetMs: 150, first: 500, smallest: 300, largest: 2_000, inFlight: 2 },
 }
 
-/** Size of the first batch: cold code makes it several times as slow as later ones. */
-const FIRST_ITEMS = 60
 /** Largest growth from one batch to the next. */
 const GROWTH = 1.5
 
@@ -53,7 +53,7 @@ export class BatchSize {
 
   constructor(limits: BatchLimits) {
     this.#limits = limits
-    this.#items = Math.min(FIRST_ITEMS, limits.smallest)
+    this.#items = limits.first
   }
 
   /** Items in the next batch. */

@@ -71,7 +71,8 @@ export class Job {
 
   /**
    * The next batch, of at most `most` items; `undefined` when every chunk has been handed out. Chunks are cut into
-   * equal batches: a small remainder would cost a commit of its own.
+   * equal batches: a small remainder would cost a commit of its own. The rest of a chunk comes after a batch of the next
+   * chunk, because two batches of one chunk cannot run side by side.
    */
   async next(most: number): Promise<Batch | undefined> {
     if (this.#batches.length === 0) await this.#loadChunks()
@@ -82,7 +83,7 @@ export class Job {
     const pieces = Math.ceil((batch.to - batch.from) / items)
     if (pieces <= 1) return batch
     const cut = batch.from + Math.ceil((batch.to - batch.from) / pieces)
-    this.putBack({ ...batch, from: cut })
+    this.#batches.splice(rate === null ? 1 : 0, 0, { ...batch, from: cut })
     return { ...batch, to: cut }
   }
 

@@ -47,12 +47,18 @@ const cancelStarted = query<CancelRunsArgs, EndedChild & { seq: number }>((build
     .where('state', '=', sql.lit('RUN_STARTED'))
     .returning(['seq', 'parent_seq', 'parent']),
 )
-const cancelStartedBy = query<CancelRunsArgs & { by: number }>((building) =>
+type CancelBy = CancelRunsArgs & { by: number }
+
+const cancelBy = (building: Building<CancelBy>, among: RawBuilder<boolean>) =>
   building.db
     .updateTable('runs')
     .set({ state: 'RUN_CANCELED', finished_at: building.p.at, canceled_by: building.p.by })
-    .where(activeAmong(building))
-    .where('state', '=', sql.lit('RUN_STARTED')),
+    .where(among)
+    .where('state', '=', sql.lit('RUN_STARTED'))
+const cancelStartedInOrder = query<CancelBy>((building) => cancelBy(building, activeAmong(building)))
+/** In no certain order, which saves a lock of each row and a third of the time. */
+const cancelStartedInAnyOrder = query<CancelBy>((building) =>
+  cancelBy(building, building.d.inNumbers('seq', building.p.seqs)),
 )
 const canceledBy = query<Seqs & { by: number }, { seq: number }>(({ db, p, d }) =>
   db.selectFrom('runs').select('seq').where(d.inNumbers('seq', p.seqs)).where('canceled_by', '=', p.by),
@@ -92,15 +98,11 @@ export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs):
  * @param by `bulk_actions.seq` of the action; it has not cancelled any of these runs before.
  */
 export function* cancelRunsFor(by: number, { seqs, at }: CancelRunsArgs): Transaction<CancelledRuns> {
-  const changed = yield* change(cancelStartedBy, { seqs, at, by })
+  // If no run has invoked another one, nobody locks two runs but bulk actions.
+  const hasChildren = (yield* first(someChild, {})) !== undefined
+  const changed = yield* change(hasChildren ? cancelStartedInOrder : cancelStartedInAnyOrder, { seqs, at, by })
   const cancelled = changed === seqs.length ? seqs : (yield* all(canceledBy, { seqs, by })).map((run) => run.seq)
-  return yield* cleanUp(cancelled, yield* childrenOf(cancelled), at)
-}
-
-/** Those of the runs that another run has invoked. If the store has no such run, one index lookup is enough. */
-function* childrenOf(seqs: readonly number[]): Transaction<EndedChild[]> {
-  const isThereAny = (yield* first(someChild, {})) !== undefined
-  return isThereAny ? yield* all(childrenAmong, { seqs }) : []
+  return yield* cleanUp(cancelled, hasChildren ? yield* all(childrenAmong, { seqs: cancelled }) : [], at)
 }
 
 /** Deletes what cancelled runs leave behind, and notifies their parents. */
