@@ -3,6 +3,7 @@ import { type CuttableProxy, cuttableProxy } from '../store/testing/cuttable-pro
 import { describeOnStore } from '../store/testing/index.js'
 import { NodeRig, type RiggedNode } from './testing/node-rig.js'
 import * as announcementRows from './transactions/cluster-announcements.js'
+import * as nodesAdmin from './transactions/nodes-admin.js'
 import { PARTITIONS } from './types.js'
 
 const counts = (nodes: readonly RiggedNode[]): number[] =>
@@ -86,6 +87,35 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     await rig.during(a.cluster.stop())
     await rig.pass(500)
     expect([b.gone, b.cluster.peers]).toEqual([[a.cluster.incarnation], []])
+  })
+
+  it('drain for the operator, and take part again when they are resumed', async () => {
+    const [a, b] = [await rig.add('a'), await rig.add('b')]
+    await rig.until(() => counts([a, b])[0] === 32)
+    await a.store.run(nodesAdmin.steer, { name: 'b', state: 'draining' })
+    await rig.until(() => b.cluster.isDraining && a.cluster.owned.length === PARTITIONS)
+    expect([b.cluster.mayAct(), b.cluster.owned]).toEqual([true, []])
+    await b.store.run(nodesAdmin.steer, { name: 'b', state: 'live' })
+    await rig.until(() => counts([a, b])[0] === 32)
+    expect(b.cluster.isDraining).toBe(false)
+
+    // Nobody can take what the last one has.
+    await rig.during(b.cluster.stop())
+    await rig.until(() => a.cluster.owned.length === PARTITIONS)
+    await a.store.run(nodesAdmin.steer, { name: 'a', state: 'draining' })
+    await rig.until(() => a.cluster.isDraining)
+    await rig.pass(2_000)
+    expect([a.cluster.owned, a.holder.held.size]).toEqual([ALL, PARTITIONS])
+    const c = await rig.add('c')
+    await rig.until(() => c.cluster.owned.length === PARTITIONS)
+
+    const { remove, list } = nodesAdmin
+    await expect(c.store.run(remove, { name: 'a' })).rejects.toMatchObject({ code: 'node_running' })
+    await c.store.run(remove, { name: 'b' })
+    expect((await c.store.run(list, {})).map(({ name, state, partitions }) => [name, state, partitions])).toEqual([
+      ['a', 'draining', 0],
+      ['c', 'live', PARTITIONS],
+    ])
   })
 
   it('notify each other, also those that the link does not reach, and do not wait for the dead', async () => {

@@ -22,6 +22,8 @@ const LOOK = 'cluster.look'
 const BALANCE_EVERY_MS = 1_000
 /** The leader deletes old rows this often. */
 const CLEAN_EVERY_MS = 60_000
+/** When the operator drains a node, partitions wait this long for requests in flight; later they may be sent again. */
+const OPERATOR_GRACE_MS = 60_000
 
 /** What a node of a cluster needs. */
 export interface ClusteredDeps {
@@ -59,7 +61,8 @@ export class Clustered implements Cluster {
   readonly #gone: ((incarnation: Incarnation) => void)[] = []
   readonly #leading: ((isLeader: boolean) => void)[] = []
   #incarnation: Incarnation = 0
-  #phase: 'new' | 'joined' | 'open' | 'draining' | 'ended' = 'new'
+  /** `draining`: until the operator resumes it; `leaving`: it stops. */
+  #phase: 'new' | 'joined' | 'open' | 'draining' | 'leaving' | 'ended' = 'new'
   #peers: readonly Peer[] = []
   #leader: Incarnation | null = null
   #wasLeader = false
@@ -110,7 +113,7 @@ export class Clustered implements Cluster {
 
   /** Whether it gives everything up. */
   get isDraining(): boolean {
-    return this.#phase === 'draining'
+    return this.#phase === 'draining' || this.#phase === 'leaving'
   }
 
   mayAct(): boolean {
@@ -191,11 +194,36 @@ export class Clustered implements Cluster {
   }
 
   async drain(graceMs: number): Promise<void> {
-    if (this.#phase !== 'open' && this.#phase !== 'joined') return
+    if (!['joined', 'open', 'draining'].includes(this.#phase)) return
+    this.#phase = 'leaving'
+    await this.#deps.store.run(nodeRows.drain, { incarnation: this.#incarnation }).catch(() => undefined)
+    await this.#giveUp(graceMs)
+  }
+
+  /** Follows what the operator has written into the row of this node. */
+  #follow(state: nodeRows.NodeRow['state'] | undefined): void {
+    if (state === 'draining' && this.#phase === 'open') this.#phase = 'draining'
+    else if (state === 'live' && this.#phase === 'draining') this.#phase = 'open'
+    const hasHeir = this.#peers.some((peer) => peer.state === 'live')
+    if (this.#phase === 'draining' && hasHeir && this.#holdings.owned.length > 0) void this.#drainForOperator()
+  }
+
+  /** What nobody takes stays, and is given up as soon as somebody can take it. Never rejects. */
+  async #drainForOperator(): Promise<void> {
+    await this.#giveUp(OPERATOR_GRACE_MS)
+    const { owned, all } = this.#holdings
+    if (this.#phase === 'draining' || this.#phase === 'open') {
+      this.#holdings.keep(
+        all.filter((partition) => !owned.includes(partition)),
+        new Map(),
+      )
+    }
+  }
+
+  /** Gives everything up; never rejects. */
+  async #giveUp(graceMs: number): Promise<void> {
     const { store } = this.#deps
     const me = this.#incarnation
-    this.#phase = 'draining'
-    await store.run(nodeRows.drain, { incarnation: me }).catch(() => undefined)
     await store.run(partitionRows.resign, { incarnation: me }).catch(() => undefined)
     this.#tellLeader()
     this.#wake(new Set(this.#peers.map(({ incarnation }) => incarnation)))
@@ -321,8 +349,9 @@ export class Clustered implements Cluster {
     const { store } = this.#deps
     const me = this.#incarnation
     await this.#receive(this.#holdings.reconcile(me, seen.partitions))
-    if (this.#phase !== 'open') return
     const self = seen.nodes.find(({ incarnation }) => incarnation === me)
+    this.#follow(self?.state)
+    if (this.#phase !== 'open') return
     if (self?.is_open === 0) {
       await store.run(nodeRows.open, { incarnation: me })
       this.#rhythm.lookAgain()
