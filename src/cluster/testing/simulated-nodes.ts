@@ -119,15 +119,22 @@ export class SimulatedNodes {
     else run()
   }
 
-  /** A call of the store: it takes time both ways, may fail, and its answer may get lost after it took effect. */
+  /**
+   * A call of the store: it takes time both ways, and its answer may get lost. The node may hear of the loss before the
+   * statement takes effect, because its connection broke.
+   */
   #call<Result>(node: SimulatedNode, apply: () => Result, done: (result: Result) => void, failed: () => void): void {
-    const isLost = !this.#isQuiet && this.#random() < 0.01
+    const luck = this.#isQuiet ? 1 : this.#random()
+    if (luck < 0.01) {
+      this.#at(this.#now + this.#between(1, 20), () => this.#on(node, failed))
+      this.#at(this.#now + this.#between(1, 3_000), () => void (this.#now < this.#storeAwayUntil || apply()))
+      return
+    }
     this.#at(this.#now + this.#delay(), () => {
       const isAway = this.#now < this.#storeAwayUntil
       const result = isAway ? undefined : { value: apply() }
-      this.#at(this.#now + this.#delay(), () =>
-        this.#on(node, () => (result && !isLost ? done(result.value) : failed())),
-      )
+      const answer = (): void => (result && luck >= 0.02 ? done(result.value) : failed())
+      this.#at(this.#now + this.#delay(), () => this.#on(node, answer))
     })
   }
 
