@@ -5,6 +5,7 @@ import { accountExchanges, queueAccountExchanges } from './exchanges/accounts.js
 import { alertExchanges } from './exchanges/alerts.js'
 import { consoleExchanges } from './exchanges/console.js'
 import { backupExchanges, databaseExchanges, lastDatabaseExchanges } from './exchanges/databases.js'
+import { nodeExchanges } from './exchanges/nodes.js'
 import { lastExchanges, queueExchanges } from './exchanges/queue.js'
 import { deadRunExchanges, groupExchanges, lineExchanges, scheduleExchanges } from './exchanges/queue-more.js'
 import { openStage } from './exchanges/stage.js'
@@ -21,6 +22,7 @@ const exchanges = {
   ...{ ...queueExchanges, ...groupExchanges, ...lineExchanges, ...scheduleExchanges },
   ...{ ...workflowExchanges, ...deadRunExchanges, ...lastExchanges },
   ...queueAccountExchanges,
+  ...nodeExchanges,
 }
 const endpoints = await declaredEndpoints()
 const service = useService()
