@@ -55,12 +55,12 @@ export async function openCluster(deps: ClusterDeps): Promise<OpenCluster> {
   }
 }
 
-async function clusteredOn(store: Store, name: string, deps: ClusterDeps): Promise<Clustered> {
-  const { config, logger, meters, onFailure } = deps
+async function clusteredOn(upkeep: Store, name: string, deps: ClusterDeps): Promise<Clustered> {
+  const { config, store, logger, meters, onFailure } = deps
   const dir = await idOf(config.dataDir)
   const { host: advertised = config.host, port } = config.advertise ?? {}
   return new Clustered({
-    ...{ store, clock: systemClock, logger, meter: meters.cluster, onDead: onFailure },
+    ...{ store, upkeep, clock: systemClock, logger, meter: meters.cluster, onDead: onFailure },
     identity: { name, dir, version: VERSION, host: advertised, port, config: digests(deps) },
     link: (how) =>
       createPeerLink({

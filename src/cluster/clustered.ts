@@ -20,6 +20,8 @@ import type { Cluster, Incarnation, PartitionHolder, Peer, PeerAnswer, PeerHandl
 const LOOK = 'cluster.look'
 /** A node gives partitions away at most this often, to balance. */
 const BALANCE_EVERY_MS = 1_000
+/** A store that does not answer must not keep a process from ending. */
+const LEAVE_WITHIN_MS = 2_000
 /** The leader deletes old rows this often. */
 const CLEAN_EVERY_MS = 60_000
 /** When the operator drains a node, partitions wait this long for requests in flight; later they may be sent again. */
@@ -27,8 +29,9 @@ const OPERATOR_GRACE_MS = 60_000
 
 /** What a node of a cluster needs. */
 export interface ClusteredDeps {
-  /** For the rows of the cluster only, so that nothing else delays a beat. */
   readonly store: Store
+  /** The same store over connections of its own, so that nothing else delays a beat. */
+  readonly upkeep: Store
   readonly identity: NodeIdentity
   /** Makes the link to the other nodes. */
   readonly link: (how: { incarnation: () => Incarnation; onRequest: OnPeerRequest }) => PeerLink
@@ -73,18 +76,18 @@ export class Clustered implements Cluster {
 
   constructor(deps: ClusteredDeps) {
     this.#deps = deps
-    const { store, clock, logger, meter } = deps
+    const { store, upkeep, clock, logger, meter } = deps
     this.#monotonicMs = deps.monotonicMs ?? (() => performance.now())
     const me = (): Incarnation => this.#incarnation
     this.#link = deps.link({ incarnation: me, onRequest: (request) => this.#notifications.receive(request) })
-    const own = { store, me, pause: (ms: number) => pause(clock, ms), nowMs: this.#monotonicMs }
+    const own = { me, pause: (ms: number) => pause(clock, ms), nowMs: this.#monotonicMs }
     this.#notifications = new Notifications({
-      ...{ ...own, link: this.#link, logger, meter },
+      ...{ ...own, store, link: this.#link, logger, meter },
       wallMs: () => clock.now(),
       isOver: () => this.#tenure.isOver,
     })
     this.#handOver = new HandOver({
-      ...{ ...own, holdings: this.#holdings },
+      ...{ ...own, store: upkeep, holdings: this.#holdings },
       wake: (nodes) => this.#wake(nodes),
       onGiven: (partitions, tookMs) => {
         meter.handOver.record(tookMs / 1_000)
@@ -172,7 +175,7 @@ export class Clustered implements Cluster {
 
   async start(): Promise<void> {
     if (this.#phase !== 'new') return
-    const { store, identity, clock, logger } = this.#deps
+    const { upkeep: store, identity, clock, logger } = this.#deps
     await this.#link.start()
     const node = describeNode(identity, this.#link.port)
     const sent = this.#now()
@@ -196,7 +199,7 @@ export class Clustered implements Cluster {
   async drain(graceMs: number): Promise<void> {
     if (!['joined', 'open', 'draining'].includes(this.#phase)) return
     this.#phase = 'leaving'
-    await this.#deps.store.run(nodeRows.drain, { incarnation: this.#incarnation }).catch(() => undefined)
+    await this.#deps.upkeep.run(nodeRows.drain, { incarnation: this.#incarnation }).catch(() => undefined)
     await this.#giveUp(graceMs)
   }
 
@@ -222,7 +225,7 @@ export class Clustered implements Cluster {
 
   /** Gives everything up; never rejects. */
   async #giveUp(graceMs: number): Promise<void> {
-    const { store } = this.#deps
+    const { upkeep: store } = this.#deps
     const me = this.#incarnation
     await store.run(partitionRows.resign, { incarnation: me }).catch(() => undefined)
     this.#tellLeader()
@@ -237,11 +240,14 @@ export class Clustered implements Cluster {
     const hasJoined = !['new', 'ended'].includes(this.#phase)
     this.#end()
     await this.#rhythm.stop()
-    const { store, logger } = this.#deps
+    const { upkeep: store, clock, logger } = this.#deps
     if (hasJoined) {
       const incarnation = this.#incarnation
       // If the store does not answer, the other nodes declare this one dead.
-      await store.run(nodeRows.leave, { incarnation }).catch((error) => logger.warn('cluster_not_left', { error }))
+      const left = store.run(nodeRows.leave, { incarnation })
+      await Promise.race([left, pause(clock, LEAVE_WITHIN_MS)]).catch((error) =>
+        logger.warn('cluster_not_left', { error }),
+      )
       await this.#notifications.ask(this.#peers, LOOK, null)
     }
     await this.#link.stop()
@@ -270,7 +276,7 @@ export class Clustered implements Cluster {
 
   /** Never rejects. */
   async #beat(): Promise<void> {
-    const { store, clock, meter } = this.#deps
+    const { upkeep: store, clock, meter } = this.#deps
     if (this.#phase === 'ended') return
     if (this.#isBeating) return void meter.beatsMissed++
     this.#isBeating = true
@@ -299,7 +305,7 @@ export class Clustered implements Cluster {
 
   async #lookOnce(): Promise<void> {
     const sentMs = this.#monotonicMs()
-    const seen = await this.#deps.store.run(partitionRows.look, { seen: this.#notifications.seen })
+    const seen = await this.#deps.upkeep.run(partitionRows.look, { seen: this.#notifications.seen })
     const returnedMs = this.#monotonicMs()
     if (this.#hasEnded()) return
     if (!seen.nodes.some(({ incarnation }) => incarnation === this.#incarnation)) return this.#die()
@@ -322,7 +328,7 @@ export class Clustered implements Cluster {
   }
 
   async #declareDead(silent: readonly { incarnation: Incarnation; beat: number }[]): Promise<void> {
-    const { store, logger, meter } = this.#deps
+    const { upkeep: store, logger, meter } = this.#deps
     for (const { incarnation, beat } of silent) {
       if (!(await store.run(nodeRows.declareDead, { incarnation, beat }))) continue
       meter.declaredDead++
@@ -346,9 +352,10 @@ export class Clustered implements Cluster {
 
   /** Brings what this node holds in line with the rows, and does what follows from them. */
   async #settle(seen: partitionRows.Seen): Promise<void> {
-    const { store } = this.#deps
+    const { upkeep: store } = this.#deps
     const me = this.#incarnation
     await this.#receive(this.#holdings.reconcile(me, seen.partitions))
+    if (this.#phase === 'leaving') await this.#handOver.giveRest({ ...seen, me })
     const self = seen.nodes.find(({ incarnation }) => incarnation === me)
     this.#follow(self?.state)
     if (this.#phase !== 'open') return
@@ -366,7 +373,7 @@ export class Clustered implements Cluster {
 
   /** Takes over what others gave, with their notes, and what it gave away itself with an unknown outcome. */
   async #receive({ arriving, doubtful }: Found): Promise<void> {
-    const { store } = this.#deps
+    const { upkeep: store } = this.#deps
     const me = this.#incarnation
     if (arriving.length > 0) {
       const rows = await store.run(partitionRows.notes, { partitions: arriving.map(({ partition }) => partition) })
@@ -396,8 +403,8 @@ export class Clustered implements Cluster {
     const nowMs = this.#monotonicMs()
     if (!this.isLeader || nowMs - this.#cleanedMs < CLEAN_EVERY_MS) return
     this.#cleanedMs = nowMs
-    await this.#deps.store.run(announcementRows.dropSeen, {})
-    await this.#deps.store.run(nodeRows.dropOld, { now: this.#deps.clock.now() })
+    await this.#deps.upkeep.run(announcementRows.dropSeen, {})
+    await this.#deps.upkeep.run(nodeRows.dropOld, { now: this.#deps.clock.now() })
   }
 
   #tellLeader(): void {

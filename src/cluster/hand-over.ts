@@ -10,6 +10,9 @@ const BALANCE_GRACE_MS = 100
 /** In a drain, partitions that become quiet within this time of each other share a transaction. */
 const GATHER_MS = 10
 
+/** What acts on partitions may be this late to say that it has let go. */
+const LATE_MS = 1_000
+
 /** What handing over needs. */
 export interface HandOverDeps {
   readonly store: Store
@@ -31,6 +34,7 @@ export interface HandOverDeps {
 export class HandOver {
   readonly #deps: HandOverDeps
   #isBalancing = false
+  #isDraining = false
   #turn = 0
 
   constructor(deps: HandOverDeps) {
@@ -107,12 +111,25 @@ export class HandOver {
   async drain(graceMs: number, view: () => Promise<OwnershipView | undefined>): Promise<void> {
     const { holdings, nowMs } = this.#deps
     const endMs = nowMs() + graceMs
-    do await this.#drainOnce(Math.max(0, endMs - nowMs()), view)
-    while (
-      // A balance that was active may have kept some.
-      holdings.owned.length > 0 &&
-      nowMs() < endMs
-    )
+    this.#isDraining = true
+    try {
+      do await this.#drainOnce(Math.max(0, endMs - nowMs()), view)
+      while (
+        // A balance that was active may have kept some.
+        holdings.owned.length > 0 &&
+        nowMs() < endMs
+      )
+    } finally {
+      this.#isDraining = false
+    }
+  }
+
+  /** Gives what is left after a drain, because there was nobody to give it to. Never rejects. */
+  async giveRest(view: OwnershipView): Promise<void> {
+    const { holdings } = this.#deps
+    // Before the drain has begun, nothing has let go yet.
+    if (this.#isDraining || holdings.owned.length > 0 || holdings.all.length === 0) return
+    await this.#change(holdings.all, new Map(), planDrain(view, holdings.all))
   }
 
   async #drainOnce(graceMs: number, view: () => Promise<OwnershipView | undefined>): Promise<void> {
@@ -133,6 +150,7 @@ export class HandOver {
     const startedMs = nowMs()
     while (pending > 0 || quiet.length > 0) {
       await pause(GATHER_MS)
+      if (nowMs() - startedMs > graceMs + LATE_MS) return
       if (quiet.length === 0) continue
       const ready = quiet.splice(0)
       const seen = await view()

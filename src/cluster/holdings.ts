@@ -66,10 +66,15 @@ export class Holdings {
     return this.#owners[partition] ?? null
   }
 
-  /** One of the own partitions, in turn; any one while there is none. */
+  /** One of the own partitions, in turn; while there is none, one that another node has, so that it can be given a hint. */
   next(): number {
     this.#turn++
-    return this.#owned[this.#turn % this.#owned.length] ?? this.#turn % PARTITIONS
+    const from = this.#owned.length > 0 ? this.#owned : this.#others
+    return from[this.#turn % from.length] ?? this.#turn % PARTITIONS
+  }
+
+  get #others(): readonly number[] {
+    return EVERY_PARTITION.filter((partition) => !this.has(partition))
   }
 
   /** Takes the rows of a look in: loses what others own now, and returns what the rows say is this node's. */
@@ -155,3 +160,5 @@ export class Holdings {
 
 const gainedOf = (partition: number, notes: unknown): Gained =>
   notes === undefined ? { partition } : { partition, notes }
+
+const EVERY_PARTITION = Array.from({ length: PARTITIONS }, (_, partition) => partition)

@@ -110,7 +110,7 @@ export class NodeRig {
     const [holder, meter] = [new RecordingHolder(), new ClusterMeter()]
     const records = { deaths: [] as Error[], gone: [] as Incarnation[], heard: [] as unknown[] }
     const cluster = new Clustered({
-      ...{ store, clock, meter, logger: silentLogger, link: this.links.make },
+      ...{ store, upkeep: store, clock, meter, logger: silentLogger, link: this.links.make },
       identity: { name, host: '127.0.0.1', dir, version: '1', config },
       monotonicMs: () => this.time.now(),
       onDead: (error) => records.deaths.push(error),
