@@ -68,6 +68,7 @@ describe('parsing of values', () => {
     ['HOMEPORT_HOST', '::1', { host: '::1', publicApiUrl: 'http://[::1]:8700' }],
     ['HOMEPORT_DATA_DIR', '/var/lib/homeport', { dataDir: '/var/lib/homeport' }],
     ['HOMEPORT_PROXY_TERMINATES_TLS', 'true', { proxyTerminatesTls: true }],
+    ['HOMEPORT_PEER_PORT', '9704', { peerPort: 9704 }],
   ])('%s=%s', (name, value, expected) => {
     expect(loadConfig({ env: { [name]: value } })).toMatchObject(expected)
   })
@@ -147,6 +148,34 @@ describe('refused values', () => {
     expect(() => loadConfig({ flags: { redisDomain: 'r.test', proxyTerminatesTls: true } })).toThrow(
       /redisDomain is r.test and proxyTerminatesTls is true/,
     )
+  })
+
+  it('refuses a node without a store that nodes share, without an address, and with a port in use', () => {
+    const store = 'postgres://u:p@db/h'
+    const node = { node: 'a', store }
+    expect(problemsOf({ flags: { node: 'a' } })).toEqual([
+      'node is a and store is sqlite: nodes share a PostgreSQL database, so set store to its URL',
+    ])
+    expect(problemsOf({ flags: { advertise: '10.0.0.5' } })[0]).toMatch(/advertise is set and node is not/)
+    expect(problemsOf({ flags: { ...node, host: '0.0.0.0', proxyTerminatesTls: true } })[0]).toMatch(/set advertise to/)
+    expect(problemsOf({ flags: { ...node, peerPort: '8702' } })[0]).toMatch(/queuePort and peerPort are both 8702/)
+    expect(problemsOf({ flags: { store, peerPort: '8702' } })).toEqual([])
+    expect(problemsOf({ flags: { ...node, node: 'a b' } })[0]).toMatch(/expected a name of at most 40/)
+  })
+
+  it.each([
+    ['10.0.0.5', { host: '10.0.0.5', port: undefined }],
+    ['node-a.internal:9000', { host: 'node-a.internal', port: 9000 }],
+    ['2001:db8::5', { host: '2001:db8::5', port: undefined }],
+    ['[2001:db8::5]:9000', { host: '2001:db8::5', port: 9000 }],
+    ['node:0', undefined],
+    ['node:70000', undefined],
+    ['http://node', undefined],
+    ['[nonsense]', undefined],
+  ])('reads the address %s of a node', (advertise, expected) => {
+    const flags = { node: 'a', store: 'postgres://u:p@db/h', advertise }
+    if (expected) expect(loadConfig({ flags }).advertise).toEqual(expected)
+    else expect(() => loadConfig({ flags })).toThrow(/a host name or address, with a port or without/)
   })
 
   it('refuses a redisDomainPort in use, if there is a redisDomain', () => {
