@@ -34,6 +34,7 @@
  *   - a schedule publishes in the transaction that moves it to its next fire (`schedules/scheduler.ts`);
  *   - a flow-control key limits messages of every kind when they are due. Its limits are stored, its use is in memory
  *     (`dispatcher/flow-control.ts`);
+ *   - of the nodes of a cluster, the owner of a message's partition sends it (`dispatcher/partitions.ts`);
  *   - one gate decides which addresses may be contacted (`TargetGate` of base). Addresses that need no DNS lookup are
  *     judged when the message is published (`publish/destination.ts`).
  *

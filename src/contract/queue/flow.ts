@@ -158,7 +158,7 @@ export const getGlobalParallelism = endpoint({
   access: 'read',
   scopes: ['read'],
   summary: 'Read the parallelism of the server',
-  description: 'How many deliveries are in flight on this server, and the limit.',
+  description: 'How many deliveries are in flight, and the limit: of all nodes together.',
   body: { kind: 'none' },
   success: {
     status: 200,

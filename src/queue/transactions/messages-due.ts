@@ -19,7 +19,8 @@ export { type DuePage, pageEncoding } from './messages-packed.js'
 /**
  * Loads of the dispatcher: pending messages in due order between two places, of all accounts or of one, except those
  * that other loads bring. Each read scans a bounded number of rows, so that a backlog of millions does not block other
- * reads. A node of a cluster scans the messages of all nodes and takes those of its partitions.
+ * reads. A node of a cluster scans the messages of all nodes and takes those of its partitions
+ * (docs/decisions/partitions.md).
  */
 
 /** Rows scanned in one read. */

@@ -99,7 +99,7 @@ const firstState = (message: NewMessage): 'held' | 'pending' => (message.queue ?
  * and messages of a group share one, so that one node keeps what it knows of the group. Others have the one that they were
  * drafted with.
  */
-export function partitionOf(message: NewMessage): number {
+function partitionOf(message: NewMessage): number {
   if (message.flow_key) return partitionOfKey(message.account_id, message.flow_key)
   return message.partition ?? partitionOfGroup(message.group_key ?? 0)
 }
