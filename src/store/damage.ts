@@ -25,7 +25,7 @@ export function damageIn(sql: string, error: unknown): HomeportError<'store_dama
 
 const TABLE = /\b(?:from|join|update|into)\s+"?([a-z][a-z_]*)"?(?![a-z_]*\()/gi
 
-/** The tables that a statement names. */
+/** The tables that a statement names. Names of parts of a statement begin with `_`. */
 function tablesIn(sql: string): string {
   const tables = new Set([...sql.matchAll(TABLE)].map(([, table]) => table))
   return tables.size === 0 ? 'unknown' : [...tables].join(', ')

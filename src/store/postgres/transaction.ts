@@ -211,11 +211,17 @@ function writeRows(
   return type instanceof Promise ? type.then(sendAs) : sendAs(type)
 }
 
-async function rowsOf(answers: ReturnType<typeof writeRows>): Promise<{ key: unknown; seq: number }[]> {
+/** A row that a statement over rows returns. */
+type Returned = Readonly<Record<'key' | 'seq' | 'new_seqs', unknown>>
+
+async function rowsOf(answers: ReturnType<typeof writeRows>): Promise<readonly Returned[]> {
   return (await Promise.all(await answers)).flatMap((answer) => answer.rows)
 }
 
-/** Inserts rows and answers the numbers that they got, in the order of the rows. */
+/**
+ * Inserts rows and answers the numbers that they got, in the order of the rows. Throws at once for rows that cannot be
+ * sent: a COMMIT would follow.
+ */
 function insertNumbered(
   pipeline: Pipeline,
   { table, rows, key, unlessTaken }: Statement & { kind: 'number' },
@@ -227,21 +233,22 @@ function insertNumbered(
  * The rows are read, numbered and inserted in their order, so ascending numbers are in the order of the rows, whatever the
  * order in which PostgreSQL returns them. As one text they cost less than as thousands of rows.
  */
-async function insertEach(pipeline: Pipeline, table: keyof Tables, rows: readonly object[]): Promise<number[]> {
+function insertEach(pipeline: Pipeline, table: keyof Tables, rows: readonly object[]): Promise<number[]> {
   const stored = insertInto(table, ' RETURNING seq')
   const textOf: TextOf = (columns) =>
-    `WITH stored AS (${stored(columns)}) SELECT array_agg(seq)::text AS new_seqs FROM stored`
-  const answers = await Promise.all(await writeRows(pipeline, table, rows, textOf))
-  const numbers = answers.flatMap((answer) => numbersOf(answer.rows[0].new_seqs))
-  if (numbers.length !== rows.length) throw new Error(`${table} numbered ${numbers.length} of ${rows.length} rows`)
-  return numbers.sort((a, b) => a - b)
+    `WITH _stored AS (${stored(columns)}) SELECT array_agg(seq)::text AS new_seqs FROM _stored`
+  return rowsOf(writeRows(pipeline, table, rows, textOf)).then((found) => {
+    const numbers = found.flatMap((row) => numbersOf(String(row.new_seqs)))
+    if (numbers.length !== rows.length) throw new Error(`${table} numbered ${numbers.length} of ${rows.length} rows`)
+    return numbers.sort((a, b) => a - b)
+  })
 }
 
 /** The numbers of an array as PostgreSQL writes it: `{1,2}`. */
 const numbersOf = (array: string): number[] => JSON.parse(`[${array.slice(1, -1)}]`)
 
 /** Inserts the rows that do not exist yet. Their numbers are found by the key, because some rows may be left out. */
-async function insertFree(
+function insertFree(
   pipeline: Pipeline,
   table: keyof Tables,
   rows: readonly object[],
@@ -249,9 +256,10 @@ async function insertFree(
   unlessTaken: readonly string[],
 ): Promise<(number | undefined)[]> {
   const textOf = insertInto(table, ` ON CONFLICT (${unlessTaken.join(', ')}) DO NOTHING RETURNING seq, ${key} AS key`)
-  const found = await rowsOf(writeRows(pipeline, table, rows, textOf))
-  const numbers = new Map(found.map((row) => [row.key, row.seq]))
-  return rows.map((row) => numbers.get(Reflect.get(row, key)))
+  return rowsOf(writeRows(pipeline, table, rows, textOf)).then((found) => {
+    const numbers = new Map(found.map((row) => [row.key, Number(row.seq)]))
+    return rows.map((row) => numbers.get(Reflect.get(row, key)))
+  })
 }
 
 function updateEach(

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest'
+import { newId } from '../../base/index.js'
+import { all, askInsert, askNumbers, atOnce, type InsertRow, read, type Transaction, write } from '../operation.js'
+import { query } from '../query.js'
+import { describeOnStore } from '../testing/index.js'
+
+const message = (url: string): InsertRow<'messages'> => ({
+  ...{
+    message_id: newId('msg_', 1),
+    account_id: 'acc',
+    kind: 'http',
+    state: 'pending',
+    url,
+    method: 'POST',
+    headers: '{}',
+  },
+  ...{ config: '{}', max_retries: 0, retried: 0, next_at: 1, created_at: 1, labels: '', host: 'x.test', path: '/' },
+})
+const key = (name: string): InsertRow<'message_keys'> => ({
+  ...{ account_id: 'acc', dedup_key: name, message_id: 'msg', expires_at: 1 },
+})
+
+const keyed = write('refusedRowsTest.keyed', function* (url: string): Transaction<number[]> {
+  const [, numbers] = yield* atOnce(
+    [
+      askInsert('message_keys', [key(url.slice(0, 4))]),
+      askNumbers('messages', [message('ok'), message(url)], 'message_id'),
+    ],
+    'last',
+  )
+  return numbers
+})
+
+const keys = query<object, { dedup_key: string }>(({ db }) => db.selectFrom('message_keys').select('dedup_key'))
+const stored = read('refusedRowsTest.stored', () => all(keys, {}))
+
+describeOnStore('postgres', 'a transaction that ends with rows', (openStore) => {
+  it('stores nothing if one of them cannot be sent', async () => {
+    const store = await openStore()
+    expect(await store.run(keyed, 'url1')).toHaveLength(2)
+    await expect(store.run(keyed, 'url2\0')).rejects.toMatchObject({ code: 'invalid_request' })
+    expect(await store.run(stored, {})).toEqual([{ dedup_key: 'url1' }])
+  })
+})
