@@ -2,7 +2,8 @@
  * Runs of five steps, one and fifty at a time, from the trigger to the end, in turns: Homeport on SQLite
  * (synchronous=FULL), or on the PostgreSQL server of DBOS, with a minimal program that speaks the step protocol over
  * HTTP; Restate with its own server and SDK; DBOS on PostgreSQL (fsync on), which needs no HTTP because it is a library;
- * and a floor, the requests of Homeport in both directions through a bare server that stores nothing.
+ * and two floors, the requests of Homeport in both directions through a bare server that stores nothing, and through one
+ * that commits one row for each on the PostgreSQL server.
  *
  *   npm run bench workflow-steps
  *   npm run bench workflow-steps -- --store postgres
@@ -104,6 +105,11 @@ const CONTESTANTS: Readonly<Record<string, () => Promise<Contestant>>> = {
   restate,
   dbos,
   'floor: bare HTTP, nothing kept': () => stepService('workflow-floor.ts'),
+  'floor: bare HTTP, a row for each request': async () => {
+    const url = await postgresUrl()
+    await createDatabase(url, 'floor_bench')
+    return stepService('workflow-floor.ts', { POSTGRES_URL: `${url}/floor_bench` })
+  },
 }
 
 /** A round of one contestant. */

@@ -1,9 +1,12 @@
 /**
  * The floor of running workflows: the same HTTP requests in both directions over a bare node:http server and undici,
- * with lists in memory, without signatures, checks, storage or retries. Sends `{port, token}` on its IPC channel.
+ * with lists in memory, without signatures, checks, storage or retries. With a database in `POSTGRES_URL` it commits one
+ * row for each request before it answers and delivers: the fewest commits that keep each step. Sends `{port, token}` on its
+ * IPC channel.
  */
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import pg from 'pg'
 import { Agent, request } from 'undici'
 
 interface Item {
@@ -14,6 +17,23 @@ interface Item {
 
 const lists = new Map<string, string[]>()
 const dispatcher = new Agent({ connections: 50 })
+
+const database = process.env.POSTGRES_URL === undefined ? undefined : await openDatabase(process.env.POSTGRES_URL)
+
+async function openDatabase(url: string): Promise<pg.Client> {
+  const client = new pg.Client(url)
+  await client.connect()
+  await client.query('CREATE TABLE floor (seq bigserial PRIMARY KEY, content text NOT NULL)')
+  return client
+}
+
+async function commit(content: string): Promise<void> {
+  await database?.query({
+    name: 'floor',
+    text: 'INSERT INTO floor (content) VALUES ($1) RETURNING seq',
+    values: [content],
+  })
+}
 
 async function bodyOf(incoming: IncomingMessage): Promise<string> {
   let text = ''
@@ -35,6 +55,7 @@ async function deliver(runId: string, { destination, body = '' }: Item): Promise
 const server = createServer(async (incoming, outgoing) => {
   const text = await bodyOf(incoming)
   let answer = '{}'
+  await commit(text)
   if (incoming.method === 'DELETE') lists.delete(incoming.url?.split('/').at(-1)?.split('?')[0] ?? '')
   else {
     const items = JSON.parse(text) as Item[]
