@@ -4,6 +4,7 @@ import type { Store } from '../../store/index.js'
 import * as runsFinish from '../../workflow/transactions/runs-finish.js'
 import * as runsRead from '../../workflow/transactions/runs-read.js'
 import type * as runsRows from '../../workflow/transactions/runs-rows.js'
+import type * as runsSubmissions from '../../workflow/transactions/runs-submissions.js'
 import * as runsSubmit from '../../workflow/transactions/runs-submit.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 
@@ -25,7 +26,7 @@ export interface RunTraits {
 const HOUR_MS = 3_600_000
 let created = 0
 
-function submission(runId: string, traits: RunTraits, at: number): runsSubmit.Submission {
+function submission(runId: string, traits: RunTraits, at: number): runsSubmissions.Submission {
   const url = traits.url ?? 'https://x.test/work'
   const { host = 'x.test', path = '/work', labels = '', flowKey = null, callerIp = '127.0.0.1' } = traits
   const shared = { url, host, path, labels, flow_key: flowKey, caller_ip: callerIp }

@@ -13,7 +13,7 @@ import type { DeadRun, Revival, RunRevision } from './runs-revive.js'
 import * as runsRevive from './runs-revive.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
 import * as runsSettle from './runs-settle.js'
-import type { Submission } from './runs-submit.js'
+import type { Submission } from './runs-submissions.js'
 import * as runsSubmit from './runs-submit.js'
 import * as runsWait from './runs-wait.js'
 

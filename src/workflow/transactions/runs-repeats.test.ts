@@ -7,7 +7,7 @@ import * as runsLogs from './runs-logs.js'
 import * as runsNotify from './runs-notify.js'
 import * as runsRead from './runs-read.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
-import type { Submission } from './runs-submit.js'
+import type { Submission } from './runs-submissions.js'
 import * as runsSubmit from './runs-submit.js'
 import * as runsWait from './runs-wait.js'
 

@@ -6,7 +6,7 @@ import { describeOnEveryStore } from '../../store/testing/index.js'
 import * as runsCancel from './runs-cancel.js'
 import * as runsLogs from './runs-logs.js'
 import type { NewElement } from './runs-rows.js'
-import type { Submission } from './runs-submit.js'
+import type { Submission } from './runs-submissions.js'
 import * as runsSubmit from './runs-submit.js'
 
 const AT = 1_700_000_000_000

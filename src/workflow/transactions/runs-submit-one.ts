@@ -5,7 +5,7 @@ import { query } from '../../store/query.js'
 import { messageFor, stepRow } from './runs-append.js'
 import { type RunToInsert, runRow } from './runs-locked.js'
 import type { DeliveryColumns, NewElement } from './runs-rows.js'
-import type { Submission, SubmitArgs, SubmitResult, Submitted } from './runs-submit.js'
+import type { Submission, SubmitArgs, SubmitResult, Submitted } from './runs-submissions.js'
 
 /**
  * What nearly all requests ask for, as one statement for PostgreSQL: a step of an active run, or the start of a run. It

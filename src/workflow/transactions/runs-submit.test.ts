@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Statement, Transaction } from '../../store/operation.js'
-import type { Submission } from './runs-submit.js'
+import type { Submission } from './runs-submissions.js'
 import * as runsSubmit from './runs-submit.js'
 
 const AT = 1_700_000_000_000

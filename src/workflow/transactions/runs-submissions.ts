@@ -1,0 +1,65 @@
+import type { DailyQuota } from '../../queue/transactions/daily-messages.js'
+import type { PendingRow } from '../../queue/transactions/messages.js'
+import type { RunState } from '../../store/schema/runs.js'
+import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
+
+/** One item of a request, for a run of the account. */
+export type Submission =
+  /** Starts a run, unless its id is taken. The `parent` must be active. */
+  | { readonly kind: 'start'; readonly run: NewRun; readonly first: NewElement; readonly parent?: ParentLink }
+  /**
+   * An SDK confirms the first contact of a run. With an unknown id, this would start the run: `refuse` lets the caller
+   * ask the gate first.
+   */
+  | {
+      readonly kind: 'confirm'
+      readonly run: NewRun
+      readonly first: NewElement
+      readonly ifUnknown: 'refuse' | 'start'
+    }
+  /**
+   * Appends to the list of a run, which must be active. `mark` identifies a call that the program requests again
+   * (`runs-repeats.ts`).
+   */
+  | { readonly kind: 'append'; readonly runId: string; readonly element: NewElement; readonly mark?: string }
+
+/** All items of one request; stored all or none. */
+export interface SubmitArgs {
+  readonly accountId: string
+  readonly submissions: readonly Submission[]
+  /** Unix milliseconds. */
+  readonly at: number
+  /** Of an account with a limit of messages a day: a new run counts as one. */
+  readonly quota?: DailyQuota | undefined
+}
+
+/** Outcome of one submission. */
+export type Submitted =
+  | { readonly kind: 'started' | 'confirmed'; readonly runId: string; readonly createdAt: number }
+  /** The run existed already; `messageId` is that of its first element. */
+  | { readonly kind: 'exists'; readonly runId: string; readonly createdAt: number; readonly messageId: string }
+  | { readonly kind: 'appended' }
+  /** A call or invocation that was requested before and is not repeated; `messageId` is that of the first one. */
+  | { readonly kind: 'repeated'; readonly messageId: string }
+
+/** The position of a new element in the list of its run. */
+export interface ElementPlace {
+  readonly messageId: string
+  readonly runSeq: number
+  readonly position: number
+}
+
+/**
+ * Outcome of a request. `ended` and `missing` name a run that accepts nothing, or that a confirmation would start; then
+ * nothing was changed.
+ */
+export type SubmitResult =
+  | {
+      readonly kind: 'accepted'
+      readonly results: readonly Submitted[]
+      readonly offers: readonly PendingRow[]
+      /** Positions of all new elements, in the order of their submissions. */
+      readonly places: readonly ElementPlace[]
+    }
+  | { readonly kind: 'ended'; readonly runId: string; readonly state: RunState }
+  | { readonly kind: 'missing'; readonly runId: string }
