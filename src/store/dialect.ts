@@ -50,6 +50,8 @@ export interface Dialect {
   textRows(list: readonly string[]): AliasedRawBuilder<{ value: string }, 'item'>
   /** All values of a column as a JSON list, unordered: thousands of rows would cost several times as much. */
   listOf(column: string): RawBuilder<string>
+  /** The same without NULLs. */
+  listOfKnown(column: string): RawBuilder<string>
   /** Locks the selected rows until the end of the transaction, where transactions run concurrently. */
   forUpdate<Builder extends { forUpdate(): Builder }>(builder: Builder): Builder
   /** The same, without the rows that another transaction has locked. */
@@ -107,6 +109,8 @@ export const sqliteDialect: Dialect = {
   someText: (list, test) => sql<boolean>`exists (select 1 from json_each(${list}) as item where ${test(ITEM)})`,
   textRows: (list) => sql<{ value: string }>`json_each(${list})`.as('item'),
   listOf: (column) => sql<string>`json_group_array(${sql.ref(column)})`,
+  listOfKnown: (column) =>
+    sql<string>`json_group_array(${sql.ref(column)}) filter (where ${sql.ref(column)} is not null)`,
   forUpdate: (builder) => builder,
   forUpdateSkipLocked: (builder) => builder,
   // The column lies behind the body, and SQLite walks all pages of a large body to reach it.
@@ -145,6 +149,8 @@ export const postgresDialect: Dialect = {
     sql<boolean>`exists (select 1 from unnest(${list}::text[]) as item (value) where ${test(ITEM)})`,
   textRows: (list) => sql<{ value: string }>`unnest(${list}::text[])`.as<'item'>(sql`item (value)`),
   listOf: (column) => sql<string>`coalesce(json_agg(${sql.ref(column)})::text, '[]')`,
+  listOfKnown: (column) =>
+    sql<string>`coalesce((json_agg(${sql.ref(column)}) filter (where ${sql.ref(column)} is not null))::text, '[]')`,
   forUpdate: (builder) => builder.forUpdate(),
   forUpdateSkipLocked: (builder) => builder.forUpdate().skipLocked(),
   partition: sql.ref<number>('partition'),

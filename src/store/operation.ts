@@ -232,6 +232,13 @@ export function* atOnce<const Results extends readonly unknown[]>(
   return (yield { kind: 'several', statements, isLast: last === 'last' }) as Results
 }
 
+/** The same for statements whose results nobody needs, and one after them. @returns the result of that one. */
+export function* atOnceBefore<Result>(before: readonly Ask<unknown>[], last: Ask<Result>): Transaction<Result> {
+  const results = yield* atOnce<readonly unknown[]>([...before, last])
+  // Safe: the results are in the order of the statements.
+  return results.at(-1) as Result
+}
+
 /** All rows of a query. */
 export function* all<Params extends object, Row>(query: Query<Params, Row>, params: Params): Transaction<Row[]> {
   // Safe: `all` returns rows of the query's own type.

@@ -1,5 +1,5 @@
 import { unreachable } from '../../base/index.js'
-import type { Store } from '../../store/index.js'
+import type { Store, StoreDescription } from '../../store/index.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 import { type Bounds, ChunkPacker, type FixedSet, inBatches, itemsOf, type Limits, packAbsent } from './fixed-set.js'
 import type { Target } from './selector.js'
@@ -9,8 +9,8 @@ import type { Target } from './selector.js'
  * time when the request arrived, bounds the set, so runs that start meanwhile are not in it.
  */
 
-/** Runs that one page reads: other readers wait some milliseconds at most. */
-const PAGE_SCAN = 5_000
+/** Runs that one page reads. SQLite: other readers wait some milliseconds at most. PostgreSQL: nobody waits. */
+const PAGE_SCAN: Readonly<Record<StoreDescription['kind'], number>> = { sqlite: 5_000, postgres: 20_000 }
 
 /** The target and bounds of a selection. */
 export interface Selection extends Bounds {
@@ -37,10 +37,11 @@ async function selectMatchingRuns(
 ): Promise<FixedSet> {
   const packing = new ChunkPacker()
   const first: number[] = []
+  const scan = PAGE_SCAN[store.describe().kind]
   let left = most
   let after: number | undefined = 0
   while (after !== undefined && left > 0) {
-    const args = { accountId, filter, after, bound, scan: PAGE_SCAN, most: Math.min(left, PAGE_SCAN) }
+    const args = { accountId, filter, after, bound, scan, most: Math.min(left, scan) }
     const page: bulkSelect.SelectedPage = await store.run(bulkSelect.selectPage, args)
     packing.add(page.seqs)
     first.push(...page.seqs.slice(0, sample - first.length))

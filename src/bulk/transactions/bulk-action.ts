@@ -1,7 +1,7 @@
 import { type Selectable, sql } from 'kysely'
 import { recordAudit } from '../../accounts/transactions/accounts.js'
 import type { AuditAction } from '../../contract/accounts/audit.js'
-import { first, insertAll, only, type Transaction, write } from '../../store/operation.js'
+import { type Ask, askAll, first, insertAll, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { BulkActionsTable, BulkKindName } from '../../store/schema/bulk.js'
 import { type ItemOutcome, outcomeByte } from './bulk-pack.js'
@@ -176,9 +176,9 @@ const addCounters = query<Counters & { seq: number }, BulkActionRow>(({ db, p })
     .returning(ACTION_COLUMNS),
 )
 
-/** Adds outcomes to a running action, and finishes it with the last one. */
-export function* count(seq: number, counters: Counters, at: number): Transaction<BulkActionRow> {
-  return yield* finishIfDecided(yield* only(addCounters, { ...counters, seq }), at)
+/** Asks to add outcomes to a running action, and for its row. */
+export function askCount(seq: number, counters: Counters): Ask<BulkActionRow[]> {
+  return askAll(addCounters, { ...counters, seq })
 }
 
 const setFinished = query<{ seq: number; at: number }, BulkActionRow>(({ db, p }) =>

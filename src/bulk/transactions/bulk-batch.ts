@@ -1,7 +1,16 @@
 import type { PendingRow } from '../../queue/transactions/messages.js'
-import { askAll, atOnce, change, type Operation, type Transaction, write } from '../../store/operation.js'
+import {
+  type Ask,
+  askAll,
+  askChange,
+  atOnce,
+  atOnceBefore,
+  type Operation,
+  type Transaction,
+  write,
+} from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import { actionBySeq, type BulkActionRow, type Counters, count } from './bulk-action.js'
+import { actionBySeq, askCount, type BulkActionRow, type Counters, finishIfDecided } from './bulk-action.js'
 import { type ItemOutcome, outcomeByte, unpackSeqs } from './bulk-pack.js'
 
 /**
@@ -44,10 +53,17 @@ export interface KindResult {
   readonly offers: readonly PendingRow[]
   /** Outcome of an item that is not in `succeeded`. */
   readonly outcomeOf: (seq: number) => FinalOutcome
+  /** Statements that are left to run, in one round trip with those that store the outcomes. */
+  readonly remaining?: readonly Ask<number>[]
 }
 
-/** Applies a kind of action to items. */
-export type ApplyKind<Args> = (seqs: readonly number[], action: BulkActionRow, batch: Args) => Transaction<KindResult>
+/** Applies a kind of action to items. `known`: the answer to the question of the kind. */
+export type ApplyKind<Args> = (
+  seqs: readonly number[],
+  action: BulkActionRow,
+  batch: Args,
+  known: readonly object[],
+) => Transaction<KindResult>
 
 interface ChunkRow {
   readonly items: number
@@ -130,35 +146,48 @@ function countOutcomes({ outcomes, seqs, positions }: OpenBatch, { succeeded, ou
 /** Stores the outcomes and counters of a batch; its last item ends the action. */
 function* decide({ actionSeq, chunk, at }: BatchArgs, open: OpenBatch, done: KindResult): Transaction<BulkActionRow> {
   const counters = countOutcomes(open, done)
-  yield* change(setOutcomes, { actionSeq, chunk, outcomes: open.outcomes, decided: open.seqs.length })
-  return yield* count(actionSeq, counters, at)
+  const { outcomes, seqs } = open
+  // The counters come last: the row of the action stays locked until the commit.
+  const store = askChange(setOutcomes, { actionSeq, chunk, outcomes, decided: seqs.length })
+  const [after] = yield* atOnceBefore([...(done.remaining ?? []), store], askCount(actionSeq, counters))
+  if (!after) throw new Error(`bulk action ${actionSeq} was deleted meanwhile`)
+  return yield* finishIfDecided(after, at)
 }
 
 /**
  * Applies a kind to the items of a batch in one transaction: effects, outcomes, counters and, with the last item, the
  * end of the action. Does nothing unless the action is running.
  */
-function* decideBatch<Args extends BatchArgs>(batch: Args, act: ApplyKind<Args>): Transaction<DecidedBatch> {
+function* decideBatch<Args extends BatchArgs>(
+  batch: Args,
+  act: ApplyKind<Args>,
+  question: readonly Ask<object[]>[],
+): Transaction<DecidedBatch> {
   const { actionSeq, chunk } = batch
   // Read after the chunk was locked: the action may have been stopped meanwhile.
-  const [[row], [action]] = yield* atOnce([
+  const [[row], [action], known = []] = yield* atOnce([
     askAll(chunkForUpdate, { actionSeq, chunk }),
     askAll(actionBySeq, { seq: actionSeq }),
+    ...question,
   ])
   if (!action) throw new Error(`bulk action ${actionSeq} does not exist`)
   const open = openItems(batch, row)
   if (action.state !== 'running' || open.seqs.length === 0) return { succeeded: open.before, offers: [], action }
-  const done = yield* act(open.seqs, action, batch)
+  const done = yield* act(open.seqs, action, batch, known)
   const after = yield* decide(batch, open, done)
   return { succeeded: [...open.before, ...done.succeeded], offers: done.offers, action: after }
 }
 
-/** Declares the transaction of a kind. It runs in the background: the writes of others go first. */
+/**
+ * Declares the transaction of a kind. It runs in the background: the writes of others go first.
+ * @param question what `act` needs to know, asked in the first round trip.
+ */
 export function batchOperation<Args extends BatchArgs>(
   name: string,
   act: ApplyKind<Args>,
+  ...question: readonly Ask<object[]>[]
 ): Operation<Args, DecidedBatch> {
-  return write(name, (batch: Args) => decideBatch(batch, act), { turn: 'background' })
+  return write(name, (batch: Args) => decideBatch(batch, act, question), { turn: 'background' })
 }
 
 /** Marks the undecided items of a batch as failed. For items whose processing throws. */

@@ -5,7 +5,7 @@ import { query } from '../../store/query.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import type { RunState } from '../../store/schema/runs.js'
 import { retryCallbacks } from '../../workflow/transactions/runs-callbacks.js'
-import { cancelRunsFor } from '../../workflow/transactions/runs-cancel.js'
+import { askSomeChild, cancelRunsFor } from '../../workflow/transactions/runs-cancel.js'
 import { deadAmong, removeDeadLetters } from '../../workflow/transactions/runs-dead.js'
 import { dropRemains } from '../../workflow/transactions/runs-remains.js'
 import { type DeadRun, type Revival, revivableAmong, reviveRuns } from '../../workflow/transactions/runs-revive.js'
@@ -78,10 +78,12 @@ const noLongerDead = (): FinalOutcome => 'alreadyFinished'
  */
 export const cancelRunsBatch = batchOperation(
   'bulk.cancelBatch',
-  function* (seqs, action, batch: BatchArgs): Transaction<KindResult> {
-    const { cancelled: succeeded, offers } = yield* cancelRunsFor(action.seq, { seqs, at: batch.at })
-    return { succeeded, offers, outcomeOf: yield* otherOutcomes(seqs, succeeded, readRunStates, afterRun) }
+  function* (seqs, action, batch: BatchArgs, children): Transaction<KindResult> {
+    const cancel = cancelRunsFor(action.seq, { seqs, at: batch.at }, children.length > 0)
+    const { cancelled: succeeded, offers, remaining } = yield* cancel
+    return { succeeded, offers, remaining, outcomeOf: yield* otherOutcomes(seqs, succeeded, readRunStates, afterRun) }
   },
+  askSomeChild(),
 )
 
 /** Cancels messages. */

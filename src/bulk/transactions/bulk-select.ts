@@ -63,26 +63,6 @@ export const newest = read('bulk.newestRun', function* (_: object): Transaction<
   return (yield* only(newestRun, {})).seq
 })
 
-const scanWindow = query<
-  { accountId: string; after: number; bound: number; scan: number },
-  { seen: number; last: number }
->(({ db, p }) =>
-  db
-    .selectFrom((eb) =>
-      eb
-        .selectFrom('runs')
-        .select('seq')
-        .where('account_id', '=', p.accountId)
-        .where('state', '=', sql.lit('RUN_STARTED'))
-        .where('seq', '>', p.after)
-        .where('seq', '<=', p.bound)
-        .orderBy('seq')
-        .limit(p.scan)
-        .as('candidates'),
-    )
-    .select((eb) => [eb.fn.countAll<number>().as('seen'), eb.fn.coalesce(eb.fn.max('seq'), sql<number>`0`).as('last')]),
-)
-
 /**
  * Parameters of the matching query. A single prefix or label is compared directly: a list lookup for each run would
  * cost more than the rest of the query.
@@ -90,8 +70,8 @@ const scanWindow = query<
 interface MatchParams extends RunFilter {
   readonly accountId: string
   readonly after: number
-  readonly last: number
-  readonly most: number
+  readonly bound: number
+  readonly scan: number
   readonly onePrefix?: string | undefined
   readonly oneLabel?: string | undefined
 }
@@ -129,25 +109,41 @@ export function* numbersOf<Params extends object>(
   return JSON.parse(seqs)
 }
 
-function buildMatching(shape: Shape): Query<MatchParams, Numbers> {
-  return query<MatchParams, Numbers>(({ db, p, d }) => {
-    let matching = db
+/** What a page has read: the number of runs, the last of them, and those that match. */
+interface Page extends Numbers {
+  readonly seen: number
+  readonly last: number
+}
+
+/** Reads a page and tests its runs in one pass. */
+function buildMatching(shape: Shape): Query<MatchParams, Page> {
+  return query<MatchParams, Page>(({ db, p, d }) => {
+    const tests = shape.map((condition) => CONDITIONS[condition](d, p))
+    const matches = tests.length > 0 ? sql<boolean>`(${sql.join(tests, sql` and `)})` : sql<boolean>`(1 = 1)`
+    const page = db
       .selectFrom('runs')
-      .select('seq')
+      .select(['seq', sql<number>`case when ${matches} then seq end`.as('matching')])
       .where('account_id', '=', p.accountId)
       .where('state', '=', sql.lit('RUN_STARTED'))
       .where('seq', '>', p.after)
-      .where('seq', '<=', p.last)
-    for (const condition of shape) matching = matching.where(CONDITIONS[condition](d, p))
-    const first = matching.orderBy('seq').limit(p.most).as('first')
-    return db.selectFrom(first).select(d.listOf('seq').as('seqs'))
+      .where('seq', '<=', p.bound)
+      .orderBy('seq')
+      .limit(p.scan)
+      .as('page')
+    return db
+      .selectFrom(page)
+      .select((eb) => [
+        eb.fn.countAll<number>().as('seen'),
+        eb.fn.coalesce(eb.fn.max('seq'), sql<number>`0`).as('last'),
+      ])
+      .select(d.listOfKnown('matching').as('seqs'))
   })
 }
 
-const matchingByShape = new Map<string, Query<MatchParams, Numbers>>()
+const matchingByShape = new Map<string, Query<MatchParams, Page>>()
 
 /** The query with these conditions. There are few combinations; each is built once. */
-function matching(shape: Shape): Query<MatchParams, Numbers> {
+function matching(shape: Shape): Query<MatchParams, Page> {
   const key = shape.join()
   const known = matchingByShape.get(key) ?? buildMatching(shape)
   matchingByShape.set(key, known)
@@ -156,7 +152,7 @@ function matching(shape: Shape): Query<MatchParams, Numbers> {
 
 const single = (list: readonly string[] | undefined): string | undefined => (list?.length === 1 ? list[0] : undefined)
 
-function* matchingSeqs(args: SelectPageArgs, last: number): Transaction<number[]> {
+function* readPage(args: SelectPageArgs): Transaction<Page> {
   // Labels are stored between bars, `|a|b|`, so searching for `|a|` matches whole labels.
   const label = args.filter.label?.map((text) => `|${text}|`)
   const filter = { ...args.filter, label, onePrefix: single(args.filter.urlPrefix), oneLabel: single(label) }
@@ -167,8 +163,8 @@ function* matchingSeqs(args: SelectPageArgs, last: number): Transaction<number[]
   }
   const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
   const shape = names.filter((name) => given[name] !== undefined)
-  const { accountId, after, most } = args
-  return ascending(yield* numbersOf(matching(shape), { ...given, accountId, after, last, most }))
+  const { accountId, after, bound, scan } = args
+  return yield* only(matching(shape), { ...given, accountId, after, bound, scan })
 }
 
 /**
@@ -194,11 +190,10 @@ export function packChunks(seqs: readonly number[], chunkItems: number): PackedS
 export const selectPage = read(
   'bulk.selectPage',
   function* (args: SelectPageArgs): Transaction<SelectedPage> {
-    const { seen, last } = yield* only(scanWindow, args)
-    const seqs = seen > 0 ? yield* matchingSeqs(args, last) : []
-    return { seqs, next: seen < args.scan ? undefined : last }
+    const { seen, last, seqs } = yield* readPage(args)
+    return { seqs: ascending(JSON.parse(seqs)).slice(0, args.most), next: seen < args.scan ? undefined : last }
   },
-  { turn: 'background' },
+  { turn: 'background', isSingle: () => true },
 )
 
 /** A message found by id. */

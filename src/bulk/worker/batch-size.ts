@@ -20,7 +20,7 @@ export interface BatchLimits {
  */
 export const LIMITS: Readonly<Record<StoreDescription['kind'], BatchLimits>> = {
   sqlite: { targetMs: 5, first: 60, smallest: 600, largest: 2_000, inFlight: 6 },
-  postgres: { targetMs: 150, first: 500, smallest: 300, largest: 2_000, inFlight: 2 },
+  postgres: { targetMs: 150, first: 1_000, smallest: 300, largest: 2_000, inFlight: 2 },
 }
 
 /** Largest growth from one batch to the next. */

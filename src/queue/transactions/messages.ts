@@ -5,6 +5,7 @@ import type { Dialect } from '../../store/dialect.js'
 import {
   type Ask,
   all,
+  askChange,
   askNumbers,
   change,
   type InsertRow,
@@ -201,6 +202,11 @@ const deleteGroups = query<{ groups: readonly number[] }>(({ db, p, d }) =>
 /** Deletes the pending messages of these groups within another transaction. Answers how many. */
 export function* deletePendingOfGroups(groups: readonly number[]): Transaction<number> {
   return groups.length > 0 ? yield* change(deleteGroups, { groups }) : 0
+}
+
+/** Asks to delete the pending messages of these groups. */
+export function askDeletePendingOfGroups(groups: readonly number[]): Ask<number> {
+  return askChange(deleteGroups, { groups })
 }
 
 /** A place in due order. */

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { all, change, first, type Transaction } from '../../store/operation.js'
+import { type Ask, all, askAll, change, first, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 
 /** Limit of kept attempts per delivery: the newest. */
@@ -83,6 +83,11 @@ export function* keepAttempts(messageSeq: number): Transaction<void> {
 export function* keepAttemptsOfRuns(runs: readonly number[]): Transaction<void> {
   if (runs.length === 0 || !(yield* first(someRetried, spanOf(runs)))) return
   for (const seqs of roundsOf(yield* all(retriedMessages, { runs }))) yield* change(keep, { seqs })
+}
+
+/** Asks for something if one of these runs may have attempts to keep: for `keepAttemptsOfRuns`. At least one run. */
+export function askAttemptsToKeep(runs: readonly number[]): Ask<object[]> {
+  return askAll(someRetried, spanOf(runs))
 }
 
 function spanOf(seqs: readonly number[]): Between {

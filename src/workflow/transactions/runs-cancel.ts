@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
-import { deletePendingOfGroups, type PendingRow } from '../../queue/transactions/messages.js'
-import { all, change, first, type Transaction, write } from '../../store/operation.js'
+import { askDeletePendingOfGroups, deletePendingOfGroups, type PendingRow } from '../../queue/transactions/messages.js'
+import { type Ask, all, askAll, askChange, atOnce, change, type Transaction, write } from '../../store/operation.js'
 import { type Building, query } from '../../store/query.js'
-import { keepAttemptsOfRuns } from './runs-attempts.js'
+import { askAttemptsToKeep, keepAttemptsOfRuns } from './runs-attempts.js'
 import { type EndedChild, notifyParents } from './runs-parents.js'
 
 /** The runs to cancel, and the time. */
@@ -92,23 +92,47 @@ export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs):
   return yield* cleanUp(cancelled, ended, args.at)
 })
 
-/**
- * The same for thousands of runs, as part of a bulk action. RETURNING makes the UPDATE 50 % more expensive, and most
- * often it has changed all runs: so the changed ones are read only if their count differs.
- * @param by `bulk_actions.seq` of the action; it has not cancelled any of these runs before.
- */
-export function* cancelRunsFor(by: number, { seqs, at }: CancelRunsArgs): Transaction<CancelledRuns> {
-  // If no run has invoked another one, nobody locks two runs but bulk actions.
-  const hasChildren = (yield* first(someChild, {})) !== undefined
-  const changed = yield* change(hasChildren ? cancelStartedInOrder : cancelStartedInAnyOrder, { seqs, at, by })
-  const cancelled = changed === seqs.length ? seqs : (yield* all(canceledBy, { seqs, by })).map((run) => run.seq)
-  return yield* cleanUp(cancelled, hasChildren ? yield* all(childrenAmong, { seqs: cancelled }) : [], at)
+/** Outcome of a bulk cancel. */
+export interface BulkCancelled extends CancelledRuns {
+  /** Must still be run, in this transaction: they delete what the runs leave behind. */
+  readonly remaining: readonly Ask<number>[]
 }
+
+/** Asks whether a run of the store has invoked another one: for `cancelRunsFor`. */
+export const askSomeChild = (): Ask<object[]> => askAll(someChild, {})
+
+/**
+ * The same for thousands of runs, at least one, as part of a bulk action. RETURNING makes the UPDATE 50 % more expensive,
+ * and most often it has changed all runs: so the changed ones are read only if their count differs.
+ * @param by `bulk_actions.seq` of the action; it has not cancelled any of these runs before.
+ * @param hasChildren the answer of `askSomeChild`. Without any, nobody but bulk actions locks two runs.
+ */
+export function* cancelRunsFor(
+  by: number,
+  { seqs, at }: CancelRunsArgs,
+  hasChildren: boolean,
+): Transaction<BulkCancelled> {
+  const cancelStarted = hasChildren ? cancelStartedInOrder : cancelStartedInAnyOrder
+  const [changed, toKeep] = yield* atOnce([askChange(cancelStarted, { seqs, at, by }), askAttemptsToKeep(seqs)])
+  const cancelled = changed === seqs.length ? seqs : (yield* all(canceledBy, { seqs, by })).map((run) => run.seq)
+  if (cancelled.length === 0) return { cancelled, offers: [], remaining: [] }
+  if (toKeep.length > 0) yield* keepAttemptsOfRuns(cancelled)
+  const children = hasChildren ? yield* all(childrenAmong, { seqs: cancelled }) : []
+  const offers = yield* notifyParents(children, CANCELED, at)
+  // Later statements, because they must see what others have added to the runs before those were locked.
+  return {
+    cancelled,
+    offers,
+    remaining: [askDeletePendingOfGroups(cancelled), askChange(dropWaits, { seqs: cancelled })],
+  }
+}
+
+const CANCELED = { isCanceled: true, isFailed: false }
 
 /** Deletes what cancelled runs leave behind, and notifies their parents. */
 function* cleanUp(cancelled: readonly number[], ended: readonly EndedChild[], at: number): Transaction<CancelledRuns> {
   yield* keepAttemptsOfRuns(cancelled)
   yield* deletePendingOfGroups(cancelled)
   yield* dropWaitsOf(cancelled)
-  return { cancelled, offers: yield* notifyParents(ended, { isCanceled: true, isFailed: false }, at) }
+  return { cancelled, offers: yield* notifyParents(ended, CANCELED, at) }
 }
