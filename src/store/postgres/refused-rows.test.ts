@@ -14,7 +14,17 @@ const message = (url: string): InsertRow<'messages'> => ({
     method: 'POST',
     headers: '{}',
   },
-  ...{ config: '{}', max_retries: 0, retried: 0, next_at: 1, created_at: 1, labels: '', host: 'x.test', path: '/' },
+  ...{
+    config: '{}',
+    max_retries: 0,
+    retried: 0,
+    next_at: 1,
+    created_at: 1,
+    partition: 0,
+    labels: '',
+    host: 'x.test',
+    path: '/',
+  },
 })
 const key = (name: string): InsertRow<'message_keys'> => ({
   ...{ account_id: 'acc', dedup_key: name, message_id: 'msg', expires_at: 1 },
