@@ -19,11 +19,20 @@ export function composeQueue(
     dailyMessagesOf: (accountId: string) => accounts.dailyMessagesOf(accountId),
   })
   const workflow = createWorkflow({
-    ...{ ...config, store, queue, clock, logger, meter: meters.workflow, tracer },
+    ...{ ...config, store, queue, clock, logger, meter: meters.workflow, tracer, cluster },
     publicUrl: config.publicQueueUrl,
     accountOfUser: (userId) => accounts.accountOfQueueUser(userId)?.accountId,
   })
-  const bulk = createBulk({ ...config, store, queue, clock, logger, meter: meters.bulk, runMeter: meters.workflow })
+  const bulk = createBulk({
+    ...config,
+    store,
+    queue,
+    clock,
+    logger,
+    cluster,
+    meter: meters.bulk,
+    runMeter: meters.workflow,
+  })
   workflow.guard(bulk.gate)
   queue.delegateLargeCancels(bulk.cancelMessages)
   return { queue, workflow, bulk }

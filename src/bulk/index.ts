@@ -31,6 +31,7 @@
 // Registers the lookup of pending cancels with the logs of runs.
 import './transactions/bulk-upcoming.js'
 import type { Service } from '../base/index.js'
+import { alone, type Cluster } from '../cluster/index.js'
 import type { Route } from '../http/index.js'
 import { type LargeCancel, Retention } from '../queue/index.js'
 import { AfterLostCommits } from '../store/index.js'
@@ -39,11 +40,14 @@ import { cancelManyMessages } from './routes/cancel.js'
 import { bulkRoutes } from './routes/routes.js'
 import * as bulkDraft from './transactions/bulk-draft.js'
 import * as bulkRetention from './transactions/bulk-retention.js'
+import { BulkNodes } from './worker/bulk-nodes.js'
 import { Fences } from './worker/fences.js'
 import { BulkWorker, type WorkerDeps } from './worker/worker.js'
 
 /** The collaborators and settings of the module. */
-export interface BulkDeps extends Omit<WorkerDeps, 'fences'> {
+export interface BulkDeps extends Omit<WorkerDeps, 'fences' | 'cluster'> {
+  /** The nodes that use the store. Default: this one is alone. */
+  readonly cluster?: Cluster
   /** Upper bound of the timeout of a delivery attempt, milliseconds; limits the settings of resent messages. */
   readonly deliveryTimeoutMs: number
   /** How long ended actions are kept, milliseconds. */
@@ -64,15 +68,17 @@ export interface Bulk extends Service {
 
 /** Builds the module; nothing runs before `start`. */
 export function createBulk(deps: BulkDeps): Bulk {
-  const { store, clock, logger } = deps
+  const { store, clock, logger, cluster = alone() } = deps
   const fences = new Fences()
-  const worker = new BulkWorker({ ...deps, fences })
+  const worker = new BulkWorker({ ...deps, cluster, fences })
+  const nodes = new BulkNodes({ store, clock, cluster, fences, worker })
   const retention = new Retention({
     name: 'bulk actions',
     clock,
     logger,
     keepMs: deps.retentionMs,
     sweep: async (step) => {
+      if (!cluster.isLeader) return undefined
       // Those that a lost commit has left behind.
       if (step.after === 0) await store.run(bulkDraft.dropDrafts, { before: step.finishedBefore })
       return store.run(bulkRetention.sweepActions, step)
@@ -81,18 +87,18 @@ export function createBulk(deps: BulkDeps): Bulk {
   const afterLostCommits = new AfterLostCommits({
     ...{ store, clock, logger, what: 'bulk actions' },
     recover: async () => {
-      await fences.load(store, clock.now())
+      await nodes.loadFences()
       await worker.adoptRunning()
     },
   })
-  const routeDeps = { ...deps, worker, fences }
+  const routeDeps = { ...deps, cluster, fences, worker, nodes }
   const routes = bulkRoutes(routeDeps)
   return {
     name: 'bulk',
     gate: fences,
     cancelMessages: (caller, request) => cancelManyMessages(routeDeps, caller, request),
     start: async () => {
-      await fences.load(store, clock.now())
+      await nodes.loadFences()
       await worker.start()
       afterLostCommits.start()
       await retention.start()
@@ -100,6 +106,7 @@ export function createBulk(deps: BulkDeps): Bulk {
     stop: async () => {
       await retention.stop()
       await afterLostCommits.stop()
+      nodes.stop()
       await worker.stop()
     },
     routes: () => routes,

@@ -6,13 +6,13 @@ import type { FixedSet } from '../selector/fixed-set.js'
 import type { Target } from '../selector/selector.js'
 import * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkDraft from '../transactions/bulk-draft.js'
-import type { Fences } from '../worker/fences.js'
+import type { BulkNodes } from '../worker/bulk-nodes.js'
 import type { BulkWorker, WorkerDeps } from '../worker/worker.js'
 
 /** Collaborators and settings of the routes. */
 export interface RouteDeps extends WorkerDeps {
   readonly worker: BulkWorker
-  readonly fences: Fences
+  readonly nodes: BulkNodes
   /** Upper bound of the timeout of a delivery attempt, milliseconds. */
   readonly deliveryTimeoutMs: number
 }
@@ -31,7 +31,7 @@ export interface NewAction {
 }
 
 /**
- * Fixes a set and stores it as an action. A fence is raised before the set is fixed, so no run slips through between
+ * Fixes a set and stores it as an action. A fence is raised on all nodes before the set is fixed, so no run slips through between
  * them; it is lifted again if storing fails.
  */
 export async function createAction(
@@ -40,17 +40,17 @@ export async function createAction(
   request: NewAction,
   select: () => Promise<FixedSet>,
 ): Promise<bulkAction.BulkActionRow> {
-  const { fences, clock } = deps
+  const { nodes, clock } = deps
   const at = clock.now()
   const actionId = newId('bulk_', at)
   const { accountId } = caller
   if (!request.fence) return store(deps, caller, request, { actionId, at, set: await select() })
-  fences.raise({ actionId, accountId, ...request.fence }, at)
+  const fence = { actionId, accountId, ...request.fence }
   try {
-    await fences.settled()
+    await nodes.raise(fence, at)
     return await store(deps, caller, request, { actionId, at, set: await select() })
   } catch (error) {
-    fences.lift(accountId, actionId)
+    nodes.lift(fence)
     throw error
   }
 }
@@ -76,6 +76,7 @@ function store(deps: RouteDeps, caller: Caller, request: NewAction, { actionId, 
     source: caller.source,
     ip: caller.ip,
     at,
+    owner: deps.cluster.incarnation,
   })
 }
 

@@ -11,6 +11,8 @@ type BulkActionRow = bulkActionTransactions.BulkActionRow
 const KEEPALIVE_MS = 15_000
 /** Interval between checks of the credentials of a reader. */
 const RECHECK_CREDENTIALS_MS = 15_000
+/** Interval between reads of an action that another node processes: only that one notices each step. */
+const ELSEWHERE_MS = 1_000
 /** Minimum time between events: nobody reads faster. */
 const EVENT_INTERVAL_MS = 100
 
@@ -22,7 +24,7 @@ type Reader = Pick<Call, 'headers' | 'signal' | 'isStillAllowed'>
 /**
  * Streams the progress of an action as server-sent events: `progress` at once and after changes, `end` when it is over.
  * The stream closes after `end`, when the reader disconnects or loses its access, and when the server stops. Each event
- * holds the whole action, so a reader that reconnects misses nothing. `EventSource` reconnects after every close; a
+ * holds the whole action, so a reader that reconnects misses nothing. Any node streams any action. `EventSource` reconnects after every close; a
  * reader that has seen `end` gets 204, which stops it.
  */
 export function progressOf(deps: RouteDeps, action: BulkActionRow, call: Reader): Reply {
@@ -48,13 +50,15 @@ function event(name: 'progress' | 'end', action: BulkActionRow, data: string): s
 }
 
 async function* events(
-  { worker, store, clock }: RouteDeps,
+  { worker, store, clock, cluster }: RouteDeps,
   { account_id: accountId, action_id: actionId, seq }: BulkActionRow,
   reader: Reader,
 ): AsyncGenerator<string> {
+  const isHere = ({ owner }: BulkActionRow): boolean => owner === cluster.incarnation
   const changes = new ChangeSignal(worker, seq, reader.signal)
   try {
     let sent = ''
+    let keepAliveAt = 0
     let recheckAt = clock.now() + RECHECK_CREDENTIALS_MS
     for (;;) {
       if (clock.now() >= recheckAt) {
@@ -65,8 +69,10 @@ async function* events(
       if (!current) return
       const data = JSON.stringify(bulkAction(current))
       if (isOver(current)) yield event('end', current, data)
-      else yield data === sent ? ': still there\n\n' : event('progress', current, data)
-      if (isOver(current) || !(await changes.next(clock))) return
+      else if (data !== sent) yield event('progress', current, data)
+      else if (isHere(current) || clock.now() >= keepAliveAt) yield ': still there\n\n'
+      if (data !== sent || clock.now() >= keepAliveAt) keepAliveAt = clock.now() + KEEPALIVE_MS
+      if (isOver(current) || !(await changes.next(clock, isHere(current) ? KEEPALIVE_MS : ELSEWHERE_MS))) return
       sent = data
     }
   } finally {
@@ -96,10 +102,10 @@ class ChangeSignal {
     this.#wake()
   }
 
-  /** Resolves on a change or when a keepalive is due; with false when the stream should close. */
-  async next(clock: RouteDeps['clock']): Promise<boolean> {
+  /** Resolves on a change or after this time at the latest; with false when the stream should close. */
+  async next(clock: RouteDeps['clock'], withinMs: number): Promise<boolean> {
     await this.#pause(clock, EVENT_INTERVAL_MS, () => this.#isOver)
-    await this.#pause(clock, KEEPALIVE_MS, () => this.#isOver || this.#hasChanged)
+    await this.#pause(clock, withinMs, () => this.#isOver || this.#hasChanged)
     this.#hasChanged = false
     return !this.#isOver
   }

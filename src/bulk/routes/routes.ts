@@ -118,16 +118,16 @@ function controlRoutes(deps: RouteDeps): Route[] {
   ]
 }
 
-function argsOf({ clock }: RouteDeps, { caller, params, body }: ControlCall): bulkControl.ControlArgs {
+function argsOf({ clock, cluster }: RouteDeps, { caller, params, body }: ControlCall): bulkControl.ControlArgs {
   const { accountId, email: actor, source, ip } = caller
   const at = clock.now()
   const by = { actor, source, ip, logId: newId('log_', at) }
-  return { accountId, actionId: params.actionId, by, reason: body?.reason ?? null, at }
+  return { accountId, actionId: params.actionId, by, reason: body?.reason ?? null, at, owner: cluster.incarnation }
 }
 
 async function applyControl(
-  { worker, fences }: RouteDeps,
-  { caller, params: { actionId } }: ControlCall,
+  { nodes }: RouteDeps,
+  { params: { actionId } }: ControlCall,
   act: string,
   controlling: Promise<bulkControl.Controlled>,
 ) {
@@ -138,8 +138,7 @@ async function applyControl(
     case 'refused':
       throw new HomeportError('bulk_action_refused', { actionId, state: result.action.state, act })
     case 'changed':
-      if (result.action.fence_until === null) fences.lift(caller.accountId, actionId)
-      worker.changed(result.action)
+      await nodes.changed(result.action)
       return bulkAction(result.action)
   }
 }

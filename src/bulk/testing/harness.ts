@@ -1,5 +1,6 @@
 import { afterAll } from 'vitest'
 import { type Clock, systemClock } from '../../base/index.js'
+import type { Cluster } from '../../cluster/index.js'
 import { type Authenticator, HttpServer } from '../../http/index.js'
 import type { DropSelector } from '../../queue/index.js'
 import { type QueueUnderTest, type QueueUnderTestOptions, ROOMY, startQueue } from '../../queue/testing/harness.js'
@@ -48,16 +49,29 @@ const authenticatorWithout = (revoked: ReadonlySet<string>): Authenticator => ({
 
 /** A queue that records the group keys to drop. */
 const recordingQueue = (dropped: number[]) => ({
-  drop: (which: DropSelector) => void dropped.push(...('groupKeys' in which ? which.groupKeys : [])),
+  dropEverywhere: async (which: DropSelector) => void dropped.push(...('groupKeys' in which ? which.groupKeys : [])),
   offer: () => undefined,
   refuseForbidden: () => undefined,
 })
 
+/** What a node of several has for itself. */
+interface NodeOptions {
+  readonly cluster?: Cluster
+  /** Passed by each of its operations on the store. */
+  readonly gate?: (operation: string, args: unknown) => Promise<void> | void
+}
+
 /** Starts the module over a store; it stops after the suite at the latest. */
-export async function startBulk(store: Store, clock: Clock = systemClock): Promise<BulkUnderTest> {
+export async function startBulk(
+  store: Store,
+  clock: Clock = systemClock,
+  { cluster, gate }: NodeOptions = {},
+): Promise<BulkUnderTest> {
   const dropped: number[] = []
   const revoked = new Set<string>()
-  const bulk = createBulk({ store, queue: recordingQueue(dropped), clock, logger: silentLogger, ...ROOMY })
+  const queue = recordingQueue(dropped)
+  const own = gate ? gatedStore(store, gate) : store
+  const bulk = createBulk({ store: own, queue, clock, logger: silentLogger, ...ROOMY, ...(cluster && { cluster }) })
   const server = new HttpServer({
     service: 'queue',
     host: '127.0.0.1',

@@ -15,7 +15,7 @@ export const ACTION_COLUMNS = [
   ...(['seq', 'action_id', 'account_id', 'kind', 'state', 'selector', 'settings', 'reason'] as const),
   ...(['rate_per_second', 'fence_until', 'actor', 'source', 'ip'] as const),
   ...(['matched', 'succeeded', 'already_finished', 'already_cancelled', 'not_found', 'failed', 'skipped'] as const),
-  ...(['created_at', 'finished_at', 'paused_at'] as const),
+  ...(['created_at', 'finished_at', 'paused_at', 'owner'] as const),
 ] as const satisfies readonly (keyof BulkActionRow)[]
 
 /** Ids that match nothing, one chunk of them. */
@@ -52,6 +52,8 @@ export interface ActionArgs {
   readonly ip: string
   /** Unix milliseconds. */
   readonly at: number
+  /** The node that processes it. Default 0: a server alone. */
+  readonly owner?: number
 }
 
 /** A new action with its whole set. */
@@ -87,6 +89,7 @@ const insertAction = query<InsertedAction, { seq: number }>(({ db, p }) =>
       failed: 0,
       skipped: 0,
       created_at: p.created_at,
+      owner: p.owner,
     })
     .returning('seq'),
 )
@@ -141,6 +144,7 @@ export function* insertActionRow(
     matched,
     not_found: notFound,
     created_at: args.at,
+    owner: args.owner ?? 0,
   })
   return seq
 }

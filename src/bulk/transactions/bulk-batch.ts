@@ -30,6 +30,8 @@ export interface BatchArgs {
   readonly to: number
   /** Unix milliseconds. */
   readonly at: number
+  /** The node that processes the action. Default 0: a server alone. */
+  readonly owner?: number
 }
 
 /** Final outcome of an item. */
@@ -156,7 +158,7 @@ function* decide({ actionSeq, chunk, at }: BatchArgs, open: OpenBatch, done: Kin
 
 /**
  * Applies a kind to the items of a batch in one transaction: effects, outcomes, counters and, with the last item, the
- * end of the action. Does nothing unless the action is running.
+ * end of the action. Does nothing unless the action is running and this node is its owner.
  */
 function* decideBatch<Args extends BatchArgs>(
   batch: Args,
@@ -172,7 +174,8 @@ function* decideBatch<Args extends BatchArgs>(
   ])
   if (!action) throw new Error(`bulk action ${actionSeq} does not exist`)
   const open = openItems(batch, row)
-  if (action.state !== 'running' || open.seqs.length === 0) return { succeeded: open.before, offers: [], action }
+  const mayAct = action.state === 'running' && action.owner === (batch.owner ?? 0)
+  if (!mayAct || open.seqs.length === 0) return { succeeded: open.before, offers: [], action }
   const done = yield* act(open.seqs, action, batch, known)
   const after = yield* decide(batch, open, done)
   return { succeeded: [...open.before, ...done.succeeded], offers: done.offers, action: after }

@@ -15,6 +15,8 @@ export interface ControlArgs {
   readonly reason: string | null
   /** Unix milliseconds. */
   readonly at: number
+  /** The node that accepted the request; it processes the action when it resumes it. Default 0: a server alone. */
+  readonly owner?: number
 }
 
 /** `refused`: the state of the action does not allow the change. */
@@ -86,10 +88,10 @@ const setPaused = query<{ seq: number; at: number }, BulkActionRow>(({ db, p }) 
     .where('seq', '=', p.seq)
     .returning(ACTION_COLUMNS),
 )
-const setRunning = query<{ seq: number }, BulkActionRow>(({ db, p }) =>
+const setRunning = query<{ seq: number; owner: number }, BulkActionRow>(({ db, p }) =>
   db
     .updateTable('bulk_actions')
-    .set({ state: 'running', paused_at: null })
+    .set({ state: 'running', paused_at: null, owner: p.owner })
     .where('seq', '=', p.seq)
     .returning(ACTION_COLUMNS),
 )
@@ -101,7 +103,7 @@ export const pause = write('bulk.pause', (args: ControlArgs) =>
 
 /** Resumes a paused action. */
 export const resume = write('bulk.resume', (args: ControlArgs) =>
-  control(args, 'Resume Bulk Action', ['paused'], ({ seq }) => only(setRunning, { seq })),
+  control(args, 'Resume Bulk Action', ['paused'], ({ seq }) => only(setRunning, { seq, owner: args.owner ?? 0 })),
 )
 
 const setRateOf = query<{ seq: number; rate: number | null }, BulkActionRow>(({ db, p }) =>

@@ -23,7 +23,7 @@ import {
  * A draft is a paused action of the empty account: no account lists it and the worker skips it. An action therefore
  * never has an incomplete set.
  */
-const NO_ACCOUNT = ''
+export const NO_ACCOUNT = ''
 
 /** Creates a draft. @returns its number, which becomes the number of the action. */
 export const draftAction = write('bulk.draft', function* (args: ActionArgs): Transaction<number> {

@@ -24,6 +24,7 @@ interface ActiveFence {
   readonly until: number
   readonly matches: Matcher
   readonly bytes: number
+  readonly target: Target
 }
 
 /**
@@ -65,9 +66,21 @@ export class Fences implements TriggerGate {
     this.#raise(fence)
   }
 
+  /** Takes a fence that another node has raised, and counted. */
+  accept(fence: Fence): void {
+    this.#raise(fence)
+  }
+
+  /** The fences in force, and those whose actions are not stored yet. */
+  get all(): readonly Fence[] {
+    return [...this.#byAccount].flatMap(([accountId, fences]) =>
+      [...fences.values()].map(({ actionId, until, target }) => ({ accountId, actionId, until, target })),
+    )
+  }
+
   #raise({ accountId, actionId, until, target }: Fence): void {
     const fences = this.#byAccount.get(accountId) ?? new Map<string, ActiveFence>()
-    fences.set(actionId, { actionId, until, matches: matcherOf(target), bytes: bytesOf(target) })
+    fences.set(actionId, { actionId, until, matches: matcherOf(target), bytes: bytesOf(target), target })
     this.#byAccount.set(accountId, fences)
   }
 

@@ -1,5 +1,6 @@
 import { type Clock, newId } from '../../base/index.js'
-import type { Queue } from '../../queue/index.js'
+import type { Cluster } from '../../cluster/index.js'
+import type { DropSelector, Queue } from '../../queue/index.js'
 import type * as messagesDead from '../../queue/transactions/messages-dead.js'
 import type { Store } from '../../store/index.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
@@ -14,8 +15,10 @@ import type { Batch } from './job.js'
 /** Collaborators of the kinds. */
 export interface KindDeps {
   readonly store: Store
-  readonly queue: Pick<Queue, 'drop' | 'offer' | 'refuseForbidden'>
+  readonly queue: Pick<Queue, 'dropEverywhere' | 'offer' | 'refuseForbidden'>
   readonly clock: Clock
+  /** The nodes that use the store. */
+  readonly cluster: Cluster
   readonly fences: Pick<Fences, 'pass' | 'refuses'>
   /** Counts the runs that it cancels, for metrics. */
   readonly runMeter?: Pick<WorkflowMeter, 'ended'>
@@ -39,7 +42,7 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     decide: async (deps, action, batch) => {
       const decided = await deps.store.run(bulkKinds.cancelRunsBatch, argsOf(deps, action, batch))
       if (deps.runMeter) deps.runMeter.ended.cancelled += decided.succeeded.length
-      deps.queue.drop({ groupKeys: decided.succeeded })
+      await dropEverywhere(deps, { groupKeys: decided.succeeded })
       return offerToQueue(deps, decided)
     },
   },
@@ -48,7 +51,7 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     successOutcome: 'cancelled',
     decide: async (deps, action, batch) => {
       const decided = await deps.store.run(bulkKinds.cancelMessagesBatch, argsOf(deps, action, batch))
-      deps.queue.drop({ seqs: decided.succeeded })
+      await dropEverywhere(deps, { seqs: decided.succeeded })
       return offerToQueue(deps, decided)
     },
   },
@@ -73,8 +76,14 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
   retryDeadLetters: { itemType: 'messages', successOutcome: 'retried', decide: retry },
 }
 
-function argsOf({ clock }: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): bulkBatch.BatchArgs {
-  return { actionSeq: action.seq, ...batch, at: clock.now() }
+function argsOf({ clock, cluster }: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): bulkBatch.BatchArgs {
+  return { actionSeq: action.seq, ...batch, at: clock.now(), owner: cluster.incarnation }
+}
+
+/** Before the batch counts as decided: nothing of it is delivered after the answer, by whichever node. */
+async function dropEverywhere({ queue }: KindDeps, which: DropSelector): Promise<void> {
+  const items = 'seqs' in which ? which.seqs : which.groupKeys
+  if (items.length > 0) await queue.dropEverywhere(which)
 }
 
 function offerToQueue({ queue }: KindDeps, decided: bulkBatch.DecidedBatch): bulkBatch.DecidedBatch {

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import { alone } from '../../cluster/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { describeOnEveryStore, describeOnStore } from '../../store/testing/index.js'
 import { silentLogger } from '../../telemetry/index.js'
@@ -216,9 +217,16 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
 describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
   it('processes actions stored before its start, each once', async () => {
     const store = await openStore()
-    const queue = { drop: () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
+    const queue = { dropEverywhere: async () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
     const fences = new Fences()
-    const worker = new BulkWorker({ store, queue, fences, clock: new ManualClock(), logger: silentLogger })
+    const worker = new BulkWorker({
+      store,
+      queue,
+      fences,
+      cluster: alone(),
+      clock: new ManualClock(),
+      logger: silentLogger,
+    })
     await startRuns(store, 'acc', 5)
     const set = { accountId: 'acc', target: { kind: 'matching', filter: {} }, most: undefined, sample: 0 } as const
     const { chunks } = await selectRuns(store, { ...set, bound: Number.MAX_SAFE_INTEGER })
@@ -238,8 +246,8 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
     const store = gatedStore(await openStore(), () => {
       if (failures-- > 0) throw new HomeportError('store_unavailable', {})
     })
-    const queue = { drop: () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
-    const worker = new BulkWorker({ store, queue, fences: new Fences(), clock, logger: silentLogger })
+    const queue = { dropEverywhere: async () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
+    const worker = new BulkWorker({ store, queue, fences: new Fences(), cluster: alone(), clock, logger: silentLogger })
     const started = worker.start()
     for (const left of [1, 0]) {
       await waitFor(() => clock.pendingTimers === 1, { what: `the pause after failure ${2 - left}` })
@@ -247,7 +255,7 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
     }
     await started
     failures = Number.POSITIVE_INFINITY
-    const later = new BulkWorker({ store, queue, fences: new Fences(), clock, logger: silentLogger })
+    const later = new BulkWorker({ store, queue, fences: new Fences(), cluster: alone(), clock, logger: silentLogger })
     const refused = expect(later.start()).rejects.toMatchObject({ code: 'store_unavailable' })
     await waitFor(() => clock.pendingTimers === 1, { what: 'its first pause' })
     clock.advance(60_000)

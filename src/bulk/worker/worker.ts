@@ -1,14 +1,14 @@
-import { type Clock, pause, type Service, type Timer, unreachable } from '../../base/index.js'
+import { type Clock, Joined, pause, type Service, type Timer, unreachable } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import { BULK_OUTCOMES, BulkMeter, type Logger } from '../../telemetry/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkBatch from '../transactions/bulk-batch.js'
-import * as bulkDraft from '../transactions/bulk-draft.js'
 import * as bulkRead from '../transactions/bulk-read.js'
 import { type BatchLimits, BatchSize, LIMITS } from './batch-size.js'
 import { type Batch, Job, type Watcher, Watchers } from './job.js'
 import { KINDS, type KindDeps } from './kinds.js'
+import { dropAgain, takeOver } from './take-over.js'
 
 type BulkActionRow = bulkAction.BulkActionRow
 
@@ -68,40 +68,89 @@ export class BulkWorker implements Service {
   readonly #createdAt: number
   readonly #meter: BulkMeter
   #pauseMs = FIRST_PAUSE_MS
+  readonly #takingOver = new Joined(() => this.#takeOver())
+  readonly #continuing = new Set<Promise<void>>()
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps
+    deps.cluster.onGone(() => {
+      if (this.#hasStarted) void this.#takingOver.run().catch(() => undefined)
+    })
     this.#createdAt = deps.clock.now()
     this.#meter = deps.meter ?? new BulkMeter()
     this.#limits = LIMITS[deps.store.describe().kind]
     this.#size = new BatchSize(this.#limits)
   }
 
-  /** Continues the actions that an earlier life left running, and deletes its drafts. */
+  /** Continues the actions that an earlier life, or nodes that are gone, left running, and deletes their drafts. */
   async start(): Promise<void> {
-    const rows = await this.#runningActions()
+    const { logger } = this.#deps
+    const rows = await this.#takeOverPatiently(this.#deps.clock.now() + START_TIMEOUT_MS)
     if (this.#state.kind !== 'new') return
-    for (const row of rows) this.#jobOf(row)
-    if (rows.length > 0) this.#deps.logger.info('bulk_resumed', { actions: rows.length })
     this.#state = { kind: 'idle' }
-    this.#wake()
+    const running = rows.filter(({ state }) => state === 'running')
+    if (running.length > 0) logger.info('bulk_resumed', { actions: running.length })
+    this.#continueAll(rows)
+  }
+
+  get #hasStarted(): boolean {
+    return this.#state.kind !== 'new' && this.#state.kind !== 'stopped'
+  }
+
+  /** Continues the actions of a node that has gone. */
+  async #takeOver(): Promise<void> {
+    const rows = await this.#takeOverPatiently(Number.POSITIVE_INFINITY)
+    if (rows.length > 0) this.#deps.logger.info('bulk_resumed', { actions: rows.length })
+    this.#continueAll(rows)
   }
 
   /**
-   * Reads the running actions. Retries while PostgreSQL is unavailable: listeners already serve and answer 503, and an
-   * outage at this moment must not end the server.
+   * Retries while PostgreSQL is unavailable: listeners already serve and answer 503, and an outage at this moment must not
+   * end the server.
    */
-  async #runningActions(): Promise<readonly BulkActionRow[]> {
-    const { store, clock } = this.#deps
-    const deadline = clock.now() + START_TIMEOUT_MS
+  async #takeOverPatiently(deadline: number): Promise<readonly BulkActionRow[]> {
+    const { clock } = this.#deps
     for (;;) {
+      if (this.isStopped) return []
       try {
-        await store.run(bulkDraft.dropDrafts, { before: this.#createdAt })
-        return await store.run(bulkRead.running, {})
+        return await takeOver(this.#deps, this.#createdAt)
       } catch (error) {
         const isUnavailable = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
         if (!isUnavailable || clock.now() >= deadline) throw error
         await pause(clock, FIRST_PAUSE_MS)
+      }
+    }
+  }
+
+  #continueAll(rows: readonly BulkActionRow[]): void {
+    for (const row of rows) {
+      if (this.#deps.cluster.isAlone) this.#continue(row)
+      else this.#continueSoon(row)
+    }
+    this.#wake()
+  }
+
+  #continue(row: BulkActionRow): void {
+    if (row.state === 'running' && this.#state.kind !== 'stopped') this.#jobOf(row)
+  }
+
+  /** Continues an action of another node, once nobody delivers what that one had cancelled. */
+  #continueSoon(row: BulkActionRow): void {
+    const continuing = this.#dropAgain(row).then(() => {
+      this.#continuing.delete(continuing)
+      this.#continue(row)
+      this.#wake()
+    })
+    this.#continuing.add(continuing)
+  }
+
+  async #dropAgain(row: BulkActionRow): Promise<void> {
+    while (!this.isStopped) {
+      try {
+        return await dropAgain(this.#deps, row)
+      } catch (error) {
+        this.#deps.logger.warn('bulk_paused', { error, pauseMs: FIRST_PAUSE_MS })
+        await pause(this.#deps.clock, FIRST_PAUSE_MS)
       }
     }
   }
@@ -111,7 +160,7 @@ export class BulkWorker implements Service {
     const ended = new Set<number>()
     this.#endedMeanwhile = ended
     const rows = await this.#deps.store.run(bulkRead.running, {})
-    for (const row of rows) if (!ended.has(row.seq)) this.#jobOf(row).update(row)
+    for (const row of rows) if (this.#isMine(row) && !ended.has(row.seq)) this.#jobOf(row).update(row)
     this.#wake()
   }
 
@@ -124,7 +173,7 @@ export class BulkWorker implements Service {
     this.#state = { kind: 'stopped' }
     if (before.kind === 'backingOff' || before.kind === 'throttled') before.timer.cancel()
     if (before.kind === 'working') await before.ended
-    await Promise.all(this.#inFlight)
+    await Promise.all([...this.#inFlight, ...this.#continuing])
     for (const job of this.#jobs.values()) this.#interrupt(job, 'The server is stopping.')
     this.#jobs.clear()
     this.#queue.length = 0
@@ -147,8 +196,9 @@ export class BulkWorker implements Service {
   /** Applies a change of state or rate that somebody stored. */
   changed(action: BulkActionRow): void {
     this.#jobs.get(action.seq)?.update(action)
-    if (action.state === 'running') this.#jobOf(action)
-    else this.#end(action)
+    if (action.state !== 'running') this.#end(action)
+    else if (this.#isMine(action)) this.#jobOf(action)
+    else this.#lose(action)
     this.#watchers.notify(action)
     this.#wake()
   }
@@ -161,6 +211,18 @@ export class BulkWorker implements Service {
   /** Whether the worker has stopped until the next start of the server. */
   get isStopped(): boolean {
     return this.#state.kind === 'stopped'
+  }
+
+  #isMine({ owner }: BulkActionRow): boolean {
+    return owner === this.#deps.cluster.incarnation
+  }
+
+  /** Another node continues an action. */
+  #lose(action: BulkActionRow): void {
+    const job = this.#jobs.get(action.seq)
+    if (!job) return
+    this.#interrupt(job, 'Another node continues it.')
+    this.#end(action)
   }
 
   #jobOf(action: BulkActionRow): Job {
@@ -282,7 +344,8 @@ export class BulkWorker implements Service {
     const before = job.action
     if (action) job.update(action)
     for (const outcome of BULK_OUTCOMES) this.#meter.items[outcome] += job.action[outcome] - before[outcome]
-    if (job.action.state === 'running') this.#requeue(job)
+    if (!this.#isMine(job.action)) this.#lose(job.action)
+    else if (job.action.state === 'running') this.#requeue(job)
     else if (job.inFlight === 0 && this.#isActive(job)) this.#end(job.action)
     if (action) this.#watchers.notify(action)
   }
@@ -309,7 +372,7 @@ export class BulkWorker implements Service {
    * fails.
    */
   async #isolate(job: Job, batch: Batch, error: unknown): Promise<BulkActionRow | undefined> {
-    const { store, clock, logger } = this.#deps
+    const { store, clock, logger, cluster } = this.#deps
     if (batch.to - batch.from > 1) {
       const middle = Math.floor((batch.from + batch.to) / 2)
       job.putBack({ ...batch, to: middle }, { ...batch, from: middle })
@@ -317,7 +380,8 @@ export class BulkWorker implements Service {
     }
     const { seq: actionSeq, action_id: actionId } = job.action
     logger.error('bulk_item_failed', { actionId, chunk: batch.chunk, firstItem: batch.from, endItem: batch.to, error })
-    return (await store.run(bulkBatch.failBatch, { actionSeq, ...batch, at: clock.now() })).action
+    return (await store.run(bulkBatch.failBatch, { actionSeq, ...batch, at: clock.now(), owner: cluster.incarnation }))
+      .action
   }
 
   /** The store fails: rejects all waiters, and pauses all actions for a while. */

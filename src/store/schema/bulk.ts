@@ -57,6 +57,8 @@ export interface BulkActionsTable {
   finished_at: number | null
   /** When it was paused; NULL in every other state. */
   paused_at: number | null
+  /** The node that processes it, `nodes.incarnation`; 0 for a server alone. */
+  owner: number
 }
 
 /** A chunk of the fixed set of an action; encodings: `bulk/transactions/bulk-pack.ts`. */

@@ -1,0 +1,158 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
+import { systemClock } from '../base/index.js'
+import { LocalCluster, type LocalNode } from '../cluster/testing/local-cluster.js'
+import type { Store } from '../store/index.js'
+import { describeOnStore } from '../store/testing/index.js'
+import type { Starting } from '../workflow/index.js'
+import { type BulkUnderTest, startBulk } from './testing/harness.js'
+import { countEnded, startRuns } from './testing/runs.js'
+import * as bulkRead from './transactions/bulk-read.js'
+
+const ACTIONS = '/v2/workflows/bulkActions'
+const RUNS = '/v2/workflows/runs'
+const HOUR_MS = 3_600_000
+
+describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
+  let store: Store
+  let cluster: LocalCluster
+  let nodes: [LocalNode, LocalNode]
+  let account = ''
+  let accounts = 0
+  /** Called before each operation of the first node. */
+  let gate: (operation: string) => Promise<void> | void = () => undefined
+  /** Ends the halt of the first node. */
+  let release: () => void = () => undefined
+  let a: BulkUnderTest
+  let b: BulkUnderTest
+
+  beforeEach(async () => {
+    store ??= await openStore()
+    cluster = new LocalCluster()
+    nodes = [cluster.add(), cluster.add()]
+    account = `acc_${++accounts}`
+    gate = () => undefined
+    a = await startBulk(store, systemClock, { cluster: nodes[0], gate: (operation) => gate(operation) })
+    b = await startBulk(store, systemClock, { cluster: nodes[1] })
+  })
+  afterEach(async () => {
+    release()
+    await Promise.all([a.stop(), b.stop()])
+  })
+
+  const row = async (actionId: string) => {
+    const found = await store.run(bulkRead.action, { accountId: account, actionId })
+    if (!found) throw new Error(`no action ${actionId}`)
+    return found
+  }
+  const begin = async (at: BulkUnderTest, body: object = {}): Promise<string> => {
+    const answer = await at.ask(account, 'POST', ACTIONS, { kind: 'cancelRuns', ...body })
+    expect(answer).toMatchObject({ status: 202 })
+    return (answer.body as { actionId: string }).actionId
+  }
+  /** The first node stops in the middle of an action. */
+  const halt = (after: number) => {
+    let batches = 0
+    const halted = new Promise<void>((resolve) => (release = resolve))
+    gate = (operation) => (operation === 'bulk.cancelBatch' && ++batches > after ? halted : undefined)
+    return () => batches > after
+  }
+
+  it('continue an action whose node dies in the middle: counts are exact, each run is dropped', async () => {
+    const ids = await startRuns(store, account, 500)
+    halt(3)
+    const actionId = await begin(a)
+    await waitFor(async () => (await row(actionId)).succeeded > 0, { what: 'some batches' })
+    expect((await row(actionId)).state).toBe('running')
+    await cluster.declareDead(nodes[0], nodes[1])
+    await waitFor(async () => (await row(actionId)).state === 'finished', { what: 'the end on the other node' })
+    expect(await row(actionId)).toMatchObject({ matched: 500, succeeded: 500, owner: nodes[1].incarnation })
+    expect(await countEnded(store, account, ids)).toBe(500)
+    expect(new Set(b.dropped).size).toBe(500)
+  })
+
+  it('ignore what a node decides that was declared dead', async () => {
+    const ids = await startRuns(store, account, 500)
+    const isHalted = halt(0)
+    const actionId = await begin(a, { ratePerSecond: 100 })
+    await waitFor(isHalted, { what: 'its first batch' })
+    await cluster.declareDead(nodes[0], nodes[1])
+    await waitFor(async () => (await row(actionId)).owner === nodes[1].incarnation, { what: 'the new owner' })
+    release()
+    await waitFor(async () => (await row(actionId)).succeeded >= 20, { what: 'progress' })
+    await b.ask(account, 'POST', `${ACTIONS}/${actionId}/abort`)
+    const { matched, succeeded, skipped } = await row(actionId)
+    expect(succeeded + skipped).toBe(matched)
+    expect(await countEnded(store, account, ids)).toBe(succeeded)
+  })
+
+  it('keep the drafts and actions of a node that lives when another one starts', async () => {
+    await startRuns(store, account, 50)
+    const actionId = await begin(a, { ratePerSecond: 1 })
+    const c = await startBulk(store, systemClock, { cluster: cluster.add() })
+    expect(await row(actionId)).toMatchObject({ owner: nodes[0].incarnation, state: 'running' })
+    await c.stop()
+    await b.ask(account, 'POST', `${ACTIONS}/${actionId}/abort`)
+  })
+
+  it('pause, resume and abort from any node', async () => {
+    await startRuns(store, account, 400)
+    const actionId = await begin(a, { ratePerSecond: 50 })
+    await waitFor(async () => (await row(actionId)).succeeded > 0, { what: 'its first batch' })
+    expect((await b.ask(account, 'POST', `${ACTIONS}/${actionId}/pause`)).status).toBe(200)
+    const paused = await row(actionId)
+    const resumed = await b.ask(account, 'POST', `${ACTIONS}/${actionId}/resume`)
+    expect(resumed).toMatchObject({ status: 200, body: { state: 'running' } })
+    await waitFor(async () => (await row(actionId)).succeeded > paused.succeeded, {
+      what: 'progress on the other node',
+    })
+    expect(await a.ask(account, 'POST', `${ACTIONS}/${actionId}/abort`)).toMatchObject({ body: { state: 'aborted' } })
+    const { matched, succeeded, skipped } = await row(actionId)
+    expect(succeeded + skipped).toBe(matched)
+  })
+
+  it('stream the progress of an action from another node', async () => {
+    await startRuns(store, account, 300)
+    const actionId = await begin(a, { ratePerSecond: 300 })
+    const headers = { authorization: `Bearer ${account}`, accept: 'text/event-stream' }
+    const events = await (await fetch(`${b.url}${ACTIONS}/${actionId}`, { headers })).text()
+    expect(events).toContain('event: progress')
+    expect(events).toMatch(/event: end\nid: finished-300\n/)
+  })
+
+  const starting = (run_id: string): Starting => ({
+    ...{ run_id, url: 'https://x.test/work', host: 'x.test', path: '/work' },
+    ...{ labels: '', flow_key: null, caller_ip: '' },
+  })
+  const pass = (at: BulkUnderTest, runId: string, work: () => Promise<unknown> = async () => undefined) =>
+    at.bulk.gate.pass(account, [starting(runId)], Date.now(), work)
+
+  it('fence runs on all nodes, after triggers in flight on any of them', async () => {
+    await startRuns(store, account, 1)
+    let stored = (): void => undefined
+    const trigger = pass(b, 'wfr_late', async () => {
+      await new Promise<void>((resolve) => (stored = resolve))
+      await startRuns(store, account, 1)
+    })
+    const fenceUntil = Date.now() + HOUR_MS
+    const cancel = a.ask(account, 'DELETE', RUNS, { workflowUrl: 'https://x.test/', fenceUntil })
+    await waitFor(
+      () =>
+        pass(b, 'wfr_new').then(
+          () => false,
+          () => true,
+        ),
+      { what: 'the fence on the other node' },
+    )
+    stored()
+    await trigger
+    expect(await cancel).toMatchObject({ status: 200, body: { cancelled: 2 } })
+    const c = await startBulk(store, systemClock, { cluster: cluster.add() })
+    for (const node of [a, b, c]) await expect(pass(node, 'wfr_new')).rejects.toMatchObject({ code: 'run_fenced' })
+    const { bulkActions } = (await a.ask(account, 'GET', ACTIONS)).body as { bulkActions: { actionId: string }[] }
+    const actionId = bulkActions[0]?.actionId ?? ''
+    await b.ask(account, 'DELETE', `${ACTIONS}/${actionId}/fence`)
+    for (const node of [a, b, c]) await pass(node, 'wfr_new')
+    await c.stop()
+  })
+})

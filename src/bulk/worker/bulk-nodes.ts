@@ -1,0 +1,134 @@
+import { type Clock, isObject, pause } from '../../base/index.js'
+import type { Cluster } from '../../cluster/index.js'
+import type { Store } from '../../store/index.js'
+import type { BulkActionRow } from '../transactions/bulk-action.js'
+import * as bulkRead from '../transactions/bulk-read.js'
+import type { Fence, Fences } from './fences.js'
+import type { BulkWorker } from './worker.js'
+
+/** `Cluster.notify`: block new runs, and say when all triggers that had passed are stored. */
+const FENCE = 'bulk.fence'
+/** `Cluster.notify`: a fence was raised in vain. */
+const LIFT = 'bulk.lift'
+/** `Cluster.notify`: somebody has paused, resumed, aborted or changed an action. */
+const CHANGED = 'bulk.changed'
+/** `Cluster.ask`: the fences of a node, for one that starts. */
+const FENCES = 'bulk.fences'
+
+const AGAIN_MS = 1_000
+
+/** What `BulkNodes` is built from. */
+export interface BulkNodesDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly cluster: Cluster
+  readonly fences: Fences
+  readonly worker: BulkWorker
+}
+
+/** What the nodes of a cluster tell each other of bulk actions. A server alone does the same without telling anybody. */
+export class BulkNodes {
+  readonly #deps: BulkNodesDeps
+  /** Changes are read and applied one after the other: an older row must not undo a newer one. */
+  #following: Promise<void> = Promise.resolve()
+  #isStopped = false
+
+  constructor(deps: BulkNodesDeps) {
+    this.#deps = deps
+    const { cluster, fences } = deps
+    cluster.handle(FENCE, async (payload) => {
+      fences.accept(readFence(payload))
+      await fences.settled()
+    })
+    cluster.handle(LIFT, (payload) => {
+      const { accountId, actionId } = readName(payload)
+      fences.lift(accountId, actionId)
+    })
+    cluster.handle(CHANGED, (payload) => this.#follow(readName(payload)))
+    cluster.handle(FENCES, () => fences.all)
+  }
+
+  /** Loads the fences that are stored, and those that other nodes are raising right now. */
+  async loadFences(): Promise<void> {
+    const { store, clock, cluster, fences } = this.#deps
+    for (const { answer } of await cluster.ask(FENCES, {})) {
+      for (const fence of Array.isArray(answer) ? answer : []) fences.accept(readFence(fence))
+    }
+    await fences.load(store, clock.now())
+  }
+
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  /**
+   * Raises a fence on all nodes. Resolves when every trigger that had passed, on any of them, is stored or has failed.
+   * @param at now, Unix milliseconds.
+   */
+  async raise(fence: Fence, at: number): Promise<void> {
+    const { fences, cluster } = this.#deps
+    // Here first: a node that joins after the notification asks for it.
+    fences.raise(fence, at)
+    await Promise.all([fences.settled(), cluster.notify(FENCE, fence)])
+  }
+
+  /** Lifts a fence whose action was not stored; on other nodes as soon as they can be reached. */
+  lift({ accountId, actionId }: Pick<Fence, 'accountId' | 'actionId'>): void {
+    this.#deps.fences.lift(accountId, actionId)
+    if (!this.#deps.cluster.isAlone) void this.#liftElsewhere({ accountId, actionId })
+  }
+
+  async #liftElsewhere(name: ActionName): Promise<void> {
+    const { cluster, clock } = this.#deps
+    while (!this.#isStopped) {
+      try {
+        return await cluster.notify(LIFT, name)
+      } catch {
+        await pause(clock, AGAIN_MS)
+      }
+    }
+  }
+
+  /** Applies a stored change of an action on all nodes; resolves when its owner acts on it. */
+  async changed(action: BulkActionRow): Promise<void> {
+    const { cluster } = this.#deps
+    if (cluster.isAlone) return this.#apply(action)
+    const name = { accountId: action.account_id, actionId: action.action_id }
+    await Promise.all([this.#follow(name), cluster.notify(CHANGED, name)])
+  }
+
+  #follow(name: ActionName): Promise<void> {
+    const follow = this.#following.then(async () => {
+      const action = await this.#deps.store.run(bulkRead.action, name)
+      if (action) this.#apply(action)
+    })
+    this.#following = follow.catch(() => undefined)
+    return follow
+  }
+
+  #apply(action: BulkActionRow): void {
+    const { fences, worker } = this.#deps
+    if (action.fence_until === null) fences.lift(action.account_id, action.action_id)
+    worker.changed(action)
+  }
+}
+
+interface ActionName {
+  readonly accountId: string
+  readonly actionId: string
+}
+
+function readName(payload: unknown): ActionName {
+  const { accountId, actionId } = isObject(payload) ? payload : {}
+  if (typeof accountId === 'string' && typeof actionId === 'string') return { accountId, actionId }
+  throw new Error('another node named no bulk action')
+}
+
+/** A fence that is not understood is refused: without it, runs would start that its caller believes to be blocked. */
+function readFence(payload: unknown): Fence {
+  const { target, until } = isObject(payload) ? payload : {}
+  const isTarget = isObject(target) && (target.kind === 'named' || target.kind === 'matching')
+  if (!isTarget || typeof until !== 'number') throw new Error('another node sent a fence that is not understood')
+  // Parsed strictly by the node that raised it, which may be one version apart.
+  return { ...readName(payload), target: target as Fence['target'], until }
+}

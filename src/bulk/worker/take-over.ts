@@ -1,0 +1,51 @@
+import type { Clock } from '../../base/index.js'
+import type { Cluster } from '../../cluster/index.js'
+import type { Queue } from '../../queue/index.js'
+import type { Store } from '../../store/index.js'
+import type { BulkActionRow } from '../transactions/bulk-action.js'
+import * as bulkOwner from '../transactions/bulk-owner.js'
+
+/** An action that ended this long before its node did may not have been made known to all dispatchers. */
+const JUST_ENDED_MS = 60_000
+
+/** What taking over needs. */
+export interface TakeOverDeps {
+  readonly store: Store
+  readonly clock: Clock
+  readonly cluster: Pick<Cluster, 'incarnation' | 'isAlone' | 'isLive'>
+  readonly queue: Pick<Queue, 'dropEverywhere'>
+}
+
+/**
+ * Takes over the actions of nodes that can no longer act; a server alone those of its earlier life.
+ * @param draftsBefore drafts that are younger stay, Unix milliseconds.
+ */
+export async function takeOver(
+  { store, clock, cluster }: TakeOverDeps,
+  draftsBefore: number,
+): Promise<readonly BulkActionRow[]> {
+  const endedAfter = clock.now() - JUST_ENDED_MS
+  const from: number[] = []
+  for (const owner of await store.run(bulkOwner.owners, { endedAfter })) {
+    const isOver = owner === cluster.incarnation ? cluster.isAlone : !(await cluster.isLive(owner))
+    if (isOver) from.push(owner)
+  }
+  if (from.length === 0) return []
+  return store.run(bulkOwner.takeOver, { from, owner: cluster.incarnation, draftsBefore, endedAfter })
+}
+
+/**
+ * Drops what an action has cancelled on all nodes. Its node may have ended between a commit and this, so the dispatchers of
+ * others may still hold the messages.
+ */
+export async function dropAgain({ store, cluster, queue }: TakeOverDeps, action: BulkActionRow): Promise<void> {
+  const { kind, seq: actionSeq } = action
+  if (cluster.isAlone || (kind !== 'cancelRuns' && kind !== 'cancelMessages')) return
+  for (let chunk = 0; ; chunk++) {
+    const found = await store.run(bulkOwner.succeededOf, { actionSeq, chunk })
+    if (!found) return
+    chunk = found.chunk
+    if (found.seqs.length === 0) continue
+    await queue.dropEverywhere(kind === 'cancelRuns' ? { groupKeys: found.seqs } : { seqs: found.seqs })
+  }
+}
