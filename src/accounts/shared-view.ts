@@ -37,7 +37,7 @@ export class SharedView {
 
   #afterRunning(): Promise<number> {
     const load = this.#running.then(() => {
-      // Whoever comes from now on needs another load: this one may have read already.
+      // A caller that comes from now on needs another load: this one may have read already.
       this.#next = undefined
       return this.#deps.load()
     })

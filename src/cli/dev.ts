@@ -36,7 +36,7 @@ export function devCommand(io: Io, end: (code: ExitCode) => void): Command {
   command.option('--ephemeral', 'use a data directory that is deleted at the end')
   command.option(
     '--nodes <count>',
-    'run a cluster of so many nodes with a PostgreSQL of its own; all data is deleted at the end',
+    'run a cluster of this many nodes with a PostgreSQL of its own; all data is deleted at the end',
     wholeNumber(1, MOST_NODES),
   )
   return addConfigFlags(command, DEFAULTS).action(async () => {

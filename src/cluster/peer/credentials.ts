@@ -29,7 +29,7 @@ export interface PeerCredentialsDeps {
 
 /**
  * Reads the cluster's authority from the store, or makes it, and signs a certificate with a new key, which stays in memory.
- * So whoever can read the store may be a node, and nobody else.
+ * So a program that can read the store may be a node, and no other.
  */
 export async function openPeerCredentials({ store, clock, logger }: PeerCredentialsDeps): Promise<PeerCredentials> {
   const now = clock.now()

@@ -5,6 +5,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
+import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { OnPeerRequest, PeerRequest } from '../peer-link.js'
@@ -23,6 +24,7 @@ const BODY_TIMEOUT_MS = 10_000
 export interface PeerServerDeps {
   readonly host: string
   readonly port: number
+  readonly clock: Clock
   readonly credentials: PeerCredentials
   readonly logger: Pick<Logger, 'warn' | 'error'>
   /** The life that this server answers for. */
@@ -102,12 +104,13 @@ export class PeerServer {
   /** Never rejects. */
   async #serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Promise<void> {
     stream.on('error', () => undefined)
-    stream.setTimeout(BODY_TIMEOUT_MS, () => stream.destroy())
+    const late = this.#deps.clock.after(BODY_TIMEOUT_MS, () => stream.destroy())
+    stream.once('close', () => late.cancel())
     const wrong = this.#wrong(headers)
     if (wrong !== undefined) return end(stream, wrong)
     const body = await bodyOf(stream)
     if (body === 'too large') return end(stream, STATUS.tooLarge)
-    stream.setTimeout(0)
+    late.cancel()
     const request = requestOf(headers, body)
     if (!request) return end(stream, STATUS.malformed)
     try {
