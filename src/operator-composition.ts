@@ -44,13 +44,11 @@ function composeDeletion({ store, logger }: Foundations, { accounts, databases, 
     ...{ store, clock: systemClock, logger, databases, queue },
     reload: () => accounts.reload(),
   })
-  const follow = async (): Promise<void> => {
-    queue.accountsChanged()
-    await databases.followAccounts()
-  }
-  accounts.onForeignChange(follow)
   accounts.operator.watch({
-    onSuspension: follow,
+    onSuspension: async () => {
+      queue.accountsChanged()
+      await databases.followAccounts()
+    },
     onDeletion: () => {
       queue.accountsChanged()
       return deletion.complete().finally(() => queue.accountsChanged())

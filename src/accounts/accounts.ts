@@ -1,5 +1,4 @@
 import { type Clock, type Service, sha256Hex } from '../base/index.js'
-import { alone, type Cluster } from '../cluster/index.js'
 import type { AuditLog } from '../contract/accounts/audit.js'
 import type { Authenticator, Caller, Standing } from '../http/index.js'
 import { AfterLostCommits, type Store } from '../store/index.js'
@@ -15,8 +14,6 @@ import { Operator } from './operator.js'
 import { QueueAccounts } from './queue-accounts.js'
 import { QueueTokens } from './queue-tokens.js'
 import { Sessions } from './sessions.js'
-import { sharedTokenKey, TOKEN_KEY } from './shared-token-key.js'
-import { SharedView } from './shared-view.js'
 import { Teams } from './teams.js'
 import * as accountsTransactions from './transactions/accounts.js'
 import * as firstTokens from './transactions/first-tokens.js'
@@ -33,8 +30,6 @@ export interface AccountsDeps {
   readonly firstEmail?: string
   /** Most messages a day of a free account. Default: no limit. */
   readonly freeDailyMessages?: number
-  /** Other nodes learn of changes before their callers get an answer. Default: there are none. */
-  readonly cluster?: Cluster
   /** What to do when the data directory was used with another store. Default `refuse`. */
   readonly foreignStore?: 'refuse' | 'take-over'
 }
@@ -55,10 +50,8 @@ export interface Accounts extends Service, Authenticator {
   dailyMessagesOf(accountId: string): number | undefined
   /** The accounts and teams that are suspended or being deleted: nothing of them is delivered. */
   readonly heldIds: ReadonlySet<string>
-  /** Reloads accounts and credentials from the store, on every node. */
+  /** Reloads accounts and credentials from the store. */
   reload(): Promise<unknown>
-  /** Sets what follows when another node has changed accounts; it has happened before that node answers. */
-  onForeignChange(follow: () => Promise<void>): void
   /** The queues of accounts, as the management API sees them. */
   readonly queues: QueueAccounts
   /** Queue tokens by name. */
@@ -107,27 +100,20 @@ class StoredAccounts implements Accounts {
   /** The content of `credentials.json`, if it belongs to an account of the store. */
   #ownFile: Credentials | undefined
   readonly #afterLostCommits: AfterLostCommits
-  readonly #view: SharedView
-  #followForeign: () => Promise<void> = () => Promise.resolve()
+  #reloading: Promise<unknown> = Promise.resolve()
   #refreshing: Promise<unknown> = Promise.resolve()
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps
-    const { store, clock, cluster = alone() } = deps
+    const { store, clock } = deps
     this.#directory = new AccountDirectory(clock)
-    this.#view = new SharedView({
-      cluster,
-      load: () => this.#load(),
-      onForeignChange: () => this.#followForeign(),
-    })
     this.#afterLostCommits = new AfterLostCommits({
       ...{ store, clock, logger: deps.logger, what: 'accounts' },
-      recover: async () => void (await this.#view.load()),
+      recover: async () => void (await this.#reload()),
     })
-    cluster.handle(TOKEN_KEY, () => this.queues.sealKey)
     this.#uses = new LastUses({ ...deps, directory: this.#directory })
     const teamDeps = {
-      ...{ store, clock, reload: () => this.#view.share() },
+      ...{ store, clock, reload: () => this.#reload() },
       lastUseOf: (id: string) => this.#directory.lastUseOf(id),
       onTeamDeletion: () => this.operator.completeDeletions(),
       onRotated: (oldHash: string, secret: string) => this.#followRotation(oldHash, secret),
@@ -159,14 +145,13 @@ class StoredAccounts implements Accounts {
 
   async start(): Promise<void> {
     const { store, dataDir, clock, firstEmail: email = DEFAULT_EMAIL, foreignStore = 'refuse' } = this.#deps
-    const { cluster = alone() } = this.#deps
     this.#installationId = await bindDataDir(store, dataDir, clock.now(), foreignStore)
     const found = await readCredentials(dataDir)
     await store.run(firstTokens.followAll, {})
-    const isEmpty = (await this.#view.load()) === 0
+    const isEmpty = (await this.#reload()) === 0
     const own = isEmpty ? await createFirstAccount({ store, dataDir, clock, email }, found) : found
-    if (isEmpty) await this.#view.load()
-    await this.queues.start(dataDir, own, () => sharedTokenKey(cluster, clock))
+    if (isEmpty) await this.#reload()
+    await this.queues.start(dataDir, own)
     await this.#adoptFile(own)
     this.#uses.start()
     this.#afterLostCommits.start()
@@ -211,11 +196,7 @@ class StoredAccounts implements Accounts {
   }
 
   reload(): Promise<unknown> {
-    return this.#view.share()
-  }
-
-  onForeignChange(follow: () => Promise<void>): void {
-    this.#followForeign = follow
+    return this.#reload()
   }
 
   accountOfQueueUser(userId: string): Account | undefined {
@@ -231,7 +212,7 @@ class StoredAccounts implements Accounts {
     const audit = caller && auditRow(caller, event, this.#deps.clock.now())
     const args = { accountId, fresh: newSigningKey(), audit }
     await this.#deps.store.run(accountsTransactions.rotateSigningKeys, args)
-    await this.#view.share()
+    await this.#reload()
     await this.#refreshFile()
     return this.signingKeys(accountId)
   }
@@ -247,12 +228,19 @@ class StoredAccounts implements Accounts {
     return rows.map((row) => auditLogOf(row, customer))
   }
 
-  /** Loads accounts, keys and members from the store; resolves to the number of accounts. */
-  async #load(): Promise<number> {
-    const { store } = this.#deps
-    const [stored, tokens] = [await store.run(accountsTransactions.load, {}), await store.run(queueTokens.load, {})]
-    this.#directory.load({ ...stored, tokens })
-    return stored.accounts.length
+  /**
+   * Loads accounts, keys and members from the store; resolves to the number of accounts. Reloads run one after the other:
+   * a slow older read must not bring back a key that was deleted since.
+   */
+  #reload(): Promise<number> {
+    const reload = this.#reloading.then(async () => {
+      const { store } = this.#deps
+      const [stored, tokens] = [await store.run(accountsTransactions.load, {}), await store.run(queueTokens.load, {})]
+      this.#directory.load({ ...stored, tokens })
+      return stored.accounts.length
+    })
+    this.#reloading = reload.catch(() => undefined)
+    return reload
   }
 
   async #adoptFile(found: Credentials | undefined): Promise<void> {
@@ -261,8 +249,6 @@ class StoredAccounts implements Accounts {
       await this.#refreshFile()
       return
     }
-    // One node of a cluster has the file.
-    if (!found && !(this.#deps.cluster ?? alone()).isAlone) return
     const what = found ? 'has credentials that this store does not know' : 'is missing'
     this.#deps.logger.warn('credentials_file_foreign', { what })
   }

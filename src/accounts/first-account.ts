@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { type Clock, newId, randomSecret, sha256Hex } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
@@ -28,18 +27,12 @@ export interface FirstAccount {
  * file without an account, and the next start creates the account from that file. The other order could leave an
  * account whose credentials nobody has.
  * @param found the content of the credentials file, if there is one.
- * @returns the credentials of this data directory; `undefined` when another node has created the account meanwhile.
  */
-export async function createFirstAccount(
-  deps: FirstAccount,
-  found: Credentials | undefined,
-): Promise<Credentials | undefined> {
+export async function createFirstAccount(deps: FirstAccount, found: Credentials | undefined): Promise<Credentials> {
   const credentials = found ?? newCredentials(deps.email)
   if (!found) await writeCredentials(deps.dataDir, credentials)
-  if (await deps.store.run(accounts.createFirst, rowsOf(credentials, deps))) return credentials
-  // Nobody has seen these.
-  if (!found) await rm(credentialsPath(deps.dataDir), { force: true })
-  return found
+  await deps.store.run(accounts.create, rowsOf(credentials, deps))
+  return credentials
 }
 
 function rowsOf(credentials: Credentials, { clock, dataDir }: FirstAccount) {

@@ -66,11 +66,6 @@ export class QueueAccounts {
     return this.#deps.rows().some((row) => row.account_id === accountId && isRevoked(row))
   }
 
-  /** The key that encrypts tokens, for another node; `undefined` before the start. */
-  get sealKey(): string | undefined {
-    return this.#seal?.key
-  }
-
   /** A secret of an account as the store keeps it. */
   seal(token: string, accountId: string): string | null {
     return this.#seal?.seal(token, accountId) ?? null
@@ -127,16 +122,9 @@ export class QueueAccounts {
     if (caller.accountId !== teamId) throw new HomeportError('queue_not_movable', { teamId })
   }
 
-  /**
-   * Reads the key, and stores the token of `credentials.json` where the store does not have it yet.
-   * @param sharedKey asks the other nodes for the key.
-   */
-  async start(
-    dataDir: string,
-    own: Credentials | undefined,
-    sharedKey?: () => Promise<string | undefined>,
-  ): Promise<void> {
-    this.#seal = await TokenSeal.open(dataDir, sharedKey)
+  /** Reads the key, and stores the token of `credentials.json` where the store does not have it yet. */
+  async start(dataDir: string, own: Credentials | undefined): Promise<void> {
+    this.#seal = await TokenSeal.open(dataDir)
     if (own !== undefined) await this.keep(own.queueToken)
   }
 

@@ -22,26 +22,16 @@ export class TokenSeal {
   /**
    * Reads the key of a data directory, or creates it. A damaged key is kept as `token-key.damaged-<random>`: somebody may
    * repair it.
-   * @param shared asks the other nodes for their key, which all of them share; asked only without a key of its own.
    */
-  static async open(
-    dataDir: string,
-    shared: () => Promise<string | undefined> = () => Promise.resolve(undefined),
-  ): Promise<TokenSeal> {
+  static async open(dataDir: string): Promise<TokenSeal> {
     const path = join(dataDir, 'token-key')
     const text = await readFileIfThere(path)
     const found = Buffer.from(text ?? '', 'base64url')
     if (found.length === KEY_BYTES) return new TokenSeal(found)
     if (text !== undefined) await rename(path, `${path}.damaged-${randomBytes(6).toString('hex')}`)
-    const theirs = Buffer.from((await shared()) ?? '', 'base64url')
-    const fresh = theirs.length === KEY_BYTES ? theirs : randomBytes(KEY_BYTES)
+    const fresh = randomBytes(KEY_BYTES)
     await replaceFile(path, fresh.toString('base64url'))
     return new TokenSeal(fresh)
-  }
-
-  /** The key, for another node. */
-  get key(): string {
-    return this.#key.toString('base64url')
   }
 
   /** The token as the store keeps it. `owner` is the account: what was sealed for one is nothing for another. */

@@ -18,28 +18,14 @@ const installation = query<object, { installation_id: string }>(({ db }) =>
   db.selectFrom('installation').select('installation_id'),
 )
 
-const settle = query<{ freshId: string; at: number }>(({ db, p }) =>
-  db
-    .insertInto('installation')
-    .values({ place: 1, installation_id: p.freshId, created_at: p.at })
-    .onConflict((conflict) => conflict.column('place').doNothing()),
-)
-const lockInstallation = query<object, { installation_id: string }>(({ db, d }) =>
-  d.forUpdate(db.selectFrom('installation').select('installation_id')),
-)
-const anyAccount = query<object, { account_id: string }>(({ db }) =>
-  db.selectFrom('accounts').select('account_id').limit(1),
-)
-
 /** The identity of this store. A new store takes `freshId`. */
 export const identify = write(
   'accounts.identify',
   function* (args: { freshId: string; at: number }): Transaction<string> {
     const row = yield* first(installation, {})
     if (row) return row.installation_id
-    // Another node may be the first at the same moment.
-    yield* change(settle, args)
-    return (yield* first(installation, {}))?.installation_id ?? args.freshId
+    yield* insertAll('installation', [{ place: 1, installation_id: args.freshId, created_at: args.at }])
+    return args.freshId
   },
 )
 
@@ -87,19 +73,6 @@ export const create = write(
     yield* insertAll('accounts', [args.account])
     yield* insertAll('api_keys', [args.key])
     yield* followFirstTokens(args.account.account_id)
-  },
-)
-
-/** The same for the first account of a store. Answers false when there is one already: another node was first. */
-export const createFirst = write(
-  'accounts.createFirst',
-  function* (args: { account: Insertable<AccountsTable>; key: Insertable<ApiKeysTable> }): Transaction<boolean> {
-    yield* first(lockInstallation, {})
-    if (yield* first(anyAccount, {})) return false
-    yield* insertAll('accounts', [args.account])
-    yield* insertAll('api_keys', [args.key])
-    yield* followFirstTokens(args.account.account_id)
-    return true
   },
 )
 
