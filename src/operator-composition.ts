@@ -44,11 +44,13 @@ function composeDeletion({ store, logger }: Foundations, { accounts, databases, 
     ...{ store, clock: systemClock, logger, databases, queue },
     reload: () => accounts.reload(),
   })
+  const follow = async (): Promise<void> => {
+    queue.accountsChanged()
+    await databases.followAccounts()
+  }
   accounts.operator.watch({
-    onSuspension: async () => {
-      queue.accountsChanged()
-      await databases.followAccounts()
-    },
+    onSuspension: follow,
+    onChangeElsewhere: follow,
     onDeletion: () => {
       queue.accountsChanged()
       return deletion.complete().finally(() => queue.accountsChanged())

@@ -1,4 +1,5 @@
-import { type Clock, type Service, sha256Hex } from '../base/index.js'
+import { type Clock, Joined, type Service, sha256Hex } from '../base/index.js'
+import { alone, type Cluster } from '../cluster/index.js'
 import type { AuditLog } from '../contract/accounts/audit.js'
 import type { Authenticator, Caller, Standing } from '../http/index.js'
 import { AfterLostCommits, type Store } from '../store/index.js'
@@ -32,6 +33,8 @@ export interface AccountsDeps {
   readonly freeDailyMessages?: number
   /** What to do when the data directory was used with another store. Default `refuse`. */
   readonly foreignStore?: 'refuse' | 'take-over'
+  /** The nodes that use the store. Default: this one is alone. */
+  readonly cluster?: Cluster
 }
 
 /** Accounts and who may act for them. No caller is recognised before `start` has resolved. */
@@ -50,7 +53,7 @@ export interface Accounts extends Service, Authenticator {
   dailyMessagesOf(accountId: string): number | undefined
   /** The accounts and teams that are suspended or being deleted: nothing of them is delivered. */
   readonly heldIds: ReadonlySet<string>
-  /** Reloads accounts and credentials from the store. */
+  /** Reloads accounts and credentials from the store, on all nodes. */
   reload(): Promise<unknown>
   /** The queues of accounts, as the management API sees them. */
   readonly queues: QueueAccounts
@@ -79,6 +82,9 @@ export interface Accounts extends Service, Authenticator {
 
 const DEFAULT_EMAIL = 'owner@homeport.local'
 
+/** `Cluster.notify`: accounts or credentials have changed. */
+const CHANGED = 'accounts'
+
 /** Builds the accounts of a store. */
 export function createAccounts(deps: AccountsDeps): Accounts {
   return new StoredAccounts(deps)
@@ -100,20 +106,24 @@ class StoredAccounts implements Accounts {
   /** The content of `credentials.json`, if it belongs to an account of the store. */
   #ownFile: Credentials | undefined
   readonly #afterLostCommits: AfterLostCommits
-  #reloading: Promise<unknown> = Promise.resolve()
+  readonly #cluster: Cluster
+  readonly #reading: Joined<number>
   #refreshing: Promise<unknown> = Promise.resolve()
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps
-    const { store, clock } = deps
-    this.#directory = new AccountDirectory(clock)
+    const { store, clock, cluster = alone() } = deps
+    this.#cluster = cluster
+    this.#reading = new Joined(() => this.#read())
+    this.#directory = new AccountDirectory(clock, deps.freeDailyMessages)
+    cluster.handle(CHANGED, () => this.#followOthers())
     this.#afterLostCommits = new AfterLostCommits({
       ...{ store, clock, logger: deps.logger, what: 'accounts' },
-      recover: async () => void (await this.#reload()),
+      recover: () => this.#changed(),
     })
     this.#uses = new LastUses({ ...deps, directory: this.#directory })
     const teamDeps = {
-      ...{ store, clock, reload: () => this.#reload() },
+      ...{ store, clock, reload: () => this.#changed() },
       lastUseOf: (id: string) => this.#directory.lastUseOf(id),
       onTeamDeletion: () => this.operator.completeDeletions(),
       onRotated: (oldHash: string, secret: string) => this.#followRotation(oldHash, secret),
@@ -121,7 +131,7 @@ class StoredAccounts implements Accounts {
     this.teams = new Teams(teamDeps)
     this.keys = new ApiKeys(teamDeps)
     this.queues = new QueueAccounts({
-      ...teamDeps,
+      ...{ ...teamDeps, cluster },
       rows: () => this.#directory.rows,
       onRotated: () => this.#refreshFile(),
     })
@@ -148,9 +158,9 @@ class StoredAccounts implements Accounts {
     this.#installationId = await bindDataDir(store, dataDir, clock.now(), foreignStore)
     const found = await readCredentials(dataDir)
     await store.run(firstTokens.followAll, {})
-    const isEmpty = (await this.#reload()) === 0
+    const isEmpty = (await this.#reading.run()) === 0
     const own = isEmpty ? await createFirstAccount({ store, dataDir, clock, email }, found) : found
-    if (isEmpty) await this.#reload()
+    if (isEmpty) await this.#reading.run()
     await this.queues.start(dataDir, own)
     await this.#adoptFile(own)
     this.#uses.start()
@@ -196,7 +206,7 @@ class StoredAccounts implements Accounts {
   }
 
   reload(): Promise<unknown> {
-    return this.#reload()
+    return this.#changed()
   }
 
   accountOfQueueUser(userId: string): Account | undefined {
@@ -212,7 +222,7 @@ class StoredAccounts implements Accounts {
     const audit = caller && auditRow(caller, event, this.#deps.clock.now())
     const args = { accountId, fresh: newSigningKey(), audit }
     await this.#deps.store.run(accountsTransactions.rotateSigningKeys, args)
-    await this.#reload()
+    await this.#changed()
     await this.#refreshFile()
     return this.signingKeys(accountId)
   }
@@ -228,19 +238,28 @@ class StoredAccounts implements Accounts {
     return rows.map((row) => auditLogOf(row, customer))
   }
 
+  /** Loads accounts, keys and members from the store; resolves to the number of accounts. */
+  async #read(): Promise<number> {
+    const { store } = this.#deps
+    const [stored, tokens] = [await store.run(accountsTransactions.load, {}), await store.run(queueTokens.load, {})]
+    this.#directory.load({ ...stored, tokens })
+    return stored.accounts.length
+  }
+
   /**
-   * Loads accounts, keys and members from the store; resolves to the number of accounts. Reloads run one after the other:
-   * a slow older read must not bring back a key that was deleted since.
+   * Call it after each committed change: resolves when this node and all others act on it. A key that was deleted is
+   * refused everywhere then.
    */
-  #reload(): Promise<number> {
-    const reload = this.#reloading.then(async () => {
-      const { store } = this.#deps
-      const [stored, tokens] = [await store.run(accountsTransactions.load, {}), await store.run(queueTokens.load, {})]
-      this.#directory.load({ ...stored, tokens })
-      return stored.accounts.length
-    })
-    this.#reloading = reload.catch(() => undefined)
-    return reload
+  async #changed(): Promise<void> {
+    await Promise.all([this.#reading.run(), this.#cluster.notify(CHANGED, {})])
+  }
+
+  /** Another node has committed a change. */
+  async #followOthers(): Promise<void> {
+    await this.#reading.run()
+    await this.operator.followOthers()
+    // The first account may have been given other signing keys or another token.
+    await this.#refreshFile().catch((error: unknown) => this.#deps.logger.warn('credentials_not_written', { error }))
   }
 
   async #adoptFile(found: Credentials | undefined): Promise<void> {
@@ -249,6 +268,8 @@ class StoredAccounts implements Accounts {
       await this.#refreshFile()
       return
     }
+    // A node that joins others has no credentials of its own.
+    if (!found && !this.#cluster.isAlone) return
     const what = found ? 'has credentials that this store does not know' : 'is missing'
     this.#deps.logger.warn('credentials_file_foreign', { what })
   }

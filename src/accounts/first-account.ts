@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { type Clock, newId, randomSecret, sha256Hex } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
@@ -25,14 +26,21 @@ export interface FirstAccount {
 /**
  * Creates the first account. Its credentials are written before the account is committed: a crash in between leaves a
  * file without an account, and the next start creates the account from that file. The other order could leave an
- * account whose credentials nobody has.
+ * account whose credentials nobody has. Of nodes that start at the same time, one creates it; the others delete the file that
+ * they have written.
  * @param found the content of the credentials file, if there is one.
+ * @returns the content of the file afterwards.
  */
-export async function createFirstAccount(deps: FirstAccount, found: Credentials | undefined): Promise<Credentials> {
+export async function createFirstAccount(
+  deps: FirstAccount,
+  found: Credentials | undefined,
+): Promise<Credentials | undefined> {
   const credentials = found ?? newCredentials(deps.email)
   if (!found) await writeCredentials(deps.dataDir, credentials)
-  await deps.store.run(accounts.create, rowsOf(credentials, deps))
-  return credentials
+  const isMade = await deps.store.run(accounts.createFirst, rowsOf(credentials, deps))
+  if (isMade || found) return credentials
+  await rm(credentialsPath(deps.dataDir), { force: true })
+  return undefined
 }
 
 function rowsOf(credentials: Credentials, { clock, dataDir }: FirstAccount) {

@@ -23,6 +23,8 @@ export interface OperatorDeps {
 export interface AccountWatcher {
   /** An account was suspended or resumed: what of it runs has to follow. */
   onSuspension(): Promise<void>
+  /** Another node has suspended, resumed or deleted accounts: what of them runs on this node has to follow. */
+  onChangeElsewhere(): Promise<void>
   /** An account is to be deleted with everything it has; resolves when nothing is left. */
   onDeletion(): Promise<void>
 }
@@ -100,6 +102,11 @@ export class Operator {
     if (outcome.kind !== 'begun') throw refusalOf(outcome, accountId)
     await this.#deps.reload()
     await this.#watcher?.onDeletion()
+  }
+
+  /** Another node has changed accounts. */
+  async followOthers(): Promise<void> {
+    await this.#watcher?.onChangeElsewhere()
   }
 
   /** Completes the deletion of what is marked for it. */

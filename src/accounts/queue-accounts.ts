@@ -1,4 +1,5 @@
-import { type Clock, sha256Hex } from '../base/index.js'
+import { type Clock, isObject, sha256Hex } from '../base/index.js'
+import type { Cluster } from '../cluster/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
@@ -21,7 +22,11 @@ export interface QueueAccountsDeps {
   readonly reload: () => Promise<unknown>
   /** Called after new tokens were committed. */
   readonly onRotated: () => Promise<void>
+  readonly cluster: Cluster
 }
+
+/** `Cluster.ask`: the keys with which the nodes encrypt tokens. */
+const KEYS = 'accounts.token-keys'
 
 /** The queue of an account. Tokens are `undefined` where only their hash is known. */
 export interface QueueOfAccount {
@@ -33,11 +38,14 @@ export interface QueueOfAccount {
 /** The queue of each account: its tokens, and what its owner has set for it. An account has exactly one. */
 export class QueueAccounts {
   readonly #deps: QueueAccountsDeps
-  #turn: Promise<unknown> = Promise.resolve()
   #seal: TokenSeal | undefined
 
   constructor(deps: QueueAccountsDeps) {
     this.#deps = deps
+    deps.cluster.handle(KEYS, async (payload) => {
+      await this.#seal?.learn(keysIn(payload))
+      return { keys: this.#seal?.keys ?? [] }
+    })
   }
 
   /** The queue of the caller's account. A team gets its first tokens now: nobody has seen what it was created with. */
@@ -98,18 +106,11 @@ export class QueueAccounts {
     return this.own(caller)
   }
 
-  /** Sets the plan, the budget or the production pack. One after the other, because each writes all three. */
+  /** Sets the plan, the budget or the production pack. */
   async set(caller: Caller, queueId: string, changed: Partial<queueAccounts.QueueSettings>): Promise<void> {
-    const work = this.#turn.then(() => this.#set(caller, queueId, changed))
-    this.#turn = work.catch(() => undefined)
-    await work
-  }
-
-  async #set(caller: Caller, queueId: string, changed: Partial<queueAccounts.QueueSettings>): Promise<void> {
-    const { account_id: accountId, queue_plan, queue_budget, queue_production_pack } = this.#find(caller, queueId)
+    const { account_id: accountId } = this.#find(caller, queueId)
     const audit = this.#audit(caller, { action: 'Change Queue', entity: queueId, details: { ...changed } })
-    const settings = { queue_plan, queue_budget, queue_production_pack, ...changed }
-    await this.#deps.store.run(queueAccounts.set, { accountId, settings, audit })
+    await this.#deps.store.run(queueAccounts.set, { accountId, changed, audit })
     await this.#deps.reload()
   }
 
@@ -125,7 +126,16 @@ export class QueueAccounts {
   /** Reads the key, and stores the token of `credentials.json` where the store does not have it yet. */
   async start(dataDir: string, own: Credentials | undefined): Promise<void> {
     this.#seal = await TokenSeal.open(dataDir)
+    await this.#exchangeKeys()
     if (own !== undefined) await this.keep(own.queueToken)
+  }
+
+  /** Tells the other nodes the keys of this one, and keeps theirs. */
+  async #exchangeKeys(): Promise<void> {
+    const seal = this.#seal
+    if (!seal || this.#deps.cluster.isAlone) return
+    const answers = await this.#deps.cluster.ask(KEYS, { keys: seal.keys })
+    await seal.learn(answers.flatMap(({ answer }) => keysIn(answer)))
   }
 
   /** Stores the token of an account of which the store has only the hash, so that its owner sees it. */
@@ -156,4 +166,9 @@ export class QueueAccounts {
   #audit(caller: Caller, event: AuditEvent) {
     return auditRow(caller, event, this.#deps.clock.now())
   }
+}
+
+function keysIn(payload: unknown): readonly unknown[] {
+  const keys = isObject(payload) ? payload.keys : undefined
+  return Array.isArray(keys) ? keys : []
 }

@@ -8,15 +8,28 @@ const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
+/** More keys of other nodes are not kept. */
+const MOST_KEYS = 64
+const OTHERS_FILE = 'token-keys-of-nodes'
+
 /**
  * Encrypts queue tokens for the store with a key in the data directory. The management API has to show a token to its
  * owner, but a reader of the store alone, or of a copy of it, must not get any.
+ *
+ * Each node has a data directory, hence a key of its own. The nodes exchange their keys over the peer link, never through
+ * the store, and each keeps those of the others, so that it can show what another one has encrypted.
  */
 export class TokenSeal {
+  readonly #dataDir: string
   readonly #key: Buffer
+  #others: readonly Buffer[]
+  /** Writes of the file run one after the other. */
+  #learning: Promise<void> = Promise.resolve()
 
-  private constructor(key: Buffer) {
+  private constructor(dataDir: string, key: Buffer, others: readonly Buffer[]) {
+    this.#dataDir = dataDir
     this.#key = key
+    this.#others = others
   }
 
   /**
@@ -24,14 +37,37 @@ export class TokenSeal {
    * repair it.
    */
   static async open(dataDir: string): Promise<TokenSeal> {
+    const lines = (await readFileIfThere(join(dataDir, OTHERS_FILE)))?.split('\n') ?? []
+    const others = lines.flatMap((line) => keyOf(line) ?? [])
     const path = join(dataDir, 'token-key')
     const text = await readFileIfThere(path)
-    const found = Buffer.from(text ?? '', 'base64url')
-    if (found.length === KEY_BYTES) return new TokenSeal(found)
+    const found = keyOf(text)
+    if (found) return new TokenSeal(dataDir, found, others)
     if (text !== undefined) await rename(path, `${path}.damaged-${randomBytes(6).toString('hex')}`)
     const fresh = randomBytes(KEY_BYTES)
     await replaceFile(path, fresh.toString('base64url'))
-    return new TokenSeal(fresh)
+    return new TokenSeal(dataDir, fresh, others)
+  }
+
+  /** All keys, for another node. */
+  get keys(): readonly string[] {
+    return [this.#key, ...this.#others].map((key) => key.toString('base64url'))
+  }
+
+  /** Keeps keys of other nodes; ignores what is no key. */
+  learn(texts: readonly unknown[]): Promise<void> {
+    const learning = this.#learning.then(() => this.#learn(texts))
+    this.#learning = learning.catch(() => undefined)
+    return learning
+  }
+
+  async #learn(texts: readonly unknown[]): Promise<void> {
+    const known = new Set(this.keys)
+    const fresh = texts.flatMap((text) => (typeof text === 'string' && !known.has(text) ? (keyOf(text) ?? []) : []))
+    if (fresh.length === 0) return
+    this.#others = [...this.#others, ...fresh].slice(0, MOST_KEYS)
+    const lines = this.#others.map((key) => `${key.toString('base64url')}\n`)
+    await replaceFile(join(this.#dataDir, OTHERS_FILE), lines.join(''))
   }
 
   /** The token as the store keeps it. `owner` is the account: what was sealed for one is nothing for another. */
@@ -42,19 +78,32 @@ export class TokenSeal {
     return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url')
   }
 
-  /** The token again; `undefined` where there is none, or where another data directory has the key. */
+  /** The token again; `undefined` where there is none, or where nobody has told the key. */
   unseal(stored: string | null, owner: string): string | undefined {
     if (stored === null) return undefined
     const bytes = Buffer.from(stored, 'base64url')
     if (bytes.length <= NONCE_BYTES + TAG_BYTES) return undefined
-    try {
-      const decipher = createDecipheriv(CIPHER, this.#key, bytes.subarray(0, NONCE_BYTES))
-        .setAAD(Buffer.from(owner))
-        .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
-      const sealed = bytes.subarray(NONCE_BYTES + TAG_BYTES)
-      return Buffer.concat([decipher.update(sealed), decipher.final()]).toString('utf8')
-    } catch {
-      return undefined
+    for (const key of [this.#key, ...this.#others]) {
+      const token = decrypted(bytes, key, owner)
+      if (token !== undefined) return token
     }
+    return undefined
+  }
+}
+
+function keyOf(text: string | undefined): Buffer | undefined {
+  const key = Buffer.from(text ?? '', 'base64url')
+  return key.length === KEY_BYTES ? key : undefined
+}
+
+function decrypted(bytes: Buffer, key: Buffer, owner: string): string | undefined {
+  try {
+    const decipher = createDecipheriv(CIPHER, key, bytes.subarray(0, NONCE_BYTES))
+      .setAAD(Buffer.from(owner))
+      .setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES))
+    const sealed = bytes.subarray(NONCE_BYTES + TAG_BYTES)
+    return Buffer.concat([decipher.update(sealed), decipher.final()]).toString('utf8')
+  } catch {
+    return undefined
   }
 }

@@ -9,6 +9,7 @@
  * - `garbage-collection.ts`: where V8's garbage collector needs help.
  * - `network.ts`: IP ranges, and the gate that decides which addresses the server may contact on behalf of a user.
  * - `files.ts`: atomic, synced writes. `ids.ts`: sortable ids, secrets, hashes. `json.ts`, `nearest.ts`, `errors.ts`.
+ * - `joined.ts`: work that many ask for at once, such as reading a view again.
  * - `service.ts`: the interface of everything that starts and stops, and the order of stopping.
  * - `sqlite/`: opens SQLite files, with the driver of Node or with a package.
  * - `user.ts`: the user that runs the process, who may have neither name nor home.
@@ -25,6 +26,7 @@ export { isTurnSpent, mapInSlices, scheduleSlice, TimeSlice, yieldToEventLoop } 
 export { readFileIfThere, replaceFile, syncPath } from './files.js'
 export { IdleMemory, type IdleMemoryDeps, neverCollected, TurnoverMap } from './garbage-collection.js'
 export { newId, randomSecret, sha256Hex } from './ids.js'
+export { Joined } from './joined.js'
 export { isObject, tryParseJson } from './json.js'
 export { nearest } from './nearest.js'
 export { ipMatcher, isIpRange, TargetGate, type TargetPolicy, TargetRefused, targetProblem } from './network.js'

@@ -1,9 +1,10 @@
 import type { Insertable, Selectable } from 'kysely'
 import { AUDIT_KEPT_SECONDS } from '../../contract/accounts/audit.js'
-import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AccountsTable, ApiKeysTable, AuditLogTable, TeamMembersTable } from '../../store/schema/accounts.js'
 import { followFirstTokens } from './first-tokens.js'
+import { lockInstallation } from './installation.js'
 
 /** An account as it is stored. */
 export type AccountRow = Selectable<AccountsTable>
@@ -14,6 +15,12 @@ export type AuditRow = Selectable<AuditLogTable>
 /** An entry of the audit log before it is inserted. */
 export type NewAuditRow = Insertable<AuditLogTable>
 
+const makeInstallation = query<{ id: string; at: number }>(({ db, p }) =>
+  db
+    .insertInto('installation')
+    .values({ place: 1, installation_id: p.id, created_at: p.at })
+    .onConflict((conflict) => conflict.column('place').doNothing()),
+)
 const installation = query<object, { installation_id: string }>(({ db }) =>
   db.selectFrom('installation').select('installation_id'),
 )
@@ -24,8 +31,9 @@ export const identify = write(
   function* (args: { freshId: string; at: number }): Transaction<string> {
     const row = yield* first(installation, {})
     if (row) return row.installation_id
-    yield* insertAll('installation', [{ place: 1, installation_id: args.freshId, created_at: args.at }])
-    return args.freshId
+    // Of two nodes that start at the same time, the second one waits for the first and takes its identity.
+    yield* change(makeInstallation, { id: args.freshId, at: args.at })
+    return (yield* only(installation, {})).installation_id
   },
 )
 
@@ -66,15 +74,32 @@ export const load = read('accounts.load', function* (_: object): Transaction<{
   return { accounts: yield* all(allAccounts, {}), keys: yield* all(allKeys, {}), members: yield* all(allMembers, {}) }
 })
 
+/** A new account with its first key. */
+interface NewAccount {
+  readonly account: Insertable<AccountsTable>
+  readonly key: Insertable<ApiKeysTable>
+}
+
+function* insertAccount({ account, key }: NewAccount): Transaction<void> {
+  yield* insertAll('accounts', [account])
+  yield* insertAll('api_keys', [key])
+  yield* followFirstTokens(account.account_id)
+}
+
 /** Inserts an account with its first key. Fails when the e-mail is taken. */
-export const create = write(
-  'accounts.create',
-  function* (args: { account: Insertable<AccountsTable>; key: Insertable<ApiKeysTable> }): Transaction<void> {
-    yield* insertAll('accounts', [args.account])
-    yield* insertAll('api_keys', [args.key])
-    yield* followFirstTokens(args.account.account_id)
-  },
+export const create = write('accounts.create', insertAccount)
+
+const someAccount = query<object, { account_id: string }>(({ db }) =>
+  db.selectFrom('accounts').select('account_id').limit(1),
 )
+
+/** Inserts the first account, unless another node that started at the same time has done so. Answers whether it did. */
+export const createFirst = write('accounts.createFirst', function* (args: NewAccount): Transaction<boolean> {
+  yield* lockInstallation()
+  if (yield* first(someAccount, {})) return false
+  yield* insertAccount(args)
+  return true
+})
 
 const setSigningKeys = query<{ accountId: string; current: string; next: string }>(({ db, p }) =>
   db

@@ -7,6 +7,7 @@ import type { Selectable } from 'kysely'
 import { all, change, first, insertAll, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AccountsTable, QueueTokensTable } from '../../store/schema/accounts.js'
+import { lockInstallation } from './installation.js'
 
 type AccountRow = Selectable<AccountsTable>
 type QueueTokenRow = Selectable<QueueTokensTable>
@@ -74,6 +75,7 @@ const everyFirst = query<object, Pick<QueueTokenRow, 'account_id' | 'token_hash'
  * changed. Answers how many accounts differed.
  */
 export const followAll = write('firstTokens.followAll', function* (_: object): Transaction<number> {
+  yield* lockInstallation()
   const rows = yield* all(everyFirst, {})
   const held = new Map(rows.map((row) => [`${row.first_token} ${row.account_id}`, row.token_hash]))
   const isCurrent = (account: Columns): boolean =>

@@ -1,5 +1,5 @@
 /** What the management API changes of an account's queue. */
-import { change, type Transaction, write } from '../../store/operation.js'
+import { change, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
 import { followFirstTokens } from './first-tokens.js'
@@ -44,6 +44,14 @@ const fillTokens = query<QueueTokens>(({ db, p }) =>
     .where('account_id', '=', p.accountId)
     .where('queue_token', 'is', null),
 )
+const settingsOf = query<{ accountId: string }, QueueSettings>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('accounts')
+      .select(['queue_plan', 'queue_budget', 'queue_production_pack'])
+      .where('account_id', '=', p.accountId),
+  ),
+)
 const setAll = query<QueueSettings & { accountId: string }>(({ db, p }) =>
   db
     .updateTable('accounts')
@@ -71,11 +79,18 @@ export const fill = write('queueAccounts.fill', function* (tokens: QueueTokens):
   yield* followFirstTokens(tokens.accountId)
 })
 
-/** Stores the settings of a queue. */
+/** Changes settings of a queue; the others stay, also those that another request changes at the same time. */
 export const set = write(
   'queueAccounts.set',
-  function* (args: { accountId: string; settings: QueueSettings; audit: NewAuditRow }): Transaction<void> {
-    yield* change(setAll, { accountId: args.accountId, ...args.settings })
-    yield* recordAudit(args.audit)
+  function* ({ accountId, changed, audit }: ChangedSettings): Transaction<void> {
+    const settings = yield* first(settingsOf, { accountId })
+    if (settings) yield* change(setAll, { accountId, ...settings, ...changed })
+    yield* recordAudit(audit)
   },
 )
+
+interface ChangedSettings {
+  readonly accountId: string
+  readonly changed: Partial<QueueSettings>
+  readonly audit: NewAuditRow
+}

@@ -1,5 +1,5 @@
 /** Queue tokens by name, rotation of tokens and keys, and when they were used last. Only hashes are stored. */
-import type { Selectable } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { QueueTokensTable } from '../../store/schema/accounts.js'
@@ -214,17 +214,28 @@ export interface LastUse {
 }
 
 const setKeyUse = query<LastUse>(({ db, p }) =>
-  db.updateTable('api_keys').set({ last_used_at: p.at }).where('key_id', '=', p.id),
+  db
+    .updateTable('api_keys')
+    .set({ last_used_at: p.at })
+    .where('key_id', '=', p.id)
+    .where((eb) => eb(eb.fn.coalesce('last_used_at', sql.lit(0)), '<', p.at)),
 )
 const setTokenUse = query<LastUse>(({ db, p }) =>
-  db.updateTable('queue_tokens').set({ last_used_at: p.at }).where('token_id', '=', p.id),
+  db
+    .updateTable('queue_tokens')
+    .set({ last_used_at: p.at })
+    .where('token_id', '=', p.id)
+    .where((eb) => eb(eb.fn.coalesce('last_used_at', sql.lit(0)), '<', p.at)),
 )
 
-/** Notes when keys and tokens were used last. What is gone stays gone. */
+const inOrder = (uses: readonly LastUse[]): LastUse[] => [...uses].sort((one, other) => (one.id < other.id ? -1 : 1))
+
+/** Notes when keys and tokens were used last. A later use that another node has noted stays; what is gone stays gone. */
 export const noteUses = write(
   'queueTokens.noteUses',
   function* (args: { keys: readonly LastUse[]; tokens: readonly LastUse[] }): Transaction<void> {
-    for (const use of args.keys) yield* change(setKeyUse, use)
-    for (const use of args.tokens) yield* change(setTokenUse, use)
+    // In one order, because two nodes may note the uses of the same keys at the same time.
+    for (const use of inOrder(args.keys)) yield* change(setKeyUse, use)
+    for (const use of inOrder(args.tokens)) yield* change(setTokenUse, use)
   },
 )

@@ -60,6 +60,11 @@ export const LOG_EVENTS = {
     'credentials.json in the data directory {what}. The accounts of the store keep working with their credentials. Put their file back so that "homeport env" can print them.',
     'what',
   ),
+  credentials_not_written: accounts(
+    'warn',
+    'credentials.json does not have the newest signing keys and queue token yet; the next change or start writes it again',
+    'error',
+  ),
   credential_use_not_stored: accounts('warn', 'when keys and tokens were used last is not stored yet', 'error'),
 
   otlp_setting_ignored: openTelemetry('warn', 'OpenTelemetry: {reason}', 'reason'),

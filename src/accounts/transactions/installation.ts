@@ -1,0 +1,14 @@
+import { first, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+
+const lockRow = query<object, { installation_id: string }>(({ db, d }) =>
+  d.forUpdate(db.selectFrom('installation').select('installation_id')),
+)
+
+/**
+ * Locks the row of the installation until the commit: nodes that start at the same time do what a start does once one after
+ * the other. Begin a transaction with it.
+ */
+export function* lockInstallation(): Transaction<void> {
+  yield* first(lockRow, {})
+}

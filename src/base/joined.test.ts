@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest'
+import { Joined } from './joined.js'
+
+function gated() {
+  const ends: (() => void)[] = []
+  let count = 0
+  const joined = new Joined(async () => {
+    const number = ++count
+    await new Promise<void>((resolve) => ends.push(resolve))
+    return number
+  })
+  return { joined, end: (index: number) => ends[index]?.(), begun: () => count }
+}
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+it('gives calls during an execution the next one, and shares it', async () => {
+  const { joined, end, begun } = gated()
+  const first = joined.run()
+  await settled()
+  const [second, third] = [joined.run(), joined.run()]
+  await settled()
+  expect(begun()).toBe(1)
+  end(0)
+  expect(await first).toBe(1)
+  await settled()
+  end(1)
+  expect(await Promise.all([second, third])).toEqual([2, 2])
+})
+
+it('goes on after a failure', async () => {
+  let fails = true
+  const joined = new Joined(async () => {
+    if (fails) throw new Error('the store is away')
+    return 'read'
+  })
+  await expect(joined.run()).rejects.toThrow('away')
+  fails = false
+  expect(await joined.run()).toBe('read')
+})
