@@ -33,6 +33,7 @@ import { accountLimits } from './036-account-limits.js'
 import { alertEpisodes } from './037-alert-episodes.js'
 import { cluster } from './038-cluster.js'
 import { partitions } from './040-partitions.js'
+import { bulkOwner } from './041-bulk-owner.js'
 import { clusterAuthority } from './042-cluster-authority.js'
 import type { Migration } from './migration.js'
 
@@ -71,6 +72,7 @@ export const MIGRATIONS: readonly Migration[] = [
   alertEpisodes,
   cluster,
   partitions,
+  bulkOwner,
   clusterAuthority,
 ]
 

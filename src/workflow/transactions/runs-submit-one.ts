@@ -1,4 +1,5 @@
 import { type Expression, sql } from 'kysely'
+import { PARTITIONS } from '../../cluster/index.js'
 import { type NewMessage, toPendingRow, toRow } from '../../queue/transactions/messages.js'
 import { all, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -30,7 +31,7 @@ const NEXT_POSITION = sql`(select coalesce(max(position) + 1, 0) from steps wher
 /** The columns whose values the statement finds. The others are parameters, as `step_…` and `message_…`. */
 const FOUND = {
   step: { run_seq: RUN, position: NEXT_POSITION },
-  message: { group_key: RUN },
+  message: { group_key: RUN, partition: sql`${RUN} % ${sql.lit(PARTITIONS)}` },
 } satisfies Record<string, Expressions>
 
 const MODEL: NewElement = { kind: 'step', messageId: '', body: new Uint8Array(), meta: null, dueAt: 0 }
