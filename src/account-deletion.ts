@@ -25,7 +25,7 @@ export interface AccountDeletionDeps {
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn'>
   readonly databases: Pick<Databases, 'idsOf' | 'remove'>
-  readonly queue: Pick<Queue, 'drop'>
+  readonly queue: Pick<Queue, 'dropEverywhere'>
   /** Reloads the accounts. */
   readonly reload: () => Promise<unknown>
 }
@@ -103,13 +103,13 @@ export class AccountDeletion implements Service {
       this.#refuseStopped()
       const seqs = await store.run(accountPurge.messages, page)
       if (seqs.length === 0) break
-      queue.drop({ seqs })
+      await queue.dropEverywhere({ seqs })
     }
     for (;;) {
       this.#refuseStopped()
       const seqs = await store.run(accountPurge.runs, page)
       if (seqs.length === 0) break
-      queue.drop({ groupKeys: seqs })
+      await queue.dropEverywhere({ groupKeys: seqs })
     }
   }
 

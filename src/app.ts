@@ -261,7 +261,7 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   const dataPlane = composeDatabases(foundations, accounts, options.databaseClock ?? systemClock)
   const { queue, workflow, bulk } = composeQueue(foundations, accounts, options)
   const alerts = createAlerts({
-    ...{ store, queue, clock: options.queueClock ?? clock, logger, problems: foundations.problems },
+    ...{ store, queue, clock: options.queueClock ?? clock, logger, problems: foundations.problems, cluster },
     publicUrl: config.publicApiUrl,
     targets: config.deliveryTargets,
     isFirst: (accountId) => accounts.isFirst(accountId),

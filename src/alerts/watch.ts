@@ -1,4 +1,5 @@
 import { type Clock, newId, type Service, type Timer } from '../base/index.js'
+import type { Cluster } from '../cluster/index.js'
 import { ALERT_HISTORY_DAYS } from '../contract/alerts/kinds.js'
 import type { Queue } from '../queue/index.js'
 import { freshOf } from '../queue/transactions/messages-publish.js'
@@ -31,6 +32,8 @@ export interface AlertWatchDeps {
   readonly queue: Pick<Queue, 'offer'>
   readonly problems: Pick<Problems, 'all'>
   readonly sources: AlertSources
+  /** Of several nodes on one store, one looks. Default: this one. */
+  readonly cluster?: Pick<Cluster, 'isLeader'>
   /** The page of the console with the alerts. */
   readonly link: string
 }
@@ -102,7 +105,8 @@ export class AlertWatch implements Service {
   }
 
   async #look(): Promise<void> {
-    const { store, clock } = this.#deps
+    const { store, clock, cluster } = this.#deps
+    if (cluster?.isLeader === false) return
     const accounts = await store.run(sources.accounts, {})
     const now = clock.now()
     const isWide = now - this.#wideAt >= WIDE_LOOK_MS || this.#wideAt > now

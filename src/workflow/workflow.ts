@@ -1,4 +1,5 @@
 import type { Clock, Service } from '../base/index.js'
+import { alone, type Cluster } from '../cluster/index.js'
 import type { Route } from '../http/index.js'
 import { ByteBudget, type Queue, Retention } from '../queue/index.js'
 import type { Store } from '../store/index.js'
@@ -9,6 +10,7 @@ import { eventRoutes } from './runs/event-routes.js'
 import { RunIntake, type TriggerGate } from './runs/intake.js'
 import { RecentLists } from './runs/recent-lists.js'
 import { InFlightDeliveries, RunMessages } from './runs/run-messages.js'
+import { RunNodes } from './runs/run-nodes.js'
 import { RefusedReturns, runRoutes } from './runs/run-routes.js'
 import { triggerRoutes } from './runs/trigger-routes.js'
 import * as runsRetention from './transactions/runs-retention.js'
@@ -37,6 +39,8 @@ export interface WorkflowDeps {
   readonly meter?: WorkflowMeter
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
+  /** The nodes that use the store. Default: this one is alone. */
+  readonly cluster?: Cluster
   /** A larger list is not sent if the SDK can fetch it. Default 32 MiB. */
   readonly inlineLimitBytes?: number
 }
@@ -51,18 +55,19 @@ export interface Workflow extends Service {
 
 /** Builds the module and registers it with the queue, which must not have started yet. */
 export function createWorkflow(deps: WorkflowDeps): Workflow {
-  const { store, queue, clock, tracer, meter = new WorkflowMeter() } = deps
+  const { store, queue, clock, tracer, cluster = alone(), meter = new WorkflowMeter() } = deps
   const limits = { timeoutMs: deps.deliveryTimeoutMs }
   const inFlight = new InFlightDeliveries(deps.deliveryTimeoutMs)
   const lists = new RecentLists()
   const refusedReturns = new RefusedReturns()
+  const nodes = new RunNodes({ cluster, now: () => clock.now(), queue, lists, inFlight, refusedReturns })
   const intake = new RunIntake({ store, queue, clock, limits, lists, meter, tracer })
   queue.addIntake(intake)
   const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = deps
   const responseLimits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
-  queue.addKind(new RunMessages({ store, clock, inFlight, lists, refusedReturns, meter, ...responseLimits }))
+  queue.addKind(new RunMessages({ store, clock, inFlight, lists, nodes, refusedReturns, meter, ...responseLimits }))
   queue.addDeadLetters(new RunDeadLetters(store))
-  const retention = retentionOf(deps)
+  const retention = retentionOf(deps, cluster)
   let unsubscribe = (): void => undefined
   return {
     name: 'workflow',
@@ -77,15 +82,17 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
     guard: (gate) => intake.guard(gate),
     routes: () => [
       ...triggerRoutes({ intake, clock, tracer }),
-      ...runRoutes({ store, queue, clock, lists, refusedReturns, meter }),
-      ...logRoutes({ store, queue, clock, inFlight }),
+      ...runRoutes({ store, queue, clock, lists, nodes, refusedReturns, meter }),
+      ...logRoutes({ store, queue, clock, inFlight, nodes }),
       ...deadLetterRoutes({ store, queue, clock, limits, gate: intake }),
       ...eventRoutes({ ...deps, limits }),
     ],
   }
 }
 
-function retentionOf({ store, clock, logger, retentionMs, retentionBytes }: WorkflowDeps): Retention {
+/** One node of several deletes for all. */
+function retentionOf(deps: WorkflowDeps, cluster: Cluster): Retention {
+  const { store, clock, logger, retentionMs, retentionBytes } = deps
   const budget = new ByteBudget({
     keepBytes: retentionBytes,
     measure: (step) => store.run(runsRetention.measureRuns, step),
@@ -96,7 +103,7 @@ function retentionOf({ store, clock, logger, retentionMs, retentionBytes }: Work
     clock,
     logger,
     keepMs: retentionMs,
-    sweep: (step) => store.run(runsRetention.sweepRuns, step),
-    afterSweep: (shouldContinue) => budget.enforce(shouldContinue),
+    sweep: async (step) => (cluster.isLeader ? store.run(runsRetention.sweepRuns, step) : undefined),
+    afterSweep: (shouldContinue) => budget.enforce(() => shouldContinue() && cluster.isLeader),
   })
 }

@@ -15,6 +15,7 @@ import { checkUnit, type Queue } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import type { RunState } from '../../store/schema/runs.js'
 import type { InFlightDeliveries } from '../runs/run-messages.js'
+import type { RunNodes } from '../runs/run-nodes.js'
 import * as runsLogs from '../transactions/runs-logs.js'
 import type { RunIdentity, RunLogFilter } from '../transactions/runs-matching.js'
 import type { RunRow } from '../transactions/runs-rows.js'
@@ -26,6 +27,7 @@ export interface LogDeps {
   readonly queue: Pick<Queue, 'flowHold'>
   readonly clock: Clock
   readonly inFlight: InFlightDeliveries
+  readonly nodes: Pick<RunNodes, 'waits'>
 }
 
 const DEFAULT_COUNT = 10
@@ -47,16 +49,19 @@ export function logRoutes(deps: LogDeps): Route[] {
   ]
 }
 
-async function page({ store, queue, clock, inFlight }: LogDeps, accountId: string, query: LogQuery) {
+async function page({ store, queue, clock, inFlight, nodes }: LogDeps, accountId: string, query: LogQuery) {
   const limit = query.count ?? DEFAULT_COUNT
   const before = placeOf(query.cursor)
   const now = clock.now()
   const found = await store.run(runsLogs.logPage, { accountId, filter: filterOf(query), before, limit, now })
+  const flowKeys = new Set(found.pending.flatMap(({ flow_key }) => flow_key ?? []))
+  const seqs = found.pending.map(({ seq }) => seq)
+  const elsewhere = await nodes.waits({ accountId, seqs, flowKeys: [...flowKeys] })
   const view = {
     trimTo: query.trimBody ?? Number.MAX_SAFE_INTEGER,
     now,
-    inFlightSince: (seq: number) => inFlight.since(seq),
-    holdOf: (flowKey: string) => queue.flowHold(accountId, flowKey),
+    inFlightSince: (seq: number) => inFlight.since(seq) ?? elsewhere.since.get(seq),
+    holdOf: (flowKey: string) => queue.flowHold(accountId, flowKey) ?? elsewhere.holds.get(flowKey),
   }
   const runs = runLogs(found, view)
   // Built from the fields that the schema declares.

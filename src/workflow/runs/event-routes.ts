@@ -184,6 +184,7 @@ async function notify(
   data: Uint8Array,
 ): Promise<NotifyResult> {
   const result = await deps.store.run(runsNotify.notify, { ...who, data: ownBytes(data), at: deps.clock.now() })
+  // Only here: the hint of the offer brings the node that holds a deadline to look at its message again.
   deps.queue.drop({ seqs: result.drop, mayBeOfferedAgain: true })
   deps.queue.offer(result.offers)
   if (result.kind === 'full') throw new HomeportError('run_events_full', { runId: who.runId ?? '' })

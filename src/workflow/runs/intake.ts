@@ -226,8 +226,8 @@ export class RunIntake implements Intake, TriggerGate {
     }
     if (announces(item.headers, 'WF_TriggerOnConfig')) {
       const settings = readSettings(item.headers, now, this.#deps.limits)
-      const delivery = this.#deps.lists.deliveryOf(publisher.caller.accountId, runId)
-      return { ...element, meta: null, dueAt: firstAttemptAt(settings, now), ...(delivery && { delivery }) }
+      const cached = this.#deps.lists.deliveryOf(publisher.caller.accountId, runId)
+      return { ...element, meta: null, dueAt: firstAttemptAt(settings, now), ...cached }
     }
     // An SDK that repeats its settings with each step: those of the step apply.
     const { settings, meta } = this.#runItem(item, publisher, now)

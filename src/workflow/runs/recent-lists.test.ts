@@ -52,7 +52,7 @@ describe('the cache of lists that have grown lately', () => {
   it('drops a list when its run ends, or when its id is reused', () => {
     const lists = new RecentLists()
     lists.started(runOf(1, 'same'), step('a'), delivery)
-    expect(lists.deliveryOf('acc', 'same')).toBe(delivery)
+    expect(lists.deliveryOf('acc', 'same')?.delivery).toBe(delivery)
     lists.idReused('acc', 'same')
     expect([idsOf(lists, 1, 'a'), lists.deliveryOf('acc', 'same')]).toEqual([undefined, undefined])
     lists.started(runOf(2), step('a'), delivery)

@@ -78,10 +78,11 @@ export class RecentLists {
     return known && at >= 0 ? { run: known.run, list: known.elements.slice(0, at + 1) } : undefined
   }
 
-  /** The delivery settings of a run; `undefined` if they are not cached. */
-  deliveryOf(accountId: string, runId: string): DeliveryColumns | undefined {
+  /** The delivery settings of a run with the number they belong to; `undefined` if they are not cached. */
+  deliveryOf(accountId: string, runId: string): { delivery: DeliveryColumns; deliveryOf: number } | undefined {
     const seq = this.#seqs.get(nameOf(accountId, runId))
-    return seq === undefined ? undefined : this.#lists.get(seq)?.delivery
+    const delivery = seq === undefined ? undefined : this.#lists.get(seq)?.delivery
+    return delivery && seq !== undefined ? { delivery, deliveryOf: seq } : undefined
   }
 
   /** Drops the list of a run that has ended. */

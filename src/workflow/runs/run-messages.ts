@@ -27,6 +27,7 @@ import * as runsSettle from '../transactions/runs-settle.js'
 import { metaOfTrigger } from './columns.js'
 import { type FollowUpInput, resultElement, runFailureOf } from './follow-ups.js'
 import type { RecentLists } from './recent-lists.js'
+import type { RunNodes } from './run-nodes.js'
 import type { RefusedReturns } from './run-routes.js'
 import { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 
@@ -38,6 +39,7 @@ export interface RunMessagesDeps {
   readonly bodyLimitBytes: number
   readonly inFlight: InFlightDeliveries
   readonly lists: RecentLists
+  readonly nodes: Pick<RunNodes, 'ended'>
   readonly refusedReturns: RefusedReturns
   readonly meter: WorkflowMeter
   /** Bytes of a response that are recorded with its run. */
@@ -211,7 +213,10 @@ export class RunMessages implements MessageKind {
     }
     const settled = await this.#deps.store.run(runsSettle.settleRun, args)
     if (settled.kind === 'gone') return NOTHING
-    if (settled.runEnded) this.#deps.meter.ended.failed++
+    if (settled.runEnded) {
+      this.#deps.meter.ended.failed++
+      this.#deps.nodes.ended(args.runSeq)
+    }
     return settled.runEnded ? { offers: settled.offers, dropGroups: [args.runSeq] } : { offers: settled.offers }
   }
 }

@@ -11,13 +11,15 @@ import * as runsCancel from '../transactions/runs-cancel.js'
 import * as runsFinish from '../transactions/runs-finish.js'
 import * as runsRead from '../transactions/runs-read.js'
 import type { RecentLists } from './recent-lists.js'
+import type { RunNodes } from './run-nodes.js'
 
 /** Collaborators of the routes of single runs. */
 export interface RunDeps {
   readonly store: Store
-  readonly queue: Pick<Queue, 'offer' | 'drop'>
+  readonly queue: Pick<Queue, 'offer' | 'dropEverywhere'>
   readonly clock: Clock
   readonly lists: Pick<RecentLists, 'forget'>
+  readonly nodes: Pick<RunNodes, 'ended' | 'refused'>
   readonly refusedReturns: Pick<RefusedReturns, 'add'>
   readonly meter: Pick<WorkflowMeter, 'ended'>
 }
@@ -48,11 +50,13 @@ const RETURN_TOO_LARGE =
   'A program returns its result in one request: store large values elsewhere, and return a reference.'
 
 /** A retry would return the same size, so the delivery is failed at once (`RefusedReturns`). */
-function refuseReturn({ refusedReturns, clock }: RunDeps, { target, caller, error }: TooLarge): HomeportError {
+function refuseReturn({ refusedReturns, nodes, clock }: RunDeps, { target, caller, error }: TooLarge): HomeportError {
   const { pathname, searchParams } = new URL(target, 'http://localhost')
   if (!caller || searchParams.get('cancel') !== 'false') return error
   const runId = decodeURIComponent(pathname.slice(pathname.lastIndexOf('/') + 1))
-  refusedReturns.add({ accountId: caller.accountId, runId }, clock.now())
+  const run = { accountId: caller.accountId, runId }
+  refusedReturns.add(run, clock.now())
+  nodes.refused(run)
   return new HomeportError('step_refused', { problem: `${error.message} ${RETURN_TOO_LARGE}` })
 }
 
@@ -70,7 +74,11 @@ async function listOf({ store }: RunDeps, name: RunName) {
 }
 
 /** The program has returned. A repeated request, or one for a run that has ended, changes nothing. */
-async function finish({ store, queue, clock, lists, meter }: RunDeps, name: RunName, response: string): Promise<Ended> {
+async function finish(
+  { store, queue, clock, lists, nodes, meter }: RunDeps,
+  name: RunName,
+  response: string,
+): Promise<Ended> {
   const result = await store.run(runsFinish.finishRun, { ...name, response, at: clock.now() })
   switch (result.kind) {
     case 'missing':
@@ -80,6 +88,7 @@ async function finish({ store, queue, clock, lists, meter }: RunDeps, name: RunN
     case 'finished':
       meter.ended.success++
       lists.forget(result.runSeq)
+      nodes.ended(result.runSeq)
       queue.offer(result.offers)
       return { workflowRunId: name.runId, workflowState: 'RUN_SUCCESS' }
   }
@@ -90,12 +99,13 @@ async function cancel({ store, queue, clock, meter }: RunDeps, name: RunName): P
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
   const { cancelled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: clock.now() })
   meter.ended.cancelled += cancelled.length
-  queue.drop({ groupKeys: cancelled })
+  // Before the answer: nothing of the run is delivered after it, by whichever node.
+  if (cancelled.length > 0) await queue.dropEverywhere({ groupKeys: cancelled })
   queue.offer(offers)
   if (cancelled.length === 0) {
     await refuseEndedOtherwise(store, name)
-    // Cancelled by a commit whose reply was lost: its caller could not tell the queue.
-    queue.drop({ groupKeys: [run.seq] })
+    // Cancelled by a commit whose reply was lost, or by a node that died: nobody could tell the queue.
+    await queue.dropEverywhere({ groupKeys: [run.seq] })
   }
   return { workflowRunId: name.runId, workflowState: 'RUN_CANCELED' }
 }

@@ -60,8 +60,8 @@ function startsRun({ headers }: PublishItem): boolean {
 /** The item in the trace of its run, or of the run that invokes it. */
 function itemOfRun({ lists, publisher }: ItemTracing, item: PublishItem): PublishItem {
   const runId = runOf(item)
-  const delivery = runId === undefined ? undefined : lists.deliveryOf(publisher.caller.accountId, runId)
-  return delivery ? itemInTrace(item, traceOf(storedHeaders(delivery.headers))) : item
+  const known = runId === undefined ? undefined : lists.deliveryOf(publisher.caller.accountId, runId)
+  return known ? itemInTrace(item, traceOf(storedHeaders(known.delivery.headers))) : item
 }
 
 function runOf(item: PublishItem): string | undefined {

@@ -72,6 +72,7 @@ export async function startWorkflows(options: WorkflowsUnderTestOptions): Promis
         accountOfUser: (userId) => (userId === 'user' ? (options.accountId ?? 'acc_test') : undefined),
         publicUrl: 'http://127.0.0.1',
         ...(inlineLimitBytes !== undefined && { inlineLimitBytes }),
+        ...(options.cluster && { cluster: options.cluster }),
       }).routes(),
   })
   const log = async (runId: string): Promise<SeenRun | undefined> => {

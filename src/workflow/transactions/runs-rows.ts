@@ -34,6 +34,8 @@ export interface NewElement {
   readonly dueAt: number
   /** Absent: the settings of the trigger. */
   readonly delivery?: DeliveryColumns
+  /** `runs.seq` of the run that `delivery` was cached for; it is ignored for any other. */
+  readonly deliveryOf?: number
   /** Event id of the webhook that this step creates. */
   readonly webhook?: string
 }

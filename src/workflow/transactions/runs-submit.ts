@@ -226,7 +226,7 @@ class Submitting {
     const runSeq = this.#runs.get(runId)?.seq ?? 0
     const messageId = mark === undefined ? undefined : yield* callFor(runSeq, mark)
     if (messageId !== undefined) return { kind: 'repeated', messageId }
-    this.#append(runSeq, element)
+    this.#append(runSeq, forRun(runSeq, element))
     return { kind: 'appended' }
   }
 
@@ -291,6 +291,16 @@ class Submitting {
   #append(runSeq: number, element: NewElement): void {
     this.appending.push({ accountId: this.args.accountId, runSeq, element, at: this.args.at })
   }
+}
+
+/**
+ * A node may have cached the settings of an older run with the same id, while another node started this one: the store knows
+ * those of this one.
+ */
+function forRun(runSeq: number, element: NewElement): NewElement {
+  if (element.deliveryOf === undefined || element.deliveryOf === runSeq) return element
+  const { delivery: _, ...others } = element
+  return others
 }
 
 const takenId = (runId: string): string =>

@@ -128,7 +128,16 @@ export class Crowd {
     const refusedReturns = new RefusedReturns()
     const limits = { bodyLimitBytes, responseKeepBytes }
     const kinds = [
-      new RunMessages({ store, clock, lists, inFlight, refusedReturns, meter: new WorkflowMeter(), ...limits }),
+      new RunMessages({
+        nodes: { ended: () => undefined },
+        store,
+        clock,
+        lists,
+        inFlight,
+        refusedReturns,
+        meter: new WorkflowMeter(),
+        ...limits,
+      }),
     ]
     const taken = (): void => undefined
     const ofAccount = { store, clock, accountId: this.#accountId, kinds }

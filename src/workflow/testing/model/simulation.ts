@@ -139,7 +139,16 @@ export class Simulation {
     return new SimulatedDispatcher({
       ...{ store, clock, accountId: this.#accountId },
       kinds: [
-        new RunMessages({ store, clock, lists, inFlight, refusedReturns, meter: new WorkflowMeter(), ...limits }),
+        new RunMessages({
+          nodes: { ended: () => undefined },
+          store,
+          clock,
+          lists,
+          inFlight,
+          refusedReturns,
+          meter: new WorkflowMeter(),
+          ...limits,
+        }),
       ],
       takesLoadNow: () => this.#mode === 'clean' || this.#random.chance(0.6),
       taken: (message) => this.#taken(message),
