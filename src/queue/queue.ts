@@ -77,6 +77,8 @@ export interface QueueDeps {
 }
 
 const DEFAULT_REGION = 'us-east-1'
+/** Flow-control keys that one message to the other nodes names. */
+const KEYS_PER_MESSAGE = 1_000
 
 const NO_ACCOUNTS: ReadonlySet<string> = new Set()
 
@@ -214,8 +216,10 @@ class StoredQueue implements Queue {
 
   async #forgetIdleKeys(idle: readonly { account_id: string; flow_key: string }[]): Promise<void> {
     for (const { account_id, flow_key } of idle) this.#dispatcher.flow.forget(account_id, flow_key)
-    const keys = idle.map(({ account_id, flow_key }) => [account_id, flow_key] as const)
-    if (keys.length > 0) await this.#nodes.flowChanged({ keys, isReset: false })
+    for (let from = 0; from < idle.length; from += KEYS_PER_MESSAGE) {
+      const keys = idle.slice(from, from + KEYS_PER_MESSAGE).map((row) => [row.account_id, row.flow_key] as const)
+      await this.#nodes.flowChanged({ keys, isReset: false })
+    }
   }
 
   async start(): Promise<void> {

@@ -77,12 +77,7 @@ function ServerParallelism() {
     <Panel>
       <Loaded query={parallelism}>
         {({ parallelismCount, parallelismMax }) => (
-          <LimitBar
-            label="Deliveries in flight on this server"
-            used={parallelismCount}
-            allowed={parallelismMax}
-            show={whole}
-          />
+          <LimitBar label="Deliveries in flight" used={parallelismCount} allowed={parallelismMax} show={whole} />
         )}
       </Loaded>
     </Panel>
