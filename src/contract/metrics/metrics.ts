@@ -84,7 +84,7 @@ export const METRICS = {
   homeport_queue_messages_in_memory: queue('gauge', 'Pending messages that the dispatcher holds in memory.'),
   homeport_queue_strays_total: queue(
     'counter',
-    'Pending messages that were missing in memory until a sweep found them. Only lost commits cause them.',
+    'Pending messages that were missing in memory until a sweep found them. Only lost commits cause them, and lost hints of other nodes.',
   ),
   homeport_queue_messages: queue(
     'gauge',

@@ -45,6 +45,9 @@ export interface DueSweepDeps {
  * pending in the store, memory covers its place and does not hold it. Such a message is a stray. The same commit may
  * have ended messages that memory still holds, and changed the limits of flow-control keys.
  *
+ * In a cluster, the hint of another node that has published or changed a message may be lost: the same kind of stray. Hints on
+ * their way are none, so the sweeps leave out the last second.
+ *
  * - After a lost commit, everything is compared: limits, held messages, and all places that memory covers.
  * - Every 2 s, the messages that became due in the last 15 s are compared, while anything happens at all.
  * - Every 5 minutes, all places that memory covers are compared.
