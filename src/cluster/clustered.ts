@@ -2,8 +2,8 @@ import { type Clock, pause } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import type { ClusterMeter, Logger } from '../telemetry/index.js'
-import { HandOver, notesOf } from './hand-over.js'
-import { type Found, Holdings, type PartitionEpoch } from './holdings.js'
+import { HandOver } from './hand-over.js'
+import { type Found, Holdings } from './holdings.js'
 import { partitionOfKey } from './key-partition.js'
 import { DeathWatch, type Moment, Tenure } from './membership.js'
 import { Neighbours } from './neighbours.js'
@@ -88,6 +88,7 @@ export class Clustered implements Cluster {
     })
     this.#handOver = new HandOver({
       ...{ ...own, store: upkeep, holdings: this.#holdings },
+      isOver: () => this.#tenure.isOver,
       wake: (nodes) => this.#wake(nodes),
       onGiven: (partitions, tookMs) => {
         meter.handOver.record(tookMs / 1_000)
@@ -353,31 +354,14 @@ export class Clustered implements Cluster {
       return
     }
     const { take, give } = planOwnership({ me, nodes: seen.nodes, partitions: seen.partitions })
-    if (take > 0) this.#gain(await store.run(partitionRows.take, { incarnation: me, most: take }))
+    if (take > 0) this.#handOver.gain(await store.run(partitionRows.take, { incarnation: me, most: take }))
     if (give) this.#balance(give.count, give.to)
     const isVacant = !seen.nodes.some(({ incarnation }) => incarnation === seen.leader)
     if (isVacant && (await store.run(partitionRows.lead, { incarnation: me }))) this.#leader = me
   }
 
-  /** Takes over what others gave, with their notes, and what it gave away itself with an unknown outcome. */
-  async #receive({ arriving, doubtful }: Found): Promise<void> {
-    const { upkeep: store } = this.#deps
-    const me = this.#incarnation
-    if (arriving.length > 0) {
-      const rows = await store.run(partitionRows.notes, { partitions: arriving.map(({ partition }) => partition) })
-      const same = rows.filter((row) => arriving.some((one) => isSame(one, row)))
-      this.#gain(same.map(({ partition, epoch, notes }) => ({ partition, epoch, notes: notesOf(notes) })))
-    }
-    if (doubtful.length > 0) {
-      const gifts = doubtful.map((each) => ({ ...each, to: me, notes: null }))
-      const back = await store.run(partitionRows.give, { from: me, gifts })
-      const kept = doubtful.filter(({ partition }) => back.includes(partition))
-      this.#gain(kept.map(({ partition, epoch }) => ({ partition, epoch: epoch + 1 })))
-    }
-  }
-
-  #gain(partitions: Parameters<Holdings['gain']>[1]): void {
-    if (!this.#hasEnded()) this.#holdings.gain(this.#incarnation, partitions)
+  #receive(found: Found): Promise<void> {
+    return this.#handOver.receive(found)
   }
 
   #balance(count: number, to: Incarnation): void {
@@ -407,6 +391,3 @@ export class Clustered implements Cluster {
     for (const peer of this.peers) if (nodes.has(peer.incarnation)) this.#notifications.hint(peer, LOOK, null)
   }
 }
-
-const isSame = (one: PartitionEpoch, other: PartitionEpoch): boolean =>
-  one.partition === other.partition && one.epoch === other.epoch

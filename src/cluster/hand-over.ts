@@ -1,9 +1,9 @@
 import { tryParseJson } from '../base/index.js'
 import type { Store } from '../store/index.js'
-import type { Holdings } from './holdings.js'
+import type { Found, Holdings, PartitionEpoch } from './holdings.js'
 import { type OwnershipView, planDrain } from './ownership.js'
 import * as partitionRows from './transactions/cluster-partitions.js'
-import type { Incarnation, LetGo } from './types.js'
+import type { Gained, Incarnation, LetGo } from './types.js'
 
 /** In a balance, requests in flight get this long to end; partitions that are busy then stay. */
 const BALANCE_GRACE_MS = 100
@@ -18,6 +18,8 @@ export interface HandOverDeps {
   readonly store: Store
   readonly holdings: Holdings
   readonly me: () => Incarnation
+  /** Whether this life is over, so that it gains nothing any more. */
+  readonly isOver: () => boolean
   /** Asks nodes to look now. */
   readonly wake: (nodes: ReadonlySet<Incarnation>) => void
   /** Monotonic time. */
@@ -39,6 +41,27 @@ export class HandOver {
 
   constructor(deps: HandOverDeps) {
     this.#deps = deps
+  }
+
+  /** Takes over what others gave, with their notes, and what this node gave away itself with an unknown outcome. */
+  async receive({ arriving, doubtful }: Found): Promise<void> {
+    const { store, me } = this.#deps
+    if (arriving.length > 0) {
+      const rows = await store.run(partitionRows.notes, { partitions: arriving.map(({ partition }) => partition) })
+      const same = rows.filter((row) => arriving.some((one) => isSame(one, row)))
+      this.gain(same.map(({ partition, epoch, notes }) => ({ partition, epoch, notes: notesOf(notes) })))
+    }
+    if (doubtful.length > 0) {
+      const gifts = doubtful.map((each) => ({ ...each, to: me(), notes: null }))
+      const back = await store.run(partitionRows.give, { from: me(), gifts })
+      const kept = doubtful.filter(({ partition }) => back.includes(partition))
+      this.gain(kept.map(({ partition, epoch }) => ({ partition, epoch: epoch + 1 })))
+    }
+  }
+
+  /** These are this node's from now on, in the store. */
+  gain(partitions: readonly (Gained & PartitionEpoch)[]): void {
+    if (!this.#deps.isOver()) this.#deps.holdings.gain(this.#deps.me(), partitions)
   }
 
   /** Gives some partitions to a node. Those with requests in flight stay; the next balance tries others. Never rejects. */
@@ -167,4 +190,7 @@ export class HandOver {
 const textOf = (notes: unknown): string | null => (notes === undefined ? null : JSON.stringify(notes))
 
 /** The notes of a row; `undefined` if there are none, or if they are not JSON. */
-export const notesOf = (text: string | null): unknown => (text === null ? undefined : tryParseJson(text))
+const notesOf = (text: string | null): unknown => (text === null ? undefined : tryParseJson(text))
+
+const isSame = (one: PartitionEpoch, other: PartitionEpoch): boolean =>
+  one.partition === other.partition && one.epoch === other.epoch
