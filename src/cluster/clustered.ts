@@ -2,17 +2,16 @@ import { type Clock, pause } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import type { ClusterMeter, Logger } from '../telemetry/index.js'
+import { Cleaning } from './cleaning.js'
 import { HandOver } from './hand-over.js'
 import { type Found, Holdings } from './holdings.js'
 import { partitionOfKey } from './key-partition.js'
 import { DeathWatch, type Moment, Tenure } from './membership.js'
-import { Neighbours } from './neighbours.js'
 import { Notifications } from './notifications.js'
 import { planOwnership } from './ownership.js'
 import type { OnPeerRequest, PeerLink } from './peer-link.js'
 import { describeNode, type NodeIdentity, register } from './registration.js'
 import { Rhythm } from './rhythm.js'
-import * as announcementRows from './transactions/cluster-announcements.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import * as partitionRows from './transactions/cluster-partitions.js'
 import type { Cluster, Incarnation, PartitionHolder, Peer, PeerAnswer, PeerHandler } from './types.js'
@@ -23,10 +22,6 @@ const LOOK = 'cluster.look'
 const BALANCE_EVERY_MS = 1_000
 /** A store that does not answer must not keep a process from ending. */
 const LEAVE_WITHIN_MS = 2_000
-/** The leader deletes old rows this often. */
-const CLEAN_EVERY_MS = 60_000
-/** When the operator drains a node, partitions wait this long for requests in flight; later they may be sent again. */
-const OPERATOR_GRACE_MS = 60_000
 
 /** What a node of a cluster needs. */
 export interface ClusteredDeps {
@@ -62,22 +57,23 @@ export class Clustered implements Cluster {
   readonly #link: PeerLink
   readonly #notifications: Notifications
   readonly #handOver: HandOver
-  readonly #neighbours = new Neighbours()
+  readonly #cleaning: Cleaning
+  readonly #gone: ((incarnation: Incarnation) => void)[] = []
   readonly #leading: ((isLeader: boolean) => void)[] = []
   #incarnation: Incarnation = 0
-  /** `draining`: until the operator resumes it; `leaving`: it stops. */
-  #phase: 'new' | 'joined' | 'open' | 'draining' | 'leaving' | 'ended' = 'new'
+  #phase: 'new' | 'joined' | 'open' | 'draining' | 'ended' = 'new'
+  #peers: readonly Peer[] = []
   #leader: Incarnation | null = null
   #wasLeader = false
   readonly #rhythm: Rhythm
   #isBeating = false
   #balancedMs = Number.NEGATIVE_INFINITY
-  #cleanedMs = Number.NEGATIVE_INFINITY
 
   constructor(deps: ClusteredDeps) {
     this.#deps = deps
     const { store, upkeep, clock, logger, meter } = deps
     this.#monotonicMs = deps.monotonicMs ?? (() => performance.now())
+    this.#cleaning = new Cleaning(upkeep, clock, this.#monotonicMs)
     const me = (): Incarnation => this.#incarnation
     this.#link = deps.link({ incarnation: me, onRequest: (request) => this.#notifications.receive(request) })
     const own = { me, pause: (ms: number) => pause(clock, ms), nowMs: this.#monotonicMs }
@@ -112,12 +108,12 @@ export class Clustered implements Cluster {
   }
 
   get peers(): readonly Peer[] {
-    return this.#neighbours.all
+    return this.#peers
   }
 
   /** Whether it gives everything up. */
   get isDraining(): boolean {
-    return this.#phase === 'draining' || this.#phase === 'leaving'
+    return this.#phase === 'draining'
   }
 
   mayAct(): boolean {
@@ -141,7 +137,7 @@ export class Clustered implements Cluster {
   }
 
   onGone(listener: (incarnation: Incarnation) => void): void {
-    this.#neighbours.onGone(listener)
+    this.#gone.push(listener)
   }
 
   isLive(incarnation: Incarnation): Promise<boolean> {
@@ -165,12 +161,12 @@ export class Clustered implements Cluster {
   }
 
   #hintTo(incarnation: Incarnation | null, topic: string, payload: unknown): void {
-    const peer = this.#neighbours.of(incarnation)
+    const peer = this.#peers.find((each) => each.incarnation === incarnation)
     if (peer) this.#notifications.hint(peer, topic, payload)
   }
 
   async ask(topic: string, payload: unknown, of?: Incarnation): Promise<readonly PeerAnswer[]> {
-    const known = this.peers.filter(({ incarnation }) => of === undefined || incarnation === of)
+    const known = this.#peers.filter(({ incarnation }) => of === undefined || incarnation === of)
     return this.#notifications.ask(known, topic, payload)
   }
 
@@ -198,39 +194,14 @@ export class Clustered implements Cluster {
   }
 
   async drain(graceMs: number): Promise<void> {
-    if (!['joined', 'open', 'draining'].includes(this.#phase)) return
-    this.#phase = 'leaving'
-    await this.#deps.upkeep.run(nodeRows.drain, { incarnation: this.#incarnation }).catch(() => undefined)
-    await this.#giveUp(graceMs)
-  }
-
-  /** Follows what the operator has written into the row of this node. */
-  #follow(state: nodeRows.NodeRow['state'] | undefined): void {
-    if (state === 'draining' && this.#phase === 'open') this.#phase = 'draining'
-    else if (state === 'live' && this.#phase === 'draining') this.#phase = 'open'
-    const hasHeir = this.peers.some((peer) => peer.state === 'live')
-    if (this.#phase === 'draining' && hasHeir && this.#holdings.owned.length > 0) void this.#drainForOperator()
-  }
-
-  /** What nobody takes stays, and is given up as soon as somebody can take it. Never rejects. */
-  async #drainForOperator(): Promise<void> {
-    await this.#giveUp(OPERATOR_GRACE_MS)
-    const { owned, all } = this.#holdings
-    if (this.#phase === 'draining' || this.#phase === 'open') {
-      this.#holdings.keep(
-        all.filter((partition) => !owned.includes(partition)),
-        new Map(),
-      )
-    }
-  }
-
-  /** Gives everything up; never rejects. */
-  async #giveUp(graceMs: number): Promise<void> {
+    if (this.#phase !== 'open' && this.#phase !== 'joined') return
     const { upkeep: store } = this.#deps
     const me = this.#incarnation
+    this.#phase = 'draining'
+    await store.run(nodeRows.drain, { incarnation: me }).catch(() => undefined)
     await store.run(partitionRows.resign, { incarnation: me }).catch(() => undefined)
     this.#tellLeader()
-    this.#wake(this.#neighbours.incarnations)
+    this.#wake(new Set(this.#peers.map(({ incarnation }) => incarnation)))
     await this.#handOver.drain(graceMs, async () => {
       const seen = await store.run(partitionRows.look, { seen: this.#notifications.seen }).catch(() => undefined)
       return seen && { ...seen, me }
@@ -249,7 +220,7 @@ export class Clustered implements Cluster {
       await Promise.race([left, pause(clock, LEAVE_WITHIN_MS)]).catch((error) =>
         logger.warn('cluster_not_left', { error }),
       )
-      await this.#notifications.ask(this.peers, LOOK, null)
+      await this.#notifications.ask(this.#peers, LOOK, null)
     }
     await this.#link.stop()
   }
@@ -313,10 +284,10 @@ export class Clustered implements Cluster {
     void this.#handleAll(seen.announcements)
     const others = seen.nodes.filter(({ incarnation }) => incarnation !== this.#incarnation)
     await this.#declareDead(this.#watch.looked({ sentMs, returnedMs, beats: others }))
-    this.#neighbours.note(others)
+    this.#notePeers(others)
     this.#leader = seen.leader
     await this.#settle(seen)
-    await this.#clean()
+    if (this.isLeader) await this.#cleaning.runIfDue()
   }
 
   /** Beats at once after announcements: nodes are waiting for that. Never rejects. */
@@ -334,8 +305,20 @@ export class Clustered implements Cluster {
       if (!(await store.run(nodeRows.declareDead, { incarnation, beat }))) continue
       meter.declaredDead++
       this.#rhythm.lookAgain()
-      const node = this.#neighbours.of(incarnation)?.name ?? ''
+      const node = this.#peers.find((peer) => peer.incarnation === incarnation)?.name ?? ''
       logger.warn('cluster_node_dead', { node, incarnation })
+    }
+  }
+
+  #notePeers(others: readonly nodeRows.NodeRow[]): void {
+    const before = this.#peers
+    this.#peers = others.map(({ incarnation, name, advertise, state }) => ({
+      ...{ incarnation, name, advertise },
+      state: state === 'draining' ? 'draining' : 'live',
+    }))
+    for (const { incarnation } of before) {
+      if (this.#peers.some((peer) => peer.incarnation === incarnation)) continue
+      for (const listener of this.#gone) listener(incarnation)
     }
   }
 
@@ -344,10 +327,9 @@ export class Clustered implements Cluster {
     const { upkeep: store } = this.#deps
     const me = this.#incarnation
     await this.#receive(this.#holdings.reconcile(me, seen.partitions))
-    if (this.#phase === 'leaving') await this.#handOver.giveRest({ ...seen, me })
-    const self = seen.nodes.find(({ incarnation }) => incarnation === me)
-    this.#follow(self?.state)
+    if (this.#phase === 'draining') await this.#handOver.giveRest({ ...seen, me })
     if (this.#phase !== 'open') return
+    const self = seen.nodes.find(({ incarnation }) => incarnation === me)
     if (self?.is_open === 0) {
       await store.run(nodeRows.open, { incarnation: me })
       this.#rhythm.lookAgain()
@@ -371,14 +353,6 @@ export class Clustered implements Cluster {
     void this.#handOver.balance(count, to)
   }
 
-  async #clean(): Promise<void> {
-    const nowMs = this.#monotonicMs()
-    if (!this.isLeader || nowMs - this.#cleanedMs < CLEAN_EVERY_MS) return
-    this.#cleanedMs = nowMs
-    await this.#deps.upkeep.run(announcementRows.dropSeen, {})
-    await this.#deps.upkeep.run(nodeRows.dropOld, { now: this.#deps.clock.now() })
-  }
-
   #tellLeader(): void {
     const { isLeader } = this
     if (isLeader === this.#wasLeader) return
@@ -388,6 +362,6 @@ export class Clustered implements Cluster {
   }
 
   #wake(nodes: ReadonlySet<Incarnation>): void {
-    for (const peer of this.peers) if (nodes.has(peer.incarnation)) this.#notifications.hint(peer, LOOK, null)
+    for (const peer of this.#peers) if (nodes.has(peer.incarnation)) this.#notifications.hint(peer, LOOK, null)
   }
 }
