@@ -36,7 +36,7 @@ export interface HandOverDeps {
 export class HandOver {
   readonly #deps: HandOverDeps
   #isBalancing = false
-  #isDraining = false
+  #hasDrained = false
   #turn = 0
 
   constructor(deps: HandOverDeps) {
@@ -134,25 +134,20 @@ export class HandOver {
   async drain(graceMs: number, view: () => Promise<OwnershipView | undefined>): Promise<void> {
     const { holdings, nowMs } = this.#deps
     const endMs = nowMs() + graceMs
-    this.#isDraining = true
-    try {
-      do await this.#drainOnce(Math.max(0, endMs - nowMs()), view)
-      while (
-        // A balance that was active may have kept some.
-        holdings.owned.length > 0 &&
-        nowMs() < endMs
-      )
-    } finally {
-      this.#isDraining = false
-    }
+    do await this.#drainOnce(Math.max(0, endMs - nowMs()), view)
+    while (
+      // A balance that was active may have kept some.
+      holdings.owned.length > 0 &&
+      nowMs() < endMs
+    )
   }
 
   /** Gives what is left after a drain, because there was nobody to give it to. Never rejects. */
   async giveRest(view: OwnershipView): Promise<void> {
     const { holdings } = this.#deps
-    // Before the drain has begun, nothing has let go yet.
-    if (this.#isDraining || holdings.owned.length > 0 || holdings.all.length === 0) return
-    await this.#change(holdings.all, new Map(), planDrain(view, holdings.all))
+    // What is still owned has not let go.
+    const left = holdings.all.filter((partition) => !holdings.owns(partition))
+    if (this.#hasDrained && left.length > 0) await this.#change(left, new Map(), planDrain(view, left))
   }
 
   async #drainOnce(graceMs: number, view: () => Promise<OwnershipView | undefined>): Promise<void> {
