@@ -20,6 +20,8 @@ import type { Cluster, Incarnation, PartitionHolder, Peer, PeerAnswer, PeerHandl
 const LOOK = 'cluster.look'
 /** A node gives partitions away at most this often, to balance. */
 const BALANCE_EVERY_MS = 1_000
+/** When the operator drains a node, partitions wait this long for requests in flight; later they may be sent again. */
+const OPERATOR_GRACE_MS = 60_000
 /** A store that does not answer must not keep a process from ending. */
 const LEAVE_WITHIN_MS = 2_000
 
@@ -61,7 +63,8 @@ export class Clustered implements Cluster {
   readonly #gone: ((incarnation: Incarnation) => void)[] = []
   readonly #leading: ((isLeader: boolean) => void)[] = []
   #incarnation: Incarnation = 0
-  #phase: 'new' | 'joined' | 'open' | 'draining' | 'ended' = 'new'
+  /** `draining`: until the operator resumes it; `leaving`: it stops. */
+  #phase: 'new' | 'joined' | 'open' | 'draining' | 'leaving' | 'ended' = 'new'
   #peers: readonly Peer[] = []
   #leader: Incarnation | null = null
   #wasLeader = false
@@ -113,7 +116,7 @@ export class Clustered implements Cluster {
 
   /** Whether it gives everything up. */
   get isDraining(): boolean {
-    return this.#phase === 'draining'
+    return this.#phase === 'draining' || this.#phase === 'leaving'
   }
 
   mayAct(): boolean {
@@ -194,11 +197,31 @@ export class Clustered implements Cluster {
   }
 
   async drain(graceMs: number): Promise<void> {
-    if (this.#phase !== 'open' && this.#phase !== 'joined') return
+    if (!['joined', 'open', 'draining'].includes(this.#phase)) return
+    this.#phase = 'leaving'
+    await this.#deps.upkeep.run(nodeRows.drain, { incarnation: this.#incarnation }).catch(() => undefined)
+    await this.#giveUp(graceMs)
+  }
+
+  /** Follows what the operator has written into the row of this node. */
+  #follow(state: nodeRows.NodeRow['state'] | undefined): void {
+    if (state === 'draining' && this.#phase === 'open') this.#phase = 'draining'
+    else if (state === 'live' && this.#phase === 'draining') this.#phase = 'open'
+    const hasHeir = this.#peers.some((peer) => peer.state === 'live')
+    if (this.#phase === 'draining' && hasHeir && this.#holdings.owned.length > 0) void this.#drainForOperator()
+  }
+
+  /** What nobody takes stays, and is given up as soon as somebody can take it. Never rejects. */
+  async #drainForOperator(): Promise<void> {
+    await this.#giveUp(OPERATOR_GRACE_MS)
+    const left = this.#holdings.all.filter((partition) => !this.#holdings.owns(partition))
+    if (this.#phase === 'draining' || this.#phase === 'open') this.#holdings.keep(left, new Map())
+  }
+
+  /** Gives everything up; never rejects. */
+  async #giveUp(graceMs: number): Promise<void> {
     const { upkeep: store } = this.#deps
     const me = this.#incarnation
-    this.#phase = 'draining'
-    await store.run(nodeRows.drain, { incarnation: me }).catch(() => undefined)
     await store.run(partitionRows.resign, { incarnation: me }).catch(() => undefined)
     this.#tellLeader()
     this.#wake(new Set(this.#peers.map(({ incarnation }) => incarnation)))
@@ -327,9 +350,10 @@ export class Clustered implements Cluster {
     const { upkeep: store } = this.#deps
     const me = this.#incarnation
     await this.#receive(this.#holdings.reconcile(me, seen.partitions))
-    if (this.#phase === 'draining') await this.#handOver.giveRest({ ...seen, me })
-    if (this.#phase !== 'open') return
+    if (this.#phase === 'leaving') await this.#handOver.giveRest({ ...seen, me })
     const self = seen.nodes.find(({ incarnation }) => incarnation === me)
+    this.#follow(self?.state)
+    if (this.#phase !== 'open') return
     if (self?.is_open === 0) {
       await store.run(nodeRows.open, { incarnation: me })
       this.#rhythm.lookAgain()

@@ -134,12 +134,14 @@ export class HandOver {
   async drain(graceMs: number, view: () => Promise<OwnershipView | undefined>): Promise<void> {
     const { holdings, nowMs } = this.#deps
     const endMs = nowMs() + graceMs
+    this.#hasDrained = false
     do await this.#drainOnce(Math.max(0, endMs - nowMs()), view)
     while (
       // A balance that was active may have kept some.
       holdings.owned.length > 0 &&
       nowMs() < endMs
     )
+    this.#hasDrained = true
   }
 
   /** Gives what is left after a drain, because there was nobody to give it to. Never rejects. */
