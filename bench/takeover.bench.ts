@@ -96,7 +96,11 @@ async function happen(fault: NodeFault, node: SceneNode): Promise<number> {
     node.isReady = false
     await pause(PAUSE_MS)
     process.kill(node.homeport.pid, 'SIGCONT')
-    return performance.now()
+    const continuedAt = performance.now()
+    // It was declared dead, so it ends; what supervises it starts it again.
+    await node.homeport.kill('SIGTERM')
+    node.homeport = await scene.restart(node)
+    return continuedAt
   }
   node.isReady = false
   if (fault === 'drain') {
@@ -128,6 +132,7 @@ for (const fault of FAULTS) {
     afterReturn += again.filter((each) => each.at > returnedAt).length
   }
   const accepted = new Map(messages)
+  const publishesFailed = failed
   const isThere = () => [...accepted.values()].every(({ arrivals }) => arrivals > 0)
   await waitFor(isThere, { what: 'every message', deadlineMs: 30_000, everyMs: 100 }).catch(() => undefined)
   const lost = [...accepted.values()].filter(({ arrivals }) => arrivals === 0).length
@@ -135,7 +140,7 @@ for (const fault of FAULTS) {
   delays.sort((a, b) => a - b)
   const late = delays.filter((ms) => ms > 1_000)
   console.log(
-    `${fault}, ${CYCLES} times: ${accepted.size} accepted, ${lost} lost, ${again.length} sent again (${afterReturn} after the node's return), ${failed} publishes failed`,
+    `${fault}, ${CYCLES} times: ${accepted.size} accepted, ${lost} lost, ${again.length} sent again (${afterReturn} after the node's return), ${publishesFailed} publishes failed`,
   )
   console.log(
     `  delay p50 ${at(delays, 0.5)}, p99 ${at(delays, 0.99)}, longest ${at(delays, 1)}; of the ${late.length} later than 1 s: p50 ${at(late, 0.5)}, p99 ${at(late, 0.99)}`,
