@@ -1,12 +1,14 @@
 /**
  * Bulk cancel over HTTP of runs that all have a pending delivery, sleep or wait: by ids, by URL prefix, and by label
- * and dates. Compared with one bare SQL UPDATE of the same rows in a copy of the same store, and with DBOS' cancel of as
- * many workflows by id on PostgreSQL (a status update only), on the same server if Homeport is on PostgreSQL too. A steady load of 200 publishes per second runs on the same
- * service, before and during the cancel. Service, publisher and cancelling client are a process each; the requests are
+ * and dates. Compared with one bare SQL UPDATE of the same rows in a copy of the same store, and, in the same rounds, with
+ * DBOS' cancel of as many workflows by id on PostgreSQL (a status update only), on the same server if Homeport is on
+ * PostgreSQL too. A steady load of 200 publishes per second runs on the same service, before and during the cancel, unless
+ * `--quiet`: DBOS has none. Service, publisher and cancelling client are a process each; the requests are
  * prepared by an earlier process.
  *
  *   npm run bench bulk-cancel
  *   npm run bench bulk-cancel -- --store postgres
+ *   HOMEPORT_BENCH_STORE=postgres node --import ./scripts/lib/measured.mjs bench/bulk-cancel.bench.ts --quiet --runs 100000
  *   node --import ./scripts/lib/measured.mjs bench/bulk-cancel.bench.ts --runs 10000 --rounds 1
  *   node --import ./scripts/lib/measured.mjs bench/bulk-cancel.bench.ts --runs 1000000 --only 'by URL prefix' --without-dbos
  */
@@ -31,6 +33,7 @@ const { values: given } = parseArgs({
     rounds: { type: 'string', default: '3' },
     only: { type: 'string', multiple: true },
     'without-dbos': { type: 'boolean', default: false },
+    quiet: { type: 'boolean', default: false },
   },
 })
 const SIZES = given.runs.split(',').map(Number)
@@ -79,6 +82,11 @@ async function measure(place: Place, requests: readonly string[], expected: numb
   const { url, token } = peer.facts
   const service = { SERVICE_URL: url, SERVICE_TOKEN: token }
   const client = await startPeer('bulk-client.ts', { ...service, REQUESTS: JSON.stringify(requests) })
+  if (given.quiet) {
+    const cancelMs = await cancel(client, expected)
+    await client.stop()
+    return { cancelMs, quiet: [], busy: [], memoryBytes: await memoryOf(peer) }
+  }
   const publisher = await startPeer('publisher.ts', service, { flags: STEADY_HEAP })
   await pause(WARM_UP_MS)
   await publications(publisher)
@@ -88,15 +96,22 @@ async function measure(place: Place, requests: readonly string[], expected: numb
   const busy = await publications(publisher)
   await publisher.stop()
   await client.stop()
+  return { cancelMs, quiet, busy, memoryBytes: await memoryOf(peer) }
+}
+
+/** The most memory of the service, which ends. */
+async function memoryOf(peer: Peer<unknown>): Promise<number> {
   peer.child.send('memory')
   const [{ memoryBytes }] = await once(peer.child, 'message')
   await peer.stop()
-  return { cancelMs, quiet, busy, memoryBytes }
+  return memoryBytes
 }
 
 interface Measured {
   readonly bare: readonly BareTimes[]
   readonly rounds: Readonly<Record<string, readonly Round[]>>
+  /** Milliseconds of DBOS, one for each round. */
+  readonly dbos: readonly number[]
 }
 
 /** Where a store is, as the processes of the benchmark get it. */
@@ -144,7 +159,7 @@ async function postgresStores(server: string): Promise<Stores> {
   }
 }
 
-async function measureSize(directory: string, stores: Stores, size: number): Promise<Measured> {
+async function measureSize(directory: string, stores: Stores, server: string, size: number): Promise<Measured> {
   const requestsDir = join(directory, 'requests')
   const maker = await startPeer('bulk-runs.ts', {
     ...stores.original,
@@ -154,6 +169,7 @@ async function measureSize(directory: string, stores: Stores, size: number): Pro
   await maker.stop()
   const bare: BareTimes[] = []
   const rounds: Record<string, Round[]> = {}
+  const dbos: number[] = []
   for (let round = 0; round < ROUNDS_OF(size); round++) {
     bare.push(await stores.onCopy(() => stores.cancelBareCopy(size)))
     for (const name of CHOSEN) {
@@ -161,8 +177,9 @@ async function measureSize(directory: string, stores: Stores, size: number): Pro
       const result = await stores.onCopy((place) => measure(place, requests, size))
       rounds[name] = [...(rounds[name] ?? []), result]
     }
+    if (!given['without-dbos']) dbos.push(await measureDbos(server, size))
   }
-  return { bare, rounds }
+  return { bare, rounds, dbos }
 }
 
 async function measureDbos(server: string, size: number): Promise<number> {
@@ -178,7 +195,7 @@ async function measureDbos(server: string, size: number): Promise<number> {
 
 const ms = (value: number): string => `${value.toFixed(value < 100 ? 1 : 0)} ms`
 
-function report(size: number, { bare, rounds }: Measured, dbosMs: number | undefined): void {
+function report(size: number, { bare, rounds, dbos }: Measured): void {
   const updateMs = median(bare.map((times) => times.updateMs))
   const deleteMs = median(bare.map((times) => times.deleteMs))
   const row = (cancelMs: number) => ({
@@ -195,9 +212,11 @@ function report(size: number, { bare, rounds }: Measured, dbosMs: number | undef
       `homeport ${name}`,
       {
         ...row(median(list.map((round) => round.cancelMs))),
-        'publish p50': `${ms(percentile(quiet, 0.5))} -> ${ms(percentile(busy, 0.5))}`,
-        'publish p99': `${ms(before)} -> ${ms(meanwhile)} (x ${(meanwhile / before).toFixed(1)})`,
-        longest: `${ms(percentile(quiet, 1))} -> ${ms(percentile(busy, 1))}`,
+        ...(quiet.length > 0 && {
+          'publish p50': `${ms(percentile(quiet, 0.5))} -> ${ms(percentile(busy, 0.5))}`,
+          'publish p99': `${ms(before)} -> ${ms(meanwhile)} (x ${(meanwhile / before).toFixed(1)})`,
+          longest: `${ms(percentile(quiet, 1))} -> ${ms(percentile(busy, 1))}`,
+        }),
         memory: `${Math.round(Math.max(...list.map((round) => round.memoryBytes)) / 2 ** 20)} MB`,
       },
     ]
@@ -205,7 +224,7 @@ function report(size: number, { bare, rounds }: Measured, dbosMs: number | undef
   console.log(`\n${size} runs, a third each with a delivery, a sleep and a wait pending`)
   console.table({
     ...Object.fromEntries(rows),
-    ...(dbosMs !== undefined && { 'dbos by ids (status only)': row(dbosMs) }),
+    ...(dbos.length > 0 && { 'dbos by ids (status only)': row(median(dbos)) }),
     'one bare UPDATE of the runs': row(updateMs),
     'one bare DELETE of messages and of waits': row(deleteMs),
   })
@@ -216,8 +235,7 @@ for (const size of SIZES) {
   const postgres = await startPostgresServer('full')
   try {
     const stores = benchStore === 'sqlite' ? sqliteStores(directory) : await postgresStores(postgres.url)
-    const measured = await measureSize(directory, stores, size)
-    report(size, measured, given['without-dbos'] ? undefined : await measureDbos(postgres.url, size))
+    report(size, await measureSize(directory, stores, postgres.url, size))
   } finally {
     await postgres.stop()
     rmSync(directory, { recursive: true, force: true })

@@ -48,6 +48,8 @@ async function makeUnfinished(pool, count) {
     [count],
   )
   await pool.query('VACUUM ANALYZE dbos.workflow_status')
+  // As for the other stores: after it, the log gets a copy of each page that changes.
+  await pool.query('CHECKPOINT')
 }
 
 async function cancel({ count }) {
