@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
@@ -187,6 +188,9 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     for (let number = 0; number < 9; number++) await publish(C, `/${number}`, flow(key))
     await arrived(7)
     expect(await useOf(C, key)).toMatchObject({ parallelismCount: 7, waitListSize: 2 })
+    await publish(A, '/later', { ...flow(key, 'parallelism=3'), 'Upstash-Delay': '1d' })
+    const holdAtOwner = () => services[B]?.queue.flowHold(accountId, key)
+    await waitFor(() => isDeepStrictEqual(holdAtOwner(), { by: 'parallelism', parallelism: 3 }), { what: 'the limit' })
   })
 
   it('pause a key on all nodes before the answer, and resume it', async () => {
@@ -201,6 +205,17 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     await call(A, 'POST', `/v2/flowControl/${key}/resume`)
     await arrived(3)
     expect(paths().sort()).toEqual(['/1', '/2', '/marker'])
+  })
+
+  it('let a partition go when its last request has ended', async () => {
+    const key = keyOf(B)
+    const partition = partitionOfKey(accountId, key)
+    sink.answer = () => ({ silent: true })
+    const id = await publish(A, '/slow', flow(key))
+    await arrived(1)
+    const leaving = holderOf(node(B)).letGo([partition], 60_000)
+    await call(A, 'DELETE', `/v2/messages/${id}`)
+    expect((await leaving).busy).toEqual([])
   })
 
   it('keep a partition whose requests do not end, and send them once', async () => {

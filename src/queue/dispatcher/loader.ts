@@ -63,8 +63,8 @@ export class Loader {
     const { backlog, clock, logger, limits, onMessages, onOver } = this.#deps
     try {
       const page = await this.#due.read(load)
-      // The hint of another node that has set limits may have been lost with that of the message.
-      if (load.kind === 'strays' && load.partitions) await limits.readOf(page.rows)
+      // Another node may have set limits with the message whose hint was lost.
+      if (load.kind === 'strays' && load.foundBy === 'sweep' && load.partitions) await limits.readOf(page.rows)
       this.#failures = 0
       const strays = backlog.loaded(load, page, clock.now())
       if (strays > 0) this.#noteStrays(strays)
