@@ -66,7 +66,7 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     await stop()
   })
 
-  it('refuse a deleted key before the answer, although an older read is under way', async () => {
+  it('refuse a deleted key before the answer, although an older read is running', async () => {
     const { a, b, reads, owner, stop } = await two()
     const key = await newKey(a.accounts, owner, 'second')
     let open = (): void => undefined

@@ -78,7 +78,7 @@ export class TokenSeal {
     return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url')
   }
 
-  /** The token again; `undefined` where there is none, or where nobody has told the key. */
+  /** The token again; `undefined` where there is none, or where this node does not have the key. */
   unseal(stored: string | null, owner: string): string | undefined {
     if (stored === null) return undefined
     const bytes = Buffer.from(stored, 'base64url')

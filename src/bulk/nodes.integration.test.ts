@@ -59,16 +59,16 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
   }
 
   it('continue an action whose node dies in the middle: counts are exact, each run is dropped', async () => {
-    const ids = await startRuns(store, account, 500)
-    halt(3)
+    const ids = await startRuns(store, account, 6_000)
+    halt(2)
     const actionId = await begin(a)
     await waitFor(async () => (await row(actionId)).succeeded > 0, { what: 'some batches' })
     expect((await row(actionId)).state).toBe('running')
     await cluster.declareDead(nodes[0], nodes[1])
     await waitFor(async () => (await row(actionId)).state === 'finished', { what: 'the end on the other node' })
-    expect(await row(actionId)).toMatchObject({ matched: 500, succeeded: 500, owner: nodes[1].incarnation })
-    expect(await countEnded(store, account, ids)).toBe(500)
-    expect(new Set(b.dropped).size).toBe(500)
+    expect(await row(actionId)).toMatchObject({ matched: 6_000, succeeded: 6_000, owner: nodes[1].incarnation })
+    expect(await countEnded(store, account, ids)).toBe(6_000)
+    expect(new Set(b.dropped).size).toBe(6_000)
   })
 
   it('ignore what a node decides that was declared dead', async () => {

@@ -1,7 +1,7 @@
+import type { CertificateSource } from '../certificates/index.js'
 import type { HomeportError } from '../contract/errors/errors.js'
 import type { HostNames } from '../http/index.js'
 import type { DatabaseMeter, Logger } from '../telemetry/index.js'
-import type { CertificateSource } from '../certificates/index.js'
 
 /**
  * The name of a user of a database's data. Every database has `default`, which owns it, and `default_ro`, which only

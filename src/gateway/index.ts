@@ -47,6 +47,7 @@
  * clients in INFO, and names its limits in errors.
  */
 
+export type { CertificateSource } from '../certificates/index.js'
 export { checkAddress } from './allow-list.js'
 export type {
   Administration,
@@ -66,7 +67,6 @@ export type {
   UsageSource,
 } from './deps.js'
 export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
-export type { CertificateSource } from '../certificates/index.js'
 export { authorityCertificatePath, serverCertificatePath } from './tls/local-authority.js'
 export {
   type CertificateFiles,

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { Redis } from 'iovalkey'
 import { beforeAll, expect, it } from 'vitest'
-import { makeClientCertificate } from '../../src/gateway/testing/client-certificate.js'
 import { type KeyPair, makeAuthority, makeServerCertificate } from '../../src/certificates/index.js'
+import { makeClientCertificate } from '../../src/gateway/testing/client-certificate.js'
 import { atCleanup, freePort, type RunningHomeport, startHomeport, tempDir, waitFor } from '../support/index.js'
 
 /** A server with a domain, a certificate of the operator's own, and a read region that it serves. */

@@ -78,6 +78,7 @@ export class BulkNodes {
     if (!this.#deps.cluster.isAlone) void this.#liftElsewhere({ accountId, actionId })
   }
 
+  /** Never rejects. */
   async #liftElsewhere(name: ActionName): Promise<void> {
     const { cluster, clock } = this.#deps
     while (!this.#isStopped) {

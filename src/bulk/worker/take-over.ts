@@ -1,12 +1,15 @@
-import type { Clock } from '../../base/index.js'
+import { type Clock, pause } from '../../base/index.js'
 import type { Cluster } from '../../cluster/index.js'
+import { isError } from '../../contract/errors/errors.js'
 import type { Queue } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
+import type { Logger } from '../../telemetry/index.js'
 import type { BulkActionRow } from '../transactions/bulk-action.js'
 import * as bulkOwner from '../transactions/bulk-owner.js'
 
 /** An action that ended this long before its node did may not have been made known to all dispatchers. */
 const JUST_ENDED_MS = 60_000
+const AGAIN_MS = 500
 
 /** What taking over needs. */
 export interface TakeOverDeps {
@@ -14,13 +17,14 @@ export interface TakeOverDeps {
   readonly clock: Clock
   readonly cluster: Pick<Cluster, 'incarnation' | 'isAlone' | 'isLive'>
   readonly queue: Pick<Queue, 'dropEverywhere'>
+  readonly logger: Pick<Logger, 'warn'>
 }
 
 /**
  * Takes over the actions of nodes that can no longer act; a server alone those of its earlier life.
  * @param draftsBefore drafts that are younger stay, Unix milliseconds.
  */
-export async function takeOver(
+async function takeOver(
   { store, clock, cluster }: TakeOverDeps,
   draftsBefore: number,
 ): Promise<readonly BulkActionRow[]> {
@@ -38,7 +42,7 @@ export async function takeOver(
  * Drops what an action has cancelled on all nodes. Its node may have ended between a commit and this, so the dispatchers of
  * others may still hold the messages.
  */
-export async function dropAgain({ store, cluster, queue }: TakeOverDeps, action: BulkActionRow): Promise<void> {
+async function dropAgain({ store, cluster, queue }: TakeOverDeps, action: BulkActionRow): Promise<void> {
   const { kind, seq: actionSeq } = action
   if (cluster.isAlone || (kind !== 'cancelRuns' && kind !== 'cancelMessages')) return
   for (let chunk = 0; ; chunk++) {
@@ -47,5 +51,43 @@ export async function dropAgain({ store, cluster, queue }: TakeOverDeps, action:
     chunk = found.chunk
     if (found.seqs.length === 0) continue
     await queue.dropEverywhere(kind === 'cancelRuns' ? { groupKeys: found.seqs } : { seqs: found.seqs })
+  }
+}
+
+/**
+ * Takes over, and retries while PostgreSQL is unavailable: listeners already serve and answer 503, and an outage at this
+ * moment must not end the server.
+ * @param until.deadline Unix milliseconds; later failures are thrown.
+ */
+export async function takeOverPatiently(
+  deps: TakeOverDeps,
+  draftsBefore: number,
+  { deadline, isStopped }: { readonly deadline: number; readonly isStopped: () => boolean },
+): Promise<readonly BulkActionRow[]> {
+  while (!isStopped()) {
+    try {
+      return await takeOver(deps, draftsBefore)
+    } catch (error) {
+      const isUnavailable = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
+      if (!isUnavailable || deps.clock.now() >= deadline) throw error
+      await pause(deps.clock, AGAIN_MS)
+    }
+  }
+  return []
+}
+
+/** Drops again until that has succeeded, or the worker stops. Never rejects. */
+export async function dropAgainPatiently(
+  deps: TakeOverDeps,
+  action: BulkActionRow,
+  isStopped: () => boolean,
+): Promise<void> {
+  while (!isStopped()) {
+    try {
+      return await dropAgain(deps, action)
+    } catch (error) {
+      deps.logger.warn('bulk_paused', { error, pauseMs: AGAIN_MS })
+      await pause(deps.clock, AGAIN_MS)
+    }
   }
 }

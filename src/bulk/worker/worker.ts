@@ -1,4 +1,4 @@
-import { type Clock, Joined, pause, type Service, type Timer, unreachable } from '../../base/index.js'
+import { type Clock, Joined, type Service, type Timer, unreachable } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import { BULK_OUTCOMES, BulkMeter, type Logger } from '../../telemetry/index.js'
@@ -8,7 +8,7 @@ import * as bulkRead from '../transactions/bulk-read.js'
 import { type BatchLimits, BatchSize, LIMITS } from './batch-size.js'
 import { type Batch, Job, type Watcher, Watchers } from './job.js'
 import { KINDS, type KindDeps } from './kinds.js'
-import { dropAgain, takeOver } from './take-over.js'
+import { dropAgainPatiently, takeOverPatiently } from './take-over.js'
 
 type BulkActionRow = bulkAction.BulkActionRow
 
@@ -23,7 +23,6 @@ export interface WorkerDeps extends KindDeps {
 
 /**
  * States of the worker.
- *
  * ```
  * new ──start──▶ idle ──a job──▶ working ──no job left──▶ idle
  *                                 │ ▲ │ ▲
@@ -74,7 +73,7 @@ export class BulkWorker implements Service {
   constructor(deps: WorkerDeps) {
     this.#deps = deps
     deps.cluster.onGone(() => {
-      if (this.#hasStarted) void this.#takingOver.run().catch(() => undefined)
+      if (this.#state.kind !== 'new') void this.#takingOver.run().catch(() => undefined)
     })
     this.#createdAt = deps.clock.now()
     this.#meter = deps.meter ?? new BulkMeter()
@@ -85,7 +84,7 @@ export class BulkWorker implements Service {
   /** Continues the actions that an earlier life, or nodes that are gone, left running, and deletes their drafts. */
   async start(): Promise<void> {
     const { logger } = this.#deps
-    const rows = await this.#takeOverPatiently(this.#deps.clock.now() + START_TIMEOUT_MS)
+    const rows = await this.#takeOverUntil(this.#deps.clock.now() + START_TIMEOUT_MS)
     if (this.#state.kind !== 'new') return
     this.#state = { kind: 'idle' }
     const running = rows.filter(({ state }) => state === 'running')
@@ -93,33 +92,15 @@ export class BulkWorker implements Service {
     this.#continueAll(rows)
   }
 
-  get #hasStarted(): boolean {
-    return this.#state.kind !== 'new' && this.#state.kind !== 'stopped'
-  }
-
   /** Continues the actions of a node that has gone. */
   async #takeOver(): Promise<void> {
-    const rows = await this.#takeOverPatiently(Number.POSITIVE_INFINITY)
+    const rows = await this.#takeOverUntil(Number.POSITIVE_INFINITY)
     if (rows.length > 0) this.#deps.logger.info('bulk_resumed', { actions: rows.length })
     this.#continueAll(rows)
   }
 
-  /**
-   * Retries while PostgreSQL is unavailable: listeners already serve and answer 503, and an outage at this moment must not
-   * end the server.
-   */
-  async #takeOverPatiently(deadline: number): Promise<readonly BulkActionRow[]> {
-    const { clock } = this.#deps
-    for (;;) {
-      if (this.isStopped) return []
-      try {
-        return await takeOver(this.#deps, this.#createdAt)
-      } catch (error) {
-        const isUnavailable = isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')
-        if (!isUnavailable || clock.now() >= deadline) throw error
-        await pause(clock, FIRST_PAUSE_MS)
-      }
-    }
+  #takeOverUntil(deadline: number): Promise<readonly BulkActionRow[]> {
+    return takeOverPatiently(this.#deps, this.#createdAt, { deadline, isStopped: () => this.isStopped })
   }
 
   #continueAll(rows: readonly BulkActionRow[]): void {
@@ -136,23 +117,12 @@ export class BulkWorker implements Service {
 
   /** Continues an action of another node, once nobody delivers what that one had cancelled. */
   #continueSoon(row: BulkActionRow): void {
-    const continuing = this.#dropAgain(row).then(() => {
+    const continuing = dropAgainPatiently(this.#deps, row, () => this.isStopped).then(() => {
       this.#continuing.delete(continuing)
       this.#continue(row)
       this.#wake()
     })
     this.#continuing.add(continuing)
-  }
-
-  async #dropAgain(row: BulkActionRow): Promise<void> {
-    while (!this.isStopped) {
-      try {
-        return await dropAgain(this.#deps, row)
-      } catch (error) {
-        this.#deps.logger.warn('bulk_paused', { error, pauseMs: FIRST_PAUSE_MS })
-        await pause(this.#deps.clock, FIRST_PAUSE_MS)
-      }
-    }
   }
 
   /** Continues actions that a lost commit has stored or resumed: nobody could hand them over. */

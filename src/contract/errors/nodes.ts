@@ -12,7 +12,8 @@ export const nodeErrors = {
     status: 409,
     blame: 'caller',
     retry: 'never',
-    text: ({ name, state }) => `The node ${name} does not run (it is ${state}), so it has nothing to give up. Start it first.`,
+    text: ({ name, state }) =>
+      `The node ${name} does not run (it is ${state}), so it has nothing to give up. Start it first.`,
   }),
   node_running: define<{ name: string }>({
     status: 409,

@@ -1,6 +1,7 @@
 import { createConnection, type Socket } from 'node:net'
 import { atCleanup, freePort, waitFor } from '../../../test/support/index.js'
 import { systemClock } from '../../base/index.js'
+import type { CertificateSource } from '../../certificates/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { recordedLog } from '../../telemetry/testing/recorded-log.js'
 import type {
@@ -14,7 +15,6 @@ import type {
   UsageSource,
 } from '../deps.js'
 import { createGateway, type Gateway, type GatewayOptions } from '../gateway.js'
-import type { CertificateSource } from '../../certificates/index.js'
 import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './engine.js'
 
 /** Credentials of the clients of the test database. */

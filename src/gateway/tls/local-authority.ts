@@ -2,8 +2,8 @@ import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { codeOf, readFileIfThere, replaceFile } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
 import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from '../../certificates/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 
 /** A certificate is renewed when it expires within this time. */
 const RENEW_BEFORE_MS = 30 * 86_400_000

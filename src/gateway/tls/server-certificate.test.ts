@@ -4,8 +4,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { atCleanup, tempDir, waitFor } from '../../../test/support/index.js'
 import { systemClock } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import type { LogEvent } from '../../contract/logs/events.js'
 import { isGoodFor, type KeyPair, makeAuthority, makeServerCertificate } from '../../certificates/index.js'
+import type { LogEvent } from '../../contract/logs/events.js'
 import { openServerCertificate, type ServerCertificate } from './server-certificate.js'
 
 const DAY_MS = 86_400_000

@@ -4,10 +4,10 @@ import { readFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import type { Clock, Service, Timer } from '../../base/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
-import type { GatewayLogger } from '../deps.js'
 import type { KeyPair } from '../../certificates/index.js'
 import { type CertificateSource, ChangingCertificate } from '../../certificates/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import type { GatewayLogger } from '../deps.js'
 import { localCertificate } from './local-authority.js'
 
 /** The settings and collaborators of the server certificate. */

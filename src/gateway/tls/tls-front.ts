@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
-import type { GatewayLogger } from '../deps.js'
 import type { CertificateSource } from '../../certificates/index.js'
+import type { GatewayLogger } from '../deps.js'
 
 /** The collaborators of a front. */
 export interface TlsFrontOptions {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { InFlightDeliveries } from '../runs/run-messages.js'
+import { InFlightDeliveries } from '../runs/attempt-memory.js'
 import type { SeenRun } from '../testing/harness.js'
 import { useWorkflows } from '../testing/suite.js'
 import { becauseOf, type WaitingRun } from './because.js'

@@ -24,11 +24,11 @@ import * as runsRead from '../transactions/runs-read.js'
 import { RUN_MESSAGE_KIND } from '../transactions/runs-rows.js'
 import type { RunEffect } from '../transactions/runs-settle.js'
 import * as runsSettle from '../transactions/runs-settle.js'
+import type { InFlightDeliveries, RefusedReturns } from './attempt-memory.js'
 import { metaOfTrigger } from './columns.js'
 import { type FollowUpInput, resultElement, runFailureOf } from './follow-ups.js'
 import type { RecentLists } from './recent-lists.js'
 import type { RunNodes } from './run-nodes.js'
-import type { RefusedReturns } from './run-routes.js'
 import { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 
 /** Collaborators and limits of the deliveries of runs. */
@@ -265,43 +265,4 @@ function settleArgs(message: PendingMessage, outcome: AttemptOutcome, end: Messa
 function runSeqOf(message: PendingMessage): number {
   if (message.groupKey === undefined) throw new Error(`message ${message.messageId} has no run`)
   return message.groupKey
-}
-
-/**
- * Start times of the deliveries in flight. In memory, because the start of an attempt writes nothing. The entry of a
- * delivery that was dropped expires after the timeout of an attempt.
- */
-export class InFlightDeliveries {
-  readonly #since = new Map<number, number>()
-  readonly #timeoutMs: number
-
-  /** @param timeoutMs timeout of one attempt. */
-  constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs
-  }
-
-  /** An attempt of the message with this `messages.seq` begins. */
-  begin(seq: number, now: number): void {
-    this.#expire(now - this.#timeoutMs)
-    // Delete first: the map stays ordered by start time.
-    this.#since.delete(seq)
-    this.#since.set(seq, now)
-  }
-
-  /** The attempt has ended. */
-  end(seq: number): void {
-    this.#since.delete(seq)
-  }
-
-  /** Start of the attempt in flight, Unix milliseconds; `undefined` if there is none. */
-  since(seq: number): number | undefined {
-    return this.#since.get(seq)
-  }
-
-  #expire(before: number): void {
-    for (const [seq, since] of this.#since) {
-      if (since >= before) return
-      this.#since.delete(seq)
-    }
-  }
 }
