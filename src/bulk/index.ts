@@ -16,14 +16,16 @@
  * - `worker/`: `worker.ts` processes running actions batch by batch, in turn and within their rate limits. It requests
  *   the next batches while one is being decided, and the store lets other writers go first (`turn: 'background'`).
  *   `batch-size.ts` keeps a batch to a few milliseconds. `kinds.ts` says what an action does to its items. `fences.ts`
- *   blocks new runs that match a cancel, for a while.
+ *   blocks new runs that match a cancel, for a while. `take-over.ts` continues actions of nodes that are gone, and
+ *   `bulk-nodes.ts` has what the nodes of a cluster tell each other.
  * - `transactions/`: `bulk-action.ts` has the transactions of the state machine; `store/schema/bulk.ts` lists the
  *   states.
  *
  * Guarantees
- * - A stored action is finished unless somebody aborts it, even if the server is killed or the client disconnects.
+ * - A stored action is finished unless somebody aborts it, even if the server is killed or the client disconnects. If its
+ *   node dies, another one continues it; the old one decides nothing more, because each batch checks the owner in the row.
  * - Every item of the set gets exactly one outcome. If several cancels hold the same run, at most one counts it.
- * - After the answer, nothing of a cancelled run is delivered.
+ * - After the answer, nothing of a cancelled run is delivered, by whichever node.
  * - After the answer to a pause or an abort, the action does nothing more.
  *
  * The module does not define what cancelling or resuming a run means; the workflow module does.

@@ -32,7 +32,8 @@
  * `bulk` may register a gate (`TriggerGate` in `intake.ts`) that refuses the start of runs.
  *
  * Memory holds only what a restart may lose: the start times of deliveries in flight (`InFlightDeliveries`), and the
- * lists that have grown lately, so that a delivery need not read them again (`recent-lists.ts`).
+ * lists that have grown lately, so that a delivery need not read them again (`recent-lists.ts`). `run-nodes.ts` has what the
+ * nodes of a cluster tell each other of it.
  *
  * This module makes no HTTP request (the dispatcher of the queue does), and cancels nothing in bulk (`bulk` does, with
  * the same transactions).

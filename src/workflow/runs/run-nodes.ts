@@ -11,14 +11,20 @@ const REFUSED = 'workflow.refused'
 /** `Cluster.ask`: what deliveries wait for. */
 const WAITS = 'workflow.waits'
 
+/** Identifies a run for its callers. */
+interface NamedRun {
+  readonly accountId: string
+  readonly runId: string
+}
+
 /** What `RunNodes` is built from. */
 export interface RunNodesDeps {
   readonly cluster: Cluster
   readonly now: () => number
   readonly queue: Pick<Queue, 'flowHold'>
   readonly lists: Pick<RecentLists, 'forget'>
-  readonly inFlight: Pick<InFlightDeliveries, 'since'>
-  readonly refusedReturns: Pick<RefusedReturns, 'add'>
+  readonly inFlight: { since(seq: number): number | undefined }
+  readonly refusedReturns: { add(run: NamedRun, at: number): void }
 }
 
 /** Deliveries whose state a run log shows. */
@@ -72,7 +78,7 @@ export class RunNodes {
   }
 
   /** The node that delivers to the run must not make another attempt. */
-  refused(run: RunName): void {
+  refused(run: NamedRun): void {
     if (!this.#deps.cluster.isAlone) this.#tell(REFUSED, run)
   }
 
