@@ -1,7 +1,6 @@
 import { isObject } from '../../base/index.js'
 import type { Cluster } from '../../cluster/index.js'
 import type { FlowHold, Queue } from '../../queue/index.js'
-import type { InFlightDeliveries, RefusedReturns, RunName } from './attempt-memory.js'
 import type { RecentLists } from './recent-lists.js'
 
 /** `Cluster.ask`, without waiting for the answer: these runs have ended. */
