@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { ACTION_COLUMNS, type BulkActionRow } from './bulk-action.js'
 import { NO_ACCOUNT } from './bulk-draft.js'
@@ -7,7 +7,7 @@ import { outcomeByte, unpackSeqs } from './bulk-pack.js'
 
 /**
  * Which node processes an action. Its owner is in the row: a batch changes nothing unless its node is the owner at that
- * moment, under the lock of the row. So a node that was declared dead and wakes up cannot decide anything any more.
+ * moment, under the lock of its chunk. So a node that was declared dead and wakes up cannot decide anything any more.
  */
 
 interface Ended {
@@ -49,6 +49,26 @@ const removeDrafts = query<TakeOver>(({ db, p, d }) =>
     .where(d.inNumbers('owner', p.from))
     .where('created_at', '<', p.draftsBefore),
 )
+/**
+ * Waits for the batches in flight of those actions, and keeps others from starting until the commit: each batch locks its
+ * chunk first, and the action only at its end.
+ */
+const lockOpenChunks = query<TakeOver, { chunks: number }>(({ db, p, d }) => {
+  const theirs = db
+    .selectFrom('bulk_actions')
+    .select('seq')
+    .where(d.inNumbers('owner', p.from))
+    .where('account_id', '<>', sql.lit(NO_ACCOUNT))
+    .where('state', '=', sql.lit('running'))
+  const open = db
+    .selectFrom('bulk_chunks')
+    .select('chunk')
+    .where('action_seq', 'in', theirs)
+    .where('pending', '>', 0)
+    .orderBy('action_seq')
+    .orderBy('chunk')
+  return db.selectFrom(d.forUpdate(open).as('open')).select((eb) => eb.fn.countAll<number>().as('chunks'))
+})
 const lockTheirs = query<TakeOver, { seq: number }>(({ db, p, d }) =>
   d.forUpdate(
     db
@@ -70,6 +90,7 @@ const setOwner = query<{ seqs: readonly number[]; owner: number }, BulkActionRow
  */
 export const takeOver = write('bulk.takeOver', function* (args: TakeOver): Transaction<BulkActionRow[]> {
   yield* change(removeDrafts, args)
+  yield* only(lockOpenChunks, args)
   const seqs = (yield* all(lockTheirs, args)).map(({ seq }) => seq)
   if (seqs.length === 0) return []
   const rows = yield* all(setOwner, { seqs, owner: args.owner })

@@ -58,24 +58,28 @@ function inserts(p: Values) {
   }
 }
 
-const appendToRun = query<Values & { accountId: string; runId: string }, Stored>(({ db, p, d }) => {
-  const { step, message } = inserts(p)
-  return db
-    .with('run', (q) =>
-      d.forUpdate(
-        q
-          .selectFrom('runs')
-          .select('seq')
-          .where('account_id', '=', p.accountId)
-          .where('run_id', '=', p.runId)
-          .where('state', '=', sql.lit('RUN_STARTED')),
-      ),
-    )
-    .with('step', () => step)
-    .with('message', () => message)
-    .selectFrom(['step', 'message'])
-    .select(['step.run_seq', 'step.position', 'message.seq'])
-})
+const appendToRun = query<Values & { accountId: string; runId: string; deliveryOf: number | null }, Stored>(
+  ({ db, p, d }) => {
+    const { step, message } = inserts(p)
+    return db
+      .with('run', (q) =>
+        d.forUpdate(
+          q
+            .selectFrom('runs')
+            .select('seq')
+            .where('account_id', '=', p.accountId)
+            .where('run_id', '=', p.runId)
+            .where('state', '=', sql.lit('RUN_STARTED'))
+            // Cached settings may belong to an older run with the same id, which another node has started since.
+            .where(sql<boolean>`seq = coalesce(cast(${p.deliveryOf} as bigint), seq)`),
+        ),
+      )
+      .with('step', () => step)
+      .with('message', () => message)
+      .selectFrom(['step', 'message'])
+      .select(['step.run_seq', 'step.position', 'message.seq'])
+  },
+)
 
 const startRun = query<Values & RunToInsert, Stored>(({ db, p }) => {
   const { step, message } = inserts(p)
@@ -134,7 +138,10 @@ export const submitOne = write(
     prefixed(values, toRow(message), 'message_')
     const [stored] =
       submission.kind === 'append'
-        ? yield* all(appendToRun, { ...values, accountId, runId: submission.runId })
+        ? yield* all(appendToRun, {
+            ...{ ...values, accountId, runId: submission.runId },
+            deliveryOf: element.deliveryOf ?? null,
+          })
         : yield* all(startRun, { ...values, ...toInsert(submission.run, accountId, at) })
     if (!stored) return undefined
     const { run_seq: runSeq, position, seq } = stored
