@@ -270,8 +270,10 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   const queueRoutes = [...queue.routes(), ...workflow.routes(), ...bulk.routes()]
   const operator = composeOperator(foundations, { accounts, databases: dataPlane.databases, queue })
   const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...alerts.routes(), ...operator.routes]
+  const management = managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes)
+  cluster.serve('management', (stream, ip) => management.accept(stream, ip))
   const listeners = [
-    managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes),
+    management,
     new HttpServer({
       ...listenerSettings({ ...foundations, ...dataPlane }, accounts, 'queue'),
       routes: queueRoutes,
@@ -333,7 +335,7 @@ function rulesOf(accounts: Accounts) {
 
 /** The fleet below the databases, the databases, and the gateway in front of them. */
 function composeDatabases(foundations: Foundations, accounts: Accounts, databaseClock: Clock) {
-  const { config, logger, problems, engine, plans, tls, store, clientMemory, meters, tracer } = foundations
+  const { config, logger, problems, engine, plans, tls, store, clientMemory, meters, tracer, cluster } = foundations
   const clock = systemClock
   const databasesPort = new Port<Databases>()
   const gatewayPort = new Port<Gateway>()
@@ -354,6 +356,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts, database
     ...rulesOf(accounts),
     onAsleep: () => memory.noteIdle(),
     traffic: trafficThrough(gatewayPort),
+    ...(config.node !== undefined && { cluster }),
   })
   databasesPort.bind(databases)
   const gateway = createGateway({

@@ -90,8 +90,6 @@ async function idOf(dataDir: string): Promise<string> {
 
 /** Options that all nodes must agree on, because any node may serve what another one has accepted. */
 const AGREED = [
-  'publicRedisHost',
-  'redisDomain',
   'freeAccountDatabases',
   'paidAccountDatabases',
   'freeAccountDailyMessages',
@@ -107,7 +105,6 @@ const AGREED = [
 /** A public URL that nobody has set names the node itself. */
 const PUBLIC_URLS = [
   ['publicApiUrl', 'apiPort'],
-  ['publicRestUrl', 'restPort'],
   ['publicQueueUrl', 'queuePort'],
 ] as const
 

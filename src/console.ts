@@ -23,7 +23,7 @@ import {
 } from './contract/console/console.js'
 import { PLAN_NAMES, type PlanTable } from './contract/databases/plans.js'
 import { HomeportError } from './contract/errors/errors.js'
-import type { Databases } from './databases/index.js'
+import { type Databases, withHomes } from './databases/index.js'
 import type { EngineInfo, Fleet, MemberStatus } from './fleet/index.js'
 import { type Route, route, Site } from './http/index.js'
 import type { Store } from './store/index.js'
@@ -37,7 +37,7 @@ export interface ConsoleDeps {
   readonly store: Store
   /** Certificate of the Redis ports, PEM; undefined while there is no usable one. */
   readonly certificate: string | undefined
-  readonly databases: Pick<Databases, 'directory' | 'summaries' | 'tally' | 'usage'>
+  readonly databases: Pick<Databases, 'directory' | 'homes' | 'summaries' | 'tally' | 'usage'>
   readonly fleet: Pick<Fleet, 'observe' | 'replication'>
   readonly problems: Pick<Problems, 'visibleTo'>
   readonly version: string
@@ -50,9 +50,11 @@ export function consoleRoutes(deps: ConsoleDeps): Route[] {
   const settings = settingsOf(deps)
   return [
     route(getConsoleSettings, async () => settings),
-    route(listDatabaseSummaries, async ({ caller, query }) => deps.databases.summaries(caller.accountId, query)),
+    route(listDatabaseSummaries, ({ caller, query }) => deps.databases.summaries(caller.accountId, query)),
     route(getUsage, async ({ caller }) => usageOf(deps.databases.usage, caller.accountId)),
-    route(getRegionStatus, ({ caller, params }) => regions(deps, caller.accountId, params.id)),
+    ...withHomes(deps.databases.homes, [
+      route(getRegionStatus, ({ caller, params }) => regions(deps, caller.accountId, params.id)),
+    ]),
     route(getOverview, ({ caller }) => overview(deps, caller.accountId)),
   ]
 }
@@ -88,9 +90,10 @@ function settingsOf({ config, engine, plans, version }: ConsoleDeps): ConsoleSet
 
 async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview> {
   const { config, engine, store, version, startedAt } = deps
-  const [counts, disk] = await Promise.all([
+  const [counts, disk, databases] = await Promise.all([
     store.run(consoleCounts.ofAccount, { accountId, most: MOST_COUNTED }),
     statfs(config.dataDir),
+    deps.databases.tally(accountId),
   ])
   return {
     version,
@@ -101,7 +104,7 @@ async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview>
     disk: { free_bytes: disk.bavail * disk.bsize, total_bytes: disk.blocks * disk.bsize },
     memory: { resident_bytes: process.memoryUsage.rss() },
     problems: deps.problems.visibleTo(accountId).map(renderProblem),
-    databases: deps.databases.tally(accountId),
+    databases,
     messages: { waiting: counts.pendingMessages, dead: counts.deadMessages },
     runs: { unfinished: counts.activeRuns, dead: counts.deadRuns },
     bulk_actions: { unfinished: counts.activeActions },

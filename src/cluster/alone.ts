@@ -22,6 +22,8 @@ export function alone(): Cluster {
     hint: nothing,
     hintLeader: nothing,
     ask: () => Promise.resolve([]),
+    serve: nothing,
+    tunnel: (node) => Promise.reject(new Error(`no node ${node} takes part`)),
     open: nothing,
     drain: () => Promise.resolve(),
     start: () => Promise.resolve(),

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import { type Clock, pause } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
@@ -9,7 +10,7 @@ import { partitionOfKey } from './key-partition.js'
 import { DeathWatch, type Moment, Tenure } from './membership.js'
 import { Notifications } from './notifications.js'
 import { planOwnership } from './ownership.js'
-import type { OnPeerRequest, PeerLink } from './peer-link.js'
+import type { OnPeerRequest, OnTunnel, PeerLink } from './peer-link.js'
 import { describeNode, type NodeIdentity, register } from './registration.js'
 import { Rhythm } from './rhythm.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
@@ -32,7 +33,7 @@ export interface ClusteredDeps {
   readonly upkeep: Store
   readonly identity: NodeIdentity
   /** Makes the link to the other nodes. */
-  readonly link: (how: { incarnation: () => Incarnation; onRequest: OnPeerRequest }) => PeerLink
+  readonly link: (how: { incarnation: () => Incarnation; onRequest: OnPeerRequest; onTunnel: OnTunnel }) => PeerLink
   readonly clock: Clock
   /** Monotonic time, milliseconds. Default: that of the process. */
   readonly monotonicMs?: () => number
@@ -62,6 +63,7 @@ export class Clustered implements Cluster {
   readonly #cleaning: Cleaning
   readonly #gone: ((incarnation: Incarnation) => void)[] = []
   readonly #leading: ((isLeader: boolean) => void)[] = []
+  readonly #services = new Map<string, (stream: Duplex, ip: string) => void>()
   #incarnation: Incarnation = 0
   /** `draining`: until the operator resumes it; `leaving`: it stops. */
   #phase: 'new' | 'joined' | 'open' | 'draining' | 'leaving' | 'ended' = 'new'
@@ -78,7 +80,15 @@ export class Clustered implements Cluster {
     this.#monotonicMs = deps.monotonicMs ?? (() => performance.now())
     this.#cleaning = new Cleaning(upkeep, clock, this.#monotonicMs)
     const me = (): Incarnation => this.#incarnation
-    this.#link = deps.link({ incarnation: me, onRequest: (request) => this.#notifications.receive(request) })
+    this.#link = deps.link({
+      incarnation: me,
+      onRequest: (request) => this.#notifications.receive(request),
+      onTunnel: ({ service, ip }, stream) => {
+        const accept = this.#services.get(service)
+        accept?.(stream, ip)
+        return accept !== undefined
+      },
+    })
     const own = { me, pause: (ms: number) => pause(clock, ms), nowMs: this.#monotonicMs }
     this.#notifications = new Notifications({
       ...{ ...own, store, link: this.#link, logger, meter },
@@ -171,6 +181,16 @@ export class Clustered implements Cluster {
   async ask(topic: string, payload: unknown, of?: Incarnation): Promise<readonly PeerAnswer[]> {
     const known = this.#peers.filter(({ incarnation }) => of === undefined || incarnation === of)
     return this.#notifications.ask(known, topic, payload)
+  }
+
+  serve(service: string, accept: (stream: Duplex, ip: string) => void): void {
+    this.#services.set(service, accept)
+  }
+
+  tunnel(node: string, service: string, ip: string): Promise<Duplex> {
+    const peer = this.#peers.find(({ name }) => name === node)
+    if (!peer) return Promise.reject(new Error(`no node ${node} takes part`))
+    return this.#link.tunnel(peer, { service, ip })
   }
 
   async start(): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import type { Service } from '../base/index.js'
 import type { Incarnation } from './types.js'
 
@@ -25,7 +26,23 @@ export interface PeerLink extends Service {
    * @throws Error when it does not answer in time, or its handler failed.
    */
   request(peer: PeerAddress, topic: string, payload: unknown, timeoutMs: number): Promise<unknown>
+  /**
+   * Opens a stream of bytes to a node. A node of another life accepts none.
+   * @throws Error when the node does not accept it in time.
+   */
+  tunnel(peer: PeerAddress, head: TunnelHead): Promise<Duplex>
 }
+
+/** Where a stream of bytes leads. */
+export interface TunnelHead {
+  /** What serves it at the other node. */
+  readonly service: string
+  /** Address of the client whose bytes these are. */
+  readonly ip: string
+}
+
+/** Serves a stream of bytes of another node. Answers whether it does. */
+export type OnTunnel = (head: TunnelHead, stream: Duplex) => boolean
 
 /** Answers a request of another node. A rejection is passed to it as a failure without details. */
 export type OnPeerRequest = (request: PeerRequest) => Promise<unknown>

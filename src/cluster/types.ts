@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import type { Service } from '../base/index.js'
 
 /** Number of partitions. A message has one of them, 0 to 63; a node sends the messages of the partitions that it owns. */
@@ -104,6 +105,13 @@ export interface Cluster extends Service {
   hintLeader(topic: string, payload: unknown): void
   /** Asks all other nodes, or one. Those that do not answer within a second are left out. */
   ask(topic: string, payload: unknown, of?: Incarnation): Promise<readonly PeerAnswer[]>
+  /** Registers what serves streams of bytes of other nodes. Before `start`. @param accept gets the address of the client. */
+  serve(service: string, accept: (stream: Duplex, ip: string) => void): void
+  /**
+   * Opens a stream of bytes to a service of the node with this name, for a client with this address.
+   * @throws Error when no such node takes part or it does not answer.
+   */
+  tunnel(node: string, service: string, ip: string): Promise<Duplex>
   /** Everything in this process has started: from now on it takes partitions. */
   open(): void
   /**

@@ -104,7 +104,6 @@ export class Creation {
 
   #argsOf(caller: Caller, desired: DesiredDatabase, key: string | undefined): databases.CreateArgs {
     const now = this.#deps.clock.now()
-    if (this.#deps.settings.node !== undefined) throw new HomeportError('databases_not_on_nodes', {})
     const identity = newIdentity()
     return {
       database: {
@@ -125,6 +124,7 @@ export class Creation {
         rest_token: identity.restToken,
         read_only_rest_token: identity.readOnlyRestToken,
         created_at: now,
+        home: this.#deps.settings.node ?? null,
       },
       ports: { ...this.#deps.settings.redisPorts, avoid: [] },
       slugs: identity.slugs,
@@ -148,6 +148,10 @@ export class Creation {
     const args = { accountId: caller.accountId, databaseId }
     const row = await this.#deps.store.run(databases.get, args)
     if (!row) throw new HomeportError('idempotency_gone', {})
+    // Another node is creating it: the same request at the same time went to two nodes.
+    if (row.modifying_state === 'creating' && row.home !== (this.#deps.settings.node ?? null)) {
+      throw new HomeportError('database_busy', { modifyingState: 'creating' })
+    }
     return row
   }
 

@@ -244,15 +244,16 @@ describe('a deletion', () => {
     const { database_id } = await create(server, { read_regions: ['us-west-1'] })
     expect(enginesOf(server, database_id)).toHaveLength(2)
     const { accountId } = server.owner
-    expect(server.databases.summaries(accountId, {}).databases.map((found) => found.database_id)).toEqual([database_id])
-    expect(server.databases.tally(accountId)).toMatchObject({ active: 1, passive: 0, modifying: 0 })
+    const { databases } = await server.databases.summaries(accountId, {})
+    expect(databases.map((found) => found.database_id)).toEqual([database_id])
+    expect(await server.databases.tally(accountId)).toMatchObject({ active: 1, passive: 0, modifying: 0 })
     const answers = await Promise.all([1, 2].map(() => server.api('DELETE', `/v2/redis/database/${database_id}`, sent)))
     expect(answers).toEqual([
       { status: 200, body: 'OK' },
       { status: 200, body: 'OK' },
     ])
     await expectNothing(server)
-    expect(server.databases.summaries(accountId, {}).matched).toBe(0)
+    expect((await server.databases.summaries(accountId, {})).matched).toBe(0)
     expect((await server.api('DELETE', `/v2/redis/database/${database_id}`)).status).toBe(404)
     const log = await server.store.run(accountsTransactions.auditLog, { accountId: server.owner.accountId, limit: 100 })
     const entries = log.filter((entry) => entry.entity === database_id)

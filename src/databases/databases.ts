@@ -12,6 +12,7 @@ import { Deletion } from './deletion.js'
 import type { ChangeDeps, DatabasesDeps } from './deps.js'
 import { DesiredEngines, engineSpecOf, planOf, settingBoundsOf } from './desired-engine.js'
 import { ServingDirectory } from './directory.js'
+import { Homes, knownElsewhere, type OtherNodes, settingsElsewhere } from './homes.js'
 import {
   abandonChange,
   type DatabaseRow,
@@ -30,7 +31,7 @@ import { renderAwake, Sleep } from './sleep/index.js'
 import { type KnownDatabase, type SummarySettings, summariesOf, tallyOf } from './summaries.js'
 import { NOBODY_SUSPENDED, refusalOfSuspended, type Suspended, suspensionOf } from './suspended.js'
 import * as databases from './transactions/databases.js'
-import { Usage } from './usage/index.js'
+import { systemCaller, Usage } from './usage/index.js'
 import { Administration } from './users/index.js'
 
 /** The databases of all accounts. */
@@ -55,9 +56,11 @@ export interface Databases extends Service {
   /** All databases of the account, oldest first. One that is created or deleted meanwhile may or may not be listed. */
   list(caller: Caller, credentials: 'show' | 'hide'): Promise<DatabaseRecord[]>
   /** Counts the databases of an account by state, from memory. */
-  tally(accountId: string): DatabaseTally
+  tally(accountId: string): Promise<DatabaseTally>
   /** A page of database summaries of an account, oldest first, from memory. */
-  summaries(accountId: string, query: SummariesQuery): DatabaseSummaries
+  summaries(accountId: string, query: SummariesQuery): Promise<DatabaseSummaries>
+  /** Which node serves which database. */
+  readonly homes: Homes
   /** Changes of existing databases. */
   readonly changes: Changes
   /** Answers the ACL and CONFIG commands of the data plane. */
@@ -100,6 +103,7 @@ class StoredDatabases implements Databases {
   readonly name = 'databases'
   readonly directory: ServingDirectory
   readonly backups: Backups
+  readonly homes: Homes
   readonly changes: Changes
   readonly administration: Administration
   readonly usage: Usage
@@ -131,6 +135,7 @@ class StoredDatabases implements Databases {
     this.#engines = engines
     this.#sleep = sleep
     this.#recordSettings = { plans, suspended, ...settings, isAwake: (databaseId) => sleep.isAwake(databaseId) }
+    this.homes = this.#homesOf()
     directory.onChange(() => sleep.recheck())
     this.#creation = new Creation(changeDeps)
     this.quarantine = new Quarantine({
@@ -141,7 +146,13 @@ class StoredDatabases implements Databases {
     })
     this.#losses = new Losses({ ...changeDeps, isAwake: (databaseId) => sleep.isAwake(databaseId) })
     const onReplaced = (databaseId: string): void => this.#losses.replaced(databaseId)
-    this.backups = new Backups({ ...deps, sleep, onReplaced, targets: new TargetGate(settings.deliveryTargets) })
+    this.backups = new Backups({
+      ...deps,
+      sleep,
+      onReplaced,
+      home: settings.node ?? '',
+      targets: new TargetGate(settings.deliveryTargets),
+    })
     this.#deletion = new Deletion({ ...changeDeps, backups: this.backups })
     const changes = new Changes(changeDeps)
     this.usage = new Usage({
@@ -175,17 +186,18 @@ class StoredDatabases implements Databases {
 
   /** Rolls back or completes what a crash interrupted, then serves every database. Wakes none. */
   async start(): Promise<void> {
-    const before = await everyRow(this.#deps.store)
-    // Each node would start an engine of its own for the same database.
-    if (this.#deps.settings.node !== undefined && before.length > 0) {
-      throw new HomeportError('nodes_with_databases', { databases: before.length })
-    }
-    const databaseIds = await this.#deps.fleet.collectOrphans(new Set(before.map((row) => row.database_id)))
+    const { store, fleet } = this.#deps
+    const stored = await everyRow(store)
+    const onDisk = await fleet.collectOrphans(new Set(this.#servedHere(stored).map((row) => row.database_id)))
+    const before = await this.homes.adopt(stored, onDisk)
+    const known = new Set(before.map((row) => row.database_id))
+    // Data of a database that another node serves may be there after this node was given another name. It stays.
+    const databaseIds = onDisk.filter((databaseId) => !known.has(databaseId))
     // First of all: a wrong store must be refused before any row of it decides what is deleted.
     this.quarantine.check({ databaseIds, backups: [], known: before.length })
     const blocked = await this.backups.recover()
     this.#engines.block(blocked)
-    const rows = await everyRow(this.#deps.store)
+    const rows = this.#servedHere(await everyRow(store))
     await Promise.all(rows.map((row) => this.#recover(row)))
     // A restore that could not be completed still needs its files.
     const backups = blocked.size === 0 ? await this.backups.unknownFiles() : []
@@ -221,21 +233,25 @@ class StoredDatabases implements Databases {
     const { accountId } = caller
     const records: DatabaseRecord[] = []
     let after: databases.ListPlace | undefined
+    let others: OtherNodes | undefined
     do {
       // Page by page, so that a long list blocks neither the store's thread nor the event loop.
       const rows = await this.#deps.store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
-      for (const row of rows) records.push(this.#render(row, caller, credentials))
+      if (!others && rows.some((row) => !this.homes.isHere(row))) others = await this.homes.others(accountId)
+      for (const row of rows) records.push(this.#render(row, caller, credentials, others))
       after = rows.length < PAGE_ROWS ? undefined : placeOf(rows.at(-1))
     } while (after)
     return records
   }
 
-  tally(accountId: string): DatabaseTally {
-    return tallyOf(this.#known(accountId), this.#summarySettings)
+  async tally(accountId: string): Promise<DatabaseTally> {
+    const { known, settings } = await this.#everyKnown(accountId)
+    return tallyOf(known, settings)
   }
 
-  summaries(accountId: string, query: SummariesQuery): DatabaseSummaries {
-    return summariesOf(this.#known(accountId), query, this.#summarySettings)
+  async summaries(accountId: string, query: SummariesQuery): Promise<DatabaseSummaries> {
+    const { known, settings } = await this.#everyKnown(accountId)
+    return summariesOf(known, query, settings)
   }
 
   recordFor(row: DatabaseRow, caller: Caller): DatabaseRecord {
@@ -243,6 +259,8 @@ class StoredDatabases implements Databases {
   }
 
   async remove(caller: Caller, databaseId: string): Promise<void> {
+    const row = await this.#rowElsewhere(caller.accountId, databaseId)
+    if (row) await this.homes.removeElsewhere(caller, row)
     await this.#deletion.remove(caller, databaseId)
   }
 
@@ -310,8 +328,57 @@ class StoredDatabases implements Databases {
     await abandonChange(this.#deps.store, row)
   }
 
-  #render(row: DatabaseRow, caller: Caller, credentials: 'show' | 'hide'): DatabaseRecord {
-    return renderRecord(row, this.#deps.emailOf(row.account_id), this.#recordSettings, shownTo(caller, credentials))
+  #render(row: DatabaseRow, caller: Caller, credentials: 'show' | 'hide', others?: OtherNodes): DatabaseRecord {
+    const own = this.#recordSettings
+    const settings = others && !this.homes.isHere(row) ? settingsElsewhere(row, own, others) : own
+    return renderRecord(row, this.#deps.emailOf(row.account_id), settings, shownTo(caller, credentials))
+  }
+
+  #homesOf(): Homes {
+    const { store, cluster, settings } = this.#deps
+    const { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort } = settings
+    return new Homes({
+      ...{ store, cluster, node: settings.node },
+      addresses: { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort },
+      served: (accountId) => this.#factsOf(accountId),
+      remove: (accountId, databaseId) =>
+        // Whoever asked looks again, and asks again.
+        this.#deletion.remove(systemCaller(accountId), databaseId).catch(() => undefined),
+    })
+  }
+
+  #factsOf(accountId: string) {
+    const own = this.usage.ledgers.filter(({ row }) => row.account_id === accountId)
+    return own.map((ledger) => {
+      const { row, usedBytes } = ledger
+      const isAwake = this.isAwake(row.database_id)
+      return [row.database_id, { isAwake, usedBytes, monthRequests: ledger.monthRequests(this.usage.nowMs) }] as const
+    })
+  }
+
+  #servedHere(rows: readonly DatabaseRow[]): readonly DatabaseRow[] {
+    return rows.filter((row) => this.homes.isHere(row))
+  }
+
+  async #rowElsewhere(accountId: string, databaseId: string): Promise<DatabaseRow | undefined> {
+    if (this.#deps.settings.node === undefined) return undefined
+    const row = await this.#deps.store.run(databases.get, { accountId, databaseId })
+    return row && !this.homes.isHere(row) ? row : undefined
+  }
+
+  /** The databases of an account in this process, and on a node of a cluster also those of other nodes. */
+  async #everyKnown(accountId: string): Promise<{ known: KnownDatabase[]; settings: SummarySettings }> {
+    const [known, settings] = [this.#known(accountId), this.#summarySettings]
+    if (this.#deps.settings.node === undefined) return { known, settings }
+    const others = await this.homes.others(accountId)
+    let after: databases.ListPlace | undefined
+    do {
+      const rows: DatabaseRow[] = await this.#deps.store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
+      for (const row of rows) if (!this.homes.isHere(row)) known.push(knownElsewhere(row, others))
+      after = rows.length < PAGE_ROWS ? undefined : placeOf(rows.at(-1))
+    } while (after)
+    const isAwake = (id: string): boolean => this.isAwake(id) || others.facts.get(id)?.isAwake === true
+    return { known, settings: { ...settings, isAwake } }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/index.js'
+import type { Cluster } from '../cluster/index.js'
 import type { Config } from '../config/index.js'
 import type { PlanTable } from '../contract/databases/plans.js'
 import type { Fleet } from '../fleet/index.js'
@@ -60,6 +61,8 @@ export interface DatabasesDeps {
    */
   readonly onServing: (databaseId: string) => Promise<void>
   readonly traffic: Traffic
+  /** The other nodes. Omitted: the server is alone. */
+  readonly cluster?: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'isLeader'>
   /** Counts what happens, for metrics. */
   readonly meter?: DatabasesMeter
   /** Called after a database has fallen asleep. */

@@ -30,6 +30,7 @@ const row: DatabaseRow = {
     client_authority: null,
     data_problem: null,
     suspended_by_owner: 0,
+    home: null,
   },
 }
 

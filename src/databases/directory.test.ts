@@ -9,7 +9,7 @@ const rowOf = (databaseId: string, some: Partial<DatabaseRow> = {}): DatabaseRow
   ...{ persistence: 'append-only', state: 'active', modifying_state: '', created_at: 1 },
   ...{ auto_upgrade: 0, production_pack: 0, allowed_ips: '[]', last_upgrade_at: 0, next_daily_backup_at: null },
   ...{ acl_users: '[]', keyspace_events: '', engine_settings: '{}', client_authority: null, data_problem: null },
-  ...{ suspended_by_owner: 0 },
+  ...{ suspended_by_owner: 0, home: null },
   ...{ password: `pw-${databaseId}`, rest_token: `rw-${databaseId}`, read_only_rest_token: `ro-${databaseId}` },
   ...some,
 })

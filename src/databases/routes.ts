@@ -47,7 +47,7 @@ import { adoptQuarantined, listQuarantine } from '../contract/databases/quaranti
 import { NO_FREE_DATABASES, startFreeDatabase } from '../contract/databases/start-free.js'
 import { DEFAULT_STATS_PERIOD, getDatabaseStats } from '../contract/databases/stats.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import { type Caller, ok, type Reply, type Route, reply, route } from '../http/index.js'
+import { type Addressed, type Caller, ok, type Reply, type Route, reply, route } from '../http/index.js'
 import type { BackupDownload, Backups } from './backups/index.js'
 import type { Changes } from './changes/changes.js'
 import type { Databases } from './databases.js'
@@ -59,7 +59,7 @@ import { readStats, type Usage } from './usage/index.js'
 /** The operations of the management API on databases (reference redis 1.2, 1.8). */
 export function databaseRoutes(databases: Databases): Route[] {
   const render: Render = (row, caller) => databases.recordFor(row, caller)
-  return [
+  return withHomes(databases.homes, [
     route(createDatabase, (call) =>
       databases.create(call.caller, readCreation(call.body), idempotencyKey(call.headers)),
     ),
@@ -76,7 +76,19 @@ export function databaseRoutes(databases: Databases): Route[] {
     ...recordRoutes(databases.changes, render),
     ...toggleRoutes(databases.changes),
     ...valueRoutes(databases.changes),
-  ]
+  ])
+}
+
+/** Routes about the files of this server, whatever their parameter is called. */
+const OF_SERVER: ReadonlySet<string> = new Set([adoptQuarantined.path])
+
+/** Has the home of a database answer what is about it; also a repeated creation. */
+export function withHomes(homes: Databases['homes'], routes: readonly Route[]): Route[] {
+  if (!homes.areMany) return [...routes]
+  const elsewhere = (request: Addressed) => homes.elsewhere(request)
+  const isAddressed = ({ path }: Route['endpoint']): boolean =>
+    (path.includes('{id}') && !OF_SERVER.has(path)) || path === moveToTeam.path || path === createDatabase.path
+  return routes.map((each) => (isAddressed(each.endpoint) ? { ...each, elsewhere } : each))
 }
 
 /** Renders a database for a caller. */

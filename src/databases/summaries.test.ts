@@ -18,6 +18,7 @@ const rowOf = (n: number, some: Partial<DatabaseRow> = {}): DatabaseRow => ({
     client_authority: null,
     data_problem: null,
     suspended_by_owner: 0,
+    home: null,
   },
   ...some,
 })

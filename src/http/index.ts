@@ -26,11 +26,23 @@
 export { discardBody } from './body.js'
 export { type Authenticator, type Caller, type Standing, scopeRefusal, type TokenScope } from './caller.js'
 export { ClientAddresses } from './client-address.js'
+export type { Elsewhere } from './forwarding.js'
 export { HostNames } from './host-names.js'
 export { type NotReady, Readiness, readyAnswer } from './readiness.js'
 export { onceOver } from './received-call.js'
 export { givenRequestId, REQUEST_ID_HEADER, requestIdOf } from './request-id.js'
-export { type Call, isReply, ok, parsePath, type Reply, type Route, reply, route, type TooLarge } from './route.js'
+export {
+  type Addressed,
+  type Call,
+  isReply,
+  ok,
+  parsePath,
+  type Reply,
+  type Route,
+  reply,
+  route,
+  type TooLarge,
+} from './route.js'
 export { DATA_HEADERS } from './safe-headers.js'
 export { sendWhole } from './send.js'
 export { type AnsweredRequest, HttpServer, type HttpSettings, LONGEST_HEAD_BYTES, refuseSocket } from './server.js'

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Readable } from 'node:stream'
+import { pipeline, Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ClientMemoryBudget } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
@@ -8,6 +8,7 @@ import { type BodyLimits, discardBody, readBody } from './body.js'
 
 import { type Arrival, type Authenticator, arrivalOf, type Caller, idOf, scopeRefusal } from './caller.js'
 
+import { answerHeaders, forward, isForwarded } from './forwarding.js'
 import { parseJson } from './json.js'
 import { ReceivedCall } from './received-call.js'
 import { REQUEST_ID_HEADER } from './request-id.js'
@@ -132,18 +133,41 @@ export class Pipeline {
   }
 
   async #work(request: FastifyRequest, response: FastifyReply): Promise<void> {
-    const parsing = parseBody(this.#endpoint, await this.#receive(request.raw, response))
+    const received = await this.#receive(request.raw, response)
+    const parsing = parseBody(this.#endpoint, received)
     // A body may take minutes to come, and the account may be suspended or deleted meanwhile.
     const { caller } = arrivalOf(request.raw)
     const refused = caller && this.#refusalOfStanding(caller)
     if (refused) throw refused
     const body = parsing instanceof Promise ? await parsing : parsing
+    if (this.#settings.route.elsewhere && (await this.#forward(request, response, { received, body }))) return
     const call = this.#call(request, response, body)
     const answer = await this.#handle(call, request, response)
     if (isReply(answer)) send(response.headers(answer.headers), answer.status, answer.value)
     else if (isLongList(answer)) await sendList(response, this.#endpoint.success.status, answer)
     else if (isLarge(answer)) await sendLarge(response, this.#endpoint.success.status, answer)
     else send(response, this.#endpoint.success.status, answer)
+  }
+
+  /** Has another node answer, if it is one that has to. Answers whether it was. */
+  async #forward(request: FastifyRequest, response: FastifyReply, { received, body }: Bodies): Promise<boolean> {
+    const { raw, params } = request
+    const { caller, target, ip, requestId } = arrivalOf(raw)
+    const to = caller && (await this.#settings.route.elsewhere?.({ params, body, headers: raw.headers, caller }))
+    if (!to) return false
+    // Two nodes that take each other for the one that answers would pass it on for ever.
+    if (isForwarded(raw)) throw new HomeportError('forwarded_twice', { node: to.node })
+    const gone = new AbortController()
+    response.raw.once('close', () => gone.abort())
+    const answer = await forward(to, {
+      ...{ original: raw, target, ip, body: received, signal: gone.signal },
+      requestId: { header: REQUEST_ID_HEADER, value: requestId },
+    })
+    const { raw: client } = response.hijack()
+    client.writeHead(answer.statusCode ?? 502, answerHeaders(answer))
+    // A torn answer tears the client's connection too, so it cannot be taken for a whole one.
+    pipeline(answer, client, () => undefined)
+    return true
   }
 
   /** The unparsed body: nothing, bytes, or the stream that the handler reads itself. */
@@ -227,6 +251,12 @@ const NO_BYTES = new Uint8Array()
 
 /** A body before it is parsed. */
 type Received = Uint8Array | Readable | undefined
+
+/** A body, before and after it is parsed. */
+interface Bodies {
+  readonly received: Received
+  readonly body: unknown
+}
 
 /** For writes without fields, clients send an empty body, `{}` or `null`; all three mean the same. */
 function parseBody(endpoint: Endpoint, received: Received): unknown {

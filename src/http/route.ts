@@ -3,6 +3,7 @@ import type { Static, TSchema } from 'typebox'
 import type { BodyOf, BodyShape, Endpoint } from '../contract/endpoint.js'
 import type { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from './caller.js'
+import type { Elsewhere } from './forwarding.js'
 
 type StaticOr<Schema, Otherwise> = Schema extends TSchema
   ? TSchema extends Schema
@@ -74,10 +75,23 @@ export interface TooLarge {
   readonly error: HomeportError
 }
 
+/** What decides which node answers a request. Nothing of it is checked against the schemas yet. */
+export interface Addressed {
+  readonly params: unknown
+  readonly body: unknown
+  readonly headers: IncomingHttpHeaders
+  readonly caller: Caller
+}
+
 /** An endpoint with the function that serves it. */
 export interface Route {
   readonly endpoint: Endpoint
   readonly handler: (call: Call) => Promise<unknown>
+  /**
+   * Finds the node that answers a request; `undefined`: this one. Only for endpoints with credentials. Omitted: this one
+   * answers all requests.
+   */
+  readonly elsewhere?: (request: Addressed) => Promise<Elsewhere | undefined>
   /** Recognises credentials that only this route accepts, besides those of its endpoint. */
   readonly recognise?: (authorization: string | undefined, ip: string) => Caller | undefined
   /** Chooses the error for a body that is too large. Default: the given error. */

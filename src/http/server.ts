@@ -8,6 +8,7 @@ import { ERRORS, HomeportError, isError } from '../contract/errors/errors.js'
 import { type Authenticator, arrivalOf, setArrival } from './caller.js'
 import { ClientAddresses } from './client-address.js'
 import { DocsPage } from './docs-page.js'
+import { isForwarded, markForwarded } from './forwarding.js'
 import type { HostNames } from './host-names.js'
 import { openApi } from './openapi.js'
 import { Pipeline, send } from './pipeline.js'
@@ -155,6 +156,13 @@ export class HttpServer implements Service {
     }
   }
 
+  /** Serves a connection over which another node passes a request on. @param ip address of the client. */
+  accept(connection: Duplex, ip: string): void {
+    if (this.#phase !== 'serving') return void connection.destroy()
+    markForwarded(connection, ip)
+    this.#app.server.emit('connection', connection)
+  }
+
   /** The port it listens on. */
   get port(): number {
     const address: AddressInfo | string | null = this.#app.server.address()
@@ -180,7 +188,12 @@ export class HttpServer implements Service {
   #prepare(): void {
     this.#connections.follow(this.#app.server)
     const { hosts } = this.#settings
-    if (hosts) this.#app.addHook('onRequest', (request, _response, done) => done(hosts.refusal(request.headers.host)))
+    if (hosts) {
+      // The node that passes a request on has checked it for its own names.
+      this.#app.addHook('onRequest', (request, _response, done) =>
+        done(isForwarded(request.raw) ? undefined : hosts.refusal(request.headers.host)),
+      )
+    }
     // The pipeline reads bodies itself, of any content type, after it has checked the credentials.
     for (const method of METHODS_WITH_BODY) this.#app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
     // Nothing is returned to the framework, which would wait for the end of each response.

@@ -1,7 +1,8 @@
+import type { Duplex } from 'node:stream'
 import type { Clock } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
-import type { OnPeerRequest, PeerAddress, PeerLink } from '../peer-link.js'
+import type { OnPeerRequest, OnTunnel, PeerAddress, PeerLink, TunnelHead } from '../peer-link.js'
 import type { Incarnation } from '../types.js'
 import { openPeerCredentials, type PeerCredentials } from './credentials.js'
 import { PeerClient } from './peer-client.js'
@@ -19,6 +20,8 @@ export interface PeerLinkDeps {
   /** The life of this process now. */
   readonly incarnation: () => Incarnation
   readonly onRequest: OnPeerRequest
+  /** Omitted: streams of bytes are refused. */
+  readonly onTunnel?: OnTunnel
 }
 
 /** Builds the link to the other nodes; it listens after `start`. */
@@ -57,5 +60,10 @@ class Http2Link implements PeerLink {
   async request(peer: PeerAddress, topic: string, payload: unknown, timeoutMs: number): Promise<unknown> {
     if (!this.#open) throw new Error('the link between nodes is closed')
     return this.#open.client.request(peer, topic, payload, timeoutMs)
+  }
+
+  async tunnel(peer: PeerAddress, head: TunnelHead): Promise<Duplex> {
+    if (!this.#open) throw new Error('the link between nodes is closed')
+    return this.#open.client.tunnel(peer, head)
   }
 }

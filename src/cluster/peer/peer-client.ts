@@ -1,9 +1,10 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
 import type { Clock, Timer } from '../../base/index.js'
-import type { PeerAddress } from '../peer-link.js'
+import type { PeerAddress, TunnelHead } from '../peer-link.js'
 import type { Incarnation } from '../types.js'
+import { ByteStream } from './byte-stream.js'
 import type { PeerCredentials } from './credentials.js'
-import { FORMAT, HEADERS, MOST_BODY_BYTES, PATH, PEER_NAME, STATUS } from './protocol.js'
+import { FORMAT, HEADERS, MOST_BODY_BYTES, PATH, PEER_NAME, STATUS, TUNNEL_PATH, TUNNEL_WITHIN_MS } from './protocol.js'
 
 /** A connection is asked this often whether it lives, and given up when it does not answer within the time. */
 const PING_EVERY_MS = 500
@@ -37,20 +38,33 @@ export class PeerClient {
     if (this.#isClosed) throw new Error('the link between nodes is closed')
     const body = JSON.stringify(payload ?? null)
     if (body.length > MOST_BODY_BYTES) throw new Error(`a message to a node is too large: ${body.length} characters`)
-    let connection = this.#connections.get(advertise)
-    if (!connection) {
-      connection = new Connection(this.#deps, advertise, () => this.#connections.delete(advertise))
-      this.#connections.set(advertise, connection)
-    }
-    const headers = {
+    const headers = { ...this.#headers(PATH + topic, incarnation), 'content-type': 'application/json' }
+    return this.#to(advertise).ask(headers, body, timeoutMs)
+  }
+
+  /** See `PeerLink.tunnel`. */
+  async tunnel({ advertise, incarnation }: PeerAddress, { service, ip }: TunnelHead): Promise<ByteStream> {
+    if (this.#isClosed) throw new Error('the link between nodes is closed')
+    const headers = { ...this.#headers(TUNNEL_PATH + service, incarnation), [HEADERS.ip]: ip }
+    return this.#to(advertise).tunnel(headers)
+  }
+
+  #headers(path: string, to: Incarnation): IncomingHttpHeaders {
+    return {
       ':method': 'POST',
-      ':path': PATH + topic,
-      'content-type': 'application/json',
+      ':path': path,
       [HEADERS.format]: FORMAT,
-      [HEADERS.to]: String(incarnation),
+      [HEADERS.to]: String(to),
       [HEADERS.from]: String(this.#deps.incarnation()),
     }
-    return connection.ask(headers, body, timeoutMs)
+  }
+
+  #to(address: string): Connection {
+    const known = this.#connections.get(address)
+    if (known) return known
+    const connection = new Connection(this.#deps, address, () => this.#connections.delete(address))
+    this.#connections.set(address, connection)
+    return connection
   }
 
   close(): void {
@@ -88,6 +102,16 @@ class Connection {
     } finally {
       this.#inFlight--
     }
+  }
+
+  async tunnel(headers: IncomingHttpHeaders): Promise<ByteStream> {
+    if (this.#inFlight >= MOST_IN_FLIGHT) throw new Error(`too many requests to the node at ${this.#address}`)
+    const stream = this.#opened().request(headers)
+    this.#usedAtMs = performance.now()
+    this.#inFlight++
+    stream.once('close', () => this.#inFlight--)
+    await accepted(this.#deps.clock, stream)
+    return new ByteStream(stream)
   }
 
   /** The session; a new one when there is none. */
@@ -141,6 +165,22 @@ class Connection {
     this.#ping?.cancel()
     this.#session?.destroy()
   }
+}
+
+/** Resolves when the other node serves a stream. */
+function accepted(clock: Clock, stream: ClientHttp2Stream): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const late = clock.after(TUNNEL_WITHIN_MS, () => stream.destroy(new Error('the node does not answer')))
+    stream.once('close', () => late.cancel())
+    stream.on('error', reject)
+    stream.once('close', () => reject(new Error('the connection to the node was lost')))
+    stream.once('response', (headers) => {
+      late.cancel()
+      if (headers[':status'] === STATUS.ok) return resolve()
+      reject(new Error(`the node answered ${headers[':status']}`))
+      stream.destroy()
+    })
+  })
 }
 
 /** Sends one request and reads its answer. */

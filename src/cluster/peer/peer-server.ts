@@ -8,10 +8,11 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Logger } from '../../telemetry/index.js'
-import type { OnPeerRequest, PeerRequest } from '../peer-link.js'
+import type { OnPeerRequest, OnTunnel, PeerRequest } from '../peer-link.js'
 import type { Incarnation } from '../types.js'
+import { ByteStream } from './byte-stream.js'
 import type { PeerCredentials } from './credentials.js'
-import { FORMAT, HEADERS, MOST_BODY_BYTES, PATH, STATUS } from './protocol.js'
+import { FORMAT, HEADERS, MOST_BODY_BYTES, PATH, STATUS, TUNNEL_PATH } from './protocol.js'
 
 /** Strangers cost at most this many unfinished handshakes, each for this long. */
 const MOST_HANDSHAKES = 64
@@ -30,6 +31,7 @@ export interface PeerServerDeps {
   /** The life that this server answers for. */
   readonly incarnation: () => Incarnation
   readonly onRequest: OnPeerRequest
+  readonly onTunnel?: OnTunnel
 }
 
 /** The listening end of the link: answers the messages of other nodes. */
@@ -108,6 +110,14 @@ export class PeerServer {
     stream.once('close', () => late.cancel())
     const wrong = this.#wrong(headers)
     if (wrong !== undefined) return end(stream, wrong)
+    const path = String(headers[':path'])
+    if (path.startsWith(TUNNEL_PATH)) {
+      late.cancel()
+      const head = { service: path.slice(TUNNEL_PATH.length), ip: String(headers[HEADERS.ip] ?? '') }
+      stream.respond({ ':status': this.#deps.onTunnel ? STATUS.ok : STATUS.malformed })
+      if (!this.#deps.onTunnel?.(head, new ByteStream(stream))) stream.close()
+      return
+    }
     const body = await bodyOf(stream)
     if (body === 'too large') return end(stream, STATUS.tooLarge)
     late.cancel()
@@ -124,7 +134,9 @@ export class PeerServer {
 
   /** The status for a request that is not for this node. */
   #wrong(headers: IncomingHttpHeaders): number | undefined {
-    if (headers[':method'] !== 'POST' || !headers[':path']?.startsWith(PATH)) return STATUS.malformed
+    const path = headers[':path'] ?? ''
+    if (headers[':method'] !== 'POST') return STATUS.malformed
+    if (!path.startsWith(PATH) && !path.startsWith(TUNNEL_PATH)) return STATUS.malformed
     if (headers[HEADERS.format] !== FORMAT) return STATUS.otherFormat
     if (Number(headers[HEADERS.to]) !== this.#deps.incarnation()) return STATUS.otherLife
     if (Number(headers['content-length'] ?? 0) > MOST_BODY_BYTES) return STATUS.tooLarge

@@ -11,7 +11,16 @@ export const PEER_NAME = 'node.homeport.internal'
 export const MOST_BODY_BYTES = 4 * 2 ** 20
 /** Before the topic in the path of a request. */
 export const PATH = '/peer/'
+/** Before the service in the path of a stream of bytes: the bodies of request and answer are its two directions. */
+export const TUNNEL_PATH = '/tunnel/'
+/** A node accepts a stream within this time. */
+export const TUNNEL_WITHIN_MS = 3_000
 /** Request headers: version of the wire, the incarnation that is meant, and the one that sends. */
-export const HEADERS = { format: 'homeport-format', to: 'homeport-to', from: 'homeport-from' } as const
+export const HEADERS = {
+  format: 'homeport-format',
+  to: 'homeport-to',
+  from: 'homeport-from',
+  ip: 'homeport-client',
+} as const
 /** Status of an answer. */
 export const STATUS = { ok: 200, malformed: 400, otherLife: 421, otherFormat: 426, tooLarge: 413, failed: 500 } as const

@@ -27,6 +27,7 @@ export class DirectLinks {
     port: ++this.#port,
     start: async () => void this.#linked.add(linked),
     stop: async () => void this.#linked.delete(linked),
+    tunnel: async () => Promise.reject(new Error('no tunnels')),
     request: async (peer, topic, payload) => {
       const [from, other] = [linked.incarnation(), this.#find(peer)]
       if (!other || this.#cut.has(from) || this.#cut.has(peer.incarnation)) throw new Error('no answer')

@@ -137,6 +137,10 @@ export class LocalNode implements Cluster {
     }
     return answers
   }
+  serve(): void {}
+  tunnel(node: string): Promise<never> {
+    return Promise.reject(new Error(`no tunnel to ${node}`))
+  }
   open(): void {}
   drain(): Promise<void> {
     return Promise.resolve()

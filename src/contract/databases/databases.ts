@@ -212,7 +212,6 @@ export const createDatabase = endpoint({
     'tls_not_configured',
     'body_too_large',
     'database_limit',
-    'databases_not_on_nodes',
     'no_free_port',
     'descriptors_short',
     'engine_failed',

@@ -78,7 +78,6 @@ export const adoptQuarantined = endpoint({
     }),
   },
   errors: [
-    'databases_not_on_nodes',
     'invalid_json',
     'quarantine_for_operator',
     'quarantine_not_found',

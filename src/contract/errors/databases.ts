@@ -9,19 +9,12 @@ export const databasesErrors = {
     text: () =>
       'This database is suspended because its budget is spent, not by its owner. Raise the budget, or change to a fixed plan.',
   }),
-  databases_not_on_nodes: define<None>({
-    status: 409,
-    blame: 'caller',
-    retry: 'never',
-    text: () =>
-      'This server is a node of a cluster. The nodes share the queue, workflows and bulk actions, but no databases yet. Create databases on a server without the option "node" that has a store of its own.',
-  }),
-  nodes_with_databases: define<{ databases: number }>({
+  database_without_home: define<{ databaseId: string }>({
     status: 503,
     blame: 'operator',
     retry: 'never',
-    text: ({ databases }) =>
-      `The store has ${databases} ${databases === 1 ? 'database' : 'databases'}, and the nodes of a cluster do not share databases yet. Start this server without the option "node", or give the cluster a store without databases.`,
+    text: ({ databaseId }) =>
+      `No node serves the database ${databaseId}: a server without the option "node" made it, and no node has its data. Start a node with the data directory of that server.`,
   }),
   database_not_found: define<{ databaseId: string }>({
     status: 404,

@@ -21,4 +21,25 @@ export const nodeErrors = {
     retry: 'never',
     text: ({ name }) => `The node ${name} runs. Drain and stop it first.`,
   }),
+  node_unreachable: define<{ node: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ node }) =>
+      `The node ${node} has to answer this request and does not answer now. Nothing was changed. Try again when it is back; GET /v2/nodes shows all nodes.`,
+  }),
+  node_answer_lost: define<{ node: string }>({
+    status: 502,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ node }) =>
+      `The connection to the node ${node}, which has to answer this request, was lost. If the request was a change, it may have been made: look before you send it again.`,
+  }),
+  forwarded_twice: define<{ node: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ node }) =>
+      `Another node has passed this request on to this one, which would pass it on to ${node}. The nodes disagree about which of them answers; try again.`,
+  }),
 }

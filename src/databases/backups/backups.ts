@@ -60,8 +60,8 @@ export class Backups implements Service {
    * @returns the databases whose data is not in place: their engines must not start.
    */
   async recover(): Promise<ReadonlySet<string>> {
-    const { store, clock, logger } = this.#deps
-    const replacing = await store.run(restores.recover, { at: clock.now() })
+    const { store, clock, logger, home } = this.#deps
+    const replacing = await store.run(restores.recover, { at: clock.now(), home })
     const ids = new Set(replacing.map((restore) => restore.database_id))
     const rows = ids.size === 0 ? [] : await everyRow(store)
     for (const row of rows.filter((one) => ids.has(one.database_id))) {

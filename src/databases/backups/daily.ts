@@ -18,7 +18,7 @@ const INTERMEDIATE_RETENTION_MS = 3 * DAY_MS
 const BUSY_RETRY_MS = 5 * 60 * 1000
 
 /** What `DailyBackups` is built from. */
-export interface DailyDeps extends Pick<BackupDeps, 'store' | 'clock' | 'logger'> {
+export interface DailyDeps extends Pick<BackupDeps, 'store' | 'clock' | 'logger' | 'home'> {
   readonly files: Pick<BackupFiles, 'remove'>
   /** Creates a backup and resolves when it is completed. */
   readonly create: (backup: backups.NewBackup) => Promise<unknown>
@@ -80,14 +80,14 @@ export class DailyBackups {
 
   /** Does what is due. Resolves to the delay until the next check, milliseconds. */
   async #work(): Promise<number> {
-    const { store, clock } = this.#deps
+    const { store, clock, home } = this.#deps
     await this.#pullBack(clock.now())
-    for (const row of await store.run(backupsDaily.due, { now: clock.now() })) {
+    for (const row of await store.run(backupsDaily.due, { now: clock.now(), home })) {
       if (this.#state !== 'running') return 0
       await this.#createOne(row)
     }
     await this.#expire()
-    const nextAt = await store.run(backupsDaily.next, {})
+    const nextAt = await store.run(backupsDaily.next, { home })
     const waitMs = nextAt === undefined ? HOUR_MS : nextAt - clock.now()
     // Still due: the database is busy.
     return waitMs <= 0 ? BUSY_RETRY_MS : Math.min(waitMs, HOUR_MS)
@@ -114,12 +114,13 @@ export class DailyBackups {
   }
 
   async #expire(): Promise<void> {
-    const { store, clock, files } = this.#deps
+    const { store, clock, files, home } = this.#deps
     const now = clock.now()
     const gone = await store.run(backupsDaily.expire, {
       daily: now - RETENTION_MS,
       dailyWithPack: now - RETENTION_WITH_PACK_MS,
       intermediate: now - INTERMEDIATE_RETENTION_MS,
+      home,
     })
     for (const backup of gone) await files.remove(backup)
   }

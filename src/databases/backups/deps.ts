@@ -6,6 +6,8 @@ import type { BackupFiles } from './files.js'
 export interface BackupDeps
   extends Pick<DatabasesDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf' | 'meter'> {
   readonly files: BackupFiles
+  /** The databases of which node; the empty text: all, on a server that is alone. */
+  readonly home: string
   /** Called when the data of a database was replaced and the store knows it. */
   readonly onReplaced: (databaseId: string) => void
   /** Decides which addresses data may be imported from. */

@@ -1,8 +1,10 @@
+import { type SqlBool, sql } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { lockForChange, type Refusal } from './backups.js'
 import type { DatabaseRow } from './databases.js'
+import { isOfHome, type OfHome } from './homes.js'
 
 const setNext = query<{ databaseId: string; nextAt: number | null }>(({ db, p }) =>
   db.updateTable('databases').set({ next_daily_backup_at: p.nextAt }).where('database_id', '=', p.databaseId),
@@ -47,25 +49,27 @@ export const postpone = write(
     yield* change(moveNext, args)
   },
 )
-const dueQuery = query<{ now: number }, DatabaseRow>(({ db, p }) =>
+const dueQuery = query<{ now: number } & OfHome, DatabaseRow>(({ db, p }) =>
   db
     .selectFrom('databases')
     .selectAll()
     .where('next_daily_backup_at', 'is not', null)
     .where('next_daily_backup_at', '<=', p.now)
+    .where((eb) => isOfHome(eb, p))
     .orderBy('next_daily_backup_at'),
 )
-const earliest = query<object, { next_daily_backup_at: number | null }>(({ db }) =>
+const earliest = query<OfHome, { next_daily_backup_at: number | null }>(({ db, p }) =>
   db
     .selectFrom('databases')
     .select('next_daily_backup_at')
     .where('next_daily_backup_at', 'is not', null)
+    .where((eb) => isOfHome(eb, p))
     .orderBy('next_daily_backup_at')
     .limit(1),
 )
 
 /** The databases whose daily backup is due, the most overdue first. */
-export const due = read('backupsDaily.due', function* (args: { now: number }): Transaction<DatabaseRow[]> {
+export const due = read('backupsDaily.due', function* (args: { now: number } & OfHome): Transaction<DatabaseRow[]> {
   return yield* all(dueQuery, args)
 })
 
@@ -78,9 +82,9 @@ export const pullBack = write('backupsDaily.pullBack', function* (args: { latest
   return yield* change(limitNext, args)
 })
 
-/** When the next daily backup of any database is due. */
-export const next = read('backupsDaily.next', function* (_: object): Transaction<number | undefined> {
-  return (yield* first(earliest, {}))?.next_daily_backup_at ?? undefined
+/** When the next daily backup of any of these databases is due. */
+export const next = read('backupsDaily.next', function* (args: OfHome): Transaction<number | undefined> {
+  return (yield* first(earliest, args))?.next_daily_backup_at ?? undefined
 })
 
 /** Backups created before these times are past their retention, Unix milliseconds. */
@@ -100,12 +104,13 @@ interface OldBackup {
 /**
  * While daily backups are on, the newest completed one stays, however old: its successors may have failed.
  */
-const old = query<Ages, OldBackup>(({ db, p }) =>
+const old = query<Ages & OfHome, OldBackup>(({ db, p }) =>
   db
     .selectFrom('backups')
     .innerJoin('databases', 'databases.database_id', 'backups.database_id')
     .select(['backups.database_id', 'backups.backup_id'])
     .where('backups.state', '!=', 'pending')
+    .where(({ or, eb }) => or([sql<SqlBool>`${p.home} = ''`, eb('databases.home', '=', p.home)]))
     .where(({ and, or, eb, exists, selectFrom }) =>
       or([
         and([eb('backups.kind', 'in', ['safety', 'import']), eb('backups.created_at', '<', p.intermediate)]),
@@ -136,7 +141,7 @@ const dropAll = query<{ ids: readonly string[] }>(({ db, p, d }) =>
 )
 
 /** Deletes the rows of backups past their retention; returns them, so that the caller deletes their files. */
-export const expire = write('backupsDaily.expire', function* (args: Ages): Transaction<OldBackup[]> {
+export const expire = write('backupsDaily.expire', function* (args: Ages & OfHome): Transaction<OldBackup[]> {
   const gone = yield* all(old, args)
   yield* change(dropAll, { ids: gone.map((backup) => backup.backup_id) })
   return gone

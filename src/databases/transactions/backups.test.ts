@@ -161,7 +161,7 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       const args = { accountId, backup: filled, source: 'RDB file', audit: auditOf(importing) }
       expect(await store.run(imports.begin, args)).toMatchObject({ kind: 'begun' })
 
-      expect(await store.run(restores.recover, { at: NOW })).toMatchObject([
+      expect(await store.run(restores.recover, { at: NOW, home: '' })).toMatchObject([
         { database_id: replacing, backup_id: backupId },
       ])
       const states = await Promise.all([idle, preparing, replacing, backing, importing].map(modifyingOf))
@@ -184,14 +184,14 @@ describeOnEveryStore('transactions of backups', (openStore) => {
     it('keep their schedule when they are switched on again', async () => {
       expect(await set(NOW)).toEqual({ kind: 'set' })
       expect(await set(NOW + 5)).toEqual({ kind: 'set' })
-      const due = await store.run(daily.due, { now: NOW })
+      const due = await store.run(daily.due, { now: NOW, home: '' })
       expect(due.map((row) => row.database_id)).toEqual([databaseId])
-      expect(await store.run(daily.next, {})).toBe(NOW)
+      expect(await store.run(daily.next, { home: '' })).toBe(NOW)
       await store.run(daily.postpone, { databaseId, nextAt: NOW + DAY_MS })
-      expect(await store.run(daily.due, { now: NOW })).toEqual([])
+      expect(await store.run(daily.due, { now: NOW, home: '' })).toEqual([])
       await set(undefined)
       await store.run(daily.postpone, { databaseId, nextAt: NOW })
-      expect(await store.run(daily.next, {})).toBeUndefined()
+      expect(await store.run(daily.next, { home: '' })).toBeUndefined()
     })
 
     it('are refused on plan free', async () => {
@@ -202,12 +202,12 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       await set(NOW)
       const old = { kind: 'daily', created_at: NOW - DAY_MS - 2 } as const
       const first = await made(old)
-      expect(await store.run(daily.expire, AGES)).toEqual([])
+      expect(await store.run(daily.expire, { ...AGES, home: '' })).toEqual([])
       const second = await made({ ...old, created_at: NOW - DAY_MS - 1 })
-      const gone = await store.run(daily.expire, AGES)
+      const gone = await store.run(daily.expire, { ...AGES, home: '' })
       expect(gone.map((backup) => backup.backup_id)).toEqual([first.backup_id])
       await set(undefined)
-      const rest = await store.run(daily.expire, AGES)
+      const rest = await store.run(daily.expire, { ...AGES, home: '' })
       expect(rest.map((backup) => backup.backup_id)).toEqual([second.backup_id])
     })
 
@@ -220,7 +220,7 @@ describeOnEveryStore('transactions of backups', (openStore) => {
         await age(4 * DAY_MS, 'import'),
         await age(2 * DAY_MS, 'daily'),
       ]
-      const gone = await store.run(daily.expire, AGES)
+      const gone = await store.run(daily.expire, { ...AGES, home: '' })
       expect(gone.map((one) => one.backup_id).sort()).toEqual(expected.map((one) => one.backup_id).sort())
       expect(await store.run(backups.list, { accountId, databaseId })).toHaveLength(2)
     })

@@ -5,6 +5,7 @@ import { query } from '../../store/query.js'
 import type { RestoresTable } from '../../store/schema/backups.js'
 import { type BackupRow, backupOfAccount, INTERRUPTED, lockForChange, moveModifying, type Refusal } from './backups.js'
 import type { DatabaseRow } from './databases.js'
+import { isOfHome, type OfHome } from './homes.js'
 
 /** An active restore. */
 export type RestoreRow = Selectable<RestoresTable>
@@ -83,30 +84,42 @@ export const undo = write('restores.undo', function* (args: { databaseId: string
   return yield* end(args.databaseId, 'preparing')
 })
 
-const failPending = query<{ at: number; failure: string }>(({ db, p }) =>
+const failPending = query<{ at: number; failure: string } & OfHome>(({ db, p }) =>
   db
     .updateTable('backups')
     .set({ state: 'failed', failure: p.failure, finished_at: p.at })
-    .where('state', '=', 'pending'),
+    .where('state', '=', 'pending')
+    .where((eb) => isOfHome(eb, p)),
 )
-const failImports = query<{ at: number; failure: string }>(({ db, p }) =>
+const failImports = query<{ at: number; failure: string } & OfHome>(({ db, p }) =>
   db
     .updateTable('imports')
     .set({ state: 'failed', failure: p.failure, finished_at: p.at })
-    .where('state', 'not in', ['completed', 'failed']),
+    .where('state', 'not in', ['completed', 'failed'])
+    .where((eb) => isOfHome(eb, p)),
 )
-const freeBackingUp = query<object>(({ db }) =>
-  db.updateTable('databases').set({ modifying_state: '' }).where('modifying_state', '=', 'backing_up'),
+const freeBackingUp = query<OfHome>(({ db, p }) =>
+  db
+    .updateTable('databases')
+    .set({ modifying_state: '' })
+    .where('modifying_state', '=', 'backing_up')
+    .where((eb) => isOfHome(eb, p)),
 )
 /** An interrupted acceptance of a loss is simply undone: the owner can accept the loss again. */
-const freeAccepting = query<object>(({ db }) =>
+const freeAccepting = query<OfHome>(({ db, p }) =>
   db
     .updateTable('databases')
     .set({ modifying_state: '' })
     .where('modifying_state', '=', 'restoring')
-    .where('database_id', 'not in', (q) => q.selectFrom('restores').select('database_id')),
+    .where('database_id', 'not in', (q) => q.selectFrom('restores').select('database_id'))
+    .where((eb) => isOfHome(eb, p)),
 )
-const everyRestore = query<object, RestoreRow>(({ db }) => db.selectFrom('restores').selectAll())
+const everyRestore = query<OfHome, RestoreRow>(({ db, p }) =>
+  db
+    .selectFrom('restores')
+    .selectAll()
+    .where((eb) => isOfHome(eb, p)),
+)
 const completeImport = query<{ databaseId: string; backupId: string; at: number }>(({ db, p }) =>
   db
     .updateTable('imports')
@@ -120,16 +133,17 @@ const completeImport = query<{ databaseId: string; backupId: string; at: number 
  * Settles what a crash interrupted: pending backups have failed, and restores that were only prepared are cancelled.
  * Returns the restores that must be completed before their databases may start.
  */
-export const recover = write('restores.recover', function* (args: { at: number }): Transaction<RestoreRow[]> {
-  const restores = yield* all(everyRestore, {})
+export const recover = write('restores.recover', function* (args: { at: number } & OfHome): Transaction<RestoreRow[]> {
+  const { home } = args
+  const restores = yield* all(everyRestore, { home })
   const replacing = restores.filter((restore) => restore.phase === 'replacing')
   for (const { database_id: databaseId, backup_id: backupId } of replacing) {
     yield* change(completeImport, { databaseId, backupId, at: args.at })
   }
   for (const restore of restores) yield* end(restore.database_id, 'preparing')
-  yield* change(failPending, { at: args.at, failure: INTERRUPTED })
-  yield* change(failImports, { at: args.at, failure: INTERRUPTED })
-  yield* change(freeBackingUp, {})
-  yield* change(freeAccepting, {})
+  yield* change(failPending, { at: args.at, failure: INTERRUPTED, home })
+  yield* change(failImports, { at: args.at, failure: INTERRUPTED, home })
+  yield* change(freeBackingUp, { home })
+  yield* change(freeAccepting, { home })
   return replacing
 })

@@ -28,6 +28,8 @@ export interface UsageDeps extends Pick<SuspensionDeps, 'inTurn' | 'publish'> {
   readonly suspended: Suspended
   /** Samples the engines of an awake database; see `Fleet.sample`. */
   readonly sample: (databaseId: string) => Promise<EngineSample | undefined>
+  /** Absent on a server that is alone. */
+  readonly cluster?: { readonly isLeader: boolean } | undefined
   readonly changePlan: (caller: Caller, databaseId: string, plan: PlanName) => Promise<void>
 }
 
@@ -73,7 +75,7 @@ export class Usage implements Service {
     this.#unfollow = directory.follow({ put, remove: (databaseId) => void this.#ledgers.delete(databaseId) })
     this.#state = 'running'
     for (const ledger of this.#ledgers.values()) void this.#suspension.begin(ledger)
-    this.#rollUps.begin(now)
+    if (!this.#deps.cluster) this.#rollUps.begin(now)
     this.#schedule()
   }
 
@@ -183,7 +185,14 @@ export class Usage implements Service {
     await this.#writer.write()
     for (const ledger of this.#ledgers.values()) void this.#suspension.begin(ledger)
     for (const ledger of collected) this.#upgrades.consider(ledger)
-    this.#rollUps.check(now, collected.length > 0)
+    this.#rollUp(now, collected.length > 0)
+  }
+
+  /** One node rolls up the series of all, a little later than alone: the others store theirs in the same moment. */
+  #rollUp(now: number, hasWritten: boolean): void {
+    const { cluster, flushMs } = this.#deps
+    if (!cluster) this.#rollUps.check(now, hasWritten)
+    else if (cluster.isLeader) this.#rollUps.check(now - flushMs, true)
   }
 
   /** Collects all meters at one moment, then samples the engines of the databases that were in use. */

@@ -35,6 +35,7 @@ import { cluster } from './038-cluster.js'
 import { partitions } from './040-partitions.js'
 import { bulkOwner } from './041-bulk-owner.js'
 import { clusterAuthority } from './042-cluster-authority.js'
+import { databaseHome } from './043-database-home.js'
 import type { Migration } from './migration.js'
 
 /** All migrations in order. */
@@ -74,6 +75,7 @@ export const MIGRATIONS: readonly Migration[] = [
   partitions,
   bulkOwner,
   clusterAuthority,
+  databaseHome,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

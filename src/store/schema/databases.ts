@@ -49,6 +49,8 @@ export interface DatabasesTable {
   suspended_by_owner: Generated<Flag>
   /** When the next daily backup is due, Unix milliseconds; NULL where there are none. */
   next_daily_backup_at: number | null
+  /** The node that serves it, by name; NULL: made by a server that was alone. */
+  home: Generated<string | null>
 }
 
 /** The creation that used an idempotency key. */

@@ -1,0 +1,183 @@
+/** Which node serves which database, and what this node knows of those that others serve. */
+import { isObject } from '../base/index.js'
+import type { Cluster, Peer } from '../cluster/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import type { Addressed, Caller, Elsewhere } from '../http/index.js'
+import type { Store } from '../store/index.js'
+import type { DatabaseRow } from './life.js'
+import type { RecordSettings } from './record.js'
+import type { KnownDatabase } from './summaries.js'
+import * as homes from './transactions/homes.js'
+
+/** Where clients reach the databases of a node. */
+export type Addresses = Pick<RecordSettings, 'publicRedisHost' | 'publicRestUrl' | 'redisDomain' | 'redisDomainPort'>
+
+/** What a node tells others about a database that it serves. */
+export interface HomeFacts {
+  readonly isAwake: boolean
+  readonly monthRequests: number
+  readonly usedBytes: number
+}
+
+/** What `Homes` is built from. */
+export interface HomesDeps {
+  readonly store: Store
+  /** The name of this node; absent on a server that is alone. */
+  readonly node: string | undefined
+  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers'> | undefined
+  readonly addresses: Addresses
+  /** The databases of an account that this node serves. */
+  readonly served: (accountId: string) => readonly (readonly [databaseId: string, facts: HomeFacts])[]
+  /** Begins to delete a database of an account. Never rejects. */
+  readonly remove: (accountId: string, databaseId: string) => Promise<void>
+}
+
+const FACTS = 'databases.facts'
+const REMOVE = 'databases.remove'
+
+/** The nodes that serve databases. On a server that is alone, everything is here. */
+export class Homes {
+  readonly #deps: HomesDeps
+  /** The last known addresses of each node, for lists while it is away. */
+  readonly #addresses = new Map<string, Addresses>()
+
+  constructor(deps: HomesDeps) {
+    this.#deps = deps
+    const { cluster, addresses, served, remove } = deps
+    cluster?.handle(FACTS, (payload) => ({
+      addresses,
+      databases: served(textOf(payload, 'accountId')).map(([id, facts]) => [id, facts]),
+    }))
+    cluster?.handle(REMOVE, (payload) => {
+      // The other node looks again later: a deletion may take longer than an answer.
+      void remove(textOf(payload, 'accountId'), textOf(payload, 'databaseId'))
+    })
+  }
+
+  /** Whether other nodes may serve databases. */
+  get areMany(): boolean {
+    return this.#deps.node !== undefined
+  }
+
+  /** Whether this node serves a database. */
+  isHere({ home }: Pick<DatabaseRow, 'home'>): boolean {
+    return this.#deps.node === undefined || home === this.#deps.node
+  }
+
+  /**
+   * Adopts databases that a server made when it was alone, if their data is here.
+   * @param onDisk the databases with data in this data directory.
+   * @returns all rows, as they are now.
+   */
+  async adopt(rows: readonly DatabaseRow[], onDisk: readonly string[]): Promise<readonly DatabaseRow[]> {
+    const { node, store } = this.#deps
+    if (node === undefined) return rows
+    const here = new Set(onDisk)
+    const adopted: DatabaseRow[] = []
+    for (const row of rows) {
+      const isMine = row.home === null && here.has(row.database_id)
+      const isAdopted = isMine && (await store.run(homes.adopt, { databaseId: row.database_id, home: node }))
+      adopted.push(isAdopted ? { ...row, home: node } : row)
+    }
+    return adopted
+  }
+
+  /**
+   * The node that answers a request about a database; `undefined`: this one, also when the account does not have it.
+   * @throws HomeportError `database_without_home` when no node serves it.
+   */
+  async elsewhere(request: Addressed): Promise<Elsewhere | undefined> {
+    const { node, store } = this.#deps
+    const { accountId } = request.caller
+    const key = keyOf(request)
+    const databaseId = databaseIdOf(request)
+    if (node === undefined || (key === undefined && databaseId === undefined)) return undefined
+    const found =
+      databaseId === undefined
+        ? await store.run(homes.findByKey, { accountId, key: key ?? '' })
+        : await store.run(homes.find, { accountId, databaseId })
+    if (!found || found.home === node) return undefined
+    if (found.home === null) throw new HomeportError('database_without_home', { databaseId: found.databaseId })
+    return this.#at(found.home)
+  }
+
+  #at(node: string): Elsewhere {
+    const connect = (ip: string) => {
+      const { cluster } = this.#deps
+      return cluster ? cluster.tunnel(node, 'management', ip) : Promise.reject(new Error('no cluster'))
+    }
+    return { node, connect }
+  }
+
+  /** Has its home delete a database. @throws HomeportError `database_busy`, because that takes time. */
+  async removeElsewhere({ accountId }: Caller, row: Pick<DatabaseRow, 'database_id' | 'home'>): Promise<never> {
+    const { cluster } = this.#deps
+    const peer = cluster?.peers.find(({ name }) => name === row.home)
+    if (peer) await cluster?.ask(REMOVE, { accountId, databaseId: row.database_id }, peer.incarnation)
+    throw new HomeportError('database_busy', { modifyingState: 'deleting' })
+  }
+
+  /** What other nodes know of an account's databases. Nodes that do not answer at once are left out. */
+  async others(accountId: string): Promise<OtherNodes> {
+    const facts = new Map<string, HomeFacts>()
+    for (const { peer, answer } of (await this.#deps.cluster?.ask(FACTS, { accountId })) ?? []) {
+      this.#note(peer, answer, facts)
+    }
+    return { facts, addresses: this.#addresses }
+  }
+
+  #note({ name }: Peer, answer: unknown, facts: Map<string, HomeFacts>): void {
+    if (!isObject(answer)) return
+    const addresses = addressesOf(answer.addresses)
+    if (addresses) this.#addresses.set(name, addresses)
+    for (const entry of Array.isArray(answer.databases) ? answer.databases : []) {
+      if (!Array.isArray(entry) || !isObject(entry[1])) continue
+      const { isAwake, monthRequests, usedBytes } = entry[1]
+      const numbers = { monthRequests: Number(monthRequests ?? 0), usedBytes: Number(usedBytes ?? 0) }
+      facts.set(String(entry[0]), { isAwake: isAwake === true, ...numbers })
+    }
+  }
+}
+
+/** What is known of the databases that other nodes serve. */
+export interface OtherNodes {
+  readonly facts: ReadonlyMap<string, HomeFacts>
+  readonly addresses: ReadonlyMap<string, Addresses>
+}
+
+/** A database of another node, as lists show it. */
+export function knownElsewhere(row: DatabaseRow, { facts }: OtherNodes): KnownDatabase {
+  const known = facts.get(row.database_id)
+  return known ? { row, monthRequests: () => known.monthRequests, usedBytes: known.usedBytes } : { row }
+}
+
+/** Where a record says that clients reach a database of another node. */
+export function settingsElsewhere(row: DatabaseRow, own: RecordSettings, others: OtherNodes): RecordSettings {
+  const isAwake = (id: string): boolean => others.facts.get(id)?.isAwake === true
+  return { ...own, ...others.addresses.get(row.home ?? ''), isAwake }
+}
+
+function textOf(payload: unknown, name: string): string {
+  const value = isObject(payload) ? payload[name] : undefined
+  if (typeof value !== 'string') throw new Error(`a message of another node has no ${name}`)
+  return value
+}
+
+function addressesOf(value: unknown): Addresses | undefined {
+  if (!isObject(value)) return undefined
+  const { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort } = value
+  if (typeof publicRedisHost !== 'string' || typeof publicRestUrl !== 'string') return undefined
+  const domain = typeof redisDomain === 'string' ? redisDomain : undefined
+  return { publicRedisHost, publicRestUrl, redisDomain: domain, redisDomainPort: Number(redisDomainPort) }
+}
+
+/** The database of a request: in its path, or in its body for the one operation that has it there. */
+function databaseIdOf({ params, body }: Addressed): string | undefined {
+  const id = isObject(params) && params.id !== undefined ? params.id : isObject(body) ? body.database_id : undefined
+  return typeof id === 'string' ? id : undefined
+}
+
+function keyOf({ headers }: Addressed): string | undefined {
+  const key = headers['idempotency-key']
+  return typeof key === 'string' && key !== '' ? key : undefined
+}

@@ -1,0 +1,65 @@
+import type { Expression, ExpressionBuilder, SqlBool } from 'kysely'
+import { sql } from 'kysely'
+import { change, first, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { Tables } from '../../store/schema/index.js'
+
+/** Which databases an operation is about: those of one node, by its name; all of them with the empty text. */
+export interface OfHome {
+  readonly home: string
+}
+
+/** A condition on rows with a `database_id`. */
+export function isOfHome<Table extends 'databases' | 'backups' | 'imports' | 'restores'>(
+  _: ExpressionBuilder<Tables, Table>,
+  { home }: OfHome,
+): Expression<SqlBool> {
+  return sql<SqlBool>`(${home} = '' OR database_id IN (SELECT database_id FROM databases WHERE home = ${home}))`
+}
+
+const setHome = query<{ databaseId: string; home: string }>(({ db, p }) =>
+  db.updateTable('databases').set({ home: p.home }).where('database_id', '=', p.databaseId).where('home', 'is', null),
+)
+
+/** Gives a database that has no home one. Answers whether it had none. */
+export const adopt = write('homes.adopt', function* (args: { databaseId: string; home: string }): Transaction<boolean> {
+  return (yield* change(setHome, args)) > 0
+})
+
+const homeOf = query<{ databaseId: string }, { home: string | null; account_id: string }>(({ db, p }) =>
+  db.selectFrom('databases').select(['home', 'account_id']).where('database_id', '=', p.databaseId),
+)
+
+/** A database of an account and the node that serves it. */
+export interface FoundHome {
+  readonly databaseId: string
+  readonly home: string | null
+}
+
+function* homeFor(accountId: string, databaseId: string): Transaction<FoundHome | undefined> {
+  const row = yield* first(homeOf, { databaseId })
+  return row?.account_id === accountId ? { databaseId, home: row.home } : undefined
+}
+
+/** The home of a database; `undefined` when the account does not have it. */
+export const find = read('homes.find', function* (args: { accountId: string; databaseId: string }): Transaction<
+  FoundHome | undefined
+> {
+  return yield* homeFor(args.accountId, args.databaseId)
+})
+
+const databaseOfKey = query<{ accountId: string; key: string }, { database_id: string }>(({ db, p }) =>
+  db
+    .selectFrom('idempotency_keys')
+    .select('database_id')
+    .where('account_id', '=', p.accountId)
+    .where('key', '=', p.key),
+)
+
+/** The home of the database that an account has created with an idempotency key. */
+export const findByKey = read('homes.findByKey', function* (args: { accountId: string; key: string }): Transaction<
+  FoundHome | undefined
+> {
+  const known = yield* first(databaseOfKey, args)
+  return known && (yield* homeFor(args.accountId, known.database_id))
+})

@@ -1,0 +1,91 @@
+import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
+import type { Socket } from 'node:net'
+import { type Duplex, Readable } from 'node:stream'
+import { HomeportError } from '../contract/errors/errors.js'
+
+/** Another node that answers a request. */
+export interface Elsewhere {
+  /** As the operator named it. */
+  readonly node: string
+  /**
+   * Opens a connection to the same listener of that node, on which it sees the address of the client.
+   * @throws when the node cannot be reached; then nothing was sent.
+   */
+  connect(ip: string): Promise<Duplex>
+}
+
+const FORWARDED = Symbol('forwarded')
+
+/** A connection over which another node passes a request on. */
+interface ForwardedSocket extends Duplex {
+  [FORWARDED]?: true
+  remoteAddress?: string
+}
+
+/** Marks a connection of another node. No client can make such a mark, because it is not part of a request. */
+export function markForwarded(connection: ForwardedSocket, ip: string): void {
+  connection[FORWARDED] = true
+  Object.defineProperty(connection, 'remoteAddress', { value: ip })
+}
+
+/** Whether another node has passed this request on. */
+export const isForwarded = ({ socket }: IncomingMessage): boolean =>
+  (socket as Socket & { readonly [FORWARDED]?: true })[FORWARDED] === true
+
+/** Headers that belong to one connection (RFC 9110, section 7.6.1), and those that the next node sets by itself. */
+const OF_CONNECTION = new Set([
+  ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'expect'],
+  'x-forwarded-for',
+])
+
+function withoutConnection(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OF_CONNECTION.has(name)))
+}
+
+/** A request to pass on. */
+export interface Forwarded {
+  readonly original: IncomingMessage
+  /** The request target as it was on the wire. */
+  readonly target: string
+  readonly ip: string
+  readonly requestId: { readonly header: string; readonly value: string }
+  /** What was read of the body, or the stream of it. */
+  readonly body: Uint8Array | Readable | undefined
+  /** Aborted when the client disconnects. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * Sends a request to another node with its original credentials, which that node checks again, and resolves with the
+ * head of the answer; the caller passes its body on.
+ * @throws HomeportError `node_unreachable` when nothing was sent, `node_answer_lost` when the answer did not come.
+ */
+export async function forward(to: Elsewhere, forwarded: Forwarded): Promise<IncomingMessage> {
+  const { original, target, ip, requestId, body, signal } = forwarded
+  const connection = await to.connect(ip).catch((cause: unknown) => {
+    throw new HomeportError('node_unreachable', { node: to.node }, { cause })
+  })
+  const headers = withoutConnection(original.headers)
+  headers[requestId.header] = requestId.value
+  if (body instanceof Uint8Array) headers['content-length'] = body.length
+  return new Promise((resolve, reject) => {
+    const sent = request({
+      createConnection: () => connection,
+      ...{ method: original.method, path: target, headers, setHost: false, signal },
+    })
+    const fail = (cause: Error): void => {
+      connection.destroy()
+      reject(new HomeportError('node_answer_lost', { node: to.node }, { cause }))
+    }
+    sent.once('error', fail)
+    sent.once('response', (answer) => {
+      answer.once('close', () => connection.destroy())
+      resolve(answer)
+    })
+    if (body instanceof Readable) body.once('error', fail).pipe(sent)
+    else sent.end(body)
+  })
+}
+
+/** The headers of an answer that is passed on. */
+export const answerHeaders = (answer: IncomingMessage): OutgoingHttpHeaders => withoutConnection(answer.headers)

@@ -1,0 +1,142 @@
+import { connect } from 'node:net'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { newCredentials, writeCredentials } from '../../src/accounts/index.js'
+import { type App, createApp } from '../../src/app.js'
+import { loadConfig } from '../../src/config/index.js'
+import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
+import { type EngineInfo, probeEngine } from '../../src/fleet/index.js'
+import { type PostgresServer, startPostgresServer } from '../../src/store/testing/postgres-server.js'
+import { type Answer, atCleanup, call, freePort, newPlace, type Place, tempDir, waitFor } from '../support/index.js'
+
+/** Databases of a cluster: each is served by one node, and every node answers for all of them. */
+
+const credentials = newCredentials('nodes@localhost')
+const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+let postgres: PostgresServer
+let engine: EngineInfo
+beforeAll(async () => {
+  engine = await probeEngine(undefined)
+  postgres = await startPostgresServer()
+  return () => postgres.stop()
+})
+
+/** The answers that this test reads more of than a status. */
+const record = ({ body }: Answer) => body as DatabaseRecord & Record<'rest_token', string>
+const records = ({ body }: Answer) => body as DatabaseRecord[]
+
+interface TestNode {
+  readonly place: Place
+  readonly app: App
+  api(method: string, path: string, json?: unknown, headers?: Record<string, string>): Promise<Answer>
+  stop(): Promise<void>
+}
+
+async function startNode(name: string | undefined, place: Place): Promise<TestNode> {
+  const asNode = name === undefined ? {} : { node: name, advertise: '127.0.0.1', peerPort: await freePort() }
+  const content = {
+    ...{ logLevel: 'silent', shutdownGraceMs: '0', store: `${postgres.url}/postgres`, ...asNode },
+    ...place,
+  }
+  const config = loadConfig({ file: { path: 'the options of a test', content }, workingDir: place.dataDir })
+  await writeCredentials(place.dataDir, credentials)
+  const onFailure = (error: Error): never => {
+    throw error
+  }
+  const app = await createApp(config, { engine, onFailure })
+  let stopping: Promise<void> | undefined
+  const stop = () => (stopping ??= app.stop())
+  atCleanup(stop)
+  await app.start()
+  const api: TestNode['api'] = (method, path, json, headers = {}) =>
+    call(`http://127.0.0.1:${place.apiPort}${path}`, { method, json, headers: { authorization, ...headers } })
+  return { place, app, api, stop }
+}
+
+const place = () => newPlace({ dataDir: tempDir() })
+const creation = (name: string) => ({ database_name: name, platform: 'aws', primary_region: 'us-east-1', plan: 'payg' })
+
+async function rest(node: TestNode, token: string, command: readonly string[]): Promise<unknown> {
+  const url = `http://127.0.0.1:${node.place.restPort}/`
+  const headers = { authorization: `Bearer ${token}` }
+  return (await call(url, { method: 'POST', json: command, headers })).body
+}
+
+const isListening = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+
+describe('databases of a cluster', () => {
+  it('are served by one node, and answered for by all', async () => {
+    const places = [await place(), await place()] as const
+    const alone = await startNode(undefined, places[0])
+    const old = record(await alone.api('POST', '/v2/redis/database', creation('old')))
+    await rest(alone, old.rest_token, ['SET', 'k', 'before'])
+    await alone.stop()
+
+    const a = await startNode('a', places[0])
+    const b = await startNode('b', places[1])
+    expect(await rest(a, old.rest_token, ['GET', 'k'])).toEqual({ result: 'before' })
+
+    const key = { 'idempotency-key': 'one' }
+    const made = record(await b.api('POST', '/v2/redis/database', creation('new'), key))
+    const path = `/v2/redis/database/${made.database_id}`
+    expect(await rest(b, made.rest_token, ['SET', 'k', 'v'])).toEqual({ result: 'OK' })
+    expect(await isListening(made.port)).toBe(true)
+    await waitFor(async () => (await a.api('GET', path)).status === 200, { what: 'the nodes to know each other' })
+
+    // The same creation at another node is answered by the home.
+    const repeated = record(await a.api('POST', '/v2/redis/database', creation('new'), key))
+    expect(repeated).toMatchObject({ database_id: made.database_id })
+    expect((await a.api('GET', path)).body).toMatchObject({ port: made.port, rest_url: made.rest_url, state: 'active' })
+    const renamed = await a.api('POST', `/v2/redis/rename/${made.database_id}`, { name: 'renamed' })
+    expect(renamed).toMatchObject({ status: 200, body: { database_name: 'renamed' } })
+    expect(await a.api('POST', `/v2/redis/create-backup/${made.database_id}`, { name: 'first' })).toMatchObject({
+      ...{ status: 200, body: 'OK' },
+    })
+    const [backup] = (await a.api('GET', `/v2/redis/list-backup/${made.database_id}`)).body as { backup_id: string }[]
+    const download = `/v2/redis/download-backup/${made.database_id}/${backup?.backup_id}`
+    const file = await fetch(`http://127.0.0.1:${a.place.apiPort}${download}`, { headers: { authorization } })
+    const snapshot = await file.arrayBuffer()
+    expect(Buffer.from(snapshot).subarray(0, 5).toString()).toBe('REDIS')
+    expect(await rest(b, made.rest_token, ['SET', 'k', 'later'])).toEqual({ result: 'OK' })
+    const upload = await fetch(`http://127.0.0.1:${a.place.apiPort}/v2/redis/import-rdb/${made.database_id}`, {
+      ...{ method: 'POST', body: snapshot, headers: { authorization } },
+    })
+    expect(upload.status).toBe(200)
+    expect(await rest(b, made.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
+    expect((await a.api('GET', `/v2/redis/stats/${made.database_id}`)).status).toBe(200)
+    expect((await a.api('POST', `/v2/redis/rename/${made.database_id}`, { name: '' })).status).toBe(400)
+    expect(
+      (await a.api('POST', '/v2/redis/move-to-team', { database_id: made.database_id, team_id: 'x' })).status,
+    ).toBe((await b.api('POST', '/v2/redis/move-to-team', { database_id: made.database_id, team_id: 'x' })).status)
+
+    for (const node of [a, b]) {
+      const listed = records(await node.api('GET', '/v2/redis/databases'))
+      expect(listed.map(({ database_id, rest_url, state }) => [database_id, rest_url, state])).toEqual([
+        [old.database_id, old.rest_url, 'active'],
+        [made.database_id, made.rest_url, 'active'],
+      ])
+      expect((await node.api('GET', '/v2/console/databases')).body).toMatchObject({ matched: 2 })
+      const overview = (await node.api('GET', '/v2/console/overview')).body
+      expect(overview).toMatchObject({ databases: { active: 2 } })
+    }
+
+    // A new life of the home finds its data; the start of another node has touched nothing.
+    await b.stop()
+    await waitFor(async () => (await a.api('GET', path)).status === 503, { what: 'the home to be away' })
+    expect((await a.api('GET', path)).body).toMatchObject({
+      error: expect.stringContaining('The node b has to answer'),
+    })
+    expect((await a.api('GET', '/v2/redis/databases')).body).toHaveLength(2)
+    const again = await startNode('b', places[1])
+    expect(await rest(again, made.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
+    await waitFor(async () => (await a.api('GET', path)).status === 200, { what: 'the home to be back' })
+
+    expect((await a.api('DELETE', path)).body).toBe('OK')
+    expect((await again.api('GET', path)).status).toBe(404)
+    expect((await a.api('GET', '/v2/redis/databases')).body).toHaveLength(1)
+  }, 60_000)
+})
