@@ -155,18 +155,22 @@ class StoredDatabases implements Databases {
     })
     this.#deletion = new Deletion({ ...changeDeps, backups: this.backups })
     const changes = new Changes(changeDeps)
-    this.usage = new Usage({
-      ...deps,
-      ...{ directory, suspended },
-      flushMs: settings.usageFlushMs,
-      sample: (databaseId) => deps.fleet.sample(databaseId),
+    this.changes = changes
+    this.usage = this.#count(changes)
+    changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
+    this.administration = this.#administer()
+  }
+
+  #count(changes: Changes): Usage {
+    return new Usage({
+      ...this.#deps,
+      ...{ directory: this.directory, suspended: this.#suspended },
+      flushMs: this.#deps.settings.usageFlushMs,
+      sample: (databaseId) => this.#deps.fleet.sample(databaseId),
       inTurn: (databaseId, work) => changes.inTurn(databaseId, work),
       publish: (row) => changes.publish(row),
       changePlan: (caller, databaseId, plan) => changes.changePlan(caller, databaseId, { plan_name: plan }),
     })
-    changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
-    this.changes = changes
-    this.administration = this.#administer()
   }
 
   #administer(): Administration {
@@ -342,7 +346,7 @@ class StoredDatabases implements Databases {
       addresses: { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort },
       served: (accountId) => this.#factsOf(accountId),
       remove: (accountId, databaseId) =>
-        // Whoever asked looks again, and asks again.
+        // The node that asked looks again, and asks again.
         this.#deletion.remove(systemCaller(accountId), databaseId).catch(() => undefined),
     })
   }

@@ -155,7 +155,7 @@ export class Pipeline {
     const { caller, target, ip, requestId } = arrivalOf(raw)
     const to = caller && (await this.#settings.route.elsewhere?.({ params, body, headers: raw.headers, caller }))
     if (!to) return false
-    // Two nodes that take each other for the one that answers would pass it on for ever.
+    // Two nodes that take each other for the one that answers would pass it on forever.
     if (isForwarded(raw)) throw new HomeportError('forwarded_twice', { node: to.node })
     const gone = new AbortController()
     response.raw.once('close', () => gone.abort())
@@ -165,7 +165,7 @@ export class Pipeline {
     })
     const { raw: client } = response.hijack()
     client.writeHead(answer.statusCode ?? 502, answerHeaders(answer))
-    // A torn answer tears the client's connection too, so it cannot be taken for a whole one.
+    // A torn answer tears the client's connection too, so the client does not mistake it for a whole one.
     pipeline(answer, client, () => undefined)
     return true
   }

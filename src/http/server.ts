@@ -1,5 +1,5 @@
-import type { IncomingHttpHeaders, IncomingMessage, Server } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import { ClientMemoryBudget, codeOf, randomSecret, type Service, systemClock } from '../base/index.js'
@@ -7,6 +7,7 @@ import type { ServiceName } from '../contract/endpoint.js'
 import { ERRORS, HomeportError, isError } from '../contract/errors/errors.js'
 import { type Authenticator, arrivalOf, setArrival } from './caller.js'
 import { ClientAddresses } from './client-address.js'
+import { Connections } from './connections.js'
 import { DocsPage } from './docs-page.js'
 import { isForwarded, markForwarded } from './forwarding.js'
 import type { HostNames } from './host-names.js'
@@ -373,38 +374,4 @@ export function refuseSocket(socket: Duplex, code?: string): void {
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\n${SAFE_LINES}Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
-}
-
-const NEWEST = Symbol('newest request')
-
-/** A connection with its newest request; earlier requests are complete. */
-interface Connection extends Socket {
-  [NEWEST]?: IncomingMessage
-}
-
-/** The open connections of a listener. */
-class Connections {
-  readonly #open = new Set<Connection>()
-
-  /** Starts to track the connections of a listener. */
-  follow(server: Server): void {
-    server.on('connection', (connection: Connection) => {
-      this.#open.add(connection)
-      connection.once('close', () => this.#open.delete(connection))
-    })
-  }
-
-  /** Records that a request has started to arrive. */
-  note(request: IncomingMessage): void {
-    const connection: Connection = request.socket
-    connection[NEWEST] = request
-  }
-
-  /** Aborts incomplete requests. */
-  endIncomplete(): void {
-    for (const connection of this.#open) {
-      const request = connection[NEWEST]
-      if (request && !request.complete) request.destroy()
-    }
-  }
 }
