@@ -1,6 +1,8 @@
 import { once } from 'node:events'
+import { createServer, request } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectTcp, type Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
@@ -10,7 +12,7 @@ import type { Store } from '../../store/index.js'
 import { cuttableProxy } from '../../store/testing/cuttable-proxy.js'
 import { describeOnStore } from '../../store/testing/index.js'
 import { createLogger } from '../../telemetry/index.js'
-import type { OnPeerRequest, PeerLink } from '../peer-link.js'
+import type { OnPeerRequest, OnTunnel, PeerLink } from '../peer-link.js'
 import { createPeerLink } from './index.js'
 import { MOST_BODY_BYTES, PEER_NAME } from './protocol.js'
 
@@ -20,8 +22,13 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-async function startLink(store: Store, incarnation: number, onRequest: OnPeerRequest = async ({ payload }) => payload) {
-  const deps = { store, clock: systemClock, logger, host: '127.0.0.1', port: 0 }
+async function startLink(
+  store: Store,
+  incarnation: number,
+  onRequest: OnPeerRequest = async ({ payload }) => payload,
+  onTunnel?: OnTunnel,
+) {
+  const deps = { store, clock: systemClock, logger, host: '127.0.0.1', port: 0, ...(onTunnel && { onTunnel }) }
   const link = createPeerLink({ ...deps, incarnation: () => incarnation, onRequest })
   await link.start()
   closing.push(() => link.stop())
@@ -67,6 +74,29 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     expect(answers).toHaveLength(100)
     expect(answers[7]).toEqual({ topic: 'greet', payload: { index: 7, text: 'ü\n' }, from: 1 })
     expect(await other.request(at(one, 1), 'back', undefined, 5_000)).toBe(null)
+  })
+
+  it('carries HTTP/1 over a stream of bytes, with the address of the client', async () => {
+    const store = await openStore()
+    const server = createServer((request, response) => {
+      response.writeHead(200, { ip: request.socket.remoteAddress })
+      request.pipe(response)
+    })
+    const one = await startLink(store, 1)
+    const other = await startLink(store, 2, undefined, ({ service, ip }, stream) => {
+      Object.defineProperty(stream, 'remoteAddress', { value: ip })
+      if (service === 'echo') server.emit('connection', stream)
+      return service === 'echo'
+    })
+    const stream = await one.tunnel(at(other, 2), { service: 'echo', ip: '192.0.2.7' })
+    const sent = request({ createConnection: () => stream, method: 'POST', headers: { host: 'ü' } })
+    const sentBytes = Buffer.alloc(3_000_000, 'a')
+    sent.end(sentBytes)
+    const [answer] = await once(sent, 'response')
+    expect(answer.headers.ip).toBe('192.0.2.7')
+    expect((await buffer(answer)).equals(sentBytes)).toBe(true)
+    await expect(one.tunnel(at(other, 3), { service: 'echo', ip: '' })).rejects.toThrow('the node answered 421')
+    await expect(other.tunnel(at(one, 1), { service: 'echo', ip: '' })).rejects.toThrow('the node answered 400')
   })
 
   it('does not deliver a message for another life', async () => {
