@@ -1,0 +1,94 @@
+import { duplexPair } from 'node:stream'
+import Type from 'typebox'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { endpoint } from '../contract/endpoint.js'
+import type { Authenticator } from './caller.js'
+import { type Elsewhere, HttpServer, route } from './index.js'
+
+const named = endpoint({
+  ...{ id: 'named', service: 'queue', topic: 'Server', path: '/things/{id}', summary: '', description: '', errors: [] },
+  ...{ method: 'POST', auth: 'basic', access: 'write' },
+  params: Type.Object({ id: Type.String() }),
+  body: { kind: 'json', schema: Type.Object({ text: Type.String() }) },
+  success: { status: 200, description: '', body: Type.Unknown() },
+})
+
+/** The header is the account, so a node that does not check it answers for nobody. */
+const authenticator: Authenticator = {
+  basic: (header, ip) =>
+    header === 'Basic good'
+      ? { accountId: 'acc', email: 'a@b.c', accountType: 'paid', source: 'API_KEY', access: 'write', ip }
+      : undefined,
+  bearer: () => undefined,
+}
+
+function server(name: string, elsewhere: (id: unknown) => Elsewhere | undefined): HttpServer {
+  const serve = route(named, async ({ params, body, ip, requestId }) => ({ name, ...params, ...body, ip, requestId }))
+  return new HttpServer({
+    ...{ service: 'queue', host: '127.0.0.1', port: 0, bodyLimitBytes: 10_000, version: '1', publicUrl: 'http://x' },
+    ...{ authenticator, onInternalError: (error: unknown) => expect(error).toBeUndefined() },
+    routes: [{ ...serve, elsewhere: async ({ params }) => elsewhere((params as { id: string }).id) }],
+  })
+}
+
+const away: Elsewhere = { node: 'c', connect: () => Promise.reject(new Error('no such node')) }
+const silent: Elsewhere = {
+  node: 'd',
+  connect: async () => {
+    const [near, far] = duplexPair()
+    far.once('data', () => far.destroy())
+    far.once('close', () => near.destroy())
+    return near
+  },
+}
+const home: HttpServer = server('home', (id) => (id === 'loop' ? to(first) : undefined))
+const first: HttpServer = server('first', (id) => (id === 'away' ? away : id === 'lost' ? silent : to(home)))
+
+const to = (other: HttpServer): Elsewhere => ({
+  node: 'b',
+  connect: async (ip) => {
+    const [near, far] = duplexPair()
+    other.accept(far, `${ip}0`)
+    return near
+  },
+})
+
+beforeAll(() => Promise.all([home.start(), first.start()]))
+afterAll(() => Promise.all([home.stop(), first.stop()]))
+
+async function post(id: string, body: unknown, authorization = 'Basic good') {
+  const headers = {
+    authorization,
+    'content-type': 'application/json',
+    'x-request-id': 'mine',
+    'x-forwarded-for': '9.9.9.9',
+  }
+  const url = `http://127.0.0.1:${first.port}/things/${id}`
+  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+  return { status: answer.status, body: await answer.json() }
+}
+
+it('has another node answer, with the address of the client and the id of the request', async () => {
+  expect(await post('one', { text: 'ü'.repeat(2_000) })).toEqual({
+    status: 200,
+    body: { name: 'home', id: 'one', text: 'ü'.repeat(2_000), ip: '127.0.0.10', requestId: 'mine' },
+  })
+  expect((await post('one', { text: 1 })).status).toBe(400)
+})
+
+it('passes nothing on for strangers, or what is too large', async () => {
+  expect((await post('away', { text: 'x' }, 'Basic bad')).status).toBe(401)
+  expect((await post('away', { text: 'x'.repeat(20_000) })).status).toBe(413)
+})
+
+it('says which node is away, whether something was sent, and passes nothing on twice', async () => {
+  expect(await post('away', { text: 'x' })).toMatchObject({
+    ...{ status: 503, body: { error: expect.stringContaining('The node c has to answer') } },
+  })
+  expect(await post('lost', { text: 'x' })).toMatchObject({
+    ...{ status: 502, body: { error: expect.stringContaining('it may have been made') } },
+  })
+  expect(await post('loop', { text: 'x' })).toMatchObject({
+    ...{ status: 503, body: { error: expect.stringContaining('pass it on to b') } },
+  })
+})
