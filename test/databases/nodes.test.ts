@@ -124,6 +124,18 @@ describe('databases of a cluster', () => {
       expect(overview).toMatchObject({ databases: { active: 2 } })
     }
 
+    // An account is deleted with its databases on other nodes.
+    const account = (await a.api('POST', '/v2/accounts', { email: 'tenant@localhost', account_type: 'paid' })).body as {
+      account_id: string
+      api_key: string
+    }
+    const tenant = { authorization: `Basic ${Buffer.from(`tenant@localhost:${account.api_key}`).toString('base64')}` }
+    const theirs = record(await b.api('POST', '/v2/redis/database', creation('theirs'), tenant))
+    expect((await a.api('GET', `/v2/redis/database/${theirs.database_id}`)).status).toBe(404)
+    expect((await a.api('GET', `/v2/redis/database/${theirs.database_id}`, undefined, tenant)).status).toBe(200)
+    expect(await a.api('DELETE', `/v2/accounts/${account.account_id}`)).toMatchObject({ status: 200 })
+    expect(await isListening(theirs.port)).toBe(false)
+
     // A new life of the home finds its data; the start of another node has touched nothing.
     await b.stop()
     await waitFor(async () => (await a.api('GET', path)).status === 503, { what: 'the home to be away' })
