@@ -8,6 +8,7 @@ import { HandOver } from './hand-over.js'
 import { type Found, Holdings } from './holdings.js'
 import { partitionOfKey } from './key-partition.js'
 import { DeathWatch, type Moment, Tenure } from './membership.js'
+import { Neighbours } from './neighbours.js'
 import { Notifications } from './notifications.js'
 import { planOwnership } from './ownership.js'
 import type { OnPeerRequest, OnTunnel, PeerLink } from './peer-link.js'
@@ -61,13 +62,12 @@ export class Clustered implements Cluster {
   readonly #notifications: Notifications
   readonly #handOver: HandOver
   readonly #cleaning: Cleaning
-  readonly #gone: ((incarnation: Incarnation) => void)[] = []
+  readonly #neighbours = new Neighbours()
   readonly #leading: ((isLeader: boolean) => void)[] = []
   readonly #services = new Map<string, (stream: Duplex, ip: string) => void>()
   #incarnation: Incarnation = 0
   /** `draining`: until the operator resumes it; `leaving`: it stops. */
   #phase: 'new' | 'joined' | 'open' | 'draining' | 'leaving' | 'ended' = 'new'
-  #peers: readonly Peer[] = []
   #leader: Incarnation | null = null
   #wasLeader = false
   readonly #rhythm: Rhythm
@@ -121,7 +121,7 @@ export class Clustered implements Cluster {
   }
 
   get peers(): readonly Peer[] {
-    return this.#peers
+    return this.#neighbours.all
   }
 
   /** Whether it gives everything up. */
@@ -150,7 +150,7 @@ export class Clustered implements Cluster {
   }
 
   onGone(listener: (incarnation: Incarnation) => void): void {
-    this.#gone.push(listener)
+    this.#neighbours.onGone(listener)
   }
 
   isLive(incarnation: Incarnation): Promise<boolean> {
@@ -174,12 +174,12 @@ export class Clustered implements Cluster {
   }
 
   #hintTo(incarnation: Incarnation | null, topic: string, payload: unknown): void {
-    const peer = this.#peers.find((each) => each.incarnation === incarnation)
+    const peer = this.#neighbours.of(incarnation)
     if (peer) this.#notifications.hint(peer, topic, payload)
   }
 
   async ask(topic: string, payload: unknown, of?: Incarnation): Promise<readonly PeerAnswer[]> {
-    const known = this.#peers.filter(({ incarnation }) => of === undefined || incarnation === of)
+    const known = this.peers.filter(({ incarnation }) => of === undefined || incarnation === of)
     return this.#notifications.ask(known, topic, payload)
   }
 
@@ -188,7 +188,7 @@ export class Clustered implements Cluster {
   }
 
   tunnel(node: string, service: string, ip: string): Promise<Duplex> {
-    const peer = this.#peers.find(({ name }) => name === node)
+    const peer = this.peers.find(({ name }) => name === node)
     if (!peer) return Promise.reject(new Error(`no node ${node} takes part`))
     return this.#link.tunnel(peer, { service, ip })
   }
@@ -227,7 +227,7 @@ export class Clustered implements Cluster {
   #follow(state: nodeRows.NodeRow['state'] | undefined): void {
     if (state === 'draining' && this.#phase === 'open') this.#phase = 'draining'
     else if (state === 'live' && this.#phase === 'draining') this.#phase = 'open'
-    const hasHeir = this.#peers.some((peer) => peer.state === 'live')
+    const hasHeir = this.peers.some((peer) => peer.state === 'live')
     if (this.#phase === 'draining' && hasHeir && this.#holdings.owned.length > 0) void this.#drainForOperator()
   }
 
@@ -244,7 +244,7 @@ export class Clustered implements Cluster {
     const me = this.#incarnation
     await store.run(partitionRows.resign, { incarnation: me }).catch(() => undefined)
     this.#tellLeader()
-    this.#wake(new Set(this.#peers.map(({ incarnation }) => incarnation)))
+    this.#wake(this.#neighbours.incarnations)
     await this.#handOver.drain(graceMs, async () => {
       const seen = await store.run(partitionRows.look, { seen: this.#notifications.seen }).catch(() => undefined)
       return seen && { ...seen, me }
@@ -263,7 +263,7 @@ export class Clustered implements Cluster {
       await Promise.race([left, pause(clock, LEAVE_WITHIN_MS)]).catch((error) =>
         logger.warn('cluster_not_left', { error }),
       )
-      await this.#notifications.ask(this.#peers, LOOK, null)
+      await this.#notifications.ask(this.peers, LOOK, null)
     }
     await this.#link.stop()
   }
@@ -327,7 +327,7 @@ export class Clustered implements Cluster {
     void this.#handleAll(seen.announcements)
     const others = seen.nodes.filter(({ incarnation }) => incarnation !== this.#incarnation)
     await this.#declareDead(this.#watch.looked({ sentMs, returnedMs, beats: others }))
-    this.#notePeers(others)
+    this.#neighbours.note(others)
     this.#leader = seen.leader
     await this.#settle(seen)
     if (this.isLeader) await this.#cleaning.runIfDue()
@@ -348,20 +348,8 @@ export class Clustered implements Cluster {
       if (!(await store.run(nodeRows.declareDead, { incarnation, beat }))) continue
       meter.declaredDead++
       this.#rhythm.lookAgain()
-      const node = this.#peers.find((peer) => peer.incarnation === incarnation)?.name ?? ''
+      const node = this.#neighbours.of(incarnation)?.name ?? ''
       logger.warn('cluster_node_dead', { node, incarnation })
-    }
-  }
-
-  #notePeers(others: readonly nodeRows.NodeRow[]): void {
-    const before = this.#peers
-    this.#peers = others.map(({ incarnation, name, advertise, state }) => ({
-      ...{ incarnation, name, advertise },
-      state: state === 'draining' ? 'draining' : 'live',
-    }))
-    for (const { incarnation } of before) {
-      if (this.#peers.some((peer) => peer.incarnation === incarnation)) continue
-      for (const listener of this.#gone) listener(incarnation)
     }
   }
 
@@ -406,6 +394,6 @@ export class Clustered implements Cluster {
   }
 
   #wake(nodes: ReadonlySet<Incarnation>): void {
-    for (const peer of this.#peers) if (nodes.has(peer.incarnation)) this.#notifications.hint(peer, LOOK, null)
+    for (const peer of this.peers) if (nodes.has(peer.incarnation)) this.#notifications.hint(peer, LOOK, null)
   }
 }
