@@ -22,6 +22,7 @@ it.each([
   ['/queue-tokens', 'Queue tokens'],
   ['/audit', 'Audit log'],
   ['/accounts', 'Accounts'],
+  ['/nodes', 'Nodes'],
 ])('%s is accessible and fits the window', async (path, title) => {
   await browser.open(path, title)
   expect(await problemsOf(browser.page)).toEqual([])
@@ -90,6 +91,11 @@ it('a channel is added, tested and deleted; alerts are silenced and a rule is ch
   await page.getByLabel('Threshold (%)').fill('50')
   await page.getByRole('button', { name: 'Change the threshold', exact: true }).click()
   await page.getByText('50 %').waitFor()
+})
+
+it('the operator sees that the server is alone', async () => {
+  await browser.open('/nodes', 'Nodes')
+  await browser.page.getByText('This server is alone').waitFor()
 })
 
 it('the operator creates an account, limits, suspends, resumes and deletes it', async () => {

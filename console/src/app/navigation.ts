@@ -15,6 +15,7 @@ import IconMessages from 'icon:messages'
 import IconReportMoney from 'icon:report-money'
 import IconRoute from 'icon:route'
 import IconRouteX from 'icon:route-x'
+import IconServer from 'icon:server-2'
 import IconSignature from 'icon:signature'
 import IconTopologyStar3 from 'icon:topology-star-3'
 import IconUsers from 'icon:users'
@@ -76,6 +77,7 @@ export const NAVIGATION: readonly NavigationSection[] = [
       { label: 'Queue tokens', to: '/queue-tokens', icon: IconKey },
       { label: 'Audit log', to: '/audit', icon: IconHistory },
       { label: 'Accounts', to: '/accounts', icon: IconBuilding, isForOperator: true },
+      { label: 'Nodes', to: '/nodes', icon: IconServer, isForOperator: true },
     ],
   },
 ]

@@ -43,5 +43,11 @@ const accounts = createRoute({
   component: lazyRouteComponent(() => import('./accounts.js'), 'AccountsPage'),
 })
 
-/** Usage, alerts, team, API keys, queue tokens, audit log, and the accounts of the server. */
-export const accountRoutes = [usage, alerts, team, apiKeys, queueTokens, audit, accounts] as const
+const nodes = createRoute({
+  getParentRoute: () => shellRoute,
+  path: '/nodes',
+  component: lazyRouteComponent(() => import('./nodes.js'), 'NodesPage'),
+})
+
+/** Usage, alerts, team, API keys, queue tokens, audit log, and the accounts and nodes of the server. */
+export const accountRoutes = [usage, alerts, team, apiKeys, queueTokens, audit, accounts, nodes] as const
