@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
-import { placeFlags, type RunningHomeport, runHomeport, startHomeport, tempDir } from '../support/index.js'
+import { commandHost, placeFlags, type RunningHomeport, runHomeport, startHomeport, tempDir } from '../support/index.js'
 
 interface Database {
   readonly database_id: string
@@ -12,6 +12,7 @@ interface Database {
 }
 
 let homeport: RunningHomeport
+const host = commandHost()
 
 beforeAll(async () => {
   homeport = await startHomeport()
@@ -32,7 +33,7 @@ function connect({ port, password }: Database): Redis {
 
 /** Runs `homeport db` with `--json` and returns its output. */
 async function db(...args: string[]): Promise<Record<string, unknown>> {
-  const { code, stdout, stderr } = await runHomeport(['db', ...args, '--json', ...placeFlags(homeport.place)])
+  const { code, stdout, stderr } = await host(['db', ...args, '--json', ...placeFlags(homeport.place)])
   expect([code, stderr]).toEqual([0, ''])
   return JSON.parse(stdout)
 }

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { startSink } from '../../src/queue/testing/sink.js'
 import {
   atCleanup,
+  commandHost,
   placeFlags,
   type RunningHomeport,
   type RunOptions,
@@ -18,6 +19,7 @@ import {
 let homeport: RunningHomeport
 let sink: Awaited<ReturnType<typeof startSink>>
 let credentials: Readonly<Record<string, string>>
+const host = commandHost()
 
 beforeAll(async () => {
   homeport = await startHomeport()
@@ -35,6 +37,10 @@ beforeAll(async () => {
 
 /** Runs a command with the credentials in its environment. */
 const cli = (args: readonly string[], options: RunOptions = {}) =>
+  host(args, { ...options, env: { ...credentials, ...options.env } })
+
+/** The same in a process of its own. */
+const cliAlone = (args: readonly string[], options: RunOptions = {}) =>
   runHomeport(args, { ...options, env: { ...credentials, ...options.env } })
 
 /** Runs a command that must succeed; returns its stdout. */
@@ -56,9 +62,9 @@ describe('databases', () => {
     })
     expect(await works('db', 'list')).toMatch(/^NAME +STATE +PLAN.*\nshop +active +paid M +eu-west-1 us-east-1 /)
     const bytes = 'not\u0000text'
-    const set = await cli(['db', 'exec', 'shop', '--stdin', '--', 'set', 'k'], { input: bytes })
+    const set = await cliAlone(['db', 'exec', 'shop', '--stdin', '--', 'set', 'k'], { input: bytes })
     expect(set).toMatchObject({ code: 0, stdout: 'OK\n' })
-    expect((await cli(['db', 'exec', 'shop', '--raw', '--', 'get', 'k'])).stdout).toBe(bytes)
+    expect((await cliAlone(['db', 'exec', 'shop', '--raw', '--', 'get', 'k'])).stdout).toBe(bytes)
     const { budget } = await json('db', 'budget', made.database_id, '30')
     expect(budget).toBe(30)
     const refused = await cli(['db', 'delete', 'shop'])
@@ -97,10 +103,15 @@ describe('databases', () => {
   })
 
   it('fail with an exit code for the kind of failure', async () => {
-    expect(await cli(['db', 'get', 'nobody'])).toMatchObject({ code: 3 })
-    expect(await cli(['db', 'lst'])).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean list?') })
-    expect(await cli(['db', 'list'], { env: { HOMEPORT_API_KEY: 'wrong' } })).toMatchObject({ code: 4 })
-    expect(await cli(['db', 'list'], { env: { HOMEPORT_API_URL: 'http://127.0.0.1:1' } })).toMatchObject({ code: 5 })
+    expect(await cliAlone(['db', 'get', 'nobody'])).toMatchObject({ code: 3 })
+    expect(await cliAlone(['db', 'lst'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Did you mean list?'),
+    })
+    expect(await cliAlone(['db', 'list'], { env: { HOMEPORT_API_KEY: 'wrong' } })).toMatchObject({ code: 4 })
+    expect(await cliAlone(['db', 'list'], { env: { HOMEPORT_API_URL: 'http://127.0.0.1:1' } })).toMatchObject({
+      code: 5,
+    })
   })
 })
 
@@ -108,7 +119,7 @@ describe('messages', () => {
   it('are published with their settings, listed, and sent again from the dead letters', async () => {
     sink.answer = () => (sink.received.length === 1 ? { status: 500 } : {})
     const flags = ['--header', 'X-Order: 7', '--retries', '0', '--label', 'orders', '--file', '-']
-    const published = await cli(['queue', 'publish', sink.url, ...flags, '--json'], { input: 'body' })
+    const published = await cliAlone(['queue', 'publish', sink.url, ...flags, '--json'], { input: 'body' })
     const { messageId } = JSON.parse(published.stdout)
     const dead = async () => (await json('queue', 'dlq', 'list', '--label', 'orders')).messages
     await waitFor(async () => (await dead()).length === 1, { what: 'a dead letter' })

@@ -5,6 +5,7 @@
  * a benchmark calls `cleanup()` at its end. A server that leaves a process behind fails the file that started it.
  */
 export { atCleanup, cleanup } from './cleanup.js'
+export { commandHost } from './command-host.js'
 export {
   type Answer,
   type Credentials,

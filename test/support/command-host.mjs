@@ -1,0 +1,65 @@
+/**
+ * Runs commands of the built `homeport` one after the other in one process, so that Node.js and the sources are loaded
+ * once. `dist/main.js` itself is evaluated anew for each command, with its own arguments, environment, folder and streams.
+ */
+import { Readable } from 'node:stream'
+
+const DISPATCHER = Symbol.for('undici.globalDispatcher.1')
+
+/** Replaces the variables of this process. */
+function setEnvironment(env) {
+  for (const name of Object.keys(process.env)) delete process.env[name]
+  Object.assign(process.env, env)
+}
+
+/** Collects what is written to a stream of this process until `end` is called. */
+function collect(stream) {
+  const parts = []
+  const { write } = stream
+  stream.write = (chunk, ...rest) => {
+    parts.push(Buffer.from(chunk))
+    rest.find((argument) => typeof argument === 'function')?.()
+    return true
+  }
+  return () => {
+    stream.write = write
+    return Buffer.concat(parts).toString()
+  }
+}
+
+/** A process closes its connections when it ends; the next command may find another server at the same port. */
+async function closeConnections() {
+  const dispatcher = globalThis[DISPATCHER]
+  if (dispatcher === undefined) return
+  globalThis[DISPATCHER] = new dispatcher.constructor()
+  await dispatcher.destroy()
+}
+
+async function runCommand({ number, main, args, env, cwd, input }) {
+  setEnvironment(env)
+  process.chdir(cwd)
+  process.argv = [process.execPath, main, ...args]
+  Object.defineProperty(process, 'stdin', {
+    configurable: true,
+    value: Readable.from(input ? [Buffer.from(input)] : []),
+  })
+  const [stdout, stderr] = [collect(process.stdout), collect(process.stderr)]
+  const { exit } = process
+  try {
+    const code = await new Promise((resolve, reject) => {
+      process.exit = resolve
+      import(`${main}?command=${number}`).catch(reject)
+    })
+    return { code, stdout: stdout(), stderr: stderr() }
+  } finally {
+    process.exit = exit
+    stdout()
+    stderr()
+    await closeConnections()
+  }
+}
+
+process.on('message', async (command) => {
+  process.send({ number: command.number, ...(await runCommand(command)) })
+})
+process.on('disconnect', () => process.exit())
