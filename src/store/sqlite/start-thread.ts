@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
+import { Script } from 'node:vm'
 import { type TransferListItem, Worker } from 'node:worker_threads'
 import type { ThreadSettings } from './protocol.js'
 
@@ -24,20 +25,39 @@ export function startScript(
   transferList: TransferListItem[] = [],
 ): Worker {
   if (!import.meta.url.endsWith('.ts')) return new Worker(url, { workerData, transferList })
-  return new Worker(fromSources([...modules, url.href]), { workerData, transferList, eval: true })
+  const { code, compiled } = fromSources([...modules, url.href])
+  return new Worker(RUN_COMPILED, { workerData: { code, compiled, workerData }, transferList, eval: true })
 }
 
-const scripts = new Map<string, string>()
+/** Compiling a bundle costs a thread 50 ms of CPU time; with what V8 has compiled before, 5 ms. */
+const RUN_COMPILED = `
+const threads = require('node:worker_threads')
+const { code, compiled, workerData } = threads.workerData
+threads.workerData = workerData
+const script = new (require('node:vm').Script)(code, { filename: 'thread from sources', cachedData: compiled })
+script.runInThisContext()
+`
+
+/** A bundle, and what V8 has compiled of it. */
+interface Bundle {
+  readonly code: string
+  readonly compiled: Uint8Array
+}
+
+const bundles = new Map<string, Bundle>()
 
 /**
  * Bundles sources with their packages into one script, cached for the next thread. A loader that compiles file by file
  * would cost each thread about a second of CPU time; this costs a tenth of a second, once per process.
  */
-function fromSources(urls: readonly string[]): string {
+function fromSources(urls: readonly string[]): Bundle {
   const contents = urls.map((url) => `import ${JSON.stringify(fileURLToPath(url))}`).join('\n')
-  const script = scripts.get(contents) ?? bundle(contents)
-  scripts.set(contents, script)
-  return script
+  const known = bundles.get(contents)
+  if (known) return known
+  const code = bundle(contents)
+  const made = { code, compiled: new Script(code).createCachedData() }
+  bundles.set(contents, made)
+  return made
 }
 
 function bundle(contents: string): string {
