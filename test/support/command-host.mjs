@@ -1,6 +1,6 @@
 /**
  * Runs commands of the built `homeport` one after the other in one process, so that Node.js and the sources are loaded
- * once. `dist/main.js` itself is evaluated anew for each command, with its own arguments, environment, folder and streams.
+ * once. `dist/main.js` itself is evaluated again for each command, with its own arguments, environment, folder and streams.
  */
 import { Readable } from 'node:stream'
 
