@@ -33,7 +33,7 @@ const OF_LISTENERS: readonly string[] = [
   'internal',
 ]
 
-const STATUSES = [400, 401, 403, 404, 405, 409, 412, 413, 421, 422, 429, 431, 500, 503]
+const STATUSES = [400, 401, 403, 404, 405, 409, 412, 413, 421, 422, 429, 431, 500, 502, 503]
 
 /** Details that the texts calculate with. */
 const NUMBERS: Readonly<Record<string, number>> = { aheadMs: 3_000, resetAtSeconds: 1_764_000_000 }

@@ -2,19 +2,21 @@ import { pause, systemClock } from '../../src/base/index.js'
 import { waitFor } from '../support/index.js'
 import { isRefusal, type Repeat } from './queue-ledger-load.js'
 
-/** Callers think that long between two actions, so that the machine is not the limit. */
-const THINK_MS = 50
-
 /** Callers that go on whatever happens, and how often each had a success. */
 export class Callers {
   readonly successes = new Map<string, number>()
   readonly #deadlineMs: number
+  readonly #thinkMs: number
   readonly #once = new Set<string>()
   #isOver = false
 
-  /** @param deadlineMs how long a caller may be without success. */
-  constructor(deadlineMs: number) {
+  /**
+   * @param deadlineMs how long a caller may be without success.
+   * @param thinkMs time between two actions of a caller, so that the machine is not the limit.
+   */
+  constructor(deadlineMs: number, thinkMs: number) {
     this.#deadlineMs = deadlineMs
+    this.#thinkMs = thinkMs
   }
 
   readonly repeat: Repeat = async (name, action, times = Number.POSITIVE_INFINITY) => {
@@ -28,7 +30,7 @@ export class Callers {
       } catch (error) {
         if (isRefusal(error)) throw error
       }
-      await pause(systemClock, THINK_MS)
+      await pause(systemClock, this.#thinkMs)
     }
   }
 

@@ -13,7 +13,7 @@ import { planFires, runsInState, storedMessages, unfinishedSoon, unfired } from 
 import { randomFrom } from './random.js'
 
 /**
- * Three nodes on one PostgreSQL, while clients use every feature of the queue, of workflows and of bulk actions through a
+ * Three nodes (in short runs two) on one PostgreSQL, while clients use every feature of the queue, of workflows and of bulk actions through a
  * balancer: nodes are killed, paused, drained, and cut from PostgreSQL or from each other, commits lose their replies, and
  * PostgreSQL crashes. In the end every acknowledged message and run has its outcome, nothing of a cancelled run arrived
  * after the answer, and every schedule fired once. A cycle counts only when every client had a success during or after
@@ -25,6 +25,10 @@ const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const ONLY = process.env.HOMEPORT_CRASH_FAULT
 const DEADLINE_MS = 120_000
+/** Short runs share the machine with other tests. */
+const IS_LONG = CYCLES > 2
+const THINK_MS = IS_LONG ? 50 : 400
+const NODES = IS_LONG ? 3 : 2
 
 const queueLedger = new QueueLedger()
 const ledger = new Ledger()
@@ -62,7 +66,7 @@ it(
   'loses nothing and leaves nothing behind, whatever happens to the nodes',
   async () => {
     const random = randomFrom(SEED)
-    const scene = await NodeScene.start({ random, nodes: 3, onDisturbance: () => void queueLedger.life++ })
+    const scene = await NodeScene.start({ random, nodes: NODES, onDisturbance: () => void queueLedger.life++ })
     atCleanup(() => scene.stop())
     const homeport = scene.balanced
     const { queueToken: token, ...keys } = homeport.credentials
@@ -72,7 +76,7 @@ it(
     atCleanup(() => destinations.close())
     const place = { ...homeport.place, store: scene.storeUrl }
 
-    const callers = new Callers(DEADLINE_MS)
+    const callers = new Callers(DEADLINE_MS, THINK_MS)
     const queueLoad = startQueueLoad({ homeport, destinations: queueDestinations, ledger: queueLedger }, callers.repeat)
     const runLoad = startLoad(homeport, destinations, ledger, callers.repeat)
 

@@ -24,6 +24,7 @@ import { randomFrom } from './random.js'
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const DEADLINE_MS = 120_000
+const THINK_MS = 50
 /** A promotion, in the middle, and fires of schedules, which the scheduler looks for every 15 s. */
 const IS_LONG = CYCLES >= 20
 
@@ -73,7 +74,7 @@ it(
     atCleanup(() => destinations.close())
     const place = () => ({ ...homeport.place, store: scene.directUrl })
 
-    const callers = new Callers(DEADLINE_MS)
+    const callers = new Callers(DEADLINE_MS, THINK_MS)
     const queueLoad = startQueueLoad({ homeport, destinations: queueDestinations, ledger: queueLedger }, callers.repeat)
     const runLoad = startLoad(homeport, destinations, ledger, callers.repeat)
 

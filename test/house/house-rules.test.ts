@@ -29,7 +29,7 @@ const PLANTED: readonly [path: string, code: string, expected: string][] = [
   [
     'src/queue/upward.ts',
     "import { x } from '../workflow/index.js'",
-    'queue may not import from workflow: it may use base, contract, config, telemetry, store, http, accounts',
+    'queue may not import from workflow: it may use base, contract, config, telemetry, store, http, certificates, cluster, accounts',
   ],
   [
     'src/base/up.ts',

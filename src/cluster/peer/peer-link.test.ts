@@ -4,7 +4,7 @@ import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectTcp, type Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { systemClock } from '../../base/index.js'
 import { makeAuthority, makePeerCertificate } from '../../certificates/index.js'
@@ -62,8 +62,12 @@ async function refusalOf(
 }
 
 describeOnStore('sqlite', 'the link between nodes', (openStore) => {
+  let store: Store
+  beforeAll(async () => {
+    store = await openStore()
+  })
+
   it('carries messages and answers both ways, in parallel', async () => {
-    const store = await openStore()
     const [one, other] = [
       await startLink(store, 1),
       await startLink(store, 2, async ({ topic, payload, from }) => ({ topic, payload, from })),
@@ -77,7 +81,6 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
   })
 
   it('carries HTTP/1 over a stream of bytes, with the address of the client', async () => {
-    const store = await openStore()
     const server = createServer((request, response) => {
       response.writeHead(200, { ip: request.socket.remoteAddress })
       request.pipe(response)
@@ -100,7 +103,6 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
   })
 
   it('does not deliver a message for another life', async () => {
-    const store = await openStore()
     const heard: unknown[] = []
     const one = await startLink(store, 1)
     const other = await startLink(store, 3, async (request) => void heard.push(request))
@@ -109,14 +111,12 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
   })
 
   it('says only that a handler failed', async () => {
-    const store = await openStore()
     const one = await startLink(store, 1)
     const other = await startLink(store, 2, async () => Promise.reject(new Error('the password is hunter2')))
     await expect(one.request(at(other, 2), 'fail', {}, 5_000)).rejects.toThrow(/^the node answered 500$/)
   })
 
   it('refuses large messages and answers', async () => {
-    const store = await openStore()
     const one = await startLink(store, 1)
     const other = await startLink(store, 2, async () => 'x'.repeat(MOST_BODY_BYTES + 1))
     const large = 'x'.repeat(MOST_BODY_BYTES)
@@ -125,7 +125,6 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
   })
 
   it('answers nobody without a certificate of the cluster', async () => {
-    const store = await openStore()
     const heard: unknown[] = []
     const link = await startLink(store, 1, async (request) => void heard.push(request))
     const foreign = await makePeerCertificate(
@@ -141,7 +140,6 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
   })
 
   it('refuses a certificate that has expired', async () => {
-    const store = await openStore()
     const past = Date.now() - 60 * 86_400_000
     const clock = { ...systemClock, now: () => past }
     const deps = { store, clock, logger, host: '127.0.0.1', port: 0, incarnation: () => 2 }
@@ -154,15 +152,14 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
   })
 
   it('agrees on one authority when several nodes start first', async () => {
-    const store = await openStore()
-    const links = await Promise.all([1, 2, 3].map((incarnation) => startLink(store, incarnation)))
+    const fresh = await openStore()
+    const links = await Promise.all([1, 2, 3].map((incarnation) => startLink(fresh, incarnation)))
     const [first, , third] = links
     if (!first || !third) throw new Error('no links')
     expect(await first.request(at(third, 3), 'hello', 'you', 5_000)).toBe('you')
   })
 
   it('goes on after a cut cable', async () => {
-    const store = await openStore()
     const [one, other] = [await startLink(store, 1), await startLink(store, 2)]
     const proxy = await cuttableProxy(other.port)
     closing.push(() => proxy.close())
@@ -176,14 +173,12 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
   })
 
   it('gives up a node that does not answer, in the time that the caller sets', async () => {
-    const store = await openStore()
     const one = await startLink(store, 1)
     const silent = await startLink(store, 2, () => new Promise(() => undefined))
     await expect(one.request(at(silent, 2), 'hello', {}, 100)).rejects.toThrow('no answer within 100 ms')
   })
 
   it('lets strangers hold only a few unfinished handshakes, and nodes get through', async () => {
-    const store = await openStore()
     const [one, other] = [await startLink(store, 1), await startLink(store, 2)]
     const strangers: Socket[] = []
     closing.push(() => strangers.forEach((socket) => void socket.destroy()))
