@@ -1,15 +1,15 @@
-import { afterAll, expect, it, vi } from 'vitest'
-import { atCleanup, newPlace, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import { afterAll, it, vi } from 'vitest'
+import { atCleanup, newPlace, startHomeport } from '../support/index.js'
+import { judge } from './aftermath.js'
 import { Callers } from './callers.js'
 import { startDestinations } from './destinations.js'
 import { Ledger } from './ledger.js'
-import { seal, startLoad } from './load.js'
+import { startLoad } from './load.js'
 import { FAULTS, type Fault, OutageScene } from './outages.js'
-import { accountOf, NO_BREACHES } from './queue-account.js'
 import { startQueueDestinations } from './queue-destinations.js'
 import { QueueLedger } from './queue-ledger.js'
 import { startQueueLoad } from './queue-ledger-load.js'
-import { planFires, runsInState, storedMessages, unfinishedSoon, unfired } from './queue-ledger-store.js'
+import { planFires } from './queue-ledger-store.js'
 import { randomFrom } from './random.js'
 
 /**
@@ -51,15 +51,6 @@ function nextFault(cycle: number, random: () => number): Fault {
   return others[cycle % others.length] as Fault
 }
 
-async function calmDown(homeport: RunningHomeport, scene: OutageScene): Promise<void> {
-  // Messages and runs whose cancellation was interrupted.
-  const isDone = async () => (await homeport.queue('DELETE', '/v2/messages?label=silent')).status === 200
-  await waitFor(isDone, { what: 'the last cancel', deadlineMs: DEADLINE_MS })
-  const place = { ...homeport.place, store: scene.directUrl }
-  const isCalm = async () => (await unfired(place)) === 0 && (await unfinishedSoon(place)) === 0
-  await waitFor(isCalm, { what: 'every message to end', deadlineMs: DEADLINE_MS, everyMs: 100 })
-}
-
 it(
   'loses nothing and leaves nothing behind, however PostgreSQL fails',
   async () => {
@@ -91,34 +82,7 @@ it(
     callers.end()
     await Promise.all([queueLoad, runLoad.stopped()])
 
-    for (const [actionId, runIds] of ledger.actions) {
-      const action = await waitFor(
-        async () => {
-          const { body } = await homeport.queue('GET', `/v2/workflows/bulkActions/${actionId}`)
-          return (body as { state: string }).state === 'finished' && (body as { outcomes: object })
-        },
-        { what: `bulk action ${actionId} to be finished`, deadlineMs: DEADLINE_MS },
-      )
-      expect(action.outcomes).toEqual({ cancelled: runIds.length, alreadyFinished: 0, notFound: 0, failed: 0 })
-      await seal(runIds, destinations, ledger)
-    }
-    // Victims of triggers and cancels that were never confirmed.
-    const rest = await homeport.queue('DELETE', '/v2/workflows/runs', { workflowUrl: [`${destinations.url}/long`] })
-    expect(rest.status).toBe(200)
-
-    await calmDown(homeport, scene)
-
-    await waitFor(() => ledger.lost().length === 0, { what: 'every published message', deadlineMs: DEADLINE_MS })
-    const succeeded = async () => {
-      const there = await runsInState(place(), 'RUN_SUCCESS')
-      return [...ledger.triggered].every((runId) => there.has(runId))
-    }
-    await waitFor(succeeded, { what: 'every run to succeed', deadlineMs: DEADLINE_MS, everyMs: 100 })
-
-    const { summary, breaches } = accountOf(queueLedger, await storedMessages(place()))
-    account = summary
-    expect(breaches).toEqual({ ...NO_BREACHES, strangers: breaches.strangers })
-    expect(ledger.broken).toEqual([])
+    account = await judge({ homeport, place: place(), destinations, queueLedger, ledger, deadlineMs: DEADLINE_MS })
   },
   240_000 + CYCLES * 20_000,
 )

@@ -1,0 +1,64 @@
+import { expect } from 'vitest'
+import { type RunningHomeport, waitFor } from '../support/index.js'
+import type { Destinations } from './destinations.js'
+import type { Ledger } from './ledger.js'
+import { seal } from './load.js'
+import { accountOf, NO_BREACHES } from './queue-account.js'
+import type { QueueLedger } from './queue-ledger.js'
+import { runsInState, type StorePlace, storedMessages, unfinishedSoon, unfired } from './queue-ledger-store.js'
+
+/** What is judged after the faults, when all callers have stopped. */
+export interface Aftermath {
+  readonly homeport: RunningHomeport
+  readonly place: StorePlace
+  readonly destinations: Destinations
+  readonly queueLedger: QueueLedger
+  readonly ledger: Ledger
+  /** How long each part may take to come to its end. */
+  readonly deadlineMs: number
+}
+
+/**
+ * Waits until everything that was acknowledged has its outcome, and compares the ledgers with the store.
+ * @returns the outcome of the messages, for people.
+ */
+export async function judge(aftermath: Aftermath): Promise<string> {
+  const { homeport, place, destinations, queueLedger, ledger, deadlineMs } = aftermath
+  await untilActionsEnd(aftermath)
+  // Victims of triggers and cancels that were never confirmed.
+  const rest = await homeport.queue('DELETE', '/v2/workflows/runs', { workflowUrl: [`${destinations.url}/long`] })
+  expect(rest.status).toBe(200)
+
+  // Messages whose cancellation was interrupted.
+  const isDone = async () => (await homeport.queue('DELETE', '/v2/messages?label=silent')).status === 200
+  await waitFor(isDone, { what: 'the last cancel', deadlineMs })
+  const isCalm = async () => (await unfired(place)) === 0 && (await unfinishedSoon(place)) === 0
+  await waitFor(isCalm, { what: 'every message to end', deadlineMs, everyMs: 100 })
+
+  await waitFor(() => ledger.lost().length === 0, { what: 'every published message', deadlineMs })
+  const succeeded = async () => {
+    const there = await runsInState(place, 'RUN_SUCCESS')
+    return [...ledger.triggered].every((runId) => there.has(runId))
+  }
+  await waitFor(succeeded, { what: 'every run to succeed', deadlineMs, everyMs: 100 })
+
+  const { summary, breaches } = accountOf(queueLedger, await storedMessages(place))
+  expect(breaches).toEqual({ ...NO_BREACHES, strangers: breaches.strangers })
+  expect(ledger.broken).toEqual([])
+  return summary
+}
+
+/** Every bulk action ends with exact counts; from then on nothing of its runs may arrive. */
+async function untilActionsEnd({ homeport, destinations, ledger, deadlineMs }: Aftermath): Promise<void> {
+  for (const [actionId, runIds] of ledger.actions) {
+    const action = await waitFor(
+      async () => {
+        const { body } = await homeport.queue('GET', `/v2/workflows/bulkActions/${actionId}`)
+        return (body as { state: string }).state === 'finished' && (body as { outcomes: object })
+      },
+      { what: `bulk action ${actionId} to be finished`, deadlineMs },
+    )
+    expect(action.outcomes).toEqual({ cancelled: runIds.length, alreadyFinished: 0, notFound: 0, failed: 0 })
+    await seal(runIds, destinations, ledger)
+  }
+}
