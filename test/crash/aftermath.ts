@@ -14,7 +14,7 @@ export interface Aftermath {
   readonly destinations: Destinations
   readonly queueLedger: QueueLedger
   readonly ledger: Ledger
-  /** How long each part may take to come to its end. */
+  /** How long each part may take to end. */
   readonly deadlineMs: number
 }
 
