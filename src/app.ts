@@ -29,14 +29,14 @@ import {
   systemClock,
   VERSION,
 } from './base/index.js'
+import { openCertificate } from './certificate-composition.js'
 import type { Cluster } from './cluster/index.js'
 import { openCluster } from './cluster-composition.js'
 import type { Config } from './config/index.js'
-import { type HomeportError, isError } from './contract/errors/errors.js'
 import { createDatabases, type Databases, databaseRoutes, loadPlans, refuseLostStore } from './databases/index.js'
 import { createFleet, type EngineInfo, type Fleet, probeEngine } from './fleet/index.js'
 import type { Foundations } from './foundations.js'
-import { createGateway, type Gateway, openServerCertificate } from './gateway/index.js'
+import { createGateway, type Gateway } from './gateway/index.js'
 import { HttpServer, type Readiness } from './http/index.js'
 import { listenerSettings, managementListener, readinessOf, servedNames } from './listeners.js'
 import { type Environment, type Exporting, openTelemetry } from './opentelemetry/index.js'
@@ -272,6 +272,8 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...alerts.routes(), ...operator.routes]
   const management = managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes)
   cluster.serve('management', (stream, ip) => management.accept(stream, ip))
+  for (const service of ['rest', 'redis'] as const)
+    cluster.serve(service, (stream, ip) => dataPlane.gateway.accept(service, stream, ip))
   const listeners = [
     management,
     new HttpServer({
@@ -291,33 +293,6 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   // The cluster first: a node registers before any module reads what others may change.
   const services = [...exporter, cluster, accounts, mark, ...dataPlane.services, busy]
   return { accounts, memory, queue, cluster, readiness, services }
-}
-
-/** An unusable local certificate authority keeps only databases with TLS from being served. */
-async function openCertificate(config: Config, logger: Logger, problems: Problems) {
-  const onProblem = (error: HomeportError): void => {
-    const subject = isError(error, 'tls_authority_unusable') ? `tls/${error.details.file}` : 'tls'
-    const advice = 'Databases with TLS cannot be served, now or once the certificate expires. All others can.'
-    problems.report({ kind: 'tls_files', subject, severity: 'error', title: error.message, advice })
-  }
-  try {
-    return await openServerCertificate({ ...certificateOptions(config, logger), onProblem })
-  } catch (error) {
-    if (!isError(error, 'tls_authority_unusable')) throw error
-    onProblem(error)
-    return undefined
-  }
-}
-
-/** The certificate for databases with TLS: the operator's, or one of the local authority for all their names. */
-function certificateOptions({ dataDir, publicRedisHost, redisDomain, ...files }: Config, logger: Logger) {
-  const { tlsCertFile: certificate, tlsKeyFile: key } = files
-  return {
-    dataDir,
-    hostNames: redisDomain === undefined ? [publicRedisHost] : [publicRedisHost, `*.${redisDomain}`],
-    files: certificate === undefined || key === undefined ? undefined : { certificate, key },
-    ...{ clock: systemClock, logger },
-  }
 }
 
 function fleetSettings({ dataDir, engineAllowUnsafeVersion, shutdownGraceMs }: Config) {
@@ -367,7 +342,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts, database
     directory: databases.directory,
     administration: databases.administration,
     fleet: databases,
-    usage: databases.usage,
+    ...{ otherNodes: databases.homes.locator, usage: databases.usage },
     breakOff: (databaseId) => breakOff(fleet, databaseId, logger),
     hasSpace: () => fleet.hasSpace,
     onLackOfSpace: () => fleet.reportNoSpace(),

@@ -344,6 +344,7 @@ class StoredDatabases implements Databases {
     return new Homes({
       ...{ store, cluster, node: settings.node },
       addresses: { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort },
+      servesToken: (digest) => this.directory.hasToken(digest),
       served: (accountId) => this.#factsOf(accountId),
       remove: (accountId, databaseId) =>
         // The node that asked looks again, and asks again.

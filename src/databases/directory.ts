@@ -88,7 +88,7 @@ interface Entry {
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 /** The digest of a token. The one-shot `hash` is faster than `createHash`, and every REST request needs it. */
-const tokenKey = (token: string): string => hash('sha256', token, 'base64')
+export const digestOfToken = (token: string): string => hash('sha256', token, 'base64')
 
 /**
  * The served databases, in memory. The data plane looks here for every connection and request.
@@ -140,8 +140,13 @@ export class ServingDirectory {
 
   /** The database and user that a REST token logs in to. */
   byRestToken(token: string): { readonly database: ServedDatabase; readonly user: DataUser } | undefined {
-    const found = this.#byToken.get(tokenKey(token))
+    const found = this.#byToken.get(digestOfToken(token))
     return found && { database: found.entry.served, user: found.user }
+  }
+
+  /** Whether a token with this digest logs in to a database that is served. */
+  hasToken(digest: string): boolean {
+    return this.#byToken.has(digest)
   }
 
   /** Whether a database is served. */
@@ -217,7 +222,7 @@ function isPasswordOf(user: StoredUser | undefined, given: string): boolean {
 const NOBODY: Pick<StoredUser, 'passwords'> = { passwords: [{ password: '0'.repeat(64), token: '0'.repeat(64) }] }
 
 /** All REST tokens of a database by their digest, each with its user. */
-function tokensOf(row: DatabaseRow): ReadonlyMap<string, DataUser> {
+export function tokensOf(row: DatabaseRow): ReadonlyMap<string, DataUser> {
   const ofUsers = usersOf(row)
     .filter(({ status }) => status === 'on')
     .flatMap((user) => user.passwords.map((stored): [string, string] => [restTokenOf(user, stored), user.name]))
@@ -226,7 +231,7 @@ function tokensOf(row: DatabaseRow): ReadonlyMap<string, DataUser> {
     [row.read_only_rest_token, 'default_ro'],
     ...ofUsers,
   ]
-  return new Map(tokens.map(([token, user]) => [tokenKey(token), user]))
+  return new Map(tokens.map(([token, user]) => [digestOfToken(token), user]))
 }
 
 function loginsOf(row: DatabaseRow): Entry['logins'] {

@@ -5,6 +5,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Addressed, Caller, Elsewhere } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import type { DatabaseRow } from './life.js'
+import { Locator } from './locator.js'
 import type { RecordSettings } from './record.js'
 import type { KnownDatabase } from './summaries.js'
 import * as homes from './transactions/homes.js'
@@ -26,6 +27,8 @@ export interface HomesDeps {
   readonly node: string | undefined
   readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers'> | undefined
   readonly addresses: Addresses
+  /** Whether this node serves a database with a token that has this digest. */
+  readonly servesToken: (digest: string) => boolean
   /** The databases of an account that this node serves. */
   readonly served: (accountId: string) => readonly (readonly [databaseId: string, facts: HomeFacts])[]
   /** Begins to delete a database of an account. Never rejects. */
@@ -38,12 +41,18 @@ const REMOVE = 'databases.remove'
 /** The nodes that serve databases. On a server that is alone, everything is here. */
 export class Homes {
   readonly #deps: HomesDeps
+  /** Finds the home of what clients of the data plane ask for; absent on a server that is alone. */
+  readonly locator: Locator | undefined
   /** The last known addresses of each node, for lists while it is away. */
   readonly #addresses = new Map<string, Addresses>()
 
   constructor(deps: HomesDeps) {
     this.#deps = deps
-    const { cluster, addresses, served, remove } = deps
+    const { cluster, node, addresses, served, remove } = deps
+    this.locator =
+      cluster && node !== undefined
+        ? new Locator({ ...deps, cluster, node, domain: addresses.redisDomain, nowMs: () => performance.now() })
+        : undefined
     cluster?.handle(FACTS, (payload) => ({
       addresses,
       databases: served(textOf(payload, 'accountId')).map(([id, facts]) => [id, facts]),

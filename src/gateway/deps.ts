@@ -1,6 +1,6 @@
 import type { CertificateSource } from '../certificates/index.js'
 import type { HomeportError } from '../contract/errors/errors.js'
-import type { HostNames } from '../http/index.js'
+import type { Elsewhere, HostNames } from '../http/index.js'
 import type { DatabaseMeter, Logger } from '../telemetry/index.js'
 
 /**
@@ -145,6 +145,13 @@ export interface DataEndpoint {
   /** The region that it serves. */
   readonly region: string
   readonly socketPath: string
+}
+
+/** Finds the node that serves a database, when it is another one. Each rejects with the `HomeportError` that the client gets. */
+export interface OtherNodes {
+  byToken(token: string): Promise<Elsewhere | undefined>
+  /** @param serverName in lower case */
+  byServerName(serverName: string): Promise<Elsewhere | undefined>
 }
 
 /** The engines of databases: the gateway's view of the fleet. */

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import { ClientMemoryBudget, type Clock, type Service } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Readiness } from '../http/index.js'
@@ -14,6 +15,7 @@ import type {
   EndpointSource,
   GatewayLogger,
   GatewaySettings,
+  OtherNodes,
   ServedDatabase,
   UsageSource,
 } from './deps.js'
@@ -31,6 +33,8 @@ export interface GatewayOptions {
   readonly fleet: EndpointSource
   /** Keeps the usage of databases. Omitted: the gateway counts it while it runs, and every database is open. */
   readonly usage?: UsageSource | undefined
+  /** The nodes that serve other databases. Omitted: this server is alone. */
+  readonly otherNodes?: OtherNodes | undefined
   /** Answers ACL and CONFIG. Omitted: these commands are not available. */
   readonly administration?: Administration
   /**
@@ -73,6 +77,8 @@ export interface Gateway extends Service {
    * `when-unused`, such a client keeps the engines, and the answer is false.
    */
   releaseEngines(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean
+  /** Serves a connection of a client that another node has accepted. @param ip address of the client. */
+  accept(service: 'rest' | 'redis', connection: Duplex, ip: string): void
   /** The usage of a database; undefined when the directory does not list it. */
   usageOf(databaseId: string): DatabaseUsage | undefined
   /** The port that databases with a server name share, once the gateway has started; undefined when there is none. */
@@ -160,7 +166,7 @@ class DataPlane implements Gateway {
   }
 
   #newDomain(): DomainListener | undefined {
-    const { settings, clock, logger } = this.#options
+    const { settings, clock, logger, otherNodes } = this.#options
     if (settings.domainPort === undefined || !settings.tls) return undefined
     const find = (serverName: string): DatabaseListener | undefined =>
       this.#open.get(this.#names.databaseOf(serverName) ?? '')?.listener
@@ -169,6 +175,7 @@ class DataPlane implements Gateway {
       clock,
       logger,
       find,
+      otherNodes,
       doorway: this.#doorway,
       port: settings.domainPort,
       certificates: settings.tls,
@@ -187,6 +194,12 @@ class DataPlane implements Gateway {
     const isReleased = this.#lanes.release(databaseId, manner)
     if (isReleased) this.#guards.fallAsleep(databaseId)
     return isReleased
+  }
+
+  accept(service: 'rest' | 'redis', connection: Duplex, ip: string): void {
+    if (service === 'rest') this.#rest.accept(connection, ip)
+    else if (this.#domain) this.#domain.accept(connection, ip)
+    else connection.destroy()
   }
 
   usageOf(databaseId: string): DatabaseUsage | undefined {

@@ -68,6 +68,8 @@ export async function forward(to: Elsewhere, forwarded: Forwarded): Promise<Inco
   const headers = withoutConnection(original.headers)
   headers[requestId.header] = requestId.value
   if (body instanceof Uint8Array) headers['content-length'] = body.length
+  // Node frames the body of a GET only if this header says so.
+  else if (body && headers['content-length'] === undefined) headers['transfer-encoding'] = 'chunked'
   return new Promise((resolve, reject) => {
     const sent = request({
       createConnection: () => connection,

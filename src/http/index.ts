@@ -26,7 +26,7 @@
 export { discardBody } from './body.js'
 export { type Authenticator, type Caller, type Standing, scopeRefusal, type TokenScope } from './caller.js'
 export { ClientAddresses } from './client-address.js'
-export type { Elsewhere } from './forwarding.js'
+export { answerHeaders, type Elsewhere, forward, isForwarded, markForwarded } from './forwarding.js'
 export { HostNames } from './host-names.js'
 export { type NotReady, Readiness, readyAnswer } from './readiness.js'
 export { onceOver } from './received-call.js'

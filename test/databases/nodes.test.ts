@@ -1,4 +1,6 @@
 import { connect } from 'node:net'
+import { Redis } from '@upstash/redis'
+import { Redis as RedisClient } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { newCredentials, writeCredentials } from '../../src/accounts/index.js'
 import { type App, createApp } from '../../src/app.js'
@@ -31,11 +33,12 @@ interface TestNode {
   stop(): Promise<void>
 }
 
-async function startNode(name: string | undefined, place: Place): Promise<TestNode> {
+async function startNode(name: string | undefined, place: Place, options: object = {}): Promise<TestNode> {
   const asNode = name === undefined ? {} : { node: name, advertise: '127.0.0.1', peerPort: await freePort() }
   const content = {
     ...{ logLevel: 'silent', shutdownGraceMs: '0', store: `${postgres.url}/postgres`, ...asNode },
     ...place,
+    ...options,
   }
   const config = loadConfig({ file: { path: 'the options of a test', content }, workingDir: place.dataDir })
   await writeCredentials(place.dataDir, credentials)
@@ -150,5 +153,63 @@ describe('databases of a cluster', () => {
     expect((await a.api('DELETE', path)).body).toBe('OK')
     expect((await again.api('GET', path)).status).toBe(404)
     expect((await a.api('GET', '/v2/redis/databases')).body).toHaveLength(1)
+  }, 60_000)
+
+  it('serve clients that connect to any node', async () => {
+    const domain = { redisDomain: 'db.localhost' }
+    const [portOfC, portOfD] = [await freePort(), await freePort()]
+    const c = await startNode('c', await place(), { ...domain, redisDomainPort: portOfC })
+    const d = await startNode('d', await place(), { ...domain, redisDomainPort: portOfD })
+    const made = record(await d.api('POST', '/v2/redis/database', { ...creation('far'), tls: true }))
+    const path = `/v2/redis/database/${made.database_id}`
+    await waitFor(async () => (await c.api('GET', path)).status === 200, { what: 'the nodes to know each other' })
+
+    // REST: the token decides, on whichever node.
+    const url = `http://127.0.0.1:${c.place.restPort}`
+    const redis = new Redis({ url, token: made.rest_token })
+    expect(await redis.set('k', 'v')).toBe('OK')
+    expect(await rest(d, made.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
+    expect(await redis.pipeline().incr('n').get('k').exec()).toEqual([1, 'v'])
+    const large = 'x'.repeat(5_000_000)
+    await redis.set('large', large)
+    expect((await redis.get<string>('large'))?.length).toBe(large.length)
+    expect((await fetch(`${url}/get/k?_token=${made.rest_token}`)).status).toBe(200)
+    expect(await rest(c, made.rest_token, ['NOSUCH'])).toEqual({ error: expect.stringMatching(/^ERR /) })
+
+    // An event stream arrives event by event, and ends when its client leaves.
+    const messages: unknown[] = []
+    const subscriber = redis.subscribe<string>(['news'])
+    subscriber.on('message', ({ message }) => messages.push(message))
+    await waitFor(async () => (await redis.publish('news', 'hello')) > 0, { what: 'the subscription' })
+    await waitFor(() => messages.length > 0, { what: 'the message' })
+    await subscriber.unsubscribe()
+    await waitFor(async () => (await redis.publish('news', 'bye')) === 0, { what: 'the subscription to end' })
+
+    // What nobody knows is refused here; a reset token is refused by the home.
+    const wrong = await call(`${url}/get/k`, { headers: { authorization: 'Bearer wrong' } })
+    expect(wrong).toMatchObject({ status: 401, body: { error: 'WRONGPASS invalid or missing auth token' } })
+    const reset = record(await c.api('POST', `/v2/redis/reset-password/${made.database_id}`))
+    expect(await rest(c, made.rest_token, ['GET', 'k'])).toEqual({ error: 'WRONGPASS invalid or missing auth token' })
+    expect(await rest(c, reset.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
+
+    // TLS: the server name decides. The bytes go untouched to the home, which knows the client's address.
+    const client = new RedisClient({
+      ...{ host: '127.0.0.1', port: portOfC, password: String((reset as Record<string, unknown>).password) },
+      tls: { servername: made.endpoint, rejectUnauthorized: false },
+    })
+    atCleanup(() => client.disconnect())
+    expect(await client.get('k')).toBe('v')
+    expect(await client.set('big', large)).toBe('OK')
+    expect(await client.strlen('big')).toBe(large.length)
+    expect(await client.client('INFO')).toContain('addr=127.0.0.1:')
+    const range = { allowed_ips: ['10.9.8.7'] }
+    expect((await c.api('POST', `/v2/redis/update-allowlist/${made.database_id}`, range)).status).toBe(200)
+    expect(await rest(c, reset.rest_token, ['GET', 'k'])).toEqual({ error: expect.stringContaining('127.0.0.1') })
+
+    // While the home is away, its clients hear so; they do not hear that their token is wrong.
+    client.disconnect()
+    await d.stop()
+    await waitFor(async () => (await c.api('GET', path)).status === 503, { what: 'the home to be away' })
+    expect(await rest(c, reset.rest_token, ['GET', 'k'])).toEqual({ error: expect.stringContaining('The node d has') })
   }, 60_000)
 })

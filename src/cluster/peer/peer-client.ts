@@ -4,7 +4,19 @@ import type { PeerAddress, TunnelHead } from '../peer-link.js'
 import type { Incarnation } from '../types.js'
 import { ByteStream } from './byte-stream.js'
 import type { PeerCredentials } from './credentials.js'
-import { FORMAT, HEADERS, MOST_BODY_BYTES, PATH, PEER_NAME, STATUS, TUNNEL_PATH, TUNNEL_WITHIN_MS } from './protocol.js'
+import {
+  FORMAT,
+  HEADERS,
+  MEMORY_MB,
+  MOST_BODY_BYTES,
+  MOST_STREAMS,
+  PATH,
+  PEER_NAME,
+  STATUS,
+  TUNNEL_PATH,
+  TUNNEL_WITHIN_MS,
+  WINDOW_BYTES,
+} from './protocol.js'
 
 /** A connection is asked this often whether it lives, and given up when it does not answer within the time. */
 const PING_EVERY_MS = 500
@@ -14,7 +26,7 @@ const BACKOFF_MS = { first: 50, most: 1_000 }
 const CONNECT_TIMEOUT_MS = 2_000
 /** A connection that nothing was sent on for this long is closed. */
 const IDLE_MS = 120_000
-const MOST_IN_FLIGHT = 1_000
+const MOST_MESSAGES = 1_000
 
 /** What the sending end is built from. */
 export interface PeerClientDeps {
@@ -23,7 +35,13 @@ export interface PeerClientDeps {
   readonly incarnation: () => Incarnation
 }
 
-/** The sending end of the link: one connection to each node, made when something is sent. */
+/** What a connection carries. */
+type Cargo = 'messages' | 'streams'
+
+/**
+ * The sending end of the link. It has two connections to each node, each made when something is sent: one for messages, on
+ * which promises depend, and one for the streams of clients, which may be many and large.
+ */
 export class PeerClient {
   readonly #deps: PeerClientDeps
   readonly #connections = new Map<string, Connection>()
@@ -39,14 +57,14 @@ export class PeerClient {
     const body = JSON.stringify(payload ?? null)
     if (body.length > MOST_BODY_BYTES) throw new Error(`a message to a node is too large: ${body.length} characters`)
     const headers = { ...this.#headers(PATH + topic, incarnation), 'content-type': 'application/json' }
-    return this.#to(advertise).ask(headers, body, timeoutMs)
+    return this.#to(advertise, 'messages').ask(headers, body, timeoutMs)
   }
 
   /** See `PeerLink.tunnel`. */
   async tunnel({ advertise, incarnation }: PeerAddress, { service, ip }: TunnelHead): Promise<ByteStream> {
     if (this.#isClosed) throw new Error('the link between nodes is closed')
     const headers = { ...this.#headers(TUNNEL_PATH + service, incarnation), [HEADERS.ip]: ip }
-    return this.#to(advertise).tunnel(headers)
+    return this.#to(advertise, 'streams').tunnel(headers)
   }
 
   #headers(path: string, to: Incarnation): IncomingHttpHeaders {
@@ -59,11 +77,12 @@ export class PeerClient {
     }
   }
 
-  #to(address: string): Connection {
-    const known = this.#connections.get(address)
+  #to(address: string, cargo: Cargo): Connection {
+    const key = `${cargo} ${address}`
+    const known = this.#connections.get(key)
     if (known) return known
-    const connection = new Connection(this.#deps, address, () => this.#connections.delete(address))
-    this.#connections.set(address, connection)
+    const connection = new Connection(this.#deps, address, () => this.#connections.delete(key))
+    this.#connections.set(key, connection)
     return connection
   }
 
@@ -74,7 +93,7 @@ export class PeerClient {
   }
 }
 
-/** The connection to one node. */
+/** A connection to one node. */
 class Connection {
   readonly #deps: PeerClientDeps
   readonly #address: string
@@ -93,7 +112,7 @@ class Connection {
   }
 
   async ask(headers: IncomingHttpHeaders, body: string, timeoutMs: number): Promise<unknown> {
-    if (this.#inFlight >= MOST_IN_FLIGHT) throw new Error(`too many messages to the node at ${this.#address}`)
+    if (this.#inFlight >= MOST_MESSAGES) throw new Error(`too many messages to the node at ${this.#address}`)
     const session = this.#opened()
     this.#usedAtMs = performance.now()
     this.#inFlight++
@@ -105,7 +124,7 @@ class Connection {
   }
 
   async tunnel(headers: IncomingHttpHeaders): Promise<ByteStream> {
-    if (this.#inFlight >= MOST_IN_FLIGHT) throw new Error(`too many requests to the node at ${this.#address}`)
+    if (this.#inFlight >= MOST_STREAMS) throw new Error(`too many requests to the node at ${this.#address}`)
     const stream = this.#opened().request(headers)
     this.#usedAtMs = performance.now()
     this.#inFlight++
@@ -123,11 +142,14 @@ class Connection {
       ...{ key: own.current.key, cert: own.current.certificate, ca: authority, servername: PEER_NAME },
       minVersion: 'TLSv1.3',
       ALPNProtocols: ['h2'],
+      settings: { enablePush: false, initialWindowSize: WINDOW_BYTES.stream },
+      maxSessionMemory: MEMORY_MB,
     })
     this.#session = session
     const late = this.#deps.clock.after(CONNECT_TIMEOUT_MS, () => session.destroy(new Error('no connection in time')))
     session.once('connect', () => {
       late.cancel()
+      session.setLocalWindowSize(WINDOW_BYTES.connection)
       this.#failures = 0
       this.#pingLater(session)
     })

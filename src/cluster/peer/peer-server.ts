@@ -12,13 +12,22 @@ import type { OnPeerRequest, OnTunnel, PeerRequest } from '../peer-link.js'
 import type { Incarnation } from '../types.js'
 import { ByteStream } from './byte-stream.js'
 import type { PeerCredentials } from './credentials.js'
-import { FORMAT, HEADERS, MOST_BODY_BYTES, PATH, STATUS, TUNNEL_PATH } from './protocol.js'
+import {
+  FORMAT,
+  HEADERS,
+  MEMORY_MB,
+  MOST_BODY_BYTES,
+  MOST_STREAMS,
+  PATH,
+  STATUS,
+  TUNNEL_PATH,
+  WINDOW_BYTES,
+} from './protocol.js'
 
 /** Strangers cost at most this many unfinished handshakes, each for this long. */
 const MOST_HANDSHAKES = 64
 const HANDSHAKE_TIMEOUT_MS = 3_000
 const MOST_CONNECTIONS = 512
-const MOST_STREAMS = 1_000
 const BODY_TIMEOUT_MS = 10_000
 
 /** What the server of the link is built from. */
@@ -53,9 +62,10 @@ export class PeerServer {
       ALPNProtocols: ['h2'],
       allowHTTP1: false,
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
-      settings: { maxConcurrentStreams: MOST_STREAMS, enablePush: false },
-      maxSessionMemory: 64,
+      settings: { maxConcurrentStreams: MOST_STREAMS, enablePush: false, initialWindowSize: WINDOW_BYTES.stream },
+      maxSessionMemory: MEMORY_MB,
     })
+    this.#server.on('session', (session) => session.setLocalWindowSize(WINDOW_BYTES.connection))
     this.#server.maxConnections = MOST_CONNECTIONS
     this.#server.on('connection', (socket: Socket) => this.#limit(socket))
     this.#server.on('secureConnection', (socket) => void this.#strangers.delete(otherEnd(socket)))

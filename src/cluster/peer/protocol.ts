@@ -22,5 +22,11 @@ export const HEADERS = {
   from: 'homeport-from',
   ip: 'homeport-client',
 } as const
+/** Bytes that a stream may have on its way, and all streams of a connection together: enough for links between regions. */
+export const WINDOW_BYTES = { stream: 2 ** 20, connection: 2 ** 24 } as const
+/** Memory that one connection may use, megabytes. */
+export const MEMORY_MB = 256
+/** Streams at a time on one connection. */
+export const MOST_STREAMS = 10_000
 /** Status of an answer. */
 export const STATUS = { ok: 200, malformed: 400, otherLife: 421, otherFormat: 426, tooLarge: 413, failed: 500 } as const

@@ -1,4 +1,4 @@
-import { define } from './entry.js'
+import { define, type None } from './entry.js'
 
 /** Errors about the nodes of a cluster. */
 export const nodeErrors = {
@@ -34,6 +34,13 @@ export const nodeErrors = {
     retry: 'never',
     text: ({ node }) =>
       `The connection to the node ${node}, which has to answer this request, was lost. If the request was a change, it may have been made: look before you send it again.`,
+  }),
+  lookups_full: define<None>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: () =>
+      'Too many tokens that this node does not know are being looked up at the other nodes. Nothing was changed. Try again in a moment, or send the request to the node that serves the database.',
   }),
   forwarded_twice: define<{ node: string }>({
     status: 503,

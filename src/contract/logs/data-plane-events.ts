@@ -188,6 +188,7 @@ export const DATA_PLANE_EVENTS = {
     'error',
   ),
   gateway_port_failed: gateway('error', 'the port of a database failed', 'error'),
+  gateway_not_passed_on: gateway('warn', 'a client could not be passed on to the node of its database', 'error'),
   gateway_domain_port_failed: gateway('error', 'the shared port of databases failed', 'error'),
   gateway_client_failed: gateway('debug', 'a client connection failed', 'error'),
   gateway_client_fault: gateway(

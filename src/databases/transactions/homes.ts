@@ -1,8 +1,9 @@
 import type { Expression, ExpressionBuilder, SqlBool } from 'kysely'
 import { sql } from 'kysely'
-import { change, first, read, type Transaction, write } from '../../store/operation.js'
+import { change, all as every, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { Tables } from '../../store/schema/index.js'
+import type { DatabaseRow } from './databases.js'
 
 /** Which databases an operation is about: those of one node, by its name; all of them with the empty text. */
 export interface OfHome {
@@ -62,4 +63,33 @@ export const findByKey = read('homes.findByKey', function* (args: { accountId: s
 > {
   const known = yield* first(databaseOfKey, args)
   return known && (yield* homeFor(args.accountId, known.database_id))
+})
+
+const homeOfSlug = query<{ slug: string }, FoundHome>(({ db, p }) =>
+  db.selectFrom('databases').select(['database_id as databaseId', 'home']).where('slug', '=', p.slug),
+)
+
+/** The home of a database by the first label of its server name; undefined when there is no such database. */
+export const findBySlug = read('homes.findBySlug', function* (args: { slug: string }): Transaction<
+  FoundHome | undefined
+> {
+  return yield* first(homeOfSlug, args)
+})
+
+const everyHome = query<object, { home: string | null }>(({ db }) =>
+  db.selectFrom('databases').select('home').distinct().where('home', 'is not', null),
+)
+
+/** The names of all nodes that serve databases. */
+export const all = read('homes.all', function* (_: object): Transaction<readonly string[]> {
+  return (yield* every(everyHome, {})).flatMap(({ home }) => home ?? [])
+})
+
+const ofHome = query<OfHome, DatabaseRow>(({ db, p }) =>
+  db.selectFrom('databases').selectAll().where('home', '=', p.home),
+)
+
+/** All databases of a node. */
+export const servedBy = read('homes.servedBy', function* (args: OfHome): Transaction<readonly DatabaseRow[]> {
+  return yield* every(ofHome, args)
 })

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { checkAddress, isAllowed } from '../allow-list.js'
@@ -34,7 +35,7 @@ export class DatabaseListener {
   readonly #front: TlsFront | undefined
   readonly #sessions = new Set<Session>()
   /** Every connection, including those still in their TLS handshake. */
-  readonly #connections = new Set<Socket>()
+  readonly #connections = new Set<Duplex>()
   #sweep: Timer | undefined
 
   /** Throws `tls_not_configured`. */
@@ -106,6 +107,12 @@ export class DatabaseListener {
     this.#front?.accept(connection)
   }
 
+  /** The same for a connection of another node. @param ip address of the client. */
+  adoptFor(ip: string, connection: Duplex): void {
+    this.#track(connection)
+    this.#front?.acceptFor(ip, connection)
+  }
+
   #newFront(): TlsFront {
     const { settings, logger } = this.#options
     if (!settings.tls) throw new HomeportError('tls_not_configured', { databaseId: this.database.databaseId })
@@ -118,7 +125,7 @@ export class DatabaseListener {
     return front
   }
 
-  #track(connection: Socket): void {
+  #track(connection: Duplex): void {
     this.#connections.add(connection)
     connection.on('close', () => this.#connections.delete(connection))
   }

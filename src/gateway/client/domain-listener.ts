@@ -1,8 +1,9 @@
 import { createServer, type Server, type Socket } from 'node:net'
+import { type Duplex, pipeline } from 'node:stream'
 import type { Clock } from '../../base/index.js'
 import type { CertificateSource } from '../../certificates/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import type { GatewayLogger, GatewaySettings } from '../deps.js'
+import type { GatewayLogger, GatewaySettings, OtherNodes } from '../deps.js'
 import type { Opening } from '../tls/opening.js'
 import { awaitOpening } from '../tls/opening.js'
 import { TlsFront } from '../tls/tls-front.js'
@@ -12,6 +13,8 @@ import { type Doorway, turnAway } from './doorway.js'
 export interface Adopter {
   /** Takes over a connection whose client wants this database and is about to start its TLS handshake. */
   adopt(connection: Socket): void
+  /** The same for a connection of another node. @param ip address of the client. */
+  adoptFor(ip: string, connection: Duplex): void
 }
 
 /** Collaborators and settings of the shared port. */
@@ -24,6 +27,8 @@ export interface DomainListenerOptions {
   readonly logger: GatewayLogger
   /** Finds the database of a server name. */
   readonly find: (serverName: string) => Adopter | undefined
+  /** The nodes that serve other databases. Absent on a server that is alone. */
+  readonly otherNodes: Pick<OtherNodes, 'byServerName'> | undefined
 }
 
 const BACKLOG = 511
@@ -72,6 +77,15 @@ export class DomainListener {
     })
   }
 
+  /** Serves a connection of a client that another node has accepted. @param ip address of the client. */
+  accept(connection: Duplex, ip: string): void {
+    awaitOpening(connection, this.#options, (opening) => {
+      const adopter = this.#adopterOf(opening)
+      if (adopter) adopter.adoptFor(ip, connection)
+      else connection.destroy()
+    })
+  }
+
   /** Accepts no more clients. Resolves when all connections have closed, including those that databases have adopted. */
   async close(): Promise<void> {
     this.#front.close()
@@ -92,14 +106,33 @@ export class DomainListener {
       turnAway(connection, new HomeportError('tls_required', {}))
       return
     }
-    const { serverName } = opening
-    const adopter = serverName === undefined ? undefined : this.#options.find(serverName)
-    if (!adopter) {
-      this.#front.accept(connection)
-      return
-    }
+    const adopter = this.#adopterOf(opening)
+    if (!adopter) return void this.#routeElsewhere(connection, opening.serverName)
     this.#connections.delete(connection)
     adopter.adopt(connection)
+  }
+
+  #adopterOf(opening: Opening): Adopter | undefined {
+    const name = opening.kind === 'tls' ? opening.serverName : undefined
+    return name === undefined ? undefined : this.#options.find(name)
+  }
+
+  /**
+   * Passes the bytes of a client on to the node that serves its database, which does the handshake. A client that no node
+   * serves gets an error over TLS. Never rejects.
+   */
+  async #routeElsewhere(connection: Socket, serverName: string | undefined): Promise<void> {
+    try {
+      const ip = connection.remoteAddress ?? ''
+      const home = serverName === undefined ? undefined : await this.#options.otherNodes?.byServerName(serverName)
+      if (!home) return this.#front.accept(connection)
+      const stream = await home.connect(ip)
+      pipeline(connection, stream, connection, () => undefined)
+    } catch (error) {
+      // Without the key of the database's name, an error cannot be shown to the client.
+      this.#options.logger.warn('gateway_not_passed_on', { error })
+      connection.destroy()
+    }
   }
 }
 

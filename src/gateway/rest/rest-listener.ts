@@ -1,11 +1,19 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { ClientMemoryBudget, Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { ClientAddresses, LONGEST_HEAD_BYTES, type Readiness, refuseSocket } from '../../http/index.js'
+import {
+  ClientAddresses,
+  isForwarded,
+  LONGEST_HEAD_BYTES,
+  markForwarded,
+  type Readiness,
+  refuseSocket,
+} from '../../http/index.js'
 import type { Tracer } from '../../telemetry/index.js'
 import type { Doorway } from '../client/doorway.js'
-import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings } from '../deps.js'
+import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings, OtherNodes } from '../deps.js'
 import type { Lanes } from '../engine/lanes.js'
 import type { Guards } from '../limits/guards.js'
 import { LoginWatch } from '../limits/login-watch.js'
@@ -14,9 +22,10 @@ import { logAccess } from './access-log.js'
 import type { EventStream } from './event-stream.js'
 import { Exchange, type ExchangeDeps } from './exchange.js'
 import { answerHealth, answerLive, answerPreflight, answerReady, HttpAnswers } from './http-answers.js'
-import { splitTarget } from './parse-commands.js'
+import { splitTarget, type Target } from './parse-commands.js'
+import { passOn } from './pass-on.js'
 import { RestRequest, type RestRequestDeps } from './rest-request.js'
-import { TokenGrants } from './token-grants.js'
+import { TokenGrants, tokenOf } from './token-grants.js'
 import { traceExchange } from './traced-request.js'
 
 /** The collaborators and settings of the REST listener. */
@@ -24,6 +33,8 @@ export interface RestListenerOptions {
   readonly settings: Pick<GatewaySettings, 'host' | 'restPort' | 'trustedProxies' | 'hosts' | 'accessLog'>
   readonly directory: Pick<DatabaseDirectory, 'byRestToken' | 'onChange'>
   readonly administration: Administration
+  /** The nodes that serve other databases. Absent on a server that is alone. */
+  readonly otherNodes?: OtherNodes | undefined
   /** Time that a client has for the head of a request. */
   readonly headTimeoutMs: number
   readonly lanes: Lanes
@@ -98,6 +109,13 @@ export class RestListener {
     })
   }
 
+  /** Serves a connection over which another node passes a request on. @param ip address of the client. */
+  accept(connection: Duplex, ip: string): void {
+    if (this.#stopping) return void connection.destroy()
+    markForwarded(connection, ip)
+    this.#server.emit('connection', connection)
+  }
+
   /** Finishes active requests for up to `graceMs`, then closes. May be called before `listen`, and repeatedly. */
   async close(graceMs: number): Promise<void> {
     this.#stopping = true
@@ -119,7 +137,8 @@ export class RestListener {
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { method, url = '/' } = request
     if (this.#stopping) response.shouldKeepAlive = false
-    const foreign = this.#options.settings.hosts?.refusal(request.headers.host)
+    // The node that passes a request on has checked it for its own names.
+    const foreign = isForwarded(request) ? undefined : this.#options.settings.hosts?.refusal(request.headers.host)
     if (foreign) {
       new Exchange(request, response, this.#exchangeDeps).answerError(foreign.status, `ERR ${foreign.message}`)
       return
@@ -159,9 +178,20 @@ export class RestListener {
       if (tracer) traceExchange(tracer, exchange, target.path)
       const grant = this.#grants.authenticate(exchange, target)
       if (grant) new RestRequest(exchange, this.#requestDeps, grant, target).receive()
-      else this.#grants.refuse(exchange).catch((error: unknown) => exchange.fail(error))
+      else this.#answerWithout(exchange, target).catch((error: unknown) => exchange.fail(error))
     } catch (error) {
       exchange.fail(error)
     }
+  }
+
+  /** The token of the request is none of this node: another one has it, or it is wrong. @throws HomeportError */
+  async #answerWithout(exchange: Exchange, target: Target): Promise<void> {
+    const { otherNodes } = this.#options
+    const { request } = exchange
+    // Two nodes that take each other for the home would pass it on forever.
+    const token = otherNodes && !isForwarded(request) ? tokenOf(request, target) : undefined
+    const home = token === undefined ? undefined : await otherNodes?.byToken(token)
+    if (home) await passOn(exchange, home)
+    else await this.#grants.refuse(exchange)
   }
 }

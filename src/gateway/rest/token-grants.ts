@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { checkAddress } from '../allow-list.js'
 import type { DataAccess, DatabaseDirectory } from '../deps.js'
@@ -60,6 +61,12 @@ export interface TokenGrantsDeps {
 
 const BEARER = /^bearer +(\S+) *$/i
 
+/** The token that a request carries, if any (reference redis 4.1). */
+export function tokenOf({ headers }: IncomingMessage, target: Target): string | undefined {
+  const { authorization } = headers
+  return authorization === undefined ? queryValue(target.query, '_token') : BEARER.exec(authorization)?.[1]
+}
+
 /**
  * A cache of the tokens in use and what they give access to. A token is forgotten when its database changes.
  *
@@ -92,8 +99,7 @@ export class TokenGrants {
    * @throws HomeportError `address_not_allowed`
    */
   authenticate({ request, address }: Exchange, target: Target): TokenGrant | undefined {
-    const { authorization } = request.headers
-    const token = authorization === undefined ? queryValue(target.query, '_token') : BEARER.exec(authorization)?.[1]
+    const token = tokenOf(request, target)
     const grant = token === undefined ? undefined : this.#find(token)
     grant?.checkAddress(address)
     return grant

@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { Clock } from '../../base/index.js'
 import { guarded } from '../client/guarded.js'
 import type { GatewayLogger } from '../deps.js'
@@ -83,7 +83,7 @@ export interface OpeningOptions {
 
 /** Reads the opening of a connection, puts the bytes back, and calls `decide`. */
 export function awaitOpening(
-  connection: Socket,
+  connection: Duplex,
   { clock, logger }: OpeningOptions,
   decide: (opening: Opening) => void,
 ): void {

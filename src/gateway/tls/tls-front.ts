@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
 import type { CertificateSource } from '../../certificates/index.js'
 import type { GatewayLogger } from '../deps.js'
@@ -38,9 +38,19 @@ export class TlsFront {
   }
 
   /** Takes over a connection whose first bytes are unread, or were put back. */
-  accept(connection: Socket): void {
-    this.#server ??= this.#newServer()
+  accept(connection: Duplex): void {
+    this.#server ??= this.#newServer(this.#options.onClient)
     this.#server.emit('connection', connection)
+  }
+
+  /** The same for a connection of another node. @param ip address of the client, which the connection does not know. */
+  acceptFor(ip: string, connection: Duplex): void {
+    // A server of its own, because nothing tells which client of a server came over which connection.
+    const server = this.#newServer((socket) => {
+      Object.defineProperties(socket, { remoteAddress: { value: ip }, remotePort: { value: 0 } })
+      this.#options.onClient(socket)
+    })
+    server.emit('connection', connection)
   }
 
   /** Stops following changes of the certificate. */
@@ -48,8 +58,8 @@ export class TlsFront {
     this.#unsubscribe()
   }
 
-  #newServer(): Server {
-    const { logger, onClient } = this.#options
+  #newServer(onClient: (socket: TLSSocket) => void): Server {
+    const { logger } = this.#options
     const server = createServer({
       ...this.#context(),
       allowHalfOpen: true,

@@ -1,0 +1,165 @@
+/** Which node serves the database that a client of the data plane asks for, by its REST token or its server name. */
+import { isObject } from '../base/index.js'
+import type { Cluster } from '../cluster/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import type { Elsewhere } from '../http/index.js'
+import type { Store } from '../store/index.js'
+import { digestOfToken, tokensOf } from './directory.js'
+import * as homes from './transactions/homes.js'
+
+/** The services of a node that clients of databases are passed on to. */
+export type DataService = 'rest' | 'redis'
+
+/** What a locator is built from. */
+export interface LocatorDeps {
+  readonly store: Pick<Store, 'run'>
+  /** The name of this node. */
+  readonly node: string
+  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel'>
+  /** Whether this node serves a database with a token that has this digest. */
+  readonly servesToken: (digest: string) => boolean
+  /** The domain of server names; undefined when there are none. */
+  readonly domain: string | undefined
+  /** Monotonic time, milliseconds. */
+  readonly nowMs: () => number
+}
+
+const TOKENS = 'databases.tokens'
+/** Digests in one question. More wait for the next one. */
+const MOST_ASKED = 1_000
+/** Lookups that wait at a time. A stranger can send as many wrong tokens as he likes. */
+const MOST_WAITING = 10_000
+/** Digests whose node is remembered. */
+const MOST_REMEMBERED = 10_000
+/** How long the tokens of nodes that do not answer are remembered. */
+const ABSENT_FOR_MS = 5_000
+
+interface Lookup {
+  readonly digest: string
+  readonly resolve: (node: string | undefined) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Finds the home of a database by what a client presents, so that clients may use any node. The home checks everything
+ * again, so an old answer of a locator costs a round trip and nothing else.
+ *
+ * Tokens are not in the store by their digest, so the other nodes are asked. One question is pending at a time, and the
+ * next one contains whatever was looked up meanwhile. So wrong tokens cost the other nodes little. The tokens of homes
+ * that do not answer are read from the store: their clients hear that the node is away, not that the token is wrong.
+ */
+export class Locator {
+  readonly #deps: LocatorDeps
+  readonly #nodes = new Map<string, string>()
+  #waiting: Lookup[] = []
+  #isAsking = false
+  #absent: { readonly sinceMs: number; readonly nodes: Promise<ReadonlyMap<string, string>> } | undefined
+
+  constructor(deps: LocatorDeps) {
+    this.#deps = deps
+    deps.cluster.handle(TOKENS, (payload) => digestsOf(payload).filter(deps.servesToken))
+  }
+
+  /**
+   * The node that serves the database of a token; undefined when no node knows it.
+   * @throws HomeportError `store_unavailable`
+   */
+  async byToken(token: string): Promise<Elsewhere | undefined> {
+    const digest = digestOfToken(token)
+    const node = this.#nodes.get(digest) ?? (await this.#lookUp(digest))
+    return node === undefined ? undefined : this.#at(node, 'rest', () => this.#nodes.delete(digest))
+  }
+
+  /** The same for the server name (SNI) of a TLS client, in lower case. */
+  async byServerName(serverName: string): Promise<Elsewhere | undefined> {
+    const { domain, store, node: here } = this.#deps
+    if (domain === undefined || !serverName.endsWith(`.${domain}`)) return undefined
+    const slug = serverName.slice(0, -domain.length - 1)
+    const found = await store.run(homes.findBySlug, { slug })
+    return found?.home && found.home !== here ? this.#at(found.home, 'redis', () => undefined) : undefined
+  }
+
+  #at(node: string, service: DataService, failed: () => void): Elsewhere {
+    const connect = async (ip: string) => {
+      try {
+        return await this.#deps.cluster.tunnel(node, service, ip)
+      } catch (error) {
+        failed()
+        throw error
+      }
+    }
+    return { node, connect }
+  }
+
+  #lookUp(digest: string): Promise<string | undefined> {
+    if (this.#waiting.length >= MOST_WAITING) return Promise.reject(new HomeportError('lookups_full', {}))
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ digest, resolve, reject })
+      if (!this.#isAsking) void this.#askAll()
+    })
+  }
+
+  /** Never rejects. */
+  async #askAll(): Promise<void> {
+    this.#isAsking = true
+    while (this.#waiting.length > 0) {
+      const asked = this.#waiting.slice(0, MOST_ASKED)
+      this.#waiting = this.#waiting.slice(MOST_ASKED)
+      try {
+        const found = await this.#ask([...new Set(asked.map(({ digest }) => digest))])
+        for (const { digest, resolve } of asked) resolve(found.get(digest))
+      } catch (error) {
+        for (const { reject } of asked) reject(error)
+      }
+    }
+    this.#isAsking = false
+  }
+
+  async #ask(digests: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const found = new Map<string, string>()
+    const answered = new Set([this.#deps.node])
+    for (const { peer, answer } of await this.#deps.cluster.ask(TOKENS, { digests })) {
+      answered.add(peer.name)
+      for (const digest of digestsOf({ digests: answer })) found.set(digest, peer.name)
+    }
+    for (const [digest, node] of found) this.#remember(digest, node)
+    if (found.size === digests.length) return found
+    return new Map([...(await this.#ofAbsent(answered)), ...found])
+  }
+
+  #remember(digest: string, node: string): void {
+    this.#nodes.set(digest, node)
+    const [oldest] = this.#nodes.keys()
+    if (this.#nodes.size > MOST_REMEMBERED && oldest !== undefined) this.#nodes.delete(oldest)
+  }
+
+  #ofAbsent(answered: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
+    const nowMs = this.#deps.nowMs()
+    if (this.#absent && nowMs - this.#absent.sinceMs < ABSENT_FOR_MS) return this.#absent.nodes
+    const nodes = this.#readAbsent(answered)
+    this.#absent = { sinceMs: nowMs, nodes }
+    nodes.catch(() => {
+      this.#absent = undefined
+    })
+    return nodes
+  }
+
+  async #readAbsent(answered: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
+    const { store } = this.#deps
+    const nodes = new Map<string, string>()
+    for (const home of await store.run(homes.all, {})) {
+      if (answered.has(home)) continue
+      for (const row of await store.run(homes.servedBy, { home })) {
+        for (const digest of tokensOf(row).keys()) nodes.set(digest, home)
+      }
+    }
+    return nodes
+  }
+}
+
+/** The digests in a message of another node. */
+function digestsOf(payload: unknown): string[] {
+  const digests = isObject(payload) ? payload.digests : undefined
+  if (!Array.isArray(digests)) return []
+  return digests.slice(0, MOST_ASKED).filter((digest) => typeof digest === 'string')
+}
