@@ -4,7 +4,6 @@
  */
 import { webcrypto } from 'node:crypto'
 import { isIP } from 'node:net'
-import * as x509 from '@peculiar/x509'
 
 /** A certificate with its private key, both as PEM. */
 export interface KeyPair {
@@ -21,10 +20,18 @@ const AUTHORITY_DAYS = 3_650
 /** The longest validity of a server certificate that clients accept today. */
 const SERVER_DAYS = 397
 
-x509.cryptoProvider.set(webcrypto as never)
+type X509 = typeof import('@peculiar/x509')
+
+/** Loaded on first use: it is large, and most processes and threads never make a certificate. */
+async function loadX509(): Promise<X509> {
+  const x509 = await import('@peculiar/x509')
+  x509.cryptoProvider.set(webcrypto as never)
+  return x509
+}
 
 /** Creates a self-signed certificate authority with this name, valid for ten years. */
 export async function makeAuthority(nowMs: number, name = 'Homeport local authority'): Promise<KeyPair> {
+  const x509 = await loadX509()
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     name: `CN=${name}`,
@@ -38,28 +45,28 @@ export async function makeAuthority(nowMs: number, name = 'Homeport local author
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   })
-  return { certificate: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
+  return { certificate: certificate.toString('pem'), key: await exportKey(x509, keys.privateKey) }
 }
 
 /** Creates a server certificate for these host names and addresses, signed by the authority. */
 export function makeServerCertificate(authority: KeyPair, names: readonly string[], nowMs: number): Promise<KeyPair> {
-  return makeCertificate(authority, { names, nowMs, days: SERVER_DAYS, uses: [x509.ExtendedKeyUsage.serverAuth] })
+  return makeCertificate(authority, { names, nowMs, days: SERVER_DAYS, uses: ['serverAuth'] })
 }
 
 /** Creates a certificate with which a program is both server and client, signed by the authority. */
 export function makePeerCertificate(authority: KeyPair, name: string, nowMs: number, days: number): Promise<KeyPair> {
-  const uses = [x509.ExtendedKeyUsage.serverAuth, x509.ExtendedKeyUsage.clientAuth]
-  return makeCertificate(authority, { names: [name], nowMs, days, uses })
+  return makeCertificate(authority, { names: [name], nowMs, days, uses: ['serverAuth', 'clientAuth'] })
 }
 
 interface Wanted {
   readonly names: readonly string[]
   readonly nowMs: number
   readonly days: number
-  readonly uses: x509.ExtendedKeyUsageType[]
+  readonly uses: readonly ('serverAuth' | 'clientAuth')[]
 }
 
 async function makeCertificate(authority: KeyPair, { names, nowMs, days, uses }: Wanted): Promise<KeyPair> {
+  const x509 = await loadX509()
   const issuer = new x509.X509Certificate(authority.certificate)
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify'])
   const certificate = await x509.X509CertificateGenerator.create({
@@ -68,21 +75,27 @@ async function makeCertificate(authority: KeyPair, { names, nowMs, days, uses }:
     serialNumber: serialNumber(),
     ...validity(nowMs, days),
     publicKey: keys.publicKey,
-    signingKey: await importKey(authority.key),
+    signingKey: await importKey(x509, authority.key),
     signingAlgorithm: ALGORITHM,
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
       new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-      new x509.ExtendedKeyUsageExtension(uses),
+      new x509.ExtendedKeyUsageExtension(uses.map((use) => x509.ExtendedKeyUsage[use])),
       new x509.SubjectAlternativeNameExtension(names.map((name) => ({ type: isIP(name) ? 'ip' : 'dns', value: name }))),
       await x509.AuthorityKeyIdentifierExtension.create(issuer),
     ],
   })
-  return { certificate: certificate.toString('pem'), key: await exportKey(keys.privateKey) }
+  return { certificate: certificate.toString('pem'), key: await exportKey(x509, keys.privateKey) }
 }
 
 /** Whether a certificate is for exactly these names and valid for at least `forMs` more. */
-export function isGoodFor(certificate: string, names: readonly string[], nowMs: number, forMs: number): boolean {
+export async function isGoodFor(
+  certificate: string,
+  names: readonly string[],
+  nowMs: number,
+  forMs: number,
+): Promise<boolean> {
+  const x509 = await loadX509()
   const parsed = new x509.X509Certificate(certificate)
   const held = parsed.getExtension(x509.SubjectAlternativeNameExtension)?.names.items.map((item) => item.value) ?? []
   const sameNames = held.length === names.length && names.every((name) => held.includes(name))
@@ -100,11 +113,11 @@ function serialNumber(): string {
   return Buffer.from(bytes).toString('hex')
 }
 
-async function exportKey(key: webcrypto.CryptoKey): Promise<string> {
+async function exportKey(x509: X509, key: webcrypto.CryptoKey): Promise<string> {
   return x509.PemConverter.encode(await webcrypto.subtle.exportKey('pkcs8', key), 'PRIVATE KEY')
 }
 
-async function importKey(pem: string): Promise<webcrypto.CryptoKey> {
+async function importKey(x509: X509, pem: string): Promise<webcrypto.CryptoKey> {
   return webcrypto.subtle.importKey('pkcs8', x509.PemConverter.decodeFirst(pem), ALGORITHM, false, ['sign'])
 }
 
