@@ -13,6 +13,9 @@ const shared = {
   setupFiles: ['test/support/setup.ts'],
 }
 
+/** Where temporary files are; ends last, because the others delete theirs. */
+const memoryFolder = 'test/support/memory-folder.ts'
+
 /** One PostgreSQL for all projects; costs nothing until a test asks for a database. */
 const postgres = 'src/store/testing/postgres-broker.ts'
 
@@ -32,7 +35,7 @@ export default defineConfig({
     // Many tests wait for a server, a browser or a disk, so two for each core of a small machine; and no more than there
     // are stretches of ports (`test/support/ports.ts`).
     maxWorkers: Math.min(8, Math.max(4, availableParallelism())),
-    globalSetup: [postgres],
+    globalSetup: [memoryFolder, postgres],
     projects: [
       {
         test: {
