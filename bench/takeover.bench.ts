@@ -14,7 +14,8 @@
 import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type NodeFault, NodeScene, type SceneNode } from '../test/crash/nodes.js'
+import type { NodeFault } from '../test/crash/node-faults.js'
+import { NodeScene, type SceneNode } from '../test/crash/nodes.js'
 import { cleanup, waitFor } from '../test/support/index.js'
 
 const CYCLES = Number(process.env.HOMEPORT_BENCH_CYCLES ?? 5)

@@ -45,6 +45,7 @@ export async function judge(aftermath: Aftermath): Promise<string> {
   const { summary, breaches } = accountOf(queueLedger, await storedMessages(place))
   expect(breaches).toEqual({ ...NO_BREACHES, strangers: breaches.strangers })
   expect(ledger.broken).toEqual([])
+  expect(queueLedger.narrow.most).toBeLessThanOrEqual(2)
   return summary
 }
 

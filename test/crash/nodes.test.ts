@@ -1,22 +1,26 @@
-import { afterAll, it, vi } from 'vitest'
+import { afterAll, expect, it, vi } from 'vitest'
 import { atCleanup } from '../support/index.js'
 import { judge } from './aftermath.js'
 import { Callers } from './callers.js'
 import { startDestinations } from './destinations.js'
 import { Ledger } from './ledger.js'
 import { startLoad } from './load.js'
-import { NODE_FAULTS, type NodeFault, NodeScene } from './nodes.js'
+import { NODE_FAULTS, type NodeFault } from './node-faults.js'
+import { NodeScene } from './nodes.js'
 import { startQueueDestinations } from './queue-destinations.js'
 import { QueueLedger } from './queue-ledger.js'
 import { startQueueLoad } from './queue-ledger-load.js'
 import { planFires } from './queue-ledger-store.js'
 import { randomFrom } from './random.js'
+import { Senders } from './senders.js'
 
 /**
  * Three nodes (in short runs two) on one PostgreSQL, while clients use every feature of the queue, of workflows and of bulk actions through a
- * balancer: nodes are killed, paused, drained, and cut from PostgreSQL or from each other, commits lose their replies, and
- * PostgreSQL crashes. In the end every acknowledged message and run has its outcome, nothing of a cancelled run arrived
- * after the answer, and every schedule fired once. A cycle counts only when every client had a success during or after
+ * balancer: nodes are killed, paused, drained, cut from PostgreSQL or from each other, by closed connections and by black
+ * holes in one or both directions; their clocks jump, commits lose their replies, and PostgreSQL crashes, is away for a
+ * minute, or fails over. In the end every acknowledged message and run has its outcome, nothing of a cancelled run arrived
+ * after the answer, every schedule fired once, the parallelism of a key was never exceeded, and no node sent anything after it
+ * had been declared dead. A cycle counts only when every client had a success during or after
  * its fault. `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only nodes --cycles 100` does;
  * `HOMEPORT_CRASH_SEED` repeats the kinds of an earlier run, `HOMEPORT_CRASH_FAULT` makes all of one kind.
  */
@@ -35,13 +39,14 @@ const ledger = new Ledger()
 const suffered = new Map<NodeFault, number>()
 let account = ''
 let lostCommits = 0
+let declaredDead = 0
 // The SDK reports unreachable servers and repeated steps, which the faults cause.
 vi.spyOn(console, 'warn').mockImplementation(() => undefined)
 vi.spyOn(console, 'error').mockImplementation(() => undefined)
 afterAll(() => {
   const faults = [...suffered].map(([fault, times]) => `${times} ${fault}`).join(', ')
   console.log(
-    `nodes test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${faults}; ${lostCommits} commits lost; queue: ${account}; runs: ${ledger.summary()}`,
+    `nodes test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${faults}; ${lostCommits} commits lost, ${declaredDead} declared dead; queue: ${account}; runs: ${ledger.summary()}`,
   )
 })
 
@@ -61,11 +66,14 @@ it(
     atCleanup(() => scene.stop())
     const homeport = scene.balanced
     const { queueToken: token, ...keys } = homeport.credentials
-    const queueDestinations = await startQueueDestinations(queueLedger)
+    const senders = new Senders(() => scene.pids)
+    senders.start(() => scene.storeUrl)
+    atCleanup(() => senders.stop())
+    const queueDestinations = await startQueueDestinations(queueLedger, senders)
     const destinations = await startDestinations({ url: homeport.queueUrl, token, ...keys }, ledger)
     atCleanup(() => queueDestinations.close())
     atCleanup(() => destinations.close())
-    const place = { ...homeport.place, store: scene.storeUrl }
+    const place = () => ({ ...homeport.place, store: scene.storeUrl })
 
     const callers = new Callers(DEADLINE_MS, THINK_MS)
     const queueLoad = startQueueLoad({ homeport, destinations: queueDestinations, ledger: queueLedger }, callers.repeat)
@@ -76,7 +84,7 @@ it(
       const fault = nextFault(cycle, random)
       suffered.set(fault, (suffered.get(fault) ?? 0) + 1)
       if (cycle % 10 === 9) console.log(`${cycle + 1} faults, ${scene.lostCommits} commits lost`)
-      if (cycle % 10 === 0) await planFires(place, queueLedger, 1_000, random)
+      if (cycle % 10 === 0) await planFires(place(), queueLedger, 1_000, random)
       await scene.suffer(fault, () => callers.allSucceed())
     }
 
@@ -84,7 +92,10 @@ it(
     callers.end()
     await Promise.all([queueLoad, runLoad.stopped()])
 
-    account = await judge({ homeport, place, destinations, queueLedger, ledger, deadlineMs: DEADLINE_MS })
+    account = await judge({ homeport, place: place(), destinations, queueLedger, ledger, deadlineMs: DEADLINE_MS })
+    if (process.platform === 'linux') expect(senders.known).toBeGreaterThan(0)
+    expect(senders.sentWhenDead()).toEqual([])
+    declaredDead = senders.dead
   },
-  240_000 + CYCLES * 60_000,
+  240_000 + CYCLES * 120_000,
 )

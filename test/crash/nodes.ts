@@ -1,28 +1,24 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { pause, systemClock } from '../../src/base/index.js'
 import { type CuttableProxy, cuttableProxy } from '../../src/store/testing/cuttable-proxy.js'
 import { type PostgresServer, startPostgresServer } from '../../src/store/testing/postgres-server.js'
-import { freePort, newPlace, type Place, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
+import {
+  freePort,
+  newPlace,
+  type Place,
+  type RunningHomeport,
+  startHomeport,
+  tempDir,
+  waitFor,
+} from '../support/index.js'
 import { type Balancer, startBalancer } from './balancer.js'
+import { happen, type NodeFault } from './node-faults.js'
+import { connectToPostgres } from './queue-ledger-store.js'
 
-/** What can happen to a node, or to what it is connected to. */
-export const NODE_FAULTS = [
-  'kill',
-  'pause',
-  'cut from PostgreSQL',
-  'cut from the others',
-  'lost commits',
-  'restart of PostgreSQL',
-  'drain',
-] as const
-
-/** A fault. */
-export type NodeFault = (typeof NODE_FAULTS)[number]
-
-/** Lengths of a pause and of a cut: shorter than a node may be silent, longer, and much longer. */
-const LENGTHS_MS = [2_000, 6_000, 20_000]
-const MOST_LOST = 12
 const READY_EVERY_MS = 100
 const READY_WITHIN_MS = 1_000
+const CLOCK_SHIFT = new URL('clock-shift.mjs', import.meta.url).href
 
 /** A node and the cables that lead to it. */
 export interface SceneNode {
@@ -32,6 +28,8 @@ export interface SceneNode {
   readonly toPostgres: CuttableProxy
   /** Through which the others reach its peer link. */
   readonly fromPeers: CuttableProxy
+  /** Holds by how many milliseconds its wall clock is wrong. */
+  readonly clockFile: string
   homeport: RunningHomeport
   isReady: boolean
 }
@@ -44,53 +42,74 @@ export interface NodeSceneOptions {
   readonly onDisturbance: () => void
   /** More flags for each node. */
   readonly args?: readonly string[]
+  /** The file that each node runs. Default: the built command. */
+  readonly program?: string
 }
 
 /** Several nodes on one PostgreSQL behind one balancer. */
 export class NodeScene {
   readonly #options: NodeSceneOptions
-  readonly #server: PostgresServer
+  /** The primary; a failover changes it. */
+  server: PostgresServer
   readonly nodes: SceneNode[] = []
   #balancer: Balancer | undefined
   #isStopped = false
   #looking: Promise<void> = Promise.resolve()
   lostCommits = 0
+  #program: string | undefined
 
   private constructor(server: PostgresServer, options: NodeSceneOptions) {
-    this.#server = server
+    this.server = server
     this.#options = options
+    this.#program = options.program
   }
 
   /** Starts the nodes one after the other: the first makes the account. */
   static async start(options: NodeSceneOptions): Promise<NodeScene> {
     const scene = new NodeScene(await startPostgresServer('crash'), options)
-    for (let index = 0; index < options.nodes; index++) await scene.#add(String.fromCharCode(97 + index))
+    for (let index = 0; index < options.nodes; index++) await scene.add()
     scene.#balancer = await startBalancer(() => scene.nodes.filter((each) => each.isReady).map(urlOf))
     scene.#looking = scene.#lookForever()
     await waitFor(() => scene.nodes.every(({ isReady }) => isReady), { what: 'every node to be ready' })
     return scene
   }
 
-  async #add(name: string): Promise<SceneNode> {
-    const [place, peerPort, toPostgres] = await Promise.all([newPlace(), freePort(), cuttableProxy(this.#server.port)])
+  /** Starts one more node. */
+  async add(): Promise<SceneNode> {
+    const name = String.fromCharCode(97 + this.nodes.length)
+    const [place, peerPort, toPostgres] = await Promise.all([newPlace(), freePort(), cuttableProxy(this.server.port)])
+    const clockFile = join(tempDir(), 'clock-shift')
+    writeFileSync(clockFile, '0')
     const cables = { toPostgres, fromPeers: await cuttableProxy(peerPort) }
-    const homeport = await this.#start({ name, place, peerPort, ...cables })
-    const node = { name, place, peerPort, ...cables, homeport, isReady: true }
+    const homeport = await this.#start({ name, place, peerPort, clockFile, ...cables })
+    const node = { name, place, peerPort, clockFile, ...cables, homeport, isReady: true }
     this.nodes.push(node)
     return node
   }
 
   #start(node: Omit<SceneNode, 'homeport' | 'isReady'>): Promise<RunningHomeport> {
-    const { username, password } = new URL(this.#server.url)
+    const { username, password } = new URL(this.server.url)
     const store = `postgres://${username}:${password}@127.0.0.1:${node.toPostgres.port}/postgres`
     const cluster = ['--node', node.name, '--advertise', `127.0.0.1:${node.fromPeers.port}`]
     const first = this.nodes[0]
     return startHomeport({
       ...node.place,
       mayHaveStrays: true,
+      env: { NODE_OPTIONS: `--import=${CLOCK_SHIFT}`, HOMEPORT_TEST_CLOCK_SHIFT: node.clockFile },
       args: ['--store', store, ...cluster, '--peer-port', String(node.peerPort), ...(this.#options.args ?? [])],
+      ...(this.#program !== undefined && { program: this.#program }),
       ...(first && first.name !== node.name && { credentials: first.homeport.credentials }),
     })
+  }
+
+  /** Nodes that start from now on run this file. */
+  useProgram(program: string | undefined): void {
+    this.#program = program
+  }
+
+  /** The running processes, by the names of their nodes. */
+  get pids(): ReadonlyMap<string, number> {
+    return new Map(this.nodes.flatMap(({ name, homeport: { pid } }) => (isRunning(pid) ? [[name, pid] as const] : [])))
   }
 
   /** Starts an ended node again. */
@@ -100,7 +119,17 @@ export class NodeScene {
 
   /** Past the proxies. */
   get storeUrl(): string {
-    return `${this.#server.url}/postgres`
+    return `${this.server.url}/postgres`
+  }
+
+  /** How many lives of nodes were declared dead so far. */
+  async deadNodes(): Promise<number> {
+    const client = await connectToPostgres(this.storeUrl)
+    try {
+      return (await client.query("SELECT count(*)::int AS dead FROM nodes WHERE state = 'dead'")).rows[0]?.dead
+    } finally {
+      await client.end()
+    }
   }
 
   /** A server whose requests go to the ready nodes in turn. */
@@ -146,10 +175,10 @@ export class NodeScene {
     this.#options.onDisturbance()
     const disturbing = this.#disturbWhile()
     try {
-      await this.#happen(fault, node, during)
+      await happen(fault, node, { scene: this, random: this.#options.random, during })
       await during()
       // A node that was declared dead has ended; what supervises it starts it again.
-      if (!isRunning(node.homeport.pid)) node.homeport = await this.#start(node)
+      for (const each of this.nodes) if (!isRunning(each.homeport.pid)) each.homeport = await this.#start(each)
       await waitFor(() => this.nodes.every(({ isReady }) => isReady), {
         what: `every node to be ready after ${fault} of ${node.name}`,
         deadlineMs: 60_000,
@@ -165,70 +194,18 @@ export class NodeScene {
     return () => clearInterval(timer)
   }
 
-  async #happen(fault: NodeFault, node: SceneNode, during: () => Promise<void>): Promise<void> {
-    switch (fault) {
-      case 'kill':
-        await node.homeport.kill('SIGKILL')
-        await during()
-        node.homeport = await this.#start(node)
-        return
-      case 'drain':
-        await node.homeport.kill('SIGTERM')
-        await during()
-        node.homeport = await this.#start(node)
-        return
-      case 'pause':
-        process.kill(node.homeport.pid, 'SIGSTOP')
-        await this.#while()
-        process.kill(node.homeport.pid, 'SIGCONT')
-        return
-      case 'cut from PostgreSQL':
-        return this.#cut(node.toPostgres)
-      case 'cut from the others':
-        return this.#cut(node.fromPeers)
-      case 'lost commits':
-        return this.#loseCommits(node, during)
-      case 'restart of PostgreSQL':
-        return this.#server.restartImmediately()
-    }
-  }
-
-  async #cut(proxy: CuttableProxy): Promise<void> {
-    proxy.cut()
-    await this.#while()
-    proxy.mend()
-  }
-
-  async #loseCommits(node: SceneNode, during: () => Promise<void>): Promise<void> {
-    const most = 1 + Math.floor(this.#options.random() * MOST_LOST)
-    let lost = 0
-    node.toPostgres.loseCommits(() => {
-      if (lost >= most || this.#options.random() < 0.8) return false
-      lost++
-      this.lostCommits++
-      return true
-    })
-    await waitFor(() => lost > 0, { what: 'the first lost commit' })
-    await during()
-    node.toPostgres.loseCommits(() => false)
-  }
-
-  /** A fault lasts for a time; nothing else could end it. */
-  #while(): Promise<void> {
-    return pause(systemClock, LENGTHS_MS[Math.floor(this.#options.random() * LENGTHS_MS.length)] ?? 0)
-  }
-
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.#looking
     await this.#balancer?.close()
     for (const { homeport } of this.nodes) await homeport.kill('SIGTERM')
     for (const { toPostgres, fromPeers } of this.nodes) await Promise.all([toPostgres.close(), fromPeers.close()])
-    await this.#server.stop()
+    await this.server.stop()
   }
 }
 
-function isRunning(pid: number): boolean {
+/** Whether there is a process with this id. */
+export function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0)
   } catch {

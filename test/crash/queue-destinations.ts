@@ -1,11 +1,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { pause, systemClock } from '../../src/base/index.js'
 import type { Arrival, QueueLedger } from './queue-ledger.js'
+import type { Senders } from './senders.js'
 
 /**
  * The destinations of messages. The first segment of the path is the behaviour:
  *
  *   ok/…, observed/…   succeeds; attempts at `observed`, `flaky`, `dead` and `fifo` have callbacks
+ *   narrow/…           succeeds after some time; counts how many of these requests are open
  *   flaky/…            fails twice, then succeeds
  *   dead/…             always fails
  *   revive/…           refuses the first message to the path, and succeeds for later ones
@@ -19,6 +22,9 @@ export interface QueueDestinations {
   settled(): Promise<void>
   close(): Promise<void>
 }
+
+/** How long a request at `narrow` is open, so that more of them wait than its key lets through. */
+const NARROW_MS = 100
 
 interface Reaction {
   readonly status: number
@@ -71,10 +77,12 @@ const headerOf = (request: IncomingMessage, name: string): string | undefined =>
 }
 
 /** Starts the destinations. They live as long as the test, independently of the server. */
-export async function startQueueDestinations(ledger: QueueLedger): Promise<QueueDestinations> {
+export async function startQueueDestinations(ledger: QueueLedger, senders?: Senders): Promise<QueueDestinations> {
   const firstMessages = new Map<string, string>()
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = (request.url ?? '/').slice(1)
+    if (path.startsWith('narrow/')) open(ledger, response)
+    senders?.received(request.socket)
     const messageId = headerOf(request, 'upstash-message-id')
     const retried = Number(headerOf(request, 'upstash-retried'))
     const body = await textOf(request)
@@ -83,6 +91,7 @@ export async function startQueueDestinations(ledger: QueueLedger): Promise<Queue
     const scheduleId = headerOf(request, 'upstash-schedule-id')
     const about = aboutOf(path, body)
     ledger.arrive({ messageId, retried, path, scheduleId, life: ledger.life, isSuccess: reaction === OK, about })
+    if (path.startsWith('narrow/')) await pause(systemClock, NARROW_MS)
     if (reaction) response.writeHead(reaction.status, reaction.headers ?? {}).end()
   }
   const server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()))
@@ -99,4 +108,10 @@ export async function startQueueDestinations(ledger: QueueLedger): Promise<Queue
       await new Promise((resolve) => server.close(resolve))
     },
   }
+}
+
+function open(ledger: QueueLedger, response: ServerResponse): void {
+  ledger.narrow.open++
+  ledger.narrow.most = Math.max(ledger.narrow.most, ledger.narrow.open)
+  response.once('close', () => ledger.narrow.open--)
 }

@@ -86,7 +86,7 @@ async function publishToGroup(scene: Scene): Promise<void> {
 /** Publishes the same message twice, like a client that missed the first answer, with a flow-control key. */
 async function publishOnce(scene: Scene): Promise<void> {
   const id = nextId()
-  const path = `ok/once-${id}`
+  const path = `narrow/once-${id}`
   const headers = {
     'upstash-deduplication-id': `once-${id}`,
     'upstash-flow-control-key': 'narrow',

@@ -36,6 +36,8 @@ export class QueueLedger {
   readonly fires = new Map<string, number>()
   /** Paths at which only one message may succeed: retried dead letters, and messages published twice. */
   readonly once = new Set<string>()
+  /** Open requests of the flow-control key `narrow`, now and at most. Its parallelism is 2. */
+  readonly narrow = { open: 0, most: 0 }
   readonly arrivals: Arrival[] = []
   /** Arrivals of sealed messages. Must stay empty. */
   readonly broken: Arrival[] = []

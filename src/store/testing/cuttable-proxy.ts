@@ -18,13 +18,54 @@ export interface CuttableProxy {
   loseCommits(isLost: () => boolean): void
   /** Loses the reply to the next commit that changes rows. Resolves when that has happened. */
   loseNextCommit(): Promise<void>
+  /**
+   * A black hole: connections stay open, and what is sent over them, also that one side closes, does not arrive before
+   * `mend`, as when a network loses packets and TCP repeats them.
+   * @param what both directions, or only what the server answers.
+   */
+  swallow(what: 'everything' | 'answers'): void
+  /** A black hole for the connections that are open now, for ever. New ones are not affected. */
+  abandon(): void
+  /** New connections lead to this port of 127.0.0.1. */
+  leadTo(targetPort: number): void
   /** Closes the server's end of the open connections, or of the first ones. Their clients do not notice. */
   halfOpen(count?: number): void
   close(): Promise<void>
 }
 
+/** One direction of a connection: what happens in it, in order, and not before a black hole has ended. */
+class Direction {
+  readonly #isSwallowed: () => boolean
+  #late: (() => void)[] = []
+  #isAbandoned = false
+
+  constructor(isSwallowed: () => boolean) {
+    this.#isSwallowed = isSwallowed
+  }
+
+  do(event: () => void): void {
+    if (this.#isAbandoned) return
+    if (this.#late.length > 0 || this.#isSwallowed()) this.#late.push(event)
+    else event()
+  }
+
+  abandon(): void {
+    this.#isAbandoned = true
+    this.#late = []
+  }
+
+  goOn(): void {
+    const late = this.#late
+    this.#late = []
+    for (const event of late) event()
+  }
+}
+
 /** What a proxy does with its connections. */
 interface State {
+  targetPort: number
+  swallowed: 'nothing' | 'everything' | 'answers'
+  readonly directions: Set<Direction>
   readonly clients: Set<Socket>
   readonly targets: Set<Socket>
   isCut: boolean
@@ -40,44 +81,69 @@ function cut(state: State): void {
 }
 
 /** Forwards a connection, as long as nothing breaks it. */
-function forward(client: Socket, targetPort: number, state: State): void {
+function forward(client: Socket, state: State): void {
   if (state.isCut) return void client.destroy()
-  state.clients.add(client)
-  const target = connect(targetPort, '127.0.0.1')
-  state.targets.add(target)
+  const requests = new Direction(() => state.swallowed === 'everything')
+  const answers = new Direction(() => state.swallowed !== 'nothing')
+  for (const direction of [requests, answers]) state.directions.add(direction)
+  const target = connect(state.targetPort, '127.0.0.1')
+  for (const [socket, all] of [[client, state.clients] as const, [target, state.targets] as const]) {
+    all.add(socket)
+    socket.on('error', () => undefined)
+  }
+  forwardAnswers(target, client, answers, state)
+  client.on('data', (chunk: Buffer) => requests.do(() => request(chunk, target, state)))
+  client.on('close', () => {
+    state.clients.delete(client)
+    requests.do(() => {
+      target.end()
+      for (const direction of [requests, answers]) state.directions.delete(direction)
+    })
+  })
+}
+
+function request(chunk: Buffer, target: Socket, state: State): void {
+  const isTrigger = state.trigger !== undefined && chunk.includes(state.trigger)
+  if (isTrigger) target.end(chunk, () => cut(state))
+  else target.write(chunk)
+}
+
+function forwardAnswers(target: Socket, client: Socket, answers: Direction, state: State): void {
   const replies = new CommitReplies()
-  target.on('data', (chunk: Buffer) => {
+  const answer = (chunk: Buffer): void => {
     if (replies.completedBy(chunk) && state.isLost()) client.destroy()
     else if (!client.write(chunk)) target.pause()
-  })
+  }
+  target.on('data', (chunk: Buffer) => answers.do(() => answer(chunk)))
   client.on('drain', () => target.resume())
-  target.on('end', () => client.end())
+  target.on('end', () => answers.do(() => client.end()))
   // A server that closes before it has read everything resets the connection; a pipe would not forward that.
   target.on('close', (isReset) => {
     state.targets.delete(target)
-    if (isReset) client.resetAndDestroy()
+    if (isReset) answers.do(() => client.resetAndDestroy())
   })
-  client.on('data', (chunk: Buffer) => {
-    const isTrigger = state.trigger !== undefined && chunk.includes(state.trigger)
-    if (isTrigger) target.end(chunk, () => cut(state))
-    else target.write(chunk)
-  })
-  client.on('close', () => {
-    state.clients.delete(client)
-    target.end()
-  })
-  for (const socket of [client, target]) socket.on('error', () => undefined)
+}
+
+function mend(state: State): void {
+  Object.assign(state, { isCut: false, trigger: undefined, swallowed: 'nothing' })
+  for (const direction of state.directions) direction.goOn()
 }
 
 /** Listens on a free port of 127.0.0.1 and forwards everything to `targetPort`. */
 export async function cuttableProxy(targetPort: number): Promise<CuttableProxy> {
-  const state: State = { clients: new Set(), targets: new Set(), isCut: false, trigger: undefined, isLost: keepAll }
-  const server: Server = createServer((client) => forward(client, targetPort, state))
+  const sets = { clients: new Set<Socket>(), targets: new Set<Socket>(), directions: new Set<Direction>() }
+  const state: State = { ...sets, targetPort, swallowed: 'nothing', isCut: false, trigger: undefined, isLost: keepAll }
+  const server: Server = createServer((client) => forward(client, state))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     port: (server.address() as AddressInfo).port,
     cut: () => cut(state),
-    mend: () => Object.assign(state, { isCut: false, trigger: undefined }),
+    mend: () => mend(state),
+    swallow: (what) => Object.assign(state, { swallowed: what }),
+    abandon: () => {
+      for (const direction of state.directions) direction.abandon()
+    },
+    leadTo: (port) => Object.assign(state, { targetPort: port }),
     cutAfter: (trigger) => Object.assign(state, { trigger }),
     loseCommits: (isLost) => Object.assign(state, { isLost }),
     loseNextCommit: () =>
@@ -92,7 +158,9 @@ export async function cuttableProxy(targetPort: number): Promise<CuttableProxy> 
       for (const target of [...state.targets].slice(0, count)) target.destroy()
     },
     close: () => {
+      mend(state)
       cut(state)
+      for (const target of state.targets) target.destroy()
       return new Promise((resolve) => server.close(() => resolve()))
     },
   }

@@ -24,11 +24,16 @@ async function ask(server: PostgresServer, statement: string): Promise<Record<st
   }
 }
 
-it('keeps what was committed over an immediate restart, a pause and a promotion', async () => {
+it('keeps what was committed over an immediate restart, a stop, a pause and a promotion', async () => {
   const primary = await started(startPostgresServer('crash'))
   await ask(primary, 'CREATE TABLE kept (n int)')
   await ask(primary, 'INSERT INTO kept VALUES (1)')
   await primary.restartImmediately()
+  expect(await ask(primary, 'SELECT n FROM kept')).toEqual([{ n: 1 }])
+
+  const startAgain = await primary.halt()
+  await expect(ask(primary, 'SELECT 1')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  await startAgain()
   expect(await ask(primary, 'SELECT n FROM kept')).toEqual([{ n: 1 }])
 
   const resume = primary.pause()

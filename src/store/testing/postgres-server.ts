@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../../test/support/ports.js'
+import { waitFor } from '../../../test/support/wait-for.js'
 
 /** A PostgreSQL server in a temporary directory, for tests. */
 export interface PostgresServer {
@@ -16,6 +17,8 @@ export interface PostgresServer {
   readonly files: ServerFiles
   /** `pg_ctl restart -m immediate`: ends like a crash, recovers from its log, and accepts connections again. */
   restartImmediately(): Promise<void>
+  /** `pg_ctl stop -m fast`. Resolves when it has ended, with what starts it again. */
+  halt(): Promise<() => Promise<void>>
   /** Stops all processes of the server, as a frozen machine would. Returns what lets them continue. */
   pause(): () => void
   /** Ends the server and deletes its files. */
@@ -68,6 +71,7 @@ while [ ! -e "$dir/ended" ]; do
   rm -f "$dir/again"
   "$bin/postgres" -D "$dir/data" "$@" </dev/null 3<&- & server=$!
   wait $server
+  while [ -e "$dir/halted" ] && [ ! -e "$dir/ended" ]; do sleep 0.1; done
   [ -e "$dir/again" ] || break
 done
 `
@@ -104,6 +108,7 @@ export async function startPostgresServer(how: Durability | ServerOptions = 'non
       pid: guard.pid ?? 0,
       files: { data: join(dir, 'data'), user },
       restartImmediately: () => restart(guard, dir),
+      halt: () => halt(guard, dir),
       pause: () => pauseAll(dir),
       stop: () => stop(guard, dir),
     }
@@ -175,6 +180,18 @@ async function restart(guard: ChildProcess, dir: string): Promise<void> {
   const again = ready(guard)
   process.kill(postmasterIn(dir), 'SIGQUIT')
   await again
+}
+
+async function halt(guard: ChildProcess, dir: string): Promise<() => Promise<void>> {
+  const halted = join(dir, 'halted')
+  for (const name of [halted, join(dir, 'again')]) writeFileSync(name, '')
+  process.kill(postmasterIn(dir), 'SIGINT')
+  await waitFor(() => !existsSync(join(dir, 'data', 'postmaster.pid')), { what: 'PostgreSQL to end' })
+  return async () => {
+    const again = ready(guard)
+    rmSync(halted)
+    await again
+  }
 }
 
 /** The main process comes first, so that it starts no other meanwhile. */
