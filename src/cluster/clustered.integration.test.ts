@@ -1,6 +1,8 @@
 import { afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { GENERATION } from '../store/migrations/migration.js'
 import { type CuttableProxy, cuttableProxy } from '../store/testing/cuttable-proxy.js'
 import { describeOnStore } from '../store/testing/index.js'
+import { raw } from '../store/testing/inspect.js'
 import { NodeRig, type RiggedNode } from './testing/node-rig.js'
 import * as nodesAdmin from './transactions/nodes-admin.js'
 import { PARTITIONS } from './types.js'
@@ -188,5 +190,35 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
       code: 'node_config_differs',
       details: { node: 'a', options: ['deliveryTimeoutMs'] },
     })
+  })
+
+  it('may be of the next version, whose options only it has, and not of the one after', async () => {
+    const a = await rig.add('a', { config: { retentionMs: '1' } })
+    const range = (generation: number) => ({ generation, schema_from: generation, schema_to: generation + 1 })
+    await rig.add('b', { config: { retentionMs: '1', newOption: '2' }, range: range(GENERATION + 1) })
+    const far = await rig.make('far', { range: range(GENERATION + 2) })
+    await expect(rig.during(far.cluster.start())).rejects.toMatchObject({
+      code: 'node_versions_apart',
+      details: { nodes: ['"a" (version 1)'], isOlder: false },
+    })
+    expect(a.deaths).toEqual([])
+  })
+
+  it('start again after a newer node has migrated the store, if they work with that', async () => {
+    const place = await on.newPlace()
+    const other = new NodeRig(place.location)
+    try {
+      const node = await other.make('a')
+      const applied = (number: number, worksFrom: number) =>
+        raw(place).execute(`INSERT INTO schema_migrations VALUES (${number}, 'contract', 1, 0, ${worksFrom})`)
+      await applied(998, GENERATION)
+      await other.during(node.cluster.start())
+      const late = await other.make('b')
+      await applied(999, GENERATION + 1)
+      await expect(late.cluster.start()).rejects.toMatchObject({ code: 'store_newer', details: { number: 999 } })
+      await expect(other.make('c')).rejects.toMatchObject({ code: 'store_newer', details: { number: 999 } })
+    } finally {
+      await other.close()
+    }
   })
 })

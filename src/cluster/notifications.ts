@@ -1,4 +1,4 @@
-import { isObject, tryParseJson } from '../base/index.js'
+import { tryParseJson } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
 import type { ClusterMeter, Logger } from '../telemetry/index.js'
@@ -124,12 +124,4 @@ export class Notifications {
     })
     return (await Promise.all(answers)).flat()
   }
-}
-
-/** Which options of two nodes differ, by the JSON objects of their digests. */
-export function differences(one: string, other: string): readonly string[] {
-  const [a, b] = [tryParseJson(one), tryParseJson(other)]
-  if (!isObject(a) || !isObject(b)) return ['all options']
-  const [left, right] = [new Map(Object.entries(a)), new Map(Object.entries(b))]
-  return [...new Set([...left.keys(), ...right.keys()])].filter((name) => left.get(name) !== right.get(name))
 }

@@ -1,8 +1,9 @@
 import { type Clock, pause } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Store } from '../store/index.js'
+import { SCHEMA_RANGE, type SchemaRange } from '../store/migrations/migration.js'
+import { differences } from './agreement.js'
 import { DEAD_AFTER_MS, DeathWatch, LOOK_EVERY_MS } from './membership.js'
-import { differences } from './notifications.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import type { Incarnation } from './types.js'
 
@@ -16,14 +17,16 @@ export interface NodeIdentity {
   /** Id of the data directory. */
   readonly dir: string
   readonly version: string
+  /** The schemas that it works with. Default: those of this version. */
+  readonly range?: SchemaRange
   /** Digests of the options that all nodes must agree on, by name. */
   readonly config: Readonly<Record<string, string>>
 }
 
 /** What stands in the row of a node. @param listening the port of its link. */
 export function describeNode(identity: NodeIdentity, listening: number): nodeRows.NewNode {
-  const { name, dir, version, host, port = listening } = identity
-  return { name, dir, version, advertise: addressOf(host, port), config: sorted(identity.config) }
+  const { name, dir, version, host, port = listening, range = SCHEMA_RANGE } = identity
+  return { name, dir, version, range, advertise: addressOf(host, port), config: sorted(identity.config) }
 }
 
 const addressOf = (host: string, port: number): string => (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`)
@@ -52,7 +55,7 @@ export interface Registered {
  * Begins a life of a node. The row of a node that stands in the way, by its name or its configuration, may be one of a
  * process that was killed; perhaps nobody else runs who could declare it dead. So this one watches it: a beat refuses the
  * start, silence ends that life.
- * @throws HomeportError `node_name_taken`, `node_config_differs`.
+ * @throws HomeportError `node_name_taken`, `node_config_differs`, `node_versions_apart`, `store_newer`.
  */
 export async function register(node: nodeRows.NewNode, deps: RegistrationDeps): Promise<Registered> {
   const { store, clock, monotonicMs } = deps
@@ -62,6 +65,7 @@ export async function register(node: nodeRows.NewNode, deps: RegistrationDeps): 
   for (;;) {
     const result = await store.run(nodeRows.register, { node, now: clock.now() })
     if (result.kind === 'registered') return result
+    if (result.kind === 'too old') throw new HomeportError('store_newer', { number: result.number, name: result.name })
     const other = result.kind === 'taken' ? result.by : result.from
     const hasBeaten = (beats.get(other.incarnation) ?? other.beat) !== other.beat
     if (hasBeaten || monotonicMs() >= endMs) throw refusal(node, result)
@@ -81,13 +85,19 @@ async function endSilent(watch: DeathWatch, { store, monotonicMs }: Registration
 
 function refusal(
   node: nodeRows.NewNode,
-  result: Exclude<nodeRows.Registration, { kind: 'registered' }>,
+  result: Exclude<nodeRows.Registration, { kind: 'registered' | 'too old' }>,
 ): HomeportError {
   if (result.kind === 'taken') {
     const { name, advertise, started_at } = result.by
     const since = new Date(started_at).toISOString()
     return new HomeportError('node_name_taken', { node: name, address: advertise, since })
   }
-  const { name, config } = result.from
+  const { name, config, version } = result.from
+  if (result.kind === 'apart') {
+    return new HomeportError('node_versions_apart', {
+      nodes: [`"${name}" (version ${version})`],
+      isOlder: result.isOlder,
+    })
+  }
   return new HomeportError('node_config_differs', { node: name, options: differences(node.config, config) })
 }

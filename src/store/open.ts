@@ -48,7 +48,7 @@ export async function hasSqliteStore(dataDir: string): Promise<boolean> {
 
 /**
  * Opens the store of the settings and migrates its schema.
- * @throws HomeportError `store_not_opened`, `store_in_use`, `store_needs_upgrade`, `store_newer`, `store_clock_differs` or
+ * @throws HomeportError `store_not_opened`, `store_in_use`, `nodes_too_old`, `store_newer`, `store_clock_differs` or
  * `store_full`.
  */
 export async function openStore(settings: StoreSettings): Promise<Store> {

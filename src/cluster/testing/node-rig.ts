@@ -1,6 +1,7 @@
 import { type Clock, type Timer, yieldToEventLoop } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { openStore, type Store } from '../../store/index.js'
+import type { SchemaRange } from '../../store/migrations/migration.js'
 import { ClusterMeter, silentLogger } from '../../telemetry/index.js'
 import { Clustered } from '../clustered.js'
 import type { Incarnation, LetGo, PartitionHolder } from '../types.js'
@@ -76,6 +77,8 @@ export interface RiggedNode {
 export interface NodeOptions {
   readonly dir?: string
   readonly config?: Readonly<Record<string, string>>
+  /** Default: that of this version. */
+  readonly range?: SchemaRange
   /** Default: that of the rig. */
   readonly location?: string
 }
@@ -104,14 +107,14 @@ export class NodeRig {
 
   /** A node that is not started. */
   async make(name: string, options: NodeOptions = {}): Promise<RiggedNode> {
-    const { dir = `dir of ${name}`, config = {}, location = this.#location } = options
+    const { dir = `dir of ${name}`, config = {}, range, location = this.#location } = options
     const store = await openStore({ location, dataDir: '', sharing: 'cluster upkeep', onFailure: () => undefined })
     const clock = new ProcessClock(this.time)
     const [holder, meter] = [new RecordingHolder(), new ClusterMeter()]
     const records = { deaths: [] as Error[], gone: [] as Incarnation[], heard: [] as unknown[] }
     const cluster = new Clustered({
       ...{ store, upkeep: store, clock, meter, logger: silentLogger, link: this.links.make },
-      identity: { name, host: '127.0.0.1', dir, version: '1', config },
+      identity: { name, host: '127.0.0.1', dir, version: '1', config, ...(range && { range }) },
       monotonicMs: () => this.time.now(),
       onDead: (error) => records.deaths.push(error),
     })

@@ -1,8 +1,10 @@
 /** Rows of nodes: one for each life of a process. Each change checks the state that it starts from. */
 import type { Selectable } from 'kysely'
+import { canRunBeside, FIRST_RANGE, type SchemaRange } from '../../store/migrations/migration.js'
 import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { LeasesTable, NodesTable } from '../../store/schema/cluster.js'
+import { differences } from '../agreement.js'
 
 /** A node that takes part, as it is stored. */
 export type NodeRow = Selectable<NodesTable>
@@ -25,9 +27,12 @@ const retire = query<{ dir: string }>(({ db, p }) =>
 )
 
 /** What a node writes of itself when it starts. */
-export type NewNode = Pick<NodeRow, 'name' | 'dir' | 'advertise' | 'version' | 'config'>
+export type NewNode = Pick<NodeRow, 'name' | 'dir' | 'advertise' | 'version' | 'config'> & {
+  /** The schemas that it works with. */
+  readonly range: SchemaRange
+}
 
-const insertNode = query<NewNode & { seen: number; now: number }, { incarnation: number }>(({ db, p }) =>
+const insertNode = query<Omit<NewNode, 'range'> & { seen: number; now: number }, { incarnation: number }>(({ db, p }) =>
   db
     .insertInto('nodes')
     .values({
@@ -37,6 +42,30 @@ const insertNode = query<NewNode & { seen: number; now: number }, { incarnation:
     .returning('incarnation'),
 )
 
+const insertRange = query<SchemaRange & { incarnation: number }>(({ db, p }) =>
+  db.insertInto('node_generations').values({
+    ...{ incarnation: p.incarnation, generation: p.generation, schema_from: p.schema_from, schema_to: p.schema_to },
+  }),
+)
+
+const rangesOfLive = query<object, SchemaRange & { incarnation: number }>(({ db }) =>
+  db
+    .selectFrom('node_generations')
+    .innerJoin('nodes', 'nodes.incarnation', 'node_generations.incarnation')
+    .select(['nodes.incarnation', 'generation', 'schema_from', 'schema_to'])
+    .where('nodes.state', 'in', TAKING_PART),
+)
+
+/** The schema may have been changed since this node opened its store. */
+const tooNew = query<{ generation: number }, { number: number; name: string }>(({ db, p }) =>
+  db
+    .selectFrom('schema_migrations')
+    .select(['number', 'name'])
+    .where('breaking', '=', 1)
+    .where('works_from', '>', p.generation)
+    .orderBy('number'),
+)
+
 /** The result of a registration. */
 export type Registration =
   | { readonly kind: 'registered'; readonly incarnation: number; readonly seen: number }
@@ -44,6 +73,10 @@ export type Registration =
   | { readonly kind: 'taken'; readonly by: NodeRow }
   /** The configuration of a node that takes part differs. */
   | { readonly kind: 'differs'; readonly from: NodeRow }
+  /** A node of a version that takes part cannot run beside this one. */
+  | { readonly kind: 'apart'; readonly from: NodeRow; readonly isOlder: boolean }
+  /** Another node has migrated the store, and this one does not work with it. */
+  | { readonly kind: 'too old'; readonly number: number; readonly name: string }
 
 /**
  * Begins a life. An earlier life of the same data directory ends: who holds the lock of the directory knows that it is
@@ -58,13 +91,27 @@ export const register = write(
     const others = yield* all(takingPart, {})
     const same = others.find(({ name }) => name === node.name)
     if (same) return { kind: 'taken', by: same }
-    const differing = others.find(({ config }) => config !== node.config)
+    const migration = yield* first(tooNew, { generation: node.range.generation })
+    if (migration) return { kind: 'too old', ...migration }
+    const apart = yield* findApart(node.range, others)
+    if (apart) return apart
+    const differing = others.find(({ config }) => differences(node.config, config).length > 0)
     if (differing) return { kind: 'differs', from: differing }
     const seen = lease?.epoch ?? 0
-    const born = yield* first(insertNode, { ...node, seen, now })
-    return { kind: 'registered', incarnation: born?.incarnation ?? 0, seen }
+    const { name, dir, advertise, version, config } = node
+    const born = yield* first(insertNode, { name, dir, advertise, version, config, seen, now })
+    const incarnation = born?.incarnation ?? 0
+    yield* change(insertRange, { ...node.range, incarnation })
+    return { kind: 'registered', incarnation, seen }
   },
 )
+
+function* findApart(range: SchemaRange, others: readonly NodeRow[]): Transaction<Registration | undefined> {
+  const known = new Map((yield* all(rangesOfLive, {})).map((each) => [each.incarnation, each]))
+  const rangeOf = ({ incarnation }: NodeRow): SchemaRange => known.get(incarnation) ?? FIRST_RANGE
+  const from = others.find((other) => !canRunBeside(range, rangeOf(other)))
+  return from && { kind: 'apart', from, isOlder: rangeOf(from).generation > range.generation }
+}
 
 const beatOnce = query<{ incarnation: number; seen: number; now: number }>(({ db, p }) =>
   db
@@ -197,7 +244,13 @@ const dropEnded = query<{ before: number }>(({ db, p }) =>
     ),
 )
 
+const dropRanges = query<object>(({ db }) =>
+  db.deleteFrom('node_generations').where('incarnation', 'not in', db.selectFrom('nodes').select('incarnation')),
+)
+
 /** Deletes the rows of lives that ended long ago. */
 export const dropOld = write('nodes.dropOld', function* (args: { now: number }): Transaction<number> {
-  return yield* change(dropEnded, { before: args.now - KEPT_MS })
+  const dropped = yield* change(dropEnded, { before: args.now - KEPT_MS })
+  if (dropped > 0) yield* change(dropRanges, {})
+  return dropped
 })

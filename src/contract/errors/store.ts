@@ -37,12 +37,19 @@ export const storeErrors = {
     text: ({ holder }) =>
       `Another Homeport server already uses this PostgreSQL database (${holder}). Stop it first, or give this server its own database. If its machine has failed, PostgreSQL frees the database within 20 seconds; start again then.`,
   }),
-  store_needs_upgrade: define<{ missing: number }>({
+  nodes_too_old: define<{ nodes: readonly string[]; step: string }>({
     status: 503,
     blame: 'operator',
     retry: 'never',
-    text: ({ missing }) =>
-      `The schema of the store is ${missing} ${missing === 1 ? 'step' : 'steps'} older than this version of Homeport, and other nodes that use the store are running. Stop all nodes, then start this one first: it upgrades the store.`,
+    text: ({ nodes, step }) =>
+      `This version changes the schema of the store (${step}), and running nodes do not work with the new one: ${nodes.join(', ')}. Upgrade one version at a time: bring all nodes to the version before this one first. Or stop all nodes, then start this one first.`,
+  }),
+  node_versions_apart: define<{ nodes: readonly string[]; isOlder: boolean }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'never',
+    text: ({ nodes, isOlder }) =>
+      `This version cannot run beside nodes that are more than one version ${isOlder ? 'newer' : 'older'}: ${nodes.join(', ')}. ${isOlder ? 'Start their version here.' : 'Bring them to the version before this one first, or stop all nodes.'}`,
   }),
   node_name_taken: define<{ node: string; address: string; since: string }>({
     status: 503,

@@ -21,7 +21,7 @@ export interface Table {
 }
 
 /** Tables of the nodes that use a database. */
-const CLUSTER_TABLES = ['nodes', 'partitions', 'leases', 'announcements', 'cluster_authority']
+const CLUSTER_TABLES = ['nodes', 'node_generations', 'partitions', 'leases', 'announcements', 'cluster_authority']
 
 /** Tables that describe one database only: its migrations, the progress of a copy, and which servers use it. */
 export const LOCAL_TABLES: readonly string[] = ['schema_migrations', 'store_copy', 'node_holder', ...CLUSTER_TABLES]

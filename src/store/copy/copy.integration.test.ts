@@ -157,7 +157,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
     expect(await refusal(copy({ from: 'sqlite', to: await newUrl(), dataDir: old.dataDir }))).toMatch(
       /2 steps older .* Run "homeport store upgrade"/,
     )
-    changeBehind(dataDir, "INSERT INTO schema_migrations VALUES (5000, 'later', 0, 0)")
+    changeBehind(dataDir, "INSERT INTO schema_migrations VALUES (5000, 'later', 0, 0, NULL)")
     expect(await to(await newUrl())).toMatch(/^store_newer/)
   })
 

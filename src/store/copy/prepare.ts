@@ -1,5 +1,11 @@
 import { HomeportError } from '../../contract/errors/errors.js'
-import { type AppliedMigration, isUnfinishedCopy, MIGRATIONS, pendingMigrations } from '../migrations/index.js'
+import {
+  type AppliedMigration,
+  isUnfinishedCopy,
+  MIGRATIONS,
+  pendingMigrations,
+  recordOf,
+} from '../migrations/index.js'
 import { LOCAL_TABLES, type Table } from './catalog.js'
 import {
   type CopyHeader,
@@ -118,9 +124,7 @@ export async function prepareTarget(
 ): Promise<Map<Table, TableNote>> {
   if (state === 'empty') await target.change(markStatements(target), headerNote(header))
   for (const migration of missingIn((await target.reader.ledger()) ?? [])) {
-    const { number, name, breaking } = migration
-    const record = `INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES (${number}, '${name}', ${breaking ? 1 : 0}, ${header.startedAt})`
-    await target.change([record, ...migration.statements(target.types)])
+    await target.change([recordOf(migration, header.startedAt), ...migration.statements(target.types)])
   }
   await checkColumns(target.reader, place)
   if (state === 'unfinished') return progressIn(await target.notes(), tables)

@@ -36,7 +36,8 @@ import { partitions } from './040-partitions.js'
 import { bulkOwner } from './041-bulk-owner.js'
 import { clusterAuthority } from './042-cluster-authority.js'
 import { databaseHome } from './043-database-home.js'
-import type { Migration } from './migration.js'
+import { generations } from './047-generations.js'
+import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -76,6 +77,7 @@ export const MIGRATIONS: readonly Migration[] = [
   bulkOwner,
   clusterAuthority,
   databaseHome,
+  generations,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */
@@ -93,6 +95,8 @@ export interface AppliedMigration {
   readonly number: number
   readonly name: string
   readonly breaking: number
+  /** The oldest generation that works with it; absent before migration 47. */
+  readonly works_from?: number | null
 }
 
 /**
@@ -107,14 +111,21 @@ export const isUnfinishedCopy = (applied: readonly AppliedMigration[]): boolean 
 
 /**
  * The migrations that are missing in a store.
- * @throws HomeportError `store_newer` when the store has a breaking migration of a newer Homeport,
+ * @throws HomeportError `store_newer` when the store has a migration of a newer Homeport that this one does not work with,
  * `store_copy_unfinished` when a copy is being written into it.
  */
-export function pendingMigrations(applied: readonly AppliedMigration[]): readonly Migration[] {
+export function pendingMigrations(applied: readonly AppliedMigration[], generation = GENERATION): readonly Migration[] {
   if (isUnfinishedCopy(applied)) throw new HomeportError('store_copy_unfinished', {})
   const known = new Set(MIGRATIONS.map((migration) => migration.number))
-  const foreign = applied.find((row) => !known.has(row.number) && row.breaking === 1)
+  const foreign = applied.find((row) => !known.has(row.number) && !worksWith(row, generation))
   if (foreign) throw new HomeportError('store_newer', { number: foreign.number, name: foreign.name })
   const done = new Set(applied.map((row) => row.number))
   return MIGRATIONS.filter((migration) => !done.has(migration.number))
+}
+
+/** The statement that records a migration. */
+export function recordOf(migration: Migration, atMs: number): string {
+  const { number, name, breaking, worksFrom } = migration
+  const extra = worksFrom === undefined ? ['', ''] : [', works_from', `, ${worksFrom}`]
+  return `INSERT INTO schema_migrations (number, name, breaking, applied_at${extra[0]}) VALUES (${number}, '${name}', ${breaking ? 1 : 0}, ${atMs}${extra[1]})`
 }

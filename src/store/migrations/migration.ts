@@ -3,11 +3,52 @@ import type { ColumnTypes } from '../dialect.js'
 /**
  * A migration of the schema. Migrations are numbered and run in order, forward only, each in its own transaction. Both
  * databases run the same statements, with their own column types.
+ *
+ * Nodes of one generation run beside nodes of the generation before while a cluster is upgraded. So a migration is one of
+ * these:
+ * - It *expands*: `breaking: false`. It adds tables, and columns that have a default or may be NULL. Older code goes on.
+ *   It changes no table for long, because clients wait meanwhile.
+ * - It *contracts*: `breaking: true`, `worksFrom` the generation before. It removes what that generation no longer reads or
+ *   writes, so it comes one generation after the one that stopped using it.
+ * - It does neither: `breaking: true` alone. All nodes have to be stopped; avoid it.
  */
 export interface Migration {
   readonly number: number
   readonly name: string
   /** Whether an older Homeport must refuse a store with this migration. */
   readonly breaking: boolean
+  /** Of a breaking migration: the oldest generation that works with a store that has it. Default: the one that brings it. */
+  readonly worksFrom?: number
   readonly statements: (types: ColumnTypes) => readonly string[]
 }
+
+/**
+ * The generation of this code. It grows by one with a release that has a migration, or that changes what nodes send each
+ * other. Generation 1 is everything before generations were stored.
+ */
+export const GENERATION = 2
+
+/** What a node can do with schemas of other generations. */
+export interface SchemaRange {
+  readonly generation: number
+  /** The oldest and the newest generation of a schema that it works with. */
+  readonly schema_from: number
+  readonly schema_to: number
+}
+
+/** This code needs its own migrations, and lets the next generation run beside it. */
+export const SCHEMA_RANGE: SchemaRange = { generation: GENERATION, schema_from: GENERATION, schema_to: GENERATION + 1 }
+
+/** What is known of nodes that store no range. */
+export const FIRST_RANGE: SchemaRange = { generation: 1, schema_from: 1, schema_to: 2 }
+
+/** Whether nodes of two generations may run at the same time: each works with the schema of the newer one. */
+export function canRunBeside(one: SchemaRange, other: SchemaRange): boolean {
+  return other.generation <= one.schema_to && one.generation <= other.schema_to
+}
+
+/** Whether code of a generation works with a store that has this migration. */
+export const worksWith = (
+  { breaking, works_from }: { readonly breaking: number; readonly works_from?: number | null },
+  generation: number,
+): boolean => breaking === 0 || (typeof works_from === 'number' && works_from <= generation)

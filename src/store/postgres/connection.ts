@@ -93,8 +93,15 @@ export function isUncertain(error: unknown): boolean {
 /** Whether the connection can no longer be used. */
 export function isLoss(error: unknown): boolean {
   const code = codeOf(error)
-  return code === READ_ONLY || code === IDLE_IN_TRANSACTION || isUncertain(error)
+  return code === READ_ONLY || code === IDLE_IN_TRANSACTION || isStalePlan(error) || isUncertain(error)
 }
+
+/**
+ * A newer node has added a column to a table while this one runs, and a prepared statement reads its whole rows. A new
+ * connection prepares it again. Nothing was changed: PostgreSQL refuses the statement before it runs.
+ */
+const isStalePlan = (error: unknown): boolean =>
+  error instanceof Error && 'routine' in error && error.routine === 'RevalidateCachedQuery'
 
 /** Whether the transaction itself took too long: the next attempt would too. */
 export function isTooLong(error: unknown): boolean {

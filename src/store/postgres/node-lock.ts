@@ -44,6 +44,8 @@ export interface JoinWork {
   /** How many migrations are missing. */
   readonly pending: () => Promise<number>
   readonly migrate: () => Promise<void>
+  /** Runs them while other nodes are connected, if those work with the new schema. */
+  readonly migrateBeside: () => Promise<void>
 }
 
 /**
@@ -59,8 +61,9 @@ export interface JoinWork {
  *
  * When several nodes may use a store, the row names their cluster. The first one takes the lock as a node alone does; the
  * next ones find it shared, and the row says that they may share it. What only one of them may do is decided by rows with
- * epochs (`cluster/`). Only a node that finds no other one migrates: it then draws a new name, so that an older one that
- * was cut off meanwhile finds another holder, and ends.
+ * epochs (`cluster/`). A node that finds no other one migrates, and then draws a new name, so that an older one that was cut
+ * off meanwhile finds another holder, and ends. A node that finds others migrates only if they work with the new schema,
+ * and keeps the name.
  */
 export class NodeLock {
   #holder: string = randomUUID()
@@ -92,10 +95,8 @@ export class NodeLock {
 
   /**
    * Takes the store together with the other nodes of its cluster; afterwards the connection holds the lock shared.
-   * @param work `pending` returns how many migrations are missing; `migrate` runs them, which happens only while no other
-   * node has a connection.
-   * @throws HomeportError `store_in_use` when a node alone has the store, `store_needs_upgrade` when migrations are missing
-   * and other nodes are connected.
+   * @throws HomeportError `store_in_use` when a node alone has the store, `nodes_too_old` when migrations are missing that
+   * running nodes do not work with.
    */
   async join(client: pg.ClientBase, work: JoinWork): Promise<void> {
     for (let waitedMs = 0; ; waitedMs += LOCK_LOOK_MS) {
@@ -120,9 +121,8 @@ export class NodeLock {
     await this.#keep(client)
   }
 
-  async #joined({ holder }: Holder, { pending }: JoinWork): Promise<void> {
-    const missing = await pending()
-    if (missing > 0) throw new HomeportError('store_needs_upgrade', { missing })
+  async #joined({ holder }: Holder, { pending, migrateBeside }: JoinWork): Promise<void> {
+    if ((await pending()) > 0) await migrateBeside()
     this.#holder = holder
   }
 

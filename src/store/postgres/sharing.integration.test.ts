@@ -1,5 +1,6 @@
 import { Client } from 'pg'
 import { expect, it } from 'vitest'
+import * as nodeRows from '../../cluster/transactions/cluster-nodes.js'
 import { MIGRATIONS } from '../migrations/index.js'
 import { openStore } from '../open.js'
 import { describeOnStore, type StorePlace } from '../testing/index.js'
@@ -33,12 +34,47 @@ describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
     await (await open(place, 'alone')).close()
   })
 
-  it('is migrated by the first node only', async () => {
+  const liveNode = `INSERT INTO nodes (name, dir, advertise, version, config, state, is_open, beat, seen, started_at, beat_at)
+    VALUES ('old', 'dir', 'host:1', '0.9', '{}', 'live', 1, 7, 0, 0, 0)`
+
+  it('is migrated beside nodes of the version before, which go on', async () => {
+    const place = await on.newPlace()
+    const old = await open(place, 'cluster')
+    expect(await old.run(nodeRows.list, {})).toEqual([])
+    const before047 = 'DROP TABLE node_generations; ALTER TABLE schema_migrations DROP COLUMN works_from'
+    await sql(place, `${before047}; DELETE FROM schema_migrations WHERE number = 47; ${liveNode}`)
+    const opened = await Promise.all([open(place, 'cluster'), open(place, 'cluster')])
+    await sql(place, 'SELECT works_from FROM schema_migrations; SELECT generation FROM node_generations')
+    expect(await old.run(nodeRows.list, {})).toMatchObject([{ name: 'old' }])
+    for (const store of [old, ...opened]) await store.close()
+  })
+
+  it('is not migrated beside nodes that are further apart', async () => {
     const place = await on.newPlace()
     const first = await open(place, 'cluster')
-    await sql(place, `DELETE FROM schema_migrations WHERE number = ${last?.number}`)
-    await expect(open(place, 'cluster')).rejects.toMatchObject({ code: 'store_needs_upgrade', details: { missing: 1 } })
+    const foreign = 'INSERT INTO node_generations SELECT incarnation, 9, 9, 10 FROM nodes'
+    await sql(place, `DELETE FROM schema_migrations WHERE number = ${last?.number}; ${liveNode}; ${foreign}`)
+    let isOver = false
+    const opening = open(place, 'cluster').finally(() => {
+      isOver = true
+    })
+    const refused = expect(opening).rejects.toMatchObject({
+      code: 'node_versions_apart',
+      details: { nodes: ['"old" (version 0.9)'], isOlder: true },
+    })
+    while (!isOver) await sql(place, 'UPDATE nodes SET beat = beat + 1')
+    await refused
     await first.close()
+  })
+
+  it('is used on when a newer node adds a column to a table that this one reads', async () => {
+    const place = await on.newPlace()
+    const store = await open(place, 'cluster')
+    await sql(place, liveNode)
+    for (let time = 0; time < 3; time++) expect(await store.run(nodeRows.list, {})).toHaveLength(1)
+    await sql(place, 'ALTER TABLE nodes ADD COLUMN mood text')
+    expect(await store.run(nodeRows.list, {})).toHaveLength(1)
+    await store.close()
   })
 
   it('is of the same cluster when all nodes start again, and of another one after a migration', async () => {

@@ -1,13 +1,11 @@
 import type pg from 'pg'
 import { systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { postgresDialect } from '../dialect.js'
-import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
-import type { Migration } from '../migrations/migration.js'
 import type { StoreSharing, StoreWatch } from '../types.js'
 import { isLoss, reasonOf, targetOf } from './connection.js'
 import { Connections, MOST_CONNECTIONS } from './connections.js'
 import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts, type Session } from './connector.js'
+import { countPending, migrate, migrateBeside } from './migrate.js'
 import { NodeLock } from './node-lock.js'
 
 /** The upkeep of a cluster beats and looks, one after the other. */
@@ -22,7 +20,7 @@ export interface Started {
 
 /**
  * Takes the store for this node or for its cluster, migrates it, and opens the connections.
- * @throws HomeportError `store_in_use`, `store_needs_upgrade`, `store_newer`, `store_clock_differs` or `store_not_opened`.
+ * @throws HomeportError `store_in_use`, `nodes_too_old`, `store_newer`, `store_clock_differs` or `store_not_opened`.
  */
 export async function start(url: string, watch: StoreWatch, sharing: StoreSharing): Promise<Started> {
   const target = targetOf(url)
@@ -74,7 +72,12 @@ async function prepare(
     refuseOtherTime(server)
     if (server.isPooled) await refuseSharedBackend(connector, server)
     if (sharing === 'alone') await lock.take(client, () => migrate(client))
-    else await lock.join(client, { pending: () => countPending(client), migrate: () => migrate(client) })
+    else
+      await lock.join(client, {
+        pending: () => countPending(client),
+        migrate: () => migrate(client),
+        migrateBeside: () => migrateBeside(client),
+      })
     await connections.open()
     return await durabilityOf(client)
   } finally {
@@ -93,37 +96,6 @@ async function refuseSharedBackend(connector: Connector, { backend, life }: Serv
   await end(client)
   if (server.backend !== backend || server.life !== life) return
   throw new Error('a pooler in transaction mode stands before PostgreSQL; use session mode or connect directly')
-}
-
-const RECORD = 'INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES ($1, $2, $3, $4)'
-
-const HAS_LEDGER = `SELECT (to_regclass('schema_migrations') IS NOT NULL)::int AS there`
-const LEDGER = 'SELECT number, name, breaking FROM schema_migrations'
-
-/** How many migrations are missing. Changes nothing. */
-async function countPending(client: pg.Client): Promise<number> {
-  const { rows } = await client.query<{ there: number }>(HAS_LEDGER)
-  const applied = rows[0]?.there === 1 ? (await client.query<AppliedMigration>(LEDGER)).rows : []
-  return pendingMigrations(applied).length
-}
-
-/** Migrates the schema, each migration in its own transaction. The caller holds the node lock. */
-async function migrate(client: pg.Client): Promise<void> {
-  await client.query(ledgerStatement(postgresDialect.types))
-  const applied = await client.query<AppliedMigration>(LEDGER)
-  for (const migration of pendingMigrations(applied.rows)) await apply(client, migration)
-}
-
-async function apply(client: pg.Client, migration: Migration): Promise<void> {
-  await client.query('BEGIN')
-  try {
-    await client.query(RECORD, [migration.number, migration.name, migration.breaking ? 1 : 0, systemClock.now()])
-    for (const statement of migration.statements(postgresDialect.types)) await client.query(statement)
-    await client.query('COMMIT')
-  } catch (error) {
-    await client.query('ROLLBACK')
-    throw error
-  }
 }
 
 /** Durability of a commit of this server, in words for the operator. */

@@ -16,7 +16,7 @@ import { runTransaction } from './transaction.js'
  * @param url `postgres://user:password@host:port/database`, or with several hosts; never logged, never part of an error.
  * @param watch `onFailure` is called when another node has taken the database.
  * @param sharing whether other nodes may use it too.
- * @throws HomeportError `store_in_use`, `store_needs_upgrade`, `store_newer`, `store_clock_differs` or `store_not_opened`.
+ * @throws HomeportError `store_in_use`, `nodes_too_old`, `store_newer`, `store_clock_differs` or `store_not_opened`.
  */
 export async function openPostgresStore(url: string, watch: StoreWatch, sharing: StoreSharing): Promise<Store> {
   const { connections, durability } = await start(url, watch, sharing)

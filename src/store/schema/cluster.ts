@@ -24,6 +24,23 @@ export interface NodesTable {
   beat_at: number
 }
 
+/** Which schemas a life of a node works with. Nodes before migration 47 have none. */
+export interface NodeGenerationsTable {
+  incarnation: number
+  generation: number
+  schema_from: number
+  schema_to: number
+}
+
+/** The applied migrations. */
+export interface SchemaMigrationsTable {
+  number: number
+  name: string
+  breaking: number
+  /** The oldest generation that works with a breaking one; NULL: only the one that has it. */
+  works_from: number | null
+}
+
 /** Which node sends the messages of a partition. */
 export interface PartitionsTable {
   partition: number
@@ -57,6 +74,8 @@ export interface AnnouncementsTable {
 /** Tables of the cluster. */
 export interface ClusterTables {
   nodes: NodesTable
+  node_generations: NodeGenerationsTable
+  schema_migrations: SchemaMigrationsTable
   partitions: PartitionsTable
   leases: LeasesTable
   announcements: AnnouncementsTable

@@ -1,7 +1,7 @@
 import { neverCollected, openSqlite, type SqliteDatabase, type SqliteStatement } from '../../base/index.js'
 import { damageIn, isDamage, type StoreDamage } from '../damage.js'
 import { sqliteDialect } from '../dialect.js'
-import { type AppliedMigration, ledgerStatement, pendingMigrations } from '../migrations/index.js'
+import { type AppliedMigration, ledgerStatement, pendingMigrations, recordOf } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
 import { bind, valuesOf } from '../query.js'
@@ -56,14 +56,11 @@ export class SqliteConnection {
   }
 
   #pendingMigrations(): readonly Migration[] {
-    return pendingMigrations(
-      this.#prepare('SELECT number, name, breaking FROM schema_migrations').all() as AppliedMigration[],
-    )
+    return pendingMigrations(this.#db.prepare('SELECT * FROM schema_migrations').all() as AppliedMigration[])
   }
 
   #apply(migration: Migration, nowMs: number): void {
-    const record = 'INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES (?, ?, ?, ?)'
-    this.#prepare(record).run(migration.number, migration.name, migration.breaking ? 1 : 0, nowMs)
+    this.#db.exec(recordOf(migration, nowMs))
     for (const statement of migration.statements(sqliteDialect.types)) this.#db.exec(statement)
   }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { firstColumn, openSqlite, type SqliteDatabase } from '../../base/index.js'
 import { postgresDialect, sqliteDialect } from '../dialect.js'
-import { ledgerStatement } from '../migrations/index.js'
+import { ledgerStatement, recordOf } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
 import type { StorePlace } from './index.js'
 
@@ -71,10 +71,7 @@ export function raw(place: StorePlace): RawStore {
 /** Creates at a place the store of a Homeport with only these migrations. */
 export async function createOldStore(place: StorePlace, migrations: readonly Migration[]): Promise<void> {
   const { types } = place.location === 'sqlite' ? sqliteDialect : postgresDialect
-  const records = migrations.map(
-    ({ number, name, breaking }) =>
-      `INSERT INTO schema_migrations (number, name, breaking, applied_at) VALUES (${number}, '${name}', ${breaking ? 1 : 0}, 0)`,
-  )
+  const records = migrations.map((migration) => recordOf(migration, 0))
   const statements = [
     ledgerStatement(types),
     ...migrations.flatMap((migration) => migration.statements(types)),

@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest'
+import { FIRST_RANGE, GENERATION, type Migration, SCHEMA_RANGE } from '../migrations/migration.js'
+import { refusalOf } from './migrate.js'
+
+const migration = (kind: Pick<Migration, 'breaking' | 'worksFrom'>): Migration => ({
+  ...{ number: 99, name: 'test', statements: () => [] },
+  ...kind,
+})
+const before = { generation: GENERATION - 1, schema_from: GENERATION - 1, schema_to: GENERATION }
+const node = { incarnation: 1, name: 'a', version: '1.0', beat: 5, ...before }
+const tooFar = { ...node, generation: GENERATION - 2, schema_from: GENERATION - 2, schema_to: GENERATION - 1 }
+
+it('lets nodes of the version before run on when a migration expands, or removes what they do not use', () => {
+  expect(refusalOf(migration({ breaking: false }), [node, { ...node, ...SCHEMA_RANGE }])).toBeUndefined()
+  expect(refusalOf(migration({ breaking: true, worksFrom: GENERATION - 1 }), [node])).toBeUndefined()
+  expect(FIRST_RANGE.schema_to).toBe(2)
+})
+
+it('is refused beside nodes that do not work with it', () => {
+  const refused = refusalOf(migration({ breaking: true }), [node, { ...node, name: 'b', ...SCHEMA_RANGE }])
+  expect(refused?.error).toMatchObject({ code: 'nodes_too_old', details: { nodes: ['"a" (version 1.0)'] } })
+  expect(refused?.error.message).toContain('step 99, test')
+})
+
+it('is refused beside nodes of two versions before', () => {
+  const refused = refusalOf(migration({ breaking: false }), [node, { ...tooFar, name: 'far' }])
+  expect(refused?.error).toMatchObject({ code: 'node_versions_apart', details: { nodes: ['"far" (version 1.0)'] } })
+})
