@@ -5,7 +5,14 @@ import type { Ledger } from './ledger.js'
 import { seal } from './load.js'
 import { accountOf, NO_BREACHES } from './queue-account.js'
 import type { QueueLedger } from './queue-ledger.js'
-import { runsInState, type StorePlace, storedMessages, unfinishedSoon, unfired } from './queue-ledger-store.js'
+import {
+  describeUnfinished,
+  runsInState,
+  type StorePlace,
+  storedMessages,
+  unfinishedSoon,
+  unfired,
+} from './queue-ledger-store.js'
 
 /** What is judged after the faults, when all callers have stopped. */
 export interface Aftermath {
@@ -33,7 +40,9 @@ export async function judge(aftermath: Aftermath): Promise<string> {
   const isDone = async () => (await homeport.queue('DELETE', '/v2/messages?label=silent')).status === 200
   await waitFor(isDone, { what: 'the last cancel', deadlineMs })
   const isCalm = async () => (await unfired(place)) === 0 && (await unfinishedSoon(place)) === 0
-  await waitFor(isCalm, { what: 'every message to end', deadlineMs, everyMs: 100 })
+  await waitFor(isCalm, { what: 'every message to end', deadlineMs, everyMs: 100 }).catch(async (error: Error) => {
+    throw new Error(`${error.message}; left: ${await describeUnfinished(place)}`)
+  })
 
   await waitFor(() => ledger.lost().length === 0, { what: 'every published message', deadlineMs })
   const succeeded = async () => {

@@ -5,6 +5,8 @@ import { isRefusal, type Repeat } from './queue-ledger-load.js'
 /** Callers that go on whatever happens, and how often each had a success. */
 export class Callers {
   readonly successes = new Map<string, number>()
+  /** What failed, and why. */
+  readonly failures: string[] = []
   readonly #deadlineMs: number
   readonly #thinkMs: number
   readonly #once = new Set<string>()
@@ -29,6 +31,7 @@ export class Callers {
         this.successes.set(name, (this.successes.get(name) ?? 0) + 1)
       } catch (error) {
         if (isRefusal(error)) throw error
+        this.failures.push(`${name}: ${error}`)
       }
       await pause(systemClock, this.#thinkMs)
     }

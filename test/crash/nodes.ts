@@ -122,6 +122,16 @@ export class NodeScene {
     return `${this.server.url}/postgres`
   }
 
+  /** Stops a node as an operator does, and starts it again. @param between runs while it is stopped. */
+  async replace(node: SceneNode, between: () => Promise<void>): Promise<void> {
+    this.#options.onDisturbance()
+    await node.homeport.kill('SIGTERM')
+    await between()
+    node.homeport = await this.#start(node)
+    await waitFor(() => node.isReady, { what: `${node.name} to be ready`, deadlineMs: 60_000 })
+    this.#options.onDisturbance()
+  }
+
   /** How many lives of nodes were declared dead so far. */
   async deadNodes(): Promise<number> {
     const client = await connectToPostgres(this.storeUrl)

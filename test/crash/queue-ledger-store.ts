@@ -132,6 +132,17 @@ export function unfired(place: StorePlace): Promise<number> {
   return count(place, 'SELECT count(*) AS n FROM schedules WHERE next_at < ?', [Date.now() + 3_600_000])
 }
 
+/** The oldest messages that have not ended, and who owns their partitions: for people, when a test fails. */
+export async function describeUnfinished(place: StorePlace): Promise<string> {
+  const sql = `SELECT m.kind, m.state, m.url, m.flow_key, m.queue, m.retried, m.partition, p.owner,
+      m.next_at - ? AS "dueInMs", ? - m.created_at AS "ageMs"
+    FROM messages m LEFT JOIN partitions p ON p.partition = m.partition
+    WHERE m.state = 'held' OR (m.state = 'pending' AND m.next_at < ?) ORDER BY m.seq LIMIT 8`
+  const now = Date.now()
+  const left = await withStore(place, (access) => access.rows(sql, [now, now, now + 3_600_000]))
+  return `${await unfinishedSoon(place)} messages, ${await unfired(place)} schedules: ${JSON.stringify(left)}`
+}
+
 /**
  * Sets the next fire times of schedules to moments of the next life. The server must not run. A schedule that did not
  * fire in the previous life keeps its time.
