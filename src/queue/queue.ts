@@ -15,6 +15,7 @@ import { queueRoutes } from './api/queue-routes.js'
 import { scheduleRoutes } from './api/schedule-routes.js'
 import { ClockCorrection } from './dispatcher/clock-correction.js'
 import { Dispatcher, type DispatcherDeps } from './dispatcher/dispatcher.js'
+import type { RequestSender } from './dispatcher/sender.js'
 import { PlainKind } from './plain-kind.js'
 import { refuseForbiddenItem } from './publish/destination.js'
 import { Publishing } from './publish/publishing.js'
@@ -74,6 +75,8 @@ export interface QueueDeps {
   readonly tracer?: Tracer | undefined
   /** The nodes that use the store. Default: this one is alone. */
   readonly cluster?: Cluster
+  /** Makes the requests of deliveries. Default: over HTTP. */
+  readonly sender?: RequestSender
 }
 
 const DEFAULT_REGION = 'us-east-1'
@@ -119,6 +122,7 @@ function dispatcherDeps(deps: QueueDeps, meter: QueueMeter): DispatcherDeps {
     tracer,
     region: (deps.region ?? DEFAULT_REGION).toUpperCase(),
     cluster: deps.cluster ?? alone(),
+    sender: deps.sender,
   }
 }
 

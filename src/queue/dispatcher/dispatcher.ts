@@ -16,7 +16,7 @@ import { FlowControl } from './flow-control.js'
 import { backlogLimits, maxLingering } from './limits.js'
 import { Loader } from './loader.js'
 import { Partitions } from './partitions.js'
-import { isOutOfDescriptors, Sender, type Sending } from './sender.js'
+import { isOutOfDescriptors, type RequestSender, Sender, type Sending } from './sender.js'
 import { StoredLimits } from './stored-limits.js'
 import { TracedAttempt } from './traced-attempt.js'
 
@@ -51,6 +51,8 @@ export interface DispatcherDeps {
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
   readonly cluster: Cluster
+  /** Makes the requests. Default: over HTTP. */
+  readonly sender?: RequestSender | undefined
 }
 
 /**
@@ -68,7 +70,7 @@ export class Dispatcher implements Service {
   readonly flow: FlowControl
   readonly limits: StoredLimits
   readonly #backlog: Backlog
-  readonly #sender: Sender
+  readonly #sender: RequestSender
   readonly #unsettled = new TurnoverMap<Entry, true>()
   /** Messages whose request is over and whose outcome is not committed yet. */
   #settling = 0
@@ -110,12 +112,9 @@ export class Dispatcher implements Service {
       onMessages: () => this.#sweep.noteActivity(),
       onOver: () => this.#schedulePump(),
     })
-    this.#sender = new Sender({
-      clock: deps.clock,
-      connectionsPerHost: limits.inFlight.maxPerHost,
-      keepBytes: deps.keepBytes,
-      targets: deps.targets,
-    })
+    const { clock, keepBytes, targets } = deps
+    const connectionsPerHost = limits.inFlight.maxPerHost
+    this.#sender = deps.sender ?? new Sender({ clock, connectionsPerHost, keepBytes, targets })
   }
 
   addKind(kind: MessageKind): void {

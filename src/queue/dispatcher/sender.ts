@@ -36,6 +36,14 @@ export interface Sending {
   release(): void
 }
 
+/** Makes the requests of a dispatcher. */
+export interface RequestSender {
+  /** Starts a request. */
+  send(request: SendRequest): Sending
+  /** Requests in flight fail. */
+  close(): Promise<void>
+}
+
 /** What a sender is built from. */
 export interface SenderSettings {
   readonly clock: Clock
@@ -58,7 +66,7 @@ interface Address {
  * although the destination has not seen it. So the sender repeats it at once on a new connection, within the same
  * attempt.
  */
-export class Sender {
+export class Sender implements RequestSender {
   readonly #agent: Agent
   /** Opens a connection for each request and keeps none. */
   readonly #freshAgent: Agent

@@ -1,6 +1,6 @@
 import { neverCollected, openSqlite, type SqliteDatabase, type SqliteStatement } from '../../base/index.js'
 import { damageIn, isDamage, type StoreDamage } from '../damage.js'
-import { sqliteDialect } from '../dialect.js'
+import { type Dialect, sqliteDialect } from '../dialect.js'
 import { type AppliedMigration, ledgerStatement, pendingMigrations, recordOf } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
@@ -21,6 +21,7 @@ const MAX_COMMIT_MS = 10
 export class SqliteConnection {
   readonly #db: SqliteDatabase
   readonly #onDamage: (damage: StoreDamage) => void
+  readonly #dialect: Dialect
   readonly #prepared = new Map<string, SqliteStatement>()
   #commitMs = 0
   /** The last insert statement of each table. */
@@ -30,10 +31,17 @@ export class SqliteConnection {
    * @param path of the database file.
    * @param access a `read` connection cannot change anything.
    * @param onDamage receives damage that an operation reports without failing.
+   * @param dialect what queries are compiled for.
    */
-  constructor(path: string, access: 'read' | 'write', onDamage: (damage: StoreDamage) => void = () => undefined) {
+  constructor(
+    path: string,
+    access: 'read' | 'write',
+    onDamage: (damage: StoreDamage) => void = () => undefined,
+    dialect: Dialect = sqliteDialect,
+  ) {
     neverCollected(this)
     this.#onDamage = onDamage
+    this.#dialect = dialect
     this.#db = openSqlite(path, { readOnly: access === 'read', busyTimeoutMs: BUSY_TIMEOUT_MS })
     this.#db.exec(`PRAGMA temp_store = MEMORY; PRAGMA cache_size = -${CACHE_KIB}`)
     if (access === 'read') return
@@ -137,7 +145,7 @@ export class SqliteConnection {
     if (statement.kind === 'insert' || statement.kind === 'number') return this.#insert(statement.table, statement.rows)
     if (statement.kind === 'update') return this.#updateEach(statement)
     if (statement.kind === 'several') return statement.statements.map((each) => this.#execute(each))
-    const compiled = statement.query.compile(sqliteDialect)
+    const compiled = statement.query.compile(this.#dialect)
     const values = bind(compiled, statement.params).map(asParameter)
     const prepared = this.#prepare(compiled.sql)
     try {

@@ -11,7 +11,7 @@ import type { BulkKindName } from '../../../store/schema/bulk.js'
 import { type RevivalKind, revivalOf } from '../../dead-letters/revival.js'
 import type { Revival } from '../../transactions/runs-revive.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
-import type { Random } from './random.js'
+import type { Random } from '../../../base/testing/random.js'
 
 const CHUNK_ITEMS = 8
 /** The kinds of actions on runs. */

@@ -22,7 +22,7 @@ import {
   triggerItem,
   WAIT_MS,
 } from './program.js'
-import type { Random } from './random.js'
+import type { Random } from '../../../base/testing/random.js'
 
 /** Collaborators of the simulated endpoint. */
 export interface EndpointDeps {

@@ -3,7 +3,7 @@ import type { SimulatedDispatcher } from '../../../queue/testing/simulated-dispa
 import type { FlowKeyChange } from '../../../queue/transactions/flow-keys.js'
 import * as flowKeys from '../../../queue/transactions/flow-keys.js'
 import type { Store } from '../../../store/index.js'
-import type { Random } from './random.js'
+import type { Random } from '../../../base/testing/random.js'
 
 /** The settings of a trigger that names a key of flow control. */
 const KEYS = {

@@ -11,7 +11,7 @@ import * as schedules from '../../../queue/transactions/schedules.js'
 import type { Store } from '../../../store/index.js'
 import { someFlow } from './flow-watch.js'
 import { json, type Payload, PROGRAM_URL, randomProgram } from './program.js'
-import type { Random } from './random.js'
+import type { Random } from '../../../base/testing/random.js'
 
 /** Each queue has this parallelism at first. */
 const QUEUES = ['first', 'second'] as const

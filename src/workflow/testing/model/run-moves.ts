@@ -17,7 +17,7 @@ import type { EndpointDeps } from './endpoint.js'
 import { someFlow } from './flow-watch.js'
 import { checkAttempts, checkRun, type Knowledge } from './knowledge.js'
 import { randomProgram, triggerItem } from './program.js'
-import type { Random } from './random.js'
+import type { Random } from '../../../base/testing/random.js'
 
 /** Collaborators of the actions on runs. */
 export interface RunMovesDeps {

@@ -21,7 +21,7 @@ import { FlowWatch } from './flow-watch.js'
 import { Knowledge } from './knowledge.js'
 import { PlainTraffic } from './plain-traffic.js'
 import { PROGRAM_URL, publisherOf, withoutPatience } from './program.js'
-import { type Random, seeded } from './random.js'
+import { type Random, seeded } from '../../../base/testing/random.js'
 import { RunMoves } from './run-moves.js'
 
 const LIMITS = { timeoutMs: 900_000 }

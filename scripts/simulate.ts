@@ -1,0 +1,56 @@
+/**
+ * `npm run simulate -- [--seed <first>] [--seeds <how many>] [--trace]`: plays nodes on one store in virtual time, one play
+ * for each seed: the real cluster, queue and transactions under pauses, kills, lost calls, drains, clocks that are set and
+ * outages of the store. A broken promise ends it and prints the seed and the events up to the breach; the same seed repeats
+ * them. With `--trace`, also the events of plays that kept every promise.
+ */
+import { parseArgs } from 'node:util'
+import { Simulation } from '../src/queue/testing/nodes/simulation.js'
+import { MemoryStore } from '../src/store/testing/memory-store.js'
+
+const { values: given } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    seeds: { type: 'string', default: '1000' },
+    trace: { type: 'boolean', default: false },
+    'go-on': { type: 'boolean', default: false },
+  },
+})
+const FIRST = Number(given.seed)
+const END = FIRST + Number(given.seeds)
+/** How often the progress is printed, in seeds. */
+const REPORT_EVERY = 1_000
+
+const memory = new MemoryStore()
+const totals = { steps: 0, requests: 0, declaredDead: 0, fires: 0 }
+const began = performance.now()
+const broken = new Map<number, string>()
+
+async function tell(seed: number): Promise<void> {
+  const { problem, trace } = await new Simulation(memory, seed, {}, true).play()
+  for (const line of trace) console.log(line)
+  console.log(problem === undefined ? `seed ${seed} keeps every promise` : `seed ${seed}: ${problem}`)
+}
+
+for (let seed = FIRST; seed < END; seed++) {
+  if (given.trace) await tell(seed)
+  const played = await new Simulation(memory, seed).play()
+  for (const name of ['steps', 'requests', 'declaredDead', 'fires'] as const) totals[name] += played[name]
+  if (played.problem !== undefined) {
+    broken.set(seed, played.problem)
+    if (!given['go-on']) {
+      await tell(seed)
+      console.log(`Again: npm run simulate -- --seed ${seed} --seeds 1`)
+      process.exit(1)
+    }
+    console.log(`seed ${seed}: ${played.problem}`)
+  }
+  const done = seed - FIRST + 1
+  if (done % REPORT_EVERY !== 0 && seed + 1 !== END) continue
+  const seconds = (performance.now() - began) / 1_000
+  const { steps, requests, declaredDead, fires } = totals
+  console.log(
+    `${done} seeds in ${seconds.toFixed(1)} s: ${steps} steps, ${requests} requests, ${declaredDead} nodes declared dead, ${fires} fires of schedules, ${broken.size} broken`,
+  )
+}
+memory.close()

@@ -1,0 +1,54 @@
+import { all, read, type Transaction } from '../../../store/operation.js'
+import { query } from '../../../store/query.js'
+import type { MessageRow } from '../../transactions/messages.js'
+
+/** What the checks read of a message. */
+export type CensusRow = Pick<
+  MessageRow,
+  'seq' | 'url' | 'state' | 'partition' | 'next_at' | 'retried' | 'queue' | 'flow_key' | 'message_id' | 'schedule_id'
+>
+
+const everyMessage = query<object, CensusRow>(({ db }) =>
+  db
+    .selectFrom('messages')
+    .select(['seq', 'url', 'state', 'partition', 'next_at', 'retried', 'queue', 'flow_key', 'message_id', 'schedule_id']),
+)
+
+/** All messages. */
+export const messages = read('simulation.messages', function* (_: object): Transaction<CensusRow[]> {
+  return yield* all(everyMessage, {})
+})
+
+const turnsByQueue = query<object, { queue: string; turns: number; parallelism: number }>(({ db }) =>
+  db
+    .selectFrom('queue_turns')
+    .innerJoin('queues', (join) =>
+      join.onRef('queues.name', '=', 'queue_turns.queue').onRef('queues.account_id', '=', 'queue_turns.account_id'),
+    )
+    .select((q) => ['queue_turns.queue as queue', 'queues.parallelism as parallelism', q.fn.countAll<number>().as('turns')])
+    .groupBy(['queue_turns.queue', 'queues.parallelism']),
+)
+
+/** The queues that have turns, with how many. */
+export const turns = read('simulation.turns', function* (_: object): Transaction<
+  { queue: string; turns: number; parallelism: number }[]
+> {
+  return yield* all(turnsByQueue, {})
+})
+
+const unended = query<{ queue: string; seq: number }, { seq: number }>(({ db, p }) =>
+  db
+    .selectFrom('messages')
+    .select('seq')
+    .where('queue', '=', p.queue)
+    .where('seq', '<', p.seq)
+    .where('finished_at', 'is', null)
+    .orderBy('seq'),
+)
+
+/** Messages of a queue before another one that have not ended. */
+export const unendedBefore = read('simulation.unended', function* (args: { queue: string; seq: number }): Transaction<
+  { seq: number }[]
+> {
+  return yield* all(unended, args)
+})

@@ -1,0 +1,140 @@
+import { PARTITIONS } from '../../../cluster/index.js'
+import type { MemoryStore } from '../../../store/testing/memory-store.js'
+import * as census from './census.js'
+import type { Ledger } from './ledger.js'
+import type { SimulatedNode } from './simulated-node.js'
+import { STARTS_AT_MS, type World } from './world.js'
+
+/** The rows are compared this often: what is lost stays lost. */
+const ROWS_EVERY_MS = 1_000
+/** A sweep finds a stray within this time, and a load follows it. */
+const FOUND_WITHIN_MS = 6_000
+
+const isPendingState = (state: string): boolean => state === 'pending' || state === 'held'
+
+/** Checks what must hold after every step; requests are checked by the ledger when they begin. */
+export class Checks {
+  readonly #world: World
+  readonly #memory: MemoryStore
+  readonly #ledger: Ledger
+  readonly #nodes: () => readonly SimulatedNode[]
+  #nextRowsAt = 0
+  #seen: readonly (readonly number[])[] = []
+  /** Pairs of nodes that both believe to own a partition. */
+  #doubles: { readonly partition: number; readonly nodes: readonly [SimulatedNode, SimulatedNode] }[] = []
+  readonly #owners = new Array<SimulatedNode | undefined>(PARTITIONS).fill(undefined)
+  readonly #ownedSince = new Array<number>(PARTITIONS).fill(0)
+
+  constructor(world: World, memory: MemoryStore, ledger: Ledger, nodes: () => readonly SimulatedNode[]) {
+    this.#world = world
+    this.#memory = memory
+    this.#ledger = ledger
+    this.#nodes = nodes
+  }
+
+  readonly afterStep = (): void => {
+    this.#checkOwners()
+    if (this.#world.now < this.#nextRowsAt) return
+    this.#nextRowsAt = this.#world.now + ROWS_EVERY_MS
+    this.#checkRows()
+  }
+
+  /** I1: a partition has at most one owner that may act. */
+  #checkOwners(): void {
+    const nodes = this.#nodes()
+    const owned = nodes.map(({ cluster }) => cluster.owned)
+    if (owned.length !== this.#seen.length || owned.some((list, index) => list !== this.#seen[index])) {
+      this.#seen = owned
+      this.#learnOwners(nodes)
+    }
+    for (const { partition, nodes } of this.#doubles) {
+      const [one, other] = nodes
+      if (!one.isActing || !other.isActing) continue
+      this.#world.fail(`I1: ${one.process.name} and ${other.process.name} own partition ${partition}`)
+    }
+  }
+
+  #learnOwners(nodes: readonly SimulatedNode[]): void {
+    this.#doubles = []
+    const owners = new Array<SimulatedNode | undefined>(PARTITIONS).fill(undefined)
+    for (const node of nodes) {
+      for (const partition of node.cluster.owned) {
+        const other = owners[partition]
+        if (other) this.#doubles.push({ partition, nodes: [other, node] })
+        owners[partition] = node
+      }
+    }
+    for (const [partition, owner] of owners.entries()) {
+      if (owner === this.#owners[partition]) continue
+      this.#owners[partition] = owner
+      this.#ownedSince[partition] = this.#world.now
+    }
+  }
+
+  #checkRows(): void {
+    const rows = this.#memory.run(census.messages, {})
+    const byLabel = new Map(rows.map((row) => [row.url.slice(row.url.lastIndexOf('/') + 1), row]))
+    for (const { label, isAcknowledged } of this.#ledger.tracked.values()) {
+      if (isAcknowledged && !byLabel.has(label)) this.#world.fail(`I2: the acknowledged message ${label} is gone`)
+    }
+    for (const { queue, turns, parallelism } of this.#memory.run(census.turns, {})) {
+      if (turns > parallelism) this.#world.fail(`I4: the queue ${queue} has ${turns} turns`)
+    }
+    for (const row of rows) if (row.state === 'pending' && row.flow_key === null) this.#checkHeld(row)
+  }
+
+  /** I3: a due message of an owner that nothing disturbs is sent, at the latest after a sweep. */
+  #checkHeld(row: census.CensusRow): void {
+    const { now } = this.#world
+    const owner = this.#owners[row.partition]
+    if (!owner?.isActing) return
+    const { calmSince, offsetMs } = owner.process
+    const dueAt = row.next_at - STARTS_AT_MS - offsetMs
+    const since = Math.max(dueAt, calmSince, this.#ownedSince[row.partition] ?? 0, this.#committedAt(row))
+    if (now - since <= FOUND_WITHIN_MS) return
+    const label = row.url.slice(row.url.lastIndexOf('/') + 1)
+    if ([...this.#ledger.flights].some((flight) => flight.label === label)) return
+    const who = owner.process.name
+    this.#world.fail(`I3: ${label} (partition ${row.partition} of ${who}) is due for ${now - since} ms and not sent`)
+  }
+
+  readonly #rowsSince = new Map<string, number>()
+
+  /** When a message was first seen pending at this attempt. */
+  #committedAt({ seq, retried }: census.CensusRow): number {
+    const attempt = `${seq} ${retried}`
+    const since = this.#rowsSince.get(attempt) ?? this.#world.now
+    this.#rowsSince.set(attempt, since)
+    return since
+  }
+
+  /** Messages that have not ended. */
+  pending(): readonly census.CensusRow[] {
+    return this.#memory.run(census.messages, {}).filter(({ state }) => isPendingState(state))
+  }
+
+  /** What must hold when all messages have ended. */
+  checkEnd(): void {
+    const left = this.pending()
+    const names = left.slice(0, 5).map(({ url, state, flow_key, queue }) => `${url} (${state} ${flow_key ?? queue ?? ''})`)
+    if (left.length > 0) this.#world.fail(`stuck: ${left.length} messages have not ended: ${names.join(', ')}`)
+    const rows = this.#memory.run(census.messages, {})
+    for (const row of rows) {
+      const message = this.#ledger.tracked.get(row.url.slice(row.url.lastIndexOf('/') + 1))
+      if (!message) continue
+      if (row.state === 'delivered' && message.successes === 0) this.#world.fail(`${message.label} was never delivered`)
+      const hasEnded = row.state === 'delivered' || (row.state === 'failed' && message.starts > row.retried)
+      if (!hasEnded && row.state !== 'canceled') this.#world.fail(`${message.label} has ended as ${row.state}`)
+      if (!hasEnded || !message.hasCallback) continue
+      if (!rows.some(({ url }) => url.endsWith(`/back-${message.label}`))) this.#world.fail(`${message.label} has no callback`)
+    }
+  }
+
+  /** All partitions have owners, and each node has about as many. */
+  checkBalance(): void {
+    const counts = this.#nodes().filter(({ phase }) => phase === 'open').map(({ cluster }) => cluster.owned.length)
+    const sum = counts.reduce((one, other) => one + other, 0)
+    if (sum !== PARTITIONS || Math.max(...counts) - Math.min(...counts) > 1)
+      this.#world.fail(`nodes own ${counts.join(', ')} partitions`)
+  }
+}

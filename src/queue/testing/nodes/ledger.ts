@@ -1,0 +1,162 @@
+import { partitionOfKey } from '../../../cluster/index.js'
+import type { MemoryStore } from '../../../store/testing/memory-store.js'
+import * as census from './census.js'
+import type { SimulatedNode } from './simulated-node.js'
+import type { World } from './world.js'
+
+/** The account of everything in a simulation. */
+export const ACCOUNT = 'acc_sim'
+
+/** A flow-control key of the simulation. */
+export interface KeyLimits {
+  readonly parallelism: number | undefined
+  readonly rate: number | undefined
+  readonly periodMs: number
+}
+
+/** The limits of each key, which every message of the key repeats. */
+export const KEYS: Readonly<Record<string, KeyLimits>> = {
+  side: { parallelism: 2, rate: undefined, periodMs: 1_000 },
+  paced: { parallelism: undefined, rate: 3, periodMs: 4_000 },
+  both: { parallelism: 1, rate: 4, periodMs: 3_000 },
+}
+
+/** A queue whose messages are delivered one after the other. */
+export const QUEUE = 'line'
+
+/** A request at its destination. */
+export interface Flight {
+  readonly label: string
+  readonly node: SimulatedNode
+  readonly startedAt: number
+  isOpen: boolean
+}
+
+/** A message that a client has published, or tried to. */
+export interface Tracked {
+  readonly label: string
+  readonly key: string | undefined
+  readonly queue: string | undefined
+  readonly hasCallback: boolean
+  messageId?: string
+  isAcknowledged: boolean
+  acknowledgedAt: number
+  isCancelled: boolean
+  starts: number
+  firstStartAt: number
+  successes: number
+}
+
+interface KeyUse {
+  windowAt: number
+  begun: number
+  takeovers: number
+}
+
+/** What clients and destinations know. It sees every request and checks what must hold when one begins. */
+export class Ledger {
+  readonly #world: World
+  readonly #memory: MemoryStore
+  readonly tracked = new Map<string, Tracked>()
+  readonly flights = new Set<Flight>()
+  readonly #open = new Map<string, Set<Flight>>()
+  readonly #uses = new Map<string, KeyUse>()
+  /** Fires of schedules: `<schedule> <due time>`. */
+  readonly #fires = new Set<string>()
+  requests = 0
+
+  constructor(world: World, memory: MemoryStore) {
+    this.#world = world
+    this.#memory = memory
+  }
+
+  /** A client is about to publish. */
+  publish(message: Pick<Tracked, 'label' | 'key' | 'queue' | 'hasCallback'>): Tracked {
+    const made: Tracked = {
+      ...message,
+      ...{ isAcknowledged: false, acknowledgedAt: 0, isCancelled: false },
+      ...{ starts: 0, firstStartAt: 0, successes: 0 },
+    }
+    this.tracked.set(made.label, made)
+    return made
+  }
+
+  /** A request arrives. */
+  begin(node: SimulatedNode, url: string): Flight {
+    const label = new URL(url).pathname.slice(1)
+    const flight: Flight = { label, node, startedAt: this.#world.now, isOpen: true }
+    this.requests++
+    this.flights.add(flight)
+    this.#world.note(`${node.process.name}: sends ${label}`)
+    const message = this.tracked.get(label)
+    if (!message) return flight
+    if (message.isCancelled) this.#world.fail(`I8: ${label} was sent after the answer to its cancel`)
+    if (message.starts++ === 0) this.#first(message)
+    if (message.key !== undefined) this.#useKey(message.key, flight)
+    return flight
+  }
+
+  /** A request is over for its destination. */
+  end(flight: Flight): void {
+    if (!flight.isOpen) return
+    flight.isOpen = false
+    this.flights.delete(flight)
+    const key = this.tracked.get(flight.label)?.key
+    if (key !== undefined) this.#open.get(key)?.delete(flight)
+  }
+
+  /** I4: a queue with one turn delivers in the order of arrival. */
+  #first(message: Tracked): void {
+    message.firstStartAt = this.#world.now
+    if (message.queue === undefined) return
+    const row = this.#memory.run(census.messages, {}).find(({ url }) => url.endsWith(`/${message.label}`))
+    const [before] = row ? this.#memory.run(census.unendedBefore, { queue: message.queue, seq: row.seq }) : []
+    if (before) this.#world.fail(`I4: ${message.label} was sent before message ${before.seq} of its queue had ended`)
+  }
+
+  /** I5. */
+  #useKey(key: string, flight: Flight): void {
+    const limits = KEYS[key]
+    if (!limits) return
+    const open = this.#open.get(key) ?? new Set()
+    this.#open.set(key, open.add(flight))
+    const alive = [...open].filter(({ node }) => !node.isGone)
+    if (limits.parallelism !== undefined && alive.length > limits.parallelism) {
+      const names = alive.map(({ label, node }) => `${label} of ${node.process.name}`).join(', ')
+      this.#world.fail(`I5: ${alive.length} requests are open under the key ${key}: ${names}`)
+    }
+    if (limits.rate !== undefined) this.#count(key, limits.rate, limits.periodMs)
+  }
+
+  #count(key: string, rate: number, periodMs: number): void {
+    const { now } = this.#world
+    const use = this.#uses.get(key)
+    if (!use || now >= use.windowAt + periodMs) {
+      this.#uses.set(key, { windowAt: now, begun: 1, takeovers: 0 })
+      return
+    }
+    const most = rate * (1 + use.takeovers)
+    if (++use.begun > most) {
+      this.#world.fail(`I5: ${use.begun} requests began within a period of the key ${key}, at most ${most} may`)
+    }
+  }
+
+  /** A node owns a partition whose last owner has left no notes, or a clock was set: a period may begin anew. */
+  takenOver(partition: number | 'any'): void {
+    for (const [key, use] of this.#uses) {
+      if (partition === 'any' || partitionOfKey(ACCOUNT, key) === partition) use.takeovers++
+    }
+  }
+
+  /** I6. */
+  fired(scheduleId: string, dueAt: number): void {
+    const fire = `${scheduleId} ${dueAt}`
+    this.#world.note(`schedule ${scheduleId} fires`)
+    if (this.#fires.has(fire)) this.#world.fail(`I6: the schedule ${scheduleId} fired twice at ${dueAt}`)
+    this.#fires.add(fire)
+  }
+
+  get fires(): number {
+    return this.#fires.size
+  }
+}

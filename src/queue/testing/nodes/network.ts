@@ -1,0 +1,86 @@
+import type { Process, World } from './world.js'
+
+/** What happens to a call on its way. */
+export type Fate =
+  | { readonly kind: 'ok'; readonly there: number; readonly back: number }
+  /** It has no effect, and the caller learns that it failed. */
+  | { readonly kind: 'refused'; readonly heard: number }
+  /** It takes effect, perhaps after the caller has heard that nobody knows. */
+  | { readonly kind: 'unanswered'; readonly effect: number | undefined; readonly heard: number }
+
+/** The longest usual way of a call. */
+const QUICK_MS = 12
+/** A call slower than this disturbs its caller. */
+export const SLOW_MS = 250
+
+/** The network between the nodes, the store and each other: slow and lost calls, cut links, outages. */
+export class Network {
+  readonly #world: World
+  /** Calls are quick and none gets lost. */
+  isQuiet = false
+  /** Until then, many calls get lost. */
+  stormUntil = 0
+  storeAwayUntil = 0
+  /** Until when a process does not reach the store. */
+  readonly #awayFrom = new Map<Process, number>()
+  /** Pairs of names that do not reach each other, until when. */
+  readonly #cut = new Map<string, number>()
+
+  constructor(world: World) {
+    this.#world = world
+  }
+
+  cutFromStore(process: Process, ms: number): void {
+    this.#awayFrom.set(process, this.#world.now + ms)
+  }
+
+  cutBetween(one: Process, other: Process, ms: number): void {
+    this.#cut.set(`${one.name} ${other.name}`, this.#world.now + ms)
+  }
+
+  isStoreAway(process: Process): boolean {
+    const { now } = this.#world
+    return !this.isQuiet && (now < this.storeAwayUntil || now < (this.#awayFrom.get(process) ?? 0))
+  }
+
+  /** Whether messages of one reach the other. */
+  isCut(from: Process, to: Process): boolean {
+    return !this.isQuiet && this.#world.now < (this.#cut.get(`${from.name} ${to.name}`) ?? 0)
+  }
+
+  #ways(): { readonly there: number; readonly back: number } {
+    const { random, between } = this.#bound
+    if (this.isQuiet) return { there: between(1, 3), back: between(1, 3) }
+    const slow = (): number => (random.chance(0.01) ? between(300, 6_000) : between(0, QUICK_MS))
+    return { there: slow(), back: slow() }
+  }
+
+  get #bound() {
+    const world = this.#world
+    return { random: world.random, between: (least: number, most: number) => world.between(least, most) }
+  }
+
+  get #lossRate(): number {
+    if (this.isQuiet) return 0
+    return this.#world.now < this.stormUntil ? 0.25 : 0.01
+  }
+
+  /** The fate of a call of the store. */
+  toStore(process: Process, isWrite: boolean): Fate {
+    const { random, between } = this.#bound
+    if (this.isStoreAway(process)) return { kind: 'refused', heard: between(1, 1_000) }
+    if (!random.chance(this.#lossRate)) return { kind: 'ok', ...this.#ways() }
+    const heard = between(1, 2_000)
+    if (!isWrite) return { kind: 'refused', heard }
+    const effects = [undefined, between(1, heard), between(1, heard), heard + between(1, 3_000)]
+    return { kind: 'unanswered', effect: random.pick(effects), heard }
+  }
+
+  /** The fate of a call of another node. */
+  toPeer(from: Process, to: Process): Fate {
+    const { random, between } = this.#bound
+    if (this.isCut(from, to)) return { kind: 'unanswered', effect: undefined, heard: Number.POSITIVE_INFINITY }
+    if (!random.chance(this.#lossRate)) return { kind: 'ok', ...this.#ways() }
+    return { kind: 'unanswered', effect: random.chance(0.5) ? between(1, 20) : undefined, heard: Number.POSITIVE_INFINITY }
+  }
+}

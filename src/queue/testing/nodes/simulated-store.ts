@@ -1,0 +1,112 @@
+import { HomeportError } from '../../../contract/errors/errors.js'
+import type { Store } from '../../../store/index.js'
+import type { Operation } from '../../../store/operation.js'
+import type { MemoryStore } from '../../../store/testing/memory-store.js'
+import { type Fate, type Network, SLOW_MS } from './network.js'
+import type { Process, World } from './world.js'
+
+/** Sees the calls of the store. */
+export interface StoreWatch {
+  /** Replaces an operation by another one, or calls something before it. Default: as it is. */
+  readonly replace?: <Args, Result>(operation: Operation<Args, Result>, args: Args) => Operation<Args, Result>
+  /** A call has taken effect. */
+  readonly applied: (operation: string, args: unknown, result: unknown) => void
+}
+
+/** What the store of a process is built from. */
+export interface SimulatedStoreDeps {
+  readonly world: World
+  readonly process: Process
+  readonly memory: MemoryStore
+  readonly network: Network
+  readonly watch: StoreWatch
+}
+
+/** The store as one process reaches it: calls take time, fail, and lose their answers. */
+export class SimulatedStore implements Store {
+  readonly #deps: SimulatedStoreDeps
+  readonly #listeners = new Set<() => void>()
+  readonly #running = new Set<Promise<unknown>>()
+
+  constructor(deps: SimulatedStoreDeps) {
+    this.#deps = deps
+  }
+
+  run<Args, Result>(given: Operation<Args, Result>, args: Args): Promise<Result> {
+    const { process, network, watch } = this.#deps
+    const operation = watch.replace?.(given, args) ?? given
+    const fate = network.toStore(process, operation.access === 'write')
+    const call = new Promise<Result>((resolve, reject) => this.#follow(fate, operation, args, { resolve, reject }))
+    const ended: Promise<unknown> = call.then(
+      () => this.#running.delete(ended),
+      () => this.#running.delete(ended),
+    )
+    this.#running.add(ended)
+    return call
+  }
+
+  #follow<Args, Result>(
+    fate: Fate,
+    operation: Operation<Args, Result>,
+    args: Args,
+    { resolve, reject }: { resolve: (result: Result) => void; reject: (error: unknown) => void },
+  ): void {
+    const { world, process, network } = this.#deps
+    if (fate.kind !== 'ok') {
+      process.disturb()
+      if (fate.kind === 'unanswered' && fate.effect !== undefined) {
+        world.note(`${process.name}: ${operation.name} loses its answer`)
+        world.after(fate.effect, () => void this.#apply(operation, args))
+      }
+      world.after(fate.heard, () => reject(this.#lost(fate)), process)
+      return
+    }
+    if (fate.there + fate.back > SLOW_MS) process.disturb()
+    world.after(fate.there, () => {
+      const outcome = network.isStoreAway(process)
+        ? { error: new HomeportError('store_unavailable', {}) }
+        : this.#apply(operation, args)
+      const answer = (): void => {
+        if (fate.there + fate.back > SLOW_MS || 'error' in outcome) process.disturb()
+        if ('error' in outcome) reject(outcome.error)
+        else resolve(outcome.value)
+      }
+      world.after(fate.back, answer, process)
+    })
+  }
+
+  #lost(fate: Fate): HomeportError {
+    this.#deps.process.disturb()
+    if (fate.kind !== 'unanswered') return new HomeportError('store_unavailable', {})
+    for (const listener of this.#listeners) listener()
+    return new HomeportError('store_outcome_unknown', {})
+  }
+
+  #apply<Args, Result>(operation: Operation<Args, Result>, args: Args): { value: Result } | { error: unknown } {
+    const { memory, watch } = this.#deps
+    try {
+      const value = memory.run(operation, args)
+      watch.applied(operation.name, args, value)
+      return { value }
+    } catch (error) {
+      return { error }
+    }
+  }
+
+  async settled(): Promise<void> {
+    await Promise.all(this.#running)
+  }
+
+  onLostCommit(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  describe() {
+    return { kind: 'postgres', durability: 'none' } as const
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+}

@@ -1,0 +1,109 @@
+import { isObject } from '../../../base/index.js'
+import { isError } from '../../../contract/errors/errors.js'
+import { isReply } from '../../../http/index.js'
+import { KEYS, type Ledger, QUEUE, type Tracked } from './ledger.js'
+import type { SimulatedNode } from './simulated-node.js'
+import type { World } from './world.js'
+
+const HOSTS = ['one', 'two', 'three', 'four']
+const MOST_DELAY_S = 8
+const QUICK_RETRIES = { 'upstash-retries': '4', 'upstash-retry-delay': '1000' }
+
+/** What clients do. */
+export class Traffic {
+  readonly #world: World
+  readonly #ledger: Ledger
+  readonly #nodes: () => readonly SimulatedNode[]
+  #made = 0
+
+  constructor(world: World, ledger: Ledger, nodes: () => readonly SimulatedNode[]) {
+    this.#world = world
+    this.#ledger = ledger
+    this.#nodes = nodes
+  }
+
+  /** Does something. */
+  act(): void {
+    const { random } = this.#world
+    if (random.chance(0.15)) return this.#cancel()
+    const kind = random.pick(['plain', 'plain', 'late', 'late', 'key', 'key', 'queue'] as const)
+    if (kind === 'queue') return void this.publish({ queue: QUEUE, hasCallback: random.chance(0.2) })
+    if (kind === 'key') return void this.publish({ key: random.pick(Object.keys(KEYS)), hasCallback: false })
+    const delay = kind === 'late' ? this.#world.between(1, MOST_DELAY_S) : 0
+    this.publish({ delay, hasCallback: random.chance(0.1) })
+  }
+
+  /** A client publishes a message at some node. */
+  publish(how: { readonly key?: string; readonly queue?: string; readonly delay?: number; readonly hasCallback: boolean }) {
+    const node = this.#world.random.pick(this.#nodes().filter(({ phase }) => phase === 'open' || phase === 'draining'))
+    if (!node) return undefined
+    const { key, queue, delay = 0, hasCallback } = how
+    const message = this.#ledger.publish({ label: `m${++this.#made}`, key, queue, hasCallback })
+    const host = this.#world.random.pick(HOSTS)
+    const destination = `http://${host}.test/${message.label}`
+    const headers: Record<string, string> = { ...QUICK_RETRIES }
+    if (delay > 0) headers['upstash-delay'] = `${delay}s`
+    if (hasCallback) {
+      headers['upstash-callback'] = `http://back.test/back-${message.label}`
+      headers['upstash-callback-retry-delay'] = '1000'
+    }
+    if (key !== undefined) Object.assign(headers, keyHeaders(key))
+    this.#world.note(`${node.process.name}: a client publishes ${message.label} ${key ?? queue ?? ''} ${delay ? `in ${delay} s` : ''}`)
+    this.#at(node, () => {
+      const params = queue === undefined ? { destination } : { destination, queueName: queue }
+      return node.call(queue === undefined ? 'publish' : 'enqueue', params, headers).then((answer) => this.#published(message, answer))
+    })
+    return message
+  }
+
+  #published(message: Tracked, answer: unknown): void {
+    const value: unknown = isReply(answer) ? answer.value : answer
+    if (!isObject(value) || typeof value['messageId'] !== 'string') return
+    message.messageId = value['messageId']
+    message.isAcknowledged = true
+    message.acknowledgedAt = this.#world.now
+  }
+
+  #cancel(): void {
+    const { random } = this.#world
+    const candidates = [...this.#ledger.tracked.values()].filter(
+      ({ isAcknowledged, isCancelled, successes }) => isAcknowledged && !isCancelled && successes === 0,
+    )
+    const message = random.pick(candidates)
+    const node = random.pick(this.#nodes().filter(({ phase }) => phase === 'open'))
+    if (!message?.messageId || !node) return
+    const { messageId, label } = message
+    this.#world.note(`${node.process.name}: a client cancels ${label}`)
+    this.#at(node, async () => {
+      await node.call('cancel', { messageId })
+      this.#world.note(`${node.process.name}: ${label} is cancelled`)
+      message.isCancelled = true
+    })
+  }
+
+  /** A schedule for each minute. */
+  schedule(id: string): void {
+    const node = this.#nodes()[0]
+    if (!node) return
+    const headers = { ...QUICK_RETRIES, 'upstash-cron': '* * * * *', 'upstash-schedule-id': id }
+    this.#at(node, () => node.call('schedule', { destination: `http://one.test/${id}` }, headers))
+  }
+
+  /** A client's request reaches a node. What it refuses, or does not know the outcome of, was not acknowledged. */
+  #at(node: SimulatedNode, ask: () => Promise<unknown>): void {
+    const failed = (error: unknown): void => {
+      const isExpected = ['store_unavailable', 'store_outcome_unknown', 'message_not_found'] as const
+      if (!isExpected.some((code) => isError(error, code))) this.#world.fail(`a client got ${String(error)}`)
+    }
+    this.#world.after(0, () => void ask().catch(failed), node.process)
+  }
+}
+
+function keyHeaders(key: string): Record<string, string> {
+  const { parallelism, rate, periodMs } = KEYS[key] ?? {}
+  const values = [
+    ...(parallelism === undefined ? [] : [`parallelism=${parallelism}`]),
+    ...(rate === undefined ? [] : [`rate=${rate}`, `period=${(periodMs ?? 1_000) / 1_000}s`]),
+  ]
+  return { 'upstash-flow-control-key': key, 'upstash-flow-control-value': values.join(', ') }
+}

@@ -1,0 +1,168 @@
+import type { Clock, Timer } from '../../../base/index.js'
+import { type Random, seeded } from '../../../base/testing/random.js'
+import { Heap } from '../../dispatcher/collections.js'
+
+/** Unix milliseconds at which every simulation begins: half a minute before schedules fire. */
+export const STARTS_AT_MS = Date.UTC(2026, 0, 5, 12, 0, 45)
+
+interface Event {
+  at: number
+  readonly order: number
+  readonly run: () => void
+  readonly process: Process | undefined
+  isCancelled: boolean
+}
+
+const realImmediate = globalThis.setImmediate
+const nextTurn = (): Promise<void> => new Promise((resolve) => void realImmediate(resolve))
+
+/**
+ * Virtual time for the processes of several machines in one. It runs one event after the other, each with everything that
+ * follows from it at once: promises and `setImmediate`. Everything random comes from one seed, so the same seed does the same.
+ */
+export class World {
+  readonly random: Random
+  /** Milliseconds since the start. */
+  now = 0
+  /** Events that have run. */
+  steps = 0
+  /** What has happened, if somebody wants to read it. */
+  readonly trace: string[] | undefined
+  readonly #events = new Heap<Event>((a, b) => a.at < b.at || (a.at === b.at && a.order < b.order))
+  #order = 0
+  #immediates: (() => void)[] = []
+  #problem: string | undefined
+
+  constructor(seed: number, isTraced = false) {
+    this.random = seeded(seed * 2_654_435_761)
+    this.trace = isTraced ? [] : undefined
+  }
+
+  /** The first broken promise. */
+  get problem(): string | undefined {
+    return this.#problem
+  }
+
+  /** A promise is broken. Only the first one counts. */
+  fail(what: string): void {
+    this.#problem ??= `${what} (at ${this.now} ms)`
+    this.note(`BROKEN: ${what}`)
+  }
+
+  /** Remembers an event for a reader. */
+  note(what: string): void {
+    this.trace?.push(`${String(this.now).padStart(6)} ms  ${what}`)
+  }
+
+  between(least: number, most: number): number {
+    return least + this.random.below(most - least + 1)
+  }
+
+  /** Calls `run` at a time; of a process later while it is paused, and never when it is over. */
+  at(at: number, run: () => void, process?: Process): Timer {
+    const event: Event = { at: Math.max(at, this.now), order: ++this.#order, run, process, isCancelled: false }
+    this.#events.push(event)
+    return {
+      cancel: () => {
+        event.isCancelled = true
+      },
+    }
+  }
+
+  after(ms: number, run: () => void, process?: Process): Timer {
+    return this.at(this.now + ms, run, process)
+  }
+
+  /** Runs events until the time, or until `isOver` after a step. */
+  async run(untilMs: number, afterStep: () => void, isOver: () => boolean = () => false): Promise<void> {
+    globalThis.setImmediate = this.#immediate as typeof setImmediate
+    try {
+      while (this.#problem === undefined && !isOver()) {
+        const next = this.#events.peek()
+        if (!next || next.at > untilMs) break
+        this.#events.pop()
+        await this.#runEvent(next, afterStep)
+      }
+      if (this.#problem === undefined && this.now < untilMs && !isOver()) this.now = untilMs
+    } finally {
+      globalThis.setImmediate = realImmediate
+    }
+  }
+
+  async #runEvent(event: Event, afterStep: () => void): Promise<void> {
+    const { process } = event
+    if (event.isCancelled || process?.isOver) return
+    if (process && event.at < process.pausedUntil) {
+      event.at = process.pausedUntil
+      this.#events.push(event)
+      return
+    }
+    this.now = event.at
+    this.steps++
+    event.run()
+    await nextTurn()
+    while (this.#immediates.length > 0) {
+      for (const run of this.#immediates.splice(0)) run()
+      await nextTurn()
+    }
+    afterStep()
+  }
+
+  readonly #immediate = (run: (...args: unknown[]) => void, ...args: unknown[]): unknown => {
+    this.#immediates.push(() => run(...args))
+    return undefined
+  }
+}
+
+/** A process on a machine of its own: its clocks, its timers, and whether it is paused. */
+export class Process {
+  readonly name: string
+  readonly #world: World
+  /** How far its clock is ahead. */
+  offsetMs: number
+  /** While it is paused nothing of it runs. */
+  pausedUntil = 0
+  /** Time during which its monotonic clock stood still. */
+  suspendedMs = 0
+  isOver = false
+  /** Since when nothing has disturbed it: no pause, no slow or failed call, no jump of its clock. */
+  calmSince = 0
+  readonly clock: Clock
+
+  constructor(world: World, name: string, offsetMs: number) {
+    this.#world = world
+    this.name = name
+    this.offsetMs = offsetMs
+    this.calmSince = world.now
+    this.clock = {
+      now: () => this.wallMs,
+      after: (delayMs, run) => world.at(world.now + Math.ceil(Math.max(0, delayMs)), run, this),
+    }
+  }
+
+  get wallMs(): number {
+    return STARTS_AT_MS + this.#world.now + this.offsetMs
+  }
+
+  readonly monotonicMs = (): number => this.#world.now - this.suspendedMs
+
+  get isPaused(): boolean {
+    return this.#world.now < this.pausedUntil
+  }
+
+  /** Whether it runs now. */
+  get isRunning(): boolean {
+    return !this.isOver && !this.isPaused
+  }
+
+  /** Something has gone wrong for it. */
+  disturb(): void {
+    this.calmSince = this.#world.now
+  }
+
+  pause(ms: number, isSuspended: boolean): void {
+    this.pausedUntil = Math.max(this.pausedUntil, this.#world.now + ms)
+    if (isSuspended) this.suspendedMs += ms
+    this.calmSince = this.pausedUntil
+  }
+}
