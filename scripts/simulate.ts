@@ -19,7 +19,7 @@ const { values: given } = parseArgs({
 const FIRST = Number(given.seed)
 const END = FIRST + Number(given.seeds)
 /** How often the progress is printed, in seeds. */
-const REPORT_EVERY = 1_000
+const REPORT_EVERY = Number(process.env.EVERY ?? 1_000)
 
 const memory = new MemoryStore()
 const totals = { steps: 0, requests: 0, declaredDead: 0, fires: 0 }

@@ -236,7 +236,8 @@ export class Dispatcher implements Service {
       void this.#deliver(entry)
     }
     this.#loader.next(now)
-    this.#setWake(this.#backlog.wakeAt(now), now)
+    // What is due cannot be sent before the pause ends, so it must not wake the dispatcher until then.
+    this.#setWake(this.#pauseTimer ? Number.POSITIVE_INFINITY : this.#backlog.wakeAt(now), now)
   }
 
   #setWake(at: number, now: number): void {
@@ -310,7 +311,8 @@ export class Dispatcher implements Service {
       if (outcome) traced?.answered()
       else traced?.dropped()
       this.#settling++
-      if (outcome) this.#backlog.answered(entry)
+      // An aborted request was made: its key counts it.
+      if (outcome || sending) this.#backlog.answered(entry)
       else this.#backlog.unsent(entry)
       entry.abort = undefined
     }

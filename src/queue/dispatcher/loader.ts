@@ -23,6 +23,12 @@ export interface LoaderDeps {
   readonly onOver: () => void
 }
 
+/**
+ * Whether another node has named these messages, and the keys whose limits they set, which are read before. For other loads
+ * that hint may have been lost, or its node may have been killed after the commit.
+ */
+const isHinted = (load: Load): boolean => load.kind === 'strays' && load.foundBy === 'hint'
+
 /** Runs the loads of the backlog, one at a time. */
 export class Loader {
   readonly #deps: LoaderDeps
@@ -63,8 +69,7 @@ export class Loader {
     const { backlog, clock, logger, limits, onMessages, onOver } = this.#deps
     try {
       const page = await this.#due.read(load)
-      // Another node may have set limits with the message whose hint was lost.
-      if (load.kind === 'strays' && load.foundBy === 'sweep' && load.partitions) await limits.readOf(page.rows)
+      if (load.partitions && !isHinted(load)) await limits.readOf(page.rows)
       this.#failures = 0
       const strays = backlog.loaded(load, page, clock.now())
       if (strays > 0) this.#noteStrays(strays)

@@ -158,6 +158,8 @@ export class Simulation {
   /** Learns from the store what the checks must know. */
   #applied(operation: string, args: unknown, result: unknown): void {
     if (!isObject(args)) return
+    if (operation === 'partitions.take' || operation === 'partitions.give')
+      this.#world.note(`${operation} ${JSON.stringify(args)}: ${JSON.stringify(result)}`)
     if (operation === 'nodes.declareDead' && result === true) this.#buried(args['incarnation'])
     if (operation === 'partitions.take' && Array.isArray(result)) {
       for (const row of result) if (isObject(row)) this.#ledger.takenOver(Number(row['partition']))
@@ -199,7 +201,8 @@ export class Simulation {
     const [world, network, { process }] = [this.#world, this.#network, node]
     const kinds = ['pause', 'pause', 'suspend', 'kill', 'drain', 'join', 'store', 'storm', 'cut', 'away', 'clock'] as const
     const kind = world.random.pick(kinds) ?? 'pause'
-    const ms = world.random.chance(0.5) ? world.between(200, 3_000) : world.between(3_000, 12_000)
+    const wanted = world.random.chance(0.5) ? world.between(200, 3_000) : world.between(3_000, 12_000)
+    const ms = Math.min(wanted, FAULTS_UNTIL_MS - world.now)
     world.note(`fault: ${kind} ${process.name} for ${ms} ms`)
     switch (kind) {
       case 'pause':

@@ -13,6 +13,9 @@ interface Event {
   isCancelled: boolean
 }
 
+/** More events of the same millisecond are a process that wakes itself all the time. */
+const MOST_STEPS = 2_000
+
 const realImmediate = globalThis.setImmediate
 const nextTurn = (): Promise<void> => new Promise((resolve) => void realImmediate(resolve))
 
@@ -30,6 +33,8 @@ export class World {
   readonly trace: string[] | undefined
   readonly #events = new Heap<Event>((a, b) => a.at < b.at || (a.at === b.at && a.order < b.order))
   #order = 0
+  /** Steps before the present millisecond. */
+  #stepsThen = 0
   #immediates: (() => void)[] = []
   #problem: string | undefined
 
@@ -97,8 +102,9 @@ export class World {
       this.#events.push(event)
       return
     }
+    if (event.at > this.now) this.#stepsThen = this.steps
     this.now = event.at
-    this.steps++
+    if (++this.steps - this.#stepsThen > MOST_STEPS) return this.fail(`${process?.name ?? 'the world'} never rests`)
     event.run()
     await nextTurn()
     while (this.#immediates.length > 0) {
