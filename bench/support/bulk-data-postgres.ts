@@ -89,7 +89,7 @@ export function cancelBareOnPostgres(url: string, count: number): Promise<BareTi
     await client.query(`DELETE FROM messages WHERE group_key IN (${groups}) AND state = 'pending'`, values)
     await client.query(`DELETE FROM run_waits WHERE run_seq IN (${groups})`, values)
     const deleted = performance.now()
-    const update = `UPDATE runs SET state = 'RUN_CANCELED', finished_at = $5 WHERE ${WHERE}`
+    const update = `UPDATE runs SET state = 'RUN_CANCELED', finished_at = $5, canceled_by = 0 WHERE ${WHERE}`
     const { rowCount } = await client.query(update, values)
     const ended = performance.now()
     if (rowCount !== count) throw new Error(`${rowCount} rows were updated instead of ${count}`)

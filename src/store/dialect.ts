@@ -20,6 +20,8 @@ export interface ColumnTypes {
   readonly storage: (table: string, parameters: string) => readonly string[]
   /** Statements that make a partial index hold another column, for reads from the index alone; none where nobody reads it. */
   readonly including: (column: string, index: string, on: string, where: string) => readonly string[]
+  /** What only one of the databases does in its own way. */
+  readonly either: <Choice>(choices: Readonly<Record<'sqlite' | 'postgres', Choice>>) => Choice
   /** An integer primary key that the database assigns in ascending order. */
   readonly serial: string
   readonly integer: string
@@ -97,6 +99,7 @@ export const sqliteDialect: Dialect = {
   types: {
     storage: () => [],
     including: () => [],
+    either: ({ sqlite }) => sqlite,
     serial: 'INTEGER PRIMARY KEY AUTOINCREMENT',
     integer: 'INTEGER',
     text: 'TEXT',
@@ -135,6 +138,7 @@ export const postgresDialect: Dialect = {
       `DROP INDEX ${index}`,
       `CREATE INDEX ${index} ON ${on} INCLUDE (${column}) WHERE ${where}`,
     ],
+    either: ({ postgres }) => postgres,
     serial: 'BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY',
     integer: 'BIGINT',
     // Byte order, as in SQLite: comparison and sorting must not depend on the server's locale.

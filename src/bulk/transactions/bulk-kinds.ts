@@ -79,7 +79,7 @@ const noLongerDead = (): FinalOutcome => 'alreadyFinished'
 export const cancelRunsBatch = batchOperation(
   'bulk.cancelBatch',
   function* (seqs, action, batch: BatchArgs, children): Transaction<KindResult> {
-    const cancel = cancelRunsFor(action.seq, { seqs, at: batch.at }, children.length > 0)
+    const cancel = cancelRunsFor(action, { seqs, at: batch.at }, children.length > 0)
     const { cancelled: succeeded, offers, remaining } = yield* cancel
     return { succeeded, offers, remaining, outcomeOf: yield* otherOutcomes(seqs, succeeded, readRunStates, afterRun) }
   },

@@ -121,13 +121,13 @@ function buildMatching(shape: Shape): Query<MatchParams, Page> {
     const tests = shape.map((condition) => CONDITIONS[condition](d, p))
     const matches = tests.length > 0 ? sql<boolean>`(${sql.join(tests, sql` and `)})` : sql<boolean>`(1 = 1)`
     const page = db
-      .selectFrom('runs')
-      .select(['seq', sql<number>`case when ${matches} then seq end`.as('matching')])
-      .where('account_id', '=', p.accountId)
-      .where('state', '=', sql.lit('RUN_STARTED'))
-      .where('seq', '>', p.after)
-      .where('seq', '<=', p.bound)
-      .orderBy('seq')
+      .selectFrom('open_runs')
+      .innerJoin('runs', 'runs.seq', 'open_runs.seq')
+      .select(['open_runs.seq', sql<number>`case when ${matches} then runs.seq end`.as('matching')])
+      .where('open_runs.account_id', '=', p.accountId)
+      .where('open_runs.seq', '>', p.after)
+      .where('open_runs.seq', '<=', p.bound)
+      .orderBy('open_runs.seq')
       .limit(p.scan)
       .as('page')
     return db

@@ -40,13 +40,7 @@ const deadMessages = query<CountParams, Count>(({ db, p }) =>
 const activeRuns = query<CountParams, Count>(({ db, p }) =>
   db
     .selectFrom(
-      db
-        .selectFrom('runs')
-        .select('seq')
-        .where('account_id', '=', p.accountId)
-        .where('state', '=', sql.lit('RUN_STARTED'))
-        .limit(p.most)
-        .as('counted'),
+      db.selectFrom('open_runs').select('seq').where('account_id', '=', p.accountId).limit(p.most).as('counted'),
     )
     .select(({ fn }) => fn.countAll<number>().as('count')),
 )

@@ -23,8 +23,17 @@ export interface Table {
 /** Tables of the nodes that use a database. */
 const CLUSTER_TABLES = ['nodes', 'node_generations', 'partitions', 'leases', 'announcements', 'cluster_authority']
 
+/** A table that the triggers of `runs` fill; on SQLite it is a view. */
+const DERIVED_TABLE = 'open_runs'
+
 /** Tables that describe one database only: its migrations, the progress of a copy, and which servers use it. */
-export const LOCAL_TABLES: readonly string[] = ['schema_migrations', 'store_copy', 'node_holder', ...CLUSTER_TABLES]
+export const LOCAL_TABLES: readonly string[] = [
+  'schema_migrations',
+  'store_copy',
+  'node_holder',
+  DERIVED_TABLE,
+  ...CLUSTER_TABLES,
+]
 
 /** SQLite's names of the types. */
 export const SQLITE_TYPES: Readonly<Record<string, ColumnType>> = { INTEGER: 'integer', TEXT: 'text', BLOB: 'bytes' }

@@ -38,6 +38,9 @@ import { clusterAuthority } from './042-cluster-authority.js'
 import { databaseHome } from './043-database-home.js'
 import { generations } from './047-generations.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
+import { openRuns } from './044-open-runs.js'
+import { attemptsOfMessages } from './045-attempts-of-messages.js'
+import type { Migration } from './migration.js'
 
 /** All migrations in order. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -78,6 +81,8 @@ export const MIGRATIONS: readonly Migration[] = [
   clusterAuthority,
   databaseHome,
   generations,
+  openRuns,
+  attemptsOfMessages,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

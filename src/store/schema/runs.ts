@@ -50,6 +50,8 @@ export interface RunsTable {
   failure_state: FailureState | null
   /** `<finished_at>-<message seq>` while a failed run is in the dead letter queue. */
   dlq_id: string | null
+  /** When it became a dead letter, the order of dead letters; NULL if it never was one. */
+  died_at: number | null
   /** `bulk_actions.seq` of the action that cancelled it; NULL if no bulk action did. */
   canceled_by: number | null
   /** For a failed run that was resumed: `runs.seq` of the run that continues in its place. */
@@ -57,6 +59,16 @@ export interface RunsTable {
   /** The run that invoked this one, and JSON of how to notify it of the end. */
   parent_seq: number | null
   parent: string | null
+}
+
+/**
+ * The runs in the state `RUN_STARTED`. The database keeps these rows when runs are inserted, deleted, or end on their own;
+ * the statement of a bulk cancel deletes those of the runs that it ends. On SQLite it is a view.
+ */
+export interface OpenRunsTable {
+  readonly account_id: string
+  /** `runs.seq` */
+  readonly seq: number
 }
 
 /** The append-only list of a run. Position 0 is the initial payload. */
@@ -145,6 +157,7 @@ export interface RunAttemptsTable {
 /** Tables of the module workflow. */
 export interface RunTables {
   runs: RunsTable
+  open_runs: OpenRunsTable
   steps: StepsTable
   run_waits: RunWaitsTable
   run_events: RunEventsTable

@@ -53,6 +53,9 @@ const onPostgres = (url: string): RawStore => {
     UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
     UNION ALL SELECT conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid)
       FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    UNION ALL SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL SELECT prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL SELECT concat_ws(' ', relname, reloptions) FROM pg_class WHERE relnamespace = 'public'::regnamespace
     ORDER BY 1`
   const columns = `SELECT table_name AS "table", column_name AS name, (is_nullable = 'YES')::int AS "isNullable"
     FROM information_schema.columns WHERE table_schema = 'public' ORDER BY table_name COLLATE "C", column_name COLLATE "C"`

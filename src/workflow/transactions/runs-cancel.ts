@@ -47,14 +47,19 @@ const cancelStarted = query<CancelRunsArgs, EndedChild & { seq: number }>((build
     .where('state', '=', sql.lit('RUN_STARTED'))
     .returning(['seq', 'parent_seq', 'parent']),
 )
-type CancelBy = CancelRunsArgs & { by: number }
+type CancelBy = CancelRunsArgs & { by: number; accountId: string }
 
-const cancelBy = (building: Building<CancelBy>, among: RawBuilder<boolean>) =>
-  building.db
-    .updateTable('runs')
-    .set({ state: 'RUN_CANCELED', finished_at: building.p.at, canceled_by: building.p.by })
-    .where(among)
-    .where('state', '=', sql.lit('RUN_STARTED'))
+/** On PostgreSQL, `open_runs` is a table, whose trigger leaves these runs to this statement. */
+function cancelBy({ db, p, d }: Building<CancelBy>, among: RawBuilder<boolean>) {
+  const values = { state: 'RUN_CANCELED', finished_at: p.at, canceled_by: p.by } as const
+  const started = sql<boolean>`${among} and state = 'RUN_STARTED'`
+  if (d.name === 'sqlite') return db.updateTable('runs').set(values).where(started)
+  // Runs that it removes without cancelling them have ended, and were removed before.
+  const removed = db.with('removed', (q) =>
+    q.deleteFrom('open_runs').where('account_id', '=', p.accountId).where(d.inNumbers('seq', p.seqs)),
+  )
+  return removed.updateTable('runs').set(values).where(started)
+}
 const cancelStartedInOrder = query<CancelBy>((building) => cancelBy(building, activeAmong(building)))
 /** In no certain order, which saves a lock of each row and a third of the time. */
 const cancelStartedInAnyOrder = query<CancelBy>((building) =>
@@ -104,16 +109,20 @@ export const askSomeChild = (): Ask<object[]> => askAll(someChild, {})
 /**
  * The same for thousands of runs, at least one, as part of a bulk action. RETURNING makes the UPDATE 50 % more expensive,
  * and most often it has changed all runs: so the changed ones are read only if their count differs.
- * @param by `bulk_actions.seq` of the action; it has not cancelled any of these runs before.
+ * @param action it has not cancelled any of these runs before.
  * @param hasChildren the answer of `askSomeChild`. Without any, nobody but bulk actions locks two runs.
  */
 export function* cancelRunsFor(
-  by: number,
+  action: { readonly seq: number; readonly account_id: string },
   { seqs, at }: CancelRunsArgs,
   hasChildren: boolean,
 ): Transaction<BulkCancelled> {
+  const { seq: by, account_id: accountId } = action
   const cancelStarted = hasChildren ? cancelStartedInOrder : cancelStartedInAnyOrder
-  const [changed, toKeep] = yield* atOnce([askChange(cancelStarted, { seqs, at, by }), askAttemptsToKeep(seqs)])
+  const [changed, toKeep] = yield* atOnce([
+    askChange(cancelStarted, { seqs, at, by, accountId }),
+    askAttemptsToKeep(seqs),
+  ])
   const cancelled = changed === seqs.length ? seqs : (yield* all(canceledBy, { seqs, by })).map((run) => run.seq)
   if (cancelled.length === 0) return { cancelled, offers: [], remaining: [] }
   if (toKeep.length > 0) yield* keepAttemptsOfRuns(cancelled)

@@ -23,9 +23,8 @@ type Count = { count: number }
 
 const activePlace = query<Args, Place>(({ db, p }) =>
   db
-    .selectFrom('runs')
+    .selectFrom('open_runs')
     .select(['account_id as account', 'seq'])
-    .where('state', '=', sql.lit('RUN_STARTED'))
     .where(sql<boolean>`(account_id, seq) > (${p.account}, ${p.seq})`)
     .orderBy('account_id')
     .orderBy('seq')
@@ -34,19 +33,18 @@ const activePlace = query<Args, Place>(({ db, p }) =>
 )
 const activeRest = query<Args, Count>(({ db, p }) =>
   db
-    .selectFrom('runs')
+    .selectFrom('open_runs')
     .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('state', '=', sql.lit('RUN_STARTED'))
     .where(sql<boolean>`(account_id, seq) > (${p.account}, ${p.seq})`),
 )
 const deadPlace = query<Args, Place>(({ db, p }) =>
   db
     .selectFrom('runs')
-    .select(['account_id as account', sql<number>`finished_at`.as('at'), 'seq'])
+    .select(['account_id as account', sql<number>`died_at`.as('at'), 'seq'])
     .where('dlq_id', 'is not', null)
-    .where(sql<boolean>`(account_id, finished_at, seq) > (${p.account}, ${p.at}, ${p.seq})`)
+    .where(sql<boolean>`(account_id, died_at, seq) > (${p.account}, ${p.at}, ${p.seq})`)
     .orderBy('account_id')
-    .orderBy('finished_at')
+    .orderBy('died_at')
     .orderBy('seq')
     .limit(1)
     .offset(p.limit),
@@ -56,7 +54,7 @@ const deadRest = query<Args, Count>(({ db, p }) =>
     .selectFrom('runs')
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .where('dlq_id', 'is not', null)
-    .where(sql<boolean>`(account_id, finished_at, seq) > (${p.account}, ${p.at}, ${p.seq})`),
+    .where(sql<boolean>`(account_id, died_at, seq) > (${p.account}, ${p.at}, ${p.seq})`),
 )
 const waitsPlace = query<Args, Place>(({ db, p }) =>
   db.selectFrom('run_waits').select(['seq']).where('seq', '>', p.seq).orderBy('seq').limit(1).offset(p.limit),

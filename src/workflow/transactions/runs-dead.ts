@@ -63,8 +63,8 @@ const CONDITIONS = {
   statuses: (d, p) => d.inNumbers('failure_status', p.statuses),
   failureStates: (d, p) => d.inTexts('failure_state', p.failureStates),
   createdAt: (_, p) => sql<boolean>`created_at = ${p.createdAt}`,
-  from: (_, p) => sql<boolean>`finished_at >= ${p.from}`,
-  to: (_, p) => sql<boolean>`finished_at <= ${p.to}`,
+  from: (_, p) => sql<boolean>`died_at >= ${p.from}`,
+  to: (_, p) => sql<boolean>`died_at <= ${p.to}`,
 } satisfies Record<keyof DeadRunFilter, Condition>
 
 type ConditionName = keyof typeof CONDITIONS
@@ -96,14 +96,14 @@ function pageOf(order: DeadRunOrder, shape: readonly ConditionName[], { db, p, d
     .selectFrom('runs')
     .where('dlq_id', 'is not', null)
     .where('account_id', '=', p.accountId)
-    .where(sql<boolean>`(finished_at, seq) ${forward ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`)
+    .where(sql<boolean>`(died_at, seq) ${forward ? sql`>` : sql`<`} (${p.afterAt}, ${p.afterSeq})`)
   for (const condition of shape) runs = runs.where(CONDITIONS[condition](d, p))
   const direction = forward ? 'asc' : 'desc'
-  return runs.orderBy('finished_at', direction).orderBy('seq', direction).limit(p.limit)
+  return runs.orderBy('died_at', direction).orderBy('seq', direction).limit(p.limit)
 }
 
 /** The position of a dead letter, without the record of its failure, which may be large. */
-type PlaceRow = Pick<RunRow, 'seq' | 'finished_at'>
+type PlaceRow = Pick<RunRow, 'seq' | 'died_at'>
 
 const placesByShape = new Map<string, Query<Params, PlaceRow>>()
 
@@ -111,7 +111,7 @@ function places(order: DeadRunOrder, shape: readonly ConditionName[]): Query<Par
   const key = `${order}:${shape.join()}`
   const known =
     placesByShape.get(key) ??
-    query<Params, PlaceRow>((building) => pageOf(order, shape, building).select(['seq', 'finished_at']))
+    query<Params, PlaceRow>((building) => pageOf(order, shape, building).select(['seq', 'died_at']))
   placesByShape.set(key, known)
   return known
 }
@@ -163,9 +163,9 @@ const named = query<Named, NamedDeadRun>(({ db, p, d }) =>
     .where(d.inTexts('dlq_id', p.dlqIds))
     .where('account_id', '=', p.accountId)
     .where('dlq_id', 'is not', null)
-    .where('finished_at', '>=', p.from)
-    .where('finished_at', '<=', p.to)
-    .orderBy('finished_at')
+    .where('died_at', '>=', p.from)
+    .where('died_at', '<=', p.to)
+    .orderBy('died_at')
     .orderBy('seq'),
 )
 
@@ -210,7 +210,7 @@ export const deadSeqs = read('runs.deadSeqs', function* (selector: DeadRunSelect
 }> {
   const { places, more } = yield* selectPlaces(selector)
   const last = places.at(-1)
-  const next = more && last ? { at: last.finished_at ?? 0, seq: last.seq } : undefined
+  const next = more && last ? { at: last.died_at ?? 0, seq: last.seq } : undefined
   return { seqs: places.map(({ seq }) => seq), next }
 })
 

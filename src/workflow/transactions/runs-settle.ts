@@ -83,6 +83,7 @@ const failRun = query<Failing>(({ db, p }) =>
       failure_status: p.status,
       failure_state: p.failureState,
       dlq_id: p.dlqId,
+      died_at: p.at,
     })
     .where('seq', '=', p.seq),
 )
