@@ -23,6 +23,8 @@ export type Statement =
       readonly key: string
       /** The columns of a unique constraint: rows that violate it are left out. Default: they are an error. */
       readonly unlessTaken?: readonly string[]
+      /** Columns in which successive rows usually differ. */
+      readonly each?: readonly string[]
     }
   | {
       readonly kind: 'update'
@@ -213,8 +215,9 @@ export function askNumbers<Table extends keyof Tables>(
   table: Table,
   rows: readonly InsertRow<Table>[],
   key: keyof Tables[Table] & string,
+  each?: readonly (keyof Tables[Table] & string)[],
 ): Ask<number[]> {
-  return { statement: { kind: 'number', table, rows, key } }
+  return { statement: { kind: 'number', table, rows, key, ...(each && { each }) } }
 }
 
 /**
@@ -281,8 +284,9 @@ export function* insertNumbered<Table extends keyof Tables>(
   table: Table,
   rows: readonly InsertRow<Table>[],
   key: keyof Tables[Table] & string,
+  each?: readonly (keyof Tables[Table] & string)[],
 ): Transaction<number[]> {
-  return rows.length > 0 ? ((yield { kind: 'number', table, rows, key }) as number[]) : []
+  return rows.length > 0 ? ((yield { kind: 'number', table, rows, key, ...(each && { each }) }) as number[]) : []
 }
 
 /**

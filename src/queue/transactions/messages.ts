@@ -137,6 +137,9 @@ export function toRow(message: NewMessage): InsertRow<'messages'> {
   }
 }
 
+/** In these, messages of one batch usually differ. */
+const OWN_COLUMNS = ['message_id', 'body', 'body_crc'] as const
+
 /**
  * Stores new messages within another transaction. Answers their numbers, in order. Messages of queues are only stored;
  * `acceptMessages` also gives them turns.
@@ -144,12 +147,12 @@ export function toRow(message: NewMessage): InsertRow<'messages'> {
 export function* insertMessages(messages: readonly NewMessage[]): Transaction<number[]> {
   if (messages.length === 0) return []
   yield* noteFlowKeys(messages)
-  return yield* insertNumbered('messages', messages.map(toRow), 'message_id')
+  return yield* insertNumbered('messages', messages.map(toRow), 'message_id', OWN_COLUMNS)
 }
 
 /** Asks to store messages whose flow-control keys are noted, at least one, and for their numbers; see `insertMessages`. */
 export const askToInsert = (messages: readonly NewMessage[]): Ask<number[]> =>
-  askNumbers('messages', messages.map(toRow), 'message_id')
+  askNumbers('messages', messages.map(toRow), 'message_id', OWN_COLUMNS)
 
 /** The row of a message that was just stored under this number, for the dispatcher. */
 export function toPendingRow(message: NewMessage, seq: number): PendingRow {

@@ -1,15 +1,10 @@
 import type pg from 'pg'
-import { storable } from '../query.js'
+import { BinaryArray, type ColumnType, INT8, NUMBER_BYTES, TEXT } from './binary-array.js'
 
 /**
  * Rows as one binary parameter: an array of a table's row type, which PostgreSQL unpacks with `unnest`. So a statement
  * over any number of rows has one fixed text and is prepared once, and texts and bytes need no escaping.
  */
-
-const INT8 = 20
-const TEXT = 25
-const BYTEA = 17
-type ColumnType = typeof INT8 | typeof TEXT | typeof BYTEA
 
 /** The row type of a table. */
 export interface RowType {
@@ -76,16 +71,13 @@ export interface EncodedRows {
  * @throws TypeError for a value that no column keeps, or a row with other columns than the first.
  */
 export function encodeRows(type: RowType, rows: readonly object[]): EncodedRows {
-  const columns = Object.keys(rows[0] ?? {})
-  const places = columns.map((name) => type.columns.findIndex((column) => column.name === name))
-  const unknown = columns[places.indexOf(-1)]
-  if (unknown !== undefined) throw new TypeError(`the table of these rows has no column ${unknown}`)
+  const reader = new RowReader(type, rows)
   const encoder = new RowEncoder(type.columns, rows.length)
   const parameters: Buffer[] = []
-  let values: unknown[] = new Array(type.columns.length).fill(null)
-  let before: unknown[] = new Array(type.columns.length).fill(null)
+  let values = reader.noValues()
+  let before = reader.noValues()
   for (const row of rows) {
-    collect(row, columns, places, values)
+    reader.read(row, values)
     if (encoder.bytes > CHUNK_BYTES) parameters.push(encoder.end(type.oid))
     encoder.add(values, before)
     const free = before
@@ -93,43 +85,130 @@ export function encodeRows(type: RowType, rows: readonly object[]): EncodedRows 
     values = free
   }
   parameters.push(encoder.end(type.oid))
-  return { columns, parameters }
+  return { columns: reader.columns, parameters }
 }
 
-/** Puts the values of a row into the places of their columns. */
-function collect(row: object, columns: readonly string[], places: readonly number[], values: unknown[]): void {
-  const members = row as Readonly<Record<string, unknown>>
-  let index = 0
-  for (const name in members) {
-    // Rows of one statement nearly always have their columns in the same order.
-    const at = columns[index] === name ? index : columns.indexOf(name)
-    const place = places[at]
-    if (place === undefined) throw new TypeError(`only some rows of one statement have a column ${name}`)
-    values[place] = members[name] ?? null
-    index++
-  }
-  if (index !== columns.length) throw new TypeError('rows of one statement differ in their columns')
+/** Rows of which many differ only in a few columns. */
+export interface SharedRows {
+  /** The columns that the rows have. */
+  readonly columns: readonly string[]
+  /**
+   * An array of the row type, with one row for each run of rows that are alike; the numbers of the first and of the last row
+   * of each run; and for each column in which they differ its values.
+   */
+  readonly parameters: readonly Buffer[]
 }
 
-const ARRAY_HEAD_BYTES = 20
-const NULL_LENGTH = -1
-const TWO_32 = 2 ** 32
-/** Bytes of the type and length of a value, and of the length and columns of a row. */
-const LENGTHS_BYTES = 8
-/** A character of a text has at most this many bytes. */
-const CHARACTER_BYTES = 3
-const NUMBER_BYTES = 8
+/** As many rows as these, and as many in a run on average, are worth another statement. */
+const SHARED = { rows: 20, perRun: 8 }
 
 /**
- * Writes PostgreSQL's binary formats of arrays and rows. Rows of one statement are often the same in most columns: such
- * values are copied from the row before, which costs a fraction of encoding them.
+ * Encodes rows of which many in succession are alike except in the columns `each`, which PostgreSQL then reads once.
+ * `undefined` when too few are, or when they are too many bytes for one statement.
+ * @throws HomeportError and TypeError as `encodeRows`.
+ */
+export function encodeShared(type: RowType, rows: readonly object[], each: readonly string[]): SharedRows | undefined {
+  if (rows.length < SHARED.rows) return undefined
+  const reader = new RowReader(type, rows)
+  const own = each.map((name) => reader.placeOf(name))
+  const common = [...type.columns.keys()].filter((place) => !own.includes(place))
+  const mostRuns = Math.floor(rows.length / SHARED.perRun)
+  const values = reader.noValues()
+  const runs: unknown[][] = []
+  const ends: number[] = []
+  const lists = own.map((place) => ({ place, type: type.columns[place]?.type ?? TEXT, out: new BinaryArray(0) }))
+  for (const [index, row] of rows.entries()) {
+    reader.read(row, values)
+    const run = runs.at(-1)
+    if (!run || !areAlike(run, values, common)) {
+      if (runs.length === mostRuns) return undefined
+      runs.push(values.slice())
+    }
+    ends[runs.length - 1] = index + 1
+    for (const { place, type, out } of lists) out.value(type, values[place])
+  }
+  if (lists.some(({ out }) => out.bytes > CHUNK_BYTES)) return undefined
+  const starts = ends.map((_, index) => (ends[index - 1] ?? 0) + 1)
+  const written = lists.map(({ type, out }) => out.end(type, rows.length))
+  return { columns: reader.columns, parameters: [runsOf(type, runs, own), numbers(starts), numbers(ends), ...written] }
+}
+
+function areAlike(one: readonly unknown[], other: readonly unknown[], places: readonly number[]): boolean {
+  for (const place of places) if (one[place] !== other[place]) return false
+  return true
+}
+
+/** What the rows of each run share. */
+function runsOf(type: RowType, runs: readonly unknown[][], own: readonly number[]): Buffer {
+  const encoder = new RowEncoder(type.columns, runs.length)
+  let before: readonly unknown[] = []
+  for (const run of runs) {
+    for (const place of own) run[place] = null
+    encoder.add(run, before)
+    before = run
+  }
+  return encoder.end(type.oid)
+}
+
+function numbers(values: readonly number[]): Buffer {
+  const out = new BinaryArray((4 + NUMBER_BYTES) * values.length)
+  for (const value of values) out.value(INT8, value)
+  return out.end(INT8, values.length)
+}
+
+/** Reads the values of rows that have the same columns. */
+class RowReader {
+  /** The columns of the rows. */
+  readonly columns: readonly string[]
+  readonly #type: RowType
+  readonly #places: readonly number[]
+
+  constructor(type: RowType, rows: readonly object[]) {
+    this.#type = type
+    this.columns = Object.keys(rows[0] ?? {})
+    this.#places = this.columns.map((name) => this.placeOf(name))
+  }
+
+  /** The place of a column in the table. */
+  placeOf(name: string): number {
+    const place = this.#type.columns.findIndex((column) => column.name === name)
+    if (place < 0) throw new TypeError(`the table of these rows has no column ${name}`)
+    return place
+  }
+
+  noValues(): unknown[] {
+    return new Array(this.#type.columns.length).fill(null)
+  }
+
+  /** Puts the values of a row into the places of their columns. */
+  read(row: object, values: unknown[]): void {
+    const { columns } = this
+    const members = row as Readonly<Record<string, unknown>>
+    let index = 0
+    for (const name in members) {
+      // Rows of one statement nearly always have their columns in the same order.
+      const at = columns[index] === name ? index : columns.indexOf(name)
+      const place = this.#places[at]
+      if (place === undefined) throw new TypeError(`only some rows of one statement have a column ${name}`)
+      values[place] = members[name] ?? null
+      index++
+    }
+    if (index !== columns.length) throw new TypeError('rows of one statement differ in their columns')
+  }
+}
+
+/** Bytes of the type and length of a value, and of the length and columns of a row. */
+const LENGTHS_BYTES = 8
+
+/**
+ * Writes arrays of rows. Rows of one statement are often the same in most columns: such values are copied from the row
+ * before, which costs a fraction of encoding them.
  */
 class RowEncoder {
   readonly #columns: RowType['columns']
   /** Rows that the caller is going to add in total. */
   readonly #expected: number
-  #buffer = Buffer.alloc(0)
-  #at = 0
+  #out = new BinaryArray(0)
   #rows = 0
   /** Where the columns of the last row start, and where it ends. */
   readonly #starts: number[]
@@ -142,34 +221,26 @@ class RowEncoder {
 
   /** Bytes since the last `end`. */
   get bytes(): number {
-    return this.#at
+    return this.#out.bytes
   }
 
   /** Ends an array. The next row begins a new one. */
   end(elementOid: number): Buffer {
-    const array = this.#buffer.subarray(0, this.#at)
-    this.#at = 0
-    // One dimension that begins at 1, without NULL elements.
-    this.#int32(1)
-    this.#int32(0)
-    this.#oid(elementOid)
-    this.#int32(this.#rows)
-    this.#int32(1)
-    this.#buffer = Buffer.alloc(0)
-    this.#at = 0
+    const array = this.#out.end(elementOid, this.#rows)
+    this.#out = new BinaryArray(0)
     this.#rows = 0
     return array
   }
 
   /** @param before the values of the last row. */
   add(values: readonly unknown[], before: readonly unknown[]): void {
-    if (this.#rows === 0) this.#begin(values)
+    if (this.#rows === 0) this.#out = new BinaryArray(this.#sizeFor(values))
+    const out = this.#out
     const isFirst = this.#rows++ === 0
-    this.#reserve(LENGTHS_BYTES)
-    const lengthAt = this.#at
-    this.#at += 4
+    out.reserve(LENGTHS_BYTES)
+    const start = out.skipLength()
     const count = this.#columns.length
-    this.#int32(count)
+    out.int32(count)
     let index = 0
     while (index < count) {
       let end = index
@@ -178,82 +249,34 @@ class RowEncoder {
       else this.#column(end++, values[index])
       index = end
     }
-    this.#starts[count] = this.#at
-    this.#buffer.writeInt32BE(this.#at - lengthAt - 4, lengthAt)
+    this.#starts[count] = out.bytes
+    out.setLength(start)
   }
 
-  /** Takes a buffer for as many rows of this size as are expected. */
-  #begin(values: readonly unknown[]): void {
+  /** Bytes of as many rows of this size as are expected. */
+  #sizeFor(values: readonly unknown[]): number {
     let bytes = LENGTHS_BYTES * (1 + values.length)
     for (const value of values) {
       if (typeof value === 'string') bytes += value.length
       else if (value instanceof Uint8Array) bytes += value.byteLength
       else if (value !== null) bytes += NUMBER_BYTES
     }
-    this.#buffer = Buffer.allocUnsafe(ARRAY_HEAD_BYTES + Math.min(CHUNK_BYTES, bytes * this.#expected))
-    this.#at = ARRAY_HEAD_BYTES
+    return Math.min(CHUNK_BYTES, bytes * this.#expected)
   }
 
   /** Copies columns from the last row. */
   #repeat(first: number, end: number): void {
     const from = this.#starts[first] ?? 0
-    const to = this.#starts[end] ?? 0
-    this.#reserve(to - from)
-    this.#buffer.copyWithin(this.#at, from, to)
-    const shift = this.#at - from
+    const shift = this.#out.bytes - from
+    this.#out.repeat(from, this.#starts[end] ?? 0)
     for (let index = first; index < end; index++) this.#starts[index] = (this.#starts[index] ?? 0) + shift
-    this.#at += to - from
   }
 
-  #column(index: number, given: unknown): void {
+  #column(index: number, value: unknown): void {
     const type = this.#columns[index]?.type ?? TEXT
-    const value = storable(given)
-    this.#starts[index] = this.#at
-    this.#reserve(LENGTHS_BYTES)
-    this.#oid(type)
-    if (value === null) this.#int32(NULL_LENGTH)
-    else if (type === INT8) this.#int8(Number(value))
-    else if (value instanceof Uint8Array) this.#bytes(value)
-    else this.#text(String(value))
-  }
-
-  #int8(value: number): void {
-    const high = Math.floor(value / TWO_32)
-    this.#int32(NUMBER_BYTES)
-    this.#reserve(NUMBER_BYTES)
-    this.#int32(high)
-    this.#oid(value - high * TWO_32)
-  }
-
-  #bytes(value: Uint8Array): void {
-    this.#int32(value.byteLength)
-    this.#reserve(value.byteLength)
-    this.#buffer.set(value, this.#at)
-    this.#at += value.byteLength
-  }
-
-  #text(value: string): void {
-    this.#reserve(4 + value.length * CHARACTER_BYTES)
-    const length = this.#buffer.write(value, this.#at + 4)
-    this.#int32(length)
-    this.#at += length
-  }
-
-  /** Ensures space for this many bytes. */
-  #reserve(bytes: number): void {
-    if (this.#at + bytes <= this.#buffer.length) return
-    const larger = Buffer.allocUnsafe(Math.max(this.#at + bytes, this.#buffer.length * 2))
-    this.#buffer.copy(larger, 0, 0, this.#at)
-    this.#buffer = larger
-  }
-
-  #int32(value: number): void {
-    this.#buffer.writeInt32BE(value, this.#at)
-    this.#at += 4
-  }
-
-  #oid(value: number): void {
-    this.#buffer.writeUInt32BE(value, this.#at)
-    this.#at += 4
+    this.#starts[index] = this.#out.bytes
+    this.#out.reserve(LENGTHS_BYTES)
+    this.#out.oid(type)
+    this.#out.value(type, value)
   }
 }

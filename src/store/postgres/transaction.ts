@@ -5,8 +5,9 @@ import { postgresDialect } from '../dialect.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
 import { bind } from '../query.js'
 import type { Tables } from '../schema/index.js'
+import { BYTEA, INT8, TEXT } from './binary-array.js'
 import { isUncertain, reasonOf } from './connection.js'
-import { encodeRows, type RowType, type RowTypes } from './rows.js'
+import { type EncodedRows, encodeRows, encodeShared, type RowType, type RowTypes } from './rows.js'
 
 /** Row locks decide conflicts: a write must see what others committed while it waited, whatever the server's default is. */
 const BEGIN = {
@@ -180,15 +181,40 @@ async function rowTypesOf(pipeline: Pipeline, statements: readonly Statement[]):
   }
 }
 
-/** The text of a statement over rows, which are its only parameter, from their columns. */
-type TextOf = (columns: readonly string[]) => string
+/** The text of a statement over rows, from their columns and from what has them. */
+type TextOf = (columns: readonly string[], source: RowSource) => string
+
+/** What a statement reads rows from. */
+interface RowSource {
+  /** The value of a column. */
+  readonly of: (column: string) => string
+  readonly from: string
+}
+
+/** Rows that are the only parameter. */
+const oneParameter = (table: keyof Tables): RowSource => ({
+  of: (column) => column,
+  from: `unnest($1::${table}[])`,
+})
+
+const ARRAY_OF = { [INT8]: 'bigint[]', [TEXT]: 'text[]', [BYTEA]: 'bytea[]' } as const
+
+/** Rows of which many share most values; see `SharedRows`. Each run is read in turn, so rows keep their order. */
+function sharedParameters(table: keyof Tables, { columns }: RowType, each: readonly string[]): RowSource {
+  const types = each.map((name) => ARRAY_OF[columns.find((column) => column.name === name)?.type ?? TEXT])
+  const values = types.map((type, index) => `unnest(($${index + 4}::${type})[r._first:r._last])`)
+  const runs = `unnest($1::${table}[]), unnest($2::bigint[]), unnest($3::bigint[])`
+  const names = [...columns.map(({ name }) => name), '_first', '_last'].join(', ')
+  return {
+    of: (column) => (each.includes(column) ? `e.${column}` : `r.${column}`),
+    from: `ROWS FROM (${runs}) AS r(${names}), ROWS FROM (${values.join(', ')}) AS e(${each.join(', ')})`,
+  }
+}
 
 const insertInto =
   (table: keyof Tables, ending = ''): TextOf =>
-  (columns) => {
-    const names = columns.join(', ')
-    return `INSERT INTO ${table} (${names}) SELECT ${names} FROM unnest($1::${table}[])${ending}`
-  }
+  (columns, { of, from }) =>
+    `INSERT INTO ${table} (${columns.join(', ')}) SELECT ${columns.map(of).join(', ')} FROM ${from}${ending}`
 
 /**
  * Sends statements over rows, one for all that fit into it, without waiting for their results. Only the first statement
@@ -199,13 +225,18 @@ function writeRows(
   table: keyof Tables,
   rows: readonly object[],
   textOf: TextOf,
+  each?: readonly string[],
 ): Promise<pg.QueryResult>[] | Promise<Promise<pg.QueryResult>[]> {
   const sendAs = (type: RowType): Promise<pg.QueryResult>[] => {
-    const { columns, parameters } = encodeRows(type, rows)
-    if (parameters.length > 1) pipeline.begin()
-    const text = textOf(columns)
-    const name = nameOf(text)
-    return parameters.map((parameter) => pipeline.send({ name, text, values: [parameter] }))
+    const shared = each && encodeShared(type, rows, each)
+    if (each && shared) return [sendWith(shared, sharedParameters(table, type, each), shared.parameters)]
+    const encoded = encodeRows(type, rows)
+    if (encoded.parameters.length > 1) pipeline.begin()
+    return encoded.parameters.map((parameter) => sendWith(encoded, oneParameter(table), [parameter]))
+  }
+  const sendWith = ({ columns }: Pick<EncodedRows, 'columns'>, source: RowSource, values: readonly Buffer[]) => {
+    const text = textOf(columns, source)
+    return pipeline.send({ name: nameOf(text), text, values: [...values] })
   }
   const type = pipeline.rowType(table)
   return type instanceof Promise ? type.then(sendAs) : sendAs(type)
@@ -224,20 +255,25 @@ async function rowsOf(answers: ReturnType<typeof writeRows>): Promise<readonly R
  */
 function insertNumbered(
   pipeline: Pipeline,
-  { table, rows, key, unlessTaken }: Statement & { kind: 'number' },
+  { table, rows, key, unlessTaken, each }: Statement & { kind: 'number' },
 ): Promise<(number | undefined)[]> {
-  return unlessTaken ? insertFree(pipeline, table, rows, key, unlessTaken) : insertEach(pipeline, table, rows)
+  return unlessTaken ? insertFree(pipeline, table, rows, key, unlessTaken) : insertEach(pipeline, table, rows, each)
 }
 
 /**
  * The rows are read, numbered and inserted in their order, so ascending numbers are in the order of the rows, whatever the
  * order in which PostgreSQL returns them. As one text they cost less than as thousands of rows.
  */
-function insertEach(pipeline: Pipeline, table: keyof Tables, rows: readonly object[]): Promise<number[]> {
+function insertEach(
+  pipeline: Pipeline,
+  table: keyof Tables,
+  rows: readonly object[],
+  each: readonly string[] | undefined,
+): Promise<number[]> {
   const stored = insertInto(table, ' RETURNING seq')
-  const textOf: TextOf = (columns) =>
-    `WITH _stored AS (${stored(columns)}) SELECT array_agg(seq)::text AS new_seqs FROM _stored`
-  return rowsOf(writeRows(pipeline, table, rows, textOf)).then((found) => {
+  const textOf: TextOf = (columns, source) =>
+    `WITH _stored AS (${stored(columns, source)}) SELECT array_agg(seq)::text AS new_seqs FROM _stored`
+  return rowsOf(writeRows(pipeline, table, rows, textOf, each)).then((found) => {
     const numbers = found.flatMap((row) => numbersOf(String(row.new_seqs)))
     if (numbers.length !== rows.length) throw new Error(`${table} numbered ${numbers.length} of ${rows.length} rows`)
     return numbers.sort((a, b) => a - b)
@@ -269,12 +305,12 @@ function updateEach(
   const [key = ''] = match
   // Sorted by primary key, so that two such statements lock their common rows in the same order.
   const sorted = [...rows].sort((a, b) => Reflect.get(a, key) - Reflect.get(b, key))
-  const textOf: TextOf = (columns) => {
+  const textOf: TextOf = (columns, source) => {
     const sets = columns.filter((name) => !match.includes(name)).map((name) => `${name} = d.${name}`)
     const finds = match.map((name) => `t.${name} = d.${name}`)
     // As an expression, so that no partial index over these constants is used instead of the key.
     const constants = Object.entries(where).map(([name, text]) => `t.${name} || '' = '${text}'`)
-    const from = `(SELECT ${columns.join(', ')} FROM unnest($1::${table}[])) AS d`
+    const from = `(SELECT ${columns.join(', ')} FROM ${source.from}) AS d`
     return `UPDATE ${table} AS t SET ${sets.join(', ')} FROM ${from} WHERE ${[...finds, ...constants].join(' AND ')} RETURNING t.${key} AS key`
   }
   return rowsOf(writeRows(pipeline, table, sorted, textOf)).then((found) => found.map((row) => row.key))
