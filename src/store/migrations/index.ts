@@ -36,11 +36,10 @@ import { partitions } from './040-partitions.js'
 import { bulkOwner } from './041-bulk-owner.js'
 import { clusterAuthority } from './042-cluster-authority.js'
 import { databaseHome } from './043-database-home.js'
-import { generations } from './047-generations.js'
-import { GENERATION, type Migration, worksWith } from './migration.js'
 import { openRuns } from './044-open-runs.js'
 import { attemptsOfMessages } from './045-attempts-of-messages.js'
-import type { Migration } from './migration.js'
+import { generations } from './047-generations.js'
+import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
 export const MIGRATIONS: readonly Migration[] = [
@@ -80,9 +79,9 @@ export const MIGRATIONS: readonly Migration[] = [
   bulkOwner,
   clusterAuthority,
   databaseHome,
-  generations,
   openRuns,
   attemptsOfMessages,
+  generations,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */
