@@ -270,4 +270,33 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     expect(paths()).toEqual(['/opened', '/1'])
     expect((await useOf(C, keyOf(B))).parallelismMax).toBe(1)
   })
+
+  it('find what a lost hint was about, also when the node had nothing to do for long', async () => {
+    await publish(B, '/opened')
+    await arrived(1)
+    for (let step = 0; step < 12; step++) {
+      clock.advance(10_000)
+      await store.settled()
+    }
+    cluster.losesHints = true
+    const sentAt = clock.now()
+    await publish(A, '/1', flow(keyOf(B)))
+    await passTimeUntil(() => sink.received.length > 1, 'the message')
+    expect(clock.now() - sentAt).toBeLessThan(20_000)
+  })
+
+  it('find the next message of a queue when the hint that its turn has come is lost', async () => {
+    sink.answer = () => ({ silent: true })
+    const enqueue = (index: number, path: string) =>
+      call(index, 'POST', `/v2/enqueue/line/${sink.url}${path}`, {}, 'x') as Promise<{ messageId: string }>
+    const first = await enqueue(A, '/0')
+    await enqueue(B, '/1')
+    await arrived(1)
+    clock.advance(60_000)
+    cluster.losesHints = true
+    const endedAt = clock.now()
+    await call(A, 'DELETE', `/v2/messages/${first.messageId}`)
+    await passTimeUntil(() => sink.received.length > 1, 'the next message')
+    expect(clock.now() - endedAt).toBeLessThan(20_000)
+  })
 })

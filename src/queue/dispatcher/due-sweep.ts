@@ -20,6 +20,8 @@ const ACTIVE_MS = 60_000 + DUE_WINDOW_MS
 const WALK_EVERY_MS = 5 * 60_000
 /** Places of one page. */
 const PAGE = 5_000
+/** Turns of queues that one sweep looks at. */
+const TURNS = 1_000
 /** Held messages that one read looks up. */
 const HELD_PER_READ = 1_000
 /** A message that cannot be loaded, because it is damaged, is not tried more often than this between two walks. */
@@ -46,7 +48,8 @@ export interface DueSweepDeps {
  * have ended messages that memory still holds, and changed the limits of flow-control keys.
  *
  * In a cluster, the hint of another node that has published or changed a message may be lost: the same kind of stray. Hints on
- * their way are none, so the sweeps leave out the last second.
+ * their way are none, so the sweeps leave out the last second. A node that did not hear anything does not know that anything
+ * happens, so its sweeps do not end; they also compare the turns of queues, and after a time without the store everything.
  *
  * - After a lost commit, everything is compared: limits, held messages, and all places that memory covers.
  * - Every 2 s, the messages that became due in the last 15 s are compared, while anything happens at all.
@@ -69,6 +72,9 @@ export class DueSweep {
   #waiting = 0
   #isStopped = true
   readonly #tries = new Map<number, number>()
+  /** Turns that memory missed at the last sweep; a hint may have been on its way. */
+  #missedTurns: ReadonlySet<number> = new Set()
+  #sweptAt = Number.NEGATIVE_INFINITY
 
   constructor(deps: DueSweepDeps) {
     this.#deps = deps
@@ -80,6 +86,8 @@ export class DueSweep {
     this.#isStopped = false
     this.#afterLostCommits.start()
     this.#setWalkTimer()
+    this.#sweptAt = this.#deps.clock.now()
+    if (this.#deps.partitions()) this.noteActivity()
   }
 
   async stop(): Promise<void> {
@@ -98,7 +106,7 @@ export class DueSweep {
     this.#sweepTimer = this.#deps.clock.after(SWEEP_EVERY_MS, () => {
       const now = this.#deps.clock.now()
       this.#sweepTimer = undefined
-      if (now - this.#activeAt > ACTIVE_MS) return
+      if (now - this.#activeAt > ACTIVE_MS && !this.#deps.partitions()) return
       this.#setSweepTimer()
       if (this.#waiting === 0) this.#compareSoon(() => this.#sweep(now))
     })
@@ -146,8 +154,26 @@ export class DueSweep {
 
   /** The messages that have just become due. A page is enough: when more are due, the next sweeps and walks follow. */
   async #sweep(now: number): Promise<void> {
-    const upTo = this.#deps.partitions() ? now - HINT_MS : now
-    await this.#compare({ nextAt: now - DUE_WINDOW_MS, seq: LAST_SEQ }, { nextAt: upTo, seq: LAST_SEQ }, 'soon')
+    const partitions = this.#deps.partitions()
+    const after = { nextAt: now - DUE_WINDOW_MS, seq: LAST_SEQ }
+    if (!partitions) return void (await this.#compare(after, { nextAt: now, seq: LAST_SEQ }, 'soon'))
+    // The store was away, and hints may have been lost before.
+    if (now - this.#sweptAt > DUE_WINDOW_MS) await this.#walk()
+    else await this.#compare(after, { nextAt: now - HINT_MS, seq: LAST_SEQ }, 'soon')
+    await this.#compareTurns(partitions, after.nextAt)
+    this.#sweptAt = now
+  }
+
+  /** What is missing at two sweeps, one after the other, is a stray. */
+  async #compareTurns(partitions: readonly number[], dueBefore: number): Promise<void> {
+    if (partitions.length === 0) return
+    const { store, backlog } = this.#deps
+    const { exceptAccounts, exceptLanes } = backlog.covered
+    const range = { dueBefore, limit: TURNS, exceptAccounts, exceptLanes, partitions }
+    const missing = backlog.missing(await store.run(messagesSweep.turns, range))
+    const strays = missing.filter(({ seq }) => this.#missedTurns.has(seq))
+    this.#missedTurns = new Set(missing.map(({ seq }) => seq))
+    if (strays.length > 0) await this.#recall(strays)
   }
 
   /** All places that memory covers, in pages. */

@@ -106,6 +106,36 @@ export const placesInTurn = read('messagesSweep.placesInTurn', pageOf, {
   encoding: placesEncoding,
 })
 
+/** Which turns of queues to read. */
+export interface TurnsRange {
+  readonly dueBefore: number
+  readonly limit: number
+  readonly exceptAccounts: readonly string[]
+  readonly exceptLanes: readonly string[]
+  readonly partitions: readonly number[]
+}
+
+const placesOfTurns = query<TurnsRange, DuePlace>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select(['next_at as nextAt', 'seq'])
+    .where('seq', 'in', db.selectFrom('queue_turns').select('message_seq'))
+    .where('state', '=', sql.lit('pending'))
+    .where('next_at', '<', p.dueBefore)
+    .where(d.inNumbers('partition', p.partitions))
+    .where(sql<boolean>`not (${isOfAccountOrLane(d, p)})`)
+    .orderBy('seq')
+    .limit(p.limit),
+)
+
+/**
+ * Messages of queues that have their turn and were due long before. A message keeps its due time while it waits for its turn,
+ * so the node that owns it, and that another node's hint about the turn did not reach, finds it nowhere near the present.
+ */
+export const turns = read('messagesSweep.turns', function* (range: TurnsRange): Transaction<DuePlace[]> {
+  return yield* all(placesOfTurns, range)
+})
+
 const rowsByNumber = query<{ seqs: readonly number[]; largestBody: number }, StoredPending>(({ db, p, d }) =>
   db
     .selectFrom('messages')
