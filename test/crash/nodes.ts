@@ -18,6 +18,7 @@ import { connectToPostgres } from './queue-ledger-store.js'
 
 const READY_EVERY_MS = 100
 const READY_WITHIN_MS = 1_000
+const MOST_SILENCES = 3
 const CLOCK_SHIFT = new URL('clock-shift.mjs', import.meta.url).href
 
 /** A node and the cables that lead to it. */
@@ -32,6 +33,8 @@ export interface SceneNode {
   readonly clockFile: string
   homeport: RunningHomeport
   isReady: boolean
+  /** How often it has not answered the balancer, since it did. */
+  silences: number
 }
 
 /** What a scene starts with. */
@@ -82,12 +85,12 @@ export class NodeScene {
     writeFileSync(clockFile, '0')
     const cables = { toPostgres, fromPeers: await cuttableProxy(peerPort) }
     const homeport = await this.#start({ name, place, peerPort, clockFile, ...cables })
-    const node = { name, place, peerPort, clockFile, ...cables, homeport, isReady: true }
+    const node = { name, place, peerPort, clockFile, ...cables, homeport, isReady: true, silences: 0 }
     this.nodes.push(node)
     return node
   }
 
-  #start(node: Omit<SceneNode, 'homeport' | 'isReady'>): Promise<RunningHomeport> {
+  #start(node: Omit<SceneNode, 'homeport' | 'isReady' | 'silences'>): Promise<RunningHomeport> {
     const { username, password } = new URL(this.server.url)
     const store = `postgres://${username}:${password}@127.0.0.1:${node.toPostgres.port}/postgres`
     const cluster = ['--node', node.name, '--advertise', `127.0.0.1:${node.fromPeers.port}`]
@@ -170,12 +173,15 @@ export class NodeScene {
     }
   }
 
+  /** A node that does not answer in time may be busy, so it has three chances. One that says no has none. */
   async #look(node: SceneNode): Promise<void> {
     const signal = AbortSignal.timeout(READY_WITHIN_MS)
-    node.isReady = await fetch(`${node.homeport.queueUrl}/readyz`, { signal }).then(
-      (response) => response.ok,
-      () => false,
+    const answer = await fetch(`${node.homeport.queueUrl}/readyz`, { signal }).then(
+      (response) => (response.ok ? 'yes' : 'no'),
+      () => (signal.aborted ? 'nothing' : 'no'),
     )
+    node.silences = answer === 'nothing' ? node.silences + 1 : 0
+    node.isReady = answer === 'yes' || (answer === 'nothing' && node.isReady && node.silences < MOST_SILENCES)
   }
 
   /** Lets a fault happen; resolves when it is over and every node is ready again. */
