@@ -99,7 +99,7 @@ async function cpuPerMessage(nodes: number, ratePerNode: number): Promise<number
   return used / count
 }
 
-/** Messages a second that so many nodes accept, each bound to half of the second core. */
+/** Messages a second that a number of nodes accepts, each bound to half of the second core. */
 async function boundThroughput(nodes: number): Promise<number> {
   const scene = await start(nodes)
   const free = scene.nodes.map(({ homeport }, index) => halfACore(homeport.pid, index))

@@ -92,7 +92,7 @@ export class NodeLoad {
     return ready[this.#made % ready.length]
   }
 
-  /** From now on so many messages a second. */
+  /** From now on publishes at this rate, messages a second. */
   publishAt(rate: number): void {
     this.#isOver = false
     this.#publishing = this.#publishForever((rate * TICK_MS) / 1_000)
@@ -108,7 +108,7 @@ export class NodeLoad {
     }
   }
 
-  /** From now on as fast as so many callers can. */
+  /** From now on publishes as fast as a number of callers can. */
   publishBy(callers: number): void {
     this.#isOver = false
     this.#publishing = Promise.all(

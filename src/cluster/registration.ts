@@ -1,7 +1,6 @@
 import { type Clock, pause } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import type { Store } from '../store/index.js'
-import { SCHEMA_RANGE, type SchemaRange } from '../store/migrations/migration.js'
+import { SCHEMA_RANGE, type SchemaRange, type Store } from '../store/index.js'
 import { differences } from './agreement.js'
 import { DEAD_AFTER_MS, DeathWatch, LOOK_EVERY_MS } from './membership.js'
 import * as nodeRows from './transactions/cluster-nodes.js'

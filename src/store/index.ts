@@ -36,6 +36,7 @@ export { type CheckDepth, checkPostgresStore, checkSqliteStore, type StoreReport
 export { type CopyOptions, type CopyProgress, type CopyReport, copyStore } from './copy/copy-store.js'
 export type { StoreDamage } from './damage.js'
 export { AfterLostCommits, type AfterLostCommitsDeps } from './lost-commits.js'
+export { canRunBeside, FIRST_RANGE, SCHEMA_RANGE, type SchemaRange } from './migrations/migration.js'
 export { hasSqliteStore, openStore } from './open.js'
 export { checkPostgresServer, type ServerFinding, type ServerReport } from './postgres/server-check.js'
 export type { Store, StoreDescription, StoreSharing } from './types.js'

@@ -24,7 +24,7 @@ export interface CuttableProxy {
    * @param what both directions, or only what the server answers.
    */
   swallow(what: 'everything' | 'answers'): void
-  /** A black hole for the connections that are open now, for ever. New ones are not affected. */
+  /** A black hole for the connections that are open now, until they are closed. New ones are not affected. */
   abandon(): void
   /** New connections lead to this port of 127.0.0.1. */
   leadTo(targetPort: number): void
