@@ -2,11 +2,13 @@
  * `npm run simulate -- [--seed <first>] [--seeds <how many>] [--trace]`: plays nodes on one store in virtual time, one play
  * for each seed: the real cluster, queue and transactions under pauses, kills, lost calls, drains, clocks that are set and
  * outages of the store. A broken promise ends it and prints the seed and the events up to the breach; the same seed repeats
- * them. With `--trace`, also the events of plays that kept every promise.
+ * them. With `--trace`, also the events of plays that kept every promise; with `--go-on`, a breach ends only its play. With
+ * `--plants`, it plants each known mistake and says after how many seeds and seconds it is found.
  */
 import { parseArgs } from 'node:util'
+import { PLANTS } from '../src/queue/testing/nodes/plants.js'
 import { Simulation } from '../src/queue/testing/nodes/simulation.js'
-import { MemoryStore } from '../src/store/testing/memory-store.js'
+import { ClusterMemory } from '../src/queue/testing/nodes/cluster-memory.js'
 
 const { values: given } = parseArgs({
   options: {
@@ -14,14 +16,15 @@ const { values: given } = parseArgs({
     seeds: { type: 'string', default: '1000' },
     trace: { type: 'boolean', default: false },
     'go-on': { type: 'boolean', default: false },
+    plants: { type: 'boolean', default: false },
   },
 })
 const FIRST = Number(given.seed)
 const END = FIRST + Number(given.seeds)
 /** How often the progress is printed, in seeds. */
-const REPORT_EVERY = Number(process.env.EVERY ?? 1_000)
+const REPORT_EVERY = 1_000
 
-const memory = new MemoryStore()
+const memory = new ClusterMemory()
 const totals = { steps: 0, requests: 0, declaredDead: 0, fires: 0 }
 const began = performance.now()
 const broken = new Map<number, string>()
@@ -32,6 +35,20 @@ async function tell(seed: number): Promise<void> {
   console.log(problem === undefined ? `seed ${seed} keeps every promise` : `seed ${seed}: ${problem}`)
 }
 
+async function findPlants(): Promise<void> {
+  for (const [name, plant] of Object.entries(PLANTS)) {
+    const from = performance.now()
+    let seed = FIRST
+    let problem: string | undefined
+    for (; seed < END && problem === undefined; seed++) problem = (await new Simulation(memory, seed, plant).play()).problem
+    const seconds = ((performance.now() - from) / 1_000).toFixed(1)
+    const after = `${seed - FIRST} seeds and ${seconds} s`
+    console.log(problem === undefined ? `${name}: NOT found in ${after}` : `${name}: found at seed ${seed - 1}, after ${after}: ${problem}`)
+  }
+  process.exit(0)
+}
+
+if (given.plants) await findPlants()
 for (let seed = FIRST; seed < END; seed++) {
   if (given.trace) await tell(seed)
   const played = await new Simulation(memory, seed).play()

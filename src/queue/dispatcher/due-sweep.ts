@@ -52,7 +52,7 @@ export interface DueSweepDeps {
  * happens, so its sweeps do not end; they also compare the turns of queues, and after a time without the store everything.
  *
  * - After a lost commit, everything is compared: limits, held messages, and all places that memory covers.
- * - Every 2 s, the messages that became due in the last 15 s are compared, while anything happens at all.
+ * - Every 2 s, the messages that became due in the last 15 s are compared, while anything happens at all; in a cluster always.
  * - Every 5 minutes, all places that memory covers are compared.
  *
  * The last two also guard against defects: without a fault they never find a stray. Places are read page by page from

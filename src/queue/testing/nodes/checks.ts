@@ -19,6 +19,7 @@ export class Checks {
   readonly #ledger: Ledger
   readonly #nodes: () => readonly SimulatedNode[]
   #nextRowsAt = 0
+  #rows: readonly census.CensusRow[] | undefined
   #seen: readonly (readonly number[])[] = []
   /** Pairs of nodes that both believe to own a partition. */
   #doubles: { readonly partition: number; readonly nodes: readonly [SimulatedNode, SimulatedNode] }[] = []
@@ -71,8 +72,18 @@ export class Checks {
     }
   }
 
+  /** The messages may have changed since they were last read. */
+  changed(): void {
+    this.#rows = undefined
+  }
+
+  #read(): readonly census.CensusRow[] {
+    this.#rows ??= this.#memory.run(census.messages, {})
+    return this.#rows
+  }
+
   #checkRows(): void {
-    const rows = this.#memory.run(census.messages, {})
+    const rows = this.#read()
     const byLabel = new Map(rows.map((row) => [row.url.slice(row.url.lastIndexOf('/') + 1), row]))
     for (const { label, isAcknowledged } of this.#ledger.tracked.values()) {
       if (isAcknowledged && !byLabel.has(label)) this.#world.fail(`I2: the acknowledged message ${label} is gone`)
@@ -110,7 +121,7 @@ export class Checks {
 
   /** Messages that have not ended. */
   pending(): readonly census.CensusRow[] {
-    return this.#memory.run(census.messages, {}).filter(({ state }) => isPendingState(state))
+    return this.#read().filter(({ state }) => isPendingState(state))
   }
 
   /** What must hold when all messages have ended. */
@@ -118,7 +129,7 @@ export class Checks {
     const left = this.pending()
     const names = left.slice(0, 5).map(({ url, state, flow_key, queue }) => `${url} (${state} ${flow_key ?? queue ?? ''})`)
     if (left.length > 0) this.#world.fail(`stuck: ${left.length} messages have not ended: ${names.join(', ')}`)
-    const rows = this.#memory.run(census.messages, {})
+    const rows = this.#read()
     for (const row of rows) {
       const message = this.#ledger.tracked.get(row.url.slice(row.url.lastIndexOf('/') + 1))
       if (!message) continue

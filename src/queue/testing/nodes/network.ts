@@ -65,14 +65,19 @@ export class Network {
     return this.#world.now < this.stormUntil ? 0.25 : 0.01
   }
 
-  /** The fate of a call of the store. */
-  toStore(process: Process, isWrite: boolean): Fate {
+  /**
+   * The fate of a call of the store.
+   * @param mayBeLate whether it may take effect after the caller has heard of the loss. Not so where the caller must send more
+   * statements, because it holds its locks until the commit.
+   */
+  toStore(process: Process, isWrite: boolean, mayBeLate: boolean): Fate {
     const { random, between } = this.#bound
     if (this.isStoreAway(process)) return { kind: 'refused', heard: between(1, 1_000) }
     if (!random.chance(this.#lossRate)) return { kind: 'ok', ...this.#ways() }
     const heard = between(1, 2_000)
     if (!isWrite) return { kind: 'refused', heard }
-    const effects = [undefined, between(1, heard), between(1, heard), heard + between(1, 3_000)]
+    const late = mayBeLate ? heard + between(1, 3_000) : undefined
+    const effects = [undefined, between(1, heard), between(1, heard), late]
     return { kind: 'unanswered', effect: random.pick(effects), heard }
   }
 

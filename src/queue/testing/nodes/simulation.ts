@@ -1,5 +1,5 @@
 import { isObject } from '../../../base/index.js'
-import { MemoryStore } from '../../../store/testing/memory-store.js'
+import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import { Checks } from './checks.js'
 import { Ledger } from './ledger.js'
 import { Network } from './network.js'
@@ -54,6 +54,8 @@ export class Simulation {
   readonly #hasOneClock: boolean
   #nodes: SimulatedNode[] = []
   #declaredDead = 0
+  /** Lives that were declared dead. */
+  readonly #dead = new Set<number>()
 
   constructor(memory: MemoryStore, seed: number, plant: Plant = {}, isTraced = false) {
     memory.clear()
@@ -71,7 +73,7 @@ export class Simulation {
 
   /** Runs to the end, or to the first broken promise. */
   async play(): Promise<Played> {
-    const undo = this.#plant.patch?.(this.#world)
+    const undo = this.#plant.patch?.(this.#world, this.#memory)
     try {
       await this.#play()
     } finally {
@@ -157,11 +159,11 @@ export class Simulation {
 
   /** Learns from the store what the checks must know. */
   #applied(operation: string, args: unknown, result: unknown): void {
+    if (/^(messages|queues|schedules)/.test(operation)) this.#checks.changed()
     if (!isObject(args)) return
-    if (operation === 'partitions.take' || operation === 'partitions.give')
-      this.#world.note(`${operation} ${JSON.stringify(args)}: ${JSON.stringify(result)}`)
-    if (operation === 'nodes.declareDead' && result === true) this.#buried(args['incarnation'])
-    if (operation === 'partitions.take' && Array.isArray(result)) {
+    if (operation.endsWith('.declareDead') && result === true) this.#buried(args['incarnation'])
+    if (operation.endsWith('.take') && Array.isArray(result)) {
+      this.#checkTaker(args['incarnation'], result.length)
       for (const row of result) if (isObject(row)) this.#ledger.takenOver(Number(row['partition']))
     }
     const { gifts } = args
@@ -175,7 +177,16 @@ export class Simulation {
       this.#ledger.fired(String(args['scheduleId']), Number(args['dueAt']))
   }
 
+  /** I1: only a node that is live takes partitions. */
+  #checkTaker(incarnation: unknown, count: number): void {
+    const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
+    if (count === 0) return
+    this.#world.note(`${node?.process.name ?? 'a node'} takes ${count} partitions`)
+    if (this.#dead.has(Number(incarnation))) this.#world.fail(`I1: life ${incarnation} took partitions after it was over`)
+  }
+
   #buried(incarnation: unknown): void {
+    this.#dead.add(Number(incarnation))
     const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
     if (!node) return
     this.#declaredDead++

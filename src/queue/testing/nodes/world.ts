@@ -27,6 +27,8 @@ export class World {
   readonly random: Random
   /** Milliseconds since the start. */
   now = 0
+  /** The process that runs. */
+  current: Process | undefined
   /** Events that have run. */
   steps = 0
   /** What has happened, if somebody wants to read it. */
@@ -105,6 +107,7 @@ export class World {
     if (event.at > this.now) this.#stepsThen = this.steps
     this.now = event.at
     if (++this.steps - this.#stepsThen > MOST_STEPS) return this.fail(`${process?.name ?? 'the world'} never rests`)
+    this.current = process
     event.run()
     await nextTurn()
     while (this.#immediates.length > 0) {
