@@ -3,12 +3,12 @@
  * for each seed: the real cluster, queue and transactions under pauses, kills, lost calls, drains, clocks that are set and
  * outages of the store. A broken promise ends it and prints the seed and the events up to the breach; the same seed repeats
  * them. With `--trace`, also the events of plays that kept every promise; with `--go-on`, a breach ends only its play. With
- * `--plants`, it plants each known mistake and says after how many seeds and seconds it is found.
+ * `--plants [--only <part of its name>]`, it plants each known mistake and says after how many seeds and seconds it is found.
  */
 import { parseArgs } from 'node:util'
+import { ClusterMemory } from '../src/queue/testing/nodes/cluster-memory.js'
 import { PLANTS } from '../src/queue/testing/nodes/plants.js'
 import { Simulation } from '../src/queue/testing/nodes/simulation.js'
-import { ClusterMemory } from '../src/queue/testing/nodes/cluster-memory.js'
 
 const { values: given } = parseArgs({
   options: {
@@ -17,6 +17,7 @@ const { values: given } = parseArgs({
     trace: { type: 'boolean', default: false },
     'go-on': { type: 'boolean', default: false },
     plants: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
   },
 })
 const FIRST = Number(given.seed)
@@ -37,13 +38,19 @@ async function tell(seed: number): Promise<void> {
 
 async function findPlants(): Promise<void> {
   for (const [name, plant] of Object.entries(PLANTS)) {
+    if (!name.includes(given.only)) continue
     const from = performance.now()
     let seed = FIRST
     let problem: string | undefined
-    for (; seed < END && problem === undefined; seed++) problem = (await new Simulation(memory, seed, plant).play()).problem
+    for (; seed < END && problem === undefined; seed++)
+      problem = (await new Simulation(memory, seed, plant).play()).problem
     const seconds = ((performance.now() - from) / 1_000).toFixed(1)
     const after = `${seed - FIRST} seeds and ${seconds} s`
-    console.log(problem === undefined ? `${name}: NOT found in ${after}` : `${name}: found at seed ${seed - 1}, after ${after}: ${problem}`)
+    console.log(
+      problem === undefined
+        ? `${name}: NOT found in ${after}`
+        : `${name}: found at seed ${seed - 1}, after ${after}: ${problem}`,
+    )
   }
   process.exit(0)
 }

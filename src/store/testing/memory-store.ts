@@ -15,7 +15,9 @@ const TABLES = [
 ] as const satisfies readonly (keyof Tables)[]
 
 const removals = TABLES.map((table) => query<object>(({ db }) => db.deleteFrom(table)))
-const freePartitions = query<object>(({ db }) => db.updateTable('partitions').set({ owner: null, epoch: 0, notes: null }))
+const freePartitions = query<object>(({ db }) =>
+  db.updateTable('partitions').set({ owner: null, epoch: 0, notes: null }),
+)
 const freeLeases = query<object>(({ db }) => db.updateTable('leases').set({ owner: null, epoch: 0 }))
 const restartNumbers = query<object>(({ db }) => ({
   compile: () => sql`delete from sqlite_sequence`.compile(db),

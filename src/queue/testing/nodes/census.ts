@@ -11,7 +11,18 @@ export type CensusRow = Pick<
 const everyMessage = query<object, CensusRow>(({ db }) =>
   db
     .selectFrom('messages')
-    .select(['seq', 'url', 'state', 'partition', 'next_at', 'retried', 'queue', 'flow_key', 'message_id', 'schedule_id']),
+    .select([
+      'seq',
+      'url',
+      'state',
+      'partition',
+      'next_at',
+      'retried',
+      'queue',
+      'flow_key',
+      'message_id',
+      'schedule_id',
+    ]),
 )
 
 /** All messages. */
@@ -25,7 +36,11 @@ const turnsByQueue = query<object, { queue: string; turns: number; parallelism: 
     .innerJoin('queues', (join) =>
       join.onRef('queues.name', '=', 'queue_turns.queue').onRef('queues.account_id', '=', 'queue_turns.account_id'),
     )
-    .select((q) => ['queue_turns.queue as queue', 'queues.parallelism as parallelism', q.fn.countAll<number>().as('turns')])
+    .select((q) => [
+      'queue_turns.queue as queue',
+      'queues.parallelism as parallelism',
+      q.fn.countAll<number>().as('turns'),
+    ])
     .groupBy(['queue_turns.queue', 'queues.parallelism']),
 )
 

@@ -127,7 +127,9 @@ export class Checks {
   /** What must hold when all messages have ended. */
   checkEnd(): void {
     const left = this.pending()
-    const names = left.slice(0, 5).map(({ url, state, flow_key, queue }) => `${url} (${state} ${flow_key ?? queue ?? ''})`)
+    const names = left
+      .slice(0, 5)
+      .map(({ url, state, flow_key, queue }) => `${url} (${state} ${flow_key ?? queue ?? ''})`)
     if (left.length > 0) this.#world.fail(`stuck: ${left.length} messages have not ended: ${names.join(', ')}`)
     const rows = this.#read()
     for (const row of rows) {
@@ -137,15 +139,24 @@ export class Checks {
       const hasEnded = row.state === 'delivered' || (row.state === 'failed' && message.starts > row.retried)
       if (!hasEnded && row.state !== 'canceled') this.#world.fail(`${message.label} has ended as ${row.state}`)
       if (!hasEnded || !message.hasCallback) continue
-      if (!rows.some(({ url }) => url.endsWith(`/back-${message.label}`))) this.#world.fail(`${message.label} has no callback`)
+      if (!rows.some(({ url }) => url.endsWith(`/back-${message.label}`)))
+        this.#world.fail(`${message.label} has no callback`)
     }
   }
 
-  /** All partitions have owners, and each node has about as many. */
-  checkBalance(): void {
-    const counts = this.#nodes().filter(({ phase }) => phase === 'open').map(({ cluster }) => cluster.owned.length)
+  /** Whether all partitions have owners, and each node about as many. */
+  get isBalanced(): boolean {
+    const counts = this.#counts()
     const sum = counts.reduce((one, other) => one + other, 0)
-    if (sum !== PARTITIONS || Math.max(...counts) - Math.min(...counts) > 1)
-      this.#world.fail(`nodes own ${counts.join(', ')} partitions`)
+    return sum === PARTITIONS && Math.max(...counts) - Math.min(...counts) <= 1
+  }
+
+  checkBalance(): void {
+    if (!this.isBalanced) this.#world.fail(`nodes own ${this.#counts().join(', ')} partitions`)
+  }
+
+  #counts(): number[] {
+    const open = this.#nodes().filter(({ phase }) => phase === 'open')
+    return open.map(({ cluster }) => cluster.owned.length)
   }
 }

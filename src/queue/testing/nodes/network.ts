@@ -86,6 +86,10 @@ export class Network {
     const { random, between } = this.#bound
     if (this.isCut(from, to)) return { kind: 'unanswered', effect: undefined, heard: Number.POSITIVE_INFINITY }
     if (!random.chance(this.#lossRate)) return { kind: 'ok', ...this.#ways() }
-    return { kind: 'unanswered', effect: random.chance(0.5) ? between(1, 20) : undefined, heard: Number.POSITIVE_INFINITY }
+    return {
+      kind: 'unanswered',
+      effect: random.chance(0.5) ? between(1, 20) : undefined,
+      heard: Number.POSITIVE_INFINITY,
+    }
   }
 }

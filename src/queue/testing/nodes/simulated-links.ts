@@ -37,7 +37,8 @@ export class SimulatedLinks {
         start: async () => void this.#ends.add(end),
         stop: async () => void this.#ends.delete(end),
         tunnel: () => Promise.reject(new Error('no tunnels')),
-        request: ({ incarnation }, topic, payload, timeoutMs) => this.#request(end, incarnation, { topic, payload, timeoutMs }),
+        request: ({ incarnation }, topic, payload, timeoutMs) =>
+          this.#request(end, incarnation, { topic, payload, timeoutMs }),
       }
     }
   }

@@ -1,6 +1,6 @@
 import { Clustered } from '../../../cluster/index.js'
-import { createSchedule } from '../../../contract/queue/schedules.js'
 import { cancelMessage, enqueueMessage, publishMessage } from '../../../contract/queue/messages.js'
+import { createSchedule } from '../../../contract/queue/schedules.js'
 import type { Call, Caller, Route } from '../../../http/index.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import { ClusterMeter, QueueMeter, silentLogger } from '../../../telemetry/index.js'
@@ -37,6 +37,8 @@ export interface SimulatedNodeDeps {
   readonly links: SimulatedLinks
   readonly ledger: Ledger
   readonly watch: (node: SimulatedNode) => StoreWatch
+  /** How long a destination takes. Default: mostly short, at random. */
+  readonly answersAfterMs?: () => number
   /** Its process has ended by itself. */
   readonly onEnd: (node: SimulatedNode) => void
 }
@@ -105,7 +107,15 @@ export class SimulatedNode {
       await this.#queue.stop()
       await this.cluster.stop()
     }
-    this.#deps.world.after(0, () => void leave().then(() => this.end('has left'), () => this.end('has left')), this.process)
+    this.#deps.world.after(
+      0,
+      () =>
+        void leave().then(
+          () => this.end('has left'),
+          () => this.end('has left'),
+        ),
+      this.process,
+    )
   }
 
   /** The process ends at once. */
@@ -131,12 +141,17 @@ export class SimulatedNode {
     return { send: ({ url }) => this.#send(url), close: () => Promise.resolve() }
   }
 
+  #anyTime(): number {
+    const { world } = this.#deps
+    return world.random.chance(0.1) ? world.between(500, 2_500) : world.between(5, 200)
+  }
+
   /** A request to a destination that answers after a while, mostly with success. */
   #send(url: string): Sending {
     const { world, ledger } = this.#deps
     const flight = ledger.begin(this, url)
     const startedAt = this.process.clock.now()
-    const tookMs = world.random.chance(0.1) ? world.between(500, 2_500) : world.between(5, 200)
+    const tookMs = this.#deps.answersAfterMs?.() ?? this.#anyTime()
     const status = !this.#deps.network.isQuiet && world.random.chance(0.15) ? 500 : 200
     let abort = (): void => undefined
     const outcome = new Promise<AttemptOutcome | undefined>((resolve) => {

@@ -9,7 +9,10 @@ import type { Process, World } from './world.js'
 /** Sees the calls of the store. */
 export interface StoreWatch {
   /** Replaces an operation by another one, or calls something before it. Default: as it is. */
-  readonly replace?: (operation: Pick<Operation<never, unknown>, 'name'>, args: unknown) => Pick<Operation<never, unknown>, 'name'>
+  readonly replace?: (
+    operation: Pick<Operation<never, unknown>, 'name'>,
+    args: unknown,
+  ) => Pick<Operation<never, unknown>, 'name'>
   /** A call has taken effect. */
   readonly applied: (operation: string, args: unknown, result: unknown) => void
 }

@@ -18,7 +18,28 @@ it('keeps its promises under pauses, kills, lost calls, drains, set clocks and o
 })
 
 it('does the same for the same seed', async () => {
-  const [one, other] = [await new Simulation(memory, 3, {}, true).play(), await new Simulation(memory, 3, {}, true).play()]
+  const [one, other] = [
+    await new Simulation(memory, 3, {}, true).play(),
+    await new Simulation(memory, 3, {}, true).play(),
+  ]
   expect(other).toEqual(one)
   expect(one.requests).toBeGreaterThan(20)
+})
+
+/** The seeds are the first ones that meet the mistake; a few more are played in case the simulation has changed. */
+const MORE = 150
+
+it.each([
+  ['hint before the commit', 1],
+  ['load nothing after a gain', 8],
+  ['forget at the wrong node', 24],
+  ['act from the time of the answer', 33],
+  ['forget what ended while a load ran', 46],
+] as const)('would find a mistake: %s', async (name, from) => {
+  let seed = from - 1
+  let problem: string | undefined
+  while (problem === undefined && seed < from + MORE) {
+    problem = (await new Simulation(memory, ++seed, PLANTS[name]).play()).problem
+  }
+  expect(problem).toBeDefined()
 })

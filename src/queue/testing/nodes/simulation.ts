@@ -15,7 +15,9 @@ const FAULTS_UNTIL_MS = 30_000
 /** Without faults everything ends within this time. */
 const ENDS_WITHIN_MS = 60_000
 /** Partitions are balanced within this time. */
-const BALANCED_WITHIN_MS = 15_000
+const BALANCED_WITHIN_MS = 30_000
+/** Slow calls and restarts of the time with faults have ended. */
+const SETTLED_AFTER_MS = 14_000
 const NAMES = ['a', 'b', 'c', 'd']
 const NODES = 3
 /** Clocks of nodes may differ by this much in each direction: more is refused, or reported. */
@@ -96,7 +98,8 @@ export class Simulation {
     await this.#until(world.now + 5_000)
     await this.#until(world.now + ENDS_WITHIN_MS, () => this.#checks.pending().length === 0)
     if (world.problem === undefined) this.#checks.checkEnd()
-    await this.#until(FAULTS_UNTIL_MS + BALANCED_WITHIN_MS)
+    await this.#until(FAULTS_UNTIL_MS + SETTLED_AFTER_MS)
+    await this.#until(FAULTS_UNTIL_MS + BALANCED_WITHIN_MS, () => this.#checks.isBalanced)
     if (world.problem === undefined) await this.#quiet()
   }
 
@@ -111,7 +114,8 @@ export class Simulation {
     for (const message of messages) {
       if (!message || message.key !== undefined) continue
       const { label, acknowledgedAt, firstStartAt, starts } = message
-      if (starts === 0 || firstStartAt - acknowledgedAt > QUIET_WITHIN_MS) this.#world.fail(`I3: ${label} was sent late, without a fault`)
+      if (starts === 0 || firstStartAt - acknowledgedAt > QUIET_WITHIN_MS)
+        this.#world.fail(`I3: ${label} was sent late, without a fault`)
     }
     if (this.#strays > strays) this.#world.fail('I3: a sweep found a message, without a fault')
   }
@@ -129,7 +133,13 @@ export class Simulation {
   }
 
   #join(name: string): void {
-    const [world, memory, network, links, ledger] = [this.#world, this.#memory, this.#network, this.#links, this.#ledger]
+    const [world, memory, network, links, ledger] = [
+      this.#world,
+      this.#memory,
+      this.#network,
+      this.#links,
+      this.#ledger,
+    ]
     const node = new SimulatedNode(name, this.#offset(), {
       ...{ world, memory, network, links, ledger },
       watch: (of) => this.#watch(of),
@@ -182,7 +192,8 @@ export class Simulation {
     const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
     if (count === 0) return
     this.#world.note(`${node?.process.name ?? 'a node'} takes ${count} partitions`)
-    if (this.#dead.has(Number(incarnation))) this.#world.fail(`I1: life ${incarnation} took partitions after it was over`)
+    if (this.#dead.has(Number(incarnation)))
+      this.#world.fail(`I1: life ${incarnation} took partitions after it was over`)
   }
 
   #buried(incarnation: unknown): void {
@@ -210,7 +221,19 @@ export class Simulation {
 
   #harm(node: SimulatedNode): void {
     const [world, network, { process }] = [this.#world, this.#network, node]
-    const kinds = ['pause', 'pause', 'suspend', 'kill', 'drain', 'join', 'store', 'storm', 'cut', 'away', 'clock'] as const
+    const kinds = [
+      'pause',
+      'pause',
+      'suspend',
+      'kill',
+      'drain',
+      'join',
+      'store',
+      'storm',
+      'cut',
+      'away',
+      'clock',
+    ] as const
     const kind = world.random.pick(kinds) ?? 'pause'
     const wanted = world.random.chance(0.5) ? world.between(200, 3_000) : world.between(3_000, 12_000)
     const ms = Math.min(wanted, FAULTS_UNTIL_MS - world.now)

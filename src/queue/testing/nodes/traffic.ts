@@ -34,7 +34,12 @@ export class Traffic {
   }
 
   /** A client publishes a message at some node. */
-  publish(how: { readonly key?: string; readonly queue?: string; readonly delay?: number; readonly hasCallback: boolean }) {
+  publish(how: {
+    readonly key?: string
+    readonly queue?: string
+    readonly delay?: number
+    readonly hasCallback: boolean
+  }) {
     const node = this.#world.random.pick(this.#nodes().filter(({ phase }) => phase === 'open' || phase === 'draining'))
     if (!node) return undefined
     const { key, queue, delay = 0, hasCallback } = how
@@ -48,10 +53,14 @@ export class Traffic {
       headers['upstash-callback-retry-delay'] = '1000'
     }
     if (key !== undefined) Object.assign(headers, keyHeaders(key))
-    this.#world.note(`${node.process.name}: a client publishes ${message.label} ${key ?? queue ?? ''} ${delay ? `in ${delay} s` : ''}`)
+    this.#world.note(
+      `${node.process.name}: a client publishes ${message.label} ${key ?? queue ?? ''} ${delay ? `in ${delay} s` : ''}`,
+    )
     this.#at(node, () => {
       const params = queue === undefined ? { destination } : { destination, queueName: queue }
-      return node.call(queue === undefined ? 'publish' : 'enqueue', params, headers).then((answer) => this.#published(message, answer))
+      return node
+        .call(queue === undefined ? 'publish' : 'enqueue', params, headers)
+        .then((answer) => this.#published(message, answer))
     })
     return message
   }

@@ -1,9 +1,9 @@
+import type { Random } from '../../../base/testing/random.js'
 import type { DropSelector } from '../../../queue/index.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import type { EndpointDeps } from '../model/endpoint.js'
 import type { Knowledge } from '../model/knowledge.js'
-import type { Random } from '../../../base/testing/random.js'
 
 /** Collaborators of all actions of a crowd. */
 export interface CrowdDeps {

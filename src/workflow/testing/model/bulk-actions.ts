@@ -1,4 +1,5 @@
 import { newId } from '../../../base/index.js'
+import type { Random } from '../../../base/testing/random.js'
 import * as bulkAction from '../../../bulk/transactions/bulk-action.js'
 import type * as bulkBatch from '../../../bulk/transactions/bulk-batch.js'
 import * as bulkControl from '../../../bulk/transactions/bulk-control.js'
@@ -11,7 +12,6 @@ import type { BulkKindName } from '../../../store/schema/bulk.js'
 import { type RevivalKind, revivalOf } from '../../dead-letters/revival.js'
 import type { Revival } from '../../transactions/runs-revive.js'
 import type { RunRow } from '../../transactions/runs-rows.js'
-import type { Random } from '../../../base/testing/random.js'
 
 const CHUNK_ITEMS = 8
 /** The kinds of actions on runs. */

@@ -1,4 +1,5 @@
 import { newId } from '../../../base/index.js'
+import type { Random } from '../../../base/testing/random.js'
 import { HomeportError } from '../../../contract/errors/errors.js'
 import type { Outbound, PendingMessage, Publisher, PublishItem } from '../../../queue/index.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
@@ -22,7 +23,6 @@ import {
   triggerItem,
   WAIT_MS,
 } from './program.js'
-import type { Random } from '../../../base/testing/random.js'
 
 /** Collaborators of the simulated endpoint. */
 export interface EndpointDeps {

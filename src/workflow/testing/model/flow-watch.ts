@@ -1,9 +1,9 @@
+import type { Random } from '../../../base/testing/random.js'
 import type { PendingMessage } from '../../../queue/index.js'
 import type { SimulatedDispatcher } from '../../../queue/testing/simulated-dispatcher.js'
 import type { FlowKeyChange } from '../../../queue/transactions/flow-keys.js'
 import * as flowKeys from '../../../queue/transactions/flow-keys.js'
 import type { Store } from '../../../store/index.js'
-import type { Random } from '../../../base/testing/random.js'
 
 /** The settings of a trigger that names a key of flow control. */
 const KEYS = {

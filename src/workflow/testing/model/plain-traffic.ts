@@ -1,4 +1,5 @@
 import { newId } from '../../../base/index.js'
+import type { Random } from '../../../base/testing/random.js'
 import { draftMessage, type PendingMessage, type Settled } from '../../../queue/index.js'
 import type { PendingRow, PublishEntry } from '../../../queue/transactions/messages.js'
 import * as messagesCancel from '../../../queue/transactions/messages-cancel.js'
@@ -11,7 +12,6 @@ import * as schedules from '../../../queue/transactions/schedules.js'
 import type { Store } from '../../../store/index.js'
 import { someFlow } from './flow-watch.js'
 import { json, type Payload, PROGRAM_URL, randomProgram } from './program.js'
-import type { Random } from '../../../base/testing/random.js'
 
 /** Each queue has this parallelism at first. */
 const QUEUES = ['first', 'second'] as const

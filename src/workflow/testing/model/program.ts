@@ -1,8 +1,8 @@
 import { newId } from '../../../base/index.js'
+import type { Random } from '../../../base/testing/random.js'
 import type { Publisher, PublishItem } from '../../../queue/index.js'
 import type { Store } from '../../../store/index.js'
 import { wrappedStore } from '../../../store/testing/wrapped-store.js'
-import type { Random } from '../../../base/testing/random.js'
 
 /**
  * Programs of simulated endpoints. A program is data in the payload, so every delivery can be answered from the delivered

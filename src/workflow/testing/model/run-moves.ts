@@ -1,4 +1,5 @@
 import { newId } from '../../../base/index.js'
+import type { Random } from '../../../base/testing/random.js'
 import type { DropSelector, Queue } from '../../../queue/index.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
@@ -17,7 +18,6 @@ import type { EndpointDeps } from './endpoint.js'
 import { someFlow } from './flow-watch.js'
 import { checkAttempts, checkRun, type Knowledge } from './knowledge.js'
 import { randomProgram, triggerItem } from './program.js'
-import type { Random } from '../../../base/testing/random.js'
 
 /** Collaborators of the actions on runs. */
 export interface RunMovesDeps {

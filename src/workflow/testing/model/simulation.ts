@@ -1,5 +1,6 @@
 import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
+import { type Random, seeded } from '../../../base/testing/random.js'
 import type { AttemptOutcome, PendingMessage } from '../../../queue/index.js'
 import { JumpingClock, ROOMY } from '../../../queue/testing/harness.js'
 import {
@@ -21,7 +22,6 @@ import { FlowWatch } from './flow-watch.js'
 import { Knowledge } from './knowledge.js'
 import { PlainTraffic } from './plain-traffic.js'
 import { PROGRAM_URL, publisherOf, withoutPatience } from './program.js'
-import { type Random, seeded } from '../../../base/testing/random.js'
 import { RunMoves } from './run-moves.js'
 
 const LIMITS = { timeoutMs: 900_000 }
