@@ -122,12 +122,15 @@ function buildMatching(shape: Shape): Query<MatchParams, Page> {
     const matches = tests.length > 0 ? sql<boolean>`(${sql.join(tests, sql` and `)})` : sql<boolean>`(1 = 1)`
     const page = db
       .selectFrom('open_runs')
-      .innerJoin('runs', 'runs.seq', 'open_runs.seq')
-      .select(['open_runs.seq', sql<number>`case when ${matches} then runs.seq end`.as('matching')])
-      .where('open_runs.account_id', '=', p.accountId)
-      .where('open_runs.seq', '>', p.after)
-      .where('open_runs.seq', '<=', p.bound)
-      .orderBy('open_runs.seq')
+      .select('seq')
+      // Not a join: PostgreSQL might read all runs for it.
+      .select(({ selectFrom }) =>
+        selectFrom('runs').select('runs.seq').whereRef('runs.seq', '=', 'open_runs.seq').where(matches).as('matching'),
+      )
+      .where('account_id', '=', p.accountId)
+      .where('seq', '>', p.after)
+      .where('seq', '<=', p.bound)
+      .orderBy('seq')
       .limit(p.scan)
       .as('page')
     return db

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import * as bulkRead from '../../bulk/transactions/bulk-read.js'
+import * as bulkSelect from '../../bulk/transactions/bulk-select.js'
+import * as consoleCounts from '../../bulk/transactions/console-counts.js'
+import * as runsDead from '../../workflow/transactions/runs-dead.js'
 import { describeOnEveryStore, STORE_KINDS, type StoreKind } from '../testing/index.js'
 import { type Column, createOldStore, raw } from '../testing/inspect.js'
 import { MIGRATIONS } from './index.js'
@@ -78,6 +81,28 @@ describeOnEveryStore('the schema', (openStore, on) => {
     expect(await shown('bulk_1')).toMatchObject({ seq: 2, kind: 'resumeRuns', state: 'running', paused_at: null })
     expect(await shown('bulk_2')).toMatchObject({ seq: 3, kind: 'resumeRuns', state: 'paused', paused_at: 9 })
     expect(await shown('bulk_3')).toMatchObject({ seq: 4, paused_at: 5 })
+  })
+
+  it('finds the unfinished and the dead runs of an older store', async () => {
+    const place = await on.newPlace()
+    await createOldStore(
+      place,
+      MIGRATIONS.filter(({ number }) => number < 44),
+    )
+    const columns = 'run_id, account_id, url, host, path, contact, created_at, labels, caller_ip'
+    const run = (id: string, state: string, finishedAt: string, dlqId: string) =>
+      `INSERT INTO runs (${columns}, state, finished_at, dlq_id)
+        VALUES ('${id}', 'acc_1', 'http://x.test/', 'x.test', '/', 'known', 1, '', '', '${state}', ${finishedAt}, ${dlqId})`
+    const ended = [run('late', 'RUN_FAILED', '9', "'9-1'"), run('early', 'RUN_FAILED', '8', "'8-2'")]
+    const others = [run('deleted', 'RUN_FAILED', '7', 'NULL'), run('cancelled', 'RUN_CANCELED', '5', 'NULL')]
+    await raw(place).execute([...ended, run('open', 'RUN_STARTED', 'NULL', 'NULL'), ...others].join(';\n'))
+    const store = await openStore(place)
+    const counts = await store.run(consoleCounts.ofAccount, { accountId: 'acc_1', most: 9 })
+    expect(counts).toMatchObject({ activeRuns: 1, deadRuns: 2 })
+    const all = { accountId: 'acc_1', filter: {}, after: 0, bound: 99, scan: 9, most: 9 }
+    expect((await store.run(bulkSelect.selectPage, all)).seqs).toEqual([3])
+    const letters = { accountId: 'acc_1', filter: { from: 8 }, order: 'earliestFirst', limit: 9 } as const
+    expect((await store.run(runsDead.deadSeqs, letters)).seqs).toEqual([2, 1])
   })
 
   it('of a newer Homeport is refused if it is breaking, and nothing is changed', async () => {

@@ -1,0 +1,18 @@
+import { all, read, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+
+/** For `describeOnEveryStore`: the threads of the store must load the operation of this file. */
+export const OPEN_RUNS_MODULE = import.meta.url
+
+const openRuns = query<object, { seq: number }>(({ db }) => db.selectFrom('open_runs').select('seq').orderBy('seq'))
+const startedRuns = query<object, { seq: number }>(({ db }) =>
+  db.selectFrom('runs').select('seq').where('state', '=', 'RUN_STARTED').orderBy('seq'),
+)
+/** `runs.seq` of the rows of `open_runs`, and of the runs that have not ended. */
+export const openAndStarted = read('test.openRuns', function* (_: object): Transaction<{
+  open: number[]
+  started: number[]
+}> {
+  const seqs = (rows: { seq: number }[]) => rows.map(({ seq }) => seq)
+  return { open: seqs(yield* all(openRuns, {})), started: seqs(yield* all(startedRuns, {})) }
+})
