@@ -1,35 +1,38 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, randomFillSync } from 'node:crypto'
 
 /** Digits in ascending ASCII order, so that ids sort by the numbers they encode. */
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const TIME_DIGITS = 8
 const RANDOM_DIGITS = 14
 
+const DIGIT_CODES = Buffer.from(DIGITS, 'latin1')
+
 /** Random bytes are fetched in blocks, because a call to the operating system per id would be slow. */
-let pool = Buffer.alloc(0)
-let poolOffset = 0
+const pool = Buffer.alloc(4096)
+let poolOffset = pool.length
 
-/** All pairs of digits: an id is put together from few texts. */
-const PAIRS = [...DIGITS].flatMap((first) => [...DIGITS].map((second) => first + second))
-
-function randomPair(): string {
+/** The code of a random digit. Six bits make 64 numbers; the two that are no digit are passed over. */
+function randomDigit(): number {
   for (;;) {
     if (poolOffset >= pool.length) {
-      pool = randomBytes(4096)
+      randomFillSync(pool)
       poolOffset = 0
     }
-    const pair = PAIRS[pool.readUInt16LE(poolOffset) & 4095]
-    poolOffset += 2
-    if (pair !== undefined) return pair
+    const code = DIGIT_CODES[(pool[poolOffset++] ?? 0) & 63]
+    if (code !== undefined) return code
   }
 }
 
-/** The digits of the last time: many ids are made in a millisecond. */
-let last = { ms: Number.NaN, digits: '' }
+/**
+ * The last id. Many are made in a millisecond, so the beginning stays. It is made of bytes: a text that is put together
+ * from others takes several times the memory, and is copied into one when it is first read.
+ */
+const id = Buffer.alloc(256)
+let last = { ms: Number.NaN, prefix: '', bytes: 0 }
 
-function timeDigits(ms: number): string {
-  if (ms !== last.ms) last = { ms, digits: digitsOf(ms) }
-  return last.digits
+function beginningOf(prefix: string, ms: number): number {
+  if (ms !== last.ms || prefix !== last.prefix) last = { ms, prefix, bytes: id.write(prefix + digitsOf(ms), 'latin1') }
+  return last.bytes
 }
 
 function digitsOf(ms: number): string {
@@ -48,9 +51,10 @@ function digitsOf(ms: number): string {
  * @param nowMs Unix milliseconds.
  */
 export function newId(prefix: string, nowMs: number): string {
-  let id = prefix + timeDigits(nowMs)
-  for (let i = 0; i < RANDOM_DIGITS; i += 2) id += randomPair()
-  return id
+  let at = beginningOf(prefix, nowMs)
+  const end = at + RANDOM_DIGITS
+  while (at < end) id[at++] = randomDigit()
+  return id.toString('latin1', 0, end)
 }
 
 /** A secret of `bytes` random bytes in URL-safe base64 without padding. */

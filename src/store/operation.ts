@@ -110,6 +110,11 @@ export interface CallCombining<Args, Result> {
   /** Bytes of the contents of a call. PostgreSQL takes a limited number at once. Default: few. */
   readonly bytesOf?: ((args: Args) => number) | undefined
   /**
+   * Rows that a call stores. On PostgreSQL, calls of many rows are not combined into ever larger ones: one is encoded
+   * while others are stored. Default: one.
+   */
+  readonly rowsOf?: ((args: Args) => number) | undefined
+  /**
    * Names of what a call reads in order to change it. Two calls with a common name never share a transaction on PostgreSQL,
    * because the later one must see what the earlier one changed. Default: none.
    */
@@ -160,7 +165,7 @@ export function combineCalls<Args, Result, Joined, All>(
   how: {
     readonly join: (all: readonly Args[]) => Joined
     readonly split: (result: All, all: readonly Args[]) => readonly Result[]
-  } & Pick<CallCombining<Args, Result>, 'here' | 'bytesOf' | 'keysOf' | 'groupOf' | 'except' | 'only'>,
+  } & Pick<CallCombining<Args, Result>, 'here' | 'bytesOf' | 'rowsOf' | 'keysOf' | 'groupOf' | 'except' | 'only'>,
 ): CallCombining<Args, Result> {
   // Safe: `split` receives the result of this operation.
   const split = (result: unknown, all: readonly Args[]) => how.split(result as All, all)

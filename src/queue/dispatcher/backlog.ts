@@ -69,7 +69,7 @@ export class Backlog {
     for (const row of rows) {
       const place = { nextAt: row.next_at, seq: row.seq }
       if (this.#ended.isOver(row)) continue
-      if (this.#arrivals || this.#coverage.covers(row.account_id, laneOf(row), place))
+      if (this.#arrivals || this.#coverage.covers(row.account_id, () => laneOf(row), place))
         this.#admit(toEntry(row, 'offer'), now)
     }
   }
@@ -290,7 +290,7 @@ export class Backlog {
   /** Holds a message if memory covers its place and has space. Without space, its lane or account is parked. */
   #admit(entry: Entry, now: number): void {
     if (this.#held.has(entry.seq)) return
-    const isCovered = this.#coverage.covers(entry.message.accountId, entry.lane, entry)
+    const isCovered = this.#coverage.covers(entry.message.accountId, () => entry.lane, entry)
     if (isCovered && this.#hasSpaceFor(entry)) this.#hold(entry, now)
     else this.#arrivals?.push(entry)
   }

@@ -76,9 +76,10 @@ export class Coverage {
     return this.#lanes.has(lane)
   }
 
-  /** Whether memory covers the place of a message. */
-  covers(accountId: string, lane: string, place: Place): boolean {
-    return !isBefore(this.#lanes.get(lane)?.horizon ?? this.#horizonOf(accountId), place)
+  /** Whether memory covers the place of a message. `laneOf` is called only if lanes are parked. */
+  covers(accountId: string, laneOf: () => string, place: Place): boolean {
+    const parked = this.#lanes.size > 0 ? this.#lanes.get(laneOf()) : undefined
+    return !isBefore(parked?.horizon ?? this.#horizonOf(accountId), place)
   }
 
   /** Parks the lane of a message: memory covers only what is due before that message. */

@@ -115,6 +115,8 @@ function isPlainPublication({ entries }: PublishArgs): boolean {
 const bytesOf = ({ entries }: PublishArgs): number =>
   entries.reduce((sum, { message }) => sum + (message.body?.byteLength ?? 0), 0)
 
+const rowsOf = ({ entries }: PublishArgs): number => entries.length
+
 /** Stores messages, each once for its deduplication key. */
 export const publish = write(
   'messages.publish',
@@ -128,6 +130,7 @@ export const publish = write(
       here: { operation: publishAll, join: (all) => argsOf(...joined(all)) },
       split: splitPublished,
       bytesOf,
+      rowsOf,
     }),
   },
 )

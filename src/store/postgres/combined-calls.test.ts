@@ -16,6 +16,7 @@ interface Args {
   readonly name: string
   readonly key?: string
   readonly bytes?: number
+  readonly rows?: number
 }
 
 function* nothing(): Transaction<string[]> {
@@ -27,6 +28,7 @@ const combining = combineCalls(joined, {
   join: (all: readonly Args[]) => all,
   split: (results) => results,
   bytesOf: ({ bytes = 0 }) => bytes,
+  rowsOf: ({ rows = 1 }) => rows,
   keysOf: ({ key }) => (key === undefined ? [] : [key]),
 }) as unknown as CallCombining<never, unknown>
 const single = write('combinedCallsTest.single', (_: Args) => nothing()) as unknown as AnyOperation
@@ -104,6 +106,17 @@ it('takes a limited number of bytes at once, and a larger call alone', async () 
   const mb = 2 ** 20
   const answers = [call('a', { bytes: 5 * mb }), call('b', { bytes: 3 * mb }), call('c', { bytes: 20 * mb }), call('d')]
   await hasBegun('a+b+d', 'c')
+  end()
+  end()
+  expect(await Promise.all(answers)).toEqual(['a', 'b', 'c', 'd'])
+})
+
+it('takes a limited number of rows at once, and a call with more alone', async () => {
+  const { call, end, hasBegun } = setUp()
+  const answers = [call('a', { rows: 600 }), call('b', { rows: 400 }), call('c', { rows: 2_000 }), call('d')]
+  await hasBegun('a+b', 'c')
+  end()
+  await hasBegun('a+b', 'c', 'd')
   end()
   end()
   expect(await Promise.all(answers)).toEqual(['a', 'b', 'c', 'd'])

@@ -9,6 +9,8 @@ export type RunAlone = (operation: AnyOperation, args: unknown) => Promise<unkno
 const MOST_AT_ONCE = 2
 /** Calls in one transaction: the first waits for the last. */
 const MOST_CALLS = 500
+/** Rows in one transaction, except for a call that has more: a transaction of more rows is not cheaper for each. */
+const MOST_ROWS = 1_000
 /** Bytes of contents in one transaction. */
 const MOST_BYTES = 8 * 2 ** 20
 /** Calls of a refused combined call that are made again at once. */
@@ -67,19 +69,22 @@ export class CombinedCalls {
 
   /** As many as fit, except those that share a key with an earlier one. */
   #takeSome(): Member[] {
-    const { bytesOf = () => 0, keysOf = () => [] } = this.#combining
+    const { bytesOf = () => 0, rowsOf = () => 1, keysOf = () => [] } = this.#combining
     const keys = new Set<string>()
     let calls = 0
+    let rows = 0
     let bytes = 0
     return this.#gathering.takeWhere(({ args }) => {
       const own = keysOf(args as never)
       const size = bytesOf(args as never)
-      const fits = calls < MOST_CALLS && (calls === 0 || bytes + size <= MOST_BYTES)
+      const count = rowsOf(args as never)
+      const fits = calls < MOST_CALLS && (calls === 0 || (rows + count <= MOST_ROWS && bytes + size <= MOST_BYTES))
       const isTaken = fits && !own.some((key) => keys.has(key))
       // Those that are left keep their place before later ones with the same key.
       for (const key of own) keys.add(key)
       if (!isTaken) return false
       calls++
+      rows += count
       bytes += size
       return true
     })
