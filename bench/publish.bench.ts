@@ -1,7 +1,8 @@
 /**
  * Publishing over HTTP, each request answered after its messages are on disk, 50 connections, alone and in batches of
  * 100: Homeport on SQLite (synchronous=FULL) or PostgreSQL against BullMQ (Redis, appendfsync always), graphile-worker,
- * pg-boss and a model of River (PostgreSQL, the same server), each behind a bare node:http server, in turns.
+ * pg-boss and a model of River (PostgreSQL, the same server), each behind a bare node:http server, in turns. On
+ * PostgreSQL, batches are also compared with a floor: the same rows in the same table with the least work.
  *
  *   npm run bench publish
  *   npm run bench publish -- --store postgres
@@ -9,7 +10,7 @@
  * `HOMEPORT_BENCH_REQUESTS` sets how many requests a round has (batches: a twentieth of that), `HOMEPORT_BENCH_ROUNDS`
  * how many rounds there are.
  */
-import { NAMES, type Name, startContest } from './support/contestants.js'
+import { type Contestant, startContest } from './support/contestants.js'
 import { median } from './support/figures.js'
 import { runHttpLoad } from './support/http-load.js'
 
@@ -29,15 +30,13 @@ interface Measured {
   readonly p99Ms: number
 }
 
-async function alone(name: Name): Promise<Measured> {
-  const { port, one } = contest.of[name]
+async function alone({ port, one }: Contestant): Promise<Measured> {
   const request = one(NOWHERE, BODY, LATER)
   const result = await runHttpLoad({ port, connections: CONNECTIONS, requests: REQUESTS, request })
   return { perSecond: result.perSecond, p99Ms: result.latenciesMs[Math.floor(REQUESTS * 0.99)] ?? 0 }
 }
 
-async function batched(name: Name): Promise<Measured> {
-  const { port, many } = contest.of[name]
+async function batched({ port, many }: Contestant): Promise<Measured> {
   const request = many(NOWHERE, Array<string>(PER_BATCH).fill(BODY), LATER)
   const requests = Math.ceil(REQUESTS / 20)
   const result = await runHttpLoad({ port, connections: Math.min(CONNECTIONS, requests), requests, request })
@@ -47,29 +46,30 @@ async function batched(name: Name): Promise<Measured> {
   }
 }
 
-async function measure(title: string, work: (name: Name) => Promise<Measured>): Promise<void> {
-  const none = NAMES.map((name): [Name, Measured[]] => [name, []])
-  const rounds = Object.fromEntries(none) as Record<Name, Measured[]>
+type Entrants = Readonly<Record<string, Contestant>>
+
+async function measure(title: string, entrants: Entrants, work: (one: Contestant) => Promise<Measured>): Promise<void> {
+  const rounds = new Map<string, Measured[]>(Object.keys(entrants).map((name) => [name, []]))
   for (let round = 0; round <= ROUNDS; round++) {
-    for (const name of NAMES) {
-      const measured = await work(name)
-      if (round > 0) rounds[name].push(measured) // the first round warms up
+    for (const [name, entrant] of Object.entries(entrants)) {
+      const measured = await work(entrant)
+      if (round > 0) rounds.get(name)?.push(measured) // the first round warms up
     }
   }
-  const rate = (name: Name): number => median(rounds[name].map(({ perSecond }) => perSecond))
-  const rows = NAMES.map((name) => [
+  const rate = (all: readonly Measured[] = []): number => median(all.map(({ perSecond }) => perSecond))
+  const rows = [...rounds].map(([name, all]) => [
     name,
     {
-      'messages per second (median)': Math.round(rate(name)),
-      'p99 ms of a request (median)': Number(median(rounds[name].map(({ p99Ms }) => p99Ms)).toFixed(1)),
-      rounds: rounds[name].map(({ perSecond }) => Math.round(perSecond)).join(' '),
-      'homeport / this': Number((rate('homeport') / rate(name)).toFixed(2)),
+      'messages per second (median)': Math.round(rate(all)),
+      'p99 ms of a request (median)': Number(median(all.map(({ p99Ms }) => p99Ms)).toFixed(1)),
+      rounds: all.map(({ perSecond }) => Math.round(perSecond)).join(' '),
+      'homeport / this': Number((rate(rounds.get('homeport')) / rate(all)).toFixed(2)),
     },
   ])
   console.log(title)
   console.table(Object.fromEntries(rows))
 }
 
-await measure('one message a request', alone)
-await measure(`batches of ${PER_BATCH}`, batched)
+await measure('one message a request', contest.of, alone)
+await measure(`batches of ${PER_BATCH}`, contest.floor ? { ...contest.of, floor: contest.floor } : contest.of, batched)
 await contest.stop()

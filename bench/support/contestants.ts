@@ -24,6 +24,8 @@ export interface Contestant {
 /** All contestants, running. */
 export interface Contest {
   readonly of: Readonly<Record<Name, Contestant>>
+  /** Stores batches in Homeport's table with the least work; see `publish-floor.mjs`. Only on PostgreSQL. */
+  readonly floor: Contestant | undefined
   stop(): Promise<void>
 }
 
@@ -70,15 +72,18 @@ export async function startContest(inFlight: number): Promise<Contest> {
   const ofRedis = { ...common, BENCH_REDIS_PORT: String(redis.port) }
   const ofPostgres = { ...common, POSTGRES_URL: postgres.url }
   const server = { ...ofPostgres, BENCH_ROLE: 'server' }
+  const store = { BENCH_STORE: benchStore === 'postgres' ? `${postgres.url}/homeport_bench` : 'sqlite' }
   const ours = await startPeer<{ port: number; token: string }>('queue-server.ts', {
     BENCH_CONCURRENCY: String(2 * inFlight),
-    BENCH_STORE: benchStore === 'postgres' ? `${postgres.url}/homeport_bench` : 'sqlite',
+    ...store,
   })
+  // Homeport has made the table by now.
+  const floor = benchStore === 'postgres' ? await startPeer<{ port: number }>('publish-floor.mjs', store) : undefined
   const bullmq = await startPeer<{ port: number }>('bullmq.mjs', { ...ofRedis, BENCH_ROLE: 'server' })
   const graphile = await startPeer<{ port: number }>('graphile.mjs', server)
   const pgBoss = await startPeer<{ port: number }>('pg-boss.mjs', server)
   const river = await startPeer<{ port: number }>('river-model.mjs', server)
-  const running: Peer<unknown>[] = [ours, bullmq, graphile, pgBoss, river]
+  const running: Peer<unknown>[] = [ours, bullmq, graphile, pgBoss, river, ...(floor ? [floor] : [])]
   return {
     of: {
       homeport: homeport(ours.facts.port, ours.facts.token),
@@ -87,6 +92,7 @@ export async function startContest(inFlight: number): Promise<Contest> {
       'pg-boss': fronted(pgBoss.facts.port, () => startPeer('pg-boss.mjs', ofPostgres)),
       "river's model": fronted(river.facts.port, () => startPeer('river-model.mjs', ofPostgres)),
     },
+    floor: floor && fronted(floor.facts.port, () => Promise.reject(new Error('the floor delivers nothing'))),
     stop: async () => {
       await Promise.all(running.map((peer) => peer.stop()))
       await redis.stop()

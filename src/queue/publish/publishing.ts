@@ -179,7 +179,9 @@ export class Publishing {
 
   /** Stores the messages of some items in one transaction and builds the replies for the items. */
   async #commit(drafts: readonly (ItemDraft | HomeportError)[], now: number, quota?: DailyQuota): Promise<ItemReply[]> {
-    const entries = drafts.flatMap((draft) => (draft instanceof HomeportError ? [] : draft.entries))
+    const entries: PublishEntry[] = []
+    for (const draft of drafts)
+      if (!(draft instanceof HomeportError)) for (const each of draft.entries) entries.push(each)
     const published = await this.#store(entries, now, quota)
     const fresh = freshOf(entries, published.duplicateOf)
     this.#deps.meter.published += fresh.length
@@ -188,8 +190,9 @@ export class Publishing {
     let next = 0
     return drafts.map((draft) => {
       if (draft instanceof HomeportError) return draft
-      const replies = draft.entries.map((entry) => replyTo(entry, published.duplicateOf[next++]))
-      return draft.kind === 'group' ? replies : (replies[0] as PublishReply)
+      const [first] = draft.entries
+      if (draft.kind === 'single' && first) return replyTo(first, published.duplicateOf[next++])
+      return draft.entries.map((entry) => replyTo(entry, published.duplicateOf[next++]))
     })
   }
 

@@ -148,7 +148,7 @@ function splitPublished({ duplicateOf, seqs, turns }: Published, all: readonly P
   let stored = 0
   return all.map(({ entries }, index) => {
     const duplicates = duplicateOf.slice(entry, entry + entries.length)
-    const fresh = freshOf(entries, duplicates).length
+    const fresh = entries.length - duplicates.filter((each) => each !== undefined).length
     entry += entries.length
     stored += fresh
     return { duplicateOf: duplicates, seqs: seqs.slice(stored - fresh, stored), turns: index === 0 ? turns : [] }

@@ -216,10 +216,11 @@ function* advanceOrMake(queue: QueueKey, now: number): Transaction<PendingRow[]>
  * flow-control key, whose limits apply from now on. The latter are offered without body.
  */
 export function offersOf(messages: readonly NewMessage[], { seqs, turns }: Accepted): PendingRow[] {
-  const fresh = messages.flatMap((message, index) => {
+  const fresh: PendingRow[] = []
+  for (const [index, message] of messages.entries()) {
     const seq = seqs[index] ?? Number.NaN
-    if (!message.queue) return [toPendingRow(message, seq)]
-    return message.flow_key ? [{ ...toPendingRow({ ...message, body: null }, seq), held: true as const }] : []
-  })
+    if (!message.queue) fresh.push(toPendingRow(message, seq))
+    else if (message.flow_key) fresh.push({ ...toPendingRow({ ...message, body: null }, seq), held: true })
+  }
   return turns.length === 0 ? fresh : [...fresh, ...turns]
 }
