@@ -55,7 +55,7 @@ const at = (sorted: readonly number[], part: number): string =>
   `${((sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0) / 1_000).toFixed(2)} s`
 
 if (CASES.includes('join')) await measureJoin(RATE)
-if (CASES.includes('growth')) await measureGrowth(RATE)
+if (CASES.includes('growth')) await measureGrowth(RATE, CYCLES)
 if (FAULTS.length > 0) await measureFaults()
 await cleanup()
 

@@ -13,7 +13,6 @@ const PARTITIONS = 64
 const WARM_UP_MS = 5_000
 const MEASURED_MS = 20_000
 const CALLERS = 50
-const ROUNDS = 3
 
 const start = (nodes: number): Promise<NodeScene> =>
   NodeScene.start({ random: Math.random, nodes, onDisturbance: () => undefined })
@@ -143,9 +142,9 @@ function halfACore(pid: number, index: number): () => void {
 const median = (values: readonly number[]): number => percentile(values, 0.5)
 
 /** Two nodes against one of the same cluster. Goals: processor time for a message at most 1.1 x; throughput 1.8 x. */
-export async function measureGrowth(ratePerNode: number): Promise<void> {
+export async function measureGrowth(ratePerNode: number, rounds: number): Promise<void> {
   const costs: [number, number][] = []
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     costs.push([await cpuPerMessage(1, ratePerNode), await cpuPerMessage(2, ratePerNode)])
   }
   const [one, two] = [median(costs.map(([first]) => first)), median(costs.map(([, second]) => second))]
@@ -153,7 +152,7 @@ export async function measureGrowth(ratePerNode: number): Promise<void> {
     `growth: processor time of the nodes for each message, ${ratePerNode}/s for each node: one ${one.toFixed(0)} µs, two ${two.toFixed(0)} µs (${(two / one).toFixed(2)} x)`,
   )
   const rates: [number, number][] = []
-  for (let round = 0; round < ROUNDS; round++) rates.push([await boundThroughput(1), await boundThroughput(2)])
+  for (let round = 0; round < rounds; round++) rates.push([await boundThroughput(1), await boundThroughput(2)])
   const [alone, both] = [median(rates.map(([first]) => first)), median(rates.map(([, second]) => second))]
   console.log(
     `growth: each node bound to half a core by a control group, PostgreSQL and the load on the other core: one ${alone.toFixed(0)}/s, two ${both.toFixed(0)}/s (${(both / alone).toFixed(2)} x)`,

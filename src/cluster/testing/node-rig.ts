@@ -1,7 +1,7 @@
 import { type Clock, type Timer, yieldToEventLoop } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import type { SchemaRange } from '../../store/index.js'
 import { openStore, type Store } from '../../store/index.js'
-import type { SchemaRange } from '../../store/migrations/migration.js'
 import { ClusterMeter, silentLogger } from '../../telemetry/index.js'
 import { Clustered } from '../clustered.js'
 import type { Incarnation, LetGo, PartitionHolder } from '../types.js'

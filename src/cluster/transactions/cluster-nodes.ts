@@ -1,9 +1,14 @@
 /** Rows of nodes: one for each life of a process. Each change checks the state that it starts from. */
 import type { Selectable } from 'kysely'
-import { canRunBeside, FIRST_RANGE, type SchemaRange } from '../../store/index.js'
 import { all, change, first, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { LeasesTable, NodesTable } from '../../store/schema/cluster.js'
+import {
+  canRunBeside,
+  FIRST_RANGE,
+  type LeasesTable,
+  type NodesTable,
+  type SchemaRange,
+} from '../../store/schema/cluster.js'
 import { differences } from '../agreement.js'
 
 /** A node that takes part, as it is stored. */

@@ -1,4 +1,5 @@
 import type { ColumnTypes } from '../dialect.js'
+import type { SchemaRange } from '../schema/cluster.js'
 
 /**
  * A migration of the schema. Migrations are numbered and run in order, forward only, each in its own transaction. Both
@@ -28,24 +29,8 @@ export interface Migration {
  */
 export const GENERATION = 2
 
-/** What a node can do with schemas of other generations. */
-export interface SchemaRange {
-  readonly generation: number
-  /** The oldest and the newest generation of a schema that it works with. */
-  readonly schema_from: number
-  readonly schema_to: number
-}
-
 /** This code needs its own migrations, and lets the next generation run beside it. */
 export const SCHEMA_RANGE: SchemaRange = { generation: GENERATION, schema_from: GENERATION, schema_to: GENERATION + 1 }
-
-/** What is known of nodes that store no range. */
-export const FIRST_RANGE: SchemaRange = { generation: 1, schema_from: 1, schema_to: 2 }
-
-/** Whether nodes of two generations may run at the same time: each works with the schema of the newer one. */
-export function canRunBeside(one: SchemaRange, other: SchemaRange): boolean {
-  return other.generation <= one.schema_to && one.generation <= other.schema_to
-}
 
 /** Whether code of a generation works with a store that has this migration. */
 export const worksWith = (

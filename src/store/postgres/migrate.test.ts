@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { FIRST_RANGE, GENERATION, type Migration, SCHEMA_RANGE } from '../migrations/migration.js'
+import { GENERATION, type Migration, SCHEMA_RANGE } from '../migrations/migration.js'
+import { FIRST_RANGE } from '../schema/cluster.js'
 import { refusalOf } from './migrate.js'
 
 const migration = (kind: Pick<Migration, 'breaking' | 'worksFrom'>): Migration => ({

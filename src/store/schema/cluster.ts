@@ -80,3 +80,19 @@ export interface ClusterTables {
   leases: LeasesTable
   announcements: AnnouncementsTable
 }
+
+/** What a node can do with schemas of other generations. */
+export interface SchemaRange {
+  readonly generation: number
+  /** The oldest and the newest generation of a schema that it works with. */
+  readonly schema_from: number
+  readonly schema_to: number
+}
+
+/** What is known of nodes that store no range. */
+export const FIRST_RANGE: SchemaRange = { generation: 1, schema_from: 1, schema_to: 2 }
+
+/** Whether nodes of two generations may run at the same time: each works with the schema of the newer one. */
+export function canRunBeside(one: SchemaRange, other: SchemaRange): boolean {
+  return other.generation <= one.schema_to && one.generation <= other.schema_to
+}
