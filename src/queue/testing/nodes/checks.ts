@@ -3,7 +3,7 @@ import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import * as census from './census.js'
 import type { Ledger } from './ledger.js'
 import type { SimulatedNode } from './simulated-node.js'
-import { STARTS_AT_MS, type World } from './world.js'
+import { STARTS_AT_MS, type Timeline } from './timeline.js'
 
 /** The rows are compared this often: what is lost stays lost. */
 const ROWS_EVERY_MS = 1_000
@@ -14,7 +14,7 @@ const isPendingState = (state: string): boolean => state === 'pending' || state 
 
 /** Checks what must hold after every step; requests are checked by the ledger when they begin. */
 export class Checks {
-  readonly #world: World
+  readonly #timeline: Timeline
   readonly #memory: MemoryStore
   readonly #ledger: Ledger
   readonly #nodes: () => readonly SimulatedNode[]
@@ -26,8 +26,8 @@ export class Checks {
   readonly #owners = new Array<SimulatedNode | undefined>(PARTITIONS).fill(undefined)
   readonly #ownedSince = new Array<number>(PARTITIONS).fill(0)
 
-  constructor(world: World, memory: MemoryStore, ledger: Ledger, nodes: () => readonly SimulatedNode[]) {
-    this.#world = world
+  constructor(timeline: Timeline, memory: MemoryStore, ledger: Ledger, nodes: () => readonly SimulatedNode[]) {
+    this.#timeline = timeline
     this.#memory = memory
     this.#ledger = ledger
     this.#nodes = nodes
@@ -35,8 +35,8 @@ export class Checks {
 
   readonly afterStep = (): void => {
     this.#checkOwners()
-    if (this.#world.now < this.#nextRowsAt) return
-    this.#nextRowsAt = this.#world.now + ROWS_EVERY_MS
+    if (this.#timeline.now < this.#nextRowsAt) return
+    this.#nextRowsAt = this.#timeline.now + ROWS_EVERY_MS
     this.#checkRows()
   }
 
@@ -51,7 +51,7 @@ export class Checks {
     for (const { partition, nodes } of this.#doubles) {
       const [one, other] = nodes
       if (!one.isActing || !other.isActing) continue
-      this.#world.fail(`I1: ${one.process.name} and ${other.process.name} own partition ${partition}`)
+      this.#timeline.fail(`I1: ${one.process.name} and ${other.process.name} own partition ${partition}`)
     }
   }
 
@@ -68,7 +68,7 @@ export class Checks {
     for (const [partition, owner] of owners.entries()) {
       if (owner === this.#owners[partition]) continue
       this.#owners[partition] = owner
-      this.#ownedSince[partition] = this.#world.now
+      this.#ownedSince[partition] = this.#timeline.now
     }
   }
 
@@ -86,17 +86,17 @@ export class Checks {
     const rows = this.#read()
     const byLabel = new Map(rows.map((row) => [row.url.slice(row.url.lastIndexOf('/') + 1), row]))
     for (const { label, isAcknowledged } of this.#ledger.tracked.values()) {
-      if (isAcknowledged && !byLabel.has(label)) this.#world.fail(`I2: the acknowledged message ${label} is gone`)
+      if (isAcknowledged && !byLabel.has(label)) this.#timeline.fail(`I2: the acknowledged message ${label} is gone`)
     }
     for (const { queue, turns, parallelism } of this.#memory.run(census.turns, {})) {
-      if (turns > parallelism) this.#world.fail(`I4: the queue ${queue} has ${turns} turns`)
+      if (turns > parallelism) this.#timeline.fail(`I4: the queue ${queue} has ${turns} turns`)
     }
     for (const row of rows) if (row.state === 'pending' && row.flow_key === null) this.#checkHeld(row)
   }
 
   /** I3: a due message of an owner that nothing disturbs is sent, at the latest after a sweep. */
   #checkHeld(row: census.CensusRow): void {
-    const { now } = this.#world
+    const { now } = this.#timeline
     const owner = this.#owners[row.partition]
     if (!owner?.isActing) return
     const { calmSince, offsetMs } = owner.process
@@ -106,7 +106,7 @@ export class Checks {
     const label = row.url.slice(row.url.lastIndexOf('/') + 1)
     if ([...this.#ledger.flights].some((flight) => flight.label === label)) return
     const who = owner.process.name
-    this.#world.fail(`I3: ${label} (partition ${row.partition} of ${who}) is due for ${now - since} ms and not sent`)
+    this.#timeline.fail(`I3: ${label} (partition ${row.partition} of ${who}) is due for ${now - since} ms and not sent`)
   }
 
   readonly #rowsSince = new Map<string, number>()
@@ -114,7 +114,7 @@ export class Checks {
   /** When a message was first seen pending at this attempt. */
   #committedAt({ seq, retried }: census.CensusRow): number {
     const attempt = `${seq} ${retried}`
-    const since = this.#rowsSince.get(attempt) ?? this.#world.now
+    const since = this.#rowsSince.get(attempt) ?? this.#timeline.now
     this.#rowsSince.set(attempt, since)
     return since
   }
@@ -130,17 +130,18 @@ export class Checks {
     const names = left
       .slice(0, 5)
       .map(({ url, state, flow_key, queue }) => `${url} (${state} ${flow_key ?? queue ?? ''})`)
-    if (left.length > 0) this.#world.fail(`stuck: ${left.length} messages have not ended: ${names.join(', ')}`)
+    if (left.length > 0) this.#timeline.fail(`stuck: ${left.length} messages have not ended: ${names.join(', ')}`)
     const rows = this.#read()
     for (const row of rows) {
       const message = this.#ledger.tracked.get(row.url.slice(row.url.lastIndexOf('/') + 1))
       if (!message) continue
-      if (row.state === 'delivered' && message.successes === 0) this.#world.fail(`${message.label} was never delivered`)
+      if (row.state === 'delivered' && message.successes === 0)
+        this.#timeline.fail(`${message.label} was never delivered`)
       const hasEnded = row.state === 'delivered' || (row.state === 'failed' && message.starts > row.retried)
-      if (!hasEnded && row.state !== 'canceled') this.#world.fail(`${message.label} has ended as ${row.state}`)
+      if (!hasEnded && row.state !== 'canceled') this.#timeline.fail(`${message.label} has ended as ${row.state}`)
       if (!hasEnded || !message.hasCallback) continue
       if (!rows.some(({ url }) => url.endsWith(`/back-${message.label}`)))
-        this.#world.fail(`${message.label} has no callback`)
+        this.#timeline.fail(`${message.label} has no callback`)
     }
   }
 
@@ -152,7 +153,7 @@ export class Checks {
   }
 
   checkBalance(): void {
-    if (!this.isBalanced) this.#world.fail(`nodes own ${this.#counts().join(', ')} partitions`)
+    if (!this.isBalanced) this.#timeline.fail(`nodes own ${this.#counts().join(', ')} partitions`)
   }
 
   #counts(): number[] {

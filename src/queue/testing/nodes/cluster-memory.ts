@@ -8,7 +8,7 @@ const CHANGES_NODES_ONLY = /^(messages|queues|schedules|flow|nodes\.(beat|open|d
 
 /**
  * The store of a simulation. Looks are half of all calls, and only the beats change all the time: so of a look only the rows of
- * nodes are read anew while nothing else has changed.
+ * nodes are read again while nothing else has changed.
  */
 export class ClusterMemory extends MemoryStore {
   /** What the last whole look has seen, with all announcements. */

@@ -2,7 +2,7 @@ import { partitionOfKey } from '../../../cluster/index.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import * as census from './census.js'
 import type { SimulatedNode } from './simulated-node.js'
-import type { World } from './world.js'
+import type { Timeline } from './timeline.js'
 
 /** The account of everything in a simulation. */
 export const ACCOUNT = 'acc_sim'
@@ -55,7 +55,7 @@ interface KeyUse {
 
 /** What clients and destinations know. It sees every request and checks what must hold when one begins. */
 export class Ledger {
-  readonly #world: World
+  readonly #timeline: Timeline
   readonly #memory: MemoryStore
   readonly tracked = new Map<string, Tracked>()
   readonly flights = new Set<Flight>()
@@ -65,8 +65,8 @@ export class Ledger {
   readonly #fires = new Set<string>()
   requests = 0
 
-  constructor(world: World, memory: MemoryStore) {
-    this.#world = world
+  constructor(timeline: Timeline, memory: MemoryStore) {
+    this.#timeline = timeline
     this.#memory = memory
   }
 
@@ -84,13 +84,13 @@ export class Ledger {
   /** A request arrives. */
   begin(node: SimulatedNode, url: string): Flight {
     const label = new URL(url).pathname.slice(1)
-    const flight: Flight = { label, node, startedAt: this.#world.now, isOpen: true }
+    const flight: Flight = { label, node, startedAt: this.#timeline.now, isOpen: true }
     this.requests++
     this.flights.add(flight)
-    this.#world.note(`${node.process.name}: sends ${label}`)
+    this.#timeline.note(`${node.process.name}: sends ${label}`)
     const message = this.tracked.get(label)
     if (!message) return flight
-    if (message.isCancelled) this.#world.fail(`I8: ${label} was sent after the answer to its cancel`)
+    if (message.isCancelled) this.#timeline.fail(`I8: ${label} was sent after the answer to its cancel`)
     if (message.starts++ === 0) this.#first(message)
     if (message.key !== undefined) this.#useKey(message.key, flight)
     return flight
@@ -107,11 +107,11 @@ export class Ledger {
 
   /** I4: a queue with one turn delivers in the order of arrival. */
   #first(message: Tracked): void {
-    message.firstStartAt = this.#world.now
+    message.firstStartAt = this.#timeline.now
     if (message.queue === undefined) return
     const row = this.#memory.run(census.messages, {}).find(({ url }) => url.endsWith(`/${message.label}`))
     const [before] = row ? this.#memory.run(census.unendedBefore, { queue: message.queue, seq: row.seq }) : []
-    if (before) this.#world.fail(`I4: ${message.label} was sent before message ${before.seq} of its queue had ended`)
+    if (before) this.#timeline.fail(`I4: ${message.label} was sent before message ${before.seq} of its queue had ended`)
   }
 
   /** I5. */
@@ -123,13 +123,13 @@ export class Ledger {
     const alive = [...open].filter(({ node }) => !node.isGone)
     if (limits.parallelism !== undefined && alive.length > limits.parallelism) {
       const names = alive.map(({ label, node }) => `${label} of ${node.process.name}`).join(', ')
-      this.#world.fail(`I5: ${alive.length} requests are open under the key ${key}: ${names}`)
+      this.#timeline.fail(`I5: ${alive.length} requests are open under the key ${key}: ${names}`)
     }
     if (limits.rate !== undefined) this.#count(key, limits.rate, limits.periodMs)
   }
 
   #count(key: string, rate: number, periodMs: number): void {
-    const { now } = this.#world
+    const { now } = this.#timeline
     const use = this.#uses.get(key)
     if (!use || now >= use.windowAt + periodMs) {
       this.#uses.set(key, { windowAt: now, begun: 1, takeovers: 0 })
@@ -137,11 +137,11 @@ export class Ledger {
     }
     const most = rate * (1 + use.takeovers)
     if (++use.begun > most) {
-      this.#world.fail(`I5: ${use.begun} requests began within a period of the key ${key}, at most ${most} may`)
+      this.#timeline.fail(`I5: ${use.begun} requests began within a period of the key ${key}, at most ${most} may`)
     }
   }
 
-  /** A node owns a partition whose last owner has left no notes, or a clock was set: a period may begin anew. */
+  /** A node owns a partition whose last owner has left no notes, or a clock was set: a period may begin again. */
   takenOver(partition: number | 'any'): void {
     for (const [key, use] of this.#uses) {
       if (partition === 'any' || partitionOfKey(ACCOUNT, key) === partition) use.takeovers++
@@ -151,8 +151,8 @@ export class Ledger {
   /** I6. */
   fired(scheduleId: string, dueAt: number): void {
     const fire = `${scheduleId} ${dueAt}`
-    this.#world.note(`schedule ${scheduleId} fires`)
-    if (this.#fires.has(fire)) this.#world.fail(`I6: the schedule ${scheduleId} fired twice at ${dueAt}`)
+    this.#timeline.note(`schedule ${scheduleId} fires`)
+    if (this.#fires.has(fire)) this.#timeline.fail(`I6: the schedule ${scheduleId} fired twice at ${dueAt}`)
     this.#fires.add(fire)
   }
 

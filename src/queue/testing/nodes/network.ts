@@ -1,4 +1,4 @@
-import type { Process, World } from './world.js'
+import type { Process, Timeline } from './timeline.js'
 
 /** What happens to a call on its way. */
 export type Fate =
@@ -15,7 +15,7 @@ export const SLOW_MS = 250
 
 /** The network between the nodes, the store and each other: slow and lost calls, cut links, outages. */
 export class Network {
-  readonly #world: World
+  readonly #timeline: Timeline
   /** Calls are quick and none gets lost. */
   isQuiet = false
   /** Until then, many calls get lost. */
@@ -26,26 +26,26 @@ export class Network {
   /** Pairs of names that do not reach each other, until when. */
   readonly #cut = new Map<string, number>()
 
-  constructor(world: World) {
-    this.#world = world
+  constructor(timeline: Timeline) {
+    this.#timeline = timeline
   }
 
   cutFromStore(process: Process, ms: number): void {
-    this.#awayFrom.set(process, this.#world.now + ms)
+    this.#awayFrom.set(process, this.#timeline.now + ms)
   }
 
   cutBetween(one: Process, other: Process, ms: number): void {
-    this.#cut.set(`${one.name} ${other.name}`, this.#world.now + ms)
+    this.#cut.set(`${one.name} ${other.name}`, this.#timeline.now + ms)
   }
 
   isStoreAway(process: Process): boolean {
-    const { now } = this.#world
+    const { now } = this.#timeline
     return !this.isQuiet && (now < this.storeAwayUntil || now < (this.#awayFrom.get(process) ?? 0))
   }
 
   /** Whether messages of one reach the other. */
   isCut(from: Process, to: Process): boolean {
-    return !this.isQuiet && this.#world.now < (this.#cut.get(`${from.name} ${to.name}`) ?? 0)
+    return !this.isQuiet && this.#timeline.now < (this.#cut.get(`${from.name} ${to.name}`) ?? 0)
   }
 
   #ways(): { readonly there: number; readonly back: number } {
@@ -56,13 +56,13 @@ export class Network {
   }
 
   get #bound() {
-    const world = this.#world
-    return { random: world.random, between: (least: number, most: number) => world.between(least, most) }
+    const timeline = this.#timeline
+    return { random: timeline.random, between: (least: number, most: number) => timeline.between(least, most) }
   }
 
   get #lossRate(): number {
     if (this.isQuiet) return 0
-    return this.#world.now < this.stormUntil ? 0.25 : 0.01
+    return this.#timeline.now < this.stormUntil ? 0.25 : 0.01
   }
 
   /**

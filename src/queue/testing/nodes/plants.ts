@@ -13,7 +13,7 @@ import { toPendingRow } from '../../transactions/messages.js'
 import * as messagesPublish from '../../transactions/messages-publish.js'
 import type { Redirect } from './simulated-links.js'
 import type { SimulatedNode } from './simulated-node.js'
-import type { World } from './world.js'
+import type { Timeline } from './timeline.js'
 
 /** A mistake that a test plants, to see that the simulation finds it. Absent members change nothing. */
 export interface Plant {
@@ -22,7 +22,7 @@ export interface Plant {
   /** Sends calls to another node than they are meant for. */
   readonly redirect?: Redirect
   /** Changes the behaviour of classes; returns what undoes it. */
-  readonly patch?: (world: World, memory: MemoryStore) => () => void
+  readonly patch?: (timeline: Timeline, memory: MemoryStore) => () => void
 }
 
 type AnyWrite = Pick<Operation<never, unknown>, 'name'>
@@ -132,10 +132,10 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   },
   'hint before the commit': hintsBeforeCommit(),
   'act from the time of the answer': {
-    patch: (world) =>
+    patch: (timeline) =>
       patched(Tenure.prototype, 'beaten', (original) => {
         return function (this: Tenure, sent) {
-          const { current } = world
+          const { current } = timeline
           original.call(this, current ? { monotonicMs: current.monotonicMs(), wallMs: current.wallMs } : sent)
         }
       }),

@@ -12,8 +12,8 @@ import { Network } from './network.js'
 import { SimulatedLinks } from './simulated-links.js'
 import { SimulatedNode } from './simulated-node.js'
 import { SimulatedStore } from './simulated-store.js'
+import { Process, STARTS_AT_MS, Timeline } from './timeline.js'
 import { Traffic } from './traffic.js'
-import { Process, STARTS_AT_MS, World } from './world.js'
 
 /** Defects that the simulation has found, each played as it was found. */
 
@@ -25,24 +25,24 @@ const nothing = (): void => undefined
 /** Quiet nodes that own all partitions. */
 async function scene(names: readonly string[], answersAfterMs: () => number = () => 50) {
   memory.clear()
-  const world = new World(1)
-  const network = new Network(world)
-  const links = new SimulatedLinks(world, network)
-  const ledger = new Ledger(world, memory)
+  const timeline = new Timeline(1)
+  const network = new Network(timeline)
+  const links = new SimulatedLinks(timeline, network)
+  const ledger = new Ledger(timeline, memory)
   const watch = () => ({ applied: nothing })
-  const deps = { world, memory, network, links, ledger, watch, answersAfterMs, onEnd: nothing }
+  const deps = { timeline, memory, network, links, ledger, watch, answersAfterMs, onEnd: nothing }
   const nodes = names.map((name) => new SimulatedNode(name, 0, deps))
   for (const node of nodes) node.start()
   network.isQuiet = true
-  const pass = (ms: number) => world.run(world.now + ms, nothing)
+  const pass = (ms: number) => timeline.run(timeline.now + ms, nothing)
   await pass(10_000)
   /** Clients of one node. */
-  const at = (node: SimulatedNode | undefined) => new Traffic(world, ledger, () => (node ? [node] : []))
-  return { world, network, ledger, nodes, pass, at }
+  const at = (node: SimulatedNode | undefined) => new Traffic(timeline, ledger, () => (node ? [node] : []))
+  return { timeline, network, ledger, nodes, pass, at }
 }
 
 it('counts a request that was aborted by a cancel in the rate of its key', async () => {
-  const { world, nodes, pass, at } = await scene(['a'], () => 1_000)
+  const { timeline, nodes, pass, at } = await scene(['a'], () => 1_000)
   const clients = at(nodes[0])
   const first = clients.publish({ key: 'paced', hasCallback: false })
   await pass(100)
@@ -51,39 +51,39 @@ it('counts a request that was aborted by a cancel in the rate of its key', async
   await pass(100)
   const others = [1, 2, 3].map(() => clients.publish({ key: 'paced', hasCallback: false }))
   await pass(1_000)
-  expect([others.map((other) => other?.starts), world.problem]).toEqual([[1, 1, 0], undefined])
+  expect([others.map((other) => other?.starts), timeline.problem]).toEqual([[1, 1, 0], undefined])
 })
 
 it('reads the limits of keys with every load, because their hint may be lost', async () => {
-  const { world, network, nodes, pass, at } = await scene(['a'])
+  const { timeline, network, nodes, pass, at } = await scene(['a'])
   const clients = at(nodes[0])
   for (let count = 0; count < 2; count++) clients.publish({ key: 'both', hasCallback: false, delay: 60 })
   await pass(100)
-  const process = new Process(world, 'b', 0)
-  const store = new SimulatedStore({ world, process, memory, network, watch: { applied: nothing } })
+  const process = new Process(timeline, 'b', 0)
+  const store = new SimulatedStore({ timeline, process, memory, network, watch: { applied: nothing } })
   const [flow, { clock }] = [new FlowControl(), process]
   const backlog = new Backlog(backlogLimits(10), flow, () => true)
   const limits = new StoredLimits(store, flow)
   const deps = { store, clock, logger: silentLogger, meter: new QueueMeter(), backlog, limits }
   const partitions = () => [partitionOfKey(ACCOUNT, 'both')]
   const loader = new Loader({ ...deps, partitions, onMessages: nothing, onOver: nothing })
-  loader.next(STARTS_AT_MS + world.now + 30_000)
+  loader.next(STARTS_AT_MS + timeline.now + 30_000)
   await pass(100)
-  const due = STARTS_AT_MS + world.now + 61_000
+  const due = STARTS_AT_MS + timeline.now + 61_000
   backlog.advance(due)
   expect([backlog.size, backlog.take(due)?.message.flowKey, backlog.take(due)]).toEqual([2, 'both', undefined])
 })
 
 it('does not wake itself all the time while it may not act', async () => {
-  const { world, network, nodes, pass, at } = await scene(['a'], () => 20_000)
+  const { timeline, network, nodes, pass, at } = await scene(['a'], () => 20_000)
   const clients = at(nodes[0])
   const messages = [3, 5].map((delay) => clients.publish({ hasCallback: false, delay }))
   await pass(100)
   network.isQuiet = false
-  network.storeAwayUntil = world.now + 60_000
+  network.storeAwayUntil = timeline.now + 60_000
   await pass(10_000)
   // The second one is due when the node may not act any more; then the first one becomes a slow request.
-  expect([messages.map((message) => message?.starts), world.problem]).toEqual([[1, 0], undefined])
+  expect([messages.map((message) => message?.starts), timeline.problem]).toEqual([[1, 0], undefined])
 })
 
 it('finds a message whose hint was lost after a long time without messages', async () => {

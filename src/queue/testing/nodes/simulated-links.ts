@@ -1,7 +1,7 @@
 import type { ClusteredDeps } from '../../../cluster/index.js'
 import type { PeerLink } from '../../../cluster/peer-link.js'
 import type { Network } from './network.js'
-import type { Process, World } from './world.js'
+import type { Process, Timeline } from './timeline.js'
 
 type How = Parameters<ClusteredDeps['link']>[0]
 
@@ -15,14 +15,14 @@ export type Redirect = <Node>(topic: string, to: Node, all: readonly Node[]) => 
 
 /** Links between the nodes: calls take time and get lost. A node that is over or paused answers nothing. */
 export class SimulatedLinks {
-  readonly #world: World
+  readonly #timeline: Timeline
   readonly #network: Network
   readonly #redirect: Redirect
   readonly #ends = new Set<End>()
   #port = 0
 
-  constructor(world: World, network: Network, redirect: Redirect = (_, to) => to) {
-    this.#world = world
+  constructor(timeline: Timeline, network: Network, redirect: Redirect = (_, to) => to) {
+    this.#timeline = timeline
     this.#network = network
     this.#redirect = redirect
   }
@@ -48,7 +48,7 @@ export class SimulatedLinks {
     incarnation: number,
     { topic, payload, timeoutMs }: { topic: string; payload: unknown; timeoutMs: number },
   ): Promise<unknown> {
-    const world = this.#world
+    const timeline = this.#timeline
     const meant = [...this.#ends].find((end) => end.how.incarnation() === incarnation && !end.process.isOver)
     if (!meant) return Promise.reject(new Error('no such node'))
     const others = [...this.#ends].filter((end) => end !== from && !end.process.isOver)
@@ -56,18 +56,18 @@ export class SimulatedLinks {
     const fate = this.#network.toPeer(from.process, to.process)
     const text = JSON.stringify(payload ?? null)
     return new Promise((resolve, reject) => {
-      world.after(timeoutMs, () => reject(new Error('no answer in time')), from.process)
-      if (fate.kind !== 'ok') world.note(`${from.process.name}: ${topic} to ${to.process.name} gets lost`)
+      timeline.after(timeoutMs, () => reject(new Error('no answer in time')), from.process)
+      if (fate.kind !== 'ok') timeline.note(`${from.process.name}: ${topic} to ${to.process.name} gets lost`)
       const effect = fate.kind === 'ok' ? fate.there : fate.kind === 'unanswered' ? fate.effect : undefined
       if (effect === undefined) return
-      world.after(
+      timeline.after(
         effect,
         () => {
           const request = { topic, payload: JSON.parse(text) as unknown, from: from.how.incarnation() }
           const answer = to.how.onRequest(request)
           if (fate.kind !== 'ok') return void answer.catch(() => undefined)
           const back = (run: () => void): void => {
-            if (!this.#network.isCut(to.process, from.process)) world.after(fate.back, run, from.process)
+            if (!this.#network.isCut(to.process, from.process)) timeline.after(fate.back, run, from.process)
           }
           answer.then(
             (value) => back(() => resolve(JSON.parse(JSON.stringify(value ?? null)))),

@@ -11,7 +11,7 @@ import { ACCOUNT, type Ledger } from './ledger.js'
 import type { Network } from './network.js'
 import type { SimulatedLinks } from './simulated-links.js'
 import { SimulatedStore, type StoreWatch } from './simulated-store.js'
-import { Process, type World } from './world.js'
+import { Process, type Timeline } from './timeline.js'
 
 const CALLER: Caller = {
   accountId: ACCOUNT,
@@ -31,7 +31,7 @@ const ENDPOINTS = { publish: publishMessage, enqueue: enqueueMessage, cancel: ca
 
 /** What a simulated node is built from. */
 export interface SimulatedNodeDeps {
-  readonly world: World
+  readonly timeline: Timeline
   readonly memory: MemoryStore
   readonly network: Network
   readonly links: SimulatedLinks
@@ -56,11 +56,11 @@ export class SimulatedNode {
   isDeclaredDead = false
 
   constructor(name: string, offsetMs: number, deps: SimulatedNodeDeps) {
-    const { world, memory, network, links } = deps
+    const { timeline, memory, network, links } = deps
     this.#deps = deps
-    const process = new Process(world, name, offsetMs)
+    const process = new Process(timeline, name, offsetMs)
     this.process = process
-    const open = () => new SimulatedStore({ world, process, memory, network, watch: deps.watch(this) })
+    const open = () => new SimulatedStore({ timeline, process, memory, network, watch: deps.watch(this) })
     const [store, upkeep] = [open(), open()]
     const { clock, monotonicMs } = process
     this.cluster = new Clustered({
@@ -96,7 +96,7 @@ export class SimulatedNode {
       this.cluster.open()
       if (this.phase === 'starting') this.phase = 'open'
     }
-    this.#deps.world.after(0, () => void begin().catch(() => this.end('did not start')), this.process)
+    this.#deps.timeline.after(0, () => void begin().catch(() => this.end('did not start')), this.process)
   }
 
   /** Gives everything up and ends, as after SIGTERM. */
@@ -107,7 +107,7 @@ export class SimulatedNode {
       await this.#queue.stop()
       await this.cluster.stop()
     }
-    this.#deps.world.after(
+    this.#deps.timeline.after(
       0,
       () =>
         void leave().then(
@@ -121,7 +121,7 @@ export class SimulatedNode {
   /** The process ends at once. */
   end(why: string): void {
     if (this.process.isOver) return
-    this.#deps.world.note(`${this.process.name}: ${why}`)
+    this.#deps.timeline.note(`${this.process.name}: ${why}`)
     this.process.isOver = true
     this.phase = 'over'
     this.#deps.onEnd(this)
@@ -142,26 +142,26 @@ export class SimulatedNode {
   }
 
   #anyTime(): number {
-    const { world } = this.#deps
-    return world.random.chance(0.1) ? world.between(500, 2_500) : world.between(5, 200)
+    const { timeline } = this.#deps
+    return timeline.random.chance(0.1) ? timeline.between(500, 2_500) : timeline.between(5, 200)
   }
 
   /** A request to a destination that answers after a while, mostly with success. */
   #send(url: string): Sending {
-    const { world, ledger } = this.#deps
+    const { timeline, ledger } = this.#deps
     const flight = ledger.begin(this, url)
     const startedAt = this.process.clock.now()
     const tookMs = this.#deps.answersAfterMs?.() ?? this.#anyTime()
-    const status = !this.#deps.network.isQuiet && world.random.chance(0.15) ? 500 : 200
+    const status = !this.#deps.network.isQuiet && timeline.random.chance(0.15) ? 500 : 200
     let abort = (): void => undefined
     const outcome = new Promise<AttemptOutcome | undefined>((resolve) => {
       abort = () => resolve(undefined)
-      world.after(tookMs, () => {
+      timeline.after(tookMs, () => {
         const message = ledger.tracked.get(flight.label)
         if (message && status === 200) message.successes++
         ledger.end(flight)
       })
-      world.after(
+      timeline.after(
         tookMs,
         () => {
           const response = { status, headers: {}, body: new Uint8Array(), truncated: false }

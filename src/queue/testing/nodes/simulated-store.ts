@@ -4,7 +4,7 @@ import type { Store } from '../../../store/index.js'
 import type { Operation } from '../../../store/operation.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import { type Fate, type Network, SLOW_MS } from './network.js'
-import type { Process, World } from './world.js'
+import type { Process, Timeline } from './timeline.js'
 
 /** Sees the calls of the store. */
 export interface StoreWatch {
@@ -19,7 +19,7 @@ export interface StoreWatch {
 
 /** What the store of a process is built from. */
 export interface SimulatedStoreDeps {
-  readonly world: World
+  readonly timeline: Timeline
   readonly process: Process
   readonly memory: MemoryStore
   readonly network: Network
@@ -57,18 +57,18 @@ export class SimulatedStore implements Store {
     args: Args,
     { resolve, reject }: { resolve: (result: Result) => void; reject: (error: unknown) => void },
   ): void {
-    const { world, process, network } = this.#deps
+    const { timeline, process, network } = this.#deps
     if (fate.kind !== 'ok') {
       process.disturb()
       if (fate.kind === 'unanswered' && fate.effect !== undefined) {
-        world.note(`${process.name}: ${operation.name} loses its answer`)
-        world.after(fate.effect, () => void this.#apply(operation, args))
+        timeline.note(`${process.name}: ${operation.name} loses its answer`)
+        timeline.after(fate.effect, () => void this.#apply(operation, args))
       }
-      world.after(fate.heard, () => reject(this.#lost(fate)), process)
+      timeline.after(fate.heard, () => reject(this.#lost(fate)), process)
       return
     }
     if (fate.there + fate.back > SLOW_MS) process.disturb()
-    world.after(fate.there, () => {
+    timeline.after(fate.there, () => {
       const outcome = network.isStoreAway(process)
         ? { error: new HomeportError('store_unavailable', {}) }
         : this.#apply(operation, args)
@@ -77,7 +77,7 @@ export class SimulatedStore implements Store {
         if ('error' in outcome) reject(outcome.error)
         else resolve(outcome.value)
       }
-      world.after(fate.back, answer, process)
+      timeline.after(fate.back, answer, process)
     })
   }
 

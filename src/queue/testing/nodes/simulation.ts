@@ -7,8 +7,8 @@ import type { Plant } from './plants.js'
 import { SimulatedLinks } from './simulated-links.js'
 import { SimulatedNode } from './simulated-node.js'
 import type { StoreWatch } from './simulated-store.js'
+import { Timeline } from './timeline.js'
 import { Traffic } from './traffic.js'
-import { World } from './world.js'
 
 /** Faults happen until then. */
 const FAULTS_UNTIL_MS = 30_000
@@ -44,7 +44,7 @@ export interface Played {
  * Then the faults stop, everything must end, and a quiet cluster must send at once.
  */
 export class Simulation {
-  readonly #world: World
+  readonly #timeline: Timeline
   readonly #memory: MemoryStore
   readonly #network: Network
   readonly #links: SimulatedLinks
@@ -63,44 +63,44 @@ export class Simulation {
     memory.clear()
     this.#memory = memory
     this.#plant = plant
-    this.#world = new World(seed, isTraced)
+    this.#timeline = new Timeline(seed, isTraced)
     this.#hasOneClock = seed % 2 === 0
-    this.#network = new Network(this.#world)
-    this.#links = new SimulatedLinks(this.#world, this.#network, plant.redirect)
-    this.#ledger = new Ledger(this.#world, memory)
+    this.#network = new Network(this.#timeline)
+    this.#links = new SimulatedLinks(this.#timeline, this.#network, plant.redirect)
+    this.#ledger = new Ledger(this.#timeline, memory)
     const nodes = () => this.#nodes
-    this.#checks = new Checks(this.#world, memory, this.#ledger, nodes)
-    this.#traffic = new Traffic(this.#world, this.#ledger, nodes)
+    this.#checks = new Checks(this.#timeline, memory, this.#ledger, nodes)
+    this.#traffic = new Traffic(this.#timeline, this.#ledger, nodes)
   }
 
   /** Runs to the end, or to the first broken promise. */
   async play(): Promise<Played> {
-    const undo = this.#plant.patch?.(this.#world, this.#memory)
+    const undo = this.#plant.patch?.(this.#timeline, this.#memory)
     try {
       await this.#play()
     } finally {
       undo?.()
     }
-    const { problem, trace = [], steps } = this.#world
+    const { problem, trace = [], steps } = this.#timeline
     const { requests, fires } = this.#ledger
     return { problem, trace, steps, requests, fires, declaredDead: this.#declaredDead }
   }
 
   async #play(): Promise<void> {
-    const world = this.#world
+    const timeline = this.#timeline
     for (const name of NAMES.slice(0, NODES)) this.#join(name)
-    for (const id of ['hourly', 'other']) world.at(3_000, () => this.#traffic.schedule(id))
-    world.at(2_500, () => this.#act())
-    world.at(4_000, () => this.#fault())
+    for (const id of ['hourly', 'other']) timeline.at(3_000, () => this.#traffic.schedule(id))
+    timeline.at(2_500, () => this.#act())
+    timeline.at(4_000, () => this.#fault())
     await this.#until(FAULTS_UNTIL_MS)
     this.#network.isQuiet = true
-    world.note('the faults stop')
-    await this.#until(world.now + 5_000)
-    await this.#until(world.now + ENDS_WITHIN_MS, () => this.#checks.pending().length === 0)
-    if (world.problem === undefined) this.#checks.checkEnd()
+    timeline.note('the faults stop')
+    await this.#until(timeline.now + 5_000)
+    await this.#until(timeline.now + ENDS_WITHIN_MS, () => this.#checks.pending().length === 0)
+    if (timeline.problem === undefined) this.#checks.checkEnd()
     await this.#until(FAULTS_UNTIL_MS + SETTLED_AFTER_MS)
     await this.#until(FAULTS_UNTIL_MS + BALANCED_WITHIN_MS, () => this.#checks.isBalanced)
-    if (world.problem === undefined) await this.#quiet()
+    if (timeline.problem === undefined) await this.#quiet()
   }
 
   /** Without faults every message is sent at once, by whichever node, and no sweep is needed. */
@@ -110,18 +110,18 @@ export class Simulation {
     const messages = Array.from({ length: QUIET_MESSAGES }, (_, index) =>
       this.#traffic.publish({ hasCallback: false, ...(index % 2 === 0 && { key: 'side' }) }),
     )
-    await this.#until(this.#world.now + 5_000)
+    await this.#until(this.#timeline.now + 5_000)
     for (const message of messages) {
       if (!message || message.key !== undefined) continue
       const { label, acknowledgedAt, firstStartAt, starts } = message
       if (starts === 0 || firstStartAt - acknowledgedAt > QUIET_WITHIN_MS)
-        this.#world.fail(`I3: ${label} was sent late, without a fault`)
+        this.#timeline.fail(`I3: ${label} was sent late, without a fault`)
     }
-    if (this.#strays > strays) this.#world.fail('I3: a sweep found a message, without a fault')
+    if (this.#strays > strays) this.#timeline.fail('I3: a sweep found a message, without a fault')
   }
 
   #until(ms: number, isOver?: () => boolean): Promise<void> {
-    return this.#world.run(ms, this.#checks.afterStep, isOver)
+    return this.#timeline.run(ms, this.#checks.afterStep, isOver)
   }
 
   get #strays(): number {
@@ -129,31 +129,31 @@ export class Simulation {
   }
 
   #offset(): number {
-    return this.#hasOneClock ? 0 : this.#world.between(-MOST_OFFSET_MS, MOST_OFFSET_MS)
+    return this.#hasOneClock ? 0 : this.#timeline.between(-MOST_OFFSET_MS, MOST_OFFSET_MS)
   }
 
   #join(name: string): void {
-    const [world, memory, network, links, ledger] = [
-      this.#world,
+    const [timeline, memory, network, links, ledger] = [
+      this.#timeline,
       this.#memory,
       this.#network,
       this.#links,
       this.#ledger,
     ]
     const node = new SimulatedNode(name, this.#offset(), {
-      ...{ world, memory, network, links, ledger },
+      ...{ timeline, memory, network, links, ledger },
       watch: (of) => this.#watch(of),
       onEnd: (over) => this.#ended(over),
     })
     this.#nodes = [...this.#nodes, node]
-    world.note(`${name} starts`)
+    timeline.note(`${name} starts`)
     node.start()
   }
 
   #ended(node: SimulatedNode): void {
     this.#nodes = this.#nodes.filter((each) => each !== node)
     const { name } = node.process
-    this.#world.after(this.#world.between(300, 3_000), () => {
+    this.#timeline.after(this.#timeline.between(300, 3_000), () => {
       const isNeeded = this.#nodes.length < NODES
       if (isNeeded && !this.#nodes.some(({ process }) => process.name === name)) this.#join(name)
     })
@@ -191,9 +191,9 @@ export class Simulation {
   #checkTaker(incarnation: unknown, count: number): void {
     const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
     if (count === 0) return
-    this.#world.note(`${node?.process.name ?? 'a node'} takes ${count} partitions`)
+    this.#timeline.note(`${node?.process.name ?? 'a node'} takes ${count} partitions`)
     if (this.#dead.has(Number(incarnation)))
-      this.#world.fail(`I1: life ${incarnation} took partitions after it was over`)
+      this.#timeline.fail(`I1: life ${incarnation} took partitions after it was over`)
   }
 
   #buried(incarnation: unknown): void {
@@ -202,25 +202,25 @@ export class Simulation {
     if (!node) return
     this.#declaredDead++
     node.isDeclaredDead = true
-    this.#world.note(`${node.process.name} is declared dead`)
+    this.#timeline.note(`${node.process.name} is declared dead`)
   }
 
   #act(): void {
-    if (this.#world.now >= FAULTS_UNTIL_MS) return
+    if (this.#timeline.now >= FAULTS_UNTIL_MS) return
     this.#traffic.act()
-    this.#world.after(this.#world.between(50, 1_200), () => this.#act())
+    this.#timeline.after(this.#timeline.between(50, 1_200), () => this.#act())
   }
 
   #fault(): void {
-    const world = this.#world
-    if (world.now >= FAULTS_UNTIL_MS) return
-    const node = world.random.pick(this.#nodes)
+    const timeline = this.#timeline
+    if (timeline.now >= FAULTS_UNTIL_MS) return
+    const node = timeline.random.pick(this.#nodes)
     if (node) this.#harm(node)
-    world.after(world.between(300, 5_000), () => this.#fault())
+    timeline.after(timeline.between(300, 5_000), () => this.#fault())
   }
 
   #harm(node: SimulatedNode): void {
-    const [world, network, { process }] = [this.#world, this.#network, node]
+    const [timeline, network, { process }] = [this.#timeline, this.#network, node]
     const kinds = [
       'pause',
       'pause',
@@ -234,39 +234,38 @@ export class Simulation {
       'away',
       'clock',
     ] as const
-    const kind = world.random.pick(kinds) ?? 'pause'
-    const wanted = world.random.chance(0.5) ? world.between(200, 3_000) : world.between(3_000, 12_000)
-    const ms = Math.min(wanted, FAULTS_UNTIL_MS - world.now)
-    world.note(`fault: ${kind} ${process.name} for ${ms} ms`)
-    switch (kind) {
-      case 'pause':
-      case 'suspend':
-        return process.pause(ms, kind === 'suspend')
-      case 'kill':
-        return node.end('is killed')
-      case 'drain':
-        return node.phase === 'open' ? node.drain() : undefined
-      case 'join': {
-        const free = NAMES.find((name) => !this.#nodes.some((each) => each.process.name === name))
-        return free === undefined ? undefined : this.#join(free)
-      }
-      case 'store':
-        network.storeAwayUntil = world.now + ms
-        return
-      case 'storm':
-        network.stormUntil = world.now + ms
-        return
-      case 'cut': {
-        const other = world.random.pick(this.#nodes)
-        return other && network.cutBetween(process, other.process, ms)
-      }
-      case 'away':
-        return network.cutFromStore(process, ms)
-      case 'clock':
-        if (this.#hasOneClock) return
-        process.offsetMs = this.#offset()
-        process.disturb()
-        this.#ledger.takenOver('any')
+    const kind = timeline.random.pick(kinds) ?? 'pause'
+    const wanted = timeline.random.chance(0.5) ? timeline.between(200, 3_000) : timeline.between(3_000, 12_000)
+    const ms = Math.min(wanted, FAULTS_UNTIL_MS - timeline.now)
+    timeline.note(`fault: ${kind} ${process.name} for ${ms} ms`)
+    const faults: Readonly<Record<typeof kind, () => void>> = {
+      pause: () => process.pause(ms, false),
+      suspend: () => process.pause(ms, true),
+      kill: () => node.end('is killed'),
+      drain: () => node.phase === 'open' && node.drain(),
+      join: () => this.#joinAnother(),
+      store: () => {
+        network.storeAwayUntil = timeline.now + ms
+      },
+      storm: () => {
+        network.stormUntil = timeline.now + ms
+      },
+      cut: () => network.cutBetween(process, timeline.random.pick(this.#nodes)?.process ?? process, ms),
+      away: () => network.cutFromStore(process, ms),
+      clock: () => this.#setClock(node),
     }
+    faults[kind]()
+  }
+
+  #joinAnother(): void {
+    const free = NAMES.find((name) => !this.#nodes.some((each) => each.process.name === name))
+    if (free !== undefined) this.#join(free)
+  }
+
+  #setClock({ process }: SimulatedNode): void {
+    if (this.#hasOneClock) return
+    process.offsetMs = this.#offset()
+    process.disturb()
+    this.#ledger.takenOver('any')
   }
 }

@@ -3,48 +3,58 @@ import { isError } from '../../../contract/errors/errors.js'
 import { isReply } from '../../../http/index.js'
 import { KEYS, type Ledger, QUEUE, type Tracked } from './ledger.js'
 import type { SimulatedNode } from './simulated-node.js'
-import type { World } from './world.js'
+import type { Timeline } from './timeline.js'
 
 const HOSTS = ['one', 'two', 'three', 'four']
 const MOST_DELAY_S = 8
 const QUICK_RETRIES = { 'upstash-retries': '4', 'upstash-retry-delay': '1000' }
 
+interface Publication {
+  readonly key?: string
+  readonly queue?: string
+  readonly delay?: number
+  readonly hasCallback: boolean
+}
+
 /** What clients do. */
 export class Traffic {
-  readonly #world: World
+  readonly #timeline: Timeline
   readonly #ledger: Ledger
   readonly #nodes: () => readonly SimulatedNode[]
   #made = 0
 
-  constructor(world: World, ledger: Ledger, nodes: () => readonly SimulatedNode[]) {
-    this.#world = world
+  constructor(timeline: Timeline, ledger: Ledger, nodes: () => readonly SimulatedNode[]) {
+    this.#timeline = timeline
     this.#ledger = ledger
     this.#nodes = nodes
   }
 
   /** Does something. */
   act(): void {
-    const { random } = this.#world
-    if (random.chance(0.15)) return this.#cancel()
+    const { random } = this.#timeline
+    if (random.chance(0.15)) this.#cancel()
+    else this.publish(this.#anyMessage())
+  }
+
+  #anyMessage(): Publication {
+    const { random } = this.#timeline
     const kind = random.pick(['plain', 'plain', 'late', 'late', 'key', 'key', 'queue'] as const)
-    if (kind === 'queue') return void this.publish({ queue: QUEUE, hasCallback: random.chance(0.2) })
-    if (kind === 'key') return void this.publish({ key: random.pick(Object.keys(KEYS)), hasCallback: false })
-    const delay = kind === 'late' ? this.#world.between(1, MOST_DELAY_S) : 0
-    this.publish({ delay, hasCallback: random.chance(0.1) })
+    if (kind === 'queue') return { queue: QUEUE, hasCallback: random.chance(0.2) }
+    const key = kind === 'key' ? random.pick(Object.keys(KEYS)) : undefined
+    if (key !== undefined) return { key, hasCallback: false }
+    const delay = kind === 'late' ? this.#timeline.between(1, MOST_DELAY_S) : 0
+    return { delay, hasCallback: random.chance(0.1) }
   }
 
   /** A client publishes a message at some node. */
-  publish(how: {
-    readonly key?: string
-    readonly queue?: string
-    readonly delay?: number
-    readonly hasCallback: boolean
-  }) {
-    const node = this.#world.random.pick(this.#nodes().filter(({ phase }) => phase === 'open' || phase === 'draining'))
+  publish(how: Publication) {
+    const node = this.#timeline.random.pick(
+      this.#nodes().filter(({ phase }) => phase === 'open' || phase === 'draining'),
+    )
     if (!node) return undefined
     const { key, queue, delay = 0, hasCallback } = how
     const message = this.#ledger.publish({ label: `m${++this.#made}`, key, queue, hasCallback })
-    const host = this.#world.random.pick(HOSTS)
+    const host = this.#timeline.random.pick(HOSTS)
     const destination = `http://${host}.test/${message.label}`
     const headers: Record<string, string> = { ...QUICK_RETRIES }
     if (delay > 0) headers['upstash-delay'] = `${delay}s`
@@ -53,7 +63,7 @@ export class Traffic {
       headers['upstash-callback-retry-delay'] = '1000'
     }
     if (key !== undefined) Object.assign(headers, keyHeaders(key))
-    this.#world.note(
+    this.#timeline.note(
       `${node.process.name}: a client publishes ${message.label} ${key ?? queue ?? ''} ${delay ? `in ${delay} s` : ''}`,
     )
     this.#at(node, () => {
@@ -70,11 +80,11 @@ export class Traffic {
     if (!isObject(value) || typeof value['messageId'] !== 'string') return
     message.messageId = value['messageId']
     message.isAcknowledged = true
-    message.acknowledgedAt = this.#world.now
+    message.acknowledgedAt = this.#timeline.now
   }
 
   #cancel(): void {
-    const { random } = this.#world
+    const { random } = this.#timeline
     const candidates = [...this.#ledger.tracked.values()].filter(
       ({ isAcknowledged, isCancelled, successes }) => isAcknowledged && !isCancelled && successes === 0,
     )
@@ -82,10 +92,10 @@ export class Traffic {
     const node = random.pick(this.#nodes().filter(({ phase }) => phase === 'open'))
     if (!message?.messageId || !node) return
     const { messageId, label } = message
-    this.#world.note(`${node.process.name}: a client cancels ${label}`)
+    this.#timeline.note(`${node.process.name}: a client cancels ${label}`)
     this.#at(node, async () => {
       await node.call('cancel', { messageId })
-      this.#world.note(`${node.process.name}: ${label} is cancelled`)
+      this.#timeline.note(`${node.process.name}: ${label} is cancelled`)
       message.isCancelled = true
     })
   }
@@ -102,9 +112,9 @@ export class Traffic {
   #at(node: SimulatedNode, ask: () => Promise<unknown>): void {
     const failed = (error: unknown): void => {
       const isExpected = ['store_unavailable', 'store_outcome_unknown', 'message_not_found'] as const
-      if (!isExpected.some((code) => isError(error, code))) this.#world.fail(`a client got ${String(error)}`)
+      if (!isExpected.some((code) => isError(error, code))) this.#timeline.fail(`a client got ${String(error)}`)
     }
-    this.#world.after(0, () => void ask().catch(failed), node.process)
+    this.#timeline.after(0, () => void ask().catch(failed), node.process)
   }
 }
 

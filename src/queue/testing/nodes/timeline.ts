@@ -23,7 +23,7 @@ const nextTurn = (): Promise<void> => new Promise((resolve) => void realImmediat
  * Virtual time for the processes of several machines in one. It runs one event after the other, each with everything that
  * follows from it at once: promises and `setImmediate`. Everything random comes from one seed, so the same seed does the same.
  */
-export class World {
+export class Timeline {
   readonly random: Random
   /** Milliseconds since the start. */
   now = 0
@@ -106,7 +106,7 @@ export class World {
     }
     if (event.at > this.now) this.#stepsThen = this.steps
     this.now = event.at
-    if (++this.steps - this.#stepsThen > MOST_STEPS) return this.fail(`${process?.name ?? 'the world'} never rests`)
+    if (++this.steps - this.#stepsThen > MOST_STEPS) return this.fail(`${process?.name ?? 'nobody'} never rests`)
     this.current = process
     event.run()
     await nextTurn()
@@ -126,7 +126,7 @@ export class World {
 /** A process on a machine of its own: its clocks, its timers, and whether it is paused. */
 export class Process {
   readonly name: string
-  readonly #world: World
+  readonly #timeline: Timeline
   /** How far its clock is ahead. */
   offsetMs: number
   /** While it is paused nothing of it runs. */
@@ -138,25 +138,25 @@ export class Process {
   calmSince = 0
   readonly clock: Clock
 
-  constructor(world: World, name: string, offsetMs: number) {
-    this.#world = world
+  constructor(timeline: Timeline, name: string, offsetMs: number) {
+    this.#timeline = timeline
     this.name = name
     this.offsetMs = offsetMs
-    this.calmSince = world.now
+    this.calmSince = timeline.now
     this.clock = {
       now: () => this.wallMs,
-      after: (delayMs, run) => world.at(world.now + Math.ceil(Math.max(0, delayMs)), run, this),
+      after: (delayMs, run) => timeline.at(timeline.now + Math.ceil(Math.max(0, delayMs)), run, this),
     }
   }
 
   get wallMs(): number {
-    return STARTS_AT_MS + this.#world.now + this.offsetMs
+    return STARTS_AT_MS + this.#timeline.now + this.offsetMs
   }
 
-  readonly monotonicMs = (): number => this.#world.now - this.suspendedMs
+  readonly monotonicMs = (): number => this.#timeline.now - this.suspendedMs
 
   get isPaused(): boolean {
-    return this.#world.now < this.pausedUntil
+    return this.#timeline.now < this.pausedUntil
   }
 
   /** Whether it runs now. */
@@ -166,11 +166,11 @@ export class Process {
 
   /** Something has gone wrong for it. */
   disturb(): void {
-    this.calmSince = this.#world.now
+    this.calmSince = this.#timeline.now
   }
 
   pause(ms: number, isSuspended: boolean): void {
-    this.pausedUntil = Math.max(this.pausedUntil, this.#world.now + ms)
+    this.pausedUntil = Math.max(this.pausedUntil, this.#timeline.now + ms)
     if (isSuspended) this.suspendedMs += ms
     this.calmSince = this.pausedUntil
   }
