@@ -59,8 +59,9 @@ async function cancelBatch(deps: ApiDeps, places: readonly DuePlace[], at: numbe
   if (places.length === 0) return 0
   const seqs = places.map((place) => place.seq)
   const ended = await deps.store.run(messagesCancel.cancel, { seqs, at })
-  if (ended.seqs.length > 0) await deps.dropEverywhere({ seqs: ended.seqs })
+  // Right after the commit: the other nodes may answer seconds later, and by then another cancel may have ended these.
   deps.offer(ended.offers)
+  if (ended.seqs.length > 0) await deps.dropEverywhere({ seqs: ended.seqs })
   return ended.seqs.length
 }
 

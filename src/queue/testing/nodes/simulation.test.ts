@@ -43,3 +43,7 @@ it.each([
   }
   expect(problem).toBeDefined()
 })
+
+it('sends nothing of a cancelled message that another cancel had given its turn', async () => {
+  expect((await new Simulation(memory, 488).play()).problem).toBeUndefined()
+})
