@@ -51,8 +51,10 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     successOutcome: 'cancelled',
     decide: async (deps, action, batch) => {
       const decided = await deps.store.run(bulkKinds.cancelMessagesBatch, argsOf(deps, action, batch))
+      // Right after the commit: another cancel may end these while the other nodes have not answered.
+      offerToQueue(deps, decided)
       await dropEverywhere(deps, { seqs: decided.succeeded })
-      return offerToQueue(deps, decided)
+      return decided
     },
   },
   resumeRuns: { itemType: 'runs', successOutcome: 'resumed', decide: reviving('resume') },
