@@ -115,6 +115,15 @@ interface Page extends Numbers {
   readonly last: number
 }
 
+/**
+ * The number of an open run that matches. Not a join, because PostgreSQL might read all runs for it. The view of SQLite has
+ * the columns itself.
+ */
+const matchingSeq = (d: Dialect, matches: RawBuilder<boolean>): RawBuilder<number | null> =>
+  d.name === 'sqlite'
+    ? sql`case when ${matches} then seq end`
+    : sql`(select runs.seq from runs where runs.seq = open_runs.seq and ${matches})`
+
 /** Reads a page and tests its runs in one pass. */
 function buildMatching(shape: Shape): Query<MatchParams, Page> {
   return query<MatchParams, Page>(({ db, p, d }) => {
@@ -122,11 +131,7 @@ function buildMatching(shape: Shape): Query<MatchParams, Page> {
     const matches = tests.length > 0 ? sql<boolean>`(${sql.join(tests, sql` and `)})` : sql<boolean>`(1 = 1)`
     const page = db
       .selectFrom('open_runs')
-      .select('seq')
-      // Not a join: PostgreSQL might read all runs for it.
-      .select(({ selectFrom }) =>
-        selectFrom('runs').select('runs.seq').whereRef('runs.seq', '=', 'open_runs.seq').where(matches).as('matching'),
-      )
+      .select(['seq', matchingSeq(d, matches).as('matching')])
       .where('account_id', '=', p.accountId)
       .where('seq', '>', p.after)
       .where('seq', '<=', p.bound)

@@ -7,7 +7,7 @@ import type { Migration } from './migration.js'
  * such an end then writes to no index at all. Runs that an action cancels are left to its own statement: a trigger for
  * each of a million would cost more than the rest.
  *
- * SQLite changes only those entries of an index that differ, so there the table is a view.
+ * SQLite changes only those entries of an index that differ, so there the table is a view, with all columns of a run.
  */
 export const openRuns: Migration = {
   number: 44,
@@ -23,7 +23,7 @@ export const openRuns: Migration = {
   ],
 }
 
-const AS_VIEW = "CREATE VIEW open_runs AS SELECT account_id, seq FROM runs WHERE state = 'RUN_STARTED'"
+const AS_VIEW = "CREATE VIEW open_runs AS SELECT * FROM runs WHERE state = 'RUN_STARTED'"
 
 const AS_TABLE = [
   'CREATE TABLE open_runs (account_id TEXT COLLATE "C" NOT NULL, seq BIGINT NOT NULL, PRIMARY KEY (account_id, seq))',

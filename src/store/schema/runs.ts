@@ -63,7 +63,7 @@ export interface RunsTable {
 
 /**
  * The runs in the state `RUN_STARTED`. The database keeps these rows when runs are inserted, deleted, or end on their own;
- * the statement of a bulk cancel deletes those of the runs that it ends. On SQLite it is a view.
+ * the statement of a bulk cancel deletes those of the runs that it ends. On SQLite it is a view of these rows of `runs`.
  */
 export interface OpenRunsTable {
   readonly account_id: string
