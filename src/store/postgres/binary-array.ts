@@ -10,7 +10,7 @@ export const BYTEA = 17
 export type ColumnType = typeof INT8 | typeof TEXT | typeof BYTEA
 
 /** Bytes before the elements of an array. */
-export const ARRAY_HEAD_BYTES = 20
+const ARRAY_HEAD_BYTES = 20
 /** Bytes of an integer. */
 export const NUMBER_BYTES = 8
 const NULL_LENGTH = -1
