@@ -20,14 +20,10 @@ const AUTHORITY_DAYS = 3_650
 /** The longest validity of a server certificate that clients accept today. */
 const SERVER_DAYS = 397
 
-type X509 = typeof import('@peculiar/x509')
+type X509 = typeof import('./x509.js')['x509']
 
-/** Loaded on first use: it is large, and most processes and threads never make a certificate. */
-async function loadX509(): Promise<X509> {
-  const x509 = await import('@peculiar/x509')
-  x509.cryptoProvider.set(webcrypto as never)
-  return x509
-}
+/** A module of our own, because a bundle imports a CommonJS package otherwise than Node does. */
+const loadX509 = async (): Promise<X509> => (await import('./x509.js')).x509
 
 /** Creates a self-signed certificate authority with this name, valid for ten years. */
 export async function makeAuthority(nowMs: number, name = 'Homeport local authority'): Promise<KeyPair> {
