@@ -10,6 +10,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { createFleet, type EngineSpec, type Fleet, probeEngine } from '../../fleet/index.js'
 import { type Caller, HttpServer } from '../../http/index.js'
 import { openStore, type Store } from '../../store/index.js'
+import { copyMigratedFile } from '../../store/testing/migrated-file.js'
 import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { Problems, silentLogger } from '../../telemetry/index.js'
 import { createDatabases, type Databases } from '../databases.js'
@@ -74,7 +75,8 @@ export interface ManagementServer {
 /** Starts a management server, which is closed after the test file. Starting one again on the same `dataDir` is a restart. */
 export async function startManagement(options: ManagementOptions = {}): Promise<ManagementServer> {
   const dataDir = options.dataDir ?? join(tempDir(), 'data')
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  if (options.dataDir === undefined) copyMigratedFile(dataDir)
+  else mkdirSync(dataDir, { recursive: true, mode: 0o700 })
   const redisPorts = options.redisPorts ?? (await freePortRange(10))
   const store = observed(await openStore({ location: 'sqlite', dataDir, onFailure: () => undefined }), options)
   const accounts = createAccounts({ store, dataDir, clock: systemClock, logger: quiet })

@@ -11,7 +11,7 @@
  * Every `openStore()` opens a new, empty store. It costs two threads or a database, so a suite that can share one opens it
  * in `beforeAll` and gives each test its own account. `openStore(place)` opens the same store again: `place = await
  * newPlace()`, open, close, open. Stores that are open after the suite are closed, and the places are deleted. A new
- * PostgreSQL database is a copy of one with the whole schema; only that of `newPlace()` is empty. The server starts with
+ * store is a copy of one with the whole schema; only that of `newPlace()` is empty. The server starts with
  * the first suite that needs it and ends with the run, even if the run is killed.
  */
 import { basename } from 'node:path'
@@ -19,6 +19,7 @@ import { afterAll, describe, inject } from 'vitest'
 import { tempDir } from '../../../test/support/temp-dir.js'
 import { openStore, type StoreSettings } from '../open.js'
 import type { Store, StoreDescription } from '../types.js'
+import { migratedDataDir } from './migrated-file.js'
 import './postgres-broker.js'
 
 /** Which database a suite runs on. */
@@ -57,7 +58,7 @@ export function describeOnStore(kind: StoreKind, name: string, suite: Suite, mod
     const open: Store[] = []
     const databases: string[] = []
     const makePlace = async (schema: 'empty' | 'migrated'): Promise<StorePlace> => {
-      if (kind === 'sqlite') return { location: 'sqlite', dataDir: tempDir() }
+      if (kind === 'sqlite') return { location: 'sqlite', dataDir: schema === 'empty' ? tempDir() : migratedDataDir() }
       const location = await askBroker('POST', `/${schema}`)
       databases.push(location)
       return { location, dataDir: '' }

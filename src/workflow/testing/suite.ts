@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll } from 'vitest'
-import { tempDir } from '../../../test/support/temp-dir.js'
 import { openStore, type Store } from '../../store/index.js'
+import { migratedDataDir } from '../../store/testing/migrated-file.js'
 import {
   type App,
   type AppRoutes,
@@ -26,7 +26,7 @@ export function useWorkflows(options: Omit<WorkflowsUnderTestOptions, 'store'> =
     const onFailure = (error: Error): void => {
       throw error
     }
-    store = await openStore({ location: 'sqlite', dataDir: tempDir(), onFailure })
+    store = await openStore({ location: 'sqlite', dataDir: migratedDataDir(), onFailure })
     service = await startWorkflows({ ...options, store })
   })
   afterEach(async () => {

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { tempDir } from '../../../../test/support/temp-dir.js'
 import * as bulkRead from '../../../bulk/transactions/bulk-read.js'
 import { Backlog } from '../../../queue/dispatcher/backlog.js'
 import type { Load } from '../../../queue/dispatcher/coverage.js'
@@ -14,6 +13,7 @@ import * as schedules from '../../../queue/transactions/schedules.js'
 import { openStore, type Store } from '../../../store/index.js'
 import type { Operation } from '../../../store/operation.js'
 import { describeOnEveryStore } from '../../../store/testing/index.js'
+import { migratedDataDir } from '../../../store/testing/migrated-file.js'
 import { wrappedStore } from '../../../store/testing/wrapped-store.js'
 import * as runsCancel from '../../transactions/runs-cancel.js'
 import type * as runsLogs from '../../transactions/runs-logs.js'
@@ -316,7 +316,7 @@ describe('the model', () => {
     const onFailure = (error: Error): void => {
       throw error
     }
-    store = await openStore({ location: 'sqlite', dataDir: tempDir(), modules: [CENSUS_MODULE], onFailure })
+    store = await openStore({ location: 'sqlite', dataDir: migratedDataDir(), modules: [CENSUS_MODULE], onFailure })
   })
   afterAll(() => store.close())
 
