@@ -1,5 +1,6 @@
 import { newId } from '../base/index.js'
-import { AUDIT_ACTIONS, AUDIT_KEPT_SECONDS, type AuditAction, type AuditLog } from '../contract/accounts/audit.js'
+import { AUDIT_ACTIONS, type AuditAction, type AuditLog } from '../contract/accounts/audit.js'
+import { AUDIT_KEPT_SECONDS } from '../contract/accounts/audit-limits.js'
 import type { Caller } from '../http/index.js'
 import type * as accounts from './transactions/accounts.js'
 

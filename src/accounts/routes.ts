@@ -7,10 +7,10 @@ import {
   listApiKeys,
   listTeamMembers,
   listTeams,
-  MOST_AUDIT_ENTRIES,
   removeTeamMember,
 } from '../contract/accounts/accounts.js'
 import { listAuditLogs, listAuditLogsAtRoot } from '../contract/accounts/audit.js'
+import { MOST_AUDIT_ENTRIES } from '../contract/accounts/audit-limits.js'
 import {
   createQueueToken,
   deleteQueueToken,

@@ -1,5 +1,8 @@
 import { PARTITIONS } from './types.js'
 
+// For transactions: the threads that run them load nothing else of this module.
+export { PARTITIONS }
+
 const FNV_OFFSET = 0x811c9dc5
 const FNV_PRIME = 0x01000193
 

@@ -1,5 +1,5 @@
 import type { Insertable, Selectable } from 'kysely'
-import { AUDIT_KEPT_SECONDS } from '../../contract/accounts/audit.js'
+import { AUDIT_KEPT_SECONDS } from '../../contract/accounts/audit-limits.js'
 import { all, change, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AccountsTable, ApiKeysTable, AuditLogTable, TeamMembersTable } from '../../store/schema/accounts.js'

@@ -1,5 +1,5 @@
-import { MOST_AUDIT_ENTRIES } from '../../contract/accounts/accounts.js'
 import { listAuditLogs } from '../../contract/accounts/audit.js'
+import { MOST_AUDIT_ENTRIES } from '../../contract/accounts/audit-limits.js'
 import { remote } from '../remote/remote.js'
 import { given, wholeNumber } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'

@@ -19,9 +19,6 @@ export const MOST_API_KEYS = 37
 /** Longest name of a team or key, characters. */
 export const LONGEST_LABEL = 64
 
-/** Most entries of one page of the audit log. */
-export const MOST_AUDIT_ENTRIES = 1000
-
 const text = (description: string) => Type.String({ description })
 const yesNo = (description: string) => Type.Boolean({ description })
 /**

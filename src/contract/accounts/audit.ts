@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { MOST_AUDIT_ENTRIES } from './accounts.js'
+import { MOST_AUDIT_ENTRIES } from './audit-limits.js'
 
 /**
  * All actions of the audit log with their numbers. Clients depend on the number of `Delete Team` only (reference redis
@@ -74,9 +74,6 @@ export const AUDIT_ACTIONS = {
 
 /** An action of the audit log. */
 export type AuditAction = keyof typeof AUDIT_ACTIONS
-
-/** Guaranteed retention of an entry, seconds: `ttl` is `timestamp` plus this. */
-export const AUDIT_KEPT_SECONDS = 182 * 24 * 60 * 60
 
 const text = (description: string) => Type.String({ description })
 

@@ -1,5 +1,5 @@
 import { type Expression, sql } from 'kysely'
-import { PARTITIONS } from '../../cluster/index.js'
+import { PARTITIONS } from '../../cluster/key-partition.js'
 import { type NewMessage, toPendingRow, toRow } from '../../queue/transactions/messages.js'
 import { all, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'

@@ -1,0 +1,7 @@
+/** Limits of the audit log. Apart from the schemas, because the threads of the store need no schemas. */
+
+/** Guaranteed retention of an entry, seconds: `ttl` is `timestamp` plus this. */
+export const AUDIT_KEPT_SECONDS = 182 * 24 * 60 * 60
+
+/** Most entries of one page of the audit log. */
+export const MOST_AUDIT_ENTRIES = 1000
