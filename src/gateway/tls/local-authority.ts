@@ -33,7 +33,7 @@ export async function localCertificate(options: LocalAuthorityOptions): Promise<
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const names = [...new Set([...hostNames, ...ALWAYS_NAMED])]
   const stored = await readServerPair(directory)
-  const isGood = stored !== undefined && (await isGoodFor(stored.certificate, names, nowMs, RENEW_BEFORE_MS))
+  const isGood = stored !== undefined && isGoodFor(stored.certificate, names, nowMs, RENEW_BEFORE_MS)
   const authority = await authorityOf(directory, nowMs).catch((error: unknown) => {
     if (!isGood || !(error instanceof HomeportError)) throw error
     onProblem?.(error)
