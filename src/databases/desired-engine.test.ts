@@ -2,7 +2,8 @@ import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { COMMANDS } from '../contract/databases/commands.js'
 import { DEFAULT_PLANS } from '../contract/databases/plans.js'
-import { fitRules, OBSERVER_RULES, OBSERVER_USER, probeEngine } from '../fleet/index.js'
+import { fitRules, OBSERVER_RULES, OBSERVER_USER } from '../fleet/index.js'
+import { localEngine } from '../fleet/testing/test-fleet.js'
 import { engineSpecOf } from './desired-engine.js'
 import type { DatabaseRow } from './life.js'
 import { type BareEngine, startBareEngine } from './testing/bare-engine.js'
@@ -54,7 +55,7 @@ describe('the engine lets', () => {
   let arities: ReadonlyMap<string, number>
 
   beforeAll(async () => {
-    const { binary, commands } = await probeEngine()
+    const { binary, commands } = await localEngine()
     engine = await startBareEngine(binary)
     client = new Redis(engine.socketPath)
     const observer = { name: OBSERVER_USER, rules: OBSERVER_RULES }

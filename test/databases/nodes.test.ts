@@ -6,7 +6,8 @@ import { newCredentials, writeCredentials } from '../../src/accounts/index.js'
 import { type App, createApp } from '../../src/app.js'
 import { loadConfig } from '../../src/config/index.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
-import { type EngineInfo, probeEngine } from '../../src/fleet/index.js'
+import type { EngineInfo } from '../../src/fleet/index.js'
+import { localEngine } from '../../src/fleet/testing/test-fleet.js'
 import { type PostgresServer, startPostgresServer } from '../../src/store/testing/postgres-server.js'
 import { type Answer, atCleanup, call, freePort, newPlace, type Place, tempDir, waitFor } from '../support/index.js'
 
@@ -17,7 +18,7 @@ const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.a
 let postgres: PostgresServer
 let engine: EngineInfo
 beforeAll(async () => {
-  engine = await probeEngine(undefined)
+  engine = await localEngine()
   postgres = await startPostgresServer()
   return () => postgres.stop()
 })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { type Clock, systemClock, TargetGate } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { probeEngine } from '../../fleet/index.js'
+import { localEngine } from '../../fleet/testing/test-fleet.js'
 import { type BareEngine, startBareEngine } from '../testing/bare-engine.js'
 import { connectToEngine, connectToSource, copyAll, countKeys, parseSource } from './copy.js'
 import { COPY_LIMITS, type CopyLimits, type Peer } from './peer.js'
@@ -16,7 +16,7 @@ const FROM_THE_FUTURE = Buffer.from('000176ffff0000000000000000', 'hex')
 let engine: BareEngine
 let stop: AbortController
 beforeAll(async () => {
-  engine = await startBareEngine((await probeEngine()).binary, ['--requirepass', 'p'])
+  engine = await startBareEngine((await localEngine()).binary, ['--requirepass', 'p'])
 })
 afterAll(() => engine.kill())
 beforeEach(() => {

@@ -7,7 +7,8 @@ import { type Accounts, accountRoutes, createAccounts, readCredentials } from '.
 import { type Clock, systemClock, type TargetPolicy } from '../../base/index.js'
 import { DEFAULT_PLANS, type PlanTable } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { createFleet, type EngineSpec, type Fleet, probeEngine } from '../../fleet/index.js'
+import { createFleet, type EngineSpec, type Fleet } from '../../fleet/index.js'
+import { localEngine } from '../../fleet/testing/test-fleet.js'
 import { type Caller, HttpServer } from '../../http/index.js'
 import { openStore, type Store } from '../../store/index.js'
 import { copyMigratedFile } from '../../store/testing/migrated-file.js'
@@ -83,7 +84,7 @@ export async function startManagement(options: ManagementOptions = {}): Promise<
   await accounts.start()
   const problems = options.problems ?? new Problems(systemClock, silentLogger)
   const fleet = createFleet({
-    ...{ dataDir, engine: await probeEngine(), clock: systemClock, logger: quiet, problems },
+    ...{ dataDir, engine: await localEngine(), clock: systemClock, logger: quiet, problems },
     onData: (databaseId, report) => databases.noteData(databaseId, report),
   })
   await fleet.start()

@@ -2,7 +2,8 @@ import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { COMMANDS } from '../../contract/databases/commands.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { fitRules, probeEngine } from '../../fleet/index.js'
+import { fitRules } from '../../fleet/index.js'
+import { localEngine } from '../../fleet/testing/test-fleet.js'
 import { type BareEngine, startBareEngine } from '../testing/bare-engine.js'
 import { canonicalEvents } from './configuration.js'
 import { engineRulesOf } from './engine-rules.js'
@@ -128,7 +129,7 @@ describe('an engine', () => {
   let client: Redis
 
   beforeAll(async () => {
-    const probed = await probeEngine()
+    const probed = await localEngine()
     commands = probed.commands
     engine = await startBareEngine(probed.binary)
     client = new Redis(engine.socketPath)

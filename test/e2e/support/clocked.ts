@@ -1,7 +1,7 @@
 import { newCredentials, writeCredentials } from '../../../src/accounts/index.js'
 import { type App, createApp } from '../../../src/app.js'
 import { loadConfig } from '../../../src/config/index.js'
-import { probeEngine } from '../../../src/fleet/index.js'
+import { localEngine } from '../../../src/fleet/testing/test-fleet.js'
 import { AdjustableClock } from '../../../src/testkit/adjustable-clock.js'
 import {
   type Answer,
@@ -38,7 +38,7 @@ export async function startClocked(options: Readonly<Record<string, string>> = {
   const onFailure = (error: Error): never => {
     throw error
   }
-  const engine = await probeEngine(undefined)
+  const engine = await localEngine()
   const app: App = await createApp(config, { engine, onFailure, queueClock: clock, databaseClock: clock })
   atCleanup(async () => {
     await app.stop()

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { Redis } from 'iovalkey'
 import { atCleanup, freePort } from '../../../../test/support/index.js'
-import { probeEngine } from '../../../fleet/index.js'
+import { localEngine } from '../../../fleet/testing/test-fleet.js'
 import { startBareEngine } from '../../testing/bare-engine.js'
 
 /** Answers a command; `undefined` sends nothing. May write to the socket itself. */
@@ -91,7 +91,7 @@ export interface PasswordEngine {
 /** Starts an engine with a password. */
 export async function startPasswordEngine(password: string): Promise<PasswordEngine> {
   const port = await freePort()
-  const { binary } = await probeEngine()
+  const { binary } = await localEngine()
   const engine = await startBareEngine(binary, ['--port', `${port}`, '--bind', '127.0.0.1', '--requirepass', password])
   const client = new Redis({ path: engine.socketPath, password })
   return {
