@@ -1,4 +1,5 @@
 import { Clustered } from '../../../cluster/index.js'
+import { HomeportError } from '../../../contract/errors/errors.js'
 import { cancelMessage, enqueueMessage, publishMessage } from '../../../contract/queue/messages.js'
 import { createSchedule } from '../../../contract/queue/schedules.js'
 import type { Call, Caller, Route } from '../../../http/index.js'
@@ -96,7 +97,13 @@ export class SimulatedNode {
       this.cluster.open()
       if (this.phase === 'starting') this.phase = 'open'
     }
-    this.#deps.timeline.after(0, () => void begin().catch(() => this.end('did not start')), this.process)
+    this.#deps.timeline.after(0, () => void begin().catch((error: unknown) => this.#notStarted(error)), this.process)
+  }
+
+  /** The store may be away; another reason is a defect. */
+  #notStarted(error: unknown): void {
+    if (!(error instanceof HomeportError)) this.#deps.timeline.fail(`${this.process.name}: ${String(error)}`)
+    this.end('did not start')
   }
 
   /** Gives everything up and ends, as after SIGTERM. */
