@@ -109,12 +109,12 @@ export class Dispatcher implements Service {
     this.#loader = new Loader({
       ...shared,
       limits: this.limits,
+      onStrays: (seqs, outcome) => this.#sweep.straysLoaded(seqs, outcome),
       onMessages: () => this.#sweep.noteActivity(),
       onOver: () => this.#schedulePump(),
     })
-    const { clock, keepBytes, targets } = deps
     const connectionsPerHost = limits.inFlight.maxPerHost
-    this.#sender = deps.sender ?? new Sender({ clock, connectionsPerHost, keepBytes, targets })
+    this.#sender = deps.sender ?? new Sender({ ...deps, connectionsPerHost })
   }
 
   addKind(kind: MessageKind): void {

@@ -12,6 +12,8 @@ import type { StoredLimits } from './stored-limits.js'
 const SWEEP_EVERY_MS = 2_000
 /** How long a message counts as just due. */
 const DUE_WINDOW_MS = 15_000
+/** After a longer time between two sweeps, everything is compared: a commit may come later than its messages are due. */
+const LONGEST_GAP_MS = 10_000
 /** The hint of another node comes within this time, or is lost. */
 const HINT_MS = 1_000
 /** A sweep ends when nothing has happened for this long. Within it, all that memory covered has become due. */
@@ -50,6 +52,7 @@ export interface DueSweepDeps {
  * In a cluster, the hint of another node that has published or changed a message may be lost: the same kind of stray. Hints on
  * their way are none, so the sweeps leave out the last second. A node that did not hear anything does not know that anything
  * happens, so its sweeps do not end; they also compare the turns of queues, and after a time without the store everything.
+ * A load of strays that has failed is no try: the next sweep compares everything.
  *
  * - After a lost commit, everything is compared: limits, held messages, and all places that memory covers.
  * - Every 2 s, the messages that became due in the last 15 s are compared, while anything happens at all; in a cluster always.
@@ -75,6 +78,8 @@ export class DueSweep {
   /** Turns that memory missed at the last sweep; a hint may have been on its way. */
   #missedTurns: ReadonlySet<number> = new Set()
   #sweptAt = Number.NEGATIVE_INFINITY
+  /** Strays that a sweep has found could not be loaded. */
+  #isBehind = false
 
   constructor(deps: DueSweepDeps) {
     this.#deps = deps
@@ -100,6 +105,12 @@ export class DueSweep {
   noteActivity(): void {
     this.#activeAt = this.#deps.clock.now()
     if (!this.#sweepTimer && !this.#isStopped) this.#setSweepTimer()
+  }
+
+  /** A load of strays is over. */
+  straysLoaded(seqs: readonly number[], outcome: 'read' | 'failed'): void {
+    if (outcome === 'failed') this.#isBehind = true
+    else for (const seq of seqs) this.#tries.set(seq, (this.#tries.get(seq) ?? 0) + 1)
   }
 
   #setSweepTimer(): void {
@@ -156,11 +167,13 @@ export class DueSweep {
   async #sweep(now: number): Promise<void> {
     const partitions = this.#deps.partitions()
     const after = { nextAt: now - DUE_WINDOW_MS, seq: LAST_SEQ }
-    if (!partitions) return void (await this.#compare(after, { nextAt: now, seq: LAST_SEQ }, 'soon'))
+    const until = { nextAt: partitions ? now - HINT_MS : now, seq: LAST_SEQ }
     // The store was away, and hints may have been lost before.
-    if (now - this.#sweptAt > DUE_WINDOW_MS) await this.#walk()
-    else await this.#compare(after, { nextAt: now - HINT_MS, seq: LAST_SEQ }, 'soon')
-    await this.#compareTurns(partitions, after.nextAt)
+    const isBehind = this.#isBehind || (partitions !== undefined && now - this.#sweptAt > LONGEST_GAP_MS)
+    this.#isBehind = false
+    if (isBehind) this.#sweptAt = Number.NEGATIVE_INFINITY
+    await (isBehind ? this.#walk() : this.#compare(after, until, 'soon'))
+    if (partitions) await this.#compareTurns(partitions, after.nextAt)
     this.#sweptAt = now
   }
 
@@ -208,7 +221,6 @@ export class DueSweep {
     await yieldToEventLoop()
     const strays = backlog.missing(suspects).filter(({ seq }) => (this.#tries.get(seq) ?? 0) < MAX_TRIES)
     if (strays.length === 0) return
-    for (const { seq } of strays) this.#tries.set(seq, (this.#tries.get(seq) ?? 0) + 1)
     backlog.recall(strays, 'sweep')
     onFound()
   }

@@ -17,6 +17,8 @@ export interface LoaderDeps {
   /** The partitions to read; `undefined`: all. */
   readonly partitions: () => readonly number[] | undefined
   readonly limits: StoredLimits
+  /** Called when a load of messages that a sweep has found is over. */
+  readonly onStrays: (seqs: readonly number[], outcome: 'read' | 'failed') => void
   /** Called when messages have come. */
   readonly onMessages: () => void
   /** Called when a load has ended, or may be tried again. */
@@ -71,12 +73,14 @@ export class Loader {
       const page = await this.#due.read(load)
       if (load.partitions && !isHinted(load)) await limits.readOf(page.rows)
       this.#failures = 0
+      this.#noteTry(load, 'read')
       const strays = backlog.loaded(load, page, clock.now())
       if (strays > 0) this.#noteStrays(strays)
       if (page.rows.length > 0) onMessages()
       onOver()
     } catch (error) {
       backlog.loadFailed(load)
+      this.#noteTry(load, 'failed')
       if (this.#isStopped) return
       logger.error('queue_due_not_read', { error })
       this.#pause = clock.after(pauseAfter(error, ++this.#failures), () => {
@@ -84,6 +88,10 @@ export class Loader {
         onOver()
       })
     }
+  }
+
+  #noteTry(load: Load, outcome: 'read' | 'failed'): void {
+    if (load.kind === 'strays' && load.foundBy === 'sweep') this.#deps.onStrays(load.seqs, outcome)
   }
 
   #noteStrays(strays: number): void {

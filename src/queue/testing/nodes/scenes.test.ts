@@ -1,17 +1,19 @@
 import { afterAll, expect, it } from 'vitest'
 import { partitionOfKey } from '../../../cluster/index.js'
+import { HomeportError } from '../../../contract/errors/errors.js'
 import { QueueMeter, silentLogger } from '../../../telemetry/index.js'
 import { Backlog } from '../../dispatcher/backlog.js'
 import { FlowControl } from '../../dispatcher/flow-control.js'
 import { backlogLimits } from '../../dispatcher/limits.js'
 import { Loader } from '../../dispatcher/loader.js'
 import { StoredLimits } from '../../dispatcher/stored-limits.js'
+import * as messagesSweep from '../../transactions/messages-sweep.js'
 import { ClusterMemory } from './cluster-memory.js'
 import { ACCOUNT, Ledger } from './ledger.js'
 import { Network } from './network.js'
 import { SimulatedLinks } from './simulated-links.js'
 import { SimulatedNode } from './simulated-node.js'
-import { SimulatedStore } from './simulated-store.js'
+import { SimulatedStore, type StoreWatch } from './simulated-store.js'
 import { Process, STARTS_AT_MS, Timeline } from './timeline.js'
 import { Traffic } from './traffic.js'
 
@@ -23,13 +25,17 @@ afterAll(() => memory.close())
 const nothing = (): void => undefined
 
 /** Quiet nodes that own all partitions. */
-async function scene(names: readonly string[], answersAfterMs: () => number = () => 50) {
+async function scene(
+  names: readonly string[],
+  answersAfterMs: () => number = () => 50,
+  replace: StoreWatch['replace'] = (operation) => operation,
+) {
   memory.clear()
   const timeline = new Timeline(1)
   const network = new Network(timeline)
   const links = new SimulatedLinks(timeline, network)
   const ledger = new Ledger(timeline, memory)
-  const watch = () => ({ applied: nothing })
+  const watch = () => ({ applied: nothing, replace })
   const deps = { timeline, memory, network, links, ledger, watch, answersAfterMs, onEnd: nothing }
   const nodes = names.map((name) => new SimulatedNode(name, 0, deps))
   for (const node of nodes) node.start()
@@ -39,6 +45,15 @@ async function scene(names: readonly string[], answersAfterMs: () => number = ()
   /** Clients of one node. */
   const at = (node: SimulatedNode | undefined) => new Traffic(timeline, ledger, () => (node ? [node] : []))
   return { timeline, network, ledger, nodes, pass, at }
+}
+
+/** The node that sends the messages of a key, and another one. */
+function ownersOf(key: string, nodes: readonly SimulatedNode[]) {
+  const partition = partitionOfKey(ACCOUNT, key)
+  const owner = nodes.find(({ cluster }) => cluster.owns(partition))
+  const other = nodes.find((node) => node !== owner)
+  if (!owner || !other) throw new Error('nobody owns the partition')
+  return { owner, other }
 }
 
 it('counts a request that was aborted by a cancel in the rate of its key', async () => {
@@ -66,7 +81,7 @@ it('reads the limits of keys with every load, because their hint may be lost', a
   const limits = new StoredLimits(store, flow)
   const deps = { store, clock, logger: silentLogger, meter: new QueueMeter(), backlog, limits }
   const partitions = () => [partitionOfKey(ACCOUNT, 'both')]
-  const loader = new Loader({ ...deps, partitions, onMessages: nothing, onOver: nothing })
+  const loader = new Loader({ ...deps, partitions, onStrays: nothing, onMessages: nothing, onOver: nothing })
   loader.next(STARTS_AT_MS + timeline.now + 30_000)
   await pass(100)
   const due = STARTS_AT_MS + timeline.now + 61_000
@@ -101,4 +116,32 @@ it('finds a message whose hint was lost after a long time without messages', asy
   const message = at(owner === a ? b : a).publish({ key: 'side', hasCallback: false })
   await pass(10_000)
   expect(message?.starts).toBeGreaterThan(0)
+})
+
+it('loads a message whose hint was lost, however often the load fails', async () => {
+  let failures = 4
+  const { network, nodes, pass, at } = await scene(['a', 'b'], undefined, (operation) => {
+    if (operation.name === messagesSweep.rows.name && failures-- > 0) throw new HomeportError('store_unavailable', {})
+    return operation
+  })
+  const { owner, other } = ownersOf('side', nodes)
+  network.isQuiet = false
+  network.cutBetween(other.process, owner.process, 60_000)
+  const message = at(other).publish({ key: 'side', hasCallback: false })
+  await pass(25_000)
+  expect([message?.starts, failures < 0]).toEqual([1, true])
+})
+
+it('sends a message whose hint was lost before a long outage of the store soon after it', async () => {
+  const { timeline, network, nodes, pass, at } = await scene(['a', 'b'])
+  const { owner, other } = ownersOf('side', nodes)
+  network.isQuiet = false
+  network.cutBetween(other.process, owner.process, 60_000)
+  const message = at(other).publish({ key: 'side', hasCallback: false })
+  await pass(100)
+  network.storeAwayUntil = timeline.now + 20_000
+  await pass(20_000)
+  const startsThen = message?.starts
+  await pass(8_000)
+  expect([message?.isAcknowledged, startsThen, message?.starts]).toEqual([true, 0, 1])
 })
