@@ -76,7 +76,6 @@ export class Backlog {
 
   /** Queues the messages that have become due for sending. */
   advance(now: number): void {
-    this.#ended.forgetDrops()
     for (let entry = this.#waiting.peek(); entry && entry.nextAt <= now; entry = this.#waiting.peek()) {
       this.#waiting.pop()
       if (entry.state === 'waiting') this.#becomeDue(entry, now)
@@ -130,6 +129,16 @@ export class Backlog {
     }
     if (this.#arrivals?.length) this.#arrivals = without(this.#arrivals, which)
     return inFlight
+  }
+
+  /** See `Ended.age`. */
+  ageDrops(): boolean {
+    return this.#ended.age()
+  }
+
+  /** Every operation that ran at `ageDrops` has ended, and its caller has made its offers. */
+  forgetAgedDrops(): void {
+    this.#ended.forgetAged()
   }
 
   /** When `advance`, `take` or `nextLoad` has work again, unless another call comes first. Unix milliseconds. */

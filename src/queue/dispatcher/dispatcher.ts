@@ -13,6 +13,7 @@ import { deliveryHeaders, signDelivery } from './delivery-headers.js'
 import { DueSweep } from './due-sweep.js'
 import type { Entry } from './entry.js'
 import { FlowControl } from './flow-control.js'
+import { forgetDropsLater } from './forget-drops.js'
 import { backlogLimits, maxLingering } from './limits.js'
 import { Loader } from './loader.js'
 import { Partitions } from './partitions.js'
@@ -104,17 +105,15 @@ export class Dispatcher implements Service {
     this.#backlog = deps.cluster.isAlone
       ? new Backlog(limits, this.flow)
       : new Backlog(limits, this.flow, (partition) => this.partitions.sends(partition))
-    const shared = { ...deps, backlog: this.#backlog, partitions: () => this.partitions.open }
-    this.#sweep = new DueSweep({ ...shared, limits: this.limits, onFound: () => this.#schedulePump() })
+    const shared = { ...deps, backlog: this.#backlog, limits: this.limits, partitions: () => this.partitions.open }
+    this.#sweep = new DueSweep({ ...shared, onFound: () => this.#schedulePump() })
     this.#loader = new Loader({
       ...shared,
-      limits: this.limits,
       onStrays: (seqs, outcome) => this.#sweep.straysLoaded(seqs, outcome),
       onMessages: () => this.#sweep.noteActivity(),
       onOver: () => this.#schedulePump(),
     })
-    const connectionsPerHost = limits.inFlight.maxPerHost
-    this.#sender = deps.sender ?? new Sender({ ...deps, connectionsPerHost })
+    this.#sender = deps.sender ?? new Sender({ ...deps, connectionsPerHost: limits.inFlight.maxPerHost })
   }
 
   addKind(kind: MessageKind): void {
@@ -192,6 +191,7 @@ export class Dispatcher implements Service {
   /** Forgets messages whose end is committed; see `Queue.drop`. */
   drop(which: DropSelector): void {
     for (const entry of this.#backlog.drop(which)) entry.abort?.()
+    forgetDropsLater(this.#deps.store, this.#backlog)
     this.#schedulePump()
   }
 

@@ -18,10 +18,23 @@ export class EndedSet {
   has(seq: number, groupKey: number | null | undefined): boolean {
     return this.seqs.has(seq) || (groupKey != null && this.#groupKeys.has(groupKey))
   }
+}
 
-  clear(): void {
-    this.seqs.clear()
-    this.#groupKeys.clear()
+/** Drops, indexed only when something is offered: a bulk cancel drops thousands, and mostly without an offer. */
+class Drops {
+  #waiting: DropSelector[] = []
+  readonly #indexed = new EndedSet()
+  isEmpty = true
+
+  add(which: DropSelector): void {
+    this.isEmpty = false
+    this.#waiting.push(which)
+  }
+
+  has(seq: number, groupKey: number | null): boolean {
+    for (const which of this.#waiting) this.#indexed.add(which)
+    this.#waiting = []
+    return this.#indexed.has(seq, groupKey)
   }
 }
 
@@ -33,8 +46,9 @@ export class EndedSet {
  * - The store answers over several connections. A load brings a message before its publisher is notified of the commit;
  *   the message is sent and its outcome committed. Then the publisher offers it. So the last 50,000 to 100,000 attempts
  *   of loaded messages are remembered, with the time at which each was due: a later attempt is a new one.
- * - Two transactions share one commit. The first publishes a message, the second ends it. Their callers are notified in
- *   no certain order, so the offer may follow the drop. So drops are remembered until the next `forgetDrops`.
+ * - A transaction publishes a message or gives it its turn, and a later one ends it. Their callers are notified in no certain
+ *   order, and on PostgreSQL the first answer may be seconds late, so the offer may follow the drop. So drops are remembered
+ *   until every operation that ran at that time has ended (`age`, then `forgetAged`).
  */
 export class Ended {
   readonly #generation: number
@@ -42,8 +56,8 @@ export class Ended {
   /** Due times of attempts that are over, by message number. */
   #newerAttempts = new Map<number, number>()
   #olderAttempts: ReadonlyMap<number, number> = new Map()
-  #drops: DropSelector[] = []
-  readonly #dropped = new EndedSet()
+  #drops = new Drops()
+  #agedDrops: Drops | undefined
 
   constructor(generation = GENERATION) {
     this.#generation = generation
@@ -73,21 +87,25 @@ export class Ended {
 
   /** A committed transaction has ended these messages. */
   drop(which: DropSelector): void {
-    if (which.mayBeOfferedAgain !== true) this.#drops.push(which)
+    if (which.mayBeOfferedAgain !== true) this.#drops.add(which)
     this.#duringLoad?.add(which)
   }
 
   /** Whether the offered attempt is already over. */
   isOver({ seq, next_at, group_key }: PendingRow): boolean {
     if ((this.#newerAttempts.get(seq) ?? this.#olderAttempts.get(seq)) === next_at) return true
-    // Drops are indexed only when something is offered: a bulk cancel drops thousands, and mostly without an offer.
-    for (const which of this.#drops.splice(0)) this.#dropped.add(which)
-    return this.#dropped.has(seq, group_key)
+    return this.#drops.has(seq, group_key) || this.#agedDrops?.has(seq, group_key) === true
   }
 
-  /** Every caller of the last commits has been notified. */
-  forgetDrops(): void {
-    this.#drops = []
-    this.#dropped.clear()
+  /** Answers whether there are drops to forget: when all operations that run now have ended, the caller calls `forgetAged`. */
+  age(): boolean {
+    if (this.#agedDrops || this.#drops.isEmpty) return false
+    this.#agedDrops = this.#drops
+    this.#drops = new Drops()
+    return true
+  }
+
+  forgetAged(): void {
+    this.#agedDrops = undefined
   }
 }

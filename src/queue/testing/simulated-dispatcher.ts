@@ -115,6 +115,9 @@ export class SimulatedDispatcher {
       this.#backlog.loaded(this.#loading.load, this.#loading.page, now)
       this.#loading = undefined
     }
+    // Callers here have made their offers by now.
+    this.#backlog.ageDrops()
+    this.#backlog.forgetAgedDrops()
     this.#backlog.advance(now)
     const load = this.#backlog.nextLoad(now)
     if (load) this.#loading = { load, page: await this.#read(load) }

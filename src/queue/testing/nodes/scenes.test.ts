@@ -8,6 +8,7 @@ import { backlogLimits } from '../../dispatcher/limits.js'
 import { Loader } from '../../dispatcher/loader.js'
 import { StoredLimits } from '../../dispatcher/stored-limits.js'
 import * as messagesSweep from '../../transactions/messages-sweep.js'
+import * as census from './census.js'
 import { ClusterMemory } from './cluster-memory.js'
 import { ACCOUNT, Ledger } from './ledger.js'
 import { Network } from './network.js'
@@ -144,4 +145,26 @@ it('sends a message whose hint was lost before a long outage of the store soon a
   const startsThen = message?.starts
   await pass(8_000)
   expect([message?.isAcknowledged, startsThen, message?.starts]).toEqual([true, 0, 1])
+})
+
+it('sends nothing of a message whose publication is answered long after its cancel', async () => {
+  const { network, ledger, nodes, pass, at } = await scene(['a'])
+  const [a] = nodes
+  if (!a) return
+  const clients = at(a)
+  // The commit takes effect, and the node hears of it after others have cancelled the message.
+  const slow = { kind: 'ok', there: 5, back: 3_000 } as const
+  const toStore = network.toStore.bind(network)
+  network.toStore = () => slow
+  const message = clients.publish({ hasCallback: false })
+  await pass(1)
+  network.toStore = toStore
+  await pass(500)
+  const messageId = memory.run(census.messages, {}).find(({ url }) => url.endsWith(`/${message?.label}`))?.message_id
+  const cancelled: unknown[] = []
+  a.process.clock.after(0, () => void a.call('cancel', { messageId }).then((answer) => cancelled.push(answer)))
+  await pass(500)
+  expect([messageId !== undefined, cancelled.length, ledger.requests]).toEqual([true, 1, 0])
+  await pass(5_000)
+  expect([message?.isAcknowledged, message?.starts]).toEqual([true, 0])
 })
