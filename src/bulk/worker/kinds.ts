@@ -42,8 +42,9 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     decide: async (deps, action, batch) => {
       const decided = await deps.store.run(bulkKinds.cancelRunsBatch, argsOf(deps, action, batch))
       if (deps.runMeter) deps.runMeter.ended.cancelled += decided.succeeded.length
+      offerToQueue(deps, decided)
       await dropEverywhere(deps, { groupKeys: decided.succeeded })
-      return offerToQueue(deps, decided)
+      return decided
     },
   },
   cancelMessages: {
@@ -51,7 +52,6 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     successOutcome: 'cancelled',
     decide: async (deps, action, batch) => {
       const decided = await deps.store.run(bulkKinds.cancelMessagesBatch, argsOf(deps, action, batch))
-      // Right after the commit: another cancel may end these while the other nodes have not answered.
       offerToQueue(deps, decided)
       await dropEverywhere(deps, { seqs: decided.succeeded })
       return decided
@@ -88,6 +88,7 @@ async function dropEverywhere({ queue }: KindDeps, which: DropSelector): Promise
   if (items.length > 0) await queue.dropEverywhere(which)
 }
 
+/** Right after the commit: a cancel may end these while other nodes have not answered. */
 function offerToQueue({ queue }: KindDeps, decided: bulkBatch.DecidedBatch): bulkBatch.DecidedBatch {
   queue.offer(decided.offers)
   return decided

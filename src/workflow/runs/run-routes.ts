@@ -100,9 +100,10 @@ async function cancel({ store, queue, clock, meter }: RunDeps, name: RunName): P
   if (!run) throw new HomeportError('run_not_found', { runId: name.runId })
   const { cancelled, offers } = await store.run(runsCancel.cancelRuns, { seqs: [run.seq], at: clock.now() })
   meter.ended.cancelled += cancelled.length
+  // Right after the commit: another cancel may end these while the other nodes have not answered.
+  queue.offer(offers)
   // Before the answer: nothing of the run is delivered after it, by whichever node.
   if (cancelled.length > 0) await queue.dropEverywhere({ groupKeys: cancelled })
-  queue.offer(offers)
   if (cancelled.length === 0) {
     await refuseEndedOtherwise(store, name)
     // Cancelled by a commit whose reply was lost, or by a node that died: nobody could tell the queue.

@@ -88,7 +88,7 @@ export function* dropWaitsOf(seqs: readonly number[]): Transaction<void> {
 
 /**
  * Cancels runs: deletes their pending messages and waits, keeps their failed attempts for the logs, and notifies the runs
- * that invoked them. After the commit the caller passes `cancelled` to `queue.drop({ groupKeys })`, then `offers` to
+ * that invoked them. Right after the commit the caller passes `cancelled` to `queue.drop({ groupKeys })` and `offers` to
  * `queue.offer`.
  */
 export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs): Transaction<CancelledRuns> {
