@@ -14,8 +14,8 @@ const SWEEP_EVERY_MS = 2_000
 const DUE_WINDOW_MS = 15_000
 /** After a longer time between two sweeps, everything is compared: a commit may come later than its messages are due. */
 const LONGEST_GAP_MS = 10_000
-/** The hint of another node comes within this time, or is lost. */
-const HINT_MS = 1_000
+/** The hint of another node comes within 1 s, or is lost. Its clock may be 2 s behind. */
+const HINT_MS = 3_000
 /** A sweep ends when nothing has happened for this long. Within it, all that memory covered has become due. */
 const ACTIVE_MS = 60_000 + DUE_WINDOW_MS
 /** How often everything is compared. */
@@ -50,7 +50,7 @@ export interface DueSweepDeps {
  * have ended messages that memory still holds, and changed the limits of flow-control keys.
  *
  * In a cluster, the hint of another node that has published or changed a message may be lost: the same kind of stray. Hints on
- * their way are none, so the sweeps leave out the last second. A node that did not hear anything does not know that anything
+ * their way are none, so the sweeps leave out the last 3 s. A node that did not hear anything does not know that anything
  * happens, so its sweeps do not end; they also compare the turns of queues, and after a time without the store everything.
  * A load of strays that has failed is no try: the next sweep compares everything.
  *
