@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/index.js'
 import type { Cluster } from '../../cluster/index.js'
-import { DUE, type DueHint } from '../peer-messages.js'
+import { DUE, type DueHint, type KeyName } from '../peer-messages.js'
 import type { PendingRow } from '../transactions/messages.js'
 import type { Place } from './entry.js'
 
@@ -12,7 +12,7 @@ const MOST_PLACES = 1_000
 interface Hint {
   readonly places: Place[]
   /** `<account>/<flow-control key>` to account and key. */
-  readonly keys: Map<string, readonly [string, string]>
+  readonly keys: Map<string, KeyName>
 }
 
 /** What hints are built from. */
@@ -40,11 +40,13 @@ export class Hints {
   addRow(row: PendingRow): void {
     // The message of a queue sets limits when it is published.
     const setsLimits = row.flow_key !== null && (row.queue === null || row.held) && row.config.includes('"flow":')
-    if (setsLimits && row.flow_key !== null) {
-      const { account_id: accountId, flow_key: key } = row
-      this.#of(row.partition).keys.set(`${accountId}/${key}`, [accountId, key])
-    }
+    if (setsLimits && row.flow_key !== null) this.addKeys(row.partition, [[row.account_id, row.flow_key]])
     if (!row.held) this.add(row.partition, { nextAt: row.next_at, seq: row.seq })
+  }
+
+  /** Keys of another node's partition, whose limits have changed. */
+  addKeys(partition: number, keys: readonly KeyName[]): void {
+    for (const [accountId, key] of keys) this.#of(partition).keys.set(`${accountId}/${key}`, [accountId, key])
   }
 
   /** The place of a message of another node's partition. */

@@ -90,7 +90,11 @@ export class Partitions implements PartitionHolder {
   async hinted({ partition, places, keys }: DueHint): Promise<void> {
     await this.#deps.limits.read(keys)
     if (this.sends(partition)) this.#deps.backlog().recall(places, 'hint')
-    else for (const place of places) this.passOn(partition, place)
+    else {
+      // Their next owner has perhaps read the limits of all keys before these were set.
+      this.#hints.addKeys(partition, keys)
+      for (const place of places) this.passOn(partition, place)
+    }
     this.#deps.onWork()
   }
 

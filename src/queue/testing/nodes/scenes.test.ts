@@ -7,12 +7,13 @@ import { FlowControl } from '../../dispatcher/flow-control.js'
 import { backlogLimits } from '../../dispatcher/limits.js'
 import { Loader } from '../../dispatcher/loader.js'
 import { StoredLimits } from '../../dispatcher/stored-limits.js'
+import { DUE } from '../../peer-messages.js'
 import * as messagesSweep from '../../transactions/messages-sweep.js'
 import * as census from './census.js'
 import { ClusterMemory } from './cluster-memory.js'
-import { ACCOUNT, Ledger } from './ledger.js'
+import { ACCOUNT, KEYS, Ledger } from './ledger.js'
 import { Network } from './network.js'
-import { SimulatedLinks } from './simulated-links.js'
+import { type Redirect, SimulatedLinks } from './simulated-links.js'
 import { SimulatedNode } from './simulated-node.js'
 import { SimulatedStore, type StoreWatch } from './simulated-store.js'
 import { Process, STARTS_AT_MS, Timeline } from './timeline.js'
@@ -25,20 +26,25 @@ afterAll(() => memory.close())
 
 const nothing = (): void => undefined
 
+interface SceneOptions {
+  readonly answersAfterMs?: () => number
+  readonly replace?: NonNullable<StoreWatch['replace']>
+  readonly redirect?: Redirect
+  /** How far the clocks of the nodes are ahead. */
+  readonly offsetsMs?: readonly number[]
+}
+
 /** Quiet nodes that own all partitions. */
-async function scene(
-  names: readonly string[],
-  answersAfterMs: () => number = () => 50,
-  replace: StoreWatch['replace'] = (operation) => operation,
-) {
+async function scene(names: readonly string[], how: SceneOptions = {}) {
+  const { answersAfterMs = () => 50, replace = (operation) => operation, redirect, offsetsMs = [] } = how
   memory.clear()
   const timeline = new Timeline(1)
   const network = new Network(timeline)
-  const links = new SimulatedLinks(timeline, network)
+  const links = new SimulatedLinks(timeline, network, redirect)
   const ledger = new Ledger(timeline, memory)
   const watch = () => ({ applied: nothing, replace })
   const deps = { timeline, memory, network, links, ledger, watch, answersAfterMs, onEnd: nothing }
-  const nodes = names.map((name) => new SimulatedNode(name, 0, deps))
+  const nodes = names.map((name, index) => new SimulatedNode(name, offsetsMs[index] ?? 0, deps))
   for (const node of nodes) node.start()
   network.isQuiet = true
   const pass = (ms: number) => timeline.run(timeline.now + ms, nothing)
@@ -58,7 +64,7 @@ function ownersOf(key: string, nodes: readonly SimulatedNode[]) {
 }
 
 it('counts a request that was aborted by a cancel in the rate of its key', async () => {
-  const { timeline, nodes, pass, at } = await scene(['a'], () => 1_000)
+  const { timeline, nodes, pass, at } = await scene(['a'], { answersAfterMs: () => 1_000 })
   const clients = at(nodes[0])
   const first = clients.publish({ key: 'paced', hasCallback: false })
   await pass(100)
@@ -91,7 +97,7 @@ it('reads the limits of keys with every load, because their hint may be lost', a
 })
 
 it('does not wake itself all the time while it may not act', async () => {
-  const { timeline, network, nodes, pass, at } = await scene(['a'], () => 20_000)
+  const { timeline, network, nodes, pass, at } = await scene(['a'], { answersAfterMs: () => 20_000 })
   const clients = at(nodes[0])
   const messages = [3, 5].map((delay) => clients.publish({ hasCallback: false, delay }))
   await pass(100)
@@ -121,9 +127,11 @@ it('finds a message whose hint was lost after a long time without messages', asy
 
 it('loads a message whose hint was lost, however often the load fails', async () => {
   let failures = 4
-  const { network, nodes, pass, at } = await scene(['a', 'b'], undefined, (operation) => {
-    if (operation.name === messagesSweep.rows.name && failures-- > 0) throw new HomeportError('store_unavailable', {})
-    return operation
+  const { network, nodes, pass, at } = await scene(['a', 'b'], {
+    replace: (operation) => {
+      if (operation.name === messagesSweep.rows.name && failures-- > 0) throw new HomeportError('store_unavailable', {})
+      return operation
+    },
   })
   const { owner, other } = ownersOf('side', nodes)
   network.isQuiet = false
@@ -167,4 +175,38 @@ it('sends nothing of a message whose publication is answered long after its canc
   expect([messageId !== undefined, cancelled.length, ledger.requests]).toEqual([true, 1, 0])
   await pass(5_000)
   expect([message?.isAcknowledged, message?.starts]).toEqual([true, 0])
+})
+
+it('passes the keys of a hint on with its messages', async () => {
+  // The hints of one node come to another one than the owner.
+  let others: readonly unknown[] | undefined
+  const { timeline, nodes, pass, at } = await scene(['a', 'b', 'c'], {
+    answersAfterMs: () => 1_000,
+    redirect: (topic, to, all) => {
+      if (topic !== DUE) return to
+      others ??= all
+      const isOfFirst = all.every((each) => others?.includes(each))
+      return (isOfFirst ? all.find((each) => each !== to) : undefined) ?? to
+    },
+  })
+  const { other } = ownersOf('both', nodes)
+  const clients = at(other)
+  const messages = [1, 2].map(() => clients.publish({ key: 'both', hasCallback: false }))
+  await pass(500)
+  const starts = messages.map((message) => message?.starts ?? 0)
+  expect([starts.reduce((sum, each) => sum + each), timeline.problem]).toEqual([1, undefined])
+})
+
+it('finds no stray while a hint is on its way from a node whose clock is behind', async () => {
+  const { network, nodes, pass, at } = await scene(['a', 'b'], { offsetsMs: [900, -900] })
+  const [owner, other] = nodes
+  if (!owner || !other) return
+  const key = Object.keys(KEYS).find((name) => owner.cluster.owns(partitionOfKey(ACCOUNT, name))) ?? ''
+  network.toPeer = () => ({ kind: 'ok', there: 300, back: 1 })
+  for (let count = 0; count < 20; count++) {
+    at(other).publish({ key, hasCallback: false })
+    await pass(150)
+  }
+  await pass(2_000)
+  expect([key !== '', owner.meter.strays]).toEqual([true, 0])
 })
