@@ -67,3 +67,14 @@ export const unendedBefore = read('simulation.unended', function* (args: { queue
 > {
   return yield* all(unended, args)
 })
+
+const lifeOf = query<{ incarnation: number }, { state: string; beat: number }>(({ db, p }) =>
+  db.selectFrom('nodes').select(['state', 'beat']).where('incarnation', '=', p.incarnation),
+)
+
+/** The row of a life of a node. */
+export const life = read('simulation.life', function* (args: { incarnation: number }): Transaction<
+  { state: string; beat: number } | undefined
+> {
+  return (yield* all(lifeOf, args))[0]
+})

@@ -1,5 +1,6 @@
 import { isObject } from '../../../base/index.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
+import * as census from './census.js'
 import { Checks } from './checks.js'
 import { Ledger } from './ledger.js'
 import { Network } from './network.js'
@@ -56,8 +57,6 @@ export class Simulation {
   readonly #hasOneClock: boolean
   #nodes: SimulatedNode[] = []
   #declaredDead = 0
-  /** Lives that were declared dead. */
-  readonly #dead = new Set<number>()
 
   constructor(memory: MemoryStore, seed: number, plant: Plant = {}, isTraced = false) {
     memory.clear()
@@ -171,7 +170,7 @@ export class Simulation {
   #applied(operation: string, args: unknown, result: unknown): void {
     if (/^(messages|queues|schedules)/.test(operation)) this.#checks.changed()
     if (!isObject(args)) return
-    if (operation.endsWith('.declareDead') && result === true) this.#buried(args['incarnation'])
+    if (operation.endsWith('.declareDead') && result === true) this.#buried(args['incarnation'], args['beat'])
     if (operation.endsWith('.take') && Array.isArray(result)) {
       this.#checkTaker(args['incarnation'], result.length)
       for (const row of result) if (isObject(row)) this.#ledger.takenOver(Number(row['partition']))
@@ -192,12 +191,15 @@ export class Simulation {
     const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
     if (count === 0) return
     this.#timeline.note(`${node?.process.name ?? 'a node'} takes ${count} partitions`)
-    if (this.#dead.has(Number(incarnation)))
-      this.#timeline.fail(`I1: life ${incarnation} took partitions after it was over`)
+    const state = this.#memory.run(census.life, { incarnation: Number(incarnation) })?.state ?? 'gone'
+    if (state !== 'live') this.#timeline.fail(`I1: life ${incarnation} took partitions, and is ${state}`)
   }
 
-  #buried(incarnation: unknown): void {
-    this.#dead.add(Number(incarnation))
+  /** I1: only a node that has not beaten since is declared dead. */
+  #buried(incarnation: unknown, beat: unknown): void {
+    const last = this.#memory.run(census.life, { incarnation: Number(incarnation) })?.beat
+    if (last !== undefined && last !== beat)
+      this.#timeline.fail(`I1: life ${incarnation} was declared dead after a beat`)
     const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
     if (!node) return
     this.#declaredDead++
