@@ -49,6 +49,7 @@ export interface Tracked {
 
 interface KeyUse {
   windowAt: number
+  lastAt: number
   begun: number
   takeovers: number
 }
@@ -132,9 +133,12 @@ export class Ledger {
     const { now } = this.#timeline
     const use = this.#uses.get(key)
     if (!use || now >= use.windowAt + periodMs) {
-      this.#uses.set(key, { windowAt: now, begun: 1, takeovers: 0 })
+      // After a takeover the period of the owner is another one than here, until nothing begins for a period.
+      const isOfOther = use !== undefined && use.takeovers > 0 && now < use.lastAt + periodMs
+      this.#uses.set(key, { windowAt: now, lastAt: now, begun: 1, takeovers: isOfOther ? 1 : 0 })
       return
     }
+    use.lastAt = now
     const most = rate * (1 + use.takeovers)
     if (++use.begun > most) {
       this.#timeline.fail(`I5: ${use.begun} requests began within a period of the key ${key}, at most ${most} may`)
