@@ -67,7 +67,8 @@ export class SimulatedStore implements Store {
       timeline.after(fate.heard, () => reject(this.#lost(fate)), process)
       return
     }
-    if (fate.there + fate.back > SLOW_MS) process.disturb()
+    // Other calls may wait for it: one load follows the other.
+    if (fate.there + fate.back > SLOW_MS) process.disturb(fate.there + fate.back)
     timeline.after(fate.there, () => {
       const outcome = network.isStoreAway(process)
         ? { error: new HomeportError('store_unavailable', {}) }

@@ -164,14 +164,14 @@ export class Process {
     return !this.isOver && !this.isPaused
   }
 
-  /** Something has gone wrong for it. */
-  disturb(): void {
-    this.calmSince = this.#timeline.now
+  /** Something goes wrong for it, for so long. */
+  disturb(ms = 0): void {
+    this.calmSince = Math.max(this.calmSince, this.#timeline.now + ms)
   }
 
   pause(ms: number, isSuspended: boolean): void {
     this.pausedUntil = Math.max(this.pausedUntil, this.#timeline.now + ms)
     if (isSuspended) this.suspendedMs += ms
-    this.calmSince = this.pausedUntil
+    this.calmSince = Math.max(this.calmSince, this.pausedUntil)
   }
 }
