@@ -5,10 +5,11 @@ import type { AppliedMigration } from '../migrations/index.js'
 import { columnList, type FoundColumn, SQLITE_TYPES, schemaProblemsIn, type Table } from './catalog.js'
 import { type Batch, BatchWriter, type FaultyRow, type Value } from './rows.js'
 import { firstReadable, messageOf } from './sqlite-gaps.js'
-import { inspectRow, isPlain } from './sqlite-values.js'
+import { inspectRow, isPlain, nulColumn } from './sqlite-values.js'
 import type { CopyReader, Findings, Reading } from './types.js'
 
 const NUMBER = 'row number'
+const HAS_NUL = 'has U+0000'
 const BEFORE_ALL = Number.MIN_SAFE_INTEGER
 /** Code of the built-in driver's error for an integer beyond 53 bits. */
 const OUT_OF_RANGE = 'ERR_OUT_OF_RANGE'
@@ -124,7 +125,7 @@ export class SqliteReader implements CopyReader {
       for (const row of this.#statement(table).iterate(after + 1) as Iterable<Record<string, Value>>) {
         page.last = Number(row[NUMBER])
         const values = table.columns.map(({ name }) => row[name] as Value)
-        if (isPlain(table, values)) page.writer.add(values)
+        if (row[HAS_NUL] !== 1 && isPlain(table, values)) page.writer.add(values)
         else odd.push(page.last)
         if (!page.writer.isFull && odd.length < MOST_ODD) continue
         page.kind = 'full'
@@ -139,6 +140,8 @@ export class SqliteReader implements CopyReader {
       } else if (isDamage(error)) {
         page.kind = 'damaged'
         page.found = messageOf(error)
+        // Node's driver throws the error of an iteration once more at the next iteration of the statement.
+        this.#statements.delete(table)
       } else throw error
     }
     for (const number of odd) this.#inspect(table, number, page, findings)
@@ -149,7 +152,9 @@ export class SqliteReader implements CopyReader {
   #statement(table: Table): SqliteStatement {
     let statement = this.#statements.get(table)
     if (!statement) {
-      const text = `SELECT rowid AS "${NUMBER}", ${columnList(table)} FROM ${table.name} WHERE rowid >= ? ORDER BY rowid`
+      const nul = nulColumn(this.#db, table)
+      const columns = nul === undefined ? columnList(table) : `${nul} AS "${HAS_NUL}", ${columnList(table)}`
+      const text = `SELECT rowid AS "${NUMBER}", ${columns} FROM ${table.name} WHERE rowid >= ? ORDER BY rowid`
       statement = this.#db.prepare(text)
       this.#statements.set(table, statement)
     }

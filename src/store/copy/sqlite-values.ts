@@ -1,4 +1,4 @@
-import type { SqliteDatabase } from '../../base/index.js'
+import { firstColumn, type SqliteDatabase } from '../../base/index.js'
 import type { Table } from './catalog.js'
 import type { FaultyRow, Value } from './rows.js'
 
@@ -26,6 +26,17 @@ const isPlainText = (value: unknown): boolean =>
 
 const isBytes = (value: unknown): boolean => value instanceof Uint8Array
 
+/**
+ * A column beside those of a table that tells whether one of its texts holds U+0000; undefined when the driver shows that
+ * itself. Node 22's driver cuts a text there.
+ */
+export function nulColumn(db: SqliteDatabase, { columns }: Table): string | undefined {
+  const [seen] = firstColumn([db.prepare("SELECT CAST(x'610062' AS TEXT)").get()])
+  if (seen === `a${NUL}b`) return undefined
+  const texts = columns.filter(({ type }) => type === 'text')
+  return texts.map(({ name }) => `instr(CAST("${name}" AS BLOB), x'00') > 0`).join(' OR ') || undefined
+}
+
 /** A row that was read with care. */
 export type Inspected =
   | {
@@ -40,17 +51,17 @@ export type Inspected =
 export function inspectRow(db: SqliteDatabase, table: Table, number: number): Inspected {
   const parts = table.columns.map(({ name }, index) => {
     const exact = `CASE typeof("${name}") WHEN 'integer' THEN CAST("${name}" AS TEXT) WHEN 'text' THEN CAST("${name}" AS BLOB) ELSE "${name}" END`
-    const seen = `CASE typeof("${name}") WHEN 'text' THEN "${name}" END`
-    return `typeof("${name}") AS t${index}, ${exact} AS v${index}, ${seen} AS s${index}`
+    return `typeof("${name}") AS t${index}, ${exact} AS v${index}`
   })
   const text = `SELECT ${parts.join(', ')} FROM ${table.name} WHERE rowid = ?`
   const found = db.prepare(text).get(number) as Record<string, unknown>
-  const cells = table.columns.map((column, index) => ({
-    ...column,
-    stored: String(found[`t${index}`]),
-    exact: found[`v${index}`] as string | Uint8Array | number | null,
-    seen: found[`s${index}`] as string | null,
-  }))
+  const cells = table.columns.map((column, index) => {
+    const stored = String(found[`t${index}`])
+    const exact = found[`v${index}`] as string | Uint8Array | number | null
+    // Node 22's driver cuts a text at U+0000.
+    const seen = stored === 'text' && exact instanceof Uint8Array ? Buffer.from(exact).toString('utf8') : null
+    return { ...column, stored, exact, seen }
+  })
   const wrong = cells.map((cell) => ({ name: cell.name, problem: problemOf(cell) })).find(({ problem }) => problem)
   if (wrong) {
     const values = Object.fromEntries(cells.map((cell) => [cell.name, shownOf(cell)]))
@@ -65,6 +76,7 @@ interface Cell {
   /** The type of the value itself. */
   readonly stored: string
   readonly exact: string | Uint8Array | number | null
+  /** A text as a reader sees it; null for other values. */
   readonly seen: string | null
 }
 
