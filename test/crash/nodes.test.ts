@@ -12,6 +12,7 @@ import { QueueLedger } from './queue-ledger.js'
 import { startQueueLoad } from './queue-ledger-load.js'
 import { planFires } from './queue-ledger-store.js'
 import { randomFrom } from './random.js'
+import { Revocations } from './revocations.js'
 import { Senders } from './senders.js'
 
 /**
@@ -19,8 +20,8 @@ import { Senders } from './senders.js'
  * balancer: nodes are killed, paused, drained, cut from PostgreSQL or from each other, by closed connections and by black
  * holes in one or both directions; their clocks jump, commits lose their replies, and PostgreSQL crashes, is away for a
  * minute, or fails over. In the end every acknowledged message and run has its outcome, nothing of a cancelled run arrived
- * after the answer, every schedule fired once, the parallelism of a key was never exceeded, and no node sent anything after it
- * had been declared dead. A cycle counts only when every client had a success during or after
+ * after the answer, every schedule fired once, the parallelism of a key was never exceeded, no node sent anything after it
+ * had been declared dead, and no node accepted a key or token that was used after the answer to its revocation. A cycle counts only when every client had a success during or after
  * its fault. `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only nodes --cycles 100` does;
  * `HOMEPORT_CRASH_SEED` repeats the kinds of an earlier run, `HOMEPORT_CRASH_FAULT` makes all of one kind.
  */
@@ -38,6 +39,7 @@ const queueLedger = new QueueLedger()
 const ledger = new Ledger()
 const suffered = new Map<NodeFault, number>()
 let account = ''
+let revoked = ''
 let lostCommits = 0
 let declaredDead = 0
 // The SDK reports unreachable servers and repeated steps, which the faults cause.
@@ -46,7 +48,7 @@ vi.spyOn(console, 'error').mockImplementation(() => undefined)
 afterAll(() => {
   const faults = [...suffered].map(([fault, times]) => `${times} ${fault}`).join(', ')
   console.log(
-    `nodes test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${faults}; ${lostCommits} commits lost, ${declaredDead} declared dead; queue: ${account}; runs: ${ledger.summary()}`,
+    `nodes test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}; ${faults}; ${lostCommits} commits lost, ${declaredDead} declared dead; queue: ${account}; runs: ${ledger.summary()}; secrets: ${revoked}`,
   )
 })
 
@@ -79,6 +81,9 @@ it(
     const queueLoad = startQueueLoad({ homeport, destinations: queueDestinations, ledger: queueLedger }, callers.repeat)
     const runLoad = startLoad(homeport, destinations, ledger, callers.repeat)
 
+    const revocations = new Revocations(scene, random)
+    const revoking = revocations.run(callers.repeat)
+
     await callers.allSucceed()
     for (let cycle = 0; cycle < CYCLES; cycle++) {
       const fault = nextFault(cycle, random)
@@ -90,7 +95,10 @@ it(
 
     lostCommits = scene.lostCommits
     callers.end()
-    await Promise.all([queueLoad, runLoad.stopped()])
+    await Promise.all([queueLoad, runLoad.stopped(), revoking])
+    await revocations.settled()
+    revoked = revocations.summary()
+    expect(revocations.accepted).toEqual([])
 
     account = await judge({ homeport, place: place(), destinations, queueLedger, ledger, deadlineMs: DEADLINE_MS })
     if (process.platform === 'linux') expect(senders.known).toBeGreaterThan(0)
