@@ -43,6 +43,9 @@ export function unsteady(first, second) {
   return named(first, 'failed').filter((name) => passed.has(name))
 }
 
+/** The files of unsteady tests, each once: a busy moment often makes several tests of one file late. */
+export const filesOf = (names) => [...new Set(names.map((name) => name.slice(0, name.indexOf(': '))))]
+
 /** Counts in which unsteady tests have failed. */
 export const countedAsFailed = (counts, names) => ({
   ...counts,

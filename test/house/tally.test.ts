@@ -41,6 +41,13 @@ it('counts the second result of files that ran again, and names unsteady tests',
   expect(await ask('unsteady', first, second)).toEqual(['b: test 1'])
 })
 
+it('counts the files of unsteady tests, however many tests of one file were late', async () => {
+  expect(await ask('filesOf', ['/a/b.test.ts: one', '/a/b.test.ts: two: three', '/a/c.test.ts: one'])).toEqual([
+    '/a/b.test.ts',
+    '/a/c.test.ts',
+  ])
+})
+
 it('counts unsteady tests as failed in CI', async () => {
   const counts = await ask('countedAsFailed', { passed: 4, failed: 1, skipped: 0 }, ['b: test 1'])
   expect(counts).toEqual({ passed: 3, failed: 2, skipped: 0 })

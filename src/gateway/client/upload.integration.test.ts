@@ -64,9 +64,7 @@ async function engineInput(asker: RawClient): Promise<number> {
 describe('a command with a large value', () => {
   beforeEach(() => start())
 
-  it('is sent to the engine as it arrives, whatever its size, and blocks no other client', {
-    timeout: 60_000,
-  }, async () => {
+  it('is sent to the engine as it arrives, whatever its size, and blocks no other client', async () => {
     const bytes = 200 * MIB
     const [uploader, other] = [await client(), await client()]
     await other.send('PING\r\n').expect('+PONG\r\n')
@@ -103,7 +101,7 @@ describe('a command with a large value', () => {
     await raw.expect('+OK\r\n')
   })
 
-  it('is passed on in pieces wherever the limits can be checked before the value', { timeout: 60_000 }, async () => {
+  it('is passed on in pieces wherever the limits can be checked before the value', async () => {
     const bytes = 24 * MIB
     const raw = await client()
     const script = "return redis.call('SET', KEYS[1], ARGV[1])"
@@ -124,7 +122,7 @@ describe('a command with a large value', () => {
       .expect(`+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n$-1\r\n:${bytes}\r\n`)
   })
 
-  it('is passed on in pieces on a pinned lane too', { timeout: 60_000 }, async () => {
+  it('is passed on in pieces on a pinned lane too', async () => {
     const bytes = 24 * MIB
     const raw = new RawClient(rig.port)
     raw.send('HELLO 3 AUTH default client-secret\r\n')

@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { leastLoopDelay } from '../testing/loop-delay.js'
 import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
 
-/** Longest wait of other clients on a busy machine. The goal on an idle one is 50 ms. */
-const BOUND_MS = 250
+/** Longest block of the event loop: as long as this many units take (`unitMs`), about 200 ms. Mostly it is below 50 ms. */
+const BOUND_UNITS = 10
 const MIB = 2 ** 20
 /** Most bytes that are sent: the request limit of the smaller plans. */
 const BODY_BYTES = 9.9 * MIB
@@ -41,9 +41,9 @@ function exchange(port: number, bytes: Buffer, patience?: AbortSignal): Promise<
 }
 
 async function measure(name: string, work: () => Promise<unknown>): Promise<void> {
-  const { longestMs, tookMs } = await leastLoopDelay(BOUND_MS / 2, work)
-  process.stdout.write(`  ${name}: others waited ${longestMs.toFixed(0)} ms at most, it took ${tookMs.toFixed(0)} ms\n`)
-  expect(longestMs).toBeLessThan(BOUND_MS)
+  const { longestMs, longestUnits } = await leastLoopDelay(BOUND_UNITS / 2, work)
+  process.stdout.write(`  ${name}: others waited for ${longestMs.toFixed(0)} ms of work at most\n`)
+  expect(longestUnits).toBeLessThan(BOUND_UNITS)
 }
 
 const FLOOD_BYTES = 2 * MIB

@@ -89,7 +89,7 @@ describe('run logs', () => {
     expect(text).not.toContain('the secret')
     // The payload once, and the header with each of two steps.
     expect(text.match(/REDACTED:[0-9a-f]{64}/g)).toHaveLength(3)
-    expect(app.delivered[0]?.headers['x-secret']).toBe('the secret header')
+    expect((await app.allDelivered())[0]?.headers['x-secret']).toBe('the secret header')
   })
 
   it('show how each step was delivered, the limits of waits, and the input of an invoked run', async () => {

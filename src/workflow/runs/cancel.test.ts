@@ -15,14 +15,14 @@ describe('a cancelled run', () => {
 
   /** Expects that nothing is pending, and that no further delivery arrives. */
   const expectDead = async (runId: string, app: App): Promise<void> => {
-    const before = app.delivered.length
+    const before = (await app.allDelivered()).length
     expect(await pendingOf(suite.store, runId)).toEqual([])
     expect(await suite.service.log(runId)).toMatchObject({ workflowState: 'RUN_CANCELED' })
     // Anything that is still queued is sent before a run that is triggered now.
     const probe = await host({ '/probe': { route: async (context) => context.run('one', () => 1) } })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${probe.url}/probe` })
     await suite.service.ended(workflowRunId)
-    expect(app.delivered.length).toBe(before)
+    expect((await app.allDelivered()).length).toBe(before)
   }
 
   it('does not start after its delay', async () => {

@@ -96,7 +96,7 @@ describe('how runs end', () => {
       (seen) => seen.failureFunction?.state === 'CALLBACK_SUCCESS',
     )
     expect(run).toMatchObject({ workflowState: 'RUN_FAILED', failureFunction: { failResponse: 'hopeless' } })
-    expect(app.delivered.map(({ status }) => status)).toEqual([489, 200])
+    expect((await app.allDelivered()).map(({ status }) => status)).toEqual([489, 200])
   })
 
   it('shows no callback when the program has no failure function', async () => {
@@ -108,7 +108,7 @@ describe('how runs end', () => {
       (seen) => seen.workflowState === 'RUN_FAILED' && !seen.failureFunction,
     )
     expect(run.dlqId).toBeDefined()
-    expect(app.delivered.map(({ status }) => status)).toEqual([500, 200])
+    expect((await app.allDelivered()).map(({ status }) => status)).toEqual([500, 200])
   })
 
   it('retries a separate failure URL and reports its failure', async () => {
@@ -132,7 +132,7 @@ describe('how runs end', () => {
       responseStatus: 503,
       responseBody: 'out of order',
     })
-    const calls = app.delivered.filter(({ path }) => path === '/alarm')
+    const calls = (await app.allDelivered()).filter(({ path }) => path === '/alarm')
     expect(calls).toHaveLength(2)
     const { workflowRunId: id, sourceBody, dlqId } = JSON.parse(calls[0]?.body ?? '')
     expect([id, sourceBody, dlqId]).toEqual([workflowRunId, '', run.dlqId])

@@ -24,7 +24,7 @@ describe('the step protocol with the real SDK', () => {
     })
     const run = await suite.service.ended(workflowRunId)
     expect(run).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '"x123"', labels: ['a'] })
-    expect(app.delivered).toHaveLength(4)
+    expect(await app.allDelivered()).toHaveLength(4)
     for (const { headers } of app.delivered) {
       expect(headers).toMatchObject({
         'x-tenant': 'blue',
@@ -72,7 +72,7 @@ describe('the step protocol with the real SDK', () => {
     const run = await suite.service.ended(workflowRunId)
     expect(run).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '[418,{"teapot":"ü"}]' })
     expect(seen).toEqual([{ method: 'POST', body: '{"question":1}', key: 'k', run: null }])
-    const calls = app.delivered.filter(({ path }) => path === '/call')
+    const calls = (await app.allDelivered()).filter(({ path }) => path === '/call')
     expect(calls).toHaveLength(3)
     expect(
       calls.map(({ headers }) => [headers['upstash-workflow-callback'], headers['upstash-workflow-sdk-version']]),
@@ -120,7 +120,7 @@ describe('the step protocol with the real SDK', () => {
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/call` })
     expect(await suite.service.ended(workflowRunId)).toMatchObject({ workflowRunResponse: '200' })
     expect(calls).toBe(3)
-    expect(app.delivered.filter(({ path }) => path === '/call')).toHaveLength(3)
+    expect((await app.allDelivered()).filter(({ path }) => path === '/call')).toHaveLength(3)
   })
 
   it('returns a non-retryable response, and the error of an unreachable third party', async () => {
@@ -149,7 +149,7 @@ describe('the step protocol with the real SDK', () => {
     })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/many` })
     await suite.service.ended(workflowRunId)
-    const lists = app.delivered.map(({ body, headers }) => ({
+    const lists = (await app.allDelivered()).map(({ body, headers }) => ({
       last: JSON.parse(body).at(-1).messageId,
       id: headers['upstash-message-id'],
       length: JSON.parse(body).length,
@@ -214,7 +214,7 @@ describe('the step protocol with the real SDK', () => {
     await suite.service.ended(first.workflowRunId)
     const second = await suite.service.client.trigger({ url: `${app.url}/once`, workflowRunId: 'only-once' })
     expect(second).toEqual(first)
-    expect(app.delivered).toHaveLength(2)
+    expect(await app.allDelivered()).toHaveLength(2)
   })
 
   it('starts many runs with one request', async () => {

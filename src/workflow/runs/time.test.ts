@@ -37,7 +37,7 @@ describe('runs and time', () => {
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/sleep` })
     expect((await dueAt(workflowRunId)) - started).toBe(HOUR_MS)
     advanceTo(started + HOUR_MS - 1)
-    expect(app.delivered).toHaveLength(1)
+    expect(await app.allDelivered()).toHaveLength(1)
     clock.advance(1)
     const second = await waitFor(
       async () => {
@@ -48,7 +48,7 @@ describe('runs and time', () => {
     )
     // SDKs send it in whole seconds.
     expect(Math.abs(second - started - 3 * HOUR_MS)).toBeLessThanOrEqual(1_000)
-    expect(app.delivered).toHaveLength(2)
+    expect(await app.allDelivered()).toHaveLength(2)
     advanceTo(second)
     const run = await suite.service.ended(workflowRunId)
     expect(run).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '"awake"' })
@@ -140,7 +140,7 @@ describe('runs and time', () => {
     expect(run).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '["ran",null,"third","other"]' })
     expect(continued).toBe(1)
     // 1 first + 4 plans + 4 results + 1 result of the call + 1 step after.
-    expect(app.delivered.filter(({ path }) => path === '/parallel')).toHaveLength(11)
+    expect((await app.allDelivered()).filter(({ path }) => path === '/parallel')).toHaveLength(11)
     expect(run.steps.map(({ type, steps }) => [type, steps.map((step) => step.stepName)])).toEqual([
       ['sequential', ['init']],
       ['parallel', ['run', 'sleep', 'call', 'other']],
@@ -202,6 +202,7 @@ describe('runs and time', () => {
     const { workflowRunId: first } = await trigger()
     // Both deliveries of a period are those of the first run: its start, and the list with its step.
     await suite.service.ended(first)
+    await app.allDelivered()
     const { workflowRunId: second } = await trigger()
     const held = await suite.service.when(
       second,
@@ -210,7 +211,7 @@ describe('runs and time', () => {
     )
     const limit = { rate: 2, periodMs: HOUR_MS, until: expect.any(Number) }
     expect(held.because).toMatchObject([{ flowControlKey: 'rate', place: 1, paused: false, ...limit }])
-    expect(app.delivered).toHaveLength(2)
+    expect(await app.allDelivered()).toHaveLength(2)
     clock.advance(HOUR_MS)
     expect(await suite.service.ended(second)).toMatchObject({ workflowRunResponse: '"ran"' })
   })

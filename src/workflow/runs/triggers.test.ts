@@ -47,7 +47,7 @@ describe('triggering runs without the workflow client', () => {
       labels: ['a', 'b'],
     })
     await expect.poll(() => contactsOf(app)).toEqual([undefined, undefined])
-    expect(app.delivered.map(({ headers }) => headers.traceparent)).toEqual([TRACE, TRACE])
+    expect((await app.allDelivered()).map(({ headers }) => headers.traceparent)).toEqual([TRACE, TRACE])
     expect(await post(`/v2/trigger/${app.url}/rest`, '', { 'Upstash-Workflow-RunId': 'my-run' })).toEqual([
       200,
       { ...(triggered as object), deduplicated: true },

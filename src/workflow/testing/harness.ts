@@ -123,6 +123,11 @@ export interface App {
   readonly url: string
   /** Answered requests, in the order of their responses. */
   readonly delivered: Delivered[]
+  /**
+   * The answered requests, once none is open any more. The SDK reports the end of a run before it answers, so a run may
+   * have ended while its last delivery is still open.
+   */
+  allDelivered(): Promise<readonly Delivered[]>
   /** Requests whose connection the sender closed before the response. */
   readonly aborted: () => number
   close(): Promise<void>
@@ -139,6 +144,7 @@ export async function startApp(
 ): Promise<App> {
   const delivered: Delivered[] = []
   let aborted = 0
+  let open = 0
   const handlers = new Map(Object.entries(routes).map(([path, entry]) => [path, handlerOf(service, entry)]))
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
     const request = await toRequest(incoming)
@@ -152,11 +158,20 @@ export async function startApp(
     outgoing.writeHead(response.status, Object.fromEntries(response.headers))
     outgoing.end(Buffer.from(await response.arrayBuffer()))
   }
-  const server = createServer((incoming, outgoing) => void answer(incoming, outgoing).catch(() => outgoing.destroy()))
+  const server = createServer((incoming, outgoing) => {
+    open++
+    void answer(incoming, outgoing)
+      .catch(() => outgoing.destroy())
+      .finally(() => open--)
+  })
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     delivered,
+    allDelivered: async () => {
+      await waitFor(() => open === 0, { what: 'the app to answer' })
+      return delivered
+    },
     aborted: () => aborted,
     close: async () => {
       server.closeAllConnections()
