@@ -46,17 +46,22 @@ describeOnEveryStore('an action with a large set', (openStore) => {
     expect(action).toMatchObject({ state: 'finished', matched: MANY.length, not_found: MANY.length, finished_at: AT })
   })
 
-  it('lets other writers go first between its batches', async () => {
-    const order: string[] = []
+  it('lets other writers write between its batches', async () => {
     const set = await setOf(Array.from({ length: 40_000 }, (_, index) => `wfr_other${String(index).padStart(12, '0')}`))
-    const stored = storeWithSet(store, set, actionOf('bulk_slow')).then(() => order.push('the action'))
     const small = await setOf(['wfr_a'])
-    for (const id of ['bulk_small1', 'bulk_small2', 'bulk_small3']) {
-      await storeWithSet(store, small, actionOf(id))
-      order.push(id)
+    const order: string[] = []
+    const run: Store['run'] = async (transaction, args) => {
+      if (order.length < 3) {
+        const id = `bulk_small${order.push('another action')}`
+        // It would wait for a large action in one transaction.
+        await storeWithSet(store, small, actionOf(id))
+      }
+      return store.run(transaction, args)
     }
-    await stored
-    expect(order[0]).toBe('bulk_small1')
+    const observed = new Proxy(store, { get: (target, name) => (name === 'run' ? run : Reflect.get(target, name)) })
+    await storeWithSet(observed, set, actionOf('bulk_slow'))
+    order.push('the action')
+    expect(order).toEqual(['another action', 'another action', 'another action', 'the action'])
   })
 
   it('is invisible and deleted at the next start if the server ends before it is complete', async () => {

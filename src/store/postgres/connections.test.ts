@@ -25,10 +25,11 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     const connector = new Connector(targetOf(place.location))
     const clock = new ManualClock()
     const sessions: Session[] = []
+    const clocks: number[] = []
     let asked = 0
     const pool = new Connections({
       clock,
-      onClock: () => undefined,
+      onClock: (aheadMs) => clocks.push(aheadMs),
       connect: async () => {
         const refused = refuse(asked++)
         if (refused) throw refused
@@ -38,7 +39,7 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
       },
     })
     undo.push(() => pool.close())
-    return { pool, clock, place, sessions }
+    return { pool, clock, place, sessions, clocks }
   }
 
   it('have limits and an isolation of their own, whatever the defaults of the server are', async () => {
@@ -59,7 +60,7 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
   })
 
   it('are made when they are needed, and closed when they are not, except one', async () => {
-    const { pool, clock, sessions } = await connections()
+    const { pool, clock, sessions, clocks } = await connections()
     const { end } = await occupy(pool, 10)
     let ended = 0
     for (const { client } of sessions) client.once('end', () => ended++)
@@ -72,7 +73,10 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
       return ended === 9
     }
     await waitFor(upkeep, { what: 'nine connections to end' })
+    // An upkeep needs a connection for a moment, to read the clock.
+    const read = clocks.length
     upkeep()
+    await waitFor(() => clocks.length > read, { what: 'the upkeep to end' })
     expect(await pool.use(backend)).toBeGreaterThan(0)
     expect(sessions).toHaveLength(10)
   })
