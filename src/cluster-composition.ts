@@ -61,7 +61,7 @@ async function clusteredOn(upkeep: Store, name: string, deps: ClusterDeps): Prom
   const { host: advertised = config.host, port } = config.advertise ?? {}
   return new Clustered({
     ...{ store, upkeep, clock: systemClock, logger, meter: meters.cluster, onDead: onFailure },
-    identity: { name, dir, version: VERSION, host: advertised, port, config: digests(deps) },
+    identity: { name, dir, version: VERSION, host: advertised, port, region: config.region, config: digests(deps) },
     link: (how) =>
       createPeerLink({
         ...{ ...how, store, clock: systemClock, logger },

@@ -37,7 +37,7 @@ export interface ConsoleDeps {
   readonly store: Store
   /** Certificate of the Redis ports, PEM; undefined while there is no usable one. */
   readonly certificate: string | undefined
-  readonly databases: Pick<Databases, 'directory' | 'homes' | 'summaries' | 'tally' | 'usage'>
+  readonly databases: Pick<Databases, 'directory' | 'homes' | 'placement' | 'summaries' | 'tally' | 'usage'>
   readonly fleet: Pick<Fleet, 'observe' | 'replication'>
   readonly problems: Pick<Problems, 'visibleTo'>
   readonly version: string
@@ -49,7 +49,10 @@ export interface ConsoleDeps {
 export function consoleRoutes(deps: ConsoleDeps): Route[] {
   const settings = settingsOf(deps)
   return [
-    route(getConsoleSettings, async () => settings),
+    route(getConsoleSettings, async () => {
+      const regions = await deps.databases.placement.regions()
+      return regions ? { ...settings, regions: [...regions] } : settings
+    }),
     route(listDatabaseSummaries, ({ caller, query }) => deps.databases.summaries(caller.accountId, query)),
     route(getUsage, async ({ caller }) => usageOf(deps.databases.usage, caller.accountId)),
     ...withHomes(deps.databases.homes, [

@@ -4,6 +4,7 @@ import type { Cluster } from './cluster/index.js'
 import * as nodesAdmin from './cluster/transactions/nodes-admin.js'
 import { HomeportError } from './contract/errors/errors.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from './contract/server/nodes.js'
+import type { Databases } from './databases/index.js'
 import { type Caller, ok, type Route, route } from './http/index.js'
 import type { Store } from './store/index.js'
 
@@ -12,10 +13,11 @@ export interface NodesAdministrationDeps {
   readonly accounts: Pick<Accounts, 'isFirst'>
   readonly cluster: Pick<Cluster, 'isAlone' | 'incarnation'>
   readonly store: Store
+  readonly placement: Pick<Databases['placement'], 'capacities'>
 }
 
 /** The operations of the management API on nodes. */
-export function nodesAdministrationRoutes({ accounts, cluster, store }: NodesAdministrationDeps): Route[] {
+export function nodesAdministrationRoutes({ accounts, cluster, store, placement }: NodesAdministrationDeps): Route[] {
   const operatorOnly = ({ accountId }: Caller): void => {
     if (!accounts.isFirst(accountId)) throw new HomeportError('operator_only', {})
   }
@@ -24,8 +26,8 @@ export function nodesAdministrationRoutes({ accounts, cluster, store }: NodesAdm
     route(listNodes, async ({ caller }) => {
       operatorOnly(caller)
       if (cluster.isAlone) return []
-      const rows = await store.run(nodesAdmin.list, {})
-      return rows.map((row) => render(row, cluster.incarnation))
+      const [rows, capacities] = await Promise.all([store.run(nodesAdmin.list, {}), placement.capacities()])
+      return rows.map((row) => render(row, cluster.incarnation, capacities.get(row.name)?.engineBytes))
     }),
     route(drainNode, ({ caller, params }) => {
       operatorOnly(caller)
@@ -42,13 +44,16 @@ export function nodesAdministrationRoutes({ accounts, cluster, store }: NodesAdm
   ]
 }
 
-function render(row: nodesAdmin.ListedNode, incarnation: number): ClusterNode {
+function render(row: nodesAdmin.ListedNode, incarnation: number, engineMemory: number | undefined): ClusterNode {
   return {
     name: row.name,
     state: row.state,
     address: row.advertise,
     version: row.version,
     start_time: Math.floor(row.started_at / 1_000),
+    ...(row.region !== null && { region: row.region }),
+    databases: row.databases,
+    ...(engineMemory !== undefined && { engine_memory: engineMemory }),
     partitions: row.partitions,
     leader: row.leader > 0,
     answering: row.incarnation === incarnation,

@@ -29,7 +29,10 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
     ...{ lines: foundations.recentLines, clock, isOperator },
     startedAt: Math.floor(clock.now()),
   })
-  const nodes = nodesAdministrationRoutes({ accounts, cluster: foundations.cluster, store })
+  const nodes = nodesAdministrationRoutes({
+    ...{ accounts, cluster: foundations.cluster, store },
+    placement: databases.placement,
+  })
   const queues = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
   return {
     metrics,

@@ -18,14 +18,16 @@ export interface NodeIdentity {
   readonly version: string
   /** The schemas that it works with. Default: those of this version. */
   readonly range?: SchemaRange
+  /** The region that it serves. Default: all. */
+  readonly region?: string | undefined
   /** Digests of the options that all nodes must agree on, by name. */
   readonly config: Readonly<Record<string, string>>
 }
 
 /** What stands in the row of a node. @param listening the port of its link. */
 export function describeNode(identity: NodeIdentity, listening: number): nodeRows.NewNode {
-  const { name, dir, version, host, port = listening, range = SCHEMA_RANGE } = identity
-  return { name, dir, version, range, advertise: addressOf(host, port), config: sorted(identity.config) }
+  const { name, dir, version, host, port = listening, range = SCHEMA_RANGE, region = null } = identity
+  return { name, dir, version, range, region, advertise: addressOf(host, port), config: sorted(identity.config) }
 }
 
 const addressOf = (host: string, port: number): string => (host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`)

@@ -80,6 +80,8 @@ export interface Cluster extends Service {
   partitionFor(accountId: string, flowKey: string | undefined): number
   /** Whether this node does what only one node does: schedules, retention, roll-ups, alerts. */
   readonly isLeader: boolean
+  /** Whether this node gives everything up and should get nothing new. */
+  readonly isDraining: boolean
   /** Calls `listener` whenever this node begins or ends to be the leader. */
   onLeader(listener: (isLeader: boolean) => void): void
   /** Registers what acts on the messages of partitions. Once, before `open`. */

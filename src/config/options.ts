@@ -161,8 +161,8 @@ const OPTIONS = {
     defaultText: 'none',
     meaning:
       'This server acts as this region: if a database has a read region there, its replica answers reads; its primary ' +
-      'answers everything else.',
-    relation: 'Without it every command goes to the primary.',
+      'answers everything else. With node, new databases of this primary region get it as their home.',
+    relation: 'Without it every command goes to the primary, and a node is a home for all regions.',
   }),
   redisTlsByDefault: option({
     kind: kinds.optional(kinds.flag),

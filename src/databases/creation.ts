@@ -1,6 +1,6 @@
 import { auditRow } from '../accounts/index.js'
 import type * as accounts from '../accounts/transactions/accounts.js'
-import { codeOf, sha256Hex, unreachable } from '../base/index.js'
+import { codeOf, pause, sha256Hex, unreachable } from '../base/index.js'
 import { IDEMPOTENCY_KEPT_MS } from '../contract/databases/databases.js'
 import type { Platform, Region } from '../contract/databases/regions.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
@@ -14,6 +14,9 @@ import * as databases from './transactions/databases.js'
 
 /** Delay before a failed rollback is retried. */
 const ROLL_BACK_RETRY_MS = 5_000
+/** How often a creation on another node is looked at, and for how long: more than a start of engines may take. */
+const LOOK_AGAIN_MS = 100
+const MOST_WAITS = 300
 /** Error codes when the process or the machine has too many open files. */
 const OUT_OF_DESCRIPTORS = new Set(['EMFILE', 'ENFILE'])
 
@@ -43,6 +46,7 @@ export class Creation {
    * @param key the caller's `Idempotency-Key`: the same key and request get the same database.
    */
   async create(caller: Caller, desired: DesiredDatabase, key: string | undefined): Promise<DatabaseRow> {
+    await this.#deps.placement.checkRegions([desired.primaryRegion, ...desired.readRegions])
     const outcome = await beginCreation(this.#deps.store, this.#argsOf(caller, desired, key))
     switch (outcome.kind) {
       case 'created':
@@ -146,13 +150,15 @@ export class Creation {
     const active = this.#active.get(databaseId)
     if (active) return active
     const args = { accountId: caller.accountId, databaseId }
-    const row = await this.#deps.store.run(databases.get, args)
-    if (!row) throw new HomeportError('idempotency_gone', {})
-    // Another node is creating it: the same request at the same time went to two nodes.
-    if (row.modifying_state === 'creating' && row.home !== (this.#deps.settings.node ?? null)) {
-      throw new HomeportError('database_busy', { modifyingState: 'creating' })
+    for (let waits = 0; ; waits++) {
+      const row = await this.#deps.store.run(databases.get, args)
+      if (!row)
+        throw new HomeportError(waits === 0 ? 'idempotency_gone' : 'database_busy', { modifyingState: 'creating' })
+      if (row.modifying_state !== 'creating' || this.#deps.homes.isHere(row)) return row
+      // Another node is creating it: the same request at the same time went to two nodes.
+      if (this.#stopped || waits >= MOST_WAITS) throw new HomeportError('database_busy', { modifyingState: 'creating' })
+      await pause(this.#deps.clock, LOOK_AGAIN_MS)
     }
-    return row
   }
 
   #start(row: DatabaseRow, caller: Caller): Promise<DatabaseRow> {

@@ -24,8 +24,10 @@ import {
 } from './life.js'
 import { Losses } from './losses.js'
 import type { CreationRequest } from './older-spelling.js'
+import { capacityHere } from './own-capacity.js'
+import { Placement } from './placement.js'
 import { Quarantine } from './quarantine/index.js'
-import { type RecordSettings, renderRecord, type ShownCredentials } from './record.js'
+import { type RecordSettings, renderRecord, shownTo } from './record.js'
 import { validateCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
 import { type KnownDatabase, type SummarySettings, summariesOf, tallyOf } from './summaries.js'
@@ -61,6 +63,8 @@ export interface Databases extends Service {
   summaries(accountId: string, query: SummariesQuery): Promise<DatabaseSummaries>
   /** Which node serves which database. */
   readonly homes: Homes
+  /** Which node a new database gets. */
+  readonly placement: Placement
   /** Changes of existing databases. */
   readonly changes: Changes
   /** Answers the ACL and CONFIG commands of the data plane. */
@@ -97,13 +101,12 @@ export function createDatabases(deps: DatabasesDeps): Databases {
   return new StoredDatabases(deps)
 }
 
-const NO_SETTINGS: ReadonlyMap<string, string> = new Map()
-
 class StoredDatabases implements Databases {
   readonly name = 'databases'
   readonly directory: ServingDirectory
   readonly backups: Backups
   readonly homes: Homes
+  readonly placement: Placement
   readonly changes: Changes
   readonly administration: Administration
   readonly usage: Usage
@@ -131,11 +134,12 @@ class StoredDatabases implements Databases {
     this.#suspended = suspended
     const engines = new DesiredEngines({ plans, suspended, rowOf: (databaseId) => directory.rowOf(databaseId) })
     const sleep = new Sleep({ ...deps, engines, mostAwake: settings.awakeDatabases })
-    const changeDeps: ChangeDeps = { ...deps, directory, sleep, engines }
+    this.homes = this.#homesOf()
+    this.placement = this.#place()
+    const changeDeps: ChangeDeps = { ...deps, directory, sleep, engines, placement: this.placement, homes: this.homes }
     this.#engines = engines
     this.#sleep = sleep
     this.#recordSettings = { plans, suspended, ...settings, isAwake: (databaseId) => sleep.isAwake(databaseId) }
-    this.homes = this.#homesOf()
     directory.onChange(() => sleep.recheck())
     this.#creation = new Creation(changeDeps)
     this.quarantine = new Quarantine({
@@ -174,7 +178,7 @@ class StoredDatabases implements Databases {
   }
 
   #administer(): Administration {
-    const { plans, emailOf, hasNewer = () => false, engineSettings = NO_SETTINGS } = this.#deps
+    const { plans, emailOf, hasNewer = () => false, engineSettings = new Map() } = this.#deps
     return new Administration({
       row: (databaseId) => this.directory.rowOf(databaseId),
       change: (caller, databaseId, decide) => this.changes.reconfigure(caller, databaseId, decide),
@@ -192,7 +196,9 @@ class StoredDatabases implements Databases {
   async start(): Promise<void> {
     const { store, fleet } = this.#deps
     const stored = await everyRow(store)
-    const onDisk = await fleet.collectOrphans(new Set(this.#servedHere(stored).map((row) => row.database_id)))
+    const onDisk = await fleet.collectOrphans(
+      new Set(stored.filter((row) => this.homes.isHere(row)).map((row) => row.database_id)),
+    )
     const before = await this.homes.adopt(stored, onDisk)
     const known = new Set(before.map((row) => row.database_id))
     // Data of a database that another node serves may be there after this node was given another name. It stays.
@@ -201,7 +207,7 @@ class StoredDatabases implements Databases {
     this.quarantine.check({ databaseIds, backups: [], known: before.length })
     const blocked = await this.backups.recover()
     this.#engines.block(blocked)
-    const rows = this.#servedHere(await everyRow(store))
+    const rows = (await everyRow(store)).filter((row) => this.homes.isHere(row))
     await Promise.all(rows.map((row) => this.#recover(row)))
     // A restore that could not be completed still needs its files.
     const backups = blocked.size === 0 ? await this.backups.unknownFiles() : []
@@ -223,7 +229,9 @@ class StoredDatabases implements Databases {
     const { plans, settings } = this.#deps
     const rules = { plans, accountType: caller.accountType, tlsByDefault: settings.redisTlsByDefault }
     const row = await this.#creation.create(caller, validateCreation(body, rules), key)
-    return this.#render(row, caller, 'show')
+    // Another node has created it for the same request.
+    const others = this.homes.isHere(row) ? undefined : await this.homes.others(caller.accountId)
+    return this.#render(row, caller, 'show', others)
   }
 
   async get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord> {
@@ -243,7 +251,7 @@ class StoredDatabases implements Databases {
       const rows = await this.#deps.store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
       if (!others && rows.some((row) => !this.homes.isHere(row))) others = await this.homes.others(accountId)
       for (const row of rows) records.push(this.#render(row, caller, credentials, others))
-      after = rows.length < PAGE_ROWS ? undefined : placeOf(rows.at(-1))
+      after = rows.length < PAGE_ROWS ? undefined : databases.placeOf(rows.at(-1))
     } while (after)
     return records
   }
@@ -352,6 +360,13 @@ class StoredDatabases implements Databases {
     })
   }
 
+  #place(): Placement {
+    const isAwake = (databaseId: string): boolean => this.isAwake(databaseId)
+    const ownCapacity = () => capacityHere({ deps: this.#deps, ledgers: [...this.usage.ledgers], isAwake })
+    const { store, plans, cluster, settings } = this.#deps
+    return new Placement({ store, plans, cluster, node: settings.node, homes: this.homes, ownCapacity })
+  }
+
   #factsOf(accountId: string) {
     const own = this.usage.ledgers.filter(({ row }) => row.account_id === accountId)
     return own.map((ledger) => {
@@ -359,10 +374,6 @@ class StoredDatabases implements Databases {
       const isAwake = this.isAwake(row.database_id)
       return [row.database_id, { isAwake, usedBytes, monthRequests: ledger.monthRequests(this.usage.nowMs) }] as const
     })
-  }
-
-  #servedHere(rows: readonly DatabaseRow[]): readonly DatabaseRow[] {
-    return rows.filter((row) => this.homes.isHere(row))
   }
 
   async #rowElsewhere(accountId: string, databaseId: string): Promise<DatabaseRow | undefined> {
@@ -380,19 +391,9 @@ class StoredDatabases implements Databases {
     do {
       const rows: DatabaseRow[] = await this.#deps.store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
       for (const row of rows) if (!this.homes.isHere(row)) known.push(knownElsewhere(row, others))
-      after = rows.length < PAGE_ROWS ? undefined : placeOf(rows.at(-1))
+      after = rows.length < PAGE_ROWS ? undefined : databases.placeOf(rows.at(-1))
     } while (after)
     const isAwake = (id: string): boolean => this.isAwake(id) || others.facts.get(id)?.isAwake === true
     return { known, settings: { ...settings, isAwake } }
   }
-}
-
-const placeOf = (row: DatabaseRow | undefined): databases.ListPlace | undefined =>
-  row && { created_at: row.created_at, database_id: row.database_id }
-
-/** A read-only caller must not see credentials that allow writing. */
-function shownTo(caller: Caller, credentials: 'show' | 'hide'): ShownCredentials {
-  // The role finance sees costs, not data.
-  if (credentials === 'hide' || caller.role === 'finance') return 'none'
-  return caller.access === 'read' ? 'read-only' : 'all'
 }

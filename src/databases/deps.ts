@@ -62,7 +62,7 @@ export interface DatabasesDeps {
   readonly onServing: (databaseId: string) => Promise<void>
   readonly traffic: Traffic
   /** The other nodes. Omitted: the server is alone. */
-  readonly cluster?: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'isLeader'>
+  readonly cluster?: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'isLeader' | 'isDraining'>
   /** Counts what happens, for metrics. */
   readonly meter?: DatabasesMeter
   /** Called after a database has fallen asleep. */
@@ -101,13 +101,21 @@ export type DatabaseSettings = Pick<
   | 'acceptUnknownData'
   | 'quarantineMs'
 > &
-  Partial<Pick<Config, 'node'>>
+  Partial<Pick<Config, 'node' | 'region'>>
 
 /** What the classes that create, change and delete databases are built from. */
 export interface ChangeDeps extends DatabasesDeps {
   readonly directory: ServingDirectory
   readonly sleep: SleepControl
   readonly engines: DesiredEngines
+  readonly placement: {
+    /** Rejects with `no_node_in_region` for the first region without a node. */
+    checkRegions(regions: readonly string[]): Promise<void>
+  }
+  readonly homes: {
+    /** Whether this node serves a database. */
+    isHere(row: { readonly home: string | null }): boolean
+  }
 }
 
 /** How changes wake databases and keep them awake; `Sleep` implements it. */

@@ -96,21 +96,29 @@ export class Homes {
    * @throws HomeportError `database_without_home` when no node serves it.
    */
   async elsewhere(request: Addressed): Promise<Elsewhere | undefined> {
+    return this.elsewhereOf(await this.known(request))
+  }
+
+  /** The same for a database that was found. */
+  elsewhereOf(found: homes.FoundHome | undefined): Elsewhere | undefined {
+    if (!found || found.home === this.#deps.node) return undefined
+    if (found.home === null) throw new HomeportError('database_without_home', { databaseId: found.databaseId })
+    return this.at(found.home)
+  }
+
+  /** The database that a request is about, if the account has it: by its id, or by the idempotency key of its creation. */
+  async known(request: Addressed): Promise<homes.FoundHome | undefined> {
     const { node, store } = this.#deps
     const { accountId } = request.caller
     const key = keyOf(request)
     const databaseId = databaseIdOf(request)
-    if (node === undefined || (key === undefined && databaseId === undefined)) return undefined
-    const found =
-      databaseId === undefined
-        ? await store.run(homes.findByKey, { accountId, key: key ?? '' })
-        : await store.run(homes.find, { accountId, databaseId })
-    if (!found || found.home === node) return undefined
-    if (found.home === null) throw new HomeportError('database_without_home', { databaseId: found.databaseId })
-    return this.#at(found.home)
+    if (node === undefined) return undefined
+    if (databaseId !== undefined) return store.run(homes.find, { accountId, databaseId })
+    return key === undefined ? undefined : store.run(homes.findByKey, { accountId, key })
   }
 
-  #at(node: string): Elsewhere {
+  /** The management API of another node. */
+  at(node: string): Elsewhere {
     const connect = (ip: string) => {
       const { cluster } = this.#deps
       return cluster ? cluster.tunnel(node, 'management', ip) : Promise.reject(new Error('no cluster'))

@@ -1,6 +1,7 @@
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import type { PlanTable } from '../contract/databases/plans.js'
 import { isPrimaryRegion, isReadRegion, type ReadRegion, type Region } from '../contract/databases/regions.js'
+import type { Caller } from '../http/index.js'
 import { allowedIpsOf, planOf, readRegionsOf, usersOf } from './desired-engine.js'
 import { renderLoss } from './losses.js'
 import { type Suspended, type SuspensionColumns, suspensionOf } from './suspended.js'
@@ -169,4 +170,14 @@ function show(record: DatabaseRecord, row: DatabaseRow, shown: ShownCredentials)
     record.rest_token = row.rest_token
   }
   record.read_only_rest_token = row.read_only_rest_token
+}
+
+/** What a caller sees: a read-only one must not see credentials that allow writing. */
+export function shownTo(
+  { role, access }: Pick<Caller, 'role' | 'access'>,
+  credentials: 'show' | 'hide',
+): ShownCredentials {
+  // The role finance sees costs, not data.
+  if (credentials === 'hide' || role === 'finance') return 'none'
+  return access === 'read' ? 'read-only' : 'all'
 }

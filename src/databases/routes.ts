@@ -59,10 +59,11 @@ import { readStats, type Usage } from './usage/index.js'
 /** The operations of the management API on databases (reference redis 1.2, 1.8). */
 export function databaseRoutes(databases: Databases): Route[] {
   const render: Render = (row, caller) => databases.recordFor(row, caller)
+  const create = route(createDatabase, (call) =>
+    databases.create(call.caller, readCreation(call.body), idempotencyKey(call.headers)),
+  )
   return withHomes(databases.homes, [
-    route(createDatabase, (call) =>
-      databases.create(call.caller, readCreation(call.body), idempotencyKey(call.headers)),
-    ),
+    { ...create, elsewhere: (request) => databases.placement.elsewhere(request) },
     route(startFreeDatabase, async () =>
       reply(200, Buffer.from(NO_FREE_DATABASES), { 'content-type': 'text/markdown; charset=utf-8' }),
     ),
@@ -82,12 +83,12 @@ export function databaseRoutes(databases: Databases): Route[] {
 /** Routes about the files of this server, whatever their parameter is called. */
 const OF_SERVER: ReadonlySet<string> = new Set([adoptQuarantined.path])
 
-/** Has the home of a database answer what is about it; also a repeated creation. */
+/** Has the home of a database answer what is about it. */
 export function withHomes(homes: Databases['homes'], routes: readonly Route[]): Route[] {
   if (!homes.areMany) return [...routes]
   const elsewhere = (request: Addressed) => homes.elsewhere(request)
   const isAddressed = ({ path }: Route['endpoint']): boolean =>
-    (path.includes('{id}') && !OF_SERVER.has(path)) || path === moveToTeam.path || path === createDatabase.path
+    (path.includes('{id}') && !OF_SERVER.has(path)) || path === moveToTeam.path
   return routes.map((each) => (isAddressed(each.endpoint) ? { ...each, elsewhere } : each))
 }
 

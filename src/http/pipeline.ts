@@ -153,7 +153,8 @@ export class Pipeline {
   async #forward(request: FastifyRequest, response: FastifyReply, { received, body }: Bodies): Promise<boolean> {
     const { raw, params } = request
     const { caller, target, ip, requestId } = arrivalOf(raw)
-    const to = caller && (await this.#settings.route.elsewhere?.({ params, body, headers: raw.headers, caller }))
+    const addressed = { params, body, headers: raw.headers, isForwarded: isForwarded(raw) }
+    const to = caller && (await this.#settings.route.elsewhere?.({ ...addressed, caller }))
     if (!to) return false
     // Two nodes that take each other for the one that answers would pass it on forever.
     if (isForwarded(raw)) throw new HomeportError('forwarded_twice', { node: to.node })

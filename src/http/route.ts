@@ -81,6 +81,8 @@ export interface Addressed {
   readonly body: unknown
   readonly headers: IncomingHttpHeaders
   readonly caller: Caller
+  /** Whether another node has passed it on to this one. */
+  readonly isForwarded: boolean
 }
 
 /** An endpoint with the function that serves it. */

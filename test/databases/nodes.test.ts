@@ -80,8 +80,8 @@ describe('databases of a cluster', () => {
     await rest(alone, old.rest_token, ['SET', 'k', 'before'])
     await alone.stop()
 
-    const a = await startNode('a', places[0])
-    const b = await startNode('b', places[1])
+    const a = await startNode('a', places[0], { region: 'eu-west-1' })
+    const b = await startNode('b', places[1], { region: 'us-east-1' })
     expect(await rest(a, old.rest_token, ['GET', 'k'])).toEqual({ result: 'before' })
 
     const key = { 'idempotency-key': 'one' }
@@ -147,7 +147,7 @@ describe('databases of a cluster', () => {
       error: expect.stringContaining('The node b has to answer'),
     })
     expect((await a.api('GET', '/v2/redis/databases')).body).toHaveLength(2)
-    const again = await startNode('b', places[1])
+    const again = await startNode('b', places[1], { region: 'us-east-1' })
     expect(await rest(again, made.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
     await waitFor(async () => (await a.api('GET', path)).status === 200, { what: 'the home to be back' })
 
@@ -156,11 +156,53 @@ describe('databases of a cluster', () => {
     expect((await a.api('GET', '/v2/redis/databases')).body).toHaveLength(1)
   }, 60_000)
 
+  it('are created where their region is', async () => {
+    const e = await startNode('e', await place(), { region: 'eu-west-1' })
+    const f = await startNode('f', await place(), { region: 'us-west-2' })
+    const listed = async (node: TestNode) => (await node.api('GET', '/v2/nodes')).body as Record<string, unknown>[]
+    const isKnown = async () => (await listed(e)).every((one) => one.state !== 'live' || 'engine_memory' in one)
+    await waitFor(isKnown, { what: 'the nodes to know each other' })
+
+    // The node that is asked passes the creation on to one of the region.
+    const far = { ...creation('far'), primary_region: 'us-west-2' }
+    const key = { 'idempotency-key': 'far' }
+    const both = await Promise.all([
+      e.api('POST', '/v2/redis/database', far, key),
+      f.api('POST', '/v2/redis/database', far, key),
+    ])
+    expect(both.map(({ status }) => status)).toEqual([200, 200])
+    const [made, same] = both.map(record)
+    expect(same).toMatchObject({ database_id: made?.database_id, rest_url: made?.rest_url, port: made?.port })
+    expect((await listed(e)).filter(({ name }) => name === 'e' || name === 'f')).toMatchObject([
+      { name: 'e', region: 'eu-west-1', databases: 0, engine_memory: 0 },
+      { name: 'f', region: 'us-west-2', databases: 1, engine_memory: expect.any(Number) },
+    ])
+
+    // A region without a node is refused, and the regions that have one are named.
+    const refused = (names: string) => ({ status: 400, body: { error: expect.stringContaining(names) } })
+    const wrong = { ...creation('x'), primary_region: 'sa-east-1' }
+    expect(await e.api('POST', '/v2/redis/database', wrong)).toMatchObject(refused('us-west-2, eu-west-1. Choose'))
+    const reads = { ...far, database_name: 'y', read_regions: ['ap-south-1'] }
+    expect(await e.api('POST', '/v2/redis/database', reads)).toMatchObject(refused('"ap-south-1"'))
+    const change = { read_regions: ['ap-south-1'] }
+    const path = `/v2/redis/update-regions/${made?.database_id}`
+    expect(await e.api('POST', path, change)).toMatchObject(refused('"ap-south-1"'))
+    expect((await e.api('GET', '/v2/console/settings')).body).toMatchObject({
+      regions: expect.arrayContaining(['us-west-2', 'eu-west-1']),
+    })
+
+    // A node that is drained gets none.
+    expect(await e.api('POST', '/v2/nodes/f/drain')).toMatchObject({ status: 200 })
+    const drained = async () =>
+      (await e.api('POST', '/v2/redis/database', { ...far, database_name: 'z' })).status === 503
+    await waitFor(drained, { what: 'the node to be drained' })
+  }, 60_000)
+
   it('serve clients that connect to any node', async () => {
     const domain = { redisDomain: 'db.localhost' }
     const [portOfC, portOfD] = [await freePort(), await freePort()]
-    const c = await startNode('c', await place(), { ...domain, redisDomainPort: portOfC })
-    const d = await startNode('d', await place(), { ...domain, redisDomainPort: portOfD })
+    const c = await startNode('c', await place(), { ...domain, region: 'eu-west-1', redisDomainPort: portOfC })
+    const d = await startNode('d', await place(), { ...domain, region: 'us-east-1', redisDomainPort: portOfD })
     const made = record(await d.api('POST', '/v2/redis/database', { ...creation('far'), tls: true }))
     const path = `/v2/redis/database/${made.database_id}`
     await waitFor(async () => (await c.api('GET', path)).status === 200, { what: 'the nodes to know each other' })

@@ -3,7 +3,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from '../../contract/server/nodes.js'
 import type { Io } from '../io.js'
 import { group, remote, type Session } from '../remote/remote.js'
-import { momentOfSeconds } from '../terminal/figures.js'
+import { bytes, momentOfSeconds } from '../terminal/figures.js'
 import { renderTable } from '../terminal/table.js'
 
 const NODE = ['<node>', 'name of the node'] as const
@@ -15,6 +15,9 @@ const table = (io: Io, rows: readonly ClusterNode[]): string =>
     [
       { title: 'NODE', value: (one) => (one.answering ? `${one.name} *` : one.name) },
       { title: 'STATE', value: (one) => one.state },
+      { title: 'REGION', value: (one) => one.region ?? 'all' },
+      { title: 'DATABASES', value: (one) => String(one.databases) },
+      { title: 'MEMORY', value: ({ engine_memory }) => (engine_memory === undefined ? '' : bytes(engine_memory)) },
       { title: 'PARTITIONS', value: (one) => String(one.partitions) },
       { title: 'LEADER', value: (one) => (one.leader ? 'yes' : '') },
       { title: 'VERSION', value: (one) => one.version },

@@ -51,6 +51,7 @@ export class LocalCluster {
 export class LocalNode implements Cluster {
   readonly name = 'cluster'
   readonly isAlone = false
+  readonly isDraining = false
   readonly #handlers = new Map<string, PeerHandler>()
   readonly #owned = new Set<number>()
   readonly #gone: ((incarnation: number) => void)[] = []

@@ -35,22 +35,29 @@ const retire = query<{ dir: string }>(({ db, p }) =>
 export type NewNode = Pick<NodeRow, 'name' | 'dir' | 'advertise' | 'version' | 'config'> & {
   /** The schemas that it works with. */
   readonly range: SchemaRange
+  /** The region that it serves; NULL: all. */
+  readonly region: string | null
 }
 
-const insertNode = query<Omit<NewNode, 'range'> & { seen: number; now: number }, { incarnation: number }>(({ db, p }) =>
-  db
-    .insertInto('nodes')
-    .values({
-      ...{ name: p.name, dir: p.dir, advertise: p.advertise, version: p.version, config: p.config },
-      ...{ state: 'live', is_open: 0, beat: 0, seen: p.seen, started_at: p.now, beat_at: p.now },
-    })
-    .returning('incarnation'),
+const insertNode = query<Omit<NewNode, 'range' | 'region'> & { seen: number; now: number }, { incarnation: number }>(
+  ({ db, p }) =>
+    db
+      .insertInto('nodes')
+      .values({
+        ...{ name: p.name, dir: p.dir, advertise: p.advertise, version: p.version, config: p.config },
+        ...{ state: 'live', is_open: 0, beat: 0, seen: p.seen, started_at: p.now, beat_at: p.now },
+      })
+      .returning('incarnation'),
 )
 
 const insertRange = query<SchemaRange & { incarnation: number }>(({ db, p }) =>
   db.insertInto('node_generations').values({
     ...{ incarnation: p.incarnation, generation: p.generation, schema_from: p.schema_from, schema_to: p.schema_to },
   }),
+)
+
+const insertRegion = query<{ incarnation: number; region: string | null }>(({ db, p }) =>
+  db.insertInto('node_regions').values({ incarnation: p.incarnation, region: p.region }),
 )
 
 const rangesOfLive = query<object, SchemaRange & { incarnation: number }>(({ db }) =>
@@ -107,6 +114,7 @@ export const register = write(
     const born = yield* first(insertNode, { name, dir, advertise, version, config, seen, now })
     const incarnation = born?.incarnation ?? 0
     yield* change(insertRange, { ...node.range, incarnation })
+    yield* change(insertRegion, { incarnation, region: node.region })
     return { kind: 'registered', incarnation, seen }
   },
 )
@@ -253,9 +261,15 @@ const dropRanges = query<object>(({ db }) =>
   db.deleteFrom('node_generations').where('incarnation', 'not in', db.selectFrom('nodes').select('incarnation')),
 )
 
+const dropRegions = query<object>(({ db }) =>
+  db.deleteFrom('node_regions').where('incarnation', 'not in', db.selectFrom('nodes').select('incarnation')),
+)
+
 /** Deletes the rows of lives that ended long ago. */
 export const dropOld = write('nodes.dropOld', function* (args: { now: number }): Transaction<number> {
   const dropped = yield* change(dropEnded, { before: args.now - KEPT_MS })
-  if (dropped > 0) yield* change(dropRanges, {})
+  if (dropped === 0) return 0
+  yield* change(dropRanges, {})
+  yield* change(dropRegions, {})
   return dropped
 })

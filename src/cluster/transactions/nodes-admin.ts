@@ -12,6 +12,8 @@ export interface ListedNode {
   readonly started_at: number
   readonly partitions: number
   readonly leader: number
+  readonly region: string | null
+  readonly databases: number
 }
 
 /** The newest life of each node. */
@@ -31,6 +33,16 @@ const everyNode = query<object, ListedNode>(({ db }) =>
         .whereRef('leases.owner', '=', 'nodes.incarnation')
         .where('leases.name', '=', 'leader')
         .as('leader'),
+      q
+        .selectFrom('databases')
+        .select((p) => p.fn.countAll<number>().as('count'))
+        .whereRef('databases.home', '=', 'nodes.name')
+        .as('databases'),
+      q
+        .selectFrom('node_regions')
+        .select('region')
+        .whereRef('node_regions.incarnation', '=', 'nodes.incarnation')
+        .as('region'),
     ])
     .where(({ not, exists, selectFrom }) =>
       not(
@@ -43,7 +55,7 @@ const everyNode = query<object, ListedNode>(({ db }) =>
       ),
     )
     .orderBy('name')
-    .$narrowType<{ partitions: number; leader: number }>(),
+    .$narrowType<{ partitions: number; leader: number; databases: number }>(),
 )
 
 /** All nodes, by name: of each only its newest life. */

@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox'
 import { TEAM_ROLES } from '../accounts/accounts.js'
 import { DatabaseRecordSchema, LONGEST_NAME } from '../databases/databases.js'
 import { PLAN_NAMES, PlanSchema } from '../databases/plans.js'
+import { PRIMARY_REGIONS } from '../databases/regions.js'
 import { endpoint } from '../endpoint.js'
 
 /** The header that proves that the console sent a request; required for everything but GET. */
@@ -108,6 +109,11 @@ export const ConsoleSettingsSchema = Type.Object({
   engine_capabilities: Type.Array(Type.String(), {
     description: 'Features of the engine beyond the oldest supported version.',
   }),
+  regions: Type.Optional(
+    Type.Array(Type.Enum([...PRIMARY_REGIONS]), {
+      description: 'The regions that a node of this cluster serves. Absent: all regions are served.',
+    }),
+  ),
   plans: Type.Array(OfferedPlan, { description: 'All plans with their limits and prices.' }),
 })
 
@@ -125,10 +131,10 @@ export const getConsoleSettings = endpoint({
   access: 'read',
   summary: 'Read the settings of the server',
   description:
-    'Public URLs, defaults, and all plans with their limits and prices. They do not change while the server runs.',
+    'Public URLs, defaults, and all plans with their limits and prices. They do not change while the server runs, except the regions of a cluster.',
   body: { kind: 'none' },
   success: { status: 200, description: 'The settings.', body: ConsoleSettingsSchema },
-  errors: [],
+  errors: ['store_unavailable'],
 })
 
 const CAPPED = `Counting stops at ${MOST_COUNTED}.`

@@ -258,7 +258,7 @@ export const updateRegions = change({
     'Responds when all regions of the list replicate and all other replicas are removed. The primary keeps serving: no write is lost, and no connection to it is closed.',
   body: { kind: 'json', schema: UpdateRegionsSchema },
   answer: OkSchema,
-  errors: ['engine_failed', 'store_full'],
+  errors: ['no_node_in_region', 'engine_failed', 'store_full'],
 })
 
 /** Changes the allow list of a database. */

@@ -205,6 +205,8 @@ export const createDatabase = endpoint({
   success: { status: 200, description: 'The new database with its credentials.', body: DatabaseRecordSchema },
   errors: [
     'invalid_json',
+    'no_node_in_region',
+    'region_without_capacity',
     'plan_not_allowed',
     'production_pack_not_allowed',
     'idempotency_conflict',

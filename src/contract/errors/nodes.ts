@@ -35,6 +35,20 @@ export const nodeErrors = {
     text: ({ node }) =>
       `The connection to the node ${node}, which has to answer this request, was lost. If the request was a change, it may have been made: look before you send it again.`,
   }),
+  no_node_in_region: define<{ region: string; regions: readonly string[] }>({
+    status: 400,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ region, regions }) =>
+      `No node serves the region ${JSON.stringify(region)}. Regions with a node: ${regions.length === 0 ? 'none' : regions.join(', ')}. Choose one of them, or start a node with --region ${region}.`,
+  }),
+  region_without_capacity: define<{ region: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ region }) =>
+      `The nodes of the region ${JSON.stringify(region)} take no new databases now: each is being drained or does not answer. Nothing was created. Try again later; GET /v2/nodes shows all nodes.`,
+  }),
   lookups_full: define<None>({
     status: 503,
     blame: 'operator',

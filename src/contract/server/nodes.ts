@@ -16,6 +16,14 @@ export const NodeSchema = Type.Object({
   address: text('Host and port at which other nodes reach it.'),
   version: text('Version of Homeport.'),
   start_time: Type.Integer({ description: 'When it started, Unix seconds.' }),
+  region: Type.Optional(Type.String({ description: 'The region that it serves. Absent: all regions.' })),
+  databases: Type.Integer({ description: 'How many databases have their home there.' }),
+  engine_memory: Type.Optional(
+    Type.Integer({
+      description:
+        'Memory of the data of its databases that are awake, bytes, from the last samples. Absent while it does not answer.',
+    }),
+  ),
   partitions: Type.Integer({ description: 'How many of the 64 partitions of messages it owns.' }),
   leader: Type.Boolean({ description: 'Whether it does what only one node does, such as firing schedules.' }),
   answering: Type.Boolean({ description: 'Whether it is the node that answers this request.' }),

@@ -195,7 +195,8 @@ export class Changes {
 
   /** Sets the read regions; resolves when exactly these replicate. */
   async setReadRegions(caller: Caller, databaseId: string, readRegions: readonly string[]): Promise<void> {
-    const { plans } = this.#changer.deps
+    const { plans, placement } = this.#changer.deps
+    await placement.checkRegions(readRegions)
     await this.#changer.transform(caller, databaseId, 'updating_regions', async (row) => {
       const { platform, primary_region: primaryRegion } = row
       refuse(readRegionProblems({ readRegions, platform, primaryRegion, plan: planNameOf(row) }, plans))

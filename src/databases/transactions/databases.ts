@@ -238,6 +238,10 @@ export interface ListPlace {
   readonly database_id: string
 }
 
+/** The position of a database. */
+export const placeOf = (row: DatabaseRow | undefined): ListPlace | undefined =>
+  row && { created_at: row.created_at, database_id: row.database_id }
+
 interface PageArgs {
   readonly accountId: string
   /** Absent: from the oldest. */

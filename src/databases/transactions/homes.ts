@@ -93,3 +93,19 @@ const ofHome = query<OfHome, DatabaseRow>(({ db, p }) =>
 export const servedBy = read('homes.servedBy', function* (args: OfHome): Transaction<readonly DatabaseRow[]> {
   return yield* every(ofHome, args)
 })
+
+const servedRegions = query<object, { region: string | null }>(({ db }) =>
+  db
+    .selectFrom('nodes')
+    .leftJoin('node_regions', 'node_regions.incarnation', 'nodes.incarnation')
+    .select('region')
+    .distinct()
+    .where('state', 'in', ['live', 'draining']),
+)
+
+/** The regions that nodes serve which take part; null: one of them serves all. */
+export const regionsOfNodes = read('homes.regionsOfNodes', function* (_: object): Transaction<
+  readonly (string | null)[]
+> {
+  return (yield* every(servedRegions, {})).map(({ region }) => region)
+})

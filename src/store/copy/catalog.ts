@@ -21,7 +21,9 @@ export interface Table {
 }
 
 /** Tables of the nodes that use a database. */
-const CLUSTER_TABLES = ['nodes', 'node_generations', 'partitions', 'leases', 'announcements', 'cluster_authority']
+const CLUSTER_TABLES = [
+  ...['nodes', 'node_generations', 'node_regions', 'partitions', 'leases', 'announcements', 'cluster_authority'],
+]
 
 /** A table that the triggers of `runs` fill; on SQLite it is a view. */
 const DERIVED_TABLE = 'open_runs'

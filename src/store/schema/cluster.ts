@@ -32,6 +32,13 @@ export interface NodeGenerationsTable {
   schema_to: number
 }
 
+/** Which region a life of a node serves. Nodes before migration 53 have none. */
+export interface NodeRegionsTable {
+  incarnation: number
+  /** NULL: all regions. */
+  region: string | null
+}
+
 /** The applied migrations. */
 export interface SchemaMigrationsTable {
   number: number
@@ -75,6 +82,7 @@ export interface AnnouncementsTable {
 export interface ClusterTables {
   nodes: NodesTable
   node_generations: NodeGenerationsTable
+  node_regions: NodeRegionsTable
   schema_migrations: SchemaMigrationsTable
   partitions: PartitionsTable
   leases: LeasesTable

@@ -16,6 +16,7 @@ import { type RowAction, RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status, type Tone } from '../../components/status.js'
 import { When } from '../../components/when.js'
+import { bytes } from '../../lib/format.js'
 
 const STATES: Readonly<Record<ClusterNode['state'], Tone>> = {
   live: 'ok',
@@ -77,6 +78,16 @@ function columnsFor(canWrite: boolean): Column<ClusterNode>[] {
       title: 'State',
       width: '120px',
       render: ({ state }) => <Status tone={STATES[state]}>{state}</Status>,
+    },
+    { key: 'region', title: 'Region', width: '130px', from: 'sm', render: ({ region }) => region ?? 'all' },
+    { key: 'databases', title: 'Databases', width: '110px', align: 'right', render: ({ databases }) => databases },
+    {
+      key: 'memory',
+      title: 'Memory',
+      width: '100px',
+      align: 'right',
+      from: 'sm',
+      render: ({ engine_memory }) => (engine_memory === undefined ? '' : bytes(engine_memory)),
     },
     { key: 'partitions', title: 'Partitions', width: '110px', align: 'right', render: ({ partitions }) => partitions },
     { key: 'leader', title: 'Leader', width: '90px', from: 'sm', render: ({ leader }) => (leader ? 'yes' : '') },

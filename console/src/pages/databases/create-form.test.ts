@@ -1,7 +1,15 @@
 import { Check } from 'typebox/value'
 import { expect, it } from 'vitest'
 import { CreateDatabaseSchema } from '../../../../src/contract/databases/databases.js'
-import { bodyOf, CREATE_RULES, type CreateValues, onPlatform, onPrimary, readRegionsFor } from './create-form.js'
+import {
+  bodyOf,
+  CREATE_RULES,
+  type CreateValues,
+  onPlatform,
+  onPrimary,
+  primaryRegionsFor,
+  readRegionsFor,
+} from './create-form.js'
 
 const values: CreateValues = {
   ...{ name: ' shop ', platform: 'aws', primary: 'us-east-1', reads: ['eu-west-1'], plan: 'payg' },
@@ -22,6 +30,11 @@ it('leaves out unset fields', () => {
 it('another platform selects its first region and no read regions', () => {
   expect(onPlatform(values, 'gcp')).toMatchObject({ platform: 'gcp', primary: 'us-central1', reads: [] })
   expect(readRegionsFor({ platform: 'gcp', primary: 'us-central1' })).toEqual([])
+})
+
+it('only regions with a node can be selected', () => {
+  expect(primaryRegionsFor('aws', ['eu-west-1', 'us-central1'])).toEqual(['eu-west-1'])
+  expect(readRegionsFor(values, ['us-east-1', 'eu-west-2'])).toEqual(['eu-west-2'])
 })
 
 it('the primary region is not a read region', () => {

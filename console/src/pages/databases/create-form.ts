@@ -38,13 +38,20 @@ export const CREATE_RULES = {
     plan === 'free' && reads.length > 1 ? 'The Free plan has at most one read region' : null,
 }
 
-/** The read regions that can be selected: none on GCP, and never the primary region. */
-export const readRegionsFor = ({ platform, primary }: Pick<CreateValues, 'platform' | 'primary'>): ReadRegion[] =>
-  platform === 'gcp' ? [] : READ_REGIONS.filter((region) => region !== primary)
+/** The regions of a platform that a node serves. @param served the regions of all nodes; absent: all are served. */
+export const primaryRegionsFor = (platform: Platform, served: readonly Region[] | undefined): Region[] =>
+  regionsOf(platform).filter((region) => served?.includes(region) ?? true)
+
+/** The read regions that can be selected: none on GCP, never the primary region, and only those that a node serves. */
+export const readRegionsFor = (
+  { platform, primary }: Pick<CreateValues, 'platform' | 'primary'>,
+  served?: readonly Region[],
+): ReadRegion[] =>
+  platform === 'gcp' ? [] : READ_REGIONS.filter((region) => region !== primary && (served?.includes(region) ?? true))
 
 /** The values after the platform changed: values that do not fit it are replaced. */
-export function onPlatform(values: CreateValues, platform: Platform): CreateValues {
-  const [first = values.primary] = regionsOf(platform)
+export function onPlatform(values: CreateValues, platform: Platform, served?: readonly Region[]): CreateValues {
+  const [first = values.primary] = primaryRegionsFor(platform, served)
   return { ...values, platform, primary: first, reads: [] }
 }
 

@@ -13,7 +13,7 @@ import { type UseFormReturnType, useForm } from '@mantine/form'
 import { useNavigate } from '@tanstack/react-router'
 import { listDatabaseSummaries, type OfferedPlan } from '../../../../src/contract/console/console.js'
 import { createDatabase } from '../../../../src/contract/databases/databases.js'
-import { type Platform, type Region, regionsOf } from '../../../../src/contract/databases/regions.js'
+import { type Platform, REGIONS, type Region } from '../../../../src/contract/databases/regions.js'
 import { useChange } from '../../api/hooks.js'
 import { useSession, useSettings } from '../../api/session.js'
 import { FormDialog } from '../../components/form-dialog.js'
@@ -25,6 +25,7 @@ import {
   type CreateValues,
   onPlatform,
   onPrimary,
+  primaryRegionsFor,
   readRegionsFor,
 } from './create-form.js'
 import { priceText } from './price.js'
@@ -98,13 +99,12 @@ export function CreateDatabase({ isOpen, onClose }: { isOpen: boolean; onClose: 
 }
 
 function useCreateForm() {
-  const { tls_by_default } = useSettings()
+  const { tls_by_default, regions } = useSettings()
   const { account_type } = useSession()
   return useForm<CreateValues>({
     initialValues: {
       name: '',
-      platform: 'aws',
-      primary: 'us-east-1',
+      ...firstRegion(regions),
       reads: [],
       plan: account_type === 'free' ? 'free' : 'payg',
       budget: '',
@@ -116,9 +116,17 @@ function useCreateForm() {
   })
 }
 
+/** What the form begins with: the first region that a node serves. */
+function firstRegion(served: readonly Region[] | undefined): Pick<CreateValues, 'platform' | 'primary'> {
+  const primary = served?.[0] ?? 'us-east-1'
+  return { platform: REGIONS[primary].platform, primary }
+}
+
 function Regions({ form }: { form: UseFormReturnType<CreateValues> }) {
   const { platform, primary, plan } = form.values
-  const reads = readRegionsFor({ platform, primary })
+  const { regions } = useSettings()
+  const reads = readRegionsFor({ platform, primary }, regions)
+  const platforms = PLATFORMS.filter(({ value }) => primaryRegionsFor(value, regions).length > 0)
   return (
     <>
       <Stack gap={4}>
@@ -128,9 +136,9 @@ function Regions({ form }: { form: UseFormReturnType<CreateValues> }) {
         <SegmentedControl
           aria-labelledby="platform-label"
           size="sm"
-          data={PLATFORMS}
+          data={platforms}
           value={platform}
-          onChange={(value) => form.setValues(onPlatform(form.values, value))}
+          onChange={(value) => form.setValues(onPlatform(form.values, value, regions))}
         />
       </Stack>
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="md">
@@ -138,7 +146,7 @@ function Regions({ form }: { form: UseFormReturnType<CreateValues> }) {
           label="Primary region"
           description="Handles the writes"
           searchable
-          data={regionsOf(platform).map(regionChoice)}
+          data={primaryRegionsFor(platform, regions).map(regionChoice)}
           value={primary}
           onChange={(value) => value !== null && form.setValues(onPrimary(form.values, value))}
         />

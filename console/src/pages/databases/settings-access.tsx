@@ -3,6 +3,7 @@ import { MOST_ALLOWED_IPS, updateAllowList, updateRegions } from '../../../../sr
 import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
 import { REGIONS } from '../../../../src/contract/databases/regions.js'
 import { useChange } from '../../api/hooks.js'
+import { useSettings } from '../../api/session.js'
 import { useDraft } from '../../components/use-draft.js'
 import { readRegionsFor } from './create-form.js'
 import { DATABASE_READS, SaveForm, Setting } from './setting.js'
@@ -16,7 +17,8 @@ export function RegionsSetting({
 }) {
   const chosen = useDraft(read_regions)
   const change = useChange(updateRegions, { refreshes: DATABASE_READS, done: 'The read regions were changed.' })
-  const choices = readRegionsFor({ platform: REGIONS[primary_region].platform, primary: primary_region })
+  const { regions } = useSettings()
+  const choices = readRegionsFor({ platform: REGIONS[primary_region].platform, primary: primary_region }, regions)
   const isChanged = [...chosen.value].sort().join() !== [...read_regions].sort().join()
   return (
     <Setting
