@@ -3,10 +3,12 @@ import { inProject, ROOT } from './paths.mjs'
 import { run } from './processes.mjs'
 
 const node = (...args) => ({ command: process.execPath, args })
+/** Several checkers each check the declarations that all files share: twice the processor time for a tenth of the wait. */
+const types = (project) => node(inProject('node_modules/typescript/bin/tsc'), '--singleThreaded', '-p', project)
 
 const CHECKS = [
-  { name: 'types', ...node(inProject('node_modules/typescript/bin/tsc'), '-p', '.') },
-  { name: 'types of the console', ...node(inProject('node_modules/typescript/bin/tsc'), '-p', 'console') },
+  { name: 'types', ...types('.') },
+  { name: 'types of the console', ...types('console') },
   {
     name: 'lint',
     ...node(
