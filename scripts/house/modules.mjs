@@ -48,4 +48,5 @@ export const OPEN_PLACES = [
   'src/store/dialect.js',
   'src/store/checksum.js',
   'src/cluster/key-partition.js',
+  'src/accounts/credentials.js',
 ]

@@ -1,4 +1,4 @@
-import type { Credentials } from '../accounts/index.js'
+import type { Credentials } from '../accounts/credentials.js'
 import type { Config } from '../config/index.js'
 import { shellExports } from './shell.js'
 

@@ -1,9 +1,8 @@
 import { Command } from 'commander'
-import { type Credentials, credentialsPath, resetCredentials } from '../accounts/index.js'
+import { type Credentials, credentialsPath } from '../accounts/credentials.js'
 import { systemClock } from '../base/index.js'
 import { type Config, inspectDataDir, keepFilesPrivate, lockDataDir } from '../config/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import { openStore } from '../store/index.js'
 import { DONE, type ExitCode } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
@@ -39,6 +38,11 @@ const resetCommand: CommandMaker = (io: Io, end: (code: ExitCode) => void): Comm
 
 /** The lock guarantees that no server runs on the data directory meanwhile. */
 async function reset(config: Config, endsOtherKeys: boolean): Promise<Credentials> {
+  // Only here, because `homeport` also loads this file to show its commands: the server's modules take a quarter of a second.
+  const [{ resetCredentials }, { openStore }] = await Promise.all([
+    import('../accounts/index.js'),
+    import('../store/index.js'),
+  ])
   const { dataDir, store: choice } = config
   keepFilesPrivate()
   const lock = lockDataDir(dataDir)

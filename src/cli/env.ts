@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { Type } from 'typebox'
-import { type Credentials, credentialsPath, readCredentials } from '../accounts/index.js'
+import { type Credentials, credentialsPath, readCredentials } from '../accounts/credentials.js'
 import type { Config } from '../config/index.js'
 import { listDatabases } from '../contract/databases/databases.js'
 import { HomeportError } from '../contract/errors/errors.js'

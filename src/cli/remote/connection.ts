@@ -71,7 +71,7 @@ const namesLocalServer = (command: Command): boolean =>
 
 async function local(config: Config): Promise<Connection> {
   // Loaded late: this import loads most of the server, which a profile does not need.
-  const { credentialsPath, readCredentials } = await import('../../accounts/index.js')
+  const { credentialsPath, readCredentials } = await import('../../accounts/credentials.js')
   const credentials = await readCredentials(config.dataDir)
   if (credentials === undefined) {
     const path = credentialsPath(config.dataDir)

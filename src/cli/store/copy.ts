@@ -1,5 +1,4 @@
 import { Command } from 'commander'
-import { installationOf } from '../../accounts/index.js'
 import { type Config, type StoreChoice, storeChoice } from '../../config/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { CopyReport } from '../../store/index.js'
@@ -51,7 +50,10 @@ interface Ends {
 async function copy(config: Config, { from, to }: Ends, { dryRun }: CopyFlags, io: Io): Promise<CopyReport> {
   const directory = from.kind === 'sqlite' || dryRun ? 'must exist' : 'may be new'
   return await withStoppedServer(config, directory, async () => {
-    const { copyStore } = await import('../../store/index.js')
+    const [{ copyStore }, { installationOf }] = await Promise.all([
+      import('../../store/index.js'),
+      import('../../accounts/index.js'),
+    ])
     const progress = copyProgressOf(io)
     try {
       return await copyStore({
