@@ -24,7 +24,7 @@ it.each([
   ['/accounts', 'Accounts'],
   ['/nodes', 'Nodes'],
 ])('%s is accessible and fits the window', async (path, title) => {
-  await browser.open(path, title)
+  await browser.visit(path, title)
   expect(await problemsOf(browser.page)).toEqual([])
 })
 

@@ -237,7 +237,7 @@ describe('the page of a database', () => {
   it('fits a phone', async () => {
     await browser.page.setViewportSize(PHONE)
     for (const tab of ['overview', 'usage', 'data', 'users', 'settings']) {
-      await browser.open(`${place}?tab=${tab}`, 'shop')
+      await browser.visit(`${place}?tab=${tab}`, 'shop')
       expect(await tooWide(browser.page)).toEqual([])
     }
     await browser.page.setViewportSize(DESKTOP)

@@ -56,7 +56,7 @@ it('every page is empty at first, says what to do, and is accessible', async () 
     ['/dead-letters', 'Dead letters', 'No dead letters'],
     ['/signing-keys', 'Signing keys', 'Show the keys'],
   ] as const) {
-    await browser.open(path, title)
+    await browser.visit(path, title)
     await browser.page.getByText(empty).waitFor()
     expect(await problemsOf(browser.page), path).toEqual([])
   }
@@ -197,7 +197,7 @@ it('the pages fit a phone', async () => {
     ['/url-groups', 'URL groups'],
     ['/flow-control', 'Flow control'],
   ] as const) {
-    await browser.open(path, title)
+    await browser.visit(path, title)
     expect(await tooWide(page), path).toEqual([])
   }
 })

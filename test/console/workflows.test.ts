@@ -68,7 +68,7 @@ it('every page is empty at first, says what to do, and is accessible', async () 
     ['/events?event=never', 'Events', 'No runs wait for this event'],
     ['/runs/wfr_unknown', 'wfr_unknown', 'Run not found'],
   ] as const) {
-    await browser.open(path, title)
+    await browser.visit(path, title)
     await browser.page.getByText(empty).waitFor()
     if (!path.includes('_') && !path.includes('?')) expect(await problemsOf(browser.page), path).toEqual([])
   }
