@@ -55,6 +55,73 @@ it('shortcuts focus the search, list the shortcuts, and skip the navigation', as
   await page.locator('input[aria-label="Search the entries"]:focus').waitFor()
 })
 
+it('Ctrl K finds pages, databases, identifiers and actions', async () => {
+  const { page } = browser
+  const database = { database_name: 'orders-eu', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
+  const { body } = await homeport.api('POST', '/v2/redis/database', database)
+  const search = page.getByPlaceholder('Go to a page, a database or an identifier')
+  const ask = async (text: string) => {
+    await page.keyboard.press('Control+k')
+    await search.fill(text)
+  }
+  await browser.visit('/audit', 'Audit log')
+  await ask('')
+  expect(await problemsOf(page)).toEqual([])
+  await page.keyboard.press('Escape')
+  await search.waitFor({ state: 'detached' })
+
+  await ask('letters dead')
+  await page.keyboard.press('Enter')
+  await heading(page, 'Dead letters').waitFor()
+  await ask('ORDERS')
+  await page.getByRole('dialog').getByText('orders-eu').waitFor()
+  await page.keyboard.press('Enter')
+  await heading(page, 'orders-eu').waitFor()
+  await ask('wfr_nosuch')
+  await page.getByText('Open the run wfr_nosuch').click()
+  await page.waitForURL('**/runs/wfr_nosuch')
+  await ask('nothing like this')
+  await page.getByText('Nothing has this name').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Search the console' }).click()
+  await search.fill('create')
+  await page.keyboard.press('Enter')
+  await page.getByRole('dialog', { name: 'Create a database' }).waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await homeport.api('DELETE', `/v2/redis/database/${(body as { database_id: string }).database_id}`)
+})
+
+it('a page whose code cannot be loaded leaves the navigation, and an upgrade reloads the console once', async () => {
+  const page = await browser.context.newPage()
+  await page.goto('/')
+  await heading(page, 'Home').waitFor()
+  let reloads = 0
+  page.on('request', (request) => {
+    if (request.isNavigationRequest()) reloads++
+  })
+  const alert = page.getByRole('alert').getByText('The code of this page could not be loaded')
+  const link = (name: string) => page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name })
+  await page.route('**/assets/*.js', (route) => route.abort())
+  await link('Team').click()
+  await alert.waitFor()
+  await page.unroute('**/assets/*.js')
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await heading(page, 'Team').waitFor()
+  expect(reloads).toBe(0)
+
+  // The server has another build: its page names another script, and the files of the old one are gone.
+  await page.route('**/assets/*.js', (route) => (reloads === 0 ? route.abort() : route.continue()))
+  await page.route(
+    (url) => url.pathname === '/' && reloads === 0,
+    (route) =>
+      route.fulfill({ contentType: 'text/html', body: '<script type="module" src="/assets/new.js"></script>' }),
+  )
+  await link('Alerts').click()
+  await heading(page, 'Alerts').waitFor()
+  expect(reloads).toBe(1)
+  await page.close()
+})
+
 it('a channel is added, tested and deleted; alerts are silenced and a rule is changed', async () => {
   const { page } = browser
   await browser.open('/alerts', 'Alerts')

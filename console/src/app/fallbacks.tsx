@@ -2,6 +2,7 @@ import { Center, Stack, Text, Title } from '@mantine/core'
 import type { ErrorComponentProps } from '@tanstack/react-router'
 import { TextLink } from '../components/link.js'
 import { ErrorState } from '../components/states.js'
+import { CodeNotLoaded } from './lazy-page.js'
 
 /** Shown for a URL that has no page. */
 export function NotFoundPage() {
@@ -16,12 +17,21 @@ export function NotFoundPage() {
   )
 }
 
-/** Shown when a page failed to load or to render. */
-export function ErrorPage({ error, reset }: ErrorComponentProps) {
-  const known = error instanceof Error ? error : new Error(String(error))
+/** Shown when nothing of the console can be rendered. */
+export function ErrorPage(props: ErrorComponentProps) {
   return (
     <Center component="main" mih="60vh" p="lg">
-      <ErrorState error={known} onRetry={reset} />
+      <PageError {...props} />
     </Center>
   )
+}
+
+/** Shown in place of a page that failed to load or to render; the navigation stays. */
+export function PageError({ error, reset }: ErrorComponentProps) {
+  const known = error instanceof Error ? error : new Error(String(error))
+  const retry = async () => {
+    if (known instanceof CodeNotLoaded) await known.retry()
+    reset()
+  }
+  return <ErrorState error={known} onRetry={() => void retry()} />
 }

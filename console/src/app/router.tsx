@@ -6,6 +6,7 @@ import { homeRoutes } from '../pages/home/routes.js'
 import { queueRoutes } from '../pages/queue/routes.js'
 import { signInRoute } from '../pages/sign-in/route.js'
 import { workflowRoutes } from '../pages/workflows/routes.js'
+import { PageError } from './fallbacks.js'
 import { rootRoute, shellRoute } from './root.js'
 
 /** All pages. Each area lists its own in `pages/<area>/routes.tsx`. */
@@ -22,7 +23,12 @@ const tree = rootRoute.addChildren([
 ])
 
 /** The router. A page is loaded when the pointer is on a link to it. */
-export const router = createRouter({ routeTree: tree, defaultPreload: 'intent', scrollRestoration: true })
+export const router = createRouter({
+  routeTree: tree,
+  defaultPreload: 'intent',
+  scrollRestoration: true,
+  defaultErrorComponent: PageError,
+})
 
 declare module '@tanstack/react-router' {
   interface Register {

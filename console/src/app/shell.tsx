@@ -2,6 +2,7 @@ import IconBook2 from 'icon:book-2'
 import IconKeyboard from 'icon:keyboard'
 import IconLogout from 'icon:logout'
 import IconMoon from 'icon:moon'
+import IconSearch from 'icon:search'
 import IconSun from 'icon:sun'
 import IconUser from 'icon:user'
 import {
@@ -19,21 +20,29 @@ import {
   useComputedColorScheme,
   useMantineColorScheme,
 } from '@mantine/core'
-import { useDisclosure } from '@mantine/hooks'
-import { Link, Outlet, useLocation } from '@tanstack/react-router'
-import { Suspense, useEffect, useRef } from 'react'
+import { useDisclosure, useHotkeys } from '@mantine/hooks'
+import { CatchBoundary, Link, Outlet, useLocation } from '@tanstack/react-router'
+import { Suspense, useEffect, useRef, useState } from 'react'
 import { endConsoleSession } from '../../../src/contract/console/console.js'
-import { useChange } from '../api/hooks.js'
+import { showError, useChange } from '../api/hooks.js'
 import { useSession, useSettings } from '../api/session.js'
 import { Loading } from '../components/states.js'
 import { Brand } from './brand.js'
+import { CodeNotLoaded, lazyPage } from './lazy-page.js'
 import { itemOf, NAVIGATION, type NavigationItem } from './navigation.js'
 import classes from './shell.module.css'
 import { showShortcuts, useCharacters } from './shortcuts.js'
 import { StaleWarning } from './stale-warning.js'
 
+const Palette = lazyPage(() => import('./palette.js'), 'Palette')
+
 /** Header, navigation and the page between them. */
 export function Shell() {
+  // The palette is loaded when it is asked for the first time.
+  const [paletteAsked, setPaletteAsked] = useState(0)
+  const askForPalette = () => setPaletteAsked((times) => times + 1)
+  // Also from a field: nobody types these keys.
+  useHotkeys([['mod+K', askForPalette]], [])
   const [isOpen, { toggle, close }] = useDisclosure()
   const { pathname } = useLocation()
   const operator = useSession().operator === true
@@ -62,7 +71,7 @@ export function Shell() {
               <Brand />
             </Anchor>
           </Group>
-          <HeaderTools />
+          <HeaderTools onSearch={askForPalette} />
         </Group>
       </AppShell.Header>
       <AppShell.Navbar aria-label="Main">
@@ -88,8 +97,17 @@ export function Shell() {
         </Box>
       </AppShell.Main>
       <StaleWarning />
+      <CatchBoundary getResetKey={() => paletteAsked} errorComponent={() => null} onCatch={showNotLoaded}>
+        <Suspense fallback={null}>{paletteAsked > 0 ? <Palette asked={paletteAsked} /> : null}</Suspense>
+      </CatchBoundary>
     </AppShell>
   )
+}
+
+/** The page goes on without it, and the next attempt loads it again. */
+function showNotLoaded(error: unknown): void {
+  showError(error instanceof Error ? error : new Error(String(error)))
+  if (error instanceof CodeNotLoaded) void error.retry()
 }
 
 function NavigationLine({ item, pathname }: { item: NavigationItem; pathname: string }) {
@@ -118,12 +136,17 @@ function Version() {
   )
 }
 
-function HeaderTools() {
+function HeaderTools({ onSearch }: { onSearch: () => void }) {
   const { setColorScheme } = useMantineColorScheme()
   const isDark = useComputedColorScheme('light') === 'dark'
   const change = isDark ? 'Switch to the light theme' : 'Switch to the dark theme'
   return (
     <Group gap="xs" wrap="nowrap">
+      <Tooltip label="Search the console (Ctrl K)">
+        <ActionIcon size="lg" aria-label="Search the console" aria-keyshortcuts="Control+K Meta+K" onClick={onSearch}>
+          <IconSearch size={18} stroke={1.6} />
+        </ActionIcon>
+      </Tooltip>
       <Tooltip label="API documentation">
         <ActionIcon
           component="a"

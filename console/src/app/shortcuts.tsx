@@ -3,6 +3,7 @@ import { useWindowEvent } from '@mantine/hooks'
 import { modals } from '@mantine/modals'
 
 const SHORTCUTS = [
+  { keys: 'Ctrl K', does: 'Go to a page, a database or an identifier; on a Mac ⌘ K' },
   { keys: '/', does: 'Focus the search field of the page' },
   { keys: '?', does: 'Show this list' },
   { keys: 'Esc', does: 'Close a dialog or a menu' },
@@ -17,7 +18,7 @@ export function showShortcuts(): void {
       <Stack gap="xs">
         {SHORTCUTS.map(({ keys, does }) => (
           <Group key={keys} gap="md" wrap="nowrap">
-            <Kbd w={52} ta="center">
+            <Kbd w={64} ta="center">
               {keys}
             </Kbd>
             <Text size="sm">{does}</Text>

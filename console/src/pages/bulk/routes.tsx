@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.js'
 import { shellRoute } from '../../app/root.js'
 import { type Choice, choiceOf } from './selector.js'
 import { OUTCOME_WORDS, type OutcomeName } from './words.js'
@@ -6,13 +7,13 @@ import { OUTCOME_WORDS, type OutcomeName } from './words.js'
 const list = createRoute({
   getParentRoute: () => shellRoute,
   path: '/bulk-actions',
-  component: lazyRouteComponent(() => import('./list.js'), 'BulkActionsPage'),
+  component: lazyPage(() => import('./list.js'), 'BulkActionsPage'),
 })
 
 const wizard = createRoute({
   getParentRoute: () => shellRoute,
   path: '/bulk-actions/new',
-  component: lazyRouteComponent(() => import('./wizard.js'), 'WizardPage'),
+  component: lazyPage(() => import('./wizard.js'), 'WizardPage'),
   validateSearch: (search: Record<string, unknown>): Choice => choiceOf(search),
 })
 
@@ -24,7 +25,7 @@ export interface OutcomeSearch {
 const action = createRoute({
   getParentRoute: () => shellRoute,
   path: '/bulk-actions/$id',
-  component: lazyRouteComponent(() => import('./action.js'), 'BulkActionPage'),
+  component: lazyPage(() => import('./action.js'), 'BulkActionPage'),
   validateSearch: (search: Record<string, unknown>): OutcomeSearch => {
     const outcome = (Object.keys(OUTCOME_WORDS) as OutcomeName[]).find((known) => known === search.outcome)
     return outcome === undefined ? {} : { outcome }

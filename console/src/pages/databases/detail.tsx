@@ -1,8 +1,9 @@
 import { Group, Tabs } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { lazy, Suspense } from 'react'
+import { Suspense } from 'react'
 import { type DatabaseRecord, getDatabase } from '../../../../src/contract/databases/databases.js'
 import { LIVE_MS, useApi } from '../../api/hooks.js'
+import { lazyPage } from '../../app/lazy-page.js'
 import { Page } from '../../components/page.js'
 import { Loaded, Loading } from '../../components/states.js'
 import { Status } from '../../components/status.js'
@@ -15,8 +16,8 @@ import { stateOf } from './words.js'
 
 const route = getRouteApi('/shell/databases/$id')
 // Charts and the data browser are large, so they load when their tab is opened.
-const UsageTab = lazy(async () => ({ default: (await import('./usage.js')).UsageTab }))
-const DataTab = lazy(async () => ({ default: (await import('./data/data.js')).DataTab }))
+const UsageTab = lazyPage(() => import('./usage.js'), 'UsageTab')
+const DataTab = lazyPage(() => import('./data/data.js'), 'DataTab')
 
 const TITLES: Readonly<Record<DatabaseTab, string>> = {
   overview: 'Overview',

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.js'
 import { shellRoute } from '../../app/root.js'
 import { given, textAt } from '../../lib/search.js'
 import { DATABASE_TABS, type DatabaseTab } from './tabs.js'
@@ -6,7 +7,7 @@ import { DATABASE_TABS, type DatabaseTab } from './tabs.js'
 const list = createRoute({
   getParentRoute: () => shellRoute,
   path: '/databases',
-  component: lazyRouteComponent(() => import('./list.js'), 'DatabasesPage'),
+  component: lazyPage(() => import('./list.js'), 'DatabasesPage'),
   validateSearch: (search: Record<string, unknown>): { create?: true; search?: string } => ({
     ...given({ search: textAt(search, 'search') }),
     ...(search.create === true && { create: true }),
@@ -16,7 +17,7 @@ const list = createRoute({
 const detail = createRoute({
   getParentRoute: () => shellRoute,
   path: '/databases/$id',
-  component: lazyRouteComponent(() => import('./detail.js'), 'DatabasePage'),
+  component: lazyPage(() => import('./detail.js'), 'DatabasePage'),
   validateSearch: (search: Record<string, unknown>): { tab?: DatabaseTab } => {
     const tab = DATABASE_TABS.find((known) => known === search.tab)
     return tab === undefined ? {} : { tab }

@@ -1,10 +1,11 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.js'
 import { shellRoute } from '../../app/root.js'
 
 const home = createRoute({
   getParentRoute: () => shellRoute,
   path: '/',
-  component: lazyRouteComponent(() => import('./home.js'), 'HomePage'),
+  component: lazyPage(() => import('./home.js'), 'HomePage'),
 })
 
 /** The first page. */

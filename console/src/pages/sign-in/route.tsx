@@ -1,12 +1,13 @@
-import { createRoute, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import { createRoute, redirect } from '@tanstack/react-router'
 import { queries, sessionQuery } from '../../api/session.js'
+import { lazyPage } from '../../app/lazy-page.js'
 import { rootRoute } from '../../app/root.js'
 
 /** The sign-in page; `next` is the console path to open afterwards. */
 export const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: '/sign-in',
-  component: lazyRouteComponent(() => import('./sign-in.js'), 'SignInPage'),
+  component: lazyPage(() => import('./sign-in.js'), 'SignInPage'),
   validateSearch: (search: Record<string, unknown>): { next?: string } =>
     // Only paths of this console: other URLs would redirect users to another site.
     typeof search.next === 'string' && /^\/(?![/\\])/.test(search.next) ? { next: search.next } : {},

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from '@tanstack/react-router'
+import { createRoute } from '@tanstack/react-router'
+import { lazyPage } from '../../app/lazy-page.js'
 import { shellRoute } from '../../app/root.js'
 import { textAt } from '../../lib/search.js'
 import { type DeadRunSearch, deadRunSearchOf, type RunSearch, runSearchOf } from './search.js'
@@ -6,20 +7,20 @@ import { type DeadRunSearch, deadRunSearchOf, type RunSearch, runSearchOf } from
 const runs = createRoute({
   getParentRoute: () => shellRoute,
   path: '/runs',
-  component: lazyRouteComponent(() => import('./runs.js'), 'RunsPage'),
+  component: lazyPage(() => import('./runs.js'), 'RunsPage'),
   validateSearch: (search: Record<string, unknown>): RunSearch => runSearchOf(search),
 })
 
 const run = createRoute({
   getParentRoute: () => shellRoute,
   path: '/runs/$id',
-  component: lazyRouteComponent(() => import('./run.js'), 'RunPage'),
+  component: lazyPage(() => import('./run.js'), 'RunPage'),
 })
 
 const dead = createRoute({
   getParentRoute: () => shellRoute,
   path: '/runs/dead-letters',
-  component: lazyRouteComponent(() => import('./dead-runs.js'), 'DeadRunsPage'),
+  component: lazyPage(() => import('./dead-runs.js'), 'DeadRunsPage'),
   validateSearch: (search: Record<string, unknown>): DeadRunSearch => deadRunSearchOf(search),
 })
 
@@ -31,7 +32,7 @@ export interface EventSearch {
 const events = createRoute({
   getParentRoute: () => shellRoute,
   path: '/events',
-  component: lazyRouteComponent(() => import('./events.js'), 'EventsPage'),
+  component: lazyPage(() => import('./events.js'), 'EventsPage'),
   validateSearch: (search: Record<string, unknown>): EventSearch => {
     const event = textAt(search, 'event')
     return event === undefined ? {} : { event }

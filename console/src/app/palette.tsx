@@ -1,0 +1,138 @@
+import '@mantine/spotlight/styles.css'
+import IconArrowRight from 'icon:arrow-right'
+import IconDatabase from 'icon:database'
+import IconDatabasePlus from 'icon:database-plus'
+import IconKeyboard from 'icon:keyboard'
+import IconListCheck from 'icon:list-check'
+import IconMoon from 'icon:moon'
+import { useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
+import { useDebouncedValue } from '@mantine/hooks'
+import { createSpotlight, Spotlight } from '@mantine/spotlight'
+import { useNavigate } from '@tanstack/react-router'
+import { type ComponentType, useEffect, useRef, useState } from 'react'
+import { listDatabaseSummaries } from '../../../src/contract/console/console.js'
+import { useApi } from '../api/hooks.js'
+import { useCanWrite, useSession } from '../api/session.js'
+import { NAVIGATION } from './navigation.js'
+import { isMatch, targetOf } from './palette-items.js'
+import { showShortcuts } from './shortcuts.js'
+
+const [store, spotlight] = createSpotlight()
+/** Databases that are offered at a time. */
+const MOST_DATABASES = 8
+/** The longest text that databases are searched for; nobody types more. */
+const LONGEST_SEARCH = 50
+const TYPING_MS = 150
+
+/** Something to go to or to do. */
+interface Item {
+  readonly label: string
+  readonly description?: string
+  readonly icon: ComponentType<{ size?: number | string; stroke?: number }>
+  readonly act: () => void
+}
+
+/** Opens whenever `asked` grows. Finds pages, actions and databases by name, and runs, messages and bulk actions by identifier. */
+export function Palette({ asked }: { asked: number }) {
+  const [text, setText] = useState('')
+  useEffect(() => {
+    if (asked > 0) spotlight.open()
+  }, [asked])
+  const groups = [
+    { label: 'Identifier', items: useIdentified(text) },
+    { label: 'Databases', items: useDatabases(text) },
+    { label: 'Pages', items: usePages().filter(({ label }) => isMatch(label, text)) },
+    { label: 'Actions', items: useActions().filter(({ label }) => isMatch(label, text)) },
+  ].filter(({ items }) => items.length > 0)
+  const list = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    // The library selects the first result when the text changes; some results arrive later.
+    if (text === '' || list.current?.querySelector('[data-selected]')) return
+    list.current?.querySelector('[data-action]')?.setAttribute('data-selected', 'true')
+    store.updateState((state) => ({ ...state, selected: 0 }))
+  })
+  return (
+    <Spotlight.Root
+      store={store}
+      query={text}
+      onQueryChange={setText}
+      shortcut={null}
+      scrollable
+      maxHeight={420}
+      attributes={{ content: { 'aria-label': 'Search the console' } }}
+    >
+      <Spotlight.Search placeholder="Go to a page, a database or an identifier" aria-label="Search the console" />
+      <Spotlight.ActionsList ref={list}>
+        {groups.map(({ label, items }) => (
+          <Spotlight.ActionsGroup key={label} label={label}>
+            {items.map((item) => (
+              <Spotlight.Action
+                key={item.label + (item.description ?? '')}
+                label={item.label}
+                description={item.description}
+                leftSection={<item.icon size={18} stroke={1.6} />}
+                onClick={item.act}
+              />
+            ))}
+          </Spotlight.ActionsGroup>
+        ))}
+        {groups.length === 0 ? (
+          <Spotlight.Empty>Nothing has this name. An identifier begins with wfr_, msg_ or bulk_.</Spotlight.Empty>
+        ) : null}
+      </Spotlight.ActionsList>
+    </Spotlight.Root>
+  )
+}
+
+function useIdentified(text: string): Item[] {
+  const navigate = useNavigate()
+  const target = targetOf(text)
+  if (!target) return []
+  const { label, to, params } = target
+  return [{ label, icon: IconArrowRight, act: () => void navigate({ to, params }) }]
+}
+
+function useDatabases(text: string): Item[] {
+  const navigate = useNavigate()
+  const [search] = useDebouncedValue(text.trim().slice(0, LONGEST_SEARCH), TYPING_MS)
+  const { data } = useApi(
+    listDatabaseSummaries,
+    { query: { search, count: MOST_DATABASES } },
+    { enabled: search !== '' && targetOf(search) === undefined },
+  )
+  if (text.trim() === '' || !data) return []
+  return data.databases.map(({ database_id: id, database_name: label, primary_region, state }) => ({
+    ...{ label, description: `${primary_region}, ${state}`, icon: IconDatabase },
+    act: () => void navigate({ to: '/databases/$id', params: { id } }),
+  }))
+}
+
+function usePages(): Item[] {
+  const navigate = useNavigate()
+  const isOperator = useSession().operator === true
+  return NAVIGATION.flatMap(({ items }) => items)
+    .filter(({ isForOperator }) => isOperator || isForOperator !== true)
+    .map(({ label, icon, to }) => ({ label, icon, act: () => void navigate({ to }) }))
+}
+
+function useActions(): Item[] {
+  const navigate = useNavigate()
+  const canWrite = useCanWrite()
+  const { setColorScheme } = useMantineColorScheme()
+  const other = useComputedColorScheme('light') === 'dark' ? 'light' : 'dark'
+  const changes: Item[] = [
+    {
+      ...{ label: 'Create a database', icon: IconDatabasePlus },
+      act: () => void navigate({ to: '/databases', search: { create: true } }),
+    },
+    {
+      ...{ label: 'Start a bulk action', icon: IconListCheck },
+      act: () => void navigate({ to: '/bulk-actions/new' }),
+    },
+  ]
+  return [
+    ...(canWrite ? changes : []),
+    { label: `Switch to the ${other} theme`, icon: IconMoon, act: () => setColorScheme(other) },
+    { label: 'Show the keyboard shortcuts', icon: IconKeyboard, act: showShortcuts },
+  ]
+}
