@@ -4,6 +4,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeF
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { bundleProgram } from '../../test/support/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { inspectDataDir, lockDataDir } from './index.js'
 
@@ -25,10 +26,10 @@ function errorOf(action: () => unknown): HomeportError {
 
 /** Starts a process that locks the directory and keeps running. */
 async function lockElsewhere(directory: string) {
-  const module = new URL('./data-dir.ts', import.meta.url).href
+  const module = join(await bundleProgram({ 'data-dir': ['src/config/data-dir.ts'] }), 'data-dir.js')
   const code = `const { lockDataDir } = await import(${JSON.stringify(module)})
     lockDataDir(${JSON.stringify(directory)}); console.log('locked'); process.stdin.resume()`
-  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', code])
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code])
   child.stderr.pipe(process.stderr)
   await once(child.stdout, 'data')
   return child

@@ -2,12 +2,16 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
-import { atCleanup, processesMarked, tempDir, waitFor } from '../../test/support/index.js'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { atCleanup, bundleProgram, processesMarked, THREADS, tempDir, waitFor } from '../../test/support/index.js'
 import { clientOf, localEngine, specOf, startFleet } from './testing/test-fleet.js'
 
-const HOST = fileURLToPath(new URL('testing/host.ts', import.meta.url))
+let hostProgram: string
+beforeAll(async () => {
+  const { launcher } = THREADS
+  const folder = await bundleProgram({ host: ['src/fleet/testing/host.ts'], launcher })
+  hostProgram = join(folder, 'host.js')
+})
 
 function endAtCleanup(child: ChildProcess): void {
   atCleanup(() => {
@@ -18,7 +22,7 @@ function endAtCleanup(child: ChildProcess): void {
 
 /** Starts a process with a fleet and the database `db_host`; resolves when that is running. */
 async function startHost(dataDir: string): Promise<{ host: ChildProcess; engines: readonly number[] }> {
-  const host = spawn(process.execPath, ['--import', 'tsx', HOST, dataDir], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const host = spawn(process.execPath, [hostProgram, dataDir], { stdio: ['ignore', 'pipe', 'inherit'] })
   endAtCleanup(host)
   const [line] = await once(host.stdout ?? host, 'data')
   return { host, engines: JSON.parse(String(line)) }
@@ -34,7 +38,7 @@ function parentOf(pid: number | undefined): number {
 }
 
 function nothingRuns(dataDir: string): Promise<unknown> {
-  const leftovers = () => processesMarked(dataDir).filter(({ command }) => !command.includes('host.ts'))
+  const leftovers = () => processesMarked(dataDir).filter(({ command }) => !command.includes(hostProgram))
   return waitFor(() => leftovers().length === 0, { what: 'the engines to end' })
 }
 

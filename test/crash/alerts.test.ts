@@ -1,9 +1,17 @@
+import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import type { Alert, AlertChannel } from '../../src/contract/alerts/alerts.js'
 import type { Silence } from '../../src/contract/alerts/silences.js'
 import { type Received, startSink } from '../../src/queue/testing/sink.js'
-import { atCleanup, type Place, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
-import { bundleFastServer } from './fast-server-bundle.js'
+import {
+  atCleanup,
+  bundleProgram,
+  type Place,
+  type RunningHomeport,
+  startHomeport,
+  THREADS,
+  waitFor,
+} from '../support/index.js'
 import { deadMessages } from './queue-ledger-store.js'
 import { randomFrom } from './random.js'
 
@@ -79,7 +87,8 @@ it(
     sink.answer = ({ target }) => (target === '/dead' ? { status: 500 } : {})
     const { port } = new URL(sink.url)
     const [loud, quiet] = [`127.0.0.1:${port}`, `localhost:${port}`]
-    const program = await bundleFastServer()
+    const folder = await bundleProgram({ 'fast-server': ['test/crash/fast-server.ts'], ...THREADS })
+    const program = join(folder, 'fast-server.js')
     let homeport = await start(program)
     const channel = { name: 'all', url: `${sink.url}/all`, group_minutes: 1, hourly_limit: 1_000 }
     await homeport.api('POST', '/v2/alerts/channels', channel)

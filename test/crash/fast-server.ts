@@ -1,7 +1,7 @@
 /**
  * A server whose queue, workflows and alerts have a clock that runs `HOMEPORT_TEST_CLOCK_SPEED` times as fast from the
  * moment `HOMEPORT_TEST_CLOCK_FROM` on, so that minutes pass in a test. After a restart the clock goes on where it would
- * be. `bundleFastServer` makes a program of it.
+ * be. `bundleProgram` makes a program of it.
  */
 import { Command } from 'commander'
 import { createApp } from '../../src/app.js'

@@ -24,6 +24,7 @@ export {
 export { freePort, freePortRange, isPortFree } from './ports.js'
 export { enginesIn, type FoundProcess, processesMarked } from './processes.js'
 export { mainThreadMs, unitMs, workMs } from './processor-time.js'
+export { bundleProgram, THREADS } from './program.js'
 export { type CommandResult, type RunOptions, run, runHomeport } from './run.js'
 export { tempDir } from './temp-dir.js'
 export { type WaitOptions, waitFor } from './wait-for.js'

@@ -6,12 +6,12 @@
  * files of that engine.
  */
 import { type ChildProcess, execFile, fork } from 'node:child_process'
-import { createRequire } from 'node:module'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type Clock, pause, type Timer } from '../../base/index.js'
 import type { FleetLogger } from '../types.js'
 import type { LauncherReport, LauncherRequest } from './protocol.js'
+import { programOfSource } from './source-program.js'
 
 /** How a process ended. */
 export interface ExitReport {
@@ -71,13 +71,15 @@ const LOST: ExitReport = { code: null, signal: null, output: 'its launcher ended
  */
 const V8_FLAGS = ['--no-opt', '--optimize-for-size', '--semi-space-growth-factor=1']
 
-/** The launcher's program: bundled beside this file, or the source through tsx when this is a source itself. */
+/** The launcher's program: bundled beside this file, or bundled from its source when this is a source itself. */
+function launcherFile(): string {
+  if (!import.meta.url.endsWith('.ts')) return fileURLToPath(new URL('launcher.js', import.meta.url))
+  return programOfSource(fileURLToPath(new URL('launcher.ts', import.meta.url)))
+}
+
 function forkLauncher(dataDir: string): ChildProcess {
-  const isSource = import.meta.url.endsWith('.ts')
-  const file = fileURLToPath(new URL(isSource ? 'launcher.ts' : 'launcher.js', import.meta.url))
-  const loader = isSource ? ['--import', pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href] : []
-  return fork(file, [dataDir], {
-    execArgv: [...V8_FLAGS, ...loader],
+  return fork(launcherFile(), [dataDir], {
+    execArgv: V8_FLAGS,
     env: {},
     cwd: '/',
     detached: true,

@@ -1,5 +1,5 @@
 /**
- * A process with a fleet, for tests that kill it: `node --import tsx host.ts <dataDir>` starts one database with a
+ * A process with a fleet, for tests that kill it: `node host.js <dataDir>`, bundled with the launcher, starts one database with a
  * replica, writes a key, prints the process ids of its engines as JSON, and keeps running.
  */
 import { systemClock } from '../../base/index.js'

@@ -3,14 +3,21 @@ import { openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } fr
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import { tempDir } from '../../../test/support/temp-dir.js'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { bundleProgram, THREADS, tempDir } from '../../../test/support/index.js'
 import { openStore } from '../open.js'
 import { add, install, list, PROBE_MODULE } from '../testing/probe.js'
 import type { Store } from '../types.js'
 
-const WRITER = fileURLToPath(new URL('../testing/writer.ts', import.meta.url))
+let writer: string
+beforeAll(async () => {
+  const folder = await bundleProgram({
+    writer: ['src/store/testing/writer.ts'],
+    'store-thread': ['src/store/testing/probe.ts', ...THREADS['store-thread']],
+    'checkpoint-thread': THREADS['checkpoint-thread'],
+  })
+  writer = join(folder, 'writer.js')
+})
 const open: Store[] = []
 const openHere = async (dataDir: string, onFailure: (error: Error) => void = () => undefined): Promise<Store> => {
   const store = await openStore({ location: 'sqlite', dataDir, modules: [PROBE_MODULE], onFailure })
@@ -60,14 +67,13 @@ describe('the SQLite store', () => {
     for (const enough of [200, 500, 1_000]) acknowledged.push(...(await writeAndKill(dataDir, enough)))
     const found = new Set((await (await openHere(dataDir)).run(list, {})).map(({ name }) => name))
     expect(acknowledged.filter((name) => !found.has(name))).toEqual([])
-    // Starts three programs from sources and waits for the disk some hundred times.
-  }, 120_000)
+  })
 
   it('refuses with store_full while the disk is full, changes nothing, and continues once it has space', async (context) => {
     const dataDir = tempDir()
     const script = `mount -t tmpfs -o size=3m none "$1" && head -c 300000 /dev/zero >"$1/ballast" &&
-      exec "$2" --import tsx "$3" "$1" "$1/ballast"`
-    const args = ['--mount', 'sh', '-c', script, 'sh', dataDir, process.execPath, WRITER]
+      exec "$2" "$3" "$1" "$1/ballast"`
+    const args = ['--mount', 'sh', '-c', script, 'sh', dataDir, process.execPath, writer]
     const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' })
     if (!stdout && process.getuid?.() !== 0) return context.skip('only root may make a small disk')
     const lines = stdout.trim().split('\n')
@@ -118,13 +124,9 @@ describe('the SQLite store', () => {
 
 /** Runs a writing process until it has acknowledged `enough` rows, kills it, and returns all acknowledged rows. */
 async function writeAndKill(dataDir: string, enough: number): Promise<string[]> {
-  const child: ChildProcessByStdio<null, Readable, null> = spawn(
-    process.execPath,
-    ['--import', 'tsx', WRITER, dataDir],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  )
+  const child: ChildProcessByStdio<null, Readable, null> = spawn(process.execPath, [writer, dataDir], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const acknowledged: string[] = []
   for await (const line of createInterface({ input: child.stdout })) {
     acknowledged.push(line)

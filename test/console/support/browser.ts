@@ -24,7 +24,7 @@ export interface SignedIn {
   /** Loads a page of the console by its path and waits for its title. */
   open(path: string, title: string | RegExp): Promise<void>
   /**
-   * Goes to a page as a link of the console does, without loading the console again, which takes twice the processor time.
+   * Goes to a page as a link of the console does, without a reload of the console, which takes three times the processor time.
    * The page may show data of the last two seconds.
    */
   visit(path: string, title: string | RegExp): Promise<void>
