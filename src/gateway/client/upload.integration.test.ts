@@ -43,9 +43,10 @@ async function heldBy(raw: RawClient, command: string, bytes: number, reply: str
   const before = usedBytes()
   let most = 0
   raw.send(command)
-  for (let part = 0; part < 4; part++) {
+  for (let part = 1; part <= 4; part++) {
     await pour(raw, bytes / 4)
-    most = Math.max(most, usedBytes())
+    // To measure is expensive: it collects all garbage twice.
+    if (part % 2 === 0) most = Math.max(most, usedBytes())
   }
   await raw.send('\r\n').expect(reply)
   return most - before
@@ -73,7 +74,7 @@ describe('a command with a large value', () => {
     uploader.send(head('SET', 'a', bytes))
     for (let part = 0; part < 10; part++) {
       await pour(uploader, bytes / 10)
-      most = Math.max(most, usedBytes())
+      if (part % 3 === 2) most = Math.max(most, usedBytes())
       await other.send('PING\r\n').expect('+PONG\r\n')
     }
     await uploader.send('\r\n').expect('+OK\r\n')

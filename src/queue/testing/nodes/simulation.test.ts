@@ -31,10 +31,10 @@ const MORE = 150
 
 it.each([
   ['hint before the commit', 1],
-  ['load nothing after a gain', 8],
+  ['load nothing after a gain', 46],
   ['forget at the wrong node', 24],
-  ['act from the time of the answer', 33],
-  ['forget what ended while a load ran', 46],
+  ['act from the time of the answer', 39],
+  ['forget what ended while a load ran', 83],
 ] as const)('would find a mistake: %s', async (name, from) => {
   let seed = from - 1
   let problem: string | undefined
