@@ -1,7 +1,7 @@
-import { type RawBuilder, sql } from 'kysely'
+import { type Compilable, type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
 import { all, encodeResult, only, read, type Transaction } from '../../store/operation.js'
-import { type Query, query } from '../../store/query.js'
+import { type Building, type Query, query } from '../../store/query.js'
 import type { MessageState } from '../../store/schema/messages.js'
 import { packSeqs } from './bulk-pack.js'
 
@@ -115,36 +115,49 @@ interface Page extends Numbers {
   readonly last: number
 }
 
-/**
- * The number of an open run that matches. Not a join, because PostgreSQL might read all runs for it. The view of SQLite has
- * the columns itself.
- */
-const matchingSeq = (d: Dialect, matches: RawBuilder<boolean>): RawBuilder<number | null> =>
-  d.name === 'sqlite'
-    ? sql`case when ${matches} then seq end`
-    : sql`(select runs.seq from runs where runs.seq = open_runs.seq and ${matches})`
+/** The numbers of a page are dense if they are at most this many times as many as its runs. */
+const DENSE = 3
 
-/** Reads a page and tests its runs in one pass. */
+/**
+ * A page, in one pass over the view of SQLite, which has the columns itself. On PostgreSQL, a page whose numbers are dense is
+ * one range of the table: that takes a third of the time of a look-up for each run, and reads at most `DENSE` times as many
+ * rows. Not a join, because PostgreSQL might read all runs for it; and not by the account, whose runs may be spread over
+ * the whole table.
+ */
+function pageOf({ db, p, d }: Building<MatchParams>, matches: RawBuilder<boolean>): Compilable<Page> {
+  const open = db
+    .selectFrom('open_runs')
+    .where('account_id', '=', p.accountId)
+    .where('seq', '>', p.after)
+    .where('seq', '<=', p.bound)
+    .orderBy('seq')
+    .limit(p.scan)
+  const seen = [sql<number>`count(*)`.as('seen'), sql<number>`coalesce(max(seq), 0)`.as('last')] as const
+  if (d.name === 'sqlite') {
+    const tested = open.select(['seq', sql<number | null>`case when ${matches} then seq end`.as('matching')])
+    return db.selectFrom(tested.as('page')).select(seen).select(d.listOfKnown('matching').as('seqs'))
+  }
+  const inRange = db
+    .selectFrom('runs')
+    .select(d.listOf('seq').as('seqs'))
+    .where('seq', '>', p.after)
+    .where('seq', '<=', sql.ref<number>('page.last'))
+    .where(sql<boolean>`account_id || '' = ${p.accountId} and state || '' = 'RUN_STARTED' and ${matches}`)
+  const lookup = sql<number | null>`(select runs.seq from runs where runs.seq = open_runs.seq and ${matches})`
+  const each = db
+    .selectFrom(open.select(lookup.as('matching')).as('found'))
+    .select(d.listOfKnown('matching').as('seqs'))
+  const isDense = sql<boolean>`page.last - ${p.after} <= page.seen * ${sql.lit(DENSE)}`
+  return db
+    .selectFrom(db.selectFrom(open.select('seq').as('open')).select(seen).as('page'))
+    .select(['seen', 'last', sql<string>`case when ${isDense} then ${inRange} else ${each} end`.as('seqs')])
+}
+
+/** Reads a page and tests its runs. */
 function buildMatching(shape: Shape): Query<MatchParams, Page> {
-  return query<MatchParams, Page>(({ db, p, d }) => {
-    const tests = shape.map((condition) => CONDITIONS[condition](d, p))
-    const matches = tests.length > 0 ? sql<boolean>`(${sql.join(tests, sql` and `)})` : sql<boolean>`(1 = 1)`
-    const page = db
-      .selectFrom('open_runs')
-      .select(['seq', matchingSeq(d, matches).as('matching')])
-      .where('account_id', '=', p.accountId)
-      .where('seq', '>', p.after)
-      .where('seq', '<=', p.bound)
-      .orderBy('seq')
-      .limit(p.scan)
-      .as('page')
-    return db
-      .selectFrom(page)
-      .select((eb) => [
-        eb.fn.countAll<number>().as('seen'),
-        eb.fn.coalesce(eb.fn.max('seq'), sql<number>`0`).as('last'),
-      ])
-      .select(d.listOfKnown('matching').as('seqs'))
+  return query<MatchParams, Page>((building) => {
+    const tests = shape.map((condition) => CONDITIONS[condition](building.d, building.p))
+    return pageOf(building, tests.length > 0 ? sql<boolean>`(${sql.join(tests, sql` and `)})` : sql<boolean>`(1 = 1)`)
   })
 }
 
