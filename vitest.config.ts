@@ -31,7 +31,7 @@ export default defineConfig({
     // What is soon done on a quiet machine takes long on a busy one; a test that waits for a condition gives up before.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 60_000 } },
     setupFiles: ['test/support/setup.ts'],
     globalSetup: [memoryFolder, postgres, build],
   },

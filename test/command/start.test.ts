@@ -107,7 +107,7 @@ async function npmStart() {
     // Processes that npm started do not end with it.
     for (const { pid } of processesMarked(place.dataDir)) process.kill(pid, 'SIGKILL')
   })
-  await waitFor(() => output.includes('Homeport serves.'), { what: 'npm start', deadlineMs: 45_000 })
+  await waitFor(() => output.includes('Homeport serves.'), { what: 'npm start', deadlineMs: 60_000 })
   return { npm, leftBehind: () => processesMarked(place.dataDir) }
 }
 

@@ -106,7 +106,7 @@ class Shell {
 
   /** Waits until the shell has printed a text. */
   async sees(text: string): Promise<void> {
-    await waitFor(() => this.#output.includes(text), { what: `"${text}" in:\n${this.#output}`, deadlineMs: 30_000 })
+    await waitFor(() => this.#output.includes(text), { what: `"${text}" in:\n${this.#output}`, deadlineMs: 60_000 })
   }
 
   async close(): Promise<void> {

@@ -6,7 +6,7 @@ import { childEnv, MAIN_JS } from './homeport.js'
 import type { CommandResult, RunOptions } from './run.js'
 
 const HOST = fileURLToPath(new URL('command-host.mjs', import.meta.url))
-const DEADLINE_MS = 30_000
+const DEADLINE_MS = 60_000
 
 /**
  * Returns a function like `runHomeport` that runs each command in the same process, one after the other: most of a short

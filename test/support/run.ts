@@ -15,7 +15,7 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Written to its standard input. */
   readonly input?: string
-  /** After this time it is killed, and `code` is `null`. Default 30,000. */
+  /** After this time it is killed, and `code` is `null`. Default 60,000. */
   readonly deadlineMs?: number
 }
 
@@ -25,7 +25,7 @@ export function run(command: string, args: readonly string[], options: RunOption
     const child = spawn(command, args, {
       cwd: options.cwd,
       env: childEnv(options.env),
-      timeout: options.deadlineMs ?? 30_000,
+      timeout: options.deadlineMs ?? 60_000,
       killSignal: 'SIGKILL',
     })
     const kill = () => void child.kill('SIGKILL')

@@ -2,7 +2,7 @@
 export interface WaitOptions {
   /** Completes the sentence "gave up waiting for ...". */
   readonly what: string
-  /** Default 30,000: long enough for a busy machine, and shorter than a test may take. */
+  /** Default 60,000: long enough for a busy machine, and shorter than a test may take. */
   readonly deadlineMs?: number
   /** Time between two checks. Default 10. */
   readonly everyMs?: number
@@ -16,7 +16,7 @@ export async function waitFor<Answer>(
   condition: () => Answer | Promise<Answer>,
   options: WaitOptions,
 ): Promise<Exclude<Answer, undefined | null | false>> {
-  const deadlineMs = options.deadlineMs ?? 30_000
+  const deadlineMs = options.deadlineMs ?? 60_000
   const giveUpAt = performance.now() + deadlineMs
   let cause: unknown
   do {

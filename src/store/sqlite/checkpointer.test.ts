@@ -87,7 +87,7 @@ it('restarts a full log although the writer keeps adding to it', async () => {
       write(pages)
       return logLength(path)?.generation !== first
     },
-    { what: 'the log to restart', deadlineMs: 30_000 },
+    { what: 'the log to restart' },
   )
   await waitFor(() => pages === 400, { what: 'background batches to continue' })
   await checkpointer.close()

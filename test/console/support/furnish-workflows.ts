@@ -84,5 +84,5 @@ async function serve(homeport: RunningHomeport): Promise<App> {
 const until = (homeport: RunningHomeport, id: string, seen: RegExp) =>
   waitFor(
     async () => seen.test(JSON.stringify((await homeport.queue('GET', `/v2/workflows/logs?workflowRunId=${id}`)).body)),
-    { what: `run ${id} to show ${seen}`, deadlineMs: 30_000 },
+    { what: `run ${id} to show ${seen}` },
   )
