@@ -27,7 +27,7 @@ export interface StartOptions extends Partial<Place> {
   /** Further flags of `homeport start`. */
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Default 60,000. */
+  /** Default 100,000. */
   readonly deadlineMs?: number
   /** Secrets that the caller knows already; default: those in the data directory. */
   readonly credentials?: Credentials
@@ -175,7 +175,7 @@ export async function startHomeport(options: StartOptions = {}): Promise<Running
     await assertNothingLeft(place.dataDir)
     if (!options.mayHaveStrays && STRAYS.test(logs())) throw new Error('messages were missing in memory')
   })
-  const { credentials, deadlineMs = 60_000 } = options
+  const { credentials, deadlineMs = 100_000 } = options
   return await whenHealthy({ child, place, logs, kill, credentials, deadlineMs })
 }
 
