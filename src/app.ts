@@ -272,8 +272,8 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   const managementRoutes = [...accountRoutes(accounts), ...dataPlane.routes, ...alerts.routes(), ...operator.routes]
   const management = managementListener({ ...foundations, ...dataPlane }, accounts, managementRoutes, queueRoutes)
   cluster.serve('management', (stream, ip) => management.accept(stream, ip))
-  for (const service of ['rest', 'redis'] as const)
-    cluster.serve(service, (stream, ip) => dataPlane.gateway.accept(service, stream, ip))
+  for (const service of ['rest', 'redis', 'port'] as const)
+    cluster.serve(service, (stream, ip, detail) => dataPlane.gateway.accept(service, stream, ip, detail))
   const listeners = [
     management,
     new HttpServer({
@@ -342,7 +342,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts, database
     directory: databases.directory,
     administration: databases.administration,
     fleet: databases,
-    ...{ otherNodes: databases.homes.locator, usage: databases.usage },
+    ...{ otherNodes: databases.homes.otherNodes, usage: databases.usage },
     breakOff: (databaseId) => breakOff(fleet, databaseId, logger),
     hasSpace: () => fleet.hasSpace,
     onLackOfSpace: () => fleet.reportNoSpace(),

@@ -16,7 +16,7 @@ import { describeNode, type NodeIdentity, register } from './registration.js'
 import { Rhythm } from './rhythm.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import * as partitionRows from './transactions/cluster-partitions.js'
-import type { Cluster, Incarnation, PartitionHolder, Peer, PeerAnswer, PeerHandler } from './types.js'
+import type { Cluster, Incarnation, PartitionHolder, Peer, PeerAnswer, PeerHandler, StreamHandler } from './types.js'
 
 /** Nodes of this topic look at the rows now. */
 const LOOK = 'cluster.look'
@@ -64,7 +64,7 @@ export class Clustered implements Cluster {
   readonly #cleaning: Cleaning
   readonly #neighbours = new Neighbours()
   readonly #leading: ((isLeader: boolean) => void)[] = []
-  readonly #services = new Map<string, (stream: Duplex, ip: string) => void>()
+  readonly #services = new Map<string, StreamHandler>()
   #incarnation: Incarnation = 0
   /** `draining`: until the operator resumes it; `leaving`: it stops. */
   #phase: 'new' | 'joined' | 'open' | 'draining' | 'leaving' | 'ended' = 'new'
@@ -83,9 +83,9 @@ export class Clustered implements Cluster {
     this.#link = deps.link({
       incarnation: me,
       onRequest: (request) => this.#notifications.receive(request),
-      onTunnel: ({ service, ip }, stream) => {
+      onTunnel: ({ service, ip, detail = '' }, stream) => {
         const accept = this.#services.get(service)
-        accept?.(stream, ip)
+        accept?.(stream, ip, detail)
         return accept !== undefined
       },
     })
@@ -183,14 +183,14 @@ export class Clustered implements Cluster {
     return this.#notifications.ask(known, topic, payload)
   }
 
-  serve(service: string, accept: (stream: Duplex, ip: string) => void): void {
+  serve(service: string, accept: StreamHandler): void {
     this.#services.set(service, accept)
   }
 
-  tunnel(node: string, service: string, ip: string): Promise<Duplex> {
+  tunnel(node: string, service: string, ip: string, detail = ''): Promise<Duplex> {
     const peer = this.peers.find(({ name }) => name === node)
     if (!peer) return Promise.reject(new Error(`no node ${node} takes part`))
-    return this.#link.tunnel(peer, { service, ip })
+    return this.#link.tunnel(peer, { service, ip, detail })
   }
 
   async start(): Promise<void> {

@@ -42,4 +42,5 @@ export {
   type Peer,
   type PeerAnswer,
   type PeerHandler,
+  type StreamHandler,
 } from './types.js'

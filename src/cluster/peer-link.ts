@@ -39,6 +39,8 @@ export interface TunnelHead {
   readonly service: string
   /** Address of the client whose bytes these are. */
   readonly ip: string
+  /** What the service needs to know besides. Default: nothing. */
+  readonly detail?: string
 }
 
 /** Serves a stream of bytes of another node. Answers whether it does. */

@@ -46,6 +46,9 @@ export interface LetGo {
   readonly busy: readonly number[]
 }
 
+/** Serves a stream of bytes of another node. @param ip address of the client. @param detail what the other node adds. */
+export type StreamHandler = (stream: Duplex, ip: string, detail: string) => void
+
 /** Handles what another node sends under a topic. The payload is JSON and not checked yet. Answers JSON. */
 export type PeerHandler = (payload: unknown, from: Incarnation) => Promise<unknown> | unknown
 
@@ -107,13 +110,14 @@ export interface Cluster extends Service {
   hintLeader(topic: string, payload: unknown): void
   /** Asks all other nodes, or one. Those that do not answer within a second are left out. */
   ask(topic: string, payload: unknown, of?: Incarnation): Promise<readonly PeerAnswer[]>
-  /** Registers what serves streams of bytes of other nodes. Before `start`. @param accept gets the address of the client. */
-  serve(service: string, accept: (stream: Duplex, ip: string) => void): void
+  /** Registers what serves streams of bytes of other nodes. Before `start`. */
+  serve(service: string, accept: StreamHandler): void
   /**
    * Opens a stream of bytes to a service of the node with this name, for a client with this address.
+   * @param detail what the service needs to know: short, printable ASCII.
    * @throws Error when no such node takes part or it does not answer.
    */
-  tunnel(node: string, service: string, ip: string): Promise<Duplex>
+  tunnel(node: string, service: string, ip: string, detail?: string): Promise<Duplex>
   /** Everything in this process has started: from now on it takes partitions. */
   open(): void
   /**

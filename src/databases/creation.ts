@@ -97,6 +97,7 @@ export class Creation {
     if (outcome.kind !== 'created') return this.#refuse(outcome, caller)
     directory.put(outcome.database)
     await this.#openPort(outcome.database, caller)
+    await this.#deps.homes.announce([databaseId])
     return outcome.database
   }
 
@@ -165,7 +166,11 @@ export class Creation {
     const { sleep, engines } = this.#deps
     const databaseId = row.database_id
     engines.beginCreation(databaseId)
-    const make = (): Promise<DatabaseRow> => this.#createOrRollBack(row, caller)
+    const make = async (): Promise<DatabaseRow> => {
+      const created = await this.#createOrRollBack(row, caller)
+      await this.#deps.homes.announce([databaseId])
+      return created
+    }
     const work = sleep.during(databaseId, 'creation', make).finally(() => {
       this.#active.delete(databaseId)
       engines.endCreation(databaseId)

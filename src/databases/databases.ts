@@ -215,6 +215,7 @@ class StoredDatabases implements Databases {
     const kept = rows.filter((row) => recoveryOf(row) === 'serve')
     for (const row of kept) this.directory.put(row)
     this.#losses.load(kept)
+    await this.homes.ports?.start()
     void this.#losses.inspectAll(kept)
   }
 
@@ -222,6 +223,7 @@ class StoredDatabases implements Databases {
     const ending = [this.#creation, this.#deletion, this.changes, this.backups, this.quarantine]
     await Promise.all(ending.map((job) => job.stop()))
     this.#sleep.stop()
+    this.homes.ports?.stop()
     await this.#losses.stop()
   }
 
@@ -235,8 +237,7 @@ class StoredDatabases implements Databases {
   }
 
   async get(caller: Caller, databaseId: string, credentials: 'show' | 'hide'): Promise<DatabaseRecord> {
-    const { accountId } = caller
-    const row = await this.#deps.store.run(databases.get, { accountId, databaseId })
+    const row = await this.#deps.store.run(databases.get, { accountId: caller.accountId, databaseId })
     if (!row) throw new HomeportError('database_not_found', { databaseId })
     return this.#render(row, caller, credentials)
   }
@@ -347,10 +348,9 @@ class StoredDatabases implements Databases {
   }
 
   #homesOf(): Homes {
-    const { store, cluster, settings } = this.#deps
-    const { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort } = settings
+    const { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort, node, host } = this.#deps.settings
     return new Homes({
-      ...{ store, cluster, node: settings.node },
+      ...{ ...this.#deps, cluster: this.#deps.cluster, node, host },
       addresses: { publicRedisHost, publicRestUrl, redisDomain, redisDomainPort },
       servesToken: (digest) => this.directory.hasToken(digest),
       served: (accountId) => this.#factsOf(accountId),
@@ -361,7 +361,7 @@ class StoredDatabases implements Databases {
   }
 
   #place(): Placement {
-    const isAwake = (databaseId: string): boolean => this.isAwake(databaseId)
+    const isAwake = (id: string): boolean => this.isAwake(id)
     const ownCapacity = () => capacityHere({ deps: this.#deps, ledgers: [...this.usage.ledgers], isAwake })
     const { store, plans, cluster, settings } = this.#deps
     return new Placement({ store, plans, cluster, node: settings.node, homes: this.homes, ownCapacity })

@@ -45,12 +45,12 @@ export class Deletion {
   }
 
   async #delete(databaseId: string): Promise<void> {
-    const { directory, sleep, fleet, backups, store } = this.#deps
+    const { directory, sleep, fleet, backups, store, homes } = this.#deps
     const row = directory.rowOf(databaseId)
     if (row) this.#pending.set(databaseId, { ...row, modifying_state: 'deleting' })
     directory.remove(databaseId)
     sleep.forget(databaseId)
-    await fleet.remove(databaseId)
+    await Promise.all([fleet.remove(databaseId), homes.announce([databaseId])])
     await backups.removeAll(databaseId)
     await finishDeletion(store, databaseId)
     this.#pending.delete(databaseId)

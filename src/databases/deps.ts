@@ -62,7 +62,7 @@ export interface DatabasesDeps {
   readonly onServing: (databaseId: string) => Promise<void>
   readonly traffic: Traffic
   /** The other nodes. Omitted: the server is alone. */
-  readonly cluster?: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'isLeader' | 'isDraining'>
+  readonly cluster?: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'isLeader' | 'isDraining' | 'onGone'>
   /** Counts what happens, for metrics. */
   readonly meter?: DatabasesMeter
   /** Called after a database has fallen asleep. */
@@ -101,7 +101,7 @@ export type DatabaseSettings = Pick<
   | 'acceptUnknownData'
   | 'quarantineMs'
 > &
-  Partial<Pick<Config, 'node' | 'region'>>
+  Partial<Pick<Config, 'node' | 'region' | 'host'>>
 
 /** What the classes that create, change and delete databases are built from. */
 export interface ChangeDeps extends DatabasesDeps {
@@ -115,6 +115,8 @@ export interface ChangeDeps extends DatabasesDeps {
   readonly homes: {
     /** Whether this node serves a database. */
     isHere(row: { readonly home: string | null }): boolean
+    /** Notifies the other nodes that databases begin to serve, or serve no more. */
+    announce(databaseIds: readonly string[]): Promise<void>
   }
 }
 

@@ -1,11 +1,13 @@
 /** Which node serves which database, and what this node knows of those that others serve. */
-import { isObject } from '../base/index.js'
+import { type Clock, isObject } from '../base/index.js'
 import type { Cluster, Peer } from '../cluster/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Addressed, Caller, Elsewhere } from '../http/index.js'
 import type { Store } from '../store/index.js'
+import type { Logger } from '../telemetry/index.js'
 import type { DatabaseRow } from './life.js'
 import { Locator } from './locator.js'
+import { PortsElsewhere } from './ports-elsewhere.js'
 import type { RecordSettings } from './record.js'
 import type { KnownDatabase } from './summaries.js'
 import * as homes from './transactions/homes.js'
@@ -25,7 +27,11 @@ export interface HomesDeps {
   readonly store: Store
   /** The name of this node; absent on a server that is alone. */
   readonly node: string | undefined
-  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers'> | undefined
+  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'onGone'> | undefined
+  /** The address that this node listens on. */
+  readonly host: string | undefined
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'warn'>
   readonly addresses: Addresses
   /** Whether this node serves a database with a token that has this digest. */
   readonly servesToken: (digest: string) => boolean
@@ -43,12 +49,15 @@ export class Homes {
   readonly #deps: HomesDeps
   /** Finds the home of what clients of the data plane ask for; absent on a server that is alone. */
   readonly locator: Locator | undefined
+  /** The ports of databases of other nodes; absent on a server that is alone. */
+  readonly ports: PortsElsewhere | undefined
   /** The last known addresses of each node, for lists while it is away. */
   readonly #addresses = new Map<string, Addresses>()
 
   constructor(deps: HomesDeps) {
     this.#deps = deps
-    const { cluster, node, addresses, served, remove } = deps
+    const { cluster, node, host = '', addresses, served, remove } = deps
+    this.ports = cluster && node !== undefined ? new PortsElsewhere({ ...deps, cluster, node, host }) : undefined
     this.locator =
       cluster && node !== undefined
         ? new Locator({ ...deps, cluster, node, domain: addresses.redisDomain, nowMs: () => performance.now() })
@@ -61,6 +70,23 @@ export class Homes {
       // The other node looks again later: a deletion may take longer than an answer.
       void remove(textOf(payload, 'accountId'), textOf(payload, 'databaseId'))
     })
+  }
+
+  /** What the data plane asks about databases of other nodes. */
+  get otherNodes() {
+    const { locator, ports } = this
+    return (
+      locator && {
+        byToken: (token: string) => locator.byToken(token),
+        byServerName: (serverName: string) => locator.byServerName(serverName),
+        ports,
+      }
+    )
+  }
+
+  /** Notifies the other nodes that databases begin to serve, serve no more, or have another home or port; see `PortsElsewhere`. */
+  async announce(databaseIds: readonly string[]): Promise<void> {
+    await this.ports?.announce(databaseIds)
   }
 
   /** Whether other nodes may serve databases. */

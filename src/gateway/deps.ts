@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import type { CertificateSource } from '../certificates/index.js'
 import type { HomeportError } from '../contract/errors/errors.js'
 import type { Elsewhere, HostNames } from '../http/index.js'
@@ -147,11 +148,28 @@ export interface DataEndpoint {
   readonly socketPath: string
 }
 
+/** Where a client connects from. */
+export interface ClientAddress {
+  readonly ip: string
+  readonly port: number
+}
+
+/** The ports of databases that other nodes serve, on which this node listens for them. */
+export interface PortsElsewhere {
+  /** Calls `follower` with the ids of databases whose port has changed, at first with all; it resolves when it listens accordingly. */
+  follow(follower: (databaseIds: readonly string[]) => Promise<void>): Promise<void>
+  /** Undefined when this node must not listen for a database. */
+  find(databaseId: string): { readonly port: number; readonly tls: boolean } | undefined
+  /** Connects a client to the node that serves a database. Rejects with the `HomeportError` that the client gets. */
+  connect(databaseId: string, client: ClientAddress): Promise<Duplex>
+}
+
 /** Finds the node that serves a database, when it is another one. Each rejects with the `HomeportError` that the client gets. */
 export interface OtherNodes {
   byToken(token: string): Promise<Elsewhere | undefined>
   /** @param serverName in lower case */
   byServerName(serverName: string): Promise<Elsewhere | undefined>
+  readonly ports?: PortsElsewhere | undefined
 }
 
 /** The engines of databases: the gateway's view of the fleet. */

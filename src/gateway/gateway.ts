@@ -3,10 +3,12 @@ import { ClientMemoryBudget, type Clock, type Service } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Readiness } from '../http/index.js'
 import type { Tracer } from '../telemetry/index.js'
+import { asClientSocket } from './client/client-socket.js'
 import { DatabaseListener } from './client/database-listener.js'
 import { DomainListener } from './client/domain-listener.js'
-import { Doorway } from './client/doorway.js'
+import { Doorway, turnAway } from './client/doorway.js'
 import { DEFAULT_READER_BOUNDS, type ReaderBounds } from './client/outlet.js'
+import { PassingPorts } from './client/passing-ports.js'
 import { NO_ADMINISTRATION } from './commands/administer.js'
 import type {
   Administration,
@@ -77,8 +79,12 @@ export interface Gateway extends Service {
    * `when-unused`, such a client keeps the engines, and the answer is false.
    */
   releaseEngines(databaseId: string, manner: 'when-unused' | 'and-send-away'): boolean
-  /** Serves a connection of a client that another node has accepted. @param ip address of the client. */
-  accept(service: 'rest' | 'redis', connection: Duplex, ip: string): void
+  /**
+   * Serves a connection of a client that another node has accepted.
+   * @param ip address of the client.
+   * @param detail for `port`: the id of the database and the port of the client.
+   */
+  accept(service: PassedService, connection: Duplex, ip: string, detail: string): void
   /** The usage of a database; undefined when the directory does not list it. */
   usageOf(databaseId: string): DatabaseUsage | undefined
   /** The port that databases with a server name share, once the gateway has started; undefined when there is none. */
@@ -86,6 +92,9 @@ export interface Gateway extends Service {
   /** Port of the REST listener, once the gateway has started. */
   readonly restPort: number
 }
+
+/** What clients of other nodes ask for: REST, TLS by server name, or the port of a database. */
+export type PassedService = 'rest' | 'redis' | 'port'
 
 interface OpenDatabase {
   readonly listener: DatabaseListener
@@ -116,6 +125,8 @@ class DataPlane implements Gateway {
   readonly #portFailures: PortFailures
   readonly #names = new ServerNames()
   readonly #closing = new Set<Promise<void>>()
+  /** The ports of databases that other nodes serve. */
+  readonly #passing: PassingPorts | undefined
   #unsubscribe: (() => void) | undefined
   #lastClientId = 0
 
@@ -138,6 +149,13 @@ class DataPlane implements Gateway {
       memory: this.#memory,
     })
     this.#domain = this.#newDomain()
+    const { otherNodes } = options
+    this.#passing =
+      otherNodes?.ports &&
+      new PassingPorts({
+        ...{ ...options, ports: otherNodes.ports, doorway: this.#doorway },
+        settled: () => Promise.all(this.#closing),
+      })
   }
 
   get domainPort(): number | undefined {
@@ -155,13 +173,15 @@ class DataPlane implements Gateway {
     this.#unsubscribe = directory.onChange((databaseId) => this.#onChange(databaseId))
     for (const { databaseId } of directory.list()) this.#follow(databaseId)
     await Promise.allSettled([...this.#open.values()].map(({ listening }) => listening))
+    await this.#passing?.start()
   }
 
   async stop(graceMs = this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS): Promise<void> {
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
     for (const databaseId of [...this.#open.keys()]) this.#close(databaseId, graceMs)
-    await Promise.all([this.#rest.close(graceMs), this.#domain?.close(), ...this.#closing])
+    const passing = this.#passing?.close()
+    await Promise.all([this.#rest.close(graceMs), this.#domain?.close(), passing, ...this.#closing])
     this.#lanes.close()
   }
 
@@ -196,10 +216,20 @@ class DataPlane implements Gateway {
     return isReleased
   }
 
-  accept(service: 'rest' | 'redis', connection: Duplex, ip: string): void {
+  accept(service: PassedService, connection: Duplex, ip: string, detail: string): void {
     if (service === 'rest') this.#rest.accept(connection, ip)
+    else if (service === 'port') this.#acceptOnPort(connection, ip, detail)
     else if (this.#domain) this.#domain.accept(connection, ip)
     else connection.destroy()
+  }
+
+  #acceptOnPort(connection: Duplex, ip: string, detail: string): void {
+    const [databaseId = '', port] = detail.split(' ')
+    const client = { ip, port: Number(port) || 0 }
+    const listener = this.#open.get(databaseId)?.listener
+    if (listener) listener.acceptFor(client, connection)
+    // The other node has not heard yet that this database is elsewhere or gone.
+    else turnAway(asClientSocket(connection, client, client), new HomeportError('database_not_found', { databaseId }))
   }
 
   usageOf(databaseId: string): DatabaseUsage | undefined {
@@ -267,7 +297,7 @@ class DataPlane implements Gateway {
 
   /** Waits for listeners that are closing: one of them may still hold the port. */
   async #listen(listener: DatabaseListener): Promise<void> {
-    await Promise.all(this.#closing)
+    await Promise.all([...this.#closing, this.#passing?.release(listener.database.databaseId)])
     try {
       await listener.listen()
     } catch (error) {

@@ -35,6 +35,7 @@ interface TestNode {
 }
 
 async function startNode(name: string | undefined, place: Place, options: object = {}): Promise<TestNode> {
+  const host = 'host' in options ? String(options.host) : '127.0.0.1'
   const asNode = name === undefined ? {} : { node: name, advertise: '127.0.0.1', peerPort: await freePort() }
   const content = {
     ...{ logLevel: 'silent', shutdownGraceMs: '0', store: `${postgres.url}/postgres`, ...asNode },
@@ -52,7 +53,7 @@ async function startNode(name: string | undefined, place: Place, options: object
   atCleanup(stop)
   await app.start()
   const api: TestNode['api'] = (method, path, json, headers = {}) =>
-    call(`http://127.0.0.1:${place.apiPort}${path}`, { method, json, headers: { authorization, ...headers } })
+    call(`http://${host}:${place.apiPort}${path}`, { method, json, headers: { authorization, ...headers } })
   return { place, app, api, stop }
 }
 
@@ -65,9 +66,18 @@ async function rest(node: TestNode, token: string, command: readonly string[]): 
   return (await call(url, { method: 'POST', json: command, headers })).body
 }
 
-const isListening = (port: number): Promise<boolean> =>
+/** What a server says by itself to a client. */
+const firstLine = (host: string, port: number): Promise<string> =>
+  new Promise((resolve, reject) => {
+    let text = ''
+    const socket = connect(port, host)
+    socket.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+    socket.once('end', () => resolve(text)).once('error', reject)
+  })
+
+const isListening = (port: number, host = '127.0.0.1'): Promise<boolean> =>
   new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1')
+    const socket = connect(port, host)
     socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
     socket.once('connect', () => socket.destroy())
   })
@@ -196,6 +206,65 @@ describe('databases of a cluster', () => {
     const drained = async () =>
       (await e.api('POST', '/v2/redis/database', { ...far, database_name: 'z' })).status === 503
     await waitFor(drained, { what: 'the node to be drained' })
+  }, 60_000)
+
+  it('are reached at their port on every node', async () => {
+    const hosts = ['127.0.0.2', '127.0.0.3'] as const
+    const [g, h] = await Promise.all([
+      startNode('g', await place(), { host: hosts[0], region: 'ca-central-1' }),
+      startNode('h', await place(), { host: hosts[1], region: 'sa-east-1' }),
+    ])
+    const isKnown = async () =>
+      ((await g.api('GET', '/v2/nodes')).body as { name: string }[]).some(
+        (one) => one.name === 'h' && 'engine_memory' in one,
+      )
+    await waitFor(isKnown, { what: 'the nodes to know each other' })
+    const made = record(await g.api('POST', '/v2/redis/database', { ...creation('far'), primary_region: 'sa-east-1' }))
+    const password = String((made as Record<string, unknown>).password)
+    const client = (host: string, options = {}) => {
+      const redis = new RedisClient({ host, port: made.port, password, retryStrategy: () => null, ...options })
+      redis.on('error', () => undefined)
+      atCleanup(() => redis.disconnect())
+      return redis
+    }
+    const far = client(hosts[0])
+    expect(await far.set('k', 'v')).toBe('OK')
+    expect(await client(hosts[1]).get('k')).toBe('v')
+    expect(await far.client('LIST')).toMatch(/addr=127\.0\.0\.\d:\d{4,5} laddr=127\.0\.0\.3:/)
+    const large = 'x'.repeat(5_000_000)
+    expect(await far.set('large', large)).toBe('OK')
+    expect(await far.get('large')).toBe(large)
+    expect(await Promise.all(Array.from({ length: 1_000 }, () => far.incr('n')))).toHaveLength(1_000)
+
+    // The home knows the client's address, and a client that has no access hears so.
+    const path = `/v2/redis/update-allowlist/${made.database_id}`
+    expect(await g.api('POST', path, { allowed_ips: ['10.9.8.7'] })).toMatchObject({ status: 200 })
+    await waitFor(() => far.status === 'end', { what: 'the client to be disconnected' })
+    expect(await firstLine(hosts[0], made.port)).toMatch(/^-.*127\.0\.0\.\d/)
+    expect(await g.api('POST', path, { allowed_ips: [] })).toMatchObject({ status: 200 })
+    expect(await client(hosts[0]).get('n')).toBe('1000')
+
+    // While the home is away, its clients get an error; when it is back, they are served again.
+    await h.stop()
+    await waitFor(async () => (await firstLine(hosts[0], made.port)).includes('The node h has to answer'), {
+      what: 'the home to be away',
+    })
+    const again = await startNode('h', h.place, { host: hosts[1], region: 'sa-east-1' })
+    await waitFor(
+      () =>
+        client(hosts[0])
+          .get('k')
+          .then(
+            (value) => value === 'v',
+            () => false,
+          ),
+      { what: 'the home to be back' },
+    )
+
+    // A port is closed on every node when its database is deleted.
+    expect((await g.api('DELETE', `/v2/redis/database/${made.database_id}`)).body).toBe('OK')
+    expect(await isListening(made.port, hosts[0])).toBe(false)
+    await again.stop()
   }, 60_000)
 
   it('serve clients that connect to any node', async () => {

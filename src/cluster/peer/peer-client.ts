@@ -61,9 +61,10 @@ export class PeerClient {
   }
 
   /** See `PeerLink.tunnel`. */
-  async tunnel({ advertise, incarnation }: PeerAddress, { service, ip }: TunnelHead): Promise<ByteStream> {
+  async tunnel({ advertise, incarnation }: PeerAddress, { service, ip, detail = '' }: TunnelHead): Promise<ByteStream> {
     if (this.#isClosed) throw new Error('the link between nodes is closed')
-    const headers = { ...this.#headers(TUNNEL_PATH + service, incarnation), [HEADERS.ip]: ip }
+    const about = { [HEADERS.ip]: ip, ...(detail !== '' && { [HEADERS.detail]: detail }) }
+    const headers = { ...this.#headers(TUNNEL_PATH + service, incarnation), ...about }
     return this.#to(advertise, 'streams').tunnel(headers)
   }
 

@@ -123,7 +123,8 @@ export class PeerServer {
     const path = String(headers[':path'])
     if (path.startsWith(TUNNEL_PATH)) {
       late.cancel()
-      const head = { service: path.slice(TUNNEL_PATH.length), ip: String(headers[HEADERS.ip] ?? '') }
+      const [ip, detail] = [HEADERS.ip, HEADERS.detail].map((name) => String(headers[name] ?? ''))
+      const head = { service: path.slice(TUNNEL_PATH.length), ip: ip ?? '', detail: detail ?? '' }
       stream.respond({ ':status': this.#deps.onTunnel ? STATUS.ok : STATUS.malformed })
       if (!this.#deps.onTunnel?.(head, new ByteStream(stream))) stream.close()
       return

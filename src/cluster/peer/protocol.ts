@@ -21,6 +21,7 @@ export const HEADERS = {
   to: 'homeport-to',
   from: 'homeport-from',
   ip: 'homeport-client',
+  detail: 'homeport-detail',
 } as const
 /** Bytes that a stream may have on its way, and all streams of a connection together: enough for links between regions. */
 export const WINDOW_BYTES = { stream: 2 ** 20, connection: 2 ** 24 } as const

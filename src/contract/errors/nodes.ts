@@ -56,6 +56,13 @@ export const nodeErrors = {
     text: () =>
       'Too many tokens that this node does not know are being looked up at the other nodes. Nothing was changed. Try again in a moment, or send the request to the node that serves the database.',
   }),
+  passing_full: define<{ most: number }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ most }) =>
+      `This node passes ${most} connections on to the nodes of their databases, and takes no more. Connect to the node of the database, or try again later.`,
+  }),
   forwarded_twice: define<{ node: string }>({
     status: 503,
     blame: 'operator',

@@ -42,6 +42,7 @@ export const DATA_PLANE_EVENTS = {
     'plan',
     'error',
   ),
+  databases_homes_not_read: databases('warn', 'the homes of databases could not be read from the store', 'error'),
   database_port_taken: databases('warn', 'another program uses a port of the database range', 'port', 'requestId?'),
   database_creation_not_undone: databases(
     'error',
@@ -189,6 +190,13 @@ export const DATA_PLANE_EVENTS = {
   ),
   gateway_port_failed: gateway('error', 'the port of a database failed', 'error'),
   gateway_not_passed_on: gateway('warn', 'a client could not be passed on to the node of its database', 'error'),
+  gateway_passing_port_taken: gateway(
+    'warn',
+    'another program uses the port of a database of another node, so its clients cannot use this node',
+    'error',
+    'databaseId',
+    'port',
+  ),
   gateway_domain_port_failed: gateway('error', 'the shared port of databases failed', 'error'),
   gateway_client_failed: gateway('debug', 'a client connection failed', 'error'),
   gateway_client_fault: gateway(

@@ -109,3 +109,48 @@ export const regionsOfNodes = read('homes.regionsOfNodes', function* (_: object)
 > {
   return (yield* every(servedRegions, {})).map(({ region }) => region)
 })
+
+/** Where clients of a database connect to, and the node that serves it. */
+export interface HomePort {
+  readonly database_id: string
+  readonly home: string
+  readonly port: number
+  readonly tls: number
+}
+
+const PORT_COLUMNS = ['database_id', 'home', 'port', 'tls'] as const
+
+/** The port of a database that is being created may still change, and one that is being deleted is closed. */
+const portsBeside = query<{ node: string }, HomePort>(({ db, p }) =>
+  db
+    .selectFrom('databases')
+    .select(PORT_COLUMNS)
+    .where('home', 'is not', null)
+    .where('home', '!=', p.node)
+    .where('modifying_state', 'not in', ['creating', 'deleting'])
+    .$narrowType<{ home: string }>(),
+)
+
+/** The ports of all databases that other nodes serve. */
+export const portsElsewhere = read('homes.portsElsewhere', function* (args: { node: string }): Transaction<
+  readonly HomePort[]
+> {
+  return yield* every(portsBeside, args)
+})
+
+const portsByIds = query<{ databaseIds: readonly string[] }, HomePort>(({ db, p, d }) =>
+  db
+    .selectFrom('databases')
+    .select(PORT_COLUMNS)
+    .where(d.inTexts('database_id', p.databaseIds))
+    .where('home', 'is not', null)
+    .where('modifying_state', 'not in', ['creating', 'deleting'])
+    .$narrowType<{ home: string }>(),
+)
+
+/** The ports of these databases, of those that serve. */
+export const portsOf = read('homes.portsOf', function* (args: { databaseIds: readonly string[] }): Transaction<
+  readonly HomePort[]
+> {
+  return yield* every(portsByIds, args)
+})

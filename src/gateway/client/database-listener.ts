@@ -5,9 +5,10 @@ import type { Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { checkAddress, isAllowed } from '../allow-list.js'
 import type { SessionDeps } from '../commands/command-context.js'
-import type { GatewaySettings, ServedDatabase } from '../deps.js'
+import type { ClientAddress, GatewaySettings, ServedDatabase } from '../deps.js'
 import { awaitOpening, beginsTls } from '../tls/opening.js'
 import { TlsFront } from '../tls/tls-front.js'
+import { asClientSocket, type ClientSocket } from './client-socket.js'
 import { type Doorway, turnAway } from './doorway.js'
 import { Inlet, takeInlets } from './inlet.js'
 import { Session } from './session.js'
@@ -107,10 +108,18 @@ export class DatabaseListener {
     this.#front?.accept(connection)
   }
 
-  /** The same for a connection of another node. @param ip address of the client. */
-  adoptFor(ip: string, connection: Duplex): void {
+  /** The same for a connection of another node. */
+  adoptFor(client: ClientAddress, connection: Duplex): void {
     this.#track(connection)
-    this.#front?.acceptFor(ip, connection)
+    this.#front?.acceptFor(client, connection)
+  }
+
+  /** Serves a client that another node has accepted on the port of this database. */
+  acceptFor(client: ClientAddress, connection: Duplex): void {
+    const socket = asClientSocket(connection, client, { ip: this.#options.settings.host, port: this.#database.port })
+    const front = this.#front
+    if (front) this.#onConnection(socket, () => front.acceptFor(client, connection))
+    else this.#onClearText(Inlet.of(socket))
   }
 
   #newFront(): TlsFront {
@@ -132,15 +141,16 @@ export class DatabaseListener {
 
   #acceptClients(): void {
     const front = this.#front
-    if (front) this.#server.on('connection', (connection) => this.#onConnection(connection, front))
-    else takeInlets(this.#server, (inlet) => this.#onClearText(inlet))
+    if (front) {
+      this.#server.on('connection', (connection) => this.#onConnection(connection, () => front.accept(connection)))
+    } else takeInlets(this.#server, (inlet) => this.#onClearText(inlet))
     this.#options.doorway.pace(this.#server)
   }
 
-  #onConnection(connection: Socket, front: TlsFront): void {
+  #onConnection(connection: ClientSocket, shakeHands: () => void): void {
     this.#track(connection)
     awaitOpening(connection, this.#options, ({ kind }) => {
-      if (kind === 'tls') front.accept(connection)
+      if (kind === 'tls') shakeHands()
       else turnAway(connection, new HomeportError('tls_required', {}))
     })
   }
@@ -161,7 +171,7 @@ export class DatabaseListener {
   }
 
   /** The client would not understand an error in clear text, so the gateway logs the mistake. */
-  #onUnexpectedTls(connection: Socket): void {
+  #onUnexpectedTls(connection: ClientSocket): void {
     const { databaseId } = this.database
     const address = connection.remoteAddress
     this.#options.logger.info('gateway_client_unexpected_tls', { databaseId, address })
@@ -169,7 +179,7 @@ export class DatabaseListener {
   }
 
   /** Whether a client may connect. If not, it gets the error and is disconnected. */
-  #admits(socket: Socket): boolean {
+  #admits(socket: ClientSocket): boolean {
     try {
       checkAddress(this.database, socket.remoteAddress)
       this.#options.guard.checkClientLimit()

@@ -2,19 +2,19 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 import type { Clock } from '../../base/index.js'
 import type { CertificateSource } from '../../certificates/index.js'
-import { HomeportError } from '../../contract/errors/errors.js'
-import type { GatewayLogger, GatewaySettings, OtherNodes } from '../deps.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
+import type { ClientAddress, GatewayLogger, GatewaySettings, OtherNodes } from '../deps.js'
 import type { Opening } from '../tls/opening.js'
 import { awaitOpening } from '../tls/opening.js'
-import { TlsFront } from '../tls/tls-front.js'
+import { TlsRefusal } from '../tls/tls-refusal.js'
 import { type Doorway, turnAway } from './doorway.js'
 
 /** Serves the clients of one database. */
 export interface Adopter {
   /** Takes over a connection whose client wants this database and is about to start its TLS handshake. */
   adopt(connection: Socket): void
-  /** The same for a connection of another node. @param ip address of the client. */
-  adoptFor(ip: string, connection: Duplex): void
+  /** The same for a connection of another node. */
+  adoptFor(client: ClientAddress, connection: Duplex): void
 }
 
 /** Collaborators and settings of the shared port. */
@@ -43,13 +43,12 @@ export class DomainListener {
   readonly #server: Server
   /** Connections that no database has adopted yet. */
   readonly #connections = new Set<Socket>()
-  /** Does the handshake of clients that get an error, because they expect TLS. */
-  readonly #front: TlsFront
+  readonly #refusal: TlsRefusal
 
   constructor(options: DomainListenerOptions) {
     this.#options = options
     const { certificates, logger } = options
-    this.#front = new TlsFront({ certificates, logger, onClient: (socket) => refuseName(socket, socket.servername) })
+    this.#refusal = new TlsRefusal({ certificates, logger })
     const socketOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true }
     this.#server = createServer({ ...socketOptions, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS }, (connection) =>
       this.#onConnection(connection),
@@ -81,14 +80,14 @@ export class DomainListener {
   accept(connection: Duplex, ip: string): void {
     awaitOpening(connection, this.#options, (opening) => {
       const adopter = this.#adopterOf(opening)
-      if (adopter) adopter.adoptFor(ip, connection)
+      if (adopter) adopter.adoptFor({ ip, port: 0 }, connection)
       else connection.destroy()
     })
   }
 
   /** Accepts no more clients. Resolves when all connections have closed, including those that databases have adopted. */
   async close(): Promise<void> {
-    this.#front.close()
+    this.#refusal.close()
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     this.#options.doorway.dismiss(this.#server)
     for (const connection of this.#connections) connection.destroy()
@@ -125,18 +124,17 @@ export class DomainListener {
     try {
       const ip = connection.remoteAddress ?? ''
       const home = serverName === undefined ? undefined : await this.#options.otherNodes?.byServerName(serverName)
-      if (!home) return this.#front.accept(connection)
+      if (!home) throw unknownName(serverName)
       const stream = await home.connect(ip)
       pipeline(connection, stream, connection, () => undefined)
     } catch (error) {
-      // Without the key of the database's name, an error cannot be shown to the client.
-      this.#options.logger.warn('gateway_not_passed_on', { error })
-      connection.destroy()
+      if (!isError(error, 'server_name_unknown')) this.#options.logger.warn('gateway_not_passed_on', { error })
+      // The home asks for a certificate of the client where the database requires one; the reason is no secret.
+      this.#refusal.refuse(connection, error)
     }
   }
 }
 
-function refuseName(socket: Socket, name: string | false | null): void {
-  const known = typeof name === 'string' && name !== '' ? { name: name.slice(0, 253) } : {}
-  turnAway(socket, new HomeportError('server_name_unknown', known))
+function unknownName(name: string | undefined): HomeportError {
+  return new HomeportError('server_name_unknown', name === undefined || name === '' ? {} : { name: name.slice(0, 253) })
 }

@@ -1,7 +1,8 @@
-import type { Server, Socket } from 'node:net'
+import type { Server } from 'node:net'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { errorText } from '../error-text.js'
 import { encodeError } from '../resp/encode.js'
+import type { ClientSocket } from './client-socket.js'
 import { interceptConnections } from './node-internals.js'
 
 /** Connections accepted in a turn of the event loop, whatever else there is to do. */
@@ -92,7 +93,7 @@ export class Doorway {
 }
 
 /** Sends a client the reason why it is not served, if it is an error of the catalogue, and closes its connection. */
-export function turnAway(socket: Socket, reason: unknown): void {
+export function turnAway(socket: ClientSocket, reason: unknown): void {
   socket.on('error', () => {})
   if (reason instanceof HomeportError) socket.write(encodeError(errorText(reason)))
   socket.destroySoon()

@@ -1,6 +1,7 @@
-import type { Server, Socket } from 'node:net'
+import type { Server } from 'node:net'
 import { isTurnSpent, scheduleSlice } from '../../base/index.js'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
+import type { ClientSocket } from './client-socket.js'
 import { type ConnectionHandle, interceptConnections, openSocket } from './node-internals.js'
 
 /**
@@ -15,24 +16,24 @@ const MUCH_BYTES = 65_536
 
 /** The receiving side of a client's connection. */
 export class Inlet {
-  readonly socket: Socket
+  readonly socket: ClientSocket
   /** The connection below the socket; undefined where internals of Node are not used. */
   readonly handle: ConnectionHandle | undefined
   receive: Receiver = () => {}
 
-  private constructor(open: (receive: Receiver) => Socket, handle?: ConnectionHandle) {
+  private constructor(open: (receive: Receiver) => ClientSocket, handle?: ConnectionHandle) {
     this.socket = open((memory, length) => this.#take(memory, length))
     this.handle = handle
   }
 
   /** For a connection that reads into memory of its own. */
-  static of(socket: Socket): Inlet {
+  static of(socket: ClientSocket): Inlet {
     return new Inlet((receive) => socket.on('data', (chunk: Buffer) => receive(chunk, chunk.length)))
   }
 
   /** For a connection that reads into the common block. */
   static ofHandle(handle: ConnectionHandle): Inlet {
-    const open = (receive: Receiver): Socket =>
+    const open = (receive: Receiver): ClientSocket =>
       openSocket(handle, COMMON_BLOCK, (length) => receive(COMMON_BLOCK, length))
     return new Inlet(open, handle)
   }

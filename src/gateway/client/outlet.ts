@@ -1,7 +1,7 @@
-import type { Socket } from 'node:net'
 import { getSystemErrorName } from 'node:util'
 import type { DatabaseMeter } from '../../telemetry/index.js'
 import { keep, keepInPlace } from '../resp/lent-memory.js'
+import type { ClientSocket } from './client-socket.js'
 import type { Inlet } from './inlet.js'
 import { DirectWriter } from './node-internals.js'
 
@@ -22,7 +22,7 @@ export const DEFAULT_READER_BOUNDS: ReaderBounds = { slowBytes: 2 ** 20, lostByt
 /** The sending side of a client's connection. */
 export class Outlet {
   replies: Replies = 'on'
-  readonly #socket: Socket
+  readonly #socket: ClientSocket
   readonly #direct: DirectWriter | undefined
   readonly #meter: DatabaseMeter
   readonly #bounds: ReaderBounds

@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type { ClientSocket } from './client-socket.js'
 
 /** The identity of a client: its id, addresses and times, and the names that it has set. */
 export class ClientProfile {
@@ -10,9 +10,9 @@ export class ClientProfile {
   name = ''
   libraryName = ''
   libraryVersion = ''
-  readonly #socket: Socket
+  readonly #socket: ClientSocket
 
-  constructor(socket: Socket, id: number, nowMs: number) {
+  constructor(socket: ClientSocket, id: number, nowMs: number) {
     this.#socket = socket
     this.id = id
     this.connectedAtMs = nowMs

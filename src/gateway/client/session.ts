@@ -1,4 +1,3 @@
-import type { Socket } from 'node:net'
 import { type MemoryConsumer, type Timer, WORTH_NOTING_BYTES } from '../../base/index.js'
 import { type HomeportError, refusal } from '../../contract/errors/errors.js'
 import type { CommandContext, RetryCondition, SessionDeps } from '../commands/command-context.js'
@@ -12,6 +11,7 @@ import { Steering } from '../replicas/steering.js'
 import { LIMITS_BEFORE_LOGIN, limitsAfterLogin } from '../resp/command-limits.js'
 import { CommandParser } from '../resp/command-parser.js'
 import { encodeError } from '../resp/encode.js'
+import type { ClientSocket } from './client-socket.js'
 import { CommandGroup } from './command-group.js'
 import { Flow, type FlowOwner } from './flow.js'
 import { guarded, guardedReceiver } from './guarded.js'
@@ -41,7 +41,7 @@ export class Session implements CommandContext, LaneOwner, FlowOwner, MemoryCons
   protocol: 2 | 3 = 2
   blocked = 0
 
-  readonly #socket: Socket
+  readonly #socket: ClientSocket
   readonly #inlet: Inlet
   readonly #parser = new CommandParser()
   readonly #flow: Flow

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
 import type { CertificateSource } from '../../certificates/index.js'
-import type { GatewayLogger } from '../deps.js'
+import type { ClientAddress, GatewayLogger } from '../deps.js'
 
 /** The collaborators of a front. */
 export interface TlsFrontOptions {
@@ -43,11 +43,11 @@ export class TlsFront {
     this.#server.emit('connection', connection)
   }
 
-  /** The same for a connection of another node. @param ip address of the client, which the connection does not know. */
-  acceptFor(ip: string, connection: Duplex): void {
+  /** The same for a connection of another node, which does not know the address of the client. */
+  acceptFor(client: ClientAddress, connection: Duplex): void {
     // A server of its own, because nothing tells which client of a server came over which connection.
     const server = this.#newServer((socket) => {
-      Object.defineProperties(socket, { remoteAddress: { value: ip }, remotePort: { value: 0 } })
+      Object.defineProperties(socket, { remoteAddress: { value: client.ip }, remotePort: { value: client.port } })
       this.#options.onClient(socket)
     })
     server.emit('connection', connection)

@@ -1,0 +1,195 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import { pipeline } from 'node:stream'
+import type { Clock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import type { GatewayLogger, GatewaySettings, PortsElsewhere } from '../deps.js'
+import { awaitOpening } from '../tls/opening.js'
+import { TlsRefusal } from '../tls/tls-refusal.js'
+import { type Doorway, turnAway } from './doorway.js'
+
+/** Collaborators and settings of the passing ports. */
+export interface PassingPortsOptions {
+  readonly settings: Pick<GatewaySettings, 'host' | 'tls'>
+  readonly ports: PortsElsewhere
+  readonly doorway: Doorway
+  readonly clock: Clock
+  readonly logger: GatewayLogger
+  /** Resolves when the ports of databases that this node serves no more are closed. */
+  readonly settled: () => Promise<unknown>
+}
+
+const BACKLOG = 511
+const KEEP_ALIVE_DELAY_MS = 300_000
+const LOG_EVERY_MS = 1_000
+/** Connections that are passed on at a time: as many as the link to one node carries. */
+const MOST_PASSED = 10_000
+/** Those of one database, so that no tenant takes all of them. */
+const MOST_OF_ONE = 5_000
+
+/**
+ * The ports of databases that other nodes serve. Bytes go untouched to the home, which knows the address of the client:
+ * it does the handshake of TLS, the login, and counts the client. A port costs a listening socket and no timer.
+ */
+export class PassingPorts {
+  readonly #options: PassingPortsOptions
+  readonly #open = new Map<string, PassingPort>()
+  /** Databases whose port another program holds. They are tried again with every change and sweep. */
+  readonly #failed = new Set<string>()
+  readonly #refusal: TlsRefusal | undefined
+  #passed = 0
+  /** One change after the other: a port may go from one database to another. */
+  #turn: Promise<void> = Promise.resolve()
+  #loggedAtMs = Number.NEGATIVE_INFINITY
+  #isClosed = false
+
+  constructor(options: PassingPortsOptions) {
+    this.#options = options
+    const { settings, logger } = options
+    this.#refusal = settings.tls && new TlsRefusal({ certificates: settings.tls, logger })
+  }
+
+  /** Opens all ports and follows their changes. */
+  start(): Promise<void> {
+    return this.#options.ports.follow((databaseIds) => {
+      this.#turn = this.#turn.then(() => this.#follow(databaseIds))
+      return this.#turn
+    })
+  }
+
+  /** Closes the port of a database that this node is about to serve, with its connections. */
+  async release(databaseId: string): Promise<void> {
+    this.#failed.delete(databaseId)
+    const open = this.#open.get(databaseId)
+    this.#open.delete(databaseId)
+    await open?.close()
+  }
+
+  /** Closes all ports and connections. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#refusal?.close()
+    await Promise.all([...this.#open.keys()].map((databaseId) => this.release(databaseId)))
+  }
+
+  /** Ports are closed first: one may belong to another database now. Never rejects. */
+  async #follow(databaseIds: readonly string[]): Promise<void> {
+    if (this.#isClosed) return
+    const changed = [...new Set([...databaseIds, ...this.#failed])]
+    const stale = changed.filter((id) => this.#open.get(id)?.port !== this.#options.ports.find(id)?.port)
+    await Promise.all([this.#options.settled(), ...stale.map((databaseId) => this.release(databaseId))])
+    await Promise.all(changed.map((databaseId) => this.#listen(databaseId)))
+  }
+
+  async #listen(databaseId: string): Promise<void> {
+    const { ports, logger } = this.#options
+    const found = ports.find(databaseId)
+    if (!found || this.#isClosed || this.#open.has(databaseId)) return
+    const port = new PassingPort(found.port, this.#options, (client) => void this.#pass(databaseId, client))
+    this.#open.set(databaseId, port)
+    try {
+      await port.listen()
+      this.#failed.delete(databaseId)
+    } catch (error) {
+      if (this.#open.get(databaseId) === port) this.#open.delete(databaseId)
+      if (!this.#failed.has(databaseId))
+        logger.warn('gateway_passing_port_taken', { error, databaseId, port: found.port })
+      this.#failed.add(databaseId)
+    }
+  }
+
+  /** Never rejects. */
+  async #pass(databaseId: string, client: Socket): Promise<void> {
+    const own = this.#open.get(databaseId)
+    const { ports } = this.#options
+    this.#passed++
+    client.once('close', () => this.#passed--)
+    client.on('error', () => undefined)
+    try {
+      if (this.#passed > MOST_PASSED || (own?.connections ?? 0) > MOST_OF_ONE) {
+        throw new HomeportError('passing_full', { most: this.#passed > MOST_PASSED ? MOST_PASSED : MOST_OF_ONE })
+      }
+      const { remoteAddress: ip = '', remotePort: port = 0 } = client
+      const home = await ports.connect(databaseId, { ip, port })
+      pipeline(client, home, client, () => undefined)
+    } catch (error) {
+      this.#log(error)
+      this.#refuse(client, error, ports.find(databaseId)?.tls === true)
+    }
+  }
+
+  /** Clients connect again and again while a home is away. */
+  #log(error: unknown): void {
+    const nowMs = this.#options.clock.now()
+    if (nowMs - this.#loggedAtMs < LOG_EVERY_MS) return
+    this.#loggedAtMs = nowMs
+    this.#options.logger.warn('gateway_not_passed_on', { error })
+  }
+
+  /** A port with TLS may be behind a proxy that terminates it, so the first bytes decide how the client gets the reason. */
+  #refuse(client: Socket, error: unknown, mayBeTls: boolean): void {
+    const tell = (): void => turnAway(client, error)
+    if (!mayBeTls) tell()
+    else
+      awaitOpening(client, this.#options, ({ kind }) => {
+        if (kind === 'clear') tell()
+        else if (this.#refusal) this.#refusal.refuse(client, error)
+        else client.destroy()
+      })
+  }
+}
+
+/** One listening port. */
+class PassingPort {
+  readonly port: number
+  readonly #server: Server
+  readonly #options: PassingPortsOptions
+  readonly #connections = new Set<Socket>()
+  #listening: Promise<void> | undefined
+
+  constructor(port: number, options: PassingPortsOptions, take: (client: Socket) => void) {
+    this.port = port
+    this.#options = options
+    const socketOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true }
+    this.#server = createServer({ ...socketOptions, keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS }, (client) => {
+      this.#connections.add(client)
+      client.once('close', () => this.#connections.delete(client))
+      take(client)
+    })
+  }
+
+  get connections(): number {
+    return this.#connections.size
+  }
+
+  /** Resolves when clients can connect; rejects with `port_taken`. */
+  listen(): Promise<void> {
+    this.#listening ??= this.#listenOnce()
+    return this.#listening
+  }
+
+  #listenOnce(): Promise<void> {
+    const { port } = this
+    const { settings, doorway, logger } = this.#options
+    return new Promise((resolve, reject) => {
+      const onError = (cause: Error): void => reject(new HomeportError('port_taken', { port }, { cause }))
+      this.#server.once('error', onError)
+      // Of several processes of one machine, only one listens on a port: they do not share it.
+      this.#server.listen({ port, host: settings.host, backlog: BACKLOG, exclusive: true }, () => {
+        this.#server.off('error', onError)
+        this.#server.on('error', (error) => logger.error('gateway_port_failed', { error }))
+        doorway.pace(this.#server)
+        resolve()
+      })
+    })
+  }
+
+  /** Ends all connections. */
+  async close(): Promise<void> {
+    // A server that is closed before it listens would listen afterwards.
+    await this.#listening?.catch(() => undefined)
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    this.#options.doorway.dismiss(this.#server)
+    for (const client of this.#connections) client.destroy()
+    await closed
+  }
+}
