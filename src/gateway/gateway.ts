@@ -228,8 +228,7 @@ class DataPlane implements Gateway {
     const client = { ip, port: Number(port) || 0 }
     const listener = this.#open.get(databaseId)?.listener
     if (listener) listener.acceptFor(client, connection)
-    // The other node has not heard yet that this database is elsewhere or gone.
-    else turnAway(asClientSocket(connection, client, client), new HomeportError('database_not_found', { databaseId }))
+    else turnAway(asClientSocket(connection, client, client), new HomeportError('home_not_ready', {}))
   }
 
   usageOf(databaseId: string): DatabaseUsage | undefined {

@@ -2,60 +2,17 @@ import { connect } from 'node:net'
 import { Redis } from '@upstash/redis'
 import { Redis as RedisClient } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { newCredentials, writeCredentials } from '../../src/accounts/index.js'
-import { type App, createApp } from '../../src/app.js'
-import { loadConfig } from '../../src/config/index.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
-import type { EngineInfo } from '../../src/fleet/index.js'
-import { localEngine } from '../../src/fleet/testing/test-fleet.js'
-import { type PostgresServer, startPostgresServer } from '../../src/store/testing/postgres-server.js'
-import { type Answer, atCleanup, call, freePort, newPlace, type Place, tempDir, waitFor } from '../support/index.js'
+import { type Answer, atCleanup, call, freePort, newPlace, tempDir, waitFor } from '../support/index.js'
+import { authorization, startNode, startNodeStore, type TestNode } from './test-node.js'
 
 /** Databases of a cluster: each is served by one node, and every node answers for all of them. */
 
-const credentials = newCredentials('nodes@localhost')
-const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
-let postgres: PostgresServer
-let engine: EngineInfo
-beforeAll(async () => {
-  engine = await localEngine()
-  postgres = await startPostgresServer()
-  return () => postgres.stop()
-})
+beforeAll(startNodeStore)
 
 /** The answers that this test reads more of than a status. */
 const record = ({ body }: Answer) => body as DatabaseRecord & Record<'rest_token', string>
 const records = ({ body }: Answer) => body as DatabaseRecord[]
-
-interface TestNode {
-  readonly place: Place
-  readonly app: App
-  api(method: string, path: string, json?: unknown, headers?: Record<string, string>): Promise<Answer>
-  stop(): Promise<void>
-}
-
-async function startNode(name: string | undefined, place: Place, options: object = {}): Promise<TestNode> {
-  const host = 'host' in options ? String(options.host) : '127.0.0.1'
-  const asNode = name === undefined ? {} : { node: name, advertise: '127.0.0.1', peerPort: await freePort() }
-  const content = {
-    ...{ logLevel: 'silent', shutdownGraceMs: '0', store: `${postgres.url}/postgres`, ...asNode },
-    ...place,
-    ...options,
-  }
-  const config = loadConfig({ file: { path: 'the options of a test', content }, workingDir: place.dataDir })
-  await writeCredentials(place.dataDir, credentials)
-  const onFailure = (error: Error): never => {
-    throw error
-  }
-  const app = await createApp(config, { engine, onFailure })
-  let stopping: Promise<void> | undefined
-  const stop = () => (stopping ??= app.stop())
-  atCleanup(stop)
-  await app.start()
-  const api: TestNode['api'] = (method, path, json, headers = {}) =>
-    call(`http://${host}:${place.apiPort}${path}`, { method, json, headers: { authorization, ...headers } })
-  return { place, app, api, stop }
-}
 
 const place = () => newPlace({ dataDir: tempDir() })
 const creation = (name: string) => ({ database_name: name, platform: 'aws', primary_region: 'us-east-1', plan: 'payg' })

@@ -56,6 +56,13 @@ export const nodeErrors = {
     text: () =>
       'Too many tokens that this node does not know are being looked up at the other nodes. Nothing was changed. Try again in a moment, or send the request to the node that serves the database.',
   }),
+  home_not_ready: define<None>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: () =>
+      'The node of this database does not serve it now: the node is starting, or the database was moved or deleted a moment ago. Nothing was done. Try again.',
+  }),
   passing_full: define<{ most: number }>({
     status: 503,
     blame: 'operator',

@@ -1,0 +1,52 @@
+import { newCredentials, writeCredentials } from '../../src/accounts/index.js'
+import { type App, createApp } from '../../src/app.js'
+import { loadConfig } from '../../src/config/index.js'
+import type { EngineInfo } from '../../src/fleet/index.js'
+import { localEngine } from '../../src/fleet/testing/test-fleet.js'
+import { type PostgresServer, startPostgresServer } from '../../src/store/testing/postgres-server.js'
+import { type Answer, atCleanup, call, freePort, type Place } from '../support/index.js'
+
+const credentials = newCredentials('nodes@localhost')
+/** Credentials of the first account of every node. */
+export const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+let postgres: PostgresServer
+let engine: EngineInfo
+
+/** Starts the PostgreSQL server of the nodes of a test file; for `beforeAll`. Returns how to stop it. */
+export async function startNodeStore(): Promise<() => Promise<void>> {
+  engine = await localEngine()
+  postgres = await startPostgresServer()
+  return () => postgres.stop()
+}
+
+/** A node in this process. */
+export interface TestNode {
+  readonly place: Place
+  readonly app: App
+  api(method: string, path: string, json?: unknown, headers?: Record<string, string>): Promise<Answer>
+  stop(): Promise<void>
+}
+
+/** Starts a node, or a server that is alone; it stops at the end of the test file. */
+export async function startNode(name: string | undefined, place: Place, options: object = {}): Promise<TestNode> {
+  const host = 'host' in options ? String(options.host) : '127.0.0.1'
+  const asNode = name === undefined ? {} : { node: name, advertise: '127.0.0.1', peerPort: await freePort() }
+  const content = {
+    ...{ logLevel: 'silent', shutdownGraceMs: '0', store: `${postgres.url}/postgres`, ...asNode },
+    ...place,
+    ...options,
+  }
+  const config = loadConfig({ file: { path: 'the options of a test', content }, workingDir: place.dataDir })
+  await writeCredentials(place.dataDir, credentials)
+  const onFailure = (error: Error): never => {
+    throw error
+  }
+  const app = await createApp(config, { engine, onFailure })
+  let stopping: Promise<void> | undefined
+  const stop = () => (stopping ??= app.stop())
+  atCleanup(stop)
+  await app.start()
+  const api: TestNode['api'] = (method, path, json, headers = {}) =>
+    call(`http://${host}:${place.apiPort}${path}`, { method, json, headers: { authorization, ...headers } })
+  return { place, app, api, stop }
+}
