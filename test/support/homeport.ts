@@ -33,6 +33,8 @@ export interface StartOptions extends Partial<Place> {
   readonly credentials?: Credentials
   /** Default: strays in the dispatcher fail the test file, because only lost commits cause them. */
   readonly mayHaveStrays?: true
+  /** The loopback address that it listens on; default 127.0.0.1. */
+  readonly host?: string
   /** The file that is run; default: `MAIN_JS`. */
   readonly program?: string
 }
@@ -154,10 +156,11 @@ async function assertNothingLeft(dataDir: string): Promise<void> {
  * At cleanup it is stopped with SIGTERM, and processes that outlive it fail the test file.
  */
 export async function startHomeport(options: StartOptions = {}): Promise<RunningHomeport> {
+  const { host = '127.0.0.1' } = options
   const place = await newPlace(options)
   const child = spawn(
     process.execPath,
-    [options.program ?? MAIN_JS, 'start', ...placeFlags(place), ...(options.args ?? [])],
+    [options.program ?? MAIN_JS, 'start', '--host', host, ...placeFlags(place), ...(options.args ?? [])],
     {
       env: childEnv(options.env),
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -176,7 +179,7 @@ export async function startHomeport(options: StartOptions = {}): Promise<Running
     if (!options.mayHaveStrays && STRAYS.test(logs())) throw new Error('messages were missing in memory')
   })
   const { credentials, deadlineMs = 100_000 } = options
-  return await whenHealthy({ child, place, logs, kill, credentials, deadlineMs })
+  return await whenHealthy({ child, place, host, logs, kill, credentials, deadlineMs })
 }
 
 /** The secrets of the first account, from its data directory. */
@@ -187,17 +190,26 @@ export function credentialsIn(dataDir: string): Credentials {
 interface Started {
   readonly child: ChildProcess
   readonly place: Place
+  readonly host: string
   readonly deadlineMs: number
   readonly credentials: Credentials | undefined
   readonly logs: () => string
   readonly kill: RunningHomeport['kill']
 }
 
-async function whenHealthy({ child, place, logs, kill, deadlineMs, ...known }: Started): Promise<RunningHomeport> {
+async function whenHealthy({
+  child,
+  place,
+  host,
+  logs,
+  kill,
+  deadlineMs,
+  ...known
+}: Started): Promise<RunningHomeport> {
   const urls = {
-    apiUrl: `http://127.0.0.1:${place.apiPort}`,
-    restUrl: `http://127.0.0.1:${place.restPort}`,
-    queueUrl: `http://127.0.0.1:${place.queuePort}`,
+    apiUrl: `http://${host}:${place.apiPort}`,
+    restUrl: `http://${host}:${place.restPort}`,
+    queueUrl: `http://${host}:${place.queuePort}`,
   }
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null
   const serves = async () => hasEnded() || (await Promise.all(Object.values(urls).map(isHealthy))).every(Boolean)
