@@ -4,7 +4,7 @@ const BASE = ['base']
 const CONTRACT = [...BASE, 'contract']
 const CONFIG = [...CONTRACT, 'config']
 const TELEMETRY = [...CONFIG, 'telemetry']
-const GROUND = [...TELEMETRY, 'store', 'http']
+const GROUND = [...TELEMETRY, 'store', 'http', 'objects']
 const CLUSTER = [...GROUND, 'certificates', 'cluster']
 const ACCOUNTS = [...CLUSTER, 'accounts']
 const FLEET = [...ACCOUNTS, 'fleet']
@@ -22,6 +22,7 @@ export const BELOW = {
   store: TELEMETRY,
   http: TELEMETRY,
   certificates: BASE,
+  objects: CONTRACT,
   cluster: [...GROUND, 'certificates'],
   accounts: CLUSTER,
   fleet: ACCOUNTS,

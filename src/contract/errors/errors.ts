@@ -6,6 +6,7 @@ import { databasesErrors } from './databases.js'
 import type { ErrorEntry } from './entry.js'
 import { httpErrors } from './http.js'
 import { nodeErrors } from './nodes.js'
+import { objectErrors } from './objects.js'
 import { operatorErrors } from './operator.js'
 import { queueErrors } from './queue.js'
 import { storeErrors } from './store.js'
@@ -18,6 +19,7 @@ export const ERRORS = {
   ...httpErrors,
   ...storeErrors,
   ...operatorErrors,
+  ...objectErrors,
   ...nodeErrors,
   ...accountsErrors,
   ...consoleErrors,

@@ -1,0 +1,98 @@
+/// <reference path="./s3rver.d.ts" />
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import S3rver from 's3rver'
+import type { StorageOptions } from '../index.js'
+
+/** What a broken storage does with a request; `undefined`: it answers as it should. */
+export type Fault = (
+  request: IncomingMessage,
+) =>
+  | { readonly kind: 'status'; readonly status: number; readonly code: string }
+  | { readonly kind: 'cut'; readonly afterBytes: number }
+  | { readonly kind: 'flip'; readonly atByte: number }
+  | undefined
+
+/** A real server with the S3 protocol, behind a proxy that can break what it answers. */
+export class ObjectServer {
+  readonly #directory: string
+  readonly #storage: S3rver
+  readonly #proxy: Server
+  readonly #storagePort: number
+  /** Decides the fault of each request. */
+  fault: Fault = () => undefined
+
+  private constructor(directory: string, storage: S3rver, storagePort: number) {
+    this.#directory = directory
+    this.#storage = storage
+    this.#storagePort = storagePort
+    this.#proxy = createServer((incoming, outgoing) => this.#forward(incoming, outgoing))
+  }
+
+  /** Starts a server with an empty bucket `homeport`. */
+  static async start(): Promise<ObjectServer> {
+    const directory = mkdtempSync(join(tmpdir(), 'homeport-s3-'))
+    const configureBuckets = [{ name: 'homeport' }]
+    const storage = new S3rver({ directory, address: '127.0.0.1', port: 0, silent: true, configureBuckets })
+    const { port } = await storage.run()
+    const server = new ObjectServer(directory, storage, port)
+    await new Promise<void>((resolve) => server.#proxy.listen(0, '127.0.0.1', resolve))
+    return server
+  }
+
+  /** The URL that clients use. */
+  get endpoint(): string {
+    return `http://127.0.0.1:${(this.#proxy.address() as AddressInfo).port}`
+  }
+
+  /** Options of a client with the right credentials. */
+  options(prefix = 'tests/'): StorageOptions {
+    const place = { bucket: 'homeport', prefix }
+    const { credentials } = this
+    return { place, endpoint: this.endpoint, region: 'us-east-1', pathStyle: true, credentials }
+  }
+
+  readonly credentials = {
+    file: undefined,
+    environment: { AWS_ACCESS_KEY_ID: 'S3RVER', AWS_SECRET_ACCESS_KEY: 'S3RVER' },
+  }
+
+  async stop(): Promise<void> {
+    this.#proxy.closeAllConnections()
+    await new Promise((resolve) => this.#proxy.close(resolve))
+    this.#storage.httpServer.closeAllConnections()
+    await this.#storage.close()
+    rmSync(this.#directory, { recursive: true, force: true })
+  }
+
+  #forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const fault = this.fault(incoming)
+    if (fault?.kind === 'status') {
+      incoming.resume()
+      outgoing.writeHead(fault.status, { 'content-type': 'application/xml' })
+      outgoing.end(`<Error><Code>${fault.code}</Code></Error>`)
+      return
+    }
+    const { method, url: path, headers } = incoming
+    // The signature is for the name that the client used.
+    const onward = request({ host: '127.0.0.1', port: this.#storagePort, method, path, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 500, answer.headers)
+      let sent = 0
+      answer.on('data', (chunk: Buffer) => {
+        if (fault?.kind === 'flip' && fault.atByte >= sent && fault.atByte < sent + chunk.length) {
+          chunk[fault.atByte - sent] = ~(chunk[fault.atByte - sent] ?? 0) & 0xff
+        }
+        sent += chunk.length
+        if (fault?.kind === 'cut' && sent > fault.afterBytes) outgoing.destroy()
+        else outgoing.write(chunk)
+      })
+      answer.on('end', () => outgoing.end())
+      answer.on('error', () => outgoing.destroy())
+    })
+    onward.on('error', () => outgoing.destroy())
+    incoming.pipe(onward)
+  }
+}
