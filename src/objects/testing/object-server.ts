@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import S3rver from 's3rver'
 import type { StorageOptions } from '../index.js'
+import { signatureProblem } from './signature.js'
 
 /** What a broken storage does with a request; `undefined`: it answers as it should. */
 export type Fault = (
@@ -29,7 +30,9 @@ export class ObjectServer {
     this.#directory = directory
     this.#storage = storage
     this.#storagePort = storagePort
-    this.#proxy = createServer((incoming, outgoing) => this.#forward(incoming, outgoing))
+    this.#proxy = createServer((incoming, outgoing) => {
+      this.#forward(incoming, outgoing).catch(() => outgoing.destroy())
+    })
   }
 
   /** Starts a server with an empty bucket `homeport`. */
@@ -68,16 +71,16 @@ export class ObjectServer {
     rmSync(this.#directory, { recursive: true, force: true })
   }
 
-  #forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  async #forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const fault = this.fault(incoming)
-    if (fault?.kind === 'status') {
-      incoming.resume()
-      outgoing.writeHead(fault.status, { 'content-type': 'application/xml' })
-      outgoing.end(`<Error><Code>${fault.code}</Code></Error>`)
-      return
-    }
+    const chunks: Buffer[] = []
+    for await (const chunk of incoming) chunks.push(chunk as Buffer)
+    const body = Buffer.concat(chunks)
+    // The server itself does not verify signatures of version 4.
+    const problem = signatureProblem(incoming, body, this.credentials.environment.AWS_SECRET_ACCESS_KEY)
+    if (problem !== undefined) return refuse(outgoing, 403, problem)
+    if (fault?.kind === 'status') return refuse(outgoing, fault.status, fault.code)
     const { method, url: path, headers } = incoming
-    // The signature is for the name that the client used.
     const onward = request({ host: '127.0.0.1', port: this.#storagePort, method, path, headers }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 500, answer.headers)
       let sent = 0
@@ -93,6 +96,11 @@ export class ObjectServer {
       answer.on('error', () => outgoing.destroy())
     })
     onward.on('error', () => outgoing.destroy())
-    incoming.pipe(onward)
+    onward.end(body)
   }
+}
+
+function refuse(outgoing: ServerResponse, status: number, code: string): void {
+  outgoing.writeHead(status, { 'content-type': 'application/xml' })
+  outgoing.end(`<Error><Code>${code}</Code></Error>`)
 }
