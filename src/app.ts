@@ -39,6 +39,7 @@ import type { Foundations } from './foundations.js'
 import { createGateway, type Gateway } from './gateway/index.js'
 import { HttpServer, type Readiness } from './http/index.js'
 import { listenerSettings, managementListener, readinessOf, servedNames } from './listeners.js'
+import { openBackupStorage, type StorageVariables } from './object-composition.js'
 import { type Environment, type Exporting, openTelemetry } from './opentelemetry/index.js'
 import { composeOperator } from './operator-composition.js'
 import type { OnAttempt, Queue, QueueRest } from './queue/index.js'
@@ -80,6 +81,8 @@ export interface AppOptions {
   readonly onAttempt?: OnAttempt
   /** The standard variables of OpenTelemetry. Default: none, so nothing is exported. */
   readonly telemetry?: Environment
+  /** The variables with the credentials of an object storage. Default: none. */
+  readonly storageVariables?: StorageVariables
 }
 
 /**
@@ -122,6 +125,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
       meters,
       clientMemory: clientMemoryBudget(logger),
       tracer: exporting?.tracer,
+      objectStorage: await openBackupStorage(config, options.storageVariables ?? {}, problems),
     },
     options,
     exporting,
@@ -322,7 +326,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts, database
   const memory = new IdleMemory({ clock, isIdle: () => !databasesPort.target.isAnyAwake })
   const databases = createDatabases({
     ...{ dataDir: config.dataDir, store, fleet, clock: databaseClock, logger, problems, plans },
-    meter: meters.databases,
+    ...{ meter: meters.databases, objectStorage: foundations.objectStorage },
     settings: config,
     emailOf: (accountId) => accounts.account(accountId)?.email ?? '',
     hasNewer: (name) => engine.commands.has(name),

@@ -1,7 +1,7 @@
 import type { ClientMemoryBudget } from './base/index.js'
 import type { Cluster } from './cluster/index.js'
 import type { Config } from './config/index.js'
-import type { loadPlans } from './databases/index.js'
+import type { DatabasesDeps, loadPlans } from './databases/index.js'
 import type { probeEngine } from './fleet/index.js'
 import type { ServerCertificate } from './gateway/index.js'
 import type { NotReady } from './http/index.js'
@@ -26,6 +26,8 @@ export interface Foundations {
   readonly notReady: () => NotReady | undefined
   readonly clientMemory: ClientMemoryBudget
   readonly meters: ServerMeters
+  /** Where backups are kept besides the disk. */
+  readonly objectStorage: DatabasesDeps['objectStorage']
   /** Absent while traces are off. */
   readonly tracer: Tracer | undefined
 }

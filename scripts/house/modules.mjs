@@ -22,7 +22,7 @@ export const BELOW = {
   store: TELEMETRY,
   http: TELEMETRY,
   certificates: BASE,
-  objects: CONTRACT,
+  objects: CONFIG,
   cluster: [...GROUND, 'certificates'],
   accounts: CLUSTER,
   fleet: ACCOUNTS,

@@ -12,6 +12,7 @@ import {
   noteAddresses,
   noteServer,
   stateHomeOfProcess,
+  storageVariablesOfProcess,
   telemetryVariablesOfProcess,
 } from '../config/index.js'
 import { clientEnvironment, clientExports } from './client-environment.js'
@@ -59,6 +60,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
     const app = await createApp(config, {
       onFailure: (error) => giveUp(error, config, io),
       telemetry: telemetryVariablesOfProcess(),
+      storageVariables: storageVariablesOfProcess(),
     })
     return await serve({
       app: {

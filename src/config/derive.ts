@@ -2,7 +2,13 @@ import { resolve } from 'node:path'
 import type { Settings } from './options.js'
 
 /** Options whose default depends on other options; in a `Config` they always have a value. */
-type Derived = 'publicApiUrl' | 'publicRestUrl' | 'publicQueueUrl' | 'redisTlsByDefault' | 'deliveryTargets'
+type Derived =
+  | 'publicApiUrl'
+  | 'publicRestUrl'
+  | 'publicQueueUrl'
+  | 'redisTlsByDefault'
+  | 'deliveryTargets'
+  | 'backupsPathStyle'
 
 /** The configuration of a server: one frozen object, made once at start. Field names are those of the options table. */
 export type Config = Omit<Settings, Derived> & { readonly [Name in Derived]: NonNullable<Settings[Name]> }
@@ -13,12 +19,14 @@ export function derive(settings: Settings, workingDir: string): Config {
   return freezeDeeply({
     ...settings,
     dataDir: resolve(workingDir, settings.dataDir),
+    backupsCredentialsFile: absolute(settings.backupsCredentialsFile, workingDir),
     plansFile: absolute(settings.plansFile, workingDir),
     tlsCertFile: absolute(settings.tlsCertFile, workingDir),
     tlsKeyFile: absolute(settings.tlsKeyFile, workingDir),
     publicApiUrl: settings.publicApiUrl ?? urlOf(settings.apiPort),
     publicRestUrl: settings.publicRestUrl ?? urlOf(settings.restPort),
     publicQueueUrl: settings.publicQueueUrl ?? urlOf(settings.queuePort),
+    backupsPathStyle: settings.backupsPathStyle ?? settings.backupsEndpoint !== undefined,
     deliveryTargets: settings.deliveryTargets ?? (isLoopback(settings.host) ? 'everything' : 'public'),
     redisTlsByDefault: settings.redisTlsByDefault ?? (settings.redisDomain !== undefined || !isLoopback(settings.host)),
   })

@@ -32,6 +32,7 @@ export { describeStore, type PortRange, type StoreChoice, storeChoice } from './
 export { hasServed, noteAddresses } from './last-start.js'
 export { DEFAULT_FILE, type Defaults, loadConfig, readConfigFile, type Sources, unknownEnvironment } from './load.js'
 export { envName, flagName, suggestion } from './names.js'
+export { type ObjectPlace, parseObjectPlace, placeText } from './object-place.js'
 export { OPTION_NAMES, type Option, type OptionName, optionOf } from './options.js'
 export { type PostgresTarget, parsePostgresUrl } from './postgres-url.js'
 export {
@@ -44,6 +45,7 @@ export {
   PROCESS_VARIABLE,
   pathOfProcess,
   stateHomeOfProcess,
+  storageVariablesOfProcess,
   takeNotifySocket,
   telemetryVariablesOfProcess,
   unknownVariablesOfProcess,

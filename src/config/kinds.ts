@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { isIpRange, parseDuration } from '../base/index.js'
+import { type ObjectPlace, parseObjectPlace } from './object-place.js'
 import { parsePostgresUrl } from './postgres-url.js'
 
 /** How the text of an option becomes its value. Every source (flag, environment, file) provides text. */
@@ -55,6 +56,11 @@ export function oneOf<const Word extends string>(words: readonly Word[]): Kind<W
 export function integer(min: number, max: number): Kind<number> {
   return kind(`a whole number from ${min} to ${max}`, (value) => within(wholeNumber(value), min, max))
 }
+
+/** A region of an object storage. */
+export const awsRegion = kind('letters, digits and dashes such as eu-west-1', (value) =>
+  /^[A-Za-z0-9-]{1,60}$/.test(value) ? value : undefined,
+)
 
 /** The name of a node: it stands in logs, metrics and commands. */
 export const nodeName = kind('a name of at most 40 letters, digits, dots, dashes and underscores', (value) =>
@@ -147,6 +153,12 @@ export const baseUrl = kind('an http:// or https:// URL without user name, query
   if (url.username || url.password || url.search || url.hash) return undefined
   return url.href.replace(/\/+$/, '')
 })
+
+/** A place in object storage such as `s3://bucket/prefix`. */
+export const objectPlace = kind<ObjectPlace>(
+  's3:// with a bucket and perhaps a prefix of letters, digits, dots, dashes and underscores, such as s3://backups/homeport',
+  parseObjectPlace,
+)
 
 /** The database that keeps the durable state. */
 export type StoreChoice = { readonly kind: 'sqlite' } | { readonly kind: 'postgres'; readonly url: string }

@@ -119,3 +119,9 @@ function hasDesktop(of: (name: string) => string | undefined): boolean {
   if (process.platform === 'darwin') return of('SSH_CONNECTION') === undefined
   return of('DISPLAY') !== undefined || of('WAYLAND_DISPLAY') !== undefined
 }
+
+/** The credentials of an object storage, in the variables that other programs read too. */
+export function storageVariablesOfProcess(): Readonly<Record<string, string | undefined>> {
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env
+  return { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN }
+}

@@ -3,8 +3,10 @@ import type { Cluster } from '../cluster/index.js'
 import type { Config } from '../config/index.js'
 import type { PlanTable } from '../contract/databases/plans.js'
 import type { Fleet } from '../fleet/index.js'
+import type { BackupKeys, ObjectStorage } from '../objects/index.js'
 import type { Store } from '../store/index.js'
 import type { DatabaseMeter, DatabasesMeter, Logger, Problems } from '../telemetry/index.js'
+import type { Retention } from './backups/stored/retention.js'
 import type { DesiredEngines } from './desired-engine.js'
 import type { ServingDirectory } from './directory.js'
 import type { Task } from './sleep/sleeper.js'
@@ -63,10 +65,19 @@ export interface DatabasesDeps {
   readonly traffic: Traffic
   /** The other nodes. Omitted: the server is alone. */
   readonly cluster?: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'isLeader' | 'isDraining' | 'onGone'>
+  /** Where backups are kept besides the disk. Omitted: nowhere. */
+  readonly objectStorage?: BackupStorage | undefined
   /** Counts what happens, for metrics. */
   readonly meter?: DatabasesMeter
   /** Called after a database has fallen asleep. */
   readonly onAsleep?: () => void
+}
+
+/** An object storage for backups. */
+export interface BackupStorage {
+  readonly storage: ObjectStorage
+  readonly keys: BackupKeys
+  readonly retention: Retention
 }
 
 /** What the data plane reports and does so that databases can sleep. */

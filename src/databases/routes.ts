@@ -46,6 +46,7 @@ import {
 import { adoptQuarantined, listQuarantine } from '../contract/databases/quarantine.js'
 import { NO_FREE_DATABASES, startFreeDatabase } from '../contract/databases/start-free.js'
 import { DEFAULT_STATS_PERIOD, getDatabaseStats } from '../contract/databases/stats.js'
+import { adoptStoredBackup, listStoredBackups } from '../contract/databases/stored-backups.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { type Addressed, type Caller, ok, type Reply, type Route, reply, route } from '../http/index.js'
 import type { BackupDownload, Backups } from './backups/index.js'
@@ -119,6 +120,8 @@ function backupRoutes(backups: Backups): Route[] {
     ...[disableDailyBackup, disableDailyBackupByPost].map((endpoint) =>
       route(endpoint, (call) => ok(backups.setDaily(call.caller, call.params.id, 'off'))),
     ),
+    route(listStoredBackups, (call) => backups.listStored(call.caller, call.query.database_id)),
+    route(adoptStoredBackup, (call) => backups.adoptStored(call.caller, call.params.id, call.body)),
     route(importFromUrl, (call) => backups.importFromUrl(call.caller, call.params.id, call.body.url)),
     route(importFile, (call) => backups.importFile(call.caller, call.params.id, call.body)),
     route(getImport, (call) => backups.importProgress(call.caller, call.params.id)),

@@ -8,7 +8,6 @@
  *
  * It knows nothing of databases. It never retries: whoever uploads knows how long to wait.
  */
-export { type ObjectPlace, parseObjectPlace, placeText } from './address.js'
 export { BACKUP_KEYS_FILE, type BackupKey, BackupKeys } from './keys.js'
 export type { StorageOptions } from './requests.js'
 export { seal, sealedBytes, unseal } from './sealed.js'

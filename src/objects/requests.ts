@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { AwsV4Signer } from 'aws4fetch'
 import { Agent, type Dispatcher, request } from 'undici'
+import { type ObjectPlace, placeText } from '../config/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import { type ObjectPlace, placeText } from './address.js'
 import { type CredentialSource, readCredentials } from './credentials.js'
 
 /** How a storage is reached. */

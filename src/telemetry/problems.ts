@@ -3,6 +3,7 @@ import type { Logger } from './logger.js'
 
 /** Kind of a problem. Kind and subject together identify it. */
 export type ProblemKind =
+  | 'backup_storage'
   | 'crash'
   | 'data_missing'
   | 'engine_hung'

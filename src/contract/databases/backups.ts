@@ -24,6 +24,24 @@ export const BackupSchema = Type.Object({
   internal_backup_tag: Type.String({ description: 'Why it was created: `manual`, `daily`, `safety` or `import`.' }),
   key_count: Type.Integer({ description: 'Number of keys; 0 until it is completed.' }),
   failure: Type.Optional(Type.String({ description: 'Why it failed.' })),
+  on_disk: Type.Optional(
+    Type.Boolean({ description: 'With object storage: whether the file is on the disk of the server too.' }),
+  ),
+  storage: Type.Optional(
+    Type.Object(
+      {
+        state: Type.Enum(['waiting', 'stored', 'unusable'], {
+          description:
+            '`waiting` to be uploaded, `stored` when it was read back and compared, `unusable` when its file has changed.',
+        }),
+        object: Type.String({ description: 'Where it is.' }),
+        size: Type.Integer({ description: 'Size of the object, bytes; 0 until it is stored.' }),
+        changed_at: Type.Integer({ description: 'Since when it has this state, Unix seconds.' }),
+        failure: Type.Optional(Type.String({ description: 'Why the last upload failed.' })),
+      },
+      { description: 'Where it is in object storage; absent without object storage.' },
+    ),
+  ),
 })
 
 /** A backup as the management API shows it. */

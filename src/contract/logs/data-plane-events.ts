@@ -102,6 +102,12 @@ export const DATA_PLANE_EVENTS = {
 
   backup_failed: backups('error', 'a backup has failed', 'backupId', 'error'),
   backup_file_left: backups('warn', 'the file of a failed backup is left', 'backupId', 'error'),
+  backup_not_uploaded: backups(
+    'error',
+    'a backup could not be uploaded to object storage; it stays on the disk',
+    'backupId',
+    'reason',
+  ),
   backup_daily_failed: backups('error', 'a daily backup has failed', 'databaseId', 'reason'),
   backup_schedule_failed: backups('error', 'the schedule of daily backups cannot be checked; trying again', 'error'),
   backup_step_failed: backups('error', 'a step of a backup or restore has failed; trying again', 'databaseId', 'error'),

@@ -1,11 +1,12 @@
 import { unreachable } from '../../base/index.js'
 import type { BackupRecord, ImportRecord } from '../../contract/databases/backups.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import type { ObjectRow } from '../transactions/backup-objects.js'
 import type * as backups from '../transactions/backups.js'
 import type * as imports from '../transactions/imports.js'
 
 /** A backup as the management API answers it. */
-export function renderBackup(row: backups.BackupRow, customerId: string): BackupRecord {
+export function renderBackup(row: backups.BackupRow, customerId: string, place?: BackupPlace): BackupRecord {
   return {
     backup_id: row.backup_id,
     database_id: row.database_id,
@@ -19,7 +20,22 @@ export function renderBackup(row: backups.BackupRow, customerId: string): Backup
     internal_backup_tag: row.kind,
     key_count: row.key_count,
     ...(row.failure === null ? {} : { failure: row.failure }),
+    ...(place && renderPlace(place)),
   }
+}
+
+/** Where a backup is: on the disk of its node, in object storage, or both. */
+export interface BackupPlace {
+  readonly isOnDisk: boolean
+  readonly object: ObjectRow | undefined
+}
+
+function renderPlace({ isOnDisk, object }: BackupPlace): Pick<BackupRecord, 'on_disk' | 'storage'> {
+  if (!object) return { on_disk: isOnDisk }
+  const { state, object: address, size_bytes, changed_at, failure } = object
+  const reason = failure === null ? {} : { failure }
+  const storage = { state, object: address, size: size_bytes, changed_at: Math.floor(changed_at / 1000), ...reason }
+  return { on_disk: isOnDisk, storage: { ...storage, state: state === 'deleting' ? 'waiting' : state } }
 }
 
 /** An import as the management API answers it. */

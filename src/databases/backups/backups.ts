@@ -2,15 +2,17 @@ import type { Readable } from 'node:stream'
 import { type AuditEvent, auditRow } from '../../accounts/index.js'
 import { newId, type Service, type Timer, unreachable } from '../../base/index.js'
 import type { BackupRecord, ImportRecord } from '../../contract/databases/backups.js'
+import type { StoredBackupRecord } from '../../contract/databases/stored-backups.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import { type DatabaseRow, everyRow } from '../life.js'
 import { nameProblems } from '../rules.js'
 import type { Task } from '../sleep/index.js'
+import * as backupObjects from '../transactions/backup-objects.js'
 import * as backups from '../transactions/backups.js'
 import * as backupsDaily from '../transactions/backups-daily.js'
 import * as restores from '../transactions/restores.js'
-import { refuse, renderBackup } from './answers.js'
+import { type BackupPlace, refuse, renderBackup } from './answers.js'
 import { BackupCreation } from './creation.js'
 import { DailyBackups, firstDailyAt } from './daily.js'
 import type { BackupDeps } from './deps.js'
@@ -18,6 +20,9 @@ import { BackupFiles, type BackupName, verifiedFile } from './files.js'
 import { Imports } from './imports.js'
 import { LossAcceptance } from './loss-acceptance.js'
 import { Restores } from './restores.js'
+import { BackupObjects } from './stored/objects.js'
+import { StoredBackups } from './stored/stored.js'
+import { Uploads } from './stored/uploads.js'
 
 type BackupRow = backups.BackupRow
 
@@ -39,6 +44,9 @@ export class Backups implements Service {
   readonly #lossAcceptance: LossAcceptance
   readonly #daily: DailyBackups
   readonly #imports: Imports
+  readonly #stored: StoredBackups
+  /** Absent without object storage. */
+  readonly #uploads: Uploads | undefined
   readonly #stop: AbortController
   readonly #active = new Set<Promise<unknown>>()
   readonly #callers = new Set<(error: Error) => void>()
@@ -52,7 +60,11 @@ export class Backups implements Service {
     this.#restores = new Restores(this.#deps, this.#creation)
     this.#lossAcceptance = new LossAcceptance(this.#deps, this.#restores)
     this.#imports = new Imports(this.#deps, this.#creation, this.#restores)
-    this.#daily = new DailyBackups({ ...this.#deps, create: (backup) => this.#begin({ backup }) })
+    const objectDeps = objectsOf(this.#deps)
+    this.#stored = new StoredBackups({ ...this.#deps, objects: objectDeps?.objects, creation: this.#creation })
+    this.#uploads = objectDeps && new Uploads({ ...this.#deps, ...objectDeps })
+    const keep = objectDeps ? ('all' as const) : ('stored' as const)
+    this.#daily = new DailyBackups({ ...this.#deps, keep, create: (backup) => this.#begin({ backup }) })
   }
 
   /**
@@ -84,6 +96,7 @@ export class Backups implements Service {
   /** Starts the schedule. Call it after `recover`. */
   async start(): Promise<void> {
     this.#daily.start()
+    this.#uploads?.start()
   }
 
   /**
@@ -105,7 +118,9 @@ export class Backups implements Service {
     const { accountId } = caller
     const rows = await this.#deps.store.run(backups.list, { accountId, databaseId })
     if (!rows) throw new HomeportError('database_not_found', { databaseId })
-    return rows.map((row) => renderBackup(row, this.#deps.emailOf(accountId)))
+    const placeOf = await this.#places(databaseId)
+    const email = this.#deps.emailOf(accountId)
+    return Promise.all(rows.map(async (row) => renderBackup(row, email, await placeOf(row))))
   }
 
   /** Creates a backup; resolves when it is completed, rejects when it has failed. */
@@ -133,12 +148,14 @@ export class Backups implements Service {
     if (outcome.kind === 'no_backup') throw new HomeportError('backup_not_found', { backupId })
     if (outcome.kind !== 'removed') refuse(outcome, databaseId)
     await this.#deps.files.remove({ database_id: databaseId, backup_id: backupId })
+    this.#uploads?.check()
   }
 
   /** Deletes all backups of a database that is being deleted. */
   async removeAll(databaseId: string): Promise<void> {
-    await this.#deps.store.run(backups.removeAll, { databaseId })
+    await this.#deps.store.run(backups.removeAll, { databaseId, at: this.#deps.clock.now() })
     await this.#deps.files.removeAll(databaseId)
+    this.#uploads?.check()
   }
 
   /**
@@ -159,7 +176,10 @@ export class Backups implements Service {
     switch (outcome.kind) {
       case 'begun':
         return this.#track(databaseId, 'restore', () =>
-          this.#restores.run(outcome.database, async () => outcome.backup),
+          this.#restores.run(outcome.database, async () => {
+            await this.#stored.fetch(outcome.backup)
+            return outcome.backup
+          }),
         )
       case 'no_backup':
         throw new HomeportError('backup_not_found', { backupId })
@@ -204,8 +224,19 @@ export class Backups implements Service {
     const row = await store.run(backups.get, { accountId: caller.accountId, backupId })
     if (row?.database_id !== databaseId) throw new HomeportError('backup_not_found', { backupId })
     if (row.state !== 'completed') throw new HomeportError('backup_not_ready', { state: row.state })
+    await this.#stored.fetch(row)
     const facts = { sizeBytes: row.size_bytes, sha256: row.sha256 }
     return { row, stream: await verifiedFile(files.path(row), facts) }
+  }
+
+  /** The backups in object storage, known here or not; for the operator. */
+  listStored(caller: Caller, databaseId: string | undefined): Promise<StoredBackupRecord[]> {
+    return this.#stored.list(caller, databaseId)
+  }
+
+  /** Makes a backup in object storage a backup of a database; for the operator. */
+  adoptStored(caller: Caller, into: string, from: BackupName & { readonly name?: string }): Promise<BackupName> {
+    return this.#track(into, 'backup', () => this.#stored.adopt(caller, from, into, from.name))
   }
 
   /** Starts an import of all keys of another server; resolves as soon as it is stored. */
@@ -228,10 +259,20 @@ export class Backups implements Service {
     return this.#imports.progress(caller, databaseId)
   }
 
+  /** Where the backups of a database are; nothing on a server that has no object storage and never had. */
+  async #places(databaseId: string): Promise<(row: BackupRow) => Promise<BackupPlace | undefined>> {
+    const { store, files } = this.#deps
+    const rows = await store.run(backupObjects.ofDatabase, { databaseId })
+    const byId = new Map(rows.map((row) => [row.backup_id, row]))
+    if (!this.#uploads && byId.size === 0) return async () => undefined
+    return async (row) => ({ isOnDisk: await files.has(row), object: byId.get(row.backup_id) })
+  }
+
   async #begin(args: backups.BeginArgs): Promise<DatabaseRow> {
     const outcome = await this.#deps.store.run(backups.begin, args)
     if (outcome.kind !== 'begun') refuse(outcome, args.backup.database_id)
     await this.#track(args.backup.database_id, 'backup', () => this.#creation.create(args.backup))
+    this.#uploads?.check()
     return outcome.database
   }
 
@@ -241,7 +282,7 @@ export class Backups implements Service {
     const graceOver = new Promise<void>((resolve) => {
       timer = this.#deps.clock.after(STOP_GRACE_MS, resolve)
     })
-    await Promise.race([Promise.allSettled([this.#daily.stop(), ...this.#active]), graceOver])
+    await Promise.race([Promise.allSettled([this.#daily.stop(), this.#uploads?.stop(), ...this.#active]), graceOver])
     timer?.cancel()
     for (const reject of this.#callers) reject(new HomeportError('starting', {}))
   }
@@ -260,4 +301,11 @@ export class Backups implements Service {
   #audit(caller: Caller, action: AuditEvent['action'], entity: string, details: AuditEvent['details']) {
     return auditRow(caller, { action, entity, details }, this.#deps.clock.now())
   }
+}
+
+/** What uploads need besides; undefined without object storage. */
+function objectsOf({ objectStorage, files }: BackupDeps) {
+  if (!objectStorage) return undefined
+  const { storage, keys, retention } = objectStorage
+  return { objects: new BackupObjects(storage, keys, files), keys, retention }
 }

@@ -10,8 +10,9 @@ import type { BackupFiles } from './files.js'
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
 /** Retention of daily backups, and with the production pack (reference redis 1.9). */
-const RETENTION_MS = DAY_MS
-const RETENTION_WITH_PACK_MS = 3 * DAY_MS
+export const DAILY_ON_DISK_MS = DAY_MS
+/** The same with the production pack. */
+export const DAILY_ON_DISK_WITH_PACK_MS = 3 * DAY_MS
 /** Retention of safety and import backups, which restores and imports make. */
 const INTERMEDIATE_RETENTION_MS = 3 * DAY_MS
 /** Delay before a busy database is tried again. */
@@ -20,6 +21,8 @@ const BUSY_RETRY_MS = 5 * 60 * 1000
 /** What `DailyBackups` is built from. */
 export interface DailyDeps extends Pick<BackupDeps, 'store' | 'clock' | 'logger' | 'home'> {
   readonly files: Pick<BackupFiles, 'remove'>
+  /** Which daily backups others expire: all completed ones, or those that object storage has. */
+  readonly keep: backupsDaily.Ages['keep']
   /** Creates a backup and resolves when it is completed. */
   readonly create: (backup: backups.NewBackup) => Promise<unknown>
 }
@@ -117,10 +120,10 @@ export class DailyBackups {
     const { store, clock, files, home } = this.#deps
     const now = clock.now()
     const gone = await store.run(backupsDaily.expire, {
-      daily: now - RETENTION_MS,
-      dailyWithPack: now - RETENTION_WITH_PACK_MS,
+      daily: now - DAILY_ON_DISK_MS,
+      dailyWithPack: now - DAILY_ON_DISK_WITH_PACK_MS,
       intermediate: now - INTERMEDIATE_RETENTION_MS,
-      home,
+      ...{ home, at: now, keep: this.#deps.keep },
     })
     for (const backup of gone) await files.remove(backup)
   }

@@ -4,7 +4,20 @@ import type { BackupFiles } from './files.js'
 
 /** What the classes of this folder are built from. */
 export interface BackupDeps
-  extends Pick<DatabasesDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'emailOf' | 'meter'> {
+  extends Pick<
+    DatabasesDeps,
+    | 'store'
+    | 'fleet'
+    | 'clock'
+    | 'logger'
+    | 'plans'
+    | 'emailOf'
+    | 'meter'
+    | 'problems'
+    | 'isOperator'
+    | 'cluster'
+    | 'objectStorage'
+  > {
   readonly files: BackupFiles
   /** The databases of which node; the empty text: all, on a server that is alone. */
   readonly home: string

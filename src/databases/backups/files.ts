@@ -96,6 +96,11 @@ export class BackupFiles {
     await rm(this.staged(databaseId), { force: true })
   }
 
+  /** Whether the file of a backup is on this disk. */
+  async has(backup: BackupName): Promise<boolean> {
+    return (await stat(this.path(backup)).catch(() => undefined)) !== undefined
+  }
+
   /** Deletes the file of a backup, if it exists. */
   async remove(backup: BackupName): Promise<void> {
     await rm(this.path(backup), { force: true })
@@ -117,7 +122,8 @@ export class BackupFiles {
       const dir = join(this.#root, databaseId)
       for (const name of await namesIn(dir)) {
         const state = states.get(join(dir, name))
-        if (name === STAGED || state === 'failed') await rm(join(dir, name), { force: true })
+        if (name === STAGED || state === 'failed' || name.endsWith('.download'))
+          await rm(join(dir, name), { force: true })
         else if (state === undefined && name.endsWith(EXTENSION)) {
           unknown.push({ database_id: databaseId, backup_id: name.slice(0, -EXTENSION.length) })
         }

@@ -46,6 +46,7 @@ export interface ManagementOptions {
   readonly problems?: Problems
   /** What a data plane would report. Default: no client ever connects. */
   readonly traffic?: DatabasesDeps['traffic']
+  readonly objectStorage?: DatabasesDeps['objectStorage']
 }
 
 /** An answer of the management API; `body` is parsed JSON, or the text of any other content type. */
@@ -161,6 +162,7 @@ function databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, op
       ...{ redisDomain: undefined, redisDomainPort: 8703 },
       ...{ acceptUnknownData: options.acceptUnknownData ?? 'few', quarantineMs: 7 * 86_400_000 },
     },
+    objectStorage: options.objectStorage,
     isOperator: (accountId) => accounts.isFirst(accountId),
     isAccountSuspended: (accountId) => accounts.standingOf(accountId) !== 'active',
     databaseLimitOf: (accountId) => accounts.databaseLimitOf(accountId),

@@ -94,6 +94,8 @@ export interface Ages {
   readonly dailyWithPack: number
   /** Safety and import backups. */
   readonly intermediate: number
+  /** `all`: completed daily backups go to object storage first, and expire there. `stored`: those that are there. */
+  readonly keep: 'all' | 'stored'
 }
 
 interface OldBackup {
@@ -111,11 +113,20 @@ const old = query<Ages & OfHome, OldBackup>(({ db, p }) =>
     .select(['backups.database_id', 'backups.backup_id'])
     .where('backups.state', '!=', 'pending')
     .where(({ or, eb }) => or([sql<SqlBool>`${p.home} = ''`, eb('databases.home', '=', p.home)]))
-    .where(({ and, or, eb, exists, selectFrom }) =>
+    .where(({ and, or, eb, not, exists, selectFrom }) =>
       or([
         and([eb('backups.kind', 'in', ['safety', 'import']), eb('backups.created_at', '<', p.intermediate)]),
         and([
           eb('backups.kind', '=', 'daily'),
+          or([eb('backups.state', '=', 'failed'), sql<SqlBool>`${p.keep} = 'stored'`]),
+          not(
+            exists(
+              selectFrom('backup_objects')
+                .select('backup_objects.backup_id')
+                .whereRef('backup_objects.backup_id', '=', 'backups.backup_id')
+                .where('backup_objects.state', '=', 'stored'),
+            ),
+          ),
           or([
             and([eb('databases.production_pack', '=', 0), eb('backups.created_at', '<', p.daily)]),
             eb('backups.created_at', '<', p.dailyWithPack),
@@ -140,9 +151,17 @@ const dropAll = query<{ ids: readonly string[] }>(({ db, p, d }) =>
   db.deleteFrom('backups').where(d.inTexts('backup_id', p.ids)),
 )
 
+const deleteObjects = query<{ ids: readonly string[]; at: number }>(({ db, p, d }) =>
+  db.updateTable('backup_objects').set({ state: 'deleting', changed_at: p.at }).where(d.inTexts('backup_id', p.ids)),
+)
+
 /** Deletes the rows of backups past their retention; returns them, so that the caller deletes their files. */
-export const expire = write('backupsDaily.expire', function* (args: Ages & OfHome): Transaction<OldBackup[]> {
+export const expire = write('backupsDaily.expire', function* (args: Ages & OfHome & { at: number }): Transaction<
+  OldBackup[]
+> {
   const gone = yield* all(old, args)
-  yield* change(dropAll, { ids: gone.map((backup) => backup.backup_id) })
+  const ids = gone.map((backup) => backup.backup_id)
+  yield* change(dropAll, { ids })
+  yield* change(deleteObjects, { ids, at: args.at })
   return gone
 })

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import type { Store } from '../../store/types.js'
+import * as objects from './backup-objects.js'
 import * as backups from './backups.js'
 import * as daily from './backups-daily.js'
 import * as databases from './databases.js'
@@ -202,12 +203,12 @@ describeOnEveryStore('transactions of backups', (openStore) => {
       await set(NOW)
       const old = { kind: 'daily', created_at: NOW - DAY_MS - 2 } as const
       const first = await made(old)
-      expect(await store.run(daily.expire, { ...AGES, home: '' })).toEqual([])
+      expect(await store.run(daily.expire, { ...AGES, home: '', keep: 'stored', at: NOW })).toEqual([])
       const second = await made({ ...old, created_at: NOW - DAY_MS - 1 })
-      const gone = await store.run(daily.expire, { ...AGES, home: '' })
+      const gone = await store.run(daily.expire, { ...AGES, home: '', keep: 'stored', at: NOW })
       expect(gone.map((backup) => backup.backup_id)).toEqual([first.backup_id])
       await set(undefined)
-      const rest = await store.run(daily.expire, { ...AGES, home: '' })
+      const rest = await store.run(daily.expire, { ...AGES, home: '', keep: 'stored', at: NOW })
       expect(rest.map((backup) => backup.backup_id)).toEqual([second.backup_id])
     })
 
@@ -220,9 +221,49 @@ describeOnEveryStore('transactions of backups', (openStore) => {
         await age(4 * DAY_MS, 'import'),
         await age(2 * DAY_MS, 'daily'),
       ]
-      const gone = await store.run(daily.expire, { ...AGES, home: '' })
+      const gone = await store.run(daily.expire, { ...AGES, home: '', keep: 'stored', at: NOW })
       expect(gone.map((one) => one.backup_id).sort()).toEqual(expected.map((one) => one.backup_id).sort())
       expect(await store.run(backups.list, { accountId, databaseId })).toHaveLength(2)
+    })
+
+    it('are not deleted before object storage has them, and then only there', async () => {
+      await set(NOW)
+      const old = { kind: 'daily', created_at: NOW - 9 * DAY_MS } as const
+      const [first, second] = [await made(old), await made({ ...old, created_at: old.created_at + 1 })]
+      const expired = { ...AGES, home: '', at: NOW }
+      const due = async () =>
+        (await store.run(objects.due, { home: '', limit: 99 })).filter((one) => one.database_id === databaseId)
+      expect(await store.run(daily.expire, { ...expired, keep: 'all' })).toEqual([])
+      const { backup_id: backupId } = first
+      const begun = { backupId, databaseId, node: '', object: 's3://b/o', at: NOW }
+      expect((await due()).map((one) => [one.backup_id, one.database_name])).toEqual([
+        [second.backup_id, 'shop'],
+        [backupId, 'shop'],
+      ])
+      expect(await store.run(objects.begin, begun)).toBe(true)
+      expect(await store.run(objects.begin, begun)).toBe(true)
+      const outcome = { state: 'stored', size_bytes: 7, failure: null, changed_at: NOW } as const
+      await store.run(objects.finish, { backupId, outcome })
+      expect((await due()).map((one) => one.backup_id)).toEqual([second.backup_id])
+      expect(await store.run(daily.expire, { ...expired, keep: 'stored' })).toEqual([])
+      expect(await store.run(objects.storedDaily, { home: '' })).toMatchObject([{ backup_id: backupId, size_bytes: 7 }])
+      await store.run(objects.expire, { ids: [backupId], at: NOW })
+      expect(await store.run(objects.begin, begun)).toBe(false)
+      const deleting = { node: '', before: 0, limit: 9 }
+      expect(await store.run(objects.deleting, deleting)).toMatchObject([{ backup_id: backupId }])
+      expect(await store.run(objects.deleting, { ...deleting, node: 'other' })).toEqual([])
+      expect(await store.run(objects.deleting, { ...deleting, node: 'other', before: NOW + 1 })).toHaveLength(1)
+      await store.run(objects.drop, { backupId })
+      expect(await store.run(objects.find, { backupId })).toBeUndefined()
+    })
+
+    it('leave their objects to be deleted when the backup is deleted during the upload', async () => {
+      const { backup_id: backupId } = await made({ kind: 'manual', created_at: NOW })
+      await store.run(objects.begin, { backupId, databaseId, node: '', object: 's3://b/o', at: NOW })
+      await store.run(backups.removeAll, { databaseId, at: NOW })
+      const outcome = { state: 'stored', size_bytes: 7, failure: null, changed_at: NOW } as const
+      await store.run(objects.finish, { backupId, outcome })
+      expect(await store.run(objects.find, { backupId })).toMatchObject({ state: 'deleting' })
     })
   })
 })

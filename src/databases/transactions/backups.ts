@@ -72,6 +72,11 @@ export const add = write('backups.add', function* (args: { backup: NewBackup }):
   yield* insertPending(args.backup)
 })
 
+/** Records an audit entry. */
+export const note = write('backups.note', function* (args: { audit: NewAuditRow }): Transaction<void> {
+  yield* recordAudit(args.audit)
+})
+
 /** Arguments of `begin`. */
 export interface BeginArgs {
   readonly backup: NewBackup
@@ -206,6 +211,13 @@ export const get = read('backups.get', function* (args: { accountId: string; bac
   return yield* backupOfAccount(args.accountId, args.backupId)
 })
 
+const deleteObject = query<{ backupId: string; at: number }>(({ db, p }) =>
+  db.updateTable('backup_objects').set({ state: 'deleting', changed_at: p.at }).where('backup_id', '=', p.backupId),
+)
+const deleteObjectsOf = query<{ databaseId: string; at: number }>(({ db, p }) =>
+  db.updateTable('backup_objects').set({ state: 'deleting', changed_at: p.at }).where('database_id', '=', p.databaseId),
+)
+
 const dropBackup = query<{ backupId: string }>(({ db, p }) =>
   db.deleteFrom('backups').where('backup_id', '=', p.backupId),
 )
@@ -227,6 +239,7 @@ export const remove = write(
     const backup = yield* first(backupOf, { backupId: args.backupId })
     if (backup?.database_id !== args.databaseId) return { kind: 'no_backup' }
     yield* change(dropBackup, { backupId: args.backupId })
+    yield* change(deleteObject, { backupId: args.backupId, at: args.audit.at })
     yield* recordAudit(args.audit)
     return { kind: 'removed' }
   },
@@ -240,10 +253,14 @@ const dropImportOf = query<{ databaseId: string }>(({ db, p }) =>
 )
 
 /** Deletes the rows of all backups of a database that is being deleted. */
-export const removeAll = write('backups.removeAll', function* (args: { databaseId: string }): Transaction<void> {
-  yield* change(dropOfDatabase, args)
-  yield* change(dropImportOf, args)
-})
+export const removeAll = write(
+  'backups.removeAll',
+  function* (args: { databaseId: string; at: number }): Transaction<void> {
+    yield* change(dropOfDatabase, { databaseId: args.databaseId })
+    yield* change(dropImportOf, { databaseId: args.databaseId })
+    yield* change(deleteObjectsOf, args)
+  },
+)
 
 const names = query<object, BackupFile>(({ db }) =>
   db.selectFrom('backups').select(['database_id', 'backup_id', 'state']),

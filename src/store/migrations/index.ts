@@ -39,6 +39,7 @@ import { databaseHome } from './043-database-home.js'
 import { openRuns } from './044-open-runs.js'
 import { attemptsOfMessages } from './045-attempts-of-messages.js'
 import { generations } from './047-generations.js'
+import { backupObjects } from './051-backup-objects.js'
 import { nodeRegions } from './053-node-regions.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
@@ -83,6 +84,7 @@ export const MIGRATIONS: readonly Migration[] = [
   openRuns,
   attemptsOfMessages,
   generations,
+  backupObjects,
   nodeRegions,
 ]
 

@@ -48,9 +48,40 @@ export interface ImportsTable {
   failure: string | null
 }
 
+/** A backup in object storage, or on its way there. */
+export interface BackupObjectsTable {
+  backup_id: string
+  database_id: string
+  /**
+   * `waiting`: to be uploaded, perhaps in part. `stored`: read back and compared. `unusable`: its file has changed, so it
+   * was not uploaded. `deleting`: the backup is deleted, the object may exist.
+   */
+  state: 'waiting' | 'stored' | 'unusable' | 'deleting'
+  /** The node that uploads it; the empty text: a server that is alone. */
+  node: string
+  /** Where it is, for people and for another server: `s3://bucket/prefix/key`. */
+  object: string
+  /** Size of the object; 0 until it is stored. */
+  size_bytes: number
+  changed_at: number
+  /** Why the last try failed. */
+  failure: string | null
+}
+
+/** A database that was made anew at another node, because its node was gone. The old files may still be there. */
+export interface TakenHomesTable {
+  database_id: string
+  from_node: string
+  to_node: string
+  backup_id: string
+  taken_at: number
+}
+
 /** Tables of backups, restores and imports. */
 export interface BackupTables {
   backups: BackupsTable
   restores: RestoresTable
   imports: ImportsTable
+  backup_objects: BackupObjectsTable
+  taken_homes: TakenHomesTable
 }

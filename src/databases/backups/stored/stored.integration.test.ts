@@ -1,0 +1,215 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { tempDir, waitFor } from '../../../../test/support/index.js'
+import { ManualClock } from '../../../base/testing/manual-clock.js'
+import type { BackupRecord } from '../../../contract/databases/backups.js'
+import type { DatabaseRecord } from '../../../contract/databases/databases.js'
+import { BackupKeys, ObjectStorage } from '../../../objects/index.js'
+import { ObjectServer } from '../../../objects/testing/object-server.js'
+import { silentLogger } from '../../../telemetry/index.js'
+import { Problems } from '../../../telemetry/problems.js'
+import { ask, create } from '../../testing/checks.js'
+import { type ManagementOptions, type ManagementServer, startManagement } from '../../testing/management.js'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+let objects: ObjectServer
+
+beforeAll(async () => {
+  objects = await ObjectServer.start()
+})
+beforeEach(() => {
+  objects.fault = () => undefined
+})
+afterAll(() => objects.stop())
+
+const RETENTION = { count: 2, ageMs: 30 * DAY_MS, bytes: 0 }
+
+async function start(prefix: string, options: ManagementOptions = {}, keys?: BackupKeys) {
+  const dir = options.dataDir ?? tempDir()
+  const own = keys ?? (await BackupKeys.open(dir))
+  const clock = new ManualClock()
+  const problems = new Problems(clock, silentLogger)
+  const storage = new ObjectStorage({ ...objects.options(prefix), timeoutMs: 5_000 })
+  const objectStorage = { storage, keys: own, retention: RETENTION }
+  const server = await startManagement({ clock, problems, ...options, objectStorage })
+  return { server, clock, keys: own, problems }
+}
+
+const command = (server: ManagementServer, record: DatabaseRecord, ...words: string[]) =>
+  ask(server, record.database_id, 'us-east-1', ['default', record.password ?? ''], words)
+const backUp = (server: ManagementServer, { database_id }: DatabaseRecord, name = 'nightly') =>
+  server.api('POST', `/v2/redis/create-backup/${database_id}`, { name })
+const listed = async (server: ManagementServer, { database_id }: DatabaseRecord): Promise<BackupRecord[]> =>
+  (await server.api('GET', `/v2/redis/list-backup/${database_id}`)).body
+const restore = (server: ManagementServer, { database_id }: DatabaseRecord, backup_id: string | undefined) =>
+  server.api('POST', `/v2/redis/restore-backup/${database_id}`, { backup_id })
+const fileOf = (server: ManagementServer, { database_id, backup_id }: BackupRecord) =>
+  join(server.dataDir, 'backups', database_id, `${backup_id}.rdb`)
+
+/** Waits for a state, an hour of the clock at a time. */
+const later = (clock: ManualClock, isThere: () => Promise<boolean>, what: string): Promise<unknown> =>
+  waitFor(
+    async () => {
+      clock.advance(HOUR_MS)
+      return isThere()
+    },
+    { what },
+  )
+
+async function stored(server: ManagementServer, record: DatabaseRecord): Promise<BackupRecord> {
+  let found: BackupRecord | undefined
+  const what = 'the backup to be stored'
+  await waitFor(
+    async () => {
+      found = (await listed(server, record)).find((one) => one.storage?.state === 'stored')
+      return found !== undefined
+    },
+    { what },
+  )
+  if (!found) throw new Error(what)
+  return found
+}
+
+const keysAt = async (prefix: string): Promise<string[]> => {
+  const storage = new ObjectStorage(objects.options(prefix))
+  const keys: string[] = []
+  for await (const { key } of storage.list('')) keys.push(key)
+  await storage.close()
+  return keys
+}
+
+describe('backups in object storage', () => {
+  it('are uploaded encrypted, listed with their place, and restored without the local file', async () => {
+    const { server } = await start('first/')
+    const record = await create(server)
+    await command(server, record, 'SET', 'greeting', 'hello-in-plain-text')
+    expect((await backUp(server, record)).body).toBe('OK')
+    const backup = await stored(server, record)
+    const key = `databases/${record.database_id}/${backup.backup_id}`
+    expect(backup).toMatchObject({ on_disk: true, storage: { object: `s3://homeport/first/${key}` } })
+    const storage = new ObjectStorage(objects.options('first/'))
+    const chunks: Buffer[] = []
+    for await (const chunk of storage.get(key)) chunks.push(chunk)
+    await storage.close()
+    const sealed = Buffer.concat(chunks)
+    expect(sealed.length).toBe(backup.storage?.size)
+    expect(sealed.includes('hello-in')).toBe(false)
+    expect(sealed.includes('nightly')).toBe(false)
+
+    rmSync(fileOf(server, backup))
+    expect((await listed(server, record))[0]).toMatchObject({ on_disk: false, storage: { state: 'stored' } })
+    await command(server, record, 'SET', 'greeting', 'later')
+    expect(await restore(server, record, backup.backup_id)).toEqual({ status: 200, body: 'OK' })
+    expect(await command(server, record, 'GET', 'greeting')).toBe('hello-in-plain-text')
+
+    await server.api('DELETE', `/v2/redis/delete-backup/${record.database_id}/${backup.backup_id}`)
+    await waitFor(async () => (await keysAt('first/')).length === 0, { what: 'the object to be deleted' })
+  })
+
+  it('wait while the storage is away, and are uploaded later', async () => {
+    const { server, clock, problems } = await start('away/')
+    objects.fault = () => ({ kind: 'status', status: 503, code: 'SlowDown' })
+    const record = await create(server)
+    await backUp(server, record)
+    const waiting = async () => (await listed(server, record))[0]?.storage
+    await waitFor(async () => (await waiting())?.failure !== undefined, { what: 'the failure' })
+    expect(await waiting()).toMatchObject({ state: 'waiting', failure: expect.stringContaining('503 SlowDown') })
+    await waitFor(() => problems.count === 1, { what: 'the problem' })
+    expect(problems.all()[0]?.title).toContain('kept on this machine only')
+    objects.fault = () => undefined
+    await later(clock, async () => (await waiting())?.state === 'stored', 'the upload')
+    await waitFor(() => problems.count === 0, { what: 'the problem to be solved' })
+  })
+
+  it('are not stored when the storage alters or cuts them', async () => {
+    const { server, clock } = await start('altered/')
+    const record = await create(server)
+    for (const fault of [
+      { kind: 'flip', atByte: 100 },
+      { kind: 'cut', afterBytes: 60 },
+    ] as const) {
+      objects.fault = ({ method, url }) => (method === 'GET' && !url?.includes('max-keys') ? fault : undefined)
+      await backUp(server, record, fault.kind)
+      await waitFor(async () => (await listed(server, record))[0]?.storage?.failure !== undefined, {
+        what: 'the failure',
+      })
+      const [backup] = await listed(server, record)
+      expect(backup).toMatchObject({ on_disk: true, storage: { state: 'waiting' } })
+      objects.fault = () => undefined
+      const areStored = async () => (await listed(server, record)).every((one) => one.storage?.state === 'stored')
+      await later(clock, areStored, 'the upload')
+    }
+    // And when it alters them later, nothing is restored.
+    const [backup] = await listed(server, record)
+    if (!backup) throw new Error('no backup')
+    rmSync(fileOf(server, backup))
+    await command(server, record, 'SET', 'kept', 'yes')
+    objects.fault = ({ method }) => (method === 'GET' ? { kind: 'flip', atByte: 90 } : undefined)
+    const refused = await restore(server, record, backup.backup_id)
+    expect(refused).toMatchObject({ status: 400, body: expect.stringContaining('damaged or cut off') })
+    expect(await command(server, record, 'GET', 'kept')).toBe('yes')
+    expect(existsSync(fileOf(server, backup))).toBe(false)
+  })
+
+  it('do not include a file that has changed', async () => {
+    const { server, clock } = await start('changed/')
+    objects.fault = () => ({ kind: 'status', status: 403, code: 'AccessDenied' })
+    const record = await create(server)
+    await backUp(server, record)
+    await waitFor(async () => (await listed(server, record))[0]?.storage?.failure !== undefined, {
+      what: 'the failure',
+    })
+    const [backup] = await listed(server, record)
+    if (!backup) throw new Error('no backup')
+    writeFileSync(fileOf(server, backup), Buffer.concat([readFileSync(fileOf(server, backup)), Buffer.from('x')]))
+    objects.fault = () => undefined
+    await later(clock, async () => (await listed(server, record))[0]?.storage?.state === 'unusable', 'the refusal')
+    expect(await keysAt('changed/')).toEqual([])
+  })
+
+  it('are restored by another server that has the key, and by none that has not', async () => {
+    const first = await start('moved/')
+    const record = await create(first.server)
+    await command(first.server, record, 'MSET', 'a', '1', 'b', '2')
+    await backUp(first.server, record, 'to move')
+    const backup = await stored(first.server, record)
+    const from = { database_id: record.database_id, backup_id: backup.backup_id }
+
+    const keyless = tempDir()
+    const second = await start('moved/', {}, await BackupKeys.open(keyless))
+    const other = await create(second.server)
+    const into = `/v2/redis/adopt-stored-backup/${other.database_id}`
+    const list = async () => (await second.server.api('GET', '/v2/redis/stored-backups')).body
+    expect(await list()).toMatchObject([
+      { ...from, problem: expect.stringContaining('is encrypted with the backup key') },
+    ])
+    expect(await second.server.api('POST', into, from)).toMatchObject({ status: 400 })
+
+    await second.keys.learn(first.keys.texts)
+    expect(await list()).toMatchObject([
+      { ...from, name: 'to move', database_name: record.database_name, key_count: 2 },
+    ])
+    const adopted = await second.server.api('POST', into, from)
+    expect(adopted).toMatchObject({ status: 200, body: { database_id: other.database_id } })
+    expect(await restore(second.server, other, adopted.body.backup_id)).toEqual({ status: 200, body: 'OK' })
+    expect(await command(second.server, other, 'GET', 'b')).toBe('2')
+    expect(await second.server.api('POST', into, { ...from, backup_id: 'bak_none' })).toMatchObject({ status: 404 })
+  })
+
+  it('expire on the disk before they expire in the storage', async () => {
+    const { server, clock } = await start('daily/')
+    const record = await create(server)
+    await server.api('POST', `/v2/redis/change-plan/${record.database_id}`, { plan_name: 'payg' })
+    expect((await server.api('PATCH', `/v2/redis/enable-dailybackup/${record.database_id}`)).body).toBe('OK')
+    for (const day of [1, 2, 3]) {
+      clock.advance(DAY_MS + HOUR_MS)
+      const isThere = async () => (await listed(server, record)).filter((one) => one.storage?.state === 'stored').length
+      await waitFor(async () => (await isThere()) === Math.min(day, 2), { what: `daily backup ${day}` })
+    }
+    await waitFor(async () => (await keysAt('daily/')).length === 2, { what: 'the oldest to be deleted' })
+    const isOnDisk = async () => (await listed(server, record)).map((one) => one.on_disk).join() === 'true,false'
+    await later(clock, isOnDisk, 'the older file to be deleted')
+  })
+})

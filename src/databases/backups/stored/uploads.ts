@@ -1,0 +1,192 @@
+import { isObject, type Timer } from '../../../base/index.js'
+import { HomeportError, isError } from '../../../contract/errors/errors.js'
+import type { BackupKeys } from '../../../objects/index.js'
+import type { DatabasesDeps } from '../../deps.js'
+import * as objects from '../../transactions/backup-objects.js'
+import { reasonOf } from '../creation.js'
+import type { BackupDeps } from '../deps.js'
+import type { BackupFiles } from '../files.js'
+import { type BackupObjects, objectKey } from './objects.js'
+import { beyondRetention, locallyExpired, type Retention } from './retention.js'
+
+const MINUTE_MS = 60_000
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
+/** Delay after the first failure in a row; it doubles with each further one, up to an hour. */
+const FIRST_RETRY_MS = MINUTE_MS
+const BATCH = 20
+const KEYS = 'backups.keys'
+
+/** What `Uploads` is built from. */
+export interface UploadDeps
+  extends Pick<BackupDeps, 'store' | 'clock' | 'logger' | 'home'>,
+    Pick<DatabasesDeps, 'problems' | 'cluster'> {
+  readonly objects: BackupObjects
+  readonly keys: BackupKeys
+  readonly files: Pick<BackupFiles, 'remove'>
+  readonly retention: Retention
+}
+
+/**
+ * Brings backups into object storage, one at a time, and deletes there what is deleted or past its retention.
+ *
+ * ```
+ *   completed ──▶ waiting ──upload, read back, compare──▶ stored ──▶ deleting ──▶ (none)
+ *                    │  ▲                                              ▲
+ *                    │  └── the storage fails: later, with back-off     │ the backup is deleted
+ *                    └──▶ unusable: the file itself has changed ────────┘
+ * ```
+ *
+ * A row exists before its object does, so an object is never left without one. The file on the disk is deleted only after
+ * the object was read back.
+ */
+export class Uploads {
+  readonly #deps: UploadDeps
+  readonly #stopping = new AbortController()
+  #timer: Timer | undefined
+  #checking: Promise<void> = Promise.resolve()
+  #failures = 0
+  #state: 'new' | 'running' | 'stopped' = 'new'
+
+  constructor(deps: UploadDeps) {
+    this.#deps = deps
+    deps.cluster?.handle(KEYS, async (payload) => {
+      await deps.keys.learn(keysIn(payload))
+      return { keys: deps.keys.texts }
+    })
+  }
+
+  /** Checks the storage and its options, and begins. Never rejects: databases are served whatever the storage does. */
+  start(): void {
+    this.#state = 'running'
+    this.check()
+  }
+
+  /** Looks for work now. */
+  check(): void {
+    if (this.#state !== 'running') return
+    this.#timer?.cancel()
+    this.#checking = this.#checking.then(() => this.#checkOnce())
+  }
+
+  /** Gives up the upload in progress, which the next start repeats. */
+  async stop(): Promise<void> {
+    this.#state = 'stopped'
+    this.#timer?.cancel()
+    this.#stopping.abort()
+    await this.#checking
+    await this.#deps.objects.close()
+  }
+
+  async #checkOnce(): Promise<void> {
+    if (this.#state !== 'running') return
+    this.#timer?.cancel()
+    const { clock, objects: there, problems } = this.#deps
+    let againMs = HOUR_MS
+    try {
+      if (this.#failures > 0 || this.#isFirst) await there.check()
+      this.#isFirst = false
+      await this.#exchangeKeys()
+      await this.#work()
+      this.#failures = 0
+      problems.resolve('backup_storage', there.place)
+    } catch (error) {
+      againMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, HOUR_MS)
+      this.#failures++
+      if (this.#isRunning) this.#report(error)
+    }
+    if (this.#isRunning) this.#timer = clock.after(againMs, () => this.check())
+  }
+
+  #isFirst = true
+
+  get #isRunning(): boolean {
+    return this.#state === 'running'
+  }
+
+  async #work(): Promise<void> {
+    const { store, home } = this.#deps
+    for (;;) {
+      const due = await store.run(objects.due, { home, limit: BATCH })
+      for (const backup of due) {
+        if (!this.#isRunning) return
+        await this.#upload(backup)
+      }
+      if (due.length < BATCH) break
+    }
+    await this.#expire()
+    await this.#delete()
+  }
+
+  async #upload(backup: objects.DueBackup): Promise<void> {
+    const { store, clock, home, objects: there, logger } = this.#deps
+    const { backup_id: backupId, database_id: databaseId } = backup
+    const object = `${there.place}/${objectKey(backup)}`
+    const begun = { backupId, databaseId, node: home, object, at: clock.now() }
+    if (!(await store.run(objects.begin, begun))) return
+    const finish = (outcome: Pick<objects.ObjectRow, 'state' | 'size_bytes' | 'failure'>): Promise<void> =>
+      store.run(objects.finish, { backupId, outcome: { ...outcome, changed_at: clock.now() } })
+    try {
+      const size = await there.upload(backup, this.#stopping.signal)
+      await finish({ state: 'stored', size_bytes: size, failure: null })
+    } catch (error) {
+      if (!this.#isRunning) return
+      const isUnusable = isError(error, 'snapshot_unusable')
+      await finish({ state: isUnusable ? 'unusable' : 'waiting', size_bytes: 0, failure: reasonOf(error) })
+      logger.error('backup_not_uploaded', { backupId, reason: reasonOf(error) })
+      if (!isUnusable) throw error
+    }
+  }
+
+  /** Deletes files that object storage has too, then daily backups past their retention there. */
+  async #expire(): Promise<void> {
+    const { store, clock, home, files, retention } = this.#deps
+    const now = clock.now()
+    const stored = await store.run(objects.storedDaily, { home })
+    for (const backup of locallyExpired(stored, now)) await files.remove(backup)
+    const gone = beyondRetention(stored, retention, now)
+    if (gone.length === 0) return
+    await store.run(objects.expire, { ids: gone.map(({ backup_id }) => backup_id), at: now })
+    for (const backup of gone) await files.remove(backup)
+  }
+
+  async #delete(): Promise<void> {
+    const { store, clock, home, objects: there } = this.#deps
+    for (;;) {
+      const before = clock.now() - DAY_MS
+      const rows = await store.run(objects.deleting, { node: home, before, limit: BATCH })
+      for (const row of rows) {
+        if (!this.#isRunning) return
+        await there.remove(row)
+        await store.run(objects.drop, { backupId: row.backup_id })
+      }
+      if (rows.length < BATCH) return
+    }
+  }
+
+  /** Every node can then read the backups of every other one, also when that one is gone. */
+  async #exchangeKeys(): Promise<void> {
+    const { cluster, keys } = this.#deps
+    if (!cluster) return
+    const answers = await cluster.ask(KEYS, { keys: keys.texts })
+    for (const { answer } of answers) await keys.learn(keysIn(answer))
+  }
+
+  #report(error: unknown): void {
+    const { problems, objects: there, logger } = this.#deps
+    if (!(error instanceof HomeportError)) logger.error('backup_schedule_failed', { error })
+    problems.report({
+      kind: 'backup_storage',
+      subject: there.place,
+      severity: 'warning',
+      title: `Backups are kept on this machine only. ${reasonOf(error)}`,
+      advice:
+        'Databases are served, and backups are uploaded as soon as the storage accepts them. Check the options backups, ' +
+        'backupsEndpoint and backupsRegion, and the credentials: docs/backups.md.',
+    })
+  }
+}
+
+function keysIn(payload: unknown): readonly unknown[] {
+  return isObject(payload) && Array.isArray(payload.keys) ? payload.keys : []
+}
