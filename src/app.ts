@@ -125,7 +125,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
       meters,
       clientMemory: clientMemoryBudget(logger),
       tracer: exporting?.tracer,
-      objectStorage: await openBackupStorage(config, options.storageVariables ?? {}, problems),
+      objectStorage: await openBackupStorage(config, options.storageVariables ?? {}, problems, logger),
     },
     options,
     exporting,

@@ -1,7 +1,7 @@
 import type { Config } from './config/index.js'
 import type { DatabasesDeps } from './databases/index.js'
-import { BackupKeys, ObjectStorage } from './objects/index.js'
-import type { Problems } from './telemetry/index.js'
+import { BACKUP_KEYS_FILE, BackupKeys, ObjectStorage } from './objects/index.js'
+import type { Logger, Problems } from './telemetry/index.js'
 
 /** The variables with the credentials of the storage. */
 export type StorageVariables = Readonly<Record<string, string | undefined>>
@@ -18,11 +18,13 @@ export async function openBackupStorage(
   config: Config,
   variables: StorageVariables,
   problems: Problems,
+  logger: Pick<Logger, 'warn'>,
 ): Promise<DatabasesDeps['objectStorage']> {
   const storage = storageOf(config, variables)
   if (!storage) return undefined
   try {
     const keys = await BackupKeys.open(config.dataDir)
+    if (keys.isNew) logger.warn('backup_key_created', { path: BACKUP_KEYS_FILE })
     const { backupsKeep: count, backupsKeepMs: ageMs, backupsKeepBytes: bytes } = config
     return { storage, keys, retention: { count, ageMs, bytes } }
   } catch (error) {

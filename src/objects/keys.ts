@@ -20,12 +20,15 @@ export interface BackupKey {
 /** The keys of a data directory for files that leave it. */
 export class BackupKeys {
   readonly #dataDir: string
+  /** Whether this start has created the first key. */
+  readonly isNew: boolean
   #keys: readonly BackupKey[]
   /** Writes of the file run one after the other. */
   #learning: Promise<void> = Promise.resolve()
 
   private constructor(dataDir: string, keys: readonly BackupKey[]) {
     this.#dataDir = dataDir
+    this.isNew = keys.length === 0
     this.#keys = keys
   }
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { ObjectServer } from '../../src/objects/testing/object-server.js'
 import { useService } from '../e2e/support/service.js'
 import { declaredEndpoints } from './declared.js'
 import { accountExchanges, queueAccountExchanges } from './exchanges/accounts.js'
@@ -25,13 +26,20 @@ const exchanges = {
   ...nodeExchanges,
 }
 const endpoints = await declaredEndpoints()
-const service = useService()
+const objects = await ObjectServer.start()
+const service = useService({
+  args: ['--backups', 's3://homeport/contract', '--backups-endpoint', objects.endpoint],
+  env: objects.credentials.environment,
+})
 let stage: Awaited<ReturnType<typeof openStage>>
 
 beforeAll(async () => {
   stage = await openStage(service)
 })
-afterAll(() => stage?.close())
+afterAll(async () => {
+  await stage?.close()
+  await objects.stop()
+})
 
 it.each(Object.entries(exchanges))('%s answers as it is described', async (id, exchange) => {
   const { success, otherAnswers = [] } = endpoints.find((endpoint) => endpoint.id === id) ?? {}

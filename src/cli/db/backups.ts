@@ -6,13 +6,14 @@ import {
   enableDailyBackup,
   listBackups,
 } from '../../contract/databases/backups.js'
+import { adoptStoredBackup, listStoredBackups } from '../../contract/databases/stored-backups.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Api } from '../remote/api.js'
 import { group, remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'
 import { bytes, counted } from '../terminal/figures.js'
 import { DATABASE, databaseNamed } from './find.js'
-import { backupsTable } from './view.js'
+import { backupsTable, storedTable } from './view.js'
 
 /** The backups of a database, newest first. */
 export const backupsOf = (api: Api, id: string): Promise<BackupRecord[]> => api.call(listBackups, { params: { id } })
@@ -100,9 +101,42 @@ const dailyCommand = remote<object, [string, 'on' | 'off']>({
   },
 })
 
+const storedCommand = remote<{ database?: string }>({
+  name: 'stored',
+  summary: 'list what object storage has, also of other servers and of deleted databases',
+  flags: (command) => command.option('--database <id>', 'only the backups of this database'),
+  examples: ['homeport db backups stored'],
+  run: async ({ api, io, show }, { database }) => {
+    const query = database === undefined ? {} : { database_id: database }
+    const found = await api.call(listStoredBackups, { query })
+    show(found, () => storedTable(io, found))
+  },
+})
+
+const fetchCommand = remote<{ into: string; name?: string }>({
+  name: 'fetch',
+  summary: 'make a backup in object storage a backup of a database, after loading it once',
+  args: [['<object>', 'database id and backup id, from `homeport db backups stored`']],
+  flags: (command) =>
+    command
+      .requiredOption('--into <database>', 'name or id of the database that gets the backup')
+      .option('--name <name>', 'name of the backup'),
+  examples: ['homeport db backups fetch 3f2a9c1e/bak_1b2c --into shop'],
+  run: async ({ api, show, say }, { into, name }, object) => {
+    const [database_id = '', backup_id = ''] = object.split('/')
+    const { database_id: id } = await databaseNamed(api, into)
+    say('downloading and verifying the backup ...')
+    const body = { database_id, backup_id, ...(name !== undefined && { name }) }
+    const made = await api.call(adoptStoredBackup, { params: { id }, body })
+    show(made, () => `${made.backup_id}: restore it with homeport db restore ${into} ${made.backup_id}\n`)
+  },
+})
+
 /** `homeport db backups`. */
 export const backupsCommand = group('backups', 'list and delete backups, enable daily backups', [
   listBackupsCommand,
   deleteBackupCommand,
+  storedCommand,
+  fetchCommand,
   dailyCommand,
 ])

@@ -1,6 +1,7 @@
 import type { BackupRecord } from '../../contract/databases/backups.js'
 import type { DatabaseRecord } from '../../contract/databases/databases.js'
 import { NS_PER_MS } from '../../contract/databases/plans.js'
+import type { StoredBackupRecord } from '../../contract/databases/stored-backups.js'
 import { accessOf } from '../client-environment.js'
 import type { Io } from '../io.js'
 import { bytes, figure, momentOfSeconds } from '../terminal/figures.js'
@@ -96,6 +97,31 @@ const BACKUP_COLUMNS: readonly Column<BackupRecord>[] = [
   { title: 'SIZE', value: (one) => bytes(one.backup_size), align: 'right' },
 ]
 
+/** Only with object storage. */
+const PLACE_COLUMN: Column<BackupRecord> = {
+  title: 'WHERE',
+  value: ({ on_disk, storage }) => [...(on_disk ? ['disk'] : []), ...(storage ? [placeOf(storage)] : [])].join(', '),
+}
+
+const placeOf = ({ state }: NonNullable<BackupRecord['storage']>): string =>
+  state === 'stored' ? 'storage' : state === 'waiting' ? 'waits for storage' : 'not in storage: file changed'
+
 /** A table of backups. */
-export const backupsTable = (io: Io, rows: readonly BackupRecord[]): string =>
-  rows.length === 0 ? 'There are no backups.\n' : renderTable(io, BACKUP_COLUMNS, rows)
+export function backupsTable(io: Io, rows: readonly BackupRecord[]): string {
+  if (rows.length === 0) return 'There are no backups.\n'
+  const isPlaced = rows.some((one) => one.on_disk !== undefined)
+  return renderTable(io, isPlaced ? [...BACKUP_COLUMNS, PLACE_COLUMN] : BACKUP_COLUMNS, rows)
+}
+
+const STORED_COLUMNS: readonly Column<StoredBackupRecord>[] = [
+  { title: 'OBJECT', value: (one) => `${one.database_id}/${one.backup_id}` },
+  { title: 'DATABASE', value: (one) => one.database_name },
+  { title: 'NAME', value: (one) => one.problem ?? one.name },
+  { title: 'CREATED', value: (one) => (one.problem === undefined ? momentOfSeconds(one.creation_time) : '') },
+  { title: 'KEYS', value: (one) => figure(one.key_count), align: 'right' },
+  { title: 'SIZE', value: (one) => bytes(one.object_size), align: 'right' },
+]
+
+/** A table of what object storage has. */
+export const storedTable = (io: Io, rows: readonly StoredBackupRecord[]): string =>
+  rows.length === 0 ? 'Object storage has no backups.\n' : renderTable(io, STORED_COLUMNS, rows)

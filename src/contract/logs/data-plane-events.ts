@@ -102,6 +102,11 @@ export const DATA_PLANE_EVENTS = {
 
   backup_failed: backups('error', 'a backup has failed', 'backupId', 'error'),
   backup_file_left: backups('warn', 'the file of a failed backup is left', 'backupId', 'error'),
+  backup_key_created: backups(
+    'warn',
+    'a key for backups in object storage was created: keep a copy of this file of the data directory elsewhere, because without it nobody can read them',
+    'path',
+  ),
   backup_not_uploaded: backups(
     'error',
     'a backup could not be uploaded to object storage; it stays on the disk',

@@ -27,7 +27,7 @@ export function renderBackup(row: backups.BackupRow, customerId: string, place?:
 /** Where a backup is: on the disk of its node, in object storage, or both. */
 export interface BackupPlace {
   readonly isOnDisk: boolean
-  readonly object: ObjectRow | undefined
+  readonly object: Pick<ObjectRow, 'state' | 'object' | 'size_bytes' | 'changed_at' | 'failure'> | undefined
 }
 
 function renderPlace({ isOnDisk, object }: BackupPlace): Pick<BackupRecord, 'on_disk' | 'storage'> {

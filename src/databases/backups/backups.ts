@@ -265,7 +265,12 @@ export class Backups implements Service {
     const rows = await store.run(backupObjects.ofDatabase, { databaseId })
     const byId = new Map(rows.map((row) => [row.backup_id, row]))
     if (!this.#uploads && byId.size === 0) return async () => undefined
-    return async (row) => ({ isOnDisk: await files.has(row), object: byId.get(row.backup_id) })
+    return async (row) => ({ isOnDisk: await files.has(row), object: byId.get(row.backup_id) ?? this.#planned(row) })
+  }
+
+  #planned(row: BackupRow): BackupPlace['object'] {
+    const goes = row.state === 'completed' && (row.kind === 'manual' || row.kind === 'daily')
+    return goes && this.#uploads ? { ...this.#uploads.planned(row), changed_at: row.created_at } : undefined
   }
 
   async #begin(args: backups.BeginArgs): Promise<DatabaseRow> {

@@ -1,5 +1,6 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { BackupRecord } from '../../../src/contract/databases/backups.js'
 import { createDatabase, LEAST } from '../../e2e/support/service.js'
 import { type Answer, call, waitFor } from '../../support/index.js'
 import type { Exchange, Exchanges, Stage } from './stage.js'
@@ -108,6 +109,18 @@ async function importOther(stage: Stage): Promise<Answer> {
   return answer
 }
 
+/** Makes a backup, waits until it is in object storage, and adopts it from there. */
+async function adoptStored(stage: Stage): Promise<Answer> {
+  const [database_id, backup_id] = [await stage.database(), await backup(stage)]
+  const isStored = async () => {
+    const { body } = await stage.homeport.api('GET', `${REDIS}/list-backup/${database_id}`)
+    const found = (body as BackupRecord[]).find((one) => one.backup_id === backup_id)
+    return found?.storage?.state === 'stored'
+  }
+  await waitFor(isStored, { what: 'the upload' })
+  return stage.homeport.api('POST', `${REDIS}/adopt-stored-backup/${database_id}`, { database_id, backup_id })
+}
+
 /** Backups and imports. */
 export const backupExchanges: Exchanges = {
   createBackup: about('POST', (id) => `/create-backup/${id}`, { name: 'nightly' }),
@@ -124,6 +137,8 @@ export const backupExchanges: Exchanges = {
   enableDailyBackupByPost: daily('POST', 'enable'),
   disableDailyBackup: daily('PATCH', 'disable'),
   disableDailyBackupByPost: daily('POST', 'disable'),
+  adoptStoredBackup: adoptStored,
+  listStoredBackups: ({ homeport }) => homeport.api('GET', `${REDIS}/stored-backups`),
   listQuarantine: ({ homeport }) => homeport.api('GET', `${REDIS}/quarantine`),
   adoptQuarantined: async (stage) =>
     stage.homeport.api('POST', `${REDIS}/quarantine/${await quarantined(stage)}/adopt`, { name: 'adopted' }),

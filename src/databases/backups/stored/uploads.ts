@@ -5,7 +5,7 @@ import type { DatabasesDeps } from '../../deps.js'
 import * as objects from '../../transactions/backup-objects.js'
 import { reasonOf } from '../creation.js'
 import type { BackupDeps } from '../deps.js'
-import type { BackupFiles } from '../files.js'
+import type { BackupFiles, BackupName } from '../files.js'
 import { type BackupObjects, objectKey } from './objects.js'
 import { beyondRetention, locallyExpired, type Retention } from './retention.js'
 
@@ -45,7 +45,11 @@ export class Uploads {
   readonly #stopping = new AbortController()
   #timer: Timer | undefined
   #checking: Promise<void> = Promise.resolve()
+  /** Failures in a row. */
   #failures = 0
+  #lastFailure: string | undefined
+  #isFirst = true
+  #isQueued = false
   #state: 'new' | 'running' | 'stopped' = 'new'
 
   constructor(deps: UploadDeps) {
@@ -62,11 +66,26 @@ export class Uploads {
     this.check()
   }
 
-  /** Looks for work now. */
+  /** Looks for work now; after a failure only when its delay is over. */
   check(): void {
-    if (this.#state !== 'running') return
+    if (this.#failures === 0) this.#checkSoon()
+  }
+
+  /** Where a backup is going to be, until it has a row. */
+  planned(backup: BackupName): Pick<objects.ObjectRow, 'state' | 'object' | 'size_bytes' | 'failure'> {
+    const object = this.#addressOf(backup)
+    return { state: 'waiting', object, size_bytes: 0, failure: this.#lastFailure ?? null }
+  }
+
+  #checkSoon(): void {
+    if (!this.#isRunning || this.#isQueued) return
     this.#timer?.cancel()
+    this.#isQueued = true
     this.#checking = this.#checking.then(() => this.#checkOnce())
+  }
+
+  #addressOf(backup: BackupName): string {
+    return `${this.#deps.objects.place}/${objectKey(backup)}`
   }
 
   /** Gives up the upload in progress, which the next start repeats. */
@@ -79,7 +98,8 @@ export class Uploads {
   }
 
   async #checkOnce(): Promise<void> {
-    if (this.#state !== 'running') return
+    this.#isQueued = false
+    if (!this.#isRunning) return
     this.#timer?.cancel()
     const { clock, objects: there, problems } = this.#deps
     let againMs = HOUR_MS
@@ -89,16 +109,16 @@ export class Uploads {
       await this.#exchangeKeys()
       await this.#work()
       this.#failures = 0
+      this.#lastFailure = undefined
       problems.resolve('backup_storage', there.place)
     } catch (error) {
       againMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, HOUR_MS)
       this.#failures++
+      this.#lastFailure = reasonOf(error)
       if (this.#isRunning) this.#report(error)
     }
-    if (this.#isRunning) this.#timer = clock.after(againMs, () => this.check())
+    if (this.#isRunning) this.#timer = clock.after(againMs, () => this.#checkSoon())
   }
-
-  #isFirst = true
 
   get #isRunning(): boolean {
     return this.#state === 'running'
@@ -121,7 +141,7 @@ export class Uploads {
   async #upload(backup: objects.DueBackup): Promise<void> {
     const { store, clock, home, objects: there, logger } = this.#deps
     const { backup_id: backupId, database_id: databaseId } = backup
-    const object = `${there.place}/${objectKey(backup)}`
+    const object = this.#addressOf(backup)
     const begun = { backupId, databaseId, node: home, object, at: clock.now() }
     if (!(await store.run(objects.begin, begun))) return
     const finish = (outcome: Pick<objects.ObjectRow, 'state' | 'size_bytes' | 'failure'>): Promise<void> =>
