@@ -20,6 +20,7 @@ export function relationProblems(settings: Settings): string[] {
     ...exposure(settings),
     ...tlsProblems(settings),
     ...nodeProblems(settings),
+    ...storageProblems(settings),
   ]
 }
 
@@ -62,6 +63,12 @@ function tlsProblems({ tlsCertFile, tlsKeyFile, redisDomain, proxyTerminatesTls 
     )
   }
   return problems
+}
+
+function storageProblems({ backups, backupsEndpoint, backupsCredentialsFile }: Settings): string[] {
+  if (backups !== undefined) return []
+  const given = Object.entries({ backupsEndpoint, backupsCredentialsFile }).filter(([, value]) => value !== undefined)
+  return given.map(([name]) => `${name} is set and backups is not: set backups to a place such as s3://bucket/prefix`)
 }
 
 function nodeProblems({ node, store, advertise, host, processes }: Settings): string[] {

@@ -28,6 +28,7 @@ import { capacityHere } from './own-capacity.js'
 import { Placement } from './placement.js'
 import { Quarantine } from './quarantine/index.js'
 import { type RecordSettings, renderRecord, shownTo } from './record.js'
+import { Recovery } from './recovery.js'
 import { validateCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
 import { type KnownDatabase, type SummarySettings, summariesOf, tallyOf } from './summaries.js'
@@ -42,6 +43,8 @@ export interface Databases extends Service {
   readonly directory: ServingDirectory
   /** Backups of the databases. Start it after the listeners and stop it before them. */
   readonly backups: Backups
+  /** Databases whose node is gone. */
+  readonly recovery: Recovery
   /** What the databases use. Start it after the databases and before the data plane; stop it after the data plane. */
   readonly usage: Usage
   /** Files of the data directory that the store does not know. */
@@ -105,6 +108,7 @@ class StoredDatabases implements Databases {
   readonly name = 'databases'
   readonly directory: ServingDirectory
   readonly backups: Backups
+  readonly recovery: Recovery
   readonly homes: Homes
   readonly placement: Placement
   readonly changes: Changes
@@ -157,6 +161,7 @@ class StoredDatabases implements Databases {
       home: settings.node ?? '',
       targets: new TargetGate(settings.deliveryTargets),
     })
+    this.recovery = new Recovery({ ...changeDeps, homes: this.homes, backups: this.backups })
     this.#deletion = new Deletion({ ...changeDeps, backups: this.backups })
     const changes = new Changes(changeDeps)
     this.changes = changes
@@ -196,9 +201,9 @@ class StoredDatabases implements Databases {
   async start(): Promise<void> {
     const { store, fleet } = this.#deps
     const stored = await everyRow(store)
-    const onDisk = await fleet.collectOrphans(
-      new Set(stored.filter((row) => this.homes.isHere(row)).map((row) => row.database_id)),
-    )
+    await this.recovery.setAside(stored)
+    const here = stored.filter((row) => this.homes.isHere(row))
+    const onDisk = await fleet.collectOrphans(new Set(here.map((row) => row.database_id)))
     const before = await this.homes.adopt(stored, onDisk)
     const known = new Set(before.map((row) => row.database_id))
     // Data of a database that another node serves may be there after this node was given another name. It stays.

@@ -64,7 +64,10 @@ export interface DatabasesDeps {
   readonly onServing: (databaseId: string) => Promise<void>
   readonly traffic: Traffic
   /** The other nodes. Omitted: the server is alone. */
-  readonly cluster?: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'isLeader' | 'isDraining' | 'onGone'>
+  readonly cluster?: Pick<
+    Cluster,
+    'ask' | 'handle' | 'tunnel' | 'peers' | 'isLeader' | 'isDraining' | 'onGone' | 'notify'
+  >
   /** Where backups are kept besides the disk. Omitted: nowhere. */
   readonly objectStorage?: BackupStorage | undefined
   /** Counts what happens, for metrics. */

@@ -143,6 +143,12 @@ export class Homes {
     return key === undefined ? undefined : store.run(homes.findByKey, { accountId, key })
   }
 
+  /** The node that a recovery asks for; `undefined`: this one. */
+  named({ body }: Addressed): Elsewhere | undefined {
+    const name = isObject(body) && typeof body.node === 'string' ? body.node : undefined
+    return name === undefined || name === this.#deps.node ? undefined : this.at(name)
+  }
+
   /** The management API of another node. */
   at(node: string): Elsewhere {
     const connect = (ip: string) => {

@@ -127,6 +127,12 @@ export class Locator {
     return new Map([...(await this.#ofAbsent(answered)), ...found])
   }
 
+  /** Forgets which node serves what, because a database has moved. */
+  forget(): void {
+    this.#nodes.clear()
+    this.#absent = undefined
+  }
+
   #remember(digest: string, node: string): void {
     this.#nodes.set(digest, node)
     const [oldest] = this.#nodes.keys()

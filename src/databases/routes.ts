@@ -44,6 +44,7 @@ import {
   listDatabases,
 } from '../contract/databases/databases.js'
 import { adoptQuarantined, listQuarantine } from '../contract/databases/quarantine.js'
+import { recoverDatabase } from '../contract/databases/recovery.js'
 import { NO_FREE_DATABASES, startFreeDatabase } from '../contract/databases/start-free.js'
 import { DEFAULT_STATS_PERIOD, getDatabaseStats } from '../contract/databases/stats.js'
 import { adoptStoredBackup, listStoredBackups } from '../contract/databases/stored-backups.js'
@@ -73,6 +74,7 @@ export function databaseRoutes(databases: Databases): Route[] {
     route(deleteDatabase, (call) => ok(databases.remove(call.caller, call.params.id))),
     route(getAwake, (call) => databases.whyAwake(call.caller, call.params.id)),
     ...backupRoutes(databases.backups),
+    route(recoverDatabase, ({ caller, params, body }) => databases.recovery.recover(caller, params.id, body.backup_id)),
     ...quarantineRoutes(databases.quarantine),
     ...usageRoutes(databases.usage),
     ...recordRoutes(databases.changes, render),
@@ -90,7 +92,11 @@ export function withHomes(homes: Databases['homes'], routes: readonly Route[]): 
   const elsewhere = (request: Addressed) => homes.elsewhere(request)
   const isAddressed = ({ path }: Route['endpoint']): boolean =>
     (path.includes('{id}') && !OF_SERVER.has(path)) || path === moveToTeam.path
-  return routes.map((each) => (isAddressed(each.endpoint) ? { ...each, elsewhere } : each))
+  const named = async (request: Addressed) => homes.named(request)
+  return routes.map((each) => {
+    if (each.endpoint.path === recoverDatabase.path) return { ...each, elsewhere: named }
+    return isAddressed(each.endpoint) ? { ...each, elsewhere } : each
+  })
 }
 
 /** Renders a database for a caller. */

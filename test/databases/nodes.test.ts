@@ -1,9 +1,13 @@
+import { existsSync, readdirSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { Redis } from '@upstash/redis'
 import { Redis as RedisClient } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
+import type { BackupRecord } from '../../src/contract/databases/backups.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
-import { type Answer, atCleanup, call, freePort, newPlace, tempDir, waitFor } from '../support/index.js'
+import { ObjectServer } from '../../src/objects/testing/object-server.js'
+import { type Answer, atCleanup, call, freePort, newPlace, type Place, tempDir, waitFor } from '../support/index.js'
 import { authorization, startNode, startNodeStore, type TestNode } from './test-node.js'
 
 /** Databases of a cluster: each is served by one node, and every node answers for all of them. */
@@ -280,5 +284,53 @@ describe('databases of a cluster', () => {
     await d.stop()
     await waitFor(async () => (await c.api('GET', path)).status === 503, { what: 'the home to be away' })
     expect(await rest(c, reset.rest_token, ['GET', 'k'])).toEqual({ error: expect.stringContaining('The node d has') })
+  }, 60_000)
+
+  it('are recovered from object storage at another node, and their old node does not serve them again', async () => {
+    const objects = await ObjectServer.start()
+    atCleanup(() => objects.stop())
+    const { environment } = objects.credentials
+    const start = (name: string, at: Place, region: string) => startNode(name, at, { ...storage, region }, environment)
+    const storage = { backups: 's3://homeport/nodes', backupsEndpoint: objects.endpoint }
+    const places = [await place(), await place(), await place()] as const
+    const e = await start('e', places[0], 'us-east-1')
+    const f = await start('f', places[1], 'us-west-1')
+    const other = await start('g', places[2], 'us-west-1')
+    const made = record(await e.api('POST', '/v2/redis/database', creation('lost')))
+    const path = `/v2/redis/database/${made.database_id}`
+    await waitFor(async () => (await f.api('GET', path)).status === 200, { what: 'the nodes to know each other' })
+    await waitFor(async () => (await other.api('GET', path)).status === 200, { what: 'the third node to know them' })
+    await rest(e, made.rest_token, ['SET', 'k', 'saved'])
+    expect((await f.api('POST', `/v2/redis/create-backup/${made.database_id}`, { name: 'kept' })).body).toBe('OK')
+    const list = `/v2/redis/list-backup/${made.database_id}`
+    const isStored = async () => ((await f.api('GET', list)).body as BackupRecord[])[0]?.storage?.state === 'stored'
+    await waitFor(isStored, { what: 'the upload' })
+    expect(await rest(other, made.rest_token, ['SET', 'k', 'too late'])).toEqual({ result: 'OK' })
+
+    const recover = `/v2/redis/recover/${made.database_id}`
+    const early = await other.api('POST', recover, { node: 'f' })
+    expect(early).toMatchObject({ status: 409, body: { error: expect.stringContaining('The node e serves') } })
+
+    await e.stop()
+    await waitFor(async () => (await f.api('GET', path)).status === 503, { what: 'the home to be away' })
+    const done = await waitFor(
+      async () => {
+        const answer = await other.api('POST', recover, { node: 'f' })
+        return answer.status === 409 ? undefined : answer
+      },
+      { what: 'the node to be gone' },
+    )
+    expect(done).toMatchObject({ status: 200, body: { from_node: 'e', node: 'f', database_id: made.database_id } })
+    expect(await rest(other, made.rest_token, ['GET', 'k'])).toEqual({ result: 'saved' })
+    expect(await rest(f, made.rest_token, ['SET', 'k', 'new'])).toEqual({ result: 'OK' })
+    expect((await other.api('GET', path)).body).toMatchObject({ port: made.port, modifying_state: '' })
+    const log = JSON.stringify((await f.api('GET', '/v2/auditlogs?limit=50')).body)
+    expect(log).toContain('from_node')
+
+    const back = await start('e', places[0], 'us-east-1')
+    await waitFor(async () => (await back.api('GET', path)).status === 200, { what: 'the node to know the others' })
+    expect(await rest(back, made.rest_token, ['GET', 'k'])).toEqual({ result: 'new' })
+    expect(existsSync(join(places[0].dataDir, 'databases', made.database_id))).toBe(false)
+    expect(readdirSync(join(places[0].dataDir, 'set-aside'))).toHaveLength(1)
   }, 60_000)
 })

@@ -27,8 +27,16 @@ export interface TestNode {
   stop(): Promise<void>
 }
 
-/** Starts a node, or a server that is alone; it stops at the end of the test file. */
-export async function startNode(name: string | undefined, place: Place, options: object = {}): Promise<TestNode> {
+/**
+ * Starts a node, or a server that is alone; it stops at the end of the test file.
+ * @param storageVariables the environment variables with the credentials of object storage.
+ */
+export async function startNode(
+  name: string | undefined,
+  place: Place,
+  options: object = {},
+  storageVariables: Readonly<Record<string, string>> = {},
+): Promise<TestNode> {
   const host = 'host' in options ? String(options.host) : '127.0.0.1'
   const asNode = name === undefined ? {} : { node: name, advertise: '127.0.0.1', peerPort: await freePort() }
   const content = {
@@ -41,7 +49,7 @@ export async function startNode(name: string | undefined, place: Place, options:
   const onFailure = (error: Error): never => {
     throw error
   }
-  const app = await createApp(config, { engine, onFailure })
+  const app = await createApp(config, { engine, onFailure, storageVariables })
   let stopping: Promise<void> | undefined
   const stop = () => (stopping ??= app.stop())
   atCleanup(stop)

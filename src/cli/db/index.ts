@@ -11,6 +11,7 @@ import { getCommand } from './get.js'
 import { importCommand } from './import.js'
 import { listCommand } from './list.js'
 import { adoptCommand, quarantineCommand } from './quarantine.js'
+import { recoverCommand } from './recover.js'
 import { restoreCommand } from './restore.js'
 import { statsCommand } from './stats.js'
 import { usersCommand } from './users.js'
@@ -26,6 +27,7 @@ export const dbCommand = group('db', 'create, change, back up and use databases'
   backupCommand,
   backupsCommand,
   restoreCommand,
+  recoverCommand,
   quarantineCommand,
   adoptCommand,
   acceptLossCommand,

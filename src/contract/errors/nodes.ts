@@ -21,6 +21,14 @@ export const nodeErrors = {
     retry: 'never',
     text: ({ name }) => `The node ${name} runs. Drain and stop it first.`,
   }),
+  database_home_runs: define<{ databaseId: string; node: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ databaseId, node }) =>
+      `The node ${node} serves the database ${databaseId} and runs. A recovery is for nodes that are gone, because it loses ` +
+      'what was written after the backup: restore the backup instead, or stop that node first.',
+  }),
   node_unreachable: define<{ node: string }>({
     status: 503,
     blame: 'operator',

@@ -194,6 +194,41 @@ export class Backups implements Service {
     }
   }
 
+  /**
+   * A completed backup of a database, by its id; without one, the newest whose file this node has or can get.
+   * @throws HomeportError `backup_not_found`, `backup_not_ready`
+   */
+  async newestUsable({ account_id, database_id }: DatabaseRow, backupId: string | undefined): Promise<BackupRow> {
+    const { store, files } = this.#deps
+    const rows = (await store.run(backups.list, { accountId: account_id, databaseId: database_id })) ?? []
+    const objects = await store.run(backupObjects.ofDatabase, { databaseId: database_id })
+    const stored = new Set(objects.filter(({ state }) => state === 'stored').map((one) => one.backup_id))
+    for (const row of rows) {
+      if (row.backup_id === backupId && row.state !== 'completed') {
+        throw new HomeportError('backup_not_ready', { state: row.state })
+      }
+      const isWanted = row.state === 'completed' && (backupId === undefined || row.backup_id === backupId)
+      if (isWanted && (stored.has(row.backup_id) || (await files.has(row)))) return row
+    }
+    throw new HomeportError('backup_not_found', { backupId: backupId ?? 'in object storage' })
+  }
+
+  /** Gets, loads once and stages a backup for a database that this node does not serve yet. */
+  async stageElsewhere(database: DatabaseRow, backup: BackupRow): Promise<void> {
+    const { files, fleet } = this.#deps
+    await this.#stored.fetch(backup)
+    if ((await files.facts(backup)).sha256 !== backup.sha256) {
+      throw new HomeportError('snapshot_unusable', { reason: 'its file has changed since it was made' })
+    }
+    await fleet.checkSnapshot(files.path(backup))
+    await files.stage(backup, database.database_id)
+  }
+
+  /** Puts the staged data of a database in place that this node has taken over. */
+  completeRecovery(row: DatabaseRow): Promise<void> {
+    return this.#restores.recover(row)
+  }
+
   /** Accepts the loss of missing or damaged data; resolves when the database serves without it. */
   async acceptLoss(caller: Caller, databaseId: string): Promise<void> {
     const work = await this.#lossAcceptance.begin(caller, databaseId)

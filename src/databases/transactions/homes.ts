@@ -154,3 +154,11 @@ export const portsOf = read('homes.portsOf', function* (args: { databaseIds: rea
 > {
   return yield* every(portsByIds, args)
 })
+const moveHome = query<{ databaseId: string; from: string; to: string }>(({ db, p }) =>
+  db.updateTable('databases').set({ home: p.to }).where('database_id', '=', p.databaseId).where('home', '=', p.from),
+)
+
+/** Gives a database of a node that is gone to another node. False when its home has changed meanwhile. */
+export function* takeHome(databaseId: string, from: string, to: string): Transaction<boolean> {
+  return (yield* change(moveHome, { databaseId, from, to })) > 0
+}

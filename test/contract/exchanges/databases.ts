@@ -138,6 +138,11 @@ export const backupExchanges: Exchanges = {
   disableDailyBackup: daily('PATCH', 'disable'),
   disableDailyBackupByPost: daily('POST', 'disable'),
   adoptStoredBackup: adoptStored,
+  recoverDatabase: aboutBackup(
+    'POST',
+    (id) => `/recover/${id}`,
+    (backup_id) => ({ backup_id }),
+  ),
   listStoredBackups: ({ homeport }) => homeport.api('GET', `${REDIS}/stored-backups`),
   listQuarantine: ({ homeport }) => homeport.api('GET', `${REDIS}/quarantine`),
   adoptQuarantined: async (stage) =>

@@ -1,0 +1,140 @@
+import { mkdir, rename, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { auditRow } from '../accounts/index.js'
+import { isObject } from '../base/index.js'
+import type { RecoveryRecord } from '../contract/databases/recovery.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import type { Caller } from '../http/index.js'
+import type { Backups } from './backups/index.js'
+import type { ChangeDeps } from './deps.js'
+import { engineSpecOf } from './desired-engine.js'
+import type { Homes } from './homes.js'
+import type { DatabaseRow } from './life.js'
+import * as databases from './transactions/databases.js'
+import * as recoveries from './transactions/recoveries.js'
+
+const TAKEN = 'databases.taken'
+
+/** What `Recovery` is built from. */
+export interface RecoveryDeps extends ChangeDeps {
+  readonly homes: Homes
+  readonly backups: Backups
+}
+
+/**
+ * Makes a database whose node is gone anew at this node, from a backup in object storage. Only on purpose: what was written
+ * after the backup is lost.
+ *
+ * ```
+ *   backup downloaded, decrypted, loaded once, staged ──commit──▶ home: this node; restoring ──▶ data in place, served
+ *        │ any failure                                    │ a crash
+ *        ▼                                                ▼
+ *   nothing has changed                               the next start of this node completes it
+ * ```
+ *
+ * The old node cannot serve it after the commit: while it runs, nothing is taken from it; when it starts again, the row
+ * names another home, and its files are set aside, never deleted.
+ */
+export class Recovery {
+  readonly #deps: RecoveryDeps
+  readonly #active = new Map<string, Promise<RecoveryRecord>>()
+
+  constructor(deps: RecoveryDeps) {
+    this.#deps = deps
+    deps.cluster?.handle(TAKEN, (payload) => this.#letGo(isObject(payload) ? String(payload.databaseId) : ''))
+  }
+
+  /** Resolves when the database serves the data of the backup; without one, of the newest that this node can get. */
+  recover(caller: Caller, databaseId: string, backupId: string | undefined): Promise<RecoveryRecord> {
+    const active = this.#active.get(databaseId)
+    if (active) throw new HomeportError('database_busy', { modifyingState: 'restoring' })
+    const work = this.#recover(caller, databaseId, backupId).finally(() => this.#active.delete(databaseId))
+    this.#active.set(databaseId, work)
+    return work
+  }
+
+  /** Moves the files of databases that others have taken over from this node out of the way. Before any engine starts. */
+  async setAside(rows: readonly DatabaseRow[]): Promise<void> {
+    const { store, settings, dataDir, logger } = this.#deps
+    if (settings.node === undefined) return
+    const elsewhere = new Set(rows.filter(({ home }) => home !== settings.node).map((row) => row.database_id))
+    for (const { database_id, taken_at } of await store.run(recoveries.takenFrom, { from: settings.node })) {
+      const path = join(dataDir, 'databases', database_id)
+      const isThere = (await stat(path).catch(() => undefined)) !== undefined
+      if (!elsewhere.has(database_id) || !isThere) continue
+      const kept = join('set-aside', `${database_id}-${taken_at}`)
+      await mkdir(join(dataDir, 'set-aside'), { recursive: true, mode: 0o700 })
+      await rename(path, join(dataDir, kept))
+      logger.warn('engine_data_quarantined', { databaseId: database_id, kept })
+    }
+  }
+
+  async #recover(caller: Caller, databaseId: string, backupId: string | undefined): Promise<RecoveryRecord> {
+    const { store, homes, backups, clock, settings, cluster } = this.#deps
+    const row = await store.run(databases.get, { accountId: caller.accountId, databaseId })
+    if (!row) throw new HomeportError('database_not_found', { databaseId })
+    const from = row.home ?? ''
+    if (!homes.isHere(row) && cluster?.peers.some(({ name }) => name === from)) {
+      throw new HomeportError('database_home_runs', { databaseId, node: from })
+    }
+    const backup = await backups.newestUsable(row, backupId)
+    const to = settings.node ?? ''
+    const facts = {
+      ...{ database_id: databaseId, backup_id: backup.backup_id, from_node: from, node: to },
+      data_time: Math.floor(backup.created_at / 1000),
+      age_seconds: Math.max(0, Math.floor((clock.now() - backup.created_at) / 1000)),
+    }
+    if (homes.isHere(row)) {
+      await backups.restore(caller, databaseId, backup.backup_id)
+      return facts
+    }
+    if (row.home === null) throw new HomeportError('database_without_home', { databaseId })
+    await this.#prepare(row, backup)
+    const at = clock.now()
+    const { backup_id } = backup
+    const details = { backup_id, from_node: from, node: to, data_time: new Date(backup.created_at).toISOString() }
+    const audit = auditRow(caller, { action: 'Restore Backup', entity: databaseId, details }, at)
+    const taken = { database_id: databaseId, from_node: from, to_node: to, backup_id, taken_at: at }
+    if (!(await store.run(recoveries.begin, { taken, audit }))) {
+      throw new HomeportError('database_busy', { modifyingState: row.modifying_state })
+    }
+    // A node that has just come back may have read the row before the commit.
+    await cluster?.notify(TAKEN, { databaseId })
+    await this.#serve(databaseId)
+    return facts
+  }
+
+  async #prepare(row: DatabaseRow, backup: Awaited<ReturnType<Backups['newestUsable']>>): Promise<void> {
+    const { fleet, plans, backups } = this.#deps
+    const spec = engineSpecOf(row, plans)
+    const { data_bytes: dataBytes } = backup
+    if (dataBytes > spec.maxMemoryBytes) {
+      throw new HomeportError('backup_too_large', { dataBytes, limitBytes: spec.maxMemoryBytes })
+    }
+    await backups.stageElsewhere(row, backup)
+    // This node may have been its home before.
+    await fleet.quarantineData(spec, `The database was recovered from ${backup.backup_id}.`)
+  }
+
+  async #serve(databaseId: string): Promise<void> {
+    const { store, backups, directory, onServing } = this.#deps
+    const [taken] = await store.run(recoveries.row, { databaseId })
+    if (!taken) throw new HomeportError('database_not_found', { databaseId })
+    await backups.completeRecovery(taken)
+    const [row] = await store.run(recoveries.row, { databaseId })
+    if (!row) throw new HomeportError('database_not_found', { databaseId })
+    directory.put(row)
+    await onServing(databaseId)
+  }
+
+  /** Another node has taken a database over: it is not served here any more, and not remembered as served elsewhere. */
+  async #letGo(databaseId: string): Promise<void> {
+    const { store, homes, directory, sleep, fleet } = this.#deps
+    homes.locator?.forget()
+    const [row] = await store.run(recoveries.row, { databaseId })
+    if (!row || homes.isHere(row) || !directory.rowOf(databaseId)) return
+    directory.remove(databaseId)
+    sleep.forget(databaseId)
+    await fleet.suspend(databaseId)
+  }
+}

@@ -1,0 +1,72 @@
+import type { Selectable } from 'kysely'
+import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { all, change, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { TakenHomesTable } from '../../store/schema/backups.js'
+import type { DatabaseRow } from './databases.js'
+import { takeHome } from './homes.js'
+
+/** A database that was made anew at another node. */
+export type TakenHome = Selectable<TakenHomesTable>
+
+const dropTaken = query<{ databaseId: string; from: string }>(({ db, p }) =>
+  db.deleteFrom('taken_homes').where('database_id', '=', p.databaseId).where('from_node', '=', p.from),
+)
+const dropRestore = query<{ databaseId: string }>(({ db, p }) =>
+  db.deleteFrom('restores').where('database_id', '=', p.databaseId),
+)
+const failPending = query<{ databaseId: string; at: number }>(({ db, p }) =>
+  db
+    .updateTable('backups')
+    .set({ state: 'failed', failure: 'its node was gone', finished_at: p.at })
+    .where('database_id', '=', p.databaseId)
+    .where('state', '=', 'pending'),
+)
+const setRestoring = query<{ databaseId: string }>(({ db, p }) =>
+  db
+    .updateTable('databases')
+    .set({ modifying_state: 'restoring' })
+    .where('database_id', '=', p.databaseId)
+    .where('modifying_state', 'not in', ['creating', 'deleting']),
+)
+
+/**
+ * Gives a database to another node, which is to serve the data of a backup: from this commit on, its old home does not
+ * serve it. What the old home was doing with it has ended. False when the home has changed meanwhile, or the database is
+ * being created or deleted.
+ */
+export const begin = write(
+  'recoveries.begin',
+  function* (args: { taken: TakenHome; audit: NewAuditRow }): Transaction<boolean> {
+    const { database_id: databaseId, from_node: from, to_node: to, backup_id, taken_at: at } = args.taken
+    if ((yield* change(setRestoring, { databaseId })) === 0) return false
+    if (!(yield* takeHome(databaseId, from, to))) {
+      throw new Error('the home of the database has changed')
+    }
+    yield* change(dropRestore, { databaseId })
+    yield* insertAll('restores', [{ database_id: databaseId, backup_id, phase: 'replacing', started_at: at }])
+    yield* change(failPending, { databaseId, at })
+    yield* change(dropTaken, { databaseId, from })
+    yield* insertAll('taken_homes', [args.taken])
+    yield* recordAudit(args.audit)
+    return true
+  },
+)
+
+const takenQuery = query<{ from: string }, TakenHome>(({ db, p }) =>
+  db.selectFrom('taken_homes').selectAll().where('from_node', '=', p.from),
+)
+
+/** The databases that others have taken over from a node. */
+export const takenFrom = read('recoveries.takenFrom', function* (args: { from: string }): Transaction<TakenHome[]> {
+  return yield* all(takenQuery, args)
+})
+
+const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
+  db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
+)
+
+/** The row of a database of any account. */
+export const row = read('recoveries.row', function* (args: { databaseId: string }): Transaction<DatabaseRow[]> {
+  return yield* all(rowOf, args)
+})
