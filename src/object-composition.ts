@@ -7,7 +7,7 @@ import type { Logger, Problems } from './telemetry/index.js'
 export type StorageVariables = Readonly<Record<string, string | undefined>>
 
 /** The client of the configured storage; undefined without one. */
-export function storageOf(config: Config, variables: StorageVariables): ObjectStorage | undefined {
+function storageOf(config: Config, variables: StorageVariables): ObjectStorage | undefined {
   const { backups: place, backupsEndpoint: endpoint, backupsRegion: region, backupsPathStyle: pathStyle } = config
   const credentials = { file: config.backupsCredentialsFile, environment: variables }
   return place && new ObjectStorage({ place, endpoint, region, pathStyle, credentials })

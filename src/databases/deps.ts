@@ -6,7 +6,6 @@ import type { Fleet } from '../fleet/index.js'
 import type { BackupKeys, ObjectStorage } from '../objects/index.js'
 import type { Store } from '../store/index.js'
 import type { DatabaseMeter, DatabasesMeter, Logger, Problems } from '../telemetry/index.js'
-import type { Retention } from './backups/stored/retention.js'
 import type { DesiredEngines } from './desired-engine.js'
 import type { ServingDirectory } from './directory.js'
 import type { Task } from './sleep/sleeper.js'
@@ -74,6 +73,15 @@ export interface DatabasesDeps {
   readonly meter?: DatabasesMeter
   /** Called after a database has fallen asleep. */
   readonly onAsleep?: () => void
+}
+
+/** How long daily backups stay in object storage. Whichever limit is reached first applies. */
+export interface Retention {
+  /** For each database. */
+  readonly count: number
+  readonly ageMs: number
+  /** For all databases of this server together; 0: no limit. */
+  readonly bytes: number
 }
 
 /** An object storage for backups. */

@@ -22,7 +22,7 @@ export interface RecoveryDeps extends ChangeDeps {
 }
 
 /**
- * Makes a database whose node is gone anew at this node, from a backup in object storage. Only on purpose: what was written
+ * Recreates a database whose node is gone at this node, from a backup in object storage. Only on purpose: what was written
  * after the backup is lost.
  *
  * ```

@@ -6,7 +6,7 @@
  * - `seal` and `unseal` encrypt what leaves the machine, in authenticated chunks: `sealed.ts` has the format.
  * - `BackupKeys` are the keys, in the data directory.
  *
- * It knows nothing of databases. It never retries: whoever uploads knows how long to wait.
+ * It knows nothing of databases. It never retries: its caller knows how long to wait.
  */
 export { BACKUP_KEYS_FILE, type BackupKey, BackupKeys } from './keys.js'
 export type { StorageOptions } from './requests.js'

@@ -38,12 +38,12 @@ export class ObjectStorage {
    * @param sizeBytes an upper bound of the length, which decides the size of a part.
    */
   async put(key: string, content: AsyncIterable<Buffer>, sizeBytes: number, signal?: AbortSignal): Promise<void> {
-    const parts = partsOf(content, Math.max(PART_BYTES, Math.ceil(sizeBytes / MOST_PARTS)))
+    const parts = piecesOf(content, Math.max(PART_BYTES, Math.ceil(sizeBytes / MOST_PARTS)))
     const first = await parts.next()
     const second = first.done ? first : await parts.next()
     const body = first.done ? Buffer.alloc(0) : first.value
     if (second.done) await this.#requests.text({ method: 'PUT', key, body, signal })
-    else await this.#putParts(key, joined([body, second.value], parts), signal)
+    else await this.#putInPieces(key, joined([body, second.value], parts), signal)
   }
 
   /** The content of an object. @throws HomeportError `object_missing`; also while it is read, when it ends too early. */
@@ -116,7 +116,7 @@ export class ObjectStorage {
     return { entries, next: isTruncated ? whole.at(-1)?.key : undefined }
   }
 
-  async #putParts(key: string, parts: AsyncIterable<Buffer>, signal: AbortSignal | undefined): Promise<void> {
+  async #putInPieces(key: string, parts: AsyncIterable<Buffer>, signal: AbortSignal | undefined): Promise<void> {
     const begun = await this.#requests.text({ method: 'POST', key, query: { uploads: '' }, signal })
     const uploadId = /<UploadId>([^<]+)<\/UploadId>/.exec(begun.text)?.[1]
     if (uploadId === undefined) return this.#requests.fail('it began no upload in parts')
@@ -145,7 +145,7 @@ async function* joined(first: readonly Buffer[], rest: AsyncIterable<Buffer>): A
 }
 
 /** Cuts a stream into parts of one size; the last may be shorter. */
-async function* partsOf(content: AsyncIterable<Buffer>, partBytes: number): AsyncGenerator<Buffer, undefined> {
+async function* piecesOf(content: AsyncIterable<Buffer>, partBytes: number): AsyncGenerator<Buffer, undefined> {
   let held: Buffer[] = []
   let size = 0
   for await (const chunk of content) {

@@ -14,6 +14,8 @@ export type CheckDepth = 'quick' | 'deep'
 export interface RecordedBackup {
   readonly databaseId: string
   readonly backupId: string
+  /** Whether object storage has it, so that its file may be absent here. */
+  readonly isStored: boolean
   /** SHA-256 of the file, hexadecimal. */
   readonly sha256: string
 }
@@ -61,6 +63,14 @@ const contentsOf = ([table, column, crc, name]: (typeof CONTENTS)[number]): stri
   `SELECT ${column} AS content, ${crc} AS crc, ${name} AS name FROM ${table} WHERE ${crc} IS NOT NULL`
 
 const COMPLETED = `SELECT database_id AS "databaseId", backup_id AS "backupId", sha256 FROM backups WHERE state = 'completed'`
+
+const STORED = `SELECT backup_id FROM backup_objects WHERE state = 'stored'`
+
+/** A store of an older version has no such table. */
+const withStored = (rows: readonly RecordedBackup[], stored: readonly unknown[]): RecordedBackup[] => {
+  const ids = new Set(stored)
+  return rows.map((row) => ({ ...row, isStored: ids.has(row.backupId) }))
+}
 
 const changedText = ([table, column]: (typeof CONTENTS)[number], { name }: Checked): string =>
   `${table}: the ${column} of ${name} has changed since it was written: its checksum differs`
@@ -116,7 +126,9 @@ async function checkDeep(db: SqliteDatabase): Promise<StoreReport> {
       problems.push(`${content[0]}: ${reasonOf(error)}`)
     }
   }
-  const backups = db.prepare(COMPLETED).all() as RecordedBackup[]
+  const hasObjects = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'backup_objects'").get() !== undefined
+  const stored = hasObjects ? firstColumn(db.prepare(STORED).all()) : []
+  const backups = withStored(db.prepare(COMPLETED).all() as RecordedBackup[], stored)
   return { kind: 'read', problems: firstOf(problems), backups, looked: looked('integrity check', verified) }
 }
 
@@ -185,7 +197,13 @@ async function checkDeepOnPostgres(client: pg.Client): Promise<StoreReport> {
     await client.query('ROLLBACK')
   }
   const { rows } = await client.query<RecordedBackup>(COMPLETED)
-  return { kind: 'read', problems: firstOf(problems), backups: rows, looked: looked('all contents', verified) }
+  const known = await client.query("SELECT to_regclass('backup_objects') IS NOT NULL AS there")
+  const stored = known.rows[0]?.there ? (await client.query<{ backup_id: string }>(STORED)).rows : []
+  const backups = withStored(
+    rows,
+    stored.map((row) => row.backup_id),
+  )
+  return { kind: 'read', problems: firstOf(problems), backups, looked: looked('all contents', verified) }
 }
 
 const looked = (how: string, verified: number): string => `${how}, ${verified} contents compared with their checksums`

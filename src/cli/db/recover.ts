@@ -3,10 +3,10 @@ import { remote } from '../remote/remote.js'
 import { momentOfSeconds } from '../terminal/figures.js'
 import { DATABASE, databaseNamed } from './find.js'
 
-/** `homeport db recover`: makes a database whose node is gone anew at another node. */
+/** `homeport db recover`: recreates a database whose node is gone at another node. */
 export const recoverCommand = remote<{ from?: string; node?: string }>({
   name: 'recover',
-  summary: 'make a database whose node is gone anew at a living node, from a backup in object storage',
+  summary: 'recreate a database whose node is gone at a living node, from a backup in object storage',
   args: [DATABASE],
   flags: (command) =>
     command

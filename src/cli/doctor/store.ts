@@ -80,9 +80,10 @@ type Backups = Extract<StoreReport, { kind: 'read' }>['backups']
 /** Compares the file of each completed backup with its checksum. */
 async function checkBackups({ dataDir }: Config, backups: Backups): Promise<Finding> {
   const wrong: string[] = []
-  for (const { databaseId, backupId, sha256 } of backups) {
+  for (const { databaseId, backupId, sha256, isStored } of backups) {
     const name = join('backups', databaseId, `${backupId}.rdb`)
     const found = await digestOf(join(dataDir, name))
+    if (found === undefined && isStored) continue
     if (found === undefined) wrong.push(`${name} cannot be read`)
     else if (found !== sha256) wrong.push(`${name} has changed since it was created`)
   }

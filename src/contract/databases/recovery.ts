@@ -15,7 +15,7 @@ const RecoverySchema = Type.Object({
 /** What a recovery has done. */
 export type RecoveryRecord = Static<typeof RecoverySchema>
 
-/** Makes a database anew whose node is gone. */
+/** Recreates a database whose node is gone. */
 export const recoverDatabase = endpoint({
   id: 'recoverDatabase',
   service: 'management',
@@ -26,7 +26,7 @@ export const recoverDatabase = endpoint({
   access: 'write',
   summary: 'Recover a database whose node is gone',
   description:
-    'Makes the database anew at a living node from a backup in object storage. Everything that was written after the backup is lost. Refused while its node runs. When that node comes back, it does not serve the database, and sets its files aside. On the node that serves the database, and on a server that is alone, it is a restore.',
+    'Recreates the database at a living node from a backup in object storage. Everything that was written after the backup is lost. Refused while its node runs. When that node comes back, it does not serve the database, and sets its files aside. On the node that serves the database, and on a server that is alone, it is a restore.',
   params: Type.Object({ id: Type.String({ description: '`database_id` of the database.' }) }),
   body: {
     kind: 'json',

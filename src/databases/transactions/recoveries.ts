@@ -6,7 +6,7 @@ import type { TakenHomesTable } from '../../store/schema/backups.js'
 import type { DatabaseRow } from './databases.js'
 import { takeHome } from './homes.js'
 
-/** A database that was made anew at another node. */
+/** A database that was recreated at another node. */
 export type TakenHome = Selectable<TakenHomesTable>
 
 const dropTaken = query<{ databaseId: string; from: string }>(({ db, p }) =>

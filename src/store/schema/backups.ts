@@ -68,7 +68,7 @@ export interface BackupObjectsTable {
   failure: string | null
 }
 
-/** A database that was made anew at another node, because its node was gone. The old files may still be there. */
+/** A database that was recreated at another node, because its node was gone. The old files may still be there. */
 export interface TakenHomesTable {
   database_id: string
   from_node: string

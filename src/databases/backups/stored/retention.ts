@@ -1,14 +1,6 @@
+import type { Retention } from '../../deps.js'
 import type { StoredDaily } from '../../transactions/backup-objects.js'
 import { DAILY_ON_DISK_MS, DAILY_ON_DISK_WITH_PACK_MS } from '../daily.js'
-
-/** How long daily backups stay in object storage. Whichever limit is reached first applies. */
-export interface Retention {
-  /** For each database. */
-  readonly count: number
-  readonly ageMs: number
-  /** For all databases of this server together; 0: no limit. */
-  readonly bytes: number
-}
 
 /**
  * The daily backups to delete. The newest one of each database stays, whatever its age and size.

@@ -1,13 +1,13 @@
 import { isObject, type Timer } from '../../../base/index.js'
 import { HomeportError, isError } from '../../../contract/errors/errors.js'
 import type { BackupKeys } from '../../../objects/index.js'
-import type { DatabasesDeps } from '../../deps.js'
+import type { DatabasesDeps, Retention } from '../../deps.js'
 import * as objects from '../../transactions/backup-objects.js'
 import { reasonOf } from '../creation.js'
 import type { BackupDeps } from '../deps.js'
 import type { BackupFiles, BackupName } from '../files.js'
 import { type BackupObjects, objectKey } from './objects.js'
-import { beyondRetention, locallyExpired, type Retention } from './retention.js'
+import { beyondRetention, locallyExpired } from './retention.js'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS

@@ -1,0 +1,63 @@
+import * as kinds from './kinds.js'
+import { option } from './option.js'
+
+const MINUTE_MS = 60_000
+const TIB = 2 ** 40
+
+/** Options of backups in object storage. */
+export const BACKUP_OPTIONS = {
+  backups: option({
+    kind: kinds.optional(kinds.objectPlace),
+    default: undefined,
+    defaultText: 'none: backups stay on the disk',
+    meaning:
+      'Backups are also kept in this bucket of an object storage with the S3 protocol, below this prefix, encrypted ' +
+      '(docs/backups.md).',
+    relation:
+      'Credentials come from backupsCredentialsFile, else from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment.',
+  }),
+  backupsEndpoint: option({
+    kind: kinds.optional(kinds.baseUrl),
+    default: undefined,
+    defaultText: 'AWS, by backupsRegion',
+    meaning: 'The object storage is reached under this URL.',
+    relation: 'Only with backups.',
+  }),
+  backupsRegion: option({
+    kind: kinds.awsRegion,
+    default: 'us-east-1',
+    meaning: 'The region of the bucket, with which requests are signed.',
+  }),
+  backupsPathStyle: option({
+    kind: kinds.optional(kinds.flag),
+    default: undefined,
+    defaultText: 'true with backupsEndpoint, false otherwise',
+    meaning: 'The bucket stands in the path of requests instead of the host name.',
+  }),
+  backupsCredentialsFile: option({
+    kind: kinds.optional(kinds.text),
+    default: undefined,
+    defaultText: 'the environment',
+    meaning:
+      'The first aws_access_key_id, aws_secret_access_key and aws_session_token in this file sign the requests. It is ' +
+      'read again for each of them, so it may be replaced.',
+  }),
+  backupsKeep: option({
+    kind: kinds.integer(1, 100_000),
+    default: 30,
+    meaning: 'Object storage keeps this many daily backups of a database.',
+    relation: 'The newest one always stays. Manual backups stay until they are deleted.',
+  }),
+  backupsKeepMs: option({
+    kind: kinds.durationMs(60 * MINUTE_MS, 36_500 * 24 * 60 * MINUTE_MS),
+    default: 30 * 24 * 60 * MINUTE_MS,
+    meaning: 'Object storage keeps daily backups this long.',
+    relation: 'Whichever of backupsKeep, backupsKeepMs and backupsKeepBytes is reached first applies.',
+  }),
+  backupsKeepBytes: option({
+    kind: kinds.sizeBytes(0, 1024 * TIB),
+    default: 0,
+    defaultText: '0: no limit',
+    meaning: 'The daily backups of this server may use this much object storage; beyond it the oldest are deleted.',
+  }),
+} as const
