@@ -4,7 +4,7 @@ const BASE = ['base']
 const CONTRACT = [...BASE, 'contract']
 const CONFIG = [...CONTRACT, 'config']
 const TELEMETRY = [...CONFIG, 'telemetry']
-const GROUND = [...TELEMETRY, 'store', 'http', 'objects']
+const GROUND = [...TELEMETRY, 'store', 'http']
 const CLUSTER = [...GROUND, 'certificates', 'cluster']
 const ACCOUNTS = [...CLUSTER, 'accounts']
 const FLEET = [...ACCOUNTS, 'fleet']
@@ -26,7 +26,7 @@ export const BELOW = {
   cluster: [...GROUND, 'certificates'],
   accounts: CLUSTER,
   fleet: ACCOUNTS,
-  databases: FLEET,
+  databases: [...FLEET, 'objects'],
   gateway: DATABASES,
   queue: ACCOUNTS,
   workflow: QUEUE,
