@@ -46,8 +46,9 @@ export class Recovery {
 
   /** Resolves when the database serves the data of the backup; without one, of the newest that this node can get. */
   recover(caller: Caller, databaseId: string, backupId: string | undefined): Promise<RecoveryRecord> {
-    const active = this.#active.get(databaseId)
-    if (active) throw new HomeportError('database_busy', { modifyingState: 'restoring' })
+    if (this.#active.has(databaseId)) {
+      return Promise.reject(new HomeportError('database_busy', { modifyingState: 'restoring' }))
+    }
     const work = this.#recover(caller, databaseId, backupId).finally(() => this.#active.delete(databaseId))
     this.#active.set(databaseId, work)
     return work
