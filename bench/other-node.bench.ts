@@ -1,5 +1,5 @@
 /**
- * What a command costs by way of a node that is not the home of its database, compared with the same command at the home:
+ * What a command costs through a node that is not the home of its database, compared with the same command at the home:
  * latency of one client, and throughput of many with pipelines, through the port of the database. Both nodes run on this
  * machine, each in a process of its own, in alternating rounds.
  *

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { connect as tlsConnect } from 'node:tls'
 import { Redis } from '@upstash/redis'
 import { Redis as RedisClient } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -28,10 +29,11 @@ async function rest(node: TestNode, token: string, command: readonly string[]): 
 }
 
 /** What a server says by itself to a client. */
-const firstLine = (host: string, port: number): Promise<string> =>
+const firstLine = (host: string, port: number): Promise<string> => textOf(connect(port, host))
+
+const textOf = (socket: Socket): Promise<string> =>
   new Promise((resolve, reject) => {
     let text = ''
-    const socket = connect(port, host)
     socket.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
     socket.once('end', () => resolve(text)).once('error', reject)
   })
@@ -284,6 +286,13 @@ describe('databases of a cluster', () => {
     await d.stop()
     await waitFor(async () => (await c.api('GET', path)).status === 503, { what: 'the home to be away' })
     expect(await rest(c, reset.rest_token, ['GET', 'k'])).toEqual({ error: expect.stringContaining('The node d has') })
+    const overTls = tlsConnect({
+      host: '127.0.0.1',
+      port: portOfC,
+      servername: made.endpoint,
+      rejectUnauthorized: false,
+    })
+    expect(await textOf(overTls)).toContain('The node d has to answer')
   }, 60_000)
 
   it('are recovered from object storage at another node, and their old node does not serve them again', async () => {

@@ -125,7 +125,9 @@ export class DomainListener {
       const ip = connection.remoteAddress ?? ''
       const home = serverName === undefined ? undefined : await this.#options.otherNodes?.byServerName(serverName)
       if (!home) throw unknownName(serverName)
-      const stream = await home.connect(ip)
+      const stream = await home.connect(ip).catch((cause: unknown) => {
+        throw new HomeportError('node_unreachable', { node: home.node }, { cause })
+      })
       pipeline(connection, stream, connection, () => undefined)
     } catch (error) {
       if (!isError(error, 'server_name_unknown')) this.#options.logger.warn('gateway_not_passed_on', { error })
