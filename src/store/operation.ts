@@ -74,6 +74,8 @@ export interface Operation<Args, Result> {
   readonly combining?: CallCombining<Args, Result>
   /** A cheaper way for PostgreSQL to do the usual. Default: none. */
   readonly shortcut?: Shortcut<Args, Result>
+  /** Delayed calls of others that PostgreSQL adds to a call of this operation. Default: none. */
+  readonly carrying?: Carrying
   /** Encoding of a large result for the way from the store thread. Default: a structured clone. */
   readonly encoding?: ResultEncoding<Result>
 }
@@ -86,6 +88,22 @@ export interface Shortcut<Args, Result> {
   readonly operation: Operation<Args, Result | undefined>
   /** Whether it is worth a try. */
   readonly fits: (args: Args) => boolean
+}
+
+/**
+ * Calls of a delayed operation that share the transaction of this one on PostgreSQL, where each commit waits for the disk
+ * on its own. The transaction must make them last and wait for no lock of theirs. What it has not made, or if it fails, is
+ * called on its own afterwards, so a call may be made twice.
+ */
+export interface Carrying {
+  /** The operation whose calls are carried; it must have `maxDelayMs`, and answer nothing. */
+  readonly operation: Pick<AnyOperation, 'name'>
+  /** The most calls in one transaction. */
+  readonly most: number
+  /** Adds the calls to the arguments of this operation. */
+  readonly load: (args: never, calls: readonly unknown[]) => unknown
+  /** Which of the calls the transaction has made, by the result. */
+  readonly made: (result: never, calls: readonly unknown[]) => readonly boolean[]
 }
 
 /** An encoding of a result that is cheaper to copy between threads. */
@@ -154,7 +172,7 @@ export function read<Args, Result>(
 export function write<Args, Result>(
   name: string,
   body: (args: Args) => Transaction<Result>,
-  how: Pick<Operation<Args, Result>, 'maxDelayMs' | 'turn' | 'combining' | 'isSingle' | 'shortcut'> = {},
+  how: Pick<Operation<Args, Result>, 'maxDelayMs' | 'turn' | 'combining' | 'isSingle' | 'shortcut' | 'carrying'> = {},
 ): Operation<Args, Result> {
   return register({ name, access: 'write', body, ...how })
 }
@@ -170,6 +188,19 @@ export function combineCalls<Args, Result, Joined, All>(
   // Safe: `split` receives the result of this operation.
   const split = (result: unknown, all: readonly Args[]) => how.split(result as All, all)
   return { ...how, operation, split }
+}
+
+/** Declares which calls are carried; see `Carrying`. */
+export function carryCalls<Args, Result, Carried>(
+  operation: Operation<Carried, void>,
+  how: {
+    readonly most: number
+    readonly load: (args: Args, calls: readonly Carried[]) => Args
+    readonly made: (result: Result, calls: readonly Carried[]) => readonly boolean[]
+  },
+): Carrying {
+  // Safe: the store takes the calls of this operation.
+  return { ...how, operation } as Carrying
 }
 
 /** Declares the encoding of a result; see `ResultEncoding`. */

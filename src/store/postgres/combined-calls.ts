@@ -2,6 +2,9 @@ import { isError } from '../../contract/errors/errors.js'
 import { type AnyCombining, Gathering } from '../combining.js'
 import { type AnyOperation, operationNamed } from '../operation.js'
 
+/** Which calls an operation carries, whatever their types. */
+export type AnyCarrying = NonNullable<AnyOperation['carrying']>
+
 /** Runs an operation as a transaction of its own. */
 export type RunAlone = (operation: AnyOperation, args: unknown) => Promise<unknown>
 
@@ -22,6 +25,13 @@ interface Member {
   readonly args: unknown
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
+}
+
+/** Calls that another transaction makes along the way. */
+export interface CarriedCalls {
+  readonly args: readonly unknown[]
+  /** Ends the calls that were made; the others are made now, without it. */
+  settle(isMade: (index: number) => boolean): void
 }
 
 /**
@@ -57,6 +67,19 @@ export class CombinedCalls {
   /** Runs what was gathered without further delay. */
   flush(): void {
     this.#onDue()
+  }
+
+  /** Takes calls that wait for others, for a transaction that makes them along the way; `undefined` if there are none. */
+  takeAlong(most: number): CarriedCalls | undefined {
+    const members = this.#gathering.take(most)
+    if (members.length === 0) return undefined
+    const settle = (isMade: (index: number) => boolean): void => {
+      for (const [index, member] of members.entries()) {
+        if (isMade(index)) member.resolve(undefined)
+        else this.#gathering.add(member, 0)
+      }
+    }
+    return { args: members.map(({ args }) => args), settle }
   }
 
   #onDue(): void {
@@ -152,6 +175,11 @@ export class CallCombiner {
       calls.set(operation, combined)
     }
     return combined.call(args)
+  }
+
+  /** See `CombinedCalls.takeAlong`; only calls of a single statement. */
+  takeAlong({ operation, most }: Pick<AnyCarrying, 'operation' | 'most'>): CarriedCalls | undefined {
+    return this.#single.get(operationNamed(operation.name))?.takeAlong(most)
   }
 
   #ofGroup(operation: AnyOperation, combining: AnyCombining, group: string): CombinedCalls {

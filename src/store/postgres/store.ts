@@ -3,7 +3,7 @@ import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { StoreMeter } from '../../telemetry/index.js'
 import type { AnyOperation, Operation } from '../operation.js'
 import type { Store, StoreDescription, StoreSharing, StoreWatch } from '../types.js'
-import { CallCombiner } from './combined-calls.js'
+import { type AnyCarrying, CallCombiner, type CarriedCalls } from './combined-calls.js'
 import { toStoreError } from './connection.js'
 import type { Connections } from './connections.js'
 import { Retries } from './retries.js'
@@ -74,6 +74,24 @@ class PostgresStore implements Store {
   }
 
   async #run(operation: AnyOperation, args: unknown): Promise<unknown> {
+    const { carrying } = operation
+    const carried = carrying && this.#combiner.takeAlong(carrying)
+    return carrying && carried ? this.#runCarrying(operation, args, carrying, carried) : this.#runAlone(operation, args)
+  }
+
+  /** Runs an operation with delayed calls of others; those that it does not make are made on their own. */
+  async #runCarrying(operation: AnyOperation, args: unknown, carrying: AnyCarrying, carried: CarriedCalls) {
+    let made: readonly boolean[] = []
+    try {
+      const result = await this.#runAlone(operation, carrying.load(args as never, carried.args))
+      made = carrying.made(result as never, carried.args)
+      return result
+    } finally {
+      carried.settle((index) => made[index] === true)
+    }
+  }
+
+  async #runAlone(operation: AnyOperation, args: unknown): Promise<unknown> {
     const { shortcut } = operation
     const result = shortcut?.fits(args as never) ? await this.#transact(shortcut.operation, args) : undefined
     return result === undefined ? await this.#transact(operation, args) : result

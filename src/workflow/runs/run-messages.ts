@@ -18,6 +18,7 @@ import { firstBytes } from '../protocol/bytes.js'
 import { outboundOf, type Sending, sendingOf } from '../protocol/outbound.js'
 import { lastResponse, recordOf } from '../protocol/reports.js'
 import { markOf } from '../protocol/settings.js'
+import * as runsDone from '../transactions/runs-done.js'
 import * as runsNotify from '../transactions/runs-notify.js'
 import type { Contents, Delivery } from '../transactions/runs-read.js'
 import * as runsRead from '../transactions/runs-read.js'
@@ -178,7 +179,7 @@ export class RunMessages implements MessageKind {
 
   /** Deletes a message that is done, or that has nothing left to deliver. */
   #deleteMessage({ seq, retried }: PendingMessage): Promise<void> {
-    return this.#deps.store.run(runsSettle.settleDone, { seq, retried })
+    return this.#deps.store.run(runsDone.settleDone, { seq, retried })
   }
 
   async #retry(message: PendingMessage, outcome: AttemptOutcome, at: number, now: number): Promise<Settled> {

@@ -9,6 +9,7 @@ import {
 import { checksumOf } from '../../store/checksum.js'
 import { all, askInsert, atOnce, insertAll, only, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { askRemoveCarried } from './runs-done.js'
 import { type DeliveryColumns, type ElementMeta, type NewElement, RUN_MESSAGE_KIND } from './runs-rows.js'
 
 /** An element and the run to whose list it is appended. The same transaction must have locked the run. */
@@ -90,6 +91,8 @@ export interface Appended {
   readonly positions: readonly number[]
   /** The messages of the appended elements, then of the others that are delivered. */
   readonly messages: readonly PendingRow[]
+  /** The carried deliveries that have ended. */
+  readonly removed: readonly number[]
 }
 
 /** Something that a request with this time asks for. */
@@ -103,6 +106,7 @@ export function* appendAndEnd(
   appending: readonly Timed<Appending>[],
   delivering: readonly Timed<Delivering>[],
   lists: readonly ListEnd[],
+  carried: readonly number[] = [],
 ): Transaction<Appended> {
   const ends = new Map(lists.map(({ run_seq, last }) => [run_seq, last ?? -1]))
   const steps = appending.map(({ runSeq, element, at }) => stepRow(runSeq, nextOf(ends, runSeq), element, at))
@@ -110,14 +114,19 @@ export function* appendAndEnd(
   for (const { run_seq, meta } of lists) noteDelivery(defaults, run_seq, meta)
   for (const { run_seq, position, meta } of steps) if (position === 0) noteDelivery(defaults, run_seq, meta)
   const messages = [...appending, ...delivering].map((one) => messageFor(one, deliveryOf(one, defaults), one.at))
-  if (messages.length === 0) return { positions: [], messages: [] }
+  if (messages.length === 0) return { positions: [], messages: [], removed: [] }
   yield* noteFlowKeys(messages)
-  const inserting = askToInsert(messages)
-  const seqs =
-    steps.length > 0
-      ? (yield* atOnce([askInsert('steps', steps), inserting], 'last'))[1]
-      : (yield* atOnce([inserting], 'last'))[0]
-  return { positions: steps.map(({ position }) => position), messages: toPendingRows(messages, seqs) }
+  const storing = steps.length > 0 ? [askInsert('steps', steps)] : []
+  // Last: it must not keep messages locked while the transaction waits for something.
+  const removing = carried.length > 0 ? [askRemoveCarried(carried)] : []
+  const results = yield* atOnce<readonly unknown[]>([...storing, askToInsert(messages), ...removing], 'last')
+  // Safe: the results are in the order of the statements.
+  const [seqs, removed = []] = results.slice(storing.length) as [number[], { seq: number }[]?]
+  return {
+    positions: steps.map(({ position }) => position),
+    messages: toPendingRows(messages, seqs),
+    removed: removed.map(({ seq }) => seq),
+  }
 }
 
 /** Makes the messages that deliver elements which have been appended. */

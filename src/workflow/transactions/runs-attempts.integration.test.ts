@@ -10,6 +10,7 @@ import * as runsCancel from './runs-cancel.js'
 import * as runsFinish from './runs-finish.js'
 import * as runsLogs from './runs-logs.js'
 import * as runsRetention from './runs-retention.js'
+import * as runsDone from './runs-done.js'
 import * as runsSettle from './runs-settle.js'
 import * as runsSubmit from './runs-submit.js'
 
@@ -34,7 +35,7 @@ describeOnEveryStore('failed attempts of finished deliveries', (openStore) => {
       return store.run(messagesSettle.settle, { seq, retried, at: AT, attempt, end, follow: [] })
     }
     for (let retried = 0; retried < 25; retried++) await settle(retried, { kind: 'retry', nextAt: AT })
-    await store.run(runsSettle.settleDone, { seq, retried: 25 })
+    await store.run(runsDone.settleDone, { seq, retried: 25 })
 
     const page = { accountId, filter: {}, before: Number.MAX_SAFE_INTEGER, limit: 1 }
     const { pastAttempts, pending } = await store.run(runsLogs.logPage, page)
@@ -75,7 +76,7 @@ describeOnEveryStore('failed attempts of finished deliveries', (openStore) => {
 
     const attempts = [0, 0, 1, 0]
     await Promise.all(
-      offers.map(({ seq }, index) => store.run(runsSettle.settleDone, { seq, retried: attempts[index] ?? 0 })),
+      offers.map(({ seq }, index) => store.run(runsDone.settleDone, { seq, retried: attempts[index] ?? 0 })),
     )
     const page = { accountId, filter: {}, before: Number.MAX_SAFE_INTEGER, limit: 1 }
     const { pastAttempts, pending } = await store.run(runsLogs.logPage, page)

@@ -4,6 +4,7 @@ import { checksumOf } from '../../store/checksum.js'
 import { askAll, askChange, atOnce, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
+import { askRemoveCarried, carryDone } from './runs-done.js'
 import { type EndedChild, notifyParents } from './runs-parents.js'
 
 /** The end of a run whose program has returned. */
@@ -13,11 +14,19 @@ export interface FinishRunArgs {
   /** The returned value, as text. */
   readonly response: string
   readonly at: number
+  /** `messages.seq` of deliveries that are over and end with the run, on PostgreSQL only. */
+  readonly carried?: readonly number[]
 }
 
 /** `already`: the run had ended before, in `state`; nothing was changed. */
 export type FinishRunResult =
-  | { readonly kind: 'finished'; readonly runSeq: number; readonly offers: readonly PendingRow[] }
+  | {
+      readonly kind: 'finished'
+      readonly runSeq: number
+      readonly offers: readonly PendingRow[]
+      /** The carried deliveries that have ended. */
+      readonly removed?: readonly number[]
+    }
   | { readonly kind: 'already'; readonly state: RunState }
   | { readonly kind: 'missing' }
 
@@ -64,18 +73,26 @@ const finishAlone = write('runs.finishAlone', function* (args: FinishRunArgs): T
   FinishRunResult | undefined
 > {
   const named = { accountId: args.accountId, runId: args.runId }
-  const [[ended]] = yield* atOnce(
-    [askAll(succeedAlone, { ...args, crc: checksumOf(args.response) }), askChange(dropWaits, named)],
-    'last',
-  )
-  return ended && { kind: 'finished', runSeq: ended.seq, offers: [] }
+  const asks = [askAll(succeedAlone, { ...args, crc: checksumOf(args.response) }), askChange(dropWaits, named)] as const
+  if (!args.carried) {
+    const [[ended]] = yield* atOnce(asks, 'last')
+    return ended && { kind: 'finished', runSeq: ended.seq, offers: [] }
+  }
+  const [[ended], , removed] = yield* atOnce([...asks, askRemoveCarried(args.carried)], 'last')
+  return ended && { kind: 'finished', runSeq: ended.seq, offers: [], removed: removed.map(({ seq }) => seq) }
 })
 
 /**
  * Ends a run with success. Its pending messages stay: the delivery that led here is still in flight, and any other
  * finds the run ended when it is due.
  */
-export const finishRun = write('runs.finish', finish, { shortcut: { operation: finishAlone, fits: () => true } })
+export const finishRun = write('runs.finish', finish, {
+  shortcut: { operation: finishAlone, fits: () => true },
+  carrying: carryDone({
+    load: (args: FinishRunArgs, carried) => ({ ...args, carried }),
+    removedBy: (result: FinishRunResult) => (result.kind === 'finished' ? (result.removed ?? []) : []),
+  }),
+})
 
 function* finish(args: FinishRunArgs): Transaction<FinishRunResult> {
   const named = { accountId: args.accountId, runId: args.runId }

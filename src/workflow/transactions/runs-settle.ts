@@ -1,12 +1,12 @@
-import { sql } from 'kysely'
-import { deletePendingOfGroups, isPending, type PendingRow } from '../../queue/transactions/messages.js'
+import { deletePendingOfGroups, type PendingRow } from '../../queue/transactions/messages.js'
 import { type SettleArgs, settleMessage } from '../../queue/transactions/messages-settle.js'
-import { all, change, combineCalls, first, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { FailureState, RunContact, RunState } from '../../store/schema/runs.js'
 import { appendElements } from './runs-append.js'
 import { keepAttempts, keepAttemptsOfRuns } from './runs-attempts.js'
 import { dropWaitsOf } from './runs-cancel.js'
+import { deleteDone } from './runs-done.js'
 import { type EndedChild, notifyParents } from './runs-parents.js'
 import { keepRemains, remainsToKeep } from './runs-remains.js'
 import type { NewElement } from './runs-rows.js'
@@ -101,50 +101,6 @@ const attemptsOf = query<
     .orderBy('retried', 'desc')
     .limit(10),
 )
-
-/**
- * How long `settleDone` may wait to share a commit. The next step of the program usually arrives at the same time; then
- * both need one commit instead of two.
- */
-const MAX_DELAY_MS = 10
-
-const remove = query<DoneDelivery>(({ db, p }) =>
-  db.deleteFrom('messages').where('seq', '=', p.seq).where(isPending).where('retried', '=', p.retried),
-)
-const removeFirstAttempts = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
-  db.deleteFrom('messages').where(d.inNumbers('seq', p.seqs)).where(isPending).where('retried', '=', sql.lit(0)),
-)
-
-/** A finished delivery that has no effect on its run. */
-export interface DoneDelivery {
-  readonly seq: number
-  /** The attempt that ended. */
-  readonly retried: number
-}
-
-function* deleteDone(done: DoneDelivery): Transaction<void> {
-  if (done.retried > 0) yield* keepAttempts(done.seq)
-  yield* change(remove, done)
-}
-
-const settleAllDone = write(
-  'runs.settleAllDone',
-  function* (all: readonly DoneDelivery[]): Transaction<void> {
-    const seqs = all.filter(isFirstAttempt).map(({ seq }) => seq)
-    if (seqs.length > 0) yield* change(removeFirstAttempts, { seqs })
-    for (const done of all) if (done.retried > 0) yield* deleteDone(done)
-  },
-  { isSingle: (all) => all.every(isFirstAttempt) },
-)
-
-const isFirstAttempt = ({ retried }: DoneDelivery): boolean => retried === 0
-
-/** Deletes the message of a delivery that has no effect on its run; keeps its failed attempts. */
-export const settleDone = write('runs.settleDone', deleteDone, {
-  maxDelayMs: MAX_DELAY_MS,
-  isSingle: isFirstAttempt,
-  combining: combineCalls(settleAllDone, { join: (all) => all, split: (_result, all) => all.map(() => undefined) }),
-})
 
 /** Commits the outcome of a delivery together with its effect on the run. */
 export const settleRun = write('runs.settle', function* (args: SettleRunArgs): Transaction<SettleRunResult> {

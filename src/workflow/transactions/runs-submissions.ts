@@ -31,6 +31,8 @@ export interface SubmitArgs {
   readonly at: number
   /** Of an account with a limit of messages a day: a new run counts as one. */
   readonly quota?: DailyQuota | undefined
+  /** `messages.seq` of deliveries that are over and end with the request if it is accepted, on PostgreSQL only. */
+  readonly carried?: readonly number[]
 }
 
 /** Outcome of one submission. */
@@ -60,6 +62,8 @@ export type SubmitResult =
       readonly offers: readonly PendingRow[]
       /** Positions of all new elements, in the order of their submissions. */
       readonly places: readonly ElementPlace[]
+      /** The carried deliveries that have ended. */
+      readonly removed?: readonly number[] | undefined
     }
   | { readonly kind: 'ended'; readonly runId: string; readonly state: RunState }
   | { readonly kind: 'missing'; readonly runId: string }

@@ -1,9 +1,10 @@
-import { type Expression, sql } from 'kysely'
+import { type Expression, type RawBuilder, sql } from 'kysely'
 import { PARTITIONS } from '../../cluster/key-partition.js'
 import { type NewMessage, toPendingRow, toRow } from '../../queue/transactions/messages.js'
 import { all, type Transaction, write } from '../../store/operation.js'
-import { query } from '../../store/query.js'
+import { type Building, query } from '../../store/query.js'
 import { messageFor, stepRow } from './runs-append.js'
+import { carriedSeqs } from './runs-done.js'
 import { type RunToInsert, runRow } from './runs-locked.js'
 import type { DeliveryColumns, NewElement } from './runs-rows.js'
 import type { Submission, SubmitArgs, SubmitResult, Submitted } from './runs-submissions.js'
@@ -24,6 +25,8 @@ interface Stored {
   readonly run_seq: number
   readonly position: number
   readonly seq: number
+  /** JSON list of the carried deliveries that have ended. */
+  readonly removed?: string
 }
 
 const RUN = sql.ref('run.seq')
@@ -58,44 +61,57 @@ function inserts(p: Values) {
   }
 }
 
-const appendToRun = query<Values & { accountId: string; runId: string; deliveryOf: number | null }, Stored>(
-  ({ db, p, d }) => {
-    const { step, message } = inserts(p)
-    return db
-      .with('run', (q) =>
-        d.forUpdate(
-          q
-            .selectFrom('runs')
-            .select('seq')
-            .where('account_id', '=', p.accountId)
-            .where('run_id', '=', p.runId)
-            .where('state', '=', sql.lit('RUN_STARTED'))
-            // Cached settings may belong to an older run with the same id, which another node has started since.
-            .where(sql<boolean>`seq = coalesce(cast(${p.deliveryOf} as bigint), seq)`),
-        ),
-      )
-      .with('step', () => step)
-      .with('message', () => message)
-      .selectFrom(['step', 'message'])
-      .select(['step.run_seq', 'step.position', 'message.seq'])
-  },
-)
+type ToAppend = Values & { accountId: string; runId: string; deliveryOf: number | null }
+type ToStart = Values & RunToInsert
+type Carried = { carried: readonly number[] }
+type Run = RawBuilder<{ seq: number }>
 
-const startRun = query<Values & RunToInsert, Stored>(({ db, p }) => {
+const activeRun = ({ db, p, d }: Building<ToAppend>): Run =>
+  sql`${d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select('seq')
+      .where('account_id', '=', p.accountId)
+      .where('run_id', '=', p.runId)
+      .where('state', '=', sql.lit('RUN_STARTED'))
+      // Cached settings may belong to an older run with the same id, which another node has started since.
+      .where(sql<boolean>`seq = coalesce(cast(${p.deliveryOf} as bigint), seq)`),
+  )}`
+
+const newRun = ({ db, p }: Building<ToStart>): Run =>
+  sql`(${db
+    .insertInto('runs')
+    .values(runRow(p))
+    .onConflict((conflict) => conflict.columns(['account_id', 'run_id']).doNothing())
+    .returning('seq')})`
+
+function storing({ db, p }: Building<Values>, run: Run) {
   const { step, message } = inserts(p)
   return db
-    .with('run', (q) =>
-      q
-        .insertInto('runs')
-        .values(runRow(p))
-        .onConflict((conflict) => conflict.columns(['account_id', 'run_id']).doNothing())
-        .returning('seq'),
-    )
+    .with('run', () => run)
     .with('step', () => step)
     .with('message', () => message)
+}
+
+const NUMBERS = ['step.run_seq', 'step.position', 'message.seq'] as const
+
+const stored = (building: Building<Values>, run: Run) =>
+  storing(building, run).selectFrom(['step', 'message']).select(NUMBERS)
+
+/** The same, and ends carried deliveries, after the message was inserted. */
+function storedCarrying(building: Building<Values & Carried>, run: Run) {
+  const carried = carriedSeqs(building, sql`exists (select 1 from message)`)
+  return storing(building, run)
+    .with('removed', () => sql<{ seq: number }>`(delete from messages where seq in ${carried} returning seq)`)
     .selectFrom(['step', 'message'])
-    .select(['step.run_seq', 'step.position', 'message.seq'])
-})
+    .select(NUMBERS)
+    .select(sql<string>`(select ${building.d.listOf('seq')} from removed)`.as('removed'))
+}
+
+const append = query<ToAppend, Stored>((building) => stored(building, activeRun(building)))
+const appendCarrying = query<ToAppend & Carried, Stored>((building) => storedCarrying(building, activeRun(building)))
+const start = query<ToStart, Stored>((building) => stored(building, newRun(building)))
+const startCarrying = query<ToStart & Carried, Stored>((building) => storedCarrying(building, newRun(building)))
 
 /** A submission without regard to others of its run, whose delivery settings are known. */
 interface Plain {
@@ -136,24 +152,28 @@ export const submitOne = write(
     const values: Record<string, unknown> = {}
     prefixed(values, stepRow(0, 0, element, at), 'step_')
     prefixed(values, toRow(message), 'message_')
-    const [stored] =
-      submission.kind === 'append'
-        ? yield* all(appendToRun, {
-            ...{ ...values, accountId, runId: submission.runId },
-            deliveryOf: element.deliveryOf ?? null,
-          })
-        : yield* all(startRun, { ...values, ...toInsert(submission.run, accountId, at) })
+    const carried = args.carried && { carried: args.carried }
+    const [stored] = yield* submission.kind === 'append'
+      ? appended({ ...values, accountId, runId: submission.runId, deliveryOf: element.deliveryOf ?? null }, carried)
+      : started({ ...values, ...toInsert(submission.run, accountId, at) }, carried)
     if (!stored) return undefined
-    const { run_seq: runSeq, position, seq } = stored
+    const { run_seq: runSeq, position, seq, removed } = stored
     return {
       kind: 'accepted',
       results: [resultOf(submission, at)],
       offers: [toPendingRow({ ...message, group_key: runSeq }, seq)],
       places: [{ messageId: element.messageId, runSeq, position }],
+      removed: removed === undefined ? undefined : JSON.parse(removed),
     }
   },
   { isSingle: () => true },
 )
+
+const appended = (values: ToAppend, carried: Carried | undefined) =>
+  carried ? all(appendCarrying, { ...values, ...carried }) : all(append, values)
+
+const started = (values: ToStart, carried: Carried | undefined) =>
+  carried ? all(startCarrying, { ...values, ...carried }) : all(start, values)
 
 function toInsert(run: (Submission & { kind: 'start' })['run'], accountId: string, at: number): RunToInsert {
   return { ...run, account_id: accountId, created_at: at, parent_seq: null, parent: null }

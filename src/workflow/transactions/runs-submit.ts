@@ -4,6 +4,7 @@ import type { PendingRow } from '../../queue/transactions/messages.js'
 import { change, combineCalls, first, insertUnlessTaken, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { type Appending, appendAndEnd, type ListEnd } from './runs-append.js'
+import { carryDone } from './runs-done.js'
 import { insertRun, type LockedRun, type LockedRuns, lockedRuns, type RunToInsert, runRow } from './runs-locked.js'
 import { callFor, invocationFor } from './runs-repeats.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
@@ -29,7 +30,15 @@ const noteWebhook = query<{ runSeq: number; eventId: string }>(({ db, p }) =>
     .onConflict((conflict) => conflict.columns(['run_seq', 'event_id']).doNothing()),
 )
 
-const submitAll = write('runs.submitAll', submitTogether)
+const removedBy = (result: SubmitResult): readonly number[] =>
+  result.kind === 'accepted' ? (result.removed ?? []) : []
+
+const submitAll = write('runs.submitAll', submitTogether, {
+  carrying: carryDone({
+    load: ([first, ...others]: readonly SubmitArgs[], carried) => (first ? [{ ...first, carried }, ...others] : []),
+    removedBy: (results: readonly SubmitResult[]) => results.flatMap(removedBy),
+  }),
+})
 
 /** Stores the submissions of a request, all or none. */
 export const submit = write(
@@ -50,6 +59,7 @@ export const submit = write(
       keysOf,
     }),
     shortcut: { operation: submitOne, fits: isPlain },
+    carrying: carryDone({ load: (args: SubmitArgs, carried) => ({ ...args, carried }), removedBy }),
   },
 )
 
@@ -85,12 +95,17 @@ function* submitTogether(requests: readonly SubmitArgs[]): Transaction<SubmitRes
     if (element.webhook !== undefined) yield* change(noteWebhook, { runSeq, eventId: element.webhook })
   }
   const delivering = accepted.flatMap((work) => work.delivering)
-  const appended = yield* appendAndEnd(appending, delivering, [...lists, ...accepted.flatMap((work) => work.lists)])
+  const allLists = [...lists, ...accepted.flatMap((work) => work.lists)]
+  const carried = requests.flatMap((request) => request.carried ?? [])
+  const appended = yield* appendAndEnd(appending, delivering, allLists, carried)
   const positions = appended.positions.values()
   const rows = new Map(appended.messages.map((row) => [row.message_id, row]))
   return works.map((work, index) => {
     const refusal = refusals[index]
-    return refusal ?? work.result(results.get(work) ?? [], positions, rows)
+    if (refusal) return refusal
+    const result = work.result(results.get(work) ?? [], positions, rows)
+    // Of all requests: an accepted one says it, whichever carried them.
+    return work === accepted[0] ? { ...result, removed: appended.removed } : result
   })
 }
 

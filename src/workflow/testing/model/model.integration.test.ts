@@ -19,7 +19,7 @@ import * as runsCancel from '../../transactions/runs-cancel.js'
 import type * as runsLogs from '../../transactions/runs-logs.js'
 import * as runsRead from '../../transactions/runs-read.js'
 import * as runsRetention from '../../transactions/runs-retention.js'
-import * as runsSettle from '../../transactions/runs-settle.js'
+import * as runsDone from '../../transactions/runs-done.js'
 import { CENSUS_MODULE, clear, runsOf } from './census.js'
 import { Simulation } from './simulation.js'
 
@@ -121,7 +121,7 @@ const BUGS: Readonly<Record<string, Bug>> = {
     if (!fails) return result
     const { offers = [] } = result as { offers?: PendingRow[] }
     const calls = offers.filter(({ group_key }) => group_key === (args as { runSeq: number }).runSeq)
-    for (const { seq } of calls) await store.run(runsSettle.settleDone, { seq, retried: 0 })
+    for (const { seq } of calls) await store.run(runsDone.settleDone, { seq, retried: 0 })
     return { ...(result as object), offers: offers.filter((offer) => !calls.includes(offer)) }
   },
   'a cancelled failure callback is delivered': async (store, operation, args) => {

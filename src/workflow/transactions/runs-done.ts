@@ -1,0 +1,88 @@
+import { type RawBuilder, sql } from 'kysely'
+import { isPending } from '../../queue/transactions/messages.js'
+import { type Ask, askAll, type Carrying, carryCalls, change, combineCalls, type Transaction, write } from '../../store/operation.js'
+import { type Building, query } from '../../store/query.js'
+import { keepAttempts } from './runs-attempts.js'
+
+/**
+ * How long `settleDone` may wait to share a commit. The next step of the program usually arrives at the same time; then
+ * both need one commit instead of two.
+ */
+const MAX_DELAY_MS = 10
+
+const remove = query<DoneDelivery>(({ db, p }) =>
+  db.deleteFrom('messages').where('seq', '=', p.seq).where(isPending).where('retried', '=', p.retried),
+)
+const removeFirstAttempts = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+  db.deleteFrom('messages').where(d.inNumbers('seq', p.seqs)).where(isPending).where('retried', '=', sql.lit(0)),
+)
+
+/** A finished delivery that has no effect on its run. */
+export interface DoneDelivery {
+  readonly seq: number
+  /** The attempt that ended. */
+  readonly retried: number
+}
+
+/** Deletes the message of such a delivery, as part of another transaction. */
+export function* deleteDone(done: DoneDelivery): Transaction<void> {
+  if (done.retried > 0) yield* keepAttempts(done.seq)
+  yield* change(remove, done)
+}
+
+const settleAllDone = write(
+  'runs.settleAllDone',
+  function* (all: readonly DoneDelivery[]): Transaction<void> {
+    const seqs = all.filter(isFirstAttempt).map(({ seq }) => seq)
+    if (seqs.length > 0) yield* change(removeFirstAttempts, { seqs })
+    for (const done of all) if (done.retried > 0) yield* deleteDone(done)
+  },
+  { isSingle: (all) => all.every(isFirstAttempt) },
+)
+
+const isFirstAttempt = ({ retried }: DoneDelivery): boolean => retried === 0
+
+/** Deletes the message of a delivery that has no effect on its run; keeps its failed attempts. */
+export const settleDone = write('runs.settleDone', deleteDone, {
+  maxDelayMs: MAX_DELAY_MS,
+  isSingle: isFirstAttempt,
+  combining: combineCalls(settleAllDone, { join: (all) => all, split: (_result, all) => all.map(() => undefined) }),
+})
+
+/** The most deliveries whose end shares the transaction of a step. */
+const MOST_CARRIED = 100
+
+/**
+ * The messages of first attempts, locked to be deleted in a transaction that has locked what it needs: it never waits for
+ * them, because whoever holds one may wait for that transaction. What is locked, or has had another attempt, is left out.
+ */
+export function carriedSeqs({ p, d }: Building<{ carried: readonly number[] }>, condition?: RawBuilder<boolean>) {
+  return sql<number>`(select seq from messages where ${d.inNumbers('seq', p.carried)} and ${isPending}
+    and retried = 0${condition ? sql` and ${condition}` : sql``} for update skip locked)`
+}
+
+const removeCarried = query<{ carried: readonly number[] }, { seq: number }>((building) =>
+  building.db
+    .deleteFrom('messages')
+    .where(sql<boolean>`seq in ${carriedSeqs(building)}`)
+    .returning('seq'),
+)
+
+/** Asks to delete the messages of deliveries that are over, for PostgreSQL alone; see `carriedSeqs`. */
+export const askRemoveCarried = (carried: readonly number[]): Ask<{ seq: number }[]> => askAll(removeCarried, { carried })
+
+/** How operations carry deliveries that are over. */
+export function carryDone<Args, Result>(how: {
+  readonly load: (args: Args, carried: readonly number[]) => Args
+  /** The messages that the transaction has deleted. */
+  readonly removedBy: (result: Result) => readonly number[]
+}): Carrying {
+  return carryCalls<Args, Result, DoneDelivery>(settleDone, {
+    most: MOST_CARRIED,
+    load: (args, calls) => how.load(args, calls.map(({ seq }) => seq)),
+    made: (result, calls) => {
+      const removed = new Set(how.removedBy(result))
+      return calls.map(({ seq }) => removed.has(seq))
+    },
+  })
+}
