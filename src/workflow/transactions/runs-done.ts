@@ -1,6 +1,15 @@
 import { type RawBuilder, sql } from 'kysely'
 import { isPending } from '../../queue/transactions/messages.js'
-import { type Ask, askAll, type Carrying, carryCalls, change, combineCalls, type Transaction, write } from '../../store/operation.js'
+import {
+  type Ask,
+  askAll,
+  type Carrying,
+  carryCalls,
+  change,
+  combineCalls,
+  type Transaction,
+  write,
+} from '../../store/operation.js'
 import { type Building, query } from '../../store/query.js'
 import { keepAttempts } from './runs-attempts.js'
 
@@ -54,7 +63,7 @@ const MOST_CARRIED = 100
 
 /**
  * The messages of first attempts, locked to be deleted in a transaction that has locked what it needs: it never waits for
- * them, because whoever holds one may wait for that transaction. What is locked, or has had another attempt, is left out.
+ * them, because a transaction that holds one may wait for this one. What is locked, or has had another attempt, is left out.
  */
 export function carriedSeqs({ p, d }: Building<{ carried: readonly number[] }>, condition?: RawBuilder<boolean>) {
   return sql<number>`(select seq from messages where ${d.inNumbers('seq', p.carried)} and ${isPending}
@@ -69,7 +78,8 @@ const removeCarried = query<{ carried: readonly number[] }, { seq: number }>((bu
 )
 
 /** Asks to delete the messages of deliveries that are over, for PostgreSQL alone; see `carriedSeqs`. */
-export const askRemoveCarried = (carried: readonly number[]): Ask<{ seq: number }[]> => askAll(removeCarried, { carried })
+export const askRemoveCarried = (carried: readonly number[]): Ask<{ seq: number }[]> =>
+  askAll(removeCarried, { carried })
 
 /** How operations carry deliveries that are over. */
 export function carryDone<Args, Result>(how: {
@@ -79,7 +89,11 @@ export function carryDone<Args, Result>(how: {
 }): Carrying {
   return carryCalls<Args, Result, DoneDelivery>(settleDone, {
     most: MOST_CARRIED,
-    load: (args, calls) => how.load(args, calls.map(({ seq }) => seq)),
+    load: (args, calls) =>
+      how.load(
+        args,
+        calls.map(({ seq }) => seq),
+      ),
     made: (result, calls) => {
       const removed = new Set(how.removedBy(result))
       return calls.map(({ seq }) => removed.has(seq))
