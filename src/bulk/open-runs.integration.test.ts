@@ -57,4 +57,31 @@ function suite(openStore: OpenStore): void {
     await store.run(accountPurge.runs, { accountId: 'acc', limit: 100 })
     await expectOpen(2)
   })
+
+  it('are selected page by page, whether few or many others lie between them', async () => {
+    const store = await openStore()
+    const seqOf = async (runId: string) => (await store.run(runsRead.find, { accountId: 'acc', runId }))?.seq ?? 0
+    const select = async (scan: number) => {
+      const pages: number[][] = []
+      for (let after: number | undefined = 0; after !== undefined; ) {
+        const args = { accountId: 'acc', filter: { urlPrefix: [''] }, after, bound: bound - 1, scan, most: scan }
+        const page: bulkSelect.SelectedPage = await store.run(bulkSelect.selectPage, args)
+        pages.push([...page.seqs])
+        after = page.next
+      }
+      return pages
+    }
+    const seqs: number[] = []
+    for (const others of [0, 0, 1, 20, 0, 3, 0]) {
+      await startRuns(store, 'other', others)
+      const [open = '', ended = ''] = await startRuns(store, 'acc', 2)
+      seqs.push(await seqOf(open))
+      await finishRun(store, 'acc', ended)
+    }
+    const bound = seqs.at(-1) ?? 0
+    const expected = seqs.slice(0, -1)
+    expect(await select(3)).toEqual([expected.slice(0, 3), expected.slice(3), []])
+    expect(await select(1)).toEqual([...expected.map((seq) => [seq]), []])
+    expect(await select(50)).toEqual([expected])
+  })
 }
