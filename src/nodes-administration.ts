@@ -3,8 +3,9 @@ import type { Accounts } from './accounts/index.js'
 import type { Cluster } from './cluster/index.js'
 import * as nodesAdmin from './cluster/transactions/nodes-admin.js'
 import { HomeportError } from './contract/errors/errors.js'
+import { listDatabaseMoves, moveDatabaseToNode } from './contract/server/moves.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from './contract/server/nodes.js'
-import type { Databases } from './databases/index.js'
+import { type Databases, type Moves, renderMove } from './databases/index.js'
 import { type Caller, ok, type Route, route } from './http/index.js'
 import type { Store } from './store/index.js'
 
@@ -14,10 +15,12 @@ export interface NodesAdministrationDeps {
   readonly cluster: Pick<Cluster, 'isAlone' | 'incarnation'>
   readonly store: Store
   readonly placement: Pick<Databases['placement'], 'capacities'>
+  readonly moves: Moves | undefined
 }
 
 /** The operations of the management API on nodes. */
-export function nodesAdministrationRoutes({ accounts, cluster, store, placement }: NodesAdministrationDeps): Route[] {
+export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[] {
+  const { accounts, cluster, store, placement, moves } = deps
   const operatorOnly = ({ accountId }: Caller): void => {
     if (!accounts.isFirst(accountId)) throw new HomeportError('operator_only', {})
   }
@@ -36,6 +39,15 @@ export function nodesAdministrationRoutes({ accounts, cluster, store, placement 
     route(resumeNode, ({ caller, params }) => {
       operatorOnly(caller)
       return ok(steer(params.name, 'live'))
+    }),
+    route(moveDatabaseToNode, async ({ caller, params, body }) => {
+      operatorOnly(caller)
+      if (!moves) throw new HomeportError('server_alone', {})
+      return ok(moves.ask(caller, body.database_id, params.name))
+    }),
+    route(listDatabaseMoves, async ({ caller }) => {
+      operatorOnly(caller)
+      return ((await moves?.list()) ?? []).map(renderMove)
     }),
     route(removeNode, ({ caller, params }) => {
       operatorOnly(caller)

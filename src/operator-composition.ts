@@ -31,7 +31,7 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
   })
   const nodes = nodesAdministrationRoutes({
     ...{ accounts, cluster: foundations.cluster, store },
-    placement: databases.placement,
+    ...{ placement: databases.placement, moves: databases.moves },
   })
   const queues = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
   return {

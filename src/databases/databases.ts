@@ -5,6 +5,7 @@ import type { DatabaseRecord } from '../contract/databases/databases.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { DataReport, EngineEndpoint } from '../fleet/index.js'
 import type { Caller } from '../http/index.js'
+import { BackupFiles } from './backups/files.js'
 import { Backups } from './backups/index.js'
 import { Changes } from './changes/changes.js'
 import { Creation } from './creation.js'
@@ -23,6 +24,7 @@ import {
   undoCreation,
 } from './life.js'
 import { Losses } from './losses.js'
+import { Moves } from './moves/index.js'
 import type { CreationRequest } from './older-spelling.js'
 import { capacityHere } from './own-capacity.js'
 import { Placement } from './placement.js'
@@ -68,6 +70,8 @@ export interface Databases extends Service {
   readonly homes: Homes
   /** Which node a new database gets. */
   readonly placement: Placement
+  /** Moves of databases to other nodes; absent on a server that is alone. */
+  readonly moves: Moves | undefined
   /** Changes of existing databases. */
   readonly changes: Changes
   /** Answers the ACL and CONFIG commands of the data plane. */
@@ -111,6 +115,7 @@ class StoredDatabases implements Databases {
   readonly recovery: Recovery
   readonly homes: Homes
   readonly placement: Placement
+  readonly moves: Moves | undefined
   readonly changes: Changes
   readonly administration: Administration
   readonly usage: Usage
@@ -168,6 +173,16 @@ class StoredDatabases implements Databases {
     this.usage = this.#count(changes)
     changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
     this.administration = this.#administer()
+    this.moves = this.#movesOf(changeDeps)
+  }
+
+  #movesOf(deps: ChangeDeps): Moves | undefined {
+    const { changes, usage } = this
+    const { locator } = this.homes
+    const { cluster, dataDir, settings } = deps
+    if (!cluster || !locator || settings.node === undefined) return undefined
+    const files = new BackupFiles(dataDir)
+    return new Moves({ ...deps, cluster, locator, changes, usage, files, node: settings.node })
   }
 
   #count(changes: Changes): Usage {
@@ -222,9 +237,11 @@ class StoredDatabases implements Databases {
     this.#losses.load(kept)
     await this.homes.ports?.start()
     void this.#losses.inspectAll(kept)
+    this.moves?.start()
   }
 
   async stop(): Promise<void> {
+    await this.moves?.stop()
     const ending = [this.#creation, this.#deletion, this.changes, this.backups, this.quarantine]
     await Promise.all(ending.map((job) => job.stop()))
     this.#sleep.stop()
@@ -310,6 +327,7 @@ class StoredDatabases implements Databases {
     await this.backups.untilReplaced(databaseId, signal)
     await this.changes.untilReleased(databaseId)
     const row = this.directory.rowOf(databaseId)
+    if (!row && this.moves) throw new HomeportError('database_moved', { databaseId })
     const refused = row && refusalOfSuspended(row, this.#suspended)
     if (refused) throw refused
     this.#sleep.wake(databaseId)

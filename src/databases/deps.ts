@@ -36,6 +36,7 @@ export interface DatabasesDeps {
     | 'acceptLoss'
     | 'inspectData'
     | 'deleteStrayMembers'
+    | 'replicationWith'
   >
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'warn' | 'error'>
@@ -65,7 +66,7 @@ export interface DatabasesDeps {
   /** The other nodes. Omitted: the server is alone. */
   readonly cluster?: Pick<
     Cluster,
-    'ask' | 'handle' | 'tunnel' | 'peers' | 'isLeader' | 'isDraining' | 'onGone' | 'notify'
+    'ask' | 'handle' | 'tunnel' | 'peers' | 'isLeader' | 'isDraining' | 'onGone' | 'notify' | 'serve'
   >
   /** Where backups are kept besides the disk. Omitted: nowhere. */
   readonly objectStorage?: BackupStorage | undefined

@@ -21,6 +21,7 @@
  * - `users/`: users that owners create, and the settings that clients may change.
  * - `usage/`: requests, bandwidth, storage and cost of each database; budgets and statistics.
  * - `backups/`: snapshots, restores, imports and exports.
+ * - `moves/`: moves databases to other nodes of a cluster.
  * - `quarantine/`: files that the store does not know.
  *
  * Guarantees:
@@ -36,6 +37,7 @@
 export { createDatabases, type Databases } from './databases.js'
 export type { DatabaseSettings, DatabasesDeps } from './deps.js'
 export { type DataUser, type ServedDatabase, ServingDirectory } from './directory.js'
+export { type ListedMove, Moves, renderMove } from './moves/index.js'
 export { loadPlans } from './plan-file.js'
 export { refuseLostStore } from './quarantine/index.js'
 export { databaseRoutes, withHomes } from './routes.js'

@@ -5,6 +5,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Elsewhere } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { digestOfToken, tokensOf } from './directory.js'
+import type { DatabaseRow } from './life.js'
 import * as homes from './transactions/homes.js'
 
 /** The services of a node that clients of databases are passed on to. */
@@ -53,6 +54,8 @@ export class Locator {
   readonly #nodes = new Map<string, string>()
   #waiting: Lookup[] = []
   #isAsking = false
+  /** Counts moves: what was asked before one may be wrong after it. */
+  #moves = 0
   #absent: { readonly sinceMs: number; readonly nodes: Promise<ReadonlyMap<string, string>> } | undefined
 
   constructor(deps: LocatorDeps) {
@@ -91,6 +94,17 @@ export class Locator {
     return { node, connect }
   }
 
+  /**
+   * A database has another home. Forgets which node has its tokens; `row` is given by the old home, to which others may
+   * still pass requests on.
+   */
+  moved(node: string, row?: DatabaseRow): void {
+    this.#moves++
+    this.#nodes.clear()
+    this.#absent = undefined
+    for (const digest of row ? tokensOf(row).keys() : []) this.#remember(digest, node)
+  }
+
   #lookUp(digest: string): Promise<string | undefined> {
     if (this.#waiting.length >= MOST_WAITING) return Promise.reject(new HomeportError('lookups_full', {}))
     return new Promise((resolve, reject) => {
@@ -118,11 +132,12 @@ export class Locator {
   async #ask(digests: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const found = new Map<string, string>()
     const answered = new Set([this.#deps.node])
+    const moves = this.#moves
     for (const { peer, answer } of await this.#deps.cluster.ask(TOKENS, { digests })) {
       answered.add(peer.name)
       for (const digest of digestsOf({ digests: answer })) found.set(digest, peer.name)
     }
-    for (const [digest, node] of found) this.#remember(digest, node)
+    if (moves === this.#moves) for (const [digest, node] of found) this.#remember(digest, node)
     if (found.size === digests.length) return found
     return new Map([...(await this.#ofAbsent(answered)), ...found])
   }

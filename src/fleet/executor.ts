@@ -15,6 +15,7 @@ import { memberPaths } from './layout.js'
 import type { Member, TaskResult } from './member.js'
 import * as transitions from './member.js'
 import { type Action, linkOf, type Members } from './reconcile.js'
+import { followRemote, lead } from './replication.js'
 import type { EngineSpec } from './types.js'
 
 /** A change over the control connection, and the reason to report when it fails. */
@@ -23,6 +24,7 @@ interface Change {
   readonly make: (address: ControlAddress) => Promise<TaskResult>
 }
 
+type TaskKind = 'open-port' | 'close-port' | 'apply-settings' | 'follow' | 'follow-remote' | 'lead'
 type ActionOf<Kind extends Action['kind']> = Extract<Action, { kind: Kind }>
 
 /** See the top of this file. */
@@ -86,6 +88,8 @@ export class Executor {
       case 'close-port':
       case 'apply-settings':
       case 'follow':
+      case 'follow-remote':
+      case 'lead':
         this.#beginTask(region, this.#changeFor(action))
         break
       default:
@@ -99,7 +103,8 @@ export class Executor {
     this.#members.set(region, transitions.start(present, role, generation))
     const run = startRun({
       context: this.#context,
-      spec: this.#hasServed.has(region) ? { ...spec, data: 'must-exist' } : spec,
+      // What it has of another node's data is copied anew after a restart.
+      spec: this.#hasServed.has(region) && !spec.follows ? { ...spec, data: 'must-exist' } : spec,
       member: { region, role },
       paths: this.paths(region),
       secrets: this.#secrets,
@@ -169,7 +174,7 @@ export class Executor {
     logger.warn('engine_log_unexpected', { databaseId, region })
   }
 
-  #changeFor(action: ActionOf<'open-port' | 'close-port' | 'apply-settings' | 'follow'>): Change {
+  #changeFor(action: ActionOf<TaskKind>): Change {
     switch (action.kind) {
       case 'open-port':
         return {
@@ -188,6 +193,13 @@ export class Executor {
         }
       case 'follow':
         return { reason: 'its replica cannot copy it', make: (address) => this.#follow(address, action) }
+      case 'follow-remote':
+        return {
+          reason: 'it cannot follow the primary of another node',
+          make: (address) => followRemote(address, action.remote).then(() => ({ follows: action.remote.port })),
+        }
+      case 'lead':
+        return { reason: 'it cannot be promoted', make: (address) => lead(address).then(() => ({ follows: 0 })) }
       default:
         return unreachable(action)
     }

@@ -15,6 +15,7 @@ import { compactLog, type ShrinkResult, shrinkLog } from './log-rewrite.js'
 import { createMemoryLimiter, findMemoryLimitPrefix } from './memory-limit.js'
 import { requireUsableEngine } from './probe.js'
 import { endEngines } from './processes.js'
+import { replicationWith } from './replication.js'
 import { checkLoaded, isThrowaway, throwawaySpec } from './snapshot/check.js'
 import type { Evidence } from './snapshot/evidence.js'
 import { adoptSnapshot } from './snapshot/files.js'
@@ -32,6 +33,7 @@ import type {
   FleetOptions,
   MemberStatus,
   Patience,
+  Replication,
   ReplicationStatus,
   SnapshotFacts,
 } from './types.js'
@@ -156,6 +158,10 @@ class EngineFleet implements Fleet {
 
   async replication(databaseId: string): Promise<readonly ReplicationStatus[]> {
     return replicationOf(this.#supervisors.get(databaseId)?.serving() ?? [])
+  }
+
+  async replicationWith(databaseId: string): Promise<Replication> {
+    return replicationWith(await this.#existingSupervisor(databaseId).source())
   }
 
   observe(databaseId: string): readonly MemberStatus[] {

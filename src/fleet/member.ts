@@ -49,6 +49,8 @@ export interface UpState {
   readonly replicationPort: number
   /** Replica: the process of the primary that it is linked to (`linkOf`). */
   readonly linkedTo?: string
+  /** Primary that follows one of another node: the port of the relay; omitted or 0 when it leads. */
+  readonly follows?: number
   readonly task: Task
 }
 
@@ -133,7 +135,7 @@ export function taskBegun(member: Member): Member {
 }
 
 /** What a task changed. */
-export type TaskResult = Partial<Pick<UpState, 'settings' | 'replicationPort' | 'linkedTo'>>
+export type TaskResult = Partial<Pick<UpState, 'settings' | 'replicationPort' | 'linkedTo' | 'follows'>>
 
 /** `up` -> `up`: the change was made. */
 export function taskDone(member: Member, result: TaskResult): Member {

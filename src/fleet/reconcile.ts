@@ -4,7 +4,7 @@
  */
 import { unreachable } from '../base/index.js'
 import { MAX_PAUSE_MS, type Member, type UpState } from './member.js'
-import type { EngineSpec, MemberRole, MemberSpec } from './types.js'
+import type { EngineSpec, MemberRole, MemberSpec, RemotePrimary } from './types.js'
 
 /**
  * Desired state of one database.
@@ -31,6 +31,8 @@ export type Action =
   | { readonly kind: 'open-port'; readonly region: string }
   | { readonly kind: 'close-port'; readonly region: string }
   | (PrimaryToFollow & { readonly kind: 'follow'; readonly region: string })
+  | { readonly kind: 'follow-remote'; readonly region: string; readonly remote: RemotePrimary }
+  | { readonly kind: 'lead'; readonly region: string }
   | (Target & { readonly kind: 'apply-settings'; readonly region: string })
 
 /** The desired settings of an engine. */
@@ -88,12 +90,18 @@ function primaryUp(desired: DesiredState, members: Members): UpState | undefined
   return state?.kind === 'up' ? state : undefined
 }
 
+/** Whether a primary follows the primary of another node as desired, or leads as desired. */
+function leadsAsDesired(desired: DesiredState, state: UpState): boolean {
+  return desired.kind === 'spec' && (desired.spec.follows?.port ?? 0) === (state.follows ?? 0)
+}
+
 /** Whether a member may serve: a primary that answers, or a replica linked to its current process. */
 export function serves(desired: DesiredState, members: Members, region: string): boolean {
   const state = members.get(region)?.state
   const primary = primaryUp(desired, members)
   if (state?.kind !== 'up' || !primary) return false
-  return state === primary || (primary.replicationPort > 0 && state.linkedTo === linkOf(primary))
+  if (state === primary) return leadsAsDesired(desired, state)
+  return primary.replicationPort > 0 && state.linkedTo === linkOf(primary)
 }
 
 function planUndesired(desired: DesiredState, member: Member): Action | undefined {
@@ -116,7 +124,11 @@ function planUndesired(desired: DesiredState, member: Member): Action | undefine
 }
 
 function planPrimary(desired: DesiredSpec, region: string, state: UpState): Action | undefined {
-  const hasReplicas = desired.spec.members.length > 1
+  const { follows, members } = desired.spec
+  if (!leadsAsDesired(desired, state)) {
+    return follows ? { kind: 'follow-remote', region, remote: follows } : { kind: 'lead', region }
+  }
+  const hasReplicas = members.length > 1
   if (hasReplicas && state.replicationPort === 0) return { kind: 'open-port', region }
   if (!hasReplicas && state.replicationPort > 0) return { kind: 'close-port', region }
   return undefined

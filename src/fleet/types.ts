@@ -84,6 +84,41 @@ export interface EngineSpec {
    * the database has had data. Default: `may-begin`.
    */
   readonly data?: 'may-begin' | 'must-exist'
+  /** The primary of another node that the primary here copies and follows until it leads. Omitted: it leads. */
+  readonly follows?: RemotePrimary
+}
+
+/** The primary of another node, as an engine of this node reaches it. */
+export interface RemotePrimary {
+  /** Loopback port of a relay to it. */
+  readonly port: number
+  /** Of the replication user. */
+  readonly password: string
+}
+
+/** How far the primary of a database is, or an engine that follows it. */
+export interface ReplicationPosition {
+  /** Identifies the history of writes that `offset` counts in. */
+  readonly replid: string
+  /** Bytes of that history. */
+  readonly offset: number
+  /** Of an engine that follows another one: whether it receives changes now. */
+  readonly isLinked: boolean
+  /** Whether the log on disk contains all data. Always true without a log. */
+  readonly isLogged: boolean
+}
+
+/** Replication of one running database with an engine of another node. */
+export interface Replication {
+  readonly socketPath: string
+  /** Of the replication user. Not for logs. */
+  readonly password: string
+  position(): Promise<ReplicationPosition>
+  /** Writes wait from now on, for at most this time. */
+  pauseWrites(forMs: number): Promise<void>
+  resumeWrites(): Promise<void>
+  /** Resolves when all data of this moment is on disk. Needed only without a log. */
+  save(): Promise<void>
 }
 
 /**
@@ -266,6 +301,9 @@ export interface Fleet extends Service {
    * nothing.
    */
   replication(databaseId: string): Promise<readonly ReplicationStatus[]>
+
+  /** Replication of the primary with an engine of another node; waits while the primary starts. */
+  replicationWith(databaseId: string): Promise<Replication>
 
   /** Observed states of the members, primary first; empty when the fleet has no desired state. */
   observe(databaseId: string): readonly MemberStatus[]

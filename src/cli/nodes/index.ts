@@ -1,5 +1,6 @@
 import { pause, systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { type DatabaseMove, listDatabaseMoves, moveDatabaseToNode } from '../../contract/server/moves.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from '../../contract/server/nodes.js'
 import type { Io } from '../io.js'
 import { group, remote, type Session } from '../remote/remote.js'
@@ -72,6 +73,61 @@ const resumeCommand = remote<object, [string]>({
   },
 })
 
+const moveCommand = remote<{ readonly to: string; readonly wait?: false }, [string]>({
+  name: 'move',
+  summary: 'make another node the home of a database, while it serves',
+  args: [['<database>', 'id of the database']],
+  flags: (command) =>
+    command
+      .requiredOption('--to <node>', 'name of the node')
+      .option('--no-wait', 'return at once; "homeport nodes moves" shows the progress'),
+  examples: ['homeport nodes move 7c0e… --to c'],
+  run: async (session, { to, wait }, databaseId) => {
+    await session.api.call(moveDatabaseToNode, { params: { name: to }, body: { database_id: databaseId } })
+    if (wait === false) return session.say(`${databaseId} moves to ${to}.`)
+    const { from } = await whenMoved(session, databaseId)
+    session.say(`${databaseId} has moved to ${to}. ${from} keeps its old files in quarantine.`)
+  },
+})
+
+/** Resolves when the newest move of a database is over. */
+async function whenMoved({ api }: Session, databaseId: string): Promise<DatabaseMove> {
+  for (;;) {
+    const move = (await api.call(listDatabaseMoves)).find((one) => one.database_id === databaseId)
+    if (!move) throw new HomeportError('cli_failed', { problem: `${databaseId} was deleted.` })
+    if (move.state === 'done' || move.state === 'switched') return move
+    if (move.state === 'failed' || move.state === 'aborted') {
+      throw new HomeportError('cli_failed', { problem: `${databaseId} stays at ${move.from}: ${move.problem}.` })
+    }
+    await pause(systemClock, LOOK_EVERY_MS)
+  }
+}
+
+const movesCommand = remote({
+  name: 'moves',
+  summary: 'list moves of databases to other nodes',
+  run: async ({ api, io, show, say }) => {
+    const moves = await api.call(listDatabaseMoves)
+    show(moves, () => moveTable(io, moves))
+    if (moves.length === 0) say('No database moves.')
+  },
+})
+
+const moveTable = (io: Io, rows: readonly DatabaseMove[]): string =>
+  renderTable(
+    io,
+    [
+      { title: 'DATABASE', value: (one) => one.database_id },
+      { title: 'NAME', value: (one) => one.database_name },
+      { title: 'FROM', value: (one) => one.from },
+      { title: 'TO', value: (one) => one.to },
+      { title: 'STATE', value: (one) => one.state },
+      { title: 'ASKED', value: (one) => momentOfSeconds(one.start_time) },
+      { title: 'PROBLEM', value: (one) => one.problem },
+    ],
+    rows,
+  )
+
 const removeCommand = remote<object, [string]>({
   name: 'remove',
   summary: 'forget a node that was stopped or is dead',
@@ -87,5 +143,7 @@ export const nodesCommand = group('nodes', 'nodes of a cluster (operator)', [
   listCommand,
   drainCommand,
   resumeCommand,
+  moveCommand,
+  movesCommand,
   removeCommand,
 ])

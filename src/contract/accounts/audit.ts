@@ -41,6 +41,7 @@ export const AUDIT_ACTIONS = {
   'Enable Daily Backup': 32,
   'Disable Daily Backup': 33,
   'Accept Data Loss': 34,
+  'Move Database to Node': 35,
   'Adopt Files': 40,
   'Create Queue Token': 50,
   'Delete Queue Token': 52,

@@ -16,6 +16,13 @@ export const databasesErrors = {
     text: ({ databaseId }) =>
       `No node serves the database ${databaseId}: a server without the option "node" made it, and no node has its data. Start a node with the data directory of that server.`,
   }),
+  database_moved: define<{ databaseId: string }>({
+    status: 503,
+    blame: 'operator',
+    retry: 'later',
+    text: ({ databaseId }) =>
+      `Another node serves the database ${databaseId} from now on. Nothing was changed. Send the request again.`,
+  }),
   database_not_found: define<{ databaseId: string }>({
     status: 404,
     blame: 'caller',

@@ -29,6 +29,25 @@ export const nodeErrors = {
       `The node ${node} serves the database ${databaseId} and runs. A recovery is for nodes that are gone, because it loses ` +
       'what was written after the backup: restore the backup instead, or stop that node first.',
   }),
+  node_has_databases: define<{ name: string; databases: number }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ name, databases }) =>
+      `The node ${name} is the home of ${databases} database(s), whose data is on its disk. Start it and move them away: homeport nodes drain ${name}.`,
+  }),
+  database_is_there: define<{ databaseId: string; node: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ databaseId, node }) => `The node ${node} serves the database ${databaseId} already.`,
+  }),
+  server_alone: define<None>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: () => 'This server is alone: there is no other node. docs/nodes.md tells how several nodes share a store.',
+  }),
   node_unreachable: define<{ node: string }>({
     status: 503,
     blame: 'operator',

@@ -9,6 +9,23 @@ const certificates = declareIn('Certificates')
 
 /** Events of databases, their engines, and the gateway in front of them. */
 export const DATA_PLANE_EVENTS = {
+  database_move_begun: databases('info', 'a database is being copied to another node', 'databaseId', 'node'),
+  database_home_changed: databases(
+    'info',
+    'another node serves a database from now on; its clients waited for durationMs',
+    'databaseId',
+    'node',
+    'durationMs',
+  ),
+  database_moved: databases(
+    'info',
+    'a database has moved to another node; the files here were set aside',
+    'databaseId',
+    'node',
+  ),
+  database_received: databases('info', 'this node serves a database that has moved here', 'databaseId'),
+  database_move_failed: databases('warn', 'a move of a database was given up', 'databaseId', 'node', 'error'),
+  database_moves_not_read: databases('warn', 'a step of the moves of databases failed; it is tried again', 'error'),
   database_asleep: databases('info', 'a database has fallen asleep', 'databaseId'),
   database_sleep_failed: databases('error', 'a database cannot fall asleep', 'databaseId', 'error'),
   database_wake_failed: databases('error', 'a database does not wake', 'databaseId', 'error'),

@@ -56,6 +56,11 @@ export class Changes {
     return this.#holds.released(databaseId)
   }
 
+  /** Makes the clients of a database wait while `work` runs. */
+  holding<Result>(databaseId: string, work: () => Promise<Result>): Promise<Result> {
+    return this.#holds.during(databaseId, work)
+  }
+
   /** Renames a database. */
   async rename(caller: Caller, databaseId: string, newName: string): Promise<DatabaseRow> {
     const name = newName.trim()

@@ -105,6 +105,7 @@ export class CrashableDatabases {
       inspectData: (spec) => this.#unlessCrashed(fleet.inspectData(spec)),
       deleteStrayMembers: (spec) => this.#unlessCrashed(fleet.deleteStrayMembers(spec)),
       observe: (databaseId) => fleet.observe(databaseId),
+      replicationWith: (databaseId) => this.#unlessCrashed(fleet.replicationWith(databaseId)),
     }
   }
 

@@ -182,6 +182,7 @@ function fleetOf(fleet: Fleet, options: ManagementOptions): DatabasesDeps['fleet
     suspend: (databaseId) => fleet.suspend(databaseId),
     compactLog: (databaseId) => fleet.compactLog(databaseId),
     observe: (databaseId) => fleet.observe(databaseId),
+    replicationWith: (databaseId) => fleet.replicationWith(databaseId),
     occupancy: (databaseId) => fleet.occupancy(databaseId),
     sample: (databaseId) => fleet.sample(databaseId),
     checkSpace: () => fleet.checkSpace(),

@@ -3,6 +3,7 @@ import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accou
 import { all, change, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabasesTable, IdempotencyKeysTable } from '../../store/schema/databases.js'
+import { forgetMoves } from './moves.js'
 import { forgetUsage } from './usage.js'
 
 /** A database as it is stored. */
@@ -213,7 +214,9 @@ export const finishDelete = write(
   'databases.finishDelete',
   function* (args: { databaseId: string }): Transaction<void> {
     const dropped = yield* change(dropIf, { databaseId: args.databaseId, modifyingState: 'deleting' })
-    if (dropped > 0) yield* forgetUsage(args.databaseId)
+    if (dropped === 0) return
+    yield* forgetUsage(args.databaseId)
+    yield* forgetMoves(args.databaseId)
   },
 )
 

@@ -7,7 +7,7 @@
  * - `usage_standings`: the current state of each database.
  */
 import type { Selectable } from 'kysely'
-import { all, change, insertAll, read, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { UsageBucketsTable, UsageDaysTable, UsageStandingsTable } from '../../store/schema/usage.js'
 import { mergeSamples, packSample, type UsageSample, unpackSample } from './usage-sample.js'
@@ -192,6 +192,35 @@ export const load = read('usage.load', function* (args: { monthStart: number }):
   const month = yield* all(sumsSince, { day: args.monthStart })
   return { standings: yield* all(allStandings, {}), month }
 })
+
+const sumsOfOne = query<{ day: number; databaseId: string }, UsageSince>(({ db, p }) =>
+  db
+    .selectFrom('usage_days')
+    .select(({ fn, eb }) => [
+      'database_id',
+      fn.sum<number>(eb('bytes_in', '+', eb.ref('bytes_out'))).as('bytes'),
+      fn.sum<number>('requests').as('requests'),
+      fn.sum<number>('cost_nano').as('cost_nano'),
+    ])
+    .where('day', '>=', p.day)
+    .where('database_id', '=', p.databaseId)
+    .groupBy('database_id'),
+)
+const standingOf = query<{ databaseId: string }, StandingRow>(({ db, p }) =>
+  db.selectFrom('usage_standings').selectAll().where('database_id', '=', p.databaseId),
+)
+
+/** The same for one database. */
+export const loadOne = read(
+  'usage.loadOne',
+  function* ({ databaseId, monthStart: day }: { databaseId: string; monthStart: number }): Transaction<{
+    standing: StandingRow | undefined
+    month: UsageSince | undefined
+  }> {
+    const standing = yield* first(standingOf, { databaseId })
+    return { standing, month: yield* first(sumsOfOne, { databaseId, day }) }
+  },
+)
 
 const dropBuckets = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('usage_buckets').where('database_id', '=', p.databaseId),

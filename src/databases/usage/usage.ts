@@ -33,6 +33,8 @@ export interface UsageDeps extends Pick<SuspensionDeps, 'inTurn' | 'publish'> {
   readonly changePlan: (caller: Caller, databaseId: string, plan: PlanName) => Promise<void>
 }
 
+type Known = Pick<ConstructorParameters<typeof UsageLedger>[0], 'standing' | 'month'>
+
 /** Databases sampled in parallel. */
 const PARALLEL_SAMPLES = 8
 /** A busy engine that takes longer than this is sampled after the next flush interval. */
@@ -43,6 +45,8 @@ export class Usage implements Service {
   readonly name = 'usage'
   readonly #deps: UsageDeps
   readonly #ledgers = new Map<string, UsageLedger>()
+  /** Stored usage of databases that come from another node. */
+  readonly #expected = new Map<string, Known>()
   readonly #writer: Writer
   readonly #suspension: Suspension
   readonly #upgrades: AutoUpgrade
@@ -70,7 +74,8 @@ export class Usage implements Service {
     const monthOf = new Map(month.map((row) => [row.database_id, row]))
     const put = (row: DatabaseRow): void => {
       const { database_id: id } = row
-      this.#put(row, { standing: standingOf.get(id), month: monthOf.get(id) })
+      this.#put(row, this.#expected.get(id) ?? { standing: standingOf.get(id), month: monthOf.get(id) })
+      this.#expected.delete(id)
     }
     this.#unfollow = directory.follow({ put, remove: (databaseId) => void this.#ledgers.delete(databaseId) })
     this.#state = 'running'
@@ -125,6 +130,18 @@ export class Usage implements Service {
     return this.#flushing
   }
 
+  /** Stores what is counted of a database that another node will serve, up to its last command. */
+  async handOver(databaseId: string): Promise<void> {
+    this.#ledgers.get(databaseId)?.collect(this.nowMs)
+    await this.#writer.write()
+  }
+
+  /** Loads the stored usage of a database that this node is about to serve. */
+  async expect(databaseId: string): Promise<void> {
+    const monthStart = monthStartOf(this.nowMs)
+    this.#expected.set(databaseId, await this.#deps.store.run(usage.loadOne, { databaseId, monthStart }))
+  }
+
   /** Resolves when the state of a database matches its budget, after either has changed. */
   async settle(databaseId: string): Promise<void> {
     const ledger = this.#ledgers.get(databaseId)
@@ -150,7 +167,7 @@ export class Usage implements Service {
     }
   }
 
-  #put(row: DatabaseRow, known: Pick<ConstructorParameters<typeof UsageLedger>[0], 'standing' | 'month'>): void {
+  #put(row: DatabaseRow, known: Known): void {
     const { plans, clock, suspended } = this.#deps
     const present = this.#ledgers.get(row.database_id)
     if (present) {

@@ -23,6 +23,7 @@ export interface Table {
 /** Tables of the nodes that use a database. */
 const CLUSTER_TABLES = [
   ...['nodes', 'node_generations', 'node_regions', 'partitions', 'leases', 'announcements', 'cluster_authority'],
+  'database_moves',
 ]
 
 /** A table that the triggers of `runs` fill; on SQLite it is a view. */

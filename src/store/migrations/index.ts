@@ -39,6 +39,7 @@ import { databaseHome } from './043-database-home.js'
 import { openRuns } from './044-open-runs.js'
 import { attemptsOfMessages } from './045-attempts-of-messages.js'
 import { generations } from './047-generations.js'
+import { databaseMoves } from './048-database-moves.js'
 import { backupObjects } from './051-backup-objects.js'
 import { nodeRegions } from './053-node-regions.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
@@ -84,6 +85,7 @@ export const MIGRATIONS: readonly Migration[] = [
   openRuns,
   attemptsOfMessages,
   generations,
+  databaseMoves,
   backupObjects,
   nodeRegions,
 ]

@@ -64,8 +64,32 @@ export interface IdempotencyKeysTable {
   created_at: number
 }
 
+/** How often the home of a database has changed. No row: never, epoch 1. */
+export interface DatabaseEpochsTable {
+  database_id: string
+  epoch: number
+}
+
+/** A planned move of a database to another node; see `databases/moves/`. */
+export interface DatabaseMovesTable {
+  move_id: string
+  database_id: string
+  /** Nodes, by name. */
+  source: string
+  target: string
+  /** Of the database when the move was asked for. */
+  epoch: number
+  state: 'asked' | 'copying' | 'switched' | 'aborted' | 'done' | 'failed'
+  /** Why it failed. */
+  problem: string | null
+  asked_at: number
+  ended_at: number | null
+}
+
 /** Tables of the module databases. */
 export interface DatabaseTables {
   databases: DatabasesTable
   idempotency_keys: IdempotencyKeysTable
+  database_epochs: DatabaseEpochsTable
+  database_moves: DatabaseMovesTable
 }

@@ -27,5 +27,7 @@ export const nodeExchanges: Exchanges = {
   listNodes: ({ homeport }) => homeport.api('GET', '/v2/nodes'),
   drainNode: about('POST', 'contract-a', 'live', '/drain'),
   resumeNode: about('POST', 'contract-b', 'draining', '/resume'),
+  moveDatabaseToNode: ({ homeport }) => homeport.api('POST', '/v2/nodes/contract-a/databases', { database_id: 'none' }),
+  listDatabaseMoves: ({ homeport }) => homeport.api('GET', '/v2/node-moves'),
   removeNode: about('DELETE', 'contract-c', 'dead'),
 }

@@ -1,0 +1,26 @@
+/**
+ * Moves databases from their home to another node, while they serve.
+ *
+ * ```
+ *   ask         begin                                  swap                              settle
+ *   ───▶ asked ───────▶ copying ───────────────────────────────────────▶ switched ──────────────▶ done
+ *          │              │  the target's engine follows the home's,     the target is the home;
+ *          │              │  through a stream between the nodes           the source sets its files aside
+ *          ▼ abort        ▼ abort
+ *        failed ◀────── aborted   the target deletes its copy
+ *                settle
+ * ```
+ *
+ * - The rows decide. The home of a database changes only in `swap`, one transaction that checks home, epoch and the state of
+ *   the move. So after a crash of either node, at whatever point, there is exactly one home, and it has all acknowledged
+ *   writes.
+ * - Each node looks at its open moves at its start, when it is told, and every few seconds. What another life of it has left
+ *   `copying` it aborts; what is `switched` or `aborted` it completes.
+ * - No client reaches the engine between the comparison of the offsets and `swap`: the connections to it are released and
+ *   commands wait. So all acknowledged writes are in the copy.
+ *
+ * `source.ts` is the home until then, `target.ts` the home from then on; `streams.ts` carries replication and files between
+ * them: the first message names move, database and epoch, and the home refuses what does not match an active move.
+ */
+export { Moves, type MovesDeps } from './moves.js'
+export { type ListedMove, renderMove } from './rows.js'

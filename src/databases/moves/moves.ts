@@ -1,0 +1,168 @@
+import { auditRow } from '../../accounts/index.js'
+import { isObject, newId, type Timer } from '../../base/index.js'
+import type { Caller } from '../../http/index.js'
+import { Turns } from '../changes/turns.js'
+import * as moves from '../transactions/moves.js'
+import { type MovesDeps, TOPICS } from './deps.js'
+import type { ListedMove } from './rows.js'
+import { Source } from './source.js'
+import { SERVICE, serveStream } from './streams.js'
+import { Target } from './target.js'
+
+export type { MovesDeps } from './deps.js'
+
+/** Databases that leave a node at a time. */
+const PARALLEL = 2
+/** What a notification has missed is found by the next look. */
+const LOOK_EVERY_MS = 2_000
+
+/** Moves of databases between nodes; see `index.ts`. */
+export class Moves {
+  readonly #deps: MovesDeps
+  readonly #source: Source
+  readonly #target: Target
+  /** Moves that this process carries out as the source. */
+  readonly #running = new Map<string, Promise<void>>()
+  readonly #turns = new Turns()
+  #timer: Timer | undefined
+  #looking: Promise<void> = Promise.resolve()
+  #state: 'new' | 'running' | 'stopped' = 'new'
+
+  constructor(deps: MovesDeps) {
+    this.#deps = deps
+    this.#source = new Source(deps)
+    this.#target = new Target(deps)
+    const { cluster, clock, locator, directory } = deps
+    cluster.serve(SERVICE, (stream) => serveStream(stream, clock, (head) => this.#source.wayOf(head)))
+    cluster.handle(TOPICS.look, () => void this.look())
+    cluster.handle(TOPICS.receive, (payload) => this.#receive(payload))
+    cluster.handle(TOPICS.progress, (payload) =>
+      isObject(payload) ? this.#target.progress(String(payload.databaseId), String(payload.moveId)) : undefined,
+    )
+    cluster.handle(TOPICS.take, async (payload) => {
+      const databaseId = isObject(payload) ? String(payload.databaseId) : ''
+      const taking = this.#turns.take(databaseId, () => this.#target.take(databaseId))
+      await Promise.race([taking, this.#served(databaseId)])
+    })
+    cluster.handle(TOPICS.moved, (payload) => {
+      if (isObject(payload) && !directory.has(String(payload.databaseId))) locator.moved('')
+    })
+  }
+
+  /** Completes or aborts what an earlier life has left, then carries out what is asked for. */
+  start(): void {
+    if (this.#state !== 'new') return
+    this.#state = 'running'
+    void this.look()
+  }
+
+  async stop(): Promise<void> {
+    this.#state = 'stopped'
+    this.#timer?.cancel()
+    this.#source.stop()
+    await Promise.allSettled([this.#looking, ...this.#running.values(), this.#turns.idle()])
+    this.#target.stop()
+  }
+
+  /** Asks for a move. It is carried out by the home of the database, also after a restart. */
+  async ask(caller: Caller, databaseId: string, target: string): Promise<moves.MoveRow> {
+    const { store, clock, cluster } = this.#deps
+    const at = clock.now()
+    const audit = auditRow(
+      caller,
+      { action: 'Move Database to Node', entity: databaseId, details: { node: target } },
+      at,
+    )
+    const row = await store.run(moves.ask, { moveId: newId('mov_', at), databaseId, target, at, audit })
+    void cluster.ask(TOPICS.look, {})
+    void this.look()
+    return row
+  }
+
+  /** All moves, the newest first; of each database the last one that ended. */
+  list(): Promise<readonly ListedMove[]> {
+    return this.#deps.store.run(moves.list, {})
+  }
+
+  /** Looks at the moves of this node now. Never rejects. */
+  look(): Promise<void> {
+    this.#looking = this.#looking.then(() => this.#look())
+    return this.#looking
+  }
+
+  async #look(): Promise<void> {
+    if (this.#state !== 'running') return
+    const { store, node, logger, clock } = this.#deps
+    this.#timer?.cancel()
+    try {
+      for (const move of await store.run(moves.open, { node })) this.#consider(move)
+    } catch (error) {
+      logger.warn('database_moves_not_read', { error })
+    }
+    this.#timer = clock.after(LOOK_EVERY_MS, () => void this.look())
+  }
+
+  #consider(move: moves.MoveRow): void {
+    const { move_id: moveId, database_id: databaseId, source, target, state } = move
+    const isSource = source === this.#deps.node
+    if (this.#running.has(moveId)) return
+    if (isSource && state === 'asked') {
+      if (this.#running.size < PARALLEL) this.#run(moveId, () => this.#source.run(move))
+    } else if (isSource && state === 'copying') {
+      this.#run(moveId, () => this.#source.abort(move, `the node ${source} was restarted`))
+    } else if (isSource && state === 'switched') {
+      this.#run(moveId, () => this.#turns.take(databaseId, () => this.#source.leave(move)))
+    } else if (target === this.#deps.node && state === 'aborted') {
+      this.#run(moveId, () => this.#turns.take(databaseId, () => this.#target.discard(move)))
+    } else if (target === this.#deps.node && state === 'switched' && !this.#deps.directory.has(databaseId)) {
+      this.#run(moveId, () => this.#turns.take(databaseId, () => this.#target.take(databaseId)))
+    }
+  }
+
+  #run(moveId: string, work: () => Promise<void>): void {
+    const { logger } = this.#deps
+    const done = work()
+      .catch((error: unknown) => {
+        if (this.#state === 'running') logger.warn('database_moves_not_read', { error })
+      })
+      .finally(() => {
+        this.#running.delete(moveId)
+        if (this.#state === 'running') void this.look()
+      })
+    this.#running.set(moveId, done)
+  }
+
+  /** The target was asked to copy a database. Answers when it has begun. */
+  async #receive(payload: unknown): Promise<void> {
+    if (!isObject(payload)) return
+    const { store, node } = this.#deps
+    const { moveId, password } = payload
+    const move = await store.run(moves.find, { moveId: String(moveId) })
+    if (move?.target !== node || move.state !== 'copying') throw new Error('no such move')
+    void this.#target.receive(move, String(password), () =>
+      this.#turns.take(move.database_id, () => this.#leaveAll(move.database_id)),
+    )
+  }
+
+  /** Sets aside what this node was the home of before. */
+  async #leaveAll(databaseId: string): Promise<void> {
+    const { store, node } = this.#deps
+    for (const move of await store.run(moves.open, { node })) {
+      const isLeft = move.database_id === databaseId && move.source === node && move.state === 'switched'
+      if (isLeft) await this.#source.leave(move)
+    }
+  }
+
+  /** Resolves when a database is served; its port may not be open yet. */
+  async #served(databaseId: string): Promise<void> {
+    const { directory } = this.#deps
+    if (directory.has(databaseId)) return
+    await new Promise<void>((resolve) => {
+      const unsubscribe = directory.onChange((changed) => {
+        if (changed !== databaseId || !directory.has(databaseId)) return
+        unsubscribe()
+        resolve()
+      })
+    })
+  }
+}

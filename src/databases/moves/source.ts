@@ -1,0 +1,226 @@
+import { pause } from '../../base/index.js'
+import type { Peer } from '../../cluster/index.js'
+import { isError } from '../../contract/errors/errors.js'
+import type { Replication, ReplicationPosition } from '../../fleet/index.js'
+import { engineSpecOf } from '../desired-engine.js'
+import type { DatabaseRow } from '../life.js'
+import * as moves from '../transactions/moves.js'
+import { type MovesDeps, type Progress, progressOf, TOPICS } from './deps.js'
+import type { StreamHead, Way } from './streams.js'
+
+const POLL_MS = 100
+/** Between two comparisons while clients wait. */
+const CLOSE_POLL_MS = 5
+/** A target that does not answer for this time is given up. */
+const SILENT_FOR_MS = 10_000
+/** Clients wait only when the copy is this close. */
+const NEAR_BYTES = 1_000_000
+/** Commands that run this long keep a database where it is. */
+const RELEASE_WITHIN_MS = 10_000
+const EQUAL_WITHIN_MS = 5_000
+/** Far longer than a switch. An engine whose Homeport has died ends, so no pause outlives its reason. */
+const PAUSE_MS = 3_600_000
+const TAKEN_WITHIN_MS = 5_000
+const RETRY_MS = 500
+
+/** Why a move was given up, for the operator. */
+class MoveFailed extends Error {}
+
+/** Moves databases away: the side of the home. */
+export class Source {
+  readonly #deps: MovesDeps
+  /** Moves whose target may open streams. */
+  readonly #open = new Map<string, { readonly move: moves.MoveRow; readonly socketPath: string }>()
+  #isStopped = false
+
+  constructor(deps: MovesDeps) {
+    this.#deps = deps
+  }
+
+  /** Begins nothing more, and gives up what has not switched. */
+  stop(): void {
+    this.#isStopped = true
+    this.#open.clear()
+  }
+
+  /** Where a stream of the target leads. */
+  wayOf({ moveId, databaseId, epoch, backupId }: StreamHead): Way | undefined {
+    const open = this.#open.get(moveId)
+    if (!open || open.move.database_id !== databaseId || open.move.epoch !== epoch) return undefined
+    if (backupId === undefined) return { socketPath: open.socketPath }
+    return /^[\w-]+$/.test(backupId)
+      ? { file: this.#deps.files.path({ database_id: databaseId, backup_id: backupId }) }
+      : undefined
+  }
+
+  /** Carries a move out that was asked for. Answers whether it began. Never rejects. */
+  async run(move: moves.MoveRow): Promise<void> {
+    const { store, sleep, logger } = this.#deps
+    const { database_id: databaseId, move_id: moveId, target } = move
+    try {
+      if ((await store.run(moves.begin, { moveId, databaseId })) !== 'begun') return
+      logger.info('database_move_begun', { databaseId, node: target })
+      await sleep.during(databaseId, 'change', () => this.#copy(move))
+    } catch (error) {
+      const problem = error instanceof MoveFailed ? error.message : 'an error in the node that serves it: see its log'
+      if (!this.#isStopped) logger.warn('database_move_failed', { databaseId, node: target, error })
+      await this.abort(move, problem).catch(() => undefined)
+    } finally {
+      this.#open.delete(moveId)
+    }
+  }
+
+  /** Ends a move that has not switched. The target deletes its copy when it hears so, or looks. */
+  async abort({ move_id: moveId, database_id: databaseId }: moves.MoveRow, problem: string): Promise<void> {
+    const { store, clock, cluster } = this.#deps
+    await store.run(moves.abort, { moveId, databaseId, problem, at: clock.now() })
+    void cluster.ask(TOPICS.look, {})
+  }
+
+  /** Sets the files of a database aside that another node serves now, and ends the move. */
+  async leave(move: moves.MoveRow): Promise<void> {
+    const { store, fleet, plans, directory, sleep, files, clock, logger, node } = this.#deps
+    const { database_id: databaseId, move_id: moveId, target } = move
+    const row = await store.run(moves.database, { databaseId })
+    if (row?.home !== node) {
+      directory.remove(databaseId)
+      sleep.forget(databaseId)
+      await fleet.suspend(databaseId)
+      if (row) await fleet.quarantineData(engineSpecOf(row, plans), `The database has moved to the node ${target}.`)
+      await fleet.remove(databaseId)
+      await files.removeAll(databaseId)
+      logger.info('database_moved', { databaseId, node: target })
+    }
+    await store.run(moves.settle, { moveId, at: clock.now() })
+  }
+
+  async #copy(move: moves.MoveRow): Promise<void> {
+    const { sleep, fleet, store } = this.#deps
+    const { database_id: databaseId, move_id: moveId, epoch } = move
+    const peer = this.#target(move)
+    sleep.wake(databaseId)
+    await fleet.endpoints(databaseId, undefined, 'while-loading')
+    const replication = await fleet.replicationWith(databaseId)
+    this.#open.set(moveId, { move, socketPath: replication.socketPath })
+    await this.#ask(peer, TOPICS.receive, { moveId, databaseId, epoch, password: replication.password })
+    await this.#untilNear(move, peer, replication)
+    const row = await store.run(moves.database, { databaseId })
+    if (!row) throw new MoveFailed('the database is gone')
+    await this.#switch(move, peer, row)
+    await this.leave(move)
+  }
+
+  /** Clients wait while this runs; then the target serves them, or this node as before. */
+  #switch(move: moves.MoveRow, peer: Peer, row: DatabaseRow): Promise<void> {
+    const { changes, fleet, usage, directory, locator, cluster, clock, logger } = this.#deps
+    const { database_id: databaseId } = move
+    return changes.holding(databaseId, async () => {
+      const beganMs = clock.now()
+      await this.#released(databaseId)
+      const replication = await fleet.replicationWith(databaseId)
+      await replication.pauseWrites(PAUSE_MS)
+      try {
+        await this.#untilEqual(move, peer, replication)
+        await usage.handOver(databaseId)
+        if (!(await this.#swap(move))) throw new MoveFailed('the move was ended')
+      } catch (error) {
+        await replication.resumeWrites()
+        throw error
+      }
+      this.#open.delete(move.move_id)
+      await this.#taken(move, peer)
+      locator.moved(move.target, row)
+      directory.remove(databaseId)
+      void cluster.ask(TOPICS.moved, { databaseId })
+      logger.info('database_home_changed', { databaseId, node: move.target, durationMs: clock.now() - beganMs })
+    })
+  }
+
+  /** Closes the connections of clients to the engine, when no command runs. New commands wait. */
+  async #released(databaseId: string): Promise<void> {
+    const { traffic, clock } = this.#deps
+    const endMs = performance.now() + RELEASE_WITHIN_MS
+    while (!traffic.release(databaseId, 'and-send-away')) {
+      if (performance.now() > endMs) throw new MoveFailed('a command of a client ran for more than 10 s')
+      await pause(clock, CLOSE_POLL_MS)
+    }
+  }
+
+  async #untilNear(move: moves.MoveRow, peer: Peer, own: Replication): Promise<void> {
+    for (;;) {
+      const theirs = await this.#progress(move, peer)
+      if (theirs.kind === 'following' && theirs.isLogged) {
+        const { replid, offset } = await own.position()
+        if (theirs.replid === replid && offset - theirs.offset < NEAR_BYTES) return
+      }
+      await pause(this.#deps.clock, POLL_MS)
+    }
+  }
+
+  /** Resolves when the copy has all writes. */
+  async #untilEqual(move: moves.MoveRow, peer: Peer, replication: Replication): Promise<void> {
+    const endMs = performance.now() + EQUAL_WITHIN_MS
+    for (;;) {
+      const theirs = await this.#progress(move, peer)
+      if (isEqual(theirs, await replication.position())) return
+      if (performance.now() > endMs) throw new MoveFailed('the copy did not catch up within 5 s')
+      await pause(this.#deps.clock, CLOSE_POLL_MS)
+    }
+  }
+
+  /** @throws MoveFailed when the target does not answer or has given up. */
+  async #progress(move: moves.MoveRow, peer: Peer): Promise<Exclude<Progress, { kind: 'unknown' | 'failed' }>> {
+    const endMs = performance.now() + SILENT_FOR_MS
+    for (;;) {
+      if (this.#isStopped) throw new MoveFailed(`the node ${this.#deps.node} was stopped`)
+      const { database_id: databaseId, move_id: moveId } = move
+      const [found] = await this.#deps.cluster.ask(TOPICS.progress, { databaseId, moveId }, peer.incarnation)
+      const progress = found && progressOf(found.answer)
+      if (progress?.kind === 'unknown') throw new MoveFailed(`the node ${peer.name} was restarted`)
+      if (progress?.kind === 'failed') throw new MoveFailed(progress.problem)
+      if (progress) return progress
+      if (performance.now() > endMs) throw new MoveFailed(`the node ${peer.name} does not answer`)
+      await pause(this.#deps.clock, POLL_MS)
+    }
+  }
+
+  /** Changes the home. When the answer to the commit is lost, the row tells; until it can be read, clients wait. */
+  async #swap({ move_id: moveId, database_id: databaseId }: moves.MoveRow): Promise<boolean> {
+    const { store, clock } = this.#deps
+    for (;;) {
+      try {
+        if (await store.run(moves.swap, { moveId, databaseId })) return true
+        return (await store.run(moves.find, { moveId }))?.state === 'switched'
+      } catch (error) {
+        if (this.#isStopped || !(isError(error, 'store_unavailable') || isError(error, 'store_outcome_unknown')))
+          throw error
+        await pause(clock, RETRY_MS)
+      }
+    }
+  }
+
+  /** Tells the new home. One that does not answer finds the row at its next look or start. */
+  async #taken({ database_id: databaseId }: moves.MoveRow, { incarnation }: Peer): Promise<void> {
+    const { cluster, clock } = this.#deps
+    const endMs = performance.now() + TAKEN_WITHIN_MS
+    while (performance.now() < endMs) {
+      const [found] = await cluster.ask(TOPICS.take, { databaseId }, incarnation)
+      if (found) return
+      await pause(clock, POLL_MS)
+    }
+  }
+
+  #target({ target }: moves.MoveRow): Peer {
+    const peer = this.#deps.cluster.peers.find(({ name, state }) => name === target && state === 'live')
+    if (!peer) throw new MoveFailed(`the node ${target} does not run`)
+    return peer
+  }
+
+  async #ask({ name, incarnation }: Peer, topic: string, payload: unknown): Promise<void> {
+    const [found] = await this.#deps.cluster.ask(topic, payload, incarnation)
+    if (!found) throw new MoveFailed(`the node ${name} does not answer`)
+  }
+}
+
+const isEqual = (theirs: Progress, own: ReplicationPosition): boolean =>
+  theirs.kind === 'following' && theirs.isLogged && theirs.replid === own.replid && theirs.offset === own.offset

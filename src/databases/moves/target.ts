@@ -1,0 +1,171 @@
+import { createWriteStream } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
+import { pause } from '../../base/index.js'
+import { engineSpecOf } from '../desired-engine.js'
+import type { DatabaseRow } from '../life.js'
+import * as backups from '../transactions/backups.js'
+import * as moves from '../transactions/moves.js'
+import type { MovesDeps, Progress } from './deps.js'
+import { openStream, Relay, type StreamHead } from './streams.js'
+
+const POLL_MS = 50
+/** The old home may be on the same machine, and closes its port a moment later. */
+const PORT_TRIES = 100
+const PORT_EVERY_MS = 100
+
+/** A database whose data this node is copying. */
+interface Copy {
+  readonly moveId: string
+  readonly relay: Relay
+  state: 'copying' | 'following' | 'over'
+  problem: string | undefined
+}
+
+/** Receives databases: the side of the next home. */
+export class Target {
+  readonly #deps: MovesDeps
+  readonly #copies = new Map<string, Copy>()
+
+  constructor(deps: MovesDeps) {
+    this.#deps = deps
+  }
+
+  /** Cuts all streams. */
+  stop(): void {
+    for (const databaseId of this.#copies.keys()) this.#end(databaseId)
+  }
+
+  /** Whether this node copies a database. */
+  has(databaseId: string): boolean {
+    return this.#copies.has(databaseId)
+  }
+
+  /** How far a copy is. */
+  async progress(databaseId: string, moveId: string): Promise<Progress> {
+    const copy = this.#copies.get(databaseId)
+    if (copy?.moveId !== moveId) return { kind: 'unknown' }
+    if (copy.problem !== undefined) return { kind: 'failed', problem: copy.problem }
+    if (copy.state !== 'following') return { kind: 'copying' }
+    const { replid, offset, isLinked, isLogged } = await (await this.#deps.fleet.replicationWith(databaseId)).position()
+    return isLinked ? { kind: 'following', replid, offset, isLogged } : { kind: 'copying' }
+  }
+
+  /**
+   * Copies a database; resolves when the copy follows. Never rejects.
+   * @param password of the replication user.
+   * @param clear removes what an earlier move has left here.
+   */
+  async receive(move: moves.MoveRow, password: string, clear: () => Promise<void>): Promise<void> {
+    const { cluster, logger, node } = this.#deps
+    const { database_id: databaseId, move_id: moveId, epoch, source } = move
+    if (this.#copies.get(databaseId)?.moveId === moveId) return
+    const head: StreamHead = { moveId, databaseId, epoch }
+    const copy: Copy = {
+      ...{ moveId, state: 'copying', problem: undefined },
+      relay: new Relay(() => openStream(cluster, source, head)),
+    }
+    this.#end(databaseId)
+    this.#copies.set(databaseId, copy)
+    try {
+      await clear()
+      await this.#copy(copy, head, source, password)
+    } catch (error) {
+      if (copy.state === 'over') return
+      copy.problem = `the node ${node} could not copy the data: see its log`
+      logger.warn('database_move_failed', { databaseId, node: source, error })
+    }
+  }
+
+  /** Serves a database that is this node's from now on. May be repeated. */
+  async take(databaseId: string): Promise<void> {
+    const { changes, directory, logger } = this.#deps
+    const row = await changes.inTurn(databaseId, () => this.#publish(databaseId))
+    if (!row) return
+    this.#end(databaseId)
+    logger.info('database_received', { databaseId })
+    for (let tries = 1; directory.has(databaseId); tries++) {
+      try {
+        return await this.#deps.onServing(databaseId)
+      } catch (error) {
+        if (tries === PORT_TRIES) return logger.error('database_port_not_opened', { databaseId, error })
+        await pause(this.#deps.clock, PORT_EVERY_MS)
+      }
+    }
+  }
+
+  /** Deletes a copy that is not needed. */
+  async discard({ move_id: moveId, database_id: databaseId }: moves.MoveRow): Promise<void> {
+    const { store, fleet, files, clock, node } = this.#deps
+    const current = this.#copies.get(databaseId)
+    if (current && current.moveId !== moveId) return
+    const row = await store.run(moves.database, { databaseId })
+    this.#end(databaseId)
+    if (row?.home !== node) {
+      await fleet.remove(databaseId)
+      await files.removeAll(databaseId)
+    }
+    await store.run(moves.settle, { moveId, at: clock.now() })
+  }
+
+  async #publish(databaseId: string): Promise<DatabaseRow | undefined> {
+    const { store, fleet, plans, directory, usage, sleep, locator, node, logger } = this.#deps
+    const row = await store.run(moves.database, { databaseId })
+    if (row?.home !== node || directory.has(databaseId)) return undefined
+    await usage.expect(databaseId)
+    sleep.noteStarted(databaseId)
+    // The fleet knows the desired state before any client can ask for the engines.
+    fleet.ensure(engineSpecOf(row, plans), 'while-loading').catch((error: unknown) => {
+      logger.error('database_wake_failed', { databaseId, error })
+    })
+    directory.put(row)
+    locator.moved(node)
+    return row
+  }
+
+  async #copy(copy: Copy, head: StreamHead, source: string, password: string): Promise<void> {
+    const { store, fleet, plans, clock } = this.#deps
+    const { databaseId } = head
+    const row = await store.run(moves.database, { databaseId })
+    if (!row || row.home !== source) throw new Error('the node that sends it is not its home')
+    await fleet.remove(databaseId)
+    if (!(await fleet.checkSpace())) throw new Error('the disk is full')
+    const port = await copy.relay.listen()
+    const { members, ...spec } = engineSpecOf(row, plans)
+    const primary = members.slice(0, 1)
+    await fleet.ensure({ ...spec, members: primary, data: 'may-begin', follows: { port, password } }, 'while-loading')
+    const replication = await fleet.replicationWith(databaseId)
+    while (!(await replication.position()).isLinked) {
+      if (copy.state === 'over') return
+      await pause(clock, POLL_MS)
+    }
+    await this.#copyBackups(row, head, source)
+    if (row.persistence === 'snapshot') await replication.save()
+    if (copy.state === 'copying') copy.state = 'following'
+  }
+
+  async #copyBackups(row: DatabaseRow, head: StreamHead, source: string): Promise<void> {
+    const { store, files } = this.#deps
+    const { account_id: accountId, database_id: databaseId } = row
+    await files.removeAll(databaseId)
+    for (const backup of (await store.run(backups.list, { accountId, databaseId })) ?? []) {
+      if (backup.state !== 'completed') continue
+      const path = await files.prepare(backup)
+      const stream = await openStream(this.#deps.cluster, source, { ...head, backupId: backup.backup_id })
+      await pipeline(stream, createWriteStream(`${path}.part`, { mode: 0o600, flush: true }))
+      await rename(`${path}.part`, path)
+      const { sha256 } = await files.facts(backup)
+      if (sha256 === backup.sha256) continue
+      await rm(path, { force: true })
+      throw new Error(`the file of the backup ${backup.backup_id} did not arrive whole`)
+    }
+  }
+
+  #end(databaseId: string): void {
+    const copy = this.#copies.get(databaseId)
+    this.#copies.delete(databaseId)
+    if (!copy) return
+    copy.state = 'over'
+    copy.relay.close()
+  }
+}

@@ -1,0 +1,121 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Redis as RedisClient } from 'iovalkey'
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
+import type { DatabaseMove } from '../../src/contract/server/moves.js'
+import type { EngineInfo } from '../../src/fleet/index.js'
+import { localEngine } from '../../src/fleet/testing/test-fleet.js'
+import { type PostgresServer, startPostgresServer } from '../../src/store/testing/postgres-server.js'
+import { type Answer, atCleanup, waitFor } from '../support/index.js'
+import { nodePlace, type RunningNode, startNode } from './running-nodes.js'
+
+/** Moves of databases between nodes, while clients write. */
+
+let postgres: PostgresServer
+let engine: EngineInfo
+beforeAll(async () => {
+  engine = await localEngine()
+  postgres = await startPostgresServer()
+  return () => postgres.stop()
+})
+
+const record = ({ body }: Answer) => body as DatabaseRecord & Record<'rest_token' | 'password', string>
+const start = async (name: string, place = nodePlace()) =>
+  startNode(name, await place, { store: `${postgres.url}/postgres` }, engine)
+
+const create = async (node: RunningNode, name: string, more: object = {}) =>
+  record(
+    await node.api('POST', '/v2/redis/database', {
+      ...{ database_name: name, platform: 'aws', primary_region: 'us-east-1', plan: 'payg' },
+      ...more,
+    }),
+  )
+
+const meet = (one: RunningNode, other: RunningNode) =>
+  waitFor(
+    async () => {
+      const nodes = (await one.api('GET', '/v2/nodes')).body as { name: string; state: string }[]
+      return nodes.some(({ name, state }) => name === other.name && state === 'live')
+    },
+    { what: 'the nodes to know each other' },
+  )
+
+const latest = async (node: RunningNode, databaseId: string) =>
+  ((await node.api('GET', '/v2/node-moves')).body as DatabaseMove[]).find((move) => move.database_id === databaseId)
+
+async function move(node: RunningNode, databaseId: string, to: string): Promise<DatabaseMove> {
+  const asked = await node.api('POST', `/v2/nodes/${to}/databases`, { database_id: databaseId })
+  expect(asked).toMatchObject({ status: 200, body: 'OK' })
+  await waitFor(async () => ['done', 'failed'].includes((await latest(node, databaseId))?.state ?? ''), {
+    what: 'the move to end',
+  })
+  return (await latest(node, databaseId)) as DatabaseMove
+}
+
+describe('a database that moves to another node', () => {
+  it('keeps every acknowledged write, its settings and its backups', async () => {
+    const [a, b] = [await start('a'), await start('b')]
+    await meet(a, b)
+    await meet(b, a)
+    const made = await create(a, 'moves', { read_regions: ['eu-west-1'] })
+    const id = made.database_id
+    const path = `/v2/redis/database/${id}`
+    for (let i = 0; i < 20; i++) await a.rest(made.rest_token, ['SET', `before:${i}`, 'x'.repeat(10_000)])
+    expect((await a.api('POST', `/v2/redis/create-backup/${id}`, { name: 'kept' })).status).toBe(200)
+    expect((await b.rest(made.rest_token, ['GET', 'before:1'])).status).toBe(200)
+
+    // A client writes all the time, and connects again when it is disconnected.
+    let disconnects = 0
+    let counter = 0
+    let isOver = false
+    const client = new RedisClient({
+      ...{ host: '127.0.0.1', port: made.port, password: made.password, retryStrategy: () => 20 },
+      ...{ maxRetriesPerRequest: 0, tls: made.tls ? { rejectUnauthorized: false } : undefined },
+    })
+    client.on('error', () => undefined).on('close', () => disconnects++)
+    atCleanup(() => client.disconnect())
+    const acknowledged: number[] = []
+    const writing = (async () => {
+      while (!isOver) {
+        const number = ++counter
+        await client.rpush('list', number).then(
+          () => acknowledged.push(number),
+          () => new Promise((resolve) => setImmediate(resolve)),
+        )
+      }
+    })()
+    await waitFor(() => acknowledged.length > 50, { what: 'writes' })
+
+    expect(await move(b, id, 'b')).toMatchObject({ state: 'done', from: 'a', to: 'b', problem: '' })
+    const before = acknowledged.length
+    await waitFor(() => acknowledged.length > before + 50, { what: 'writes at the new home' })
+    isOver = true
+    await writing
+    const { result } = (await b.rest(made.rest_token, ['LRANGE', 'list', '0', '-1'])).body as { result: string[] }
+    const stored = new Set(result.map(Number))
+    expect(acknowledged.filter((number) => !stored.has(number))).toEqual([])
+    expect(disconnects).toBe(1)
+
+    // Both nodes answer for it, and the one that had it has set its files aside.
+    for (const node of [a, b]) {
+      expect((await node.rest(made.rest_token, ['GET', 'before:7'])).body).toEqual({ result: 'x'.repeat(10_000) })
+      expect((await node.api('GET', path)).body).toMatchObject({ port: made.port, modifying_state: '' })
+    }
+    expect(await readdir(join(a.place.dataDir, 'databases'))).toEqual([])
+    expect(await readdir(join(b.place.dataDir, 'databases', id))).toEqual(['eu-west-1', 'us-east-1'])
+    expect((await a.api('GET', '/v2/redis/quarantine')).body).toMatchObject([
+      { database_id: id, reason: 'The database has moved to the node b.' },
+    ])
+    const [backup] = (await b.api('GET', `/v2/redis/list-backup/${id}`)).body as { backup_id: string }[]
+    expect((await a.api('POST', `/v2/redis/restore-backup/${id}`, { backup_id: backup?.backup_id })).status).toBe(200)
+    expect((await a.rest(made.rest_token, ['EXISTS', 'list'])).body).toEqual({ result: 0 })
+
+    // It comes back, and after a restart of both it is where the row says.
+    expect(await move(a, id, 'a')).toMatchObject({ state: 'done', from: 'b', to: 'a' })
+    expect((await a.rest(made.rest_token, ['SET', 'k', 'v'])).body).toEqual({ result: 'OK' })
+    await Promise.all([a.stop(), b.stop()])
+    const again = await start('a', Promise.resolve(a.place))
+    expect((await again.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'v' })
+  }, 90_000)
+})

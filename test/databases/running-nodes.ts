@@ -1,0 +1,51 @@
+import { newCredentials, writeCredentials } from '../../src/accounts/index.js'
+import { type App, createApp } from '../../src/app.js'
+import { loadConfig } from '../../src/config/index.js'
+import type { EngineInfo } from '../../src/fleet/index.js'
+import { type Answer, atCleanup, call, freePort, newPlace, type Place, tempDir } from '../support/index.js'
+
+const credentials = newCredentials('nodes@localhost')
+const authorization = `Basic ${Buffer.from(`${credentials.email}:${credentials.apiKey}`).toString('base64')}`
+
+/** A node of a cluster in this process. */
+export interface RunningNode {
+  readonly name: string
+  readonly place: Place
+  readonly app: App
+  api(method: string, path: string, json?: unknown): Promise<Answer>
+  /** Sends a command over REST. */
+  rest(token: string, command: readonly string[]): Promise<Answer>
+  stop(): Promise<void>
+}
+
+/** A data directory with ports. */
+export const nodePlace = (): Promise<Place> => newPlace({ dataDir: tempDir() })
+
+/** Starts a node; it is stopped after the test. */
+export async function startNode(name: string, at: Place, options: Record<string, unknown>, engine: EngineInfo) {
+  const content = {
+    ...{ logLevel: 'silent', shutdownGraceMs: '0', node: name, advertise: '127.0.0.1', peerPort: await freePort() },
+    ...at,
+    ...options,
+  }
+  const config = loadConfig({ file: { path: 'the options of a test', content }, workingDir: at.dataDir })
+  await writeCredentials(at.dataDir, credentials)
+  const onFailure = (error: Error): never => {
+    throw error
+  }
+  const app = await createApp(config, { engine, onFailure })
+  let stopping: Promise<void> | undefined
+  const stop = (): Promise<void> => (stopping ??= app.stop())
+  atCleanup(stop)
+  await app.start()
+  const node: RunningNode = {
+    ...{ name, place: at, app, stop },
+    api: (method, path, json) =>
+      call(`http://127.0.0.1:${at.apiPort}${path}`, { method, json, headers: { authorization } }),
+    rest: (token, command) =>
+      call(`http://127.0.0.1:${at.restPort}/`, {
+        ...{ method: 'POST', json: command, headers: { authorization: `Bearer ${token}` } },
+      }),
+  }
+  return node
+}
