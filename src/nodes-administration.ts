@@ -1,11 +1,12 @@
 /** The operator's operations on the nodes of a cluster. */
 import type { Accounts } from './accounts/index.js'
+import { systemClock } from './base/index.js'
 import type { Cluster } from './cluster/index.js'
 import * as nodesAdmin from './cluster/transactions/nodes-admin.js'
 import { HomeportError } from './contract/errors/errors.js'
 import { listDatabaseMoves, moveDatabaseToNode } from './contract/server/moves.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from './contract/server/nodes.js'
-import { type Databases, type Moves, renderMove } from './databases/index.js'
+import { askForMove, type Databases, listMoves, type Moves } from './databases/index.js'
 import { type Caller, ok, type Route, route } from './http/index.js'
 import type { Store } from './store/index.js'
 
@@ -40,14 +41,13 @@ export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[
       operatorOnly(caller)
       return ok(steer(params.name, 'live'))
     }),
-    route(moveDatabaseToNode, async ({ caller, params, body }) => {
+    route(moveDatabaseToNode, ({ caller, params, body }) => {
       operatorOnly(caller)
-      if (!moves) throw new HomeportError('server_alone', {})
-      return ok(moves.ask(caller, body.database_id, params.name))
+      return ok(askForMove({ store, caller, moves, at: systemClock.now() }, body.database_id, params.name))
     }),
-    route(listDatabaseMoves, async ({ caller }) => {
+    route(listDatabaseMoves, ({ caller }) => {
       operatorOnly(caller)
-      return ((await moves?.list()) ?? []).map(renderMove)
+      return listMoves(store)
     }),
     route(removeNode, ({ caller, params }) => {
       operatorOnly(caller)

@@ -17,6 +17,7 @@ export function alone(): Cluster {
     hold: nothing<[PartitionHolder]>,
     onGone: nothing,
     peers: [],
+    isBeingDrained: false,
     isLive: (incarnation) => Promise.resolve(incarnation === 0),
     handle: nothing,
     notify: () => Promise.resolve(),

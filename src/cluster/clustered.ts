@@ -129,6 +129,10 @@ export class Clustered implements Cluster {
     return this.#phase === 'draining' || this.#phase === 'leaving'
   }
 
+  get isBeingDrained(): boolean {
+    return this.#phase === 'draining'
+  }
+
   mayAct(): boolean {
     return this.#tenure.mayAct(this.#monotonicMs(), this.#deps.clock.now())
   }

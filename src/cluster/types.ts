@@ -93,6 +93,8 @@ export interface Cluster extends Service {
   onGone(listener: (incarnation: Incarnation) => void): void
   /** The other nodes that take part, as far as this one knows. */
   readonly peers: readonly Peer[]
+  /** Whether the operator drains this node. It serves meanwhile. */
+  readonly isBeingDrained: boolean
   /** Whether a life may still act, read from the store. False for those that were declared dead, have left or never were. */
   isLive(incarnation: Incarnation): Promise<boolean>
   /** Registers the handler of a topic. Before `start`. */

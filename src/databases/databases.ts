@@ -5,7 +5,6 @@ import type { DatabaseRecord } from '../contract/databases/databases.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { DataReport, EngineEndpoint } from '../fleet/index.js'
 import type { Caller } from '../http/index.js'
-import { BackupFiles } from './backups/files.js'
 import { Backups } from './backups/index.js'
 import { Changes } from './changes/changes.js'
 import { Creation } from './creation.js'
@@ -24,7 +23,7 @@ import {
   undoCreation,
 } from './life.js'
 import { Losses } from './losses.js'
-import { Moves } from './moves/index.js'
+import { type Moves, movesOf } from './moves/index.js'
 import type { CreationRequest } from './older-spelling.js'
 import { capacityHere } from './own-capacity.js'
 import { Placement } from './placement.js'
@@ -173,16 +172,7 @@ class StoredDatabases implements Databases {
     this.usage = this.#count(changes)
     changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
     this.administration = this.#administer()
-    this.moves = this.#movesOf(changeDeps)
-  }
-
-  #movesOf(deps: ChangeDeps): Moves | undefined {
-    const { changes, usage } = this
-    const { locator } = this.homes
-    const { cluster, dataDir, settings } = deps
-    if (!cluster || !locator || settings.node === undefined) return undefined
-    const files = new BackupFiles(dataDir)
-    return new Moves({ ...deps, cluster, locator, changes, usage, files, node: settings.node })
+    this.moves = movesOf({ ...changeDeps, ...{ changes, usage: this.usage, locator: this.homes.locator } })
   }
 
   #count(changes: Changes): Usage {

@@ -103,7 +103,7 @@ export class Executor {
     this.#members.set(region, transitions.start(present, role, generation))
     const run = startRun({
       context: this.#context,
-      // What it has of another node's data is copied anew after a restart.
+      // What it has of another node's data is copied again after a restart.
       spec: this.#hasServed.has(region) && !spec.follows ? { ...spec, data: 'must-exist' } : spec,
       member: { region, role },
       paths: this.paths(region),

@@ -66,14 +66,14 @@ describe('a database that moves to another node', () => {
     expect((await b.rest(made.rest_token, ['GET', 'before:1'])).status).toBe(200)
 
     // A client writes all the time, and connects again when it is disconnected.
-    let disconnects = 0
+    let connects = 0
     let counter = 0
     let isOver = false
     const client = new RedisClient({
       ...{ host: '127.0.0.1', port: made.port, password: made.password, retryStrategy: () => 20 },
       ...{ maxRetriesPerRequest: 0, tls: made.tls ? { rejectUnauthorized: false } : undefined },
     })
-    client.on('error', () => undefined).on('close', () => disconnects++)
+    client.on('error', () => undefined).on('ready', () => connects++)
     atCleanup(() => client.disconnect())
     const acknowledged: number[] = []
     const writing = (async () => {
@@ -95,7 +95,7 @@ describe('a database that moves to another node', () => {
     const { result } = (await b.rest(made.rest_token, ['LRANGE', 'list', '0', '-1'])).body as { result: string[] }
     const stored = new Set(result.map(Number))
     expect(acknowledged.filter((number) => !stored.has(number))).toEqual([])
-    expect(disconnects).toBe(1)
+    expect(connects).toBe(2)
 
     // Both nodes answer for it, and the one that had it has set its files aside.
     for (const node of [a, b]) {
@@ -117,5 +117,82 @@ describe('a database that moves to another node', () => {
     await Promise.all([a.stop(), b.stop()])
     const again = await start('a', Promise.resolve(a.place))
     expect((await again.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'v' })
+  }, 90_000)
+
+  it('leaves a node that is drained, which is then removed', async () => {
+    const c = await start('c')
+    const d = await start('d')
+    await meet(c, d)
+    await meet(d, c)
+    const made = [await create(c, 'one'), await create(c, 'two'), await create(c, 'three')]
+    for (const { rest_token } of made) await c.rest(rest_token, ['SET', 'k', 'v'])
+    const away = async (): Promise<boolean> => {
+      const nodes = (await d.api('GET', '/v2/nodes')).body as { name: string; databases: number }[]
+      return nodes.some(({ name, databases }) => name === 'c' && databases === 0)
+    }
+    expect(await d.api('POST', '/v2/nodes/c/drain')).toMatchObject({ status: 200 })
+    await waitFor(away, { what: 'the databases to leave' })
+    for (const { rest_token } of made) {
+      expect((await d.rest(rest_token, ['GET', 'k'])).body).toEqual({ result: 'v' })
+    }
+    await waitFor(async () => ((await readdir(join(c.place.dataDir, 'databases'))).length === 0 ? true : undefined), {
+      what: 'the old files to be set aside',
+    })
+    await d.api('POST', `/v2/nodes/${'c'}/databases`, { database_id: made[0]?.database_id })
+    await c.stop()
+    expect(await d.api('DELETE', '/v2/nodes/c')).toMatchObject({ status: 200 })
+
+    // A node that stops is not drained: it stays the home, and is not forgotten.
+    const again = await start('c', Promise.resolve(c.place))
+    await meet(d, again)
+    expect(await move(d, made[0]?.database_id ?? '', 'c')).toMatchObject({ state: 'done' })
+    await again.stop()
+    expect(await d.api('DELETE', '/v2/nodes/c')).toMatchObject({
+      ...{ status: 409, body: { error: expect.stringContaining('is the home of 1 database') } },
+    })
+  }, 90_000)
+
+  it('has one home and all its data when either node ends in the middle', async () => {
+    const e = await start('e')
+    let f = await start('f')
+    await meet(e, f)
+    await meet(f, e)
+    const made = await create(e, 'cut')
+    const id = made.database_id
+    for (let i = 0; i < 50; i++) await e.rest(made.rest_token, ['SET', `k${i}`, 'x'.repeat(100_000)])
+    const ended = async (node: RunningNode): Promise<void> => {
+      await waitFor(async () => ['done', 'failed'].includes((await latest(node, id))?.state ?? ''), {
+        what: 'the move to end',
+      })
+    }
+    const copying = () =>
+      waitFor(async () => (await latest(e, id))?.state !== 'asked', { what: 'the copy to begin', everyMs: 1 })
+
+    // The target ends.
+    await e.api('POST', '/v2/nodes/f/databases', { database_id: id })
+    await copying()
+    await f.stop()
+    f = await start('f', Promise.resolve(f.place))
+    await meet(e, f)
+    await ended(f)
+    await waitFor(async () => (await f.rest(made.rest_token, ['DBSIZE'])).body, { what: 'an answer' })
+    const count = async (node: RunningNode) => (await node.rest(made.rest_token, ['DBSIZE'])).body
+    await waitFor(async () => JSON.stringify(await count(f)) === '{"result":50}', { what: 'the data' })
+
+    // The source ends; its next life decides.
+    const home = (await latest(f, id))?.state === 'done' ? 'f' : 'e'
+    const [from, to] = home === 'e' ? [e, f] : [f, e]
+    await to.api('POST', `/v2/nodes/${to.name}/databases`, { database_id: id })
+    await waitFor(async () => (await latest(to, id))?.state !== 'asked', { what: 'the copy to begin', everyMs: 1 })
+    await from.stop()
+    const next = await start(from.name, Promise.resolve(from.place))
+    await meet(to, next)
+    await meet(next, to)
+    await ended(next)
+    for (const node of [to, next]) {
+      await waitFor(async () => JSON.stringify(await count(node)) === '{"result":50}', { what: 'the data' })
+    }
+    const dirs = await Promise.all([to, next].map(({ place }) => readdir(join(place.dataDir, 'databases'))))
+    expect(dirs.flat()).toEqual([id])
   }, 90_000)
 })

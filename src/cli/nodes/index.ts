@@ -40,7 +40,7 @@ const listCommand = remote({
 
 const drainCommand = remote<{ readonly wait?: true }, [string]>({
   name: 'drain',
-  summary: 'make a node give its work up to the others, before it is stopped',
+  summary: 'make a node give its work and its databases up to the others',
   args: [NODE],
   flags: (command) => command.option('--wait', 'return when the node has given everything up'),
   examples: ['homeport nodes drain b --wait'],
@@ -51,14 +51,14 @@ const drainCommand = remote<{ readonly wait?: true }, [string]>({
   },
 })
 
-/** Resolves when a draining node owns nothing. */
+/** Resolves when a draining node owns no partition and serves no database. */
 async function whenEmpty({ api }: Session, name: string): Promise<void> {
   for (;;) {
     const node = (await api.call(listNodes)).find((one) => one.name === name)
     if (node?.state === 'live') {
       throw new HomeportError('cli_failed', { problem: `${name} does not drain any more: somebody has resumed it.` })
     }
-    if (!node || node.partitions === 0) return
+    if (!node || (node.partitions === 0 && node.databases === 0)) return
     await pause(systemClock, LOOK_EVERY_MS)
   }
 }

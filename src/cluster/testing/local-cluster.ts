@@ -52,6 +52,7 @@ export class LocalNode implements Cluster {
   readonly name = 'cluster'
   readonly isAlone = false
   readonly isDraining = false
+  readonly isBeingDrained = false
   readonly #handlers = new Map<string, PeerHandler>()
   readonly #owned = new Set<number>()
   readonly #gone: ((incarnation: number) => void)[] = []

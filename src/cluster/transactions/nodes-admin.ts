@@ -1,5 +1,5 @@
 import { HomeportError } from '../../contract/errors/errors.js'
-import { all, change, read, type Transaction, write } from '../../store/operation.js'
+import { all, change, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 
 /** A node as the operator sees it. */
@@ -13,6 +13,7 @@ export interface ListedNode {
   readonly partitions: number
   readonly leader: number
   readonly region: string | null
+  /** Databases whose home it is. */
   readonly databases: number
 }
 
@@ -80,6 +81,18 @@ const setState = query<{ incarnation: number; state: 'live' | 'draining' }>(({ d
 
 const removeAll = query<{ name: string }>(({ db, p }) => db.deleteFrom('nodes').where('name', '=', p.name))
 
+const databasesOf = query<{ name: string }, { databases: number }>(({ db, p }) =>
+  db
+    .selectFrom('databases')
+    .select((q) => q.fn.countAll<number>().as('databases'))
+    .where('home', '=', p.name),
+)
+
+/** Nobody is left to complete them. */
+const dropMoves = query<{ name: string }>(({ db, p }) =>
+  db.deleteFrom('database_moves').where((e) => e.or([e('source', '=', p.name), e('target', '=', p.name)])),
+)
+
 function* nodeNamed(name: string): Transaction<Pick<ListedNode, 'incarnation' | 'state'>> {
   const [found] = yield* all(newest, { name })
   if (!found) throw new HomeportError('node_not_found', { name })
@@ -103,10 +116,13 @@ export const steer = write(
 
 /**
  * Forgets a node that is gone.
- * @throws HomeportError `node_not_found`, `node_running`.
+ * @throws HomeportError `node_not_found`, `node_running`, `node_has_databases`.
  */
 export const remove = write('nodesAdmin.remove', function* (args: { name: string }): Transaction<void> {
   const { state } = yield* nodeNamed(args.name)
   if (isRunning(state)) throw new HomeportError('node_running', args)
+  const { databases } = yield* only(databasesOf, args)
+  if (databases > 0) throw new HomeportError('node_has_databases', { name: args.name, databases })
+  yield* change(dropMoves, args)
   yield* change(removeAll, args)
 })

@@ -42,12 +42,6 @@ export const nodeErrors = {
     retry: 'never',
     text: ({ databaseId, node }) => `The node ${node} serves the database ${databaseId} already.`,
   }),
-  server_alone: define<None>({
-    status: 409,
-    blame: 'caller',
-    retry: 'never',
-    text: () => 'This server is alone: there is no other node. docs/nodes.md tells how several nodes share a store.',
-  }),
   node_unreachable: define<{ node: string }>({
     status: 503,
     blame: 'operator',

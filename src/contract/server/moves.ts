@@ -36,7 +36,7 @@ export const moveDatabaseToNode = endpoint({
   access: 'write',
   summary: 'Move a database to a node',
   description:
-    'For the operator: the node copies the database while it serves, then becomes its home. Clients are disconnected once and wait less than a second. The reply comes when the request is stored; list the moves to see the progress. A repeated request finds the move that is under way.',
+    'For the operator: the node copies the database while it serves, then becomes its home. Clients are disconnected once and wait less than a second. The reply comes when the request is stored; list the moves to see the progress. A repeated request finds the active move.',
   params: Type.Object({ name: Type.String({ maxLength: 100, description: '`name` of the node.' }) }),
   body: {
     kind: 'json',
@@ -53,7 +53,6 @@ export const moveDatabaseToNode = endpoint({
     'database_is_there',
     'node_not_found',
     'node_not_running',
-    'server_alone',
     'store_unavailable',
   ],
 })

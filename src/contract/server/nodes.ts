@@ -61,7 +61,7 @@ export const drainNode = endpoint({
   access: 'write',
   summary: 'Drain a node',
   description:
-    'For the operator: the node gives its partitions up, each when no request for it is in flight, and takes none until it is resumed or started again. It answers requests meanwhile; `/readyz` says 503, so that a balancer leaves it out. The reply comes when the state is stored; list the nodes to see the progress.',
+    'For the operator: the node gives its partitions up, each when no request for it is in flight, and takes none until it is resumed or started again. Its databases move to the live nodes with the fewest, two at a time: those that sleep first, the longest idle first. It answers requests meanwhile; `/readyz` says 503, so that a balancer leaves it out. The reply comes when the state is stored; list the nodes to see the progress.',
   params,
   body: noFields,
   success: ok,
@@ -91,9 +91,10 @@ export const removeNode = endpoint({
   path: '/v2/nodes/{name}',
   access: 'write',
   summary: 'Remove a node',
-  description: 'For the operator: a node that was stopped or is dead is no longer listed. Its name is free again.',
+  description:
+    'For the operator: a node that was stopped or is dead is no longer listed. Its name is free again. Refused while it is the home of databases.',
   params,
   body: noFields,
   success: ok,
-  errors: ['operator_only', 'node_not_found', 'node_running', 'store_unavailable'],
+  errors: ['operator_only', 'node_not_found', 'node_running', 'node_has_databases', 'store_unavailable'],
 })

@@ -14,7 +14,7 @@ export interface MovesDeps
   > {
   /** The name of this node. */
   readonly node: string
-  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve'>
+  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve' | 'isBeingDrained'>
   readonly changes: Pick<Changes, 'holding' | 'inTurn'>
   readonly usage: Pick<Usage, 'handOver' | 'expect'>
   readonly locator: Pick<Locator, 'moved'>

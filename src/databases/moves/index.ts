@@ -14,7 +14,7 @@
  * - The rows decide. The home of a database changes only in `swap`, one transaction that checks home, epoch and the state of
  *   the move. So after a crash of either node, at whatever point, there is exactly one home, and it has all acknowledged
  *   writes.
- * - Each node looks at its open moves at its start, when it is told, and every few seconds. What another life of it has left
+ * - Each node looks at its open moves at its start, when it is notified, and every few seconds. What another life of it has left
  *   `copying` it aborts; what is `switched` or `aborted` it completes.
  * - No client reaches the engine between the comparison of the offsets and `swap`: the connections to it are released and
  *   commands wait. So all acknowledged writes are in the copy.
@@ -22,5 +22,5 @@
  * `source.ts` is the home until then, `target.ts` the home from then on; `streams.ts` carries replication and files between
  * them: the first message names move, database and epoch, and the home refuses what does not match an active move.
  */
-export { Moves, type MovesDeps } from './moves.js'
-export { type ListedMove, renderMove } from './rows.js'
+export { askForMove, listMoves } from './asking.js'
+export { type Moves, movesOf } from './moves.js'

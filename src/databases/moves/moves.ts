@@ -1,15 +1,13 @@
-import { auditRow } from '../../accounts/index.js'
-import { isObject, newId, type Timer } from '../../base/index.js'
-import type { Caller } from '../../http/index.js'
+import { isObject, type Timer } from '../../base/index.js'
+import { BackupFiles } from '../backups/files.js'
 import { Turns } from '../changes/turns.js'
+import type { ChangeDeps } from '../deps.js'
 import * as moves from '../transactions/moves.js'
 import { type MovesDeps, TOPICS } from './deps.js'
-import type { ListedMove } from './rows.js'
+import { Drain } from './drain.js'
 import { Source } from './source.js'
 import { SERVICE, serveStream } from './streams.js'
 import { Target } from './target.js'
-
-export type { MovesDeps } from './deps.js'
 
 /** Databases that leave a node at a time. */
 const PARALLEL = 2
@@ -24,6 +22,7 @@ export class Moves {
   /** Moves that this process carries out as the source. */
   readonly #running = new Map<string, Promise<void>>()
   readonly #turns = new Turns()
+  readonly #drain: Drain
   #timer: Timer | undefined
   #looking: Promise<void> = Promise.resolve()
   #state: 'new' | 'running' | 'stopped' = 'new'
@@ -32,6 +31,7 @@ export class Moves {
     this.#deps = deps
     this.#source = new Source(deps)
     this.#target = new Target(deps)
+    this.#drain = new Drain(deps, PARALLEL)
     const { cluster, clock, locator, directory } = deps
     cluster.serve(SERVICE, (stream) => serveStream(stream, clock, (head) => this.#source.wayOf(head)))
     cluster.handle(TOPICS.look, () => void this.look())
@@ -64,24 +64,10 @@ export class Moves {
     this.#target.stop()
   }
 
-  /** Asks for a move. It is carried out by the home of the database, also after a restart. */
-  async ask(caller: Caller, databaseId: string, target: string): Promise<moves.MoveRow> {
-    const { store, clock, cluster } = this.#deps
-    const at = clock.now()
-    const audit = auditRow(
-      caller,
-      { action: 'Move Database to Node', entity: databaseId, details: { node: target } },
-      at,
-    )
-    const row = await store.run(moves.ask, { moveId: newId('mov_', at), databaseId, target, at, audit })
-    void cluster.ask(TOPICS.look, {})
+  /** Moves were asked for: notifies all nodes. */
+  asked(): void {
+    void this.#deps.cluster.ask(TOPICS.look, {})
     void this.look()
-    return row
-  }
-
-  /** All moves, the newest first; of each database the last one that ended. */
-  list(): Promise<readonly ListedMove[]> {
-    return this.#deps.store.run(moves.list, {})
   }
 
   /** Looks at the moves of this node now. Never rejects. */
@@ -95,7 +81,9 @@ export class Moves {
     const { store, node, logger, clock } = this.#deps
     this.#timer?.cancel()
     try {
-      for (const move of await store.run(moves.open, { node })) this.#consider(move)
+      const open = await store.run(moves.open, { node })
+      for (const move of open) this.#consider(move)
+      if (this.#deps.cluster.isBeingDrained) void ((await this.#drain.askFor(open)) && this.look())
     } catch (error) {
       logger.warn('database_moves_not_read', { error })
     }
@@ -165,4 +153,17 @@ export class Moves {
       })
     })
   }
+}
+
+/** What the moves of a server are made from. */
+export interface MovesSettings
+  extends Omit<MovesDeps, 'node' | 'cluster' | 'locator' | 'files'>,
+    Pick<ChangeDeps, 'cluster' | 'settings' | 'dataDir'> {
+  readonly locator: MovesDeps['locator'] | undefined
+}
+
+/** The moves of a node; undefined on a server that is alone. */
+export function movesOf({ cluster, settings: { node }, dataDir, locator, ...deps }: MovesSettings): Moves | undefined {
+  if (!cluster || !locator || node === undefined) return undefined
+  return new Moves({ ...deps, cluster, locator, node, files: new BackupFiles(dataDir) })
 }

@@ -2,12 +2,14 @@
  * Moves of databases between nodes. Each transition is one transaction that checks the state it starts from, with the
  * row of the database locked first. `moves/index.ts` has the states.
  */
+import type { Selectable } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
-import type { DatabaseMovesTable } from '../../store/schema/index.js'
-import type { DatabaseRow } from './databases.js'
+import type { DatabaseMovesTable, DatabasesTable } from '../../store/schema/index.js'
+
+type DatabaseRow = Selectable<DatabasesTable>
 
 /** A move as it is stored. */
 export type MoveRow = DatabaseMovesTable
@@ -58,9 +60,9 @@ const newestLife = query<{ name: string }, { state: string }>(({ db, p }) =>
 )
 
 /** The `modifying_state` of a database that is being moved. The wire has no word of its own for it. */
-export const MOVING = 'updating_regions'
+const MOVING = 'updating_regions'
 
-const isUnderWay = ({ state }: MoveRow): boolean => state === 'asked' || state === 'copying'
+const isActive = ({ state }: MoveRow): boolean => state === 'asked' || state === 'copying'
 
 /** What somebody asks for. */
 export interface AskedMove {
@@ -72,7 +74,7 @@ export interface AskedMove {
 }
 
 /**
- * Stores that a database is to move. A repeated request finds the move that is under way.
+ * Stores that a database is to move. A repeated request finds the active move.
  * @throws HomeportError `database_not_found`, `database_without_home`, `database_busy`, `node_not_found`, `node_not_running`,
  * `database_is_there`.
  */
@@ -81,7 +83,7 @@ export const ask = write('moves.ask', function* (args: AskedMove): Transaction<M
   const row = yield* first(lockDatabase, { databaseId })
   if (!row || row.modifying_state === 'creating') throw new HomeportError('database_not_found', { databaseId })
   if (row.home === null) throw new HomeportError('database_without_home', { databaseId })
-  const pending = (yield* all(ofDatabase, { databaseId })).find(isUnderWay)
+  const pending = (yield* all(ofDatabase, { databaseId })).find(isActive)
   if (pending?.target === target) return pending
   if (pending) throw new HomeportError('database_busy', { modifyingState: MOVING })
   if (row.home === target) throw new HomeportError('database_is_there', { databaseId, node: target })
@@ -153,7 +155,7 @@ export const abort = write(
     const { moveId, databaseId, problem, at } = args
     const row = yield* first(lockDatabase, { databaseId })
     const move = yield* first(lockMove, { moveId })
-    if (!move || !isUnderWay(move)) return move?.state
+    if (!move || !isActive(move)) return move?.state
     const state = move.state === 'asked' ? 'failed' : 'aborted'
     yield* change(setState, { moveId, state, problem, at })
     const isModifying = row?.home === move.source && row.modifying_state === MOVING
@@ -218,6 +220,33 @@ const everyMove = query<object, MoveRow & { name: string }>(({ db }) =>
 /** All moves, the newest first. */
 export const list = read('moves.list', function* (args: object): Transaction<readonly (MoveRow & { name: string })[]> {
   return yield* all(everyMove, args)
+})
+
+const databasesByHome = query<object, { node: string | null; databases: number }>(({ db }) =>
+  db
+    .selectFrom('databases')
+    .select((q) => ['home as node', q.fn.countAll<number>().as('databases')])
+    .where('home', 'is not', null)
+    .groupBy('home'),
+)
+
+const arrivingByTarget = query<object, { node: string; databases: number }>(({ db }) =>
+  db
+    .selectFrom('database_moves')
+    .select((q) => ['target as node', q.fn.countAll<number>().as('databases')])
+    .where('state', 'in', ['asked', 'copying'])
+    .groupBy('target'),
+)
+
+/** How many databases each node serves or is about to serve. */
+export const loads = read('moves.loads', function* (args: object): Transaction<
+  readonly { readonly node: string; readonly databases: number }[]
+> {
+  const sums = new Map<string, number>()
+  for (const { node, databases } of [...(yield* all(databasesByHome, args)), ...(yield* all(arrivingByTarget, args))]) {
+    if (node !== null) sums.set(node, (sums.get(node) ?? 0) + databases)
+  }
+  return [...sums].map(([node, databases]) => ({ node, databases }))
 })
 
 const dropAll = query<{ databaseId: string }>(({ db, p }) =>

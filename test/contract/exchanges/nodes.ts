@@ -1,18 +1,22 @@
 import { join } from 'node:path'
-import { openSqlite } from '../../../src/base/index.js'
+import { openSqlite, type SqliteDatabase } from '../../../src/base/index.js'
+import { createDatabase } from '../../e2e/support/service.js'
 import type { Exchange, Exchanges, Stage } from './stage.js'
 
-/** Writes a node into the store of the server, which is alone and looks at no other. */
-function addNode({ homeport }: Stage, name: string, state: string): void {
+function withStore({ homeport }: Stage, work: (db: SqliteDatabase) => void): void {
   const db = openSqlite(join(homeport.place.dataDir, 'homeport.sqlite'), { mustExist: true, busyTimeoutMs: 5_000 })
-  const columns = 'name, dir, advertise, version, config, state, is_open, beat, seen, started_at, beat_at'
   try {
-    db.prepare(
-      `INSERT INTO nodes (${columns}) VALUES (?, 'dir', '10.0.0.5:8704', '0.1.0', '{}', ?, 1, 1, 0, 0, 0)`,
-    ).run(name, state)
+    work(db)
   } finally {
     db.close()
   }
+}
+
+/** Writes a node into the store of the server, which is alone and looks at no other. */
+function addNode(stage: Stage, name: string, state: string): void {
+  const columns = 'name, dir, advertise, version, config, state, is_open, beat, seen, started_at, beat_at'
+  const values = "?, 'dir', '10.0.0.5:8704', '0.1.0', '{}', ?, 1, 1, 0, 0, 0"
+  withStore(stage, (db) => db.prepare(`INSERT INTO nodes (${columns}) VALUES (${values})`).run(name, state))
 }
 
 const about =
@@ -27,7 +31,14 @@ export const nodeExchanges: Exchanges = {
   listNodes: ({ homeport }) => homeport.api('GET', '/v2/nodes'),
   drainNode: about('POST', 'contract-a', 'live', '/drain'),
   resumeNode: about('POST', 'contract-b', 'draining', '/resume'),
-  moveDatabaseToNode: ({ homeport }) => homeport.api('POST', '/v2/nodes/contract-a/databases', { database_id: 'none' }),
+  moveDatabaseToNode: async (stage) => {
+    addNode(stage, 'contract-d', 'live')
+    const { database_id } = await createDatabase(stage.service)
+    withStore(stage, (db) =>
+      db.prepare("UPDATE databases SET home = 'contract-e' WHERE database_id = ?").run(database_id),
+    )
+    return stage.homeport.api('POST', '/v2/nodes/contract-d/databases', { database_id })
+  },
   listDatabaseMoves: ({ homeport }) => homeport.api('GET', '/v2/node-moves'),
   removeNode: about('DELETE', 'contract-c', 'dead'),
 }

@@ -1,0 +1,70 @@
+import { auditRow } from '../../accounts/index.js'
+import { newId } from '../../base/index.js'
+import * as moves from '../transactions/moves.js'
+import { systemCaller } from '../usage/index.js'
+import type { MovesDeps } from './deps.js'
+
+/** A database that could not be moved is tried again after this time. */
+const RETRY_AFTER_MS = 30_000
+
+/** Moves the databases of a node away that the operator drains. */
+export class Drain {
+  readonly #deps: MovesDeps
+  readonly #parallel: number
+  /** When each database was asked to move, monotonic. */
+  readonly #askedMs = new Map<string, number>()
+
+  constructor(deps: MovesDeps, parallel: number) {
+    this.#deps = deps
+    this.#parallel = parallel
+  }
+
+  /**
+   * Asks for the next moves, as many as may run at a time. Answers whether it asked for any.
+   * @param open the open moves of this node.
+   */
+  async askFor(open: readonly moves.MoveRow[]): Promise<boolean> {
+    const { node, store, clock, directory } = this.#deps
+    const active = open.filter(({ source, state }) => source === node && (state === 'asked' || state === 'copying'))
+    const isFree = ({ databaseId }: { databaseId: string }): boolean =>
+      !open.some(({ database_id }) => database_id === databaseId) && this.#isDue(databaseId)
+    const next = this.#inOrder()
+      .filter(isFree)
+      .slice(0, Math.max(0, this.#parallel - active.length))
+    for (const { databaseId } of next) {
+      const target = await this.#emptiest()
+      const row = directory.rowOf(databaseId)
+      if (target === undefined || !row) return false
+      this.#askedMs.set(databaseId, performance.now())
+      const at = clock.now()
+      const event = { action: 'Move Database to Node', entity: databaseId, details: { node: target } } as const
+      const audit = auditRow(systemCaller(row.account_id), event, at)
+      await store.run(moves.ask, { moveId: newId('mov_', at), databaseId, target, at, audit })
+    }
+    return next.length > 0
+  }
+
+  #isDue(databaseId: string): boolean {
+    const askedMs = this.#askedMs.get(databaseId)
+    return askedMs === undefined || performance.now() - askedMs > RETRY_AFTER_MS
+  }
+
+  /** Those that sleep first; then the longest idle first. */
+  #inOrder(): readonly { readonly databaseId: string }[] {
+    const { directory, sleep, traffic } = this.#deps
+    const all = directory.list().map(({ databaseId }) => ({
+      databaseId,
+      isAwake: sleep.isAwake(databaseId),
+      usedAtMs: traffic.meterOf(databaseId)?.lastActivityAtMs ?? 0,
+    }))
+    return all.sort((one, other) => Number(one.isAwake) - Number(other.isAwake) || one.usedAtMs - other.usedAtMs)
+  }
+
+  /** The live node with the fewest databases, counting those on their way to it. */
+  async #emptiest(): Promise<string | undefined> {
+    const { store, cluster } = this.#deps
+    const counts = new Map((await store.run(moves.loads, {})).map(({ node, databases }) => [node, databases]))
+    const live = cluster.peers.filter(({ state }) => state === 'live').map(({ name }) => name)
+    return live.sort((one, other) => (counts.get(one) ?? 0) - (counts.get(other) ?? 0))[0]
+  }
+}
