@@ -125,6 +125,12 @@ export class ServingDirectory {
     this.#changed(databaseId)
   }
 
+  /** Serves no new request with a token of the database; `put` serves them again. Others are not affected. */
+  hideTokens(databaseId: string): void {
+    for (const token of this.#entries.get(databaseId)?.tokens.keys() ?? []) this.#byToken.delete(token)
+    this.#changed(databaseId)
+  }
+
   /** Checks a password; `username` is undefined for the one-argument AUTH, which means `default`. */
   authenticate(databaseId: string, username: string | undefined, password: string): DataUser | undefined {
     const entry = this.#entries.get(databaseId)

@@ -52,6 +52,7 @@ interface Lookup {
 export class Locator {
   readonly #deps: LocatorDeps
   readonly #nodes = new Map<string, string>()
+  readonly #leaving = new Map<string, Promise<void>>()
   #waiting: Lookup[] = []
   #isAsking = false
   /** Counts moves: what was asked before one may be wrong after it. */
@@ -92,6 +93,32 @@ export class Locator {
       }
     }
     return { node, connect }
+  }
+
+  /** The node that has taken a database over from this one, by a token that another node has passed on. */
+  movedTo(token: string): Elsewhere | undefined {
+    const digest = digestOfToken(token)
+    const node = this.#nodes.get(digest)
+    return node === undefined ? undefined : this.#at(node, 'rest', () => this.#nodes.delete(digest))
+  }
+
+  /** Resolves when the database of a token is not between two homes; undefined when it is not. */
+  whileMoving(token: string): Promise<void> | undefined {
+    return this.#leaving.size === 0 ? undefined : this.#leaving.get(digestOfToken(token))
+  }
+
+  /** A database is about to get another home. Requests with its tokens wait until the result is called. */
+  leaving(row: DatabaseRow): () => void {
+    let settle = (): void => {}
+    const settled = new Promise<void>((resolve) => {
+      settle = resolve
+    })
+    const digests = [...tokensOf(row).keys()]
+    for (const digest of digests) this.#leaving.set(digest, settled)
+    return () => {
+      for (const digest of digests) this.#leaving.delete(digest)
+      settle()
+    }
   }
 
   /**

@@ -167,6 +167,10 @@ export interface PortsElsewhere {
 /** Finds the node that serves a database, when it is another one. Each rejects with the `HomeportError` that the client gets. */
 export interface OtherNodes {
   byToken(token: string): Promise<Elsewhere | undefined>
+  /** For a request that another node has passed on: the node to which this one has given the database. */
+  movedTo(token: string): Elsewhere | undefined
+  /** Resolves when the database of a token is not between two homes; undefined when it is not. */
+  whileMoving(token: string): Promise<void> | undefined
   /** @param serverName in lower case */
   byServerName(serverName: string): Promise<Elsewhere | undefined>
   readonly ports?: PortsElsewhere | undefined

@@ -85,13 +85,24 @@ describe('a database that moves to another node', () => {
         )
       }
     })()
+    // Requests over REST wait at the old home, which passes them on.
+    const answers = new Set<number>()
+    let requests = 0
+    const requesting = [a, b].map(async (node) => {
+      while (!isOver) {
+        answers.add((await node.rest(made.rest_token, ['INCR', 'requests'])).status)
+        requests++
+      }
+    })
     await waitFor(() => acknowledged.length > 50, { what: 'writes' })
 
     expect(await move(b, id, 'b')).toMatchObject({ state: 'done', from: 'a', to: 'b', problem: '' })
     const before = acknowledged.length
     await waitFor(() => acknowledged.length > before + 50, { what: 'writes at the new home' })
     isOver = true
-    await writing
+    await Promise.all([writing, ...requesting])
+    expect([...answers]).toEqual([200])
+    expect((await a.rest(made.rest_token, ['GET', 'requests'])).body).toEqual({ result: String(requests) })
     const { result } = (await b.rest(made.rest_token, ['LRANGE', 'list', '0', '-1'])).body as { result: string[] }
     const stored = new Set(result.map(Number))
     expect(acknowledged.filter((number) => !stored.has(number))).toEqual([])

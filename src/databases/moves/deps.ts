@@ -17,7 +17,7 @@ export interface MovesDeps
   readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve' | 'isBeingDrained'>
   readonly changes: Pick<Changes, 'holding' | 'inTurn'>
   readonly usage: Pick<Usage, 'handOver' | 'expect'>
-  readonly locator: Pick<Locator, 'moved'>
+  readonly locator: Pick<Locator, 'moved' | 'leaving'>
   readonly files: BackupFiles
 }
 

@@ -3,7 +3,6 @@ import type { Peer } from '../../cluster/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import type { Replication, ReplicationPosition } from '../../fleet/index.js'
 import { engineSpecOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
 import * as moves from '../transactions/moves.js'
 import { type MovesDeps, type Progress, progressOf, TOPICS } from './deps.js'
 import type { StreamHead, Way } from './streams.js'
@@ -95,7 +94,7 @@ export class Source {
   }
 
   async #copy(move: moves.MoveRow): Promise<void> {
-    const { sleep, fleet, store } = this.#deps
+    const { sleep, fleet } = this.#deps
     const { database_id: databaseId, move_id: moveId, epoch } = move
     const peer = this.#target(move)
     sleep.wake(databaseId)
@@ -104,36 +103,50 @@ export class Source {
     this.#open.set(moveId, { move, socketPath: replication.socketPath })
     await this.#ask(peer, TOPICS.receive, { moveId, databaseId, epoch, password: replication.password })
     await this.#untilNear(move, peer, replication)
-    const row = await store.run(moves.database, { databaseId })
-    if (!row) throw new MoveFailed('the database is gone')
-    await this.#switch(move, peer, row)
+    await this.#switch(move, peer)
     await this.leave(move)
   }
 
   /** Clients wait while this runs; then the target serves them, or this node as before. */
-  #switch(move: moves.MoveRow, peer: Peer, row: DatabaseRow): Promise<void> {
-    const { changes, fleet, usage, directory, locator, cluster, clock, logger } = this.#deps
-    const { database_id: databaseId } = move
-    return changes.holding(databaseId, async () => {
-      const beganMs = clock.now()
-      await this.#released(databaseId)
-      const replication = await fleet.replicationWith(databaseId)
-      await replication.pauseWrites(PAUSE_MS)
-      try {
-        await this.#untilEqual(move, peer, replication)
-        await usage.handOver(databaseId)
-        if (!(await this.#swap(move))) throw new MoveFailed('the move was ended')
-      } catch (error) {
-        await replication.resumeWrites()
-        throw error
-      }
-      this.#open.delete(move.move_id)
-      await this.#taken(move, peer)
-      locator.moved(move.target, row)
-      directory.remove(databaseId)
-      void cluster.ask(TOPICS.moved, { databaseId })
-      logger.info('database_home_changed', { databaseId, node: move.target, durationMs: clock.now() - beganMs })
-    })
+  async #switch(move: moves.MoveRow, peer: Peer): Promise<void> {
+    const { changes, directory, locator, clock, logger } = this.#deps
+    const { database_id: databaseId, target } = move
+    const row = directory.rowOf(databaseId)
+    if (!row) throw new MoveFailed('the database is gone')
+    const beganMs = clock.now()
+    const settled = locator.leaving(row)
+    directory.hideTokens(databaseId)
+    try {
+      await changes.holding(databaseId, async () => {
+        await this.#released(databaseId)
+        await this.#change(move, peer)
+        await this.#taken(move, peer)
+        locator.moved(target, row)
+        directory.remove(databaseId)
+      })
+    } finally {
+      const kept = directory.rowOf(databaseId)
+      if (kept) directory.put(kept)
+      settled()
+    }
+    void this.#deps.cluster.ask(TOPICS.moved, { databaseId })
+    logger.info('database_home_changed', { databaseId, node: target, durationMs: clock.now() - beganMs })
+  }
+
+  /** Changes the home when the copy has all writes. No client reaches the engine meanwhile. */
+  async #change(move: moves.MoveRow, peer: Peer): Promise<void> {
+    const { fleet, usage } = this.#deps
+    const replication = await fleet.replicationWith(move.database_id)
+    await replication.pauseWrites(PAUSE_MS)
+    try {
+      await this.#untilEqual(move, peer, replication)
+      await usage.handOver(move.database_id)
+      if (!(await this.#swap(move))) throw new MoveFailed('the move was ended')
+    } catch (error) {
+      await replication.resumeWrites()
+      throw error
+    }
+    this.#open.delete(move.move_id)
   }
 
   /** Closes the connections of clients to the engine, when no command runs. New commands wait. */

@@ -188,9 +188,16 @@ export class RestListener {
   async #answerWithout(exchange: Exchange, target: Target): Promise<void> {
     const { otherNodes } = this.#options
     const { request } = exchange
-    // Two nodes that take each other for the home would pass it on forever.
-    const token = otherNodes && !isForwarded(request) ? tokenOf(request, target) : undefined
-    const home = token === undefined ? undefined : await otherNodes?.byToken(token)
+    const token = otherNodes && tokenOf(request, target)
+    if (!otherNodes || token === undefined) return this.#grants.refuse(exchange)
+    const moving = otherNodes.whileMoving(token)
+    if (moving) {
+      await moving
+      const grant = this.#grants.authenticate(exchange, target)
+      if (grant) return new RestRequest(exchange, this.#requestDeps, grant, target).receive()
+    }
+    // Two nodes that take each other for the home would pass it on forever: only one that has given it away passes it on.
+    const home = isForwarded(request) ? otherNodes.movedTo(token) : await otherNodes.byToken(token)
     if (home) await passOn(exchange, home)
     else await this.#grants.refuse(exchange)
   }
