@@ -126,7 +126,7 @@ export class Clustered implements Cluster {
 
   /** Whether it gives everything up. */
   get isDraining(): boolean {
-    return this.#phase === 'draining' || this.#phase === 'leaving'
+    return this.isBeingDrained || this.#phase === 'leaving'
   }
 
   get isBeingDrained(): boolean {
@@ -177,14 +177,13 @@ export class Clustered implements Cluster {
     this.#hintTo(this.#leader, topic, payload)
   }
 
-  #hintTo(incarnation: Incarnation | null, topic: string, payload: unknown): void {
-    const peer = this.#neighbours.of(incarnation)
-    if (peer) this.#notifications.hint(peer, topic, payload)
+  #hintTo(to: Incarnation | null, topic: string, payload: unknown): void {
+    for (const peer of this.peers) if (peer.incarnation === to) this.#notifications.hint(peer, topic, payload)
   }
 
   async ask(topic: string, payload: unknown, of?: Incarnation): Promise<readonly PeerAnswer[]> {
-    const known = this.peers.filter(({ incarnation }) => of === undefined || incarnation === of)
-    return this.#notifications.ask(known, topic, payload)
+    const isMeant = ({ incarnation }: Peer): boolean => of === undefined || incarnation === of
+    return this.#notifications.ask(this.peers.filter(isMeant), topic, payload)
   }
 
   serve(service: string, accept: StreamHandler): void {
@@ -193,8 +192,8 @@ export class Clustered implements Cluster {
 
   tunnel(node: string, service: string, ip: string, detail = ''): Promise<Duplex> {
     const peer = this.peers.find(({ name }) => name === node)
-    if (!peer) return Promise.reject(new Error(`no node ${node} takes part`))
-    return this.#link.tunnel(peer, { service, ip, detail })
+    const missing = () => Promise.reject(new Error(`no node ${node} takes part`))
+    return peer ? this.#link.tunnel(peer, { service, ip, detail }) : missing()
   }
 
   async start(): Promise<void> {

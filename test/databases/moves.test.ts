@@ -69,12 +69,17 @@ describe('a database that moves to another node', () => {
     let connects = 0
     let counter = 0
     let isOver = false
-    const client = new RedisClient({
-      ...{ host: '127.0.0.1', port: made.port, password: made.password, retryStrategy: () => 20 },
-      ...{ maxRetriesPerRequest: 0, tls: made.tls ? { rejectUnauthorized: false } : undefined },
-    })
-    client.on('error', () => undefined).on('ready', () => connects++)
-    atCleanup(() => client.disconnect())
+    const connected = (): RedisClient => {
+      const one = new RedisClient({
+        ...{ host: '127.0.0.1', port: made.port, password: made.password, retryStrategy: () => 20 },
+        ...{ maxRetriesPerRequest: 0, tls: made.tls ? { rejectUnauthorized: false } : undefined },
+      })
+      one.on('error', () => undefined)
+      atCleanup(() => one.disconnect())
+      return one
+    }
+    const [client, piped] = [connected(), connected()]
+    client.on('ready', () => connects++)
     const acknowledged: number[] = []
     const writing = (async () => {
       while (!isOver) {
@@ -94,19 +99,32 @@ describe('a database that moves to another node', () => {
         requests++
       }
     })
-    await waitFor(() => acknowledged.length > 50, { what: 'writes' })
+    // Another one never waits for an answer before it sends more.
+    let busy = 0
+    const pipelining = Array.from({ length: 64 }, async () => {
+      while (!isOver) {
+        await piped.incr('busy').then(
+          () => busy++,
+          () => new Promise((resolve) => setImmediate(resolve)),
+        )
+      }
+    })
+    await waitFor(() => acknowledged.length > 50 && busy > 1_000, { what: 'writes' })
 
     expect(await move(b, id, 'b')).toMatchObject({ state: 'done', from: 'a', to: 'b', problem: '' })
     const before = acknowledged.length
     await waitFor(() => acknowledged.length > before + 50, { what: 'writes at the new home' })
     isOver = true
-    await Promise.all([writing, ...requesting])
+    await Promise.all([writing, ...requesting, ...pipelining])
     expect([...answers]).toEqual([200])
     expect((await a.rest(made.rest_token, ['GET', 'requests'])).body).toEqual({ result: String(requests) })
     const { result } = (await b.rest(made.rest_token, ['LRANGE', 'list', '0', '-1'])).body as { result: string[] }
     const stored = new Set(result.map(Number))
     expect(acknowledged.filter((number) => !stored.has(number))).toEqual([])
     expect(connects).toBe(2)
+    expect(
+      Number(((await b.rest(made.rest_token, ['GET', 'busy'])).body as { result: string }).result),
+    ).toBeGreaterThanOrEqual(busy)
 
     // Both nodes answer for it, and the one that had it has set its files aside.
     for (const node of [a, b]) {

@@ -14,8 +14,8 @@ const CLOSE_POLL_MS = 5
 const SILENT_FOR_MS = 10_000
 /** Clients wait only when the copy is this close. */
 const NEAR_BYTES = 1_000_000
-/** Commands that run this long keep a database where it is. */
-const RELEASE_WITHIN_MS = 10_000
+/** Clients that send commands without a pause are disconnected after this time. */
+const RELEASE_WITHIN_MS = 1_000
 const EQUAL_WITHIN_MS = 5_000
 /** Far longer than a switch. An engine whose Homeport has died ends, so no pause outlives its reason. */
 const PAUSE_MS = 3_600_000
@@ -116,17 +116,18 @@ export class Source {
     const beganMs = clock.now()
     const settled = locator.leaving(row)
     directory.hideTokens(databaseId)
+    let isGone = false
     try {
       await changes.holding(databaseId, async () => {
         await this.#released(databaseId)
         await this.#change(move, peer)
         await this.#taken(move, peer)
+        isGone = true
         locator.moved(target, row)
         directory.remove(databaseId)
       })
     } finally {
-      const kept = directory.rowOf(databaseId)
-      if (kept) directory.put(kept)
+      if (!isGone) directory.put(directory.rowOf(databaseId) ?? row)
       settled()
     }
     void this.#deps.cluster.ask(TOPICS.moved, { databaseId })
@@ -149,12 +150,19 @@ export class Source {
     this.#open.delete(move.move_id)
   }
 
-  /** Closes the connections of clients to the engine, when no command runs. New commands wait. */
+  /**
+   * Closes the connections of clients to the engine as soon as no command runs, and new commands wait. If commands run all
+   * the time, all clients are disconnected, and those commands have no answer.
+   */
   async #released(databaseId: string): Promise<void> {
-    const { traffic, clock } = this.#deps
+    const { traffic, clock, directory, usage } = this.#deps
     const endMs = performance.now() + RELEASE_WITHIN_MS
     while (!traffic.release(databaseId, 'and-send-away')) {
-      if (performance.now() > endMs) throw new MoveFailed('a command of a client ran for more than 10 s')
+      if (performance.now() > endMs) {
+        await usage.handOver(databaseId)
+        directory.remove(databaseId)
+        return usage.expect(databaseId)
+      }
       await pause(clock, CLOSE_POLL_MS)
     }
   }
