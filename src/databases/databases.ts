@@ -12,7 +12,7 @@ import { Deletion } from './deletion.js'
 import type { ChangeDeps, DatabasesDeps } from './deps.js'
 import { DesiredEngines, engineSpecOf, planOf, settingBoundsOf } from './desired-engine.js'
 import { ServingDirectory } from './directory.js'
-import { Homes, knownElsewhere, type OtherNodes, settingsElsewhere } from './homes.js'
+import { Homes, type OtherNodes, settingsElsewhere } from './homes.js'
 import {
   abandonChange,
   type DatabaseRow,
@@ -284,7 +284,7 @@ class StoredDatabases implements Databases {
   }
 
   async remove(caller: Caller, databaseId: string): Promise<void> {
-    const row = await this.#rowElsewhere(caller.accountId, databaseId)
+    const row = await this.homes.rowElsewhere(caller.accountId, databaseId)
     if (row) await this.homes.removeElsewhere(caller, row)
     await this.#deletion.remove(caller, databaseId)
   }
@@ -389,24 +389,11 @@ class StoredDatabases implements Databases {
     })
   }
 
-  async #rowElsewhere(accountId: string, databaseId: string): Promise<DatabaseRow | undefined> {
-    if (this.#deps.settings.node === undefined) return undefined
-    const row = await this.#deps.store.run(databases.get, { accountId, databaseId })
-    return row && !this.homes.isHere(row) ? row : undefined
-  }
-
   /** The databases of an account in this process, and on a node of a cluster also those of other nodes. */
   async #everyKnown(accountId: string): Promise<{ known: KnownDatabase[]; settings: SummarySettings }> {
     const [known, settings] = [this.#known(accountId), this.#summarySettings]
-    if (this.#deps.settings.node === undefined) return { known, settings }
-    const others = await this.homes.others(accountId)
-    let after: databases.ListPlace | undefined
-    do {
-      const rows: DatabaseRow[] = await this.#deps.store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
-      for (const row of rows) if (!this.homes.isHere(row)) known.push(knownElsewhere(row, others))
-      after = rows.length < PAGE_ROWS ? undefined : databases.placeOf(rows.at(-1))
-    } while (after)
-    const isAwake = (id: string): boolean => this.isAwake(id) || others.facts.get(id)?.isAwake === true
-    return { known, settings: { ...settings, isAwake } }
+    const elsewhere = await this.homes.everyElsewhere(accountId)
+    const isAwake = (id: string): boolean => this.isAwake(id) || elsewhere.isAwake(id)
+    return { known: [...known, ...elsewhere.known], settings: { ...settings, isAwake } }
   }
 }

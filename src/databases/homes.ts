@@ -5,11 +5,12 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Addressed, Caller, Elsewhere } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
-import type { DatabaseRow } from './life.js'
+import { type DatabaseRow, PAGE_ROWS } from './life.js'
 import { Locator } from './locator.js'
 import { PortsElsewhere } from './ports-elsewhere.js'
 import type { RecordSettings } from './record.js'
 import type { KnownDatabase } from './summaries.js'
+import * as databases from './transactions/databases.js'
 import * as homes from './transactions/homes.js'
 
 /** Where clients reach the databases of a node. */
@@ -78,6 +79,8 @@ export class Homes {
     return (
       locator && {
         byToken: (token: string) => locator.byToken(token),
+        movedTo: (token: string) => locator.movedTo(token),
+        whileMoving: (token: string) => locator.whileMoving(token),
         byServerName: (serverName: string) => locator.byServerName(serverName),
         ports,
       }
@@ -173,6 +176,27 @@ export class Homes {
       this.#note(peer, answer, facts)
     }
     return { facts, addresses: this.#addresses }
+  }
+
+  /** A database of an account that another node serves; `undefined` for any other. */
+  async rowElsewhere(accountId: string, databaseId: string): Promise<DatabaseRow | undefined> {
+    if (!this.areMany) return undefined
+    const row = await this.#deps.store.run(databases.get, { accountId, databaseId })
+    return row && !this.isHere(row) ? row : undefined
+  }
+
+  /** The databases of an account that other nodes serve, and whether they say that one is awake. */
+  async everyElsewhere(accountId: string): Promise<{ known: KnownDatabase[]; isAwake: (id: string) => boolean }> {
+    const known: KnownDatabase[] = []
+    if (!this.areMany) return { known, isAwake: () => false }
+    const others = await this.others(accountId)
+    let after: databases.ListPlace | undefined
+    do {
+      const rows = await this.#deps.store.run(databases.list, { accountId, after, limit: PAGE_ROWS })
+      for (const row of rows) if (!this.isHere(row)) known.push(knownElsewhere(row, others))
+      after = rows.length < PAGE_ROWS ? undefined : databases.placeOf(rows.at(-1))
+    } while (after)
+    return { known, isAwake: (id) => others.facts.get(id)?.isAwake === true }
   }
 
   #note({ name }: Peer, answer: unknown, facts: Map<string, HomeFacts>): void {
