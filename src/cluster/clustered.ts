@@ -243,8 +243,7 @@ export class Clustered implements Cluster {
 
   /** Gives everything up; never rejects. */
   async #giveUp(graceMs: number): Promise<void> {
-    const { upkeep: store } = this.#deps
-    const me = this.#incarnation
+    const [{ upkeep: store }, me] = [this.#deps, this.#incarnation]
     await store.run(partitionRows.resign, { incarnation: me }).catch(() => undefined)
     this.#tellLeader()
     this.#wake(this.#neighbours.incarnations)
