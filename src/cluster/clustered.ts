@@ -124,7 +124,6 @@ export class Clustered implements Cluster {
     return this.#neighbours.all
   }
 
-  /** Whether it gives everything up. */
   get isDraining(): boolean {
     return this.isBeingDrained || this.#phase === 'leaving'
   }
@@ -192,16 +191,15 @@ export class Clustered implements Cluster {
 
   tunnel(node: string, service: string, ip: string, detail = ''): Promise<Duplex> {
     const peer = this.peers.find(({ name }) => name === node)
-    const missing = () => Promise.reject(new Error(`no node ${node} takes part`))
-    return peer ? this.#link.tunnel(peer, { service, ip, detail }) : missing()
+    if (peer) return this.#link.tunnel(peer, { service, ip, detail })
+    return Promise.reject(new Error(`no node ${node} takes part`))
   }
 
   async start(): Promise<void> {
     if (this.#phase !== 'new') return
     const { upkeep: store, identity, clock, logger } = this.#deps
     await this.#link.start()
-    const node = describeNode(identity, this.#link.port)
-    const sent = this.#now()
+    const [node, sent] = [describeNode(identity, this.#link.port), this.#now()]
     const { incarnation, seen } = await register(node, { store, clock, monotonicMs: this.#monotonicMs })
     this.#incarnation = incarnation
     this.#notifications.begin(seen)

@@ -159,10 +159,7 @@ class StoredDatabases implements Databases {
     this.#losses = new Losses({ ...changeDeps, isAwake: (databaseId) => sleep.isAwake(databaseId) })
     const onReplaced = (databaseId: string): void => this.#losses.replaced(databaseId)
     this.backups = new Backups({
-      ...deps,
-      sleep,
-      onReplaced,
-      home: settings.node ?? '',
+      ...{ ...deps, sleep, onReplaced, home: settings.node ?? '' },
       targets: new TargetGate(settings.deliveryTargets),
     })
     this.recovery = new Recovery({ ...changeDeps, homes: this.homes, backups: this.backups })
@@ -172,7 +169,7 @@ class StoredDatabases implements Databases {
     this.usage = this.#count(changes)
     changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
     this.administration = this.#administer()
-    this.moves = movesOf({ ...changeDeps, ...{ changes, usage: this.usage, locator: this.homes.locator } })
+    this.moves = movesOf({ ...changeDeps, ...{ changes, usage: this.usage, homes: this.homes } })
   }
 
   #count(changes: Changes): Usage {

@@ -219,7 +219,7 @@ export interface OtherNodes {
 }
 
 /** A database of another node, as lists show it. */
-export function knownElsewhere(row: DatabaseRow, { facts }: OtherNodes): KnownDatabase {
+function knownElsewhere(row: DatabaseRow, { facts }: OtherNodes): KnownDatabase {
   const known = facts.get(row.database_id)
   return known ? { row, monthRequests: () => known.monthRequests, usedBytes: known.usedBytes } : { row }
 }

@@ -111,7 +111,11 @@ export class PortsElsewhere {
    * commit. Resolves when those that answer within a second listen accordingly; the others find it by their sweep.
    */
   async announce(databaseIds: readonly string[]): Promise<void> {
-    await this.#deps.cluster.ask(CHANGED, { databaseIds: databaseIds.slice(0, MOST_CHANGED) })
+    // This node may have been, or become, the home.
+    await Promise.all([
+      this.#refresh(databaseIds),
+      this.#deps.cluster.ask(CHANGED, { databaseIds: databaseIds.slice(0, MOST_CHANGED) }),
+    ])
   }
 
   async #refresh(databaseIds: readonly string[]): Promise<void> {

@@ -101,6 +101,8 @@ export class Recovery {
     }
     // A node that has just come back may have read the row before the commit.
     await cluster?.notify(TAKEN, { databaseId })
+    // A node on the same machine may listen on the port.
+    await homes.announce([databaseId])
     await this.#serve(databaseId)
     return facts
   }

@@ -302,9 +302,9 @@ describe('databases of a cluster', () => {
     const start = (name: string, at: Place, region: string) => startNode(name, at, { ...storage, region }, environment)
     const storage = { backups: 's3://homeport/nodes', backupsEndpoint: objects.endpoint }
     const places = [await place(), await place(), await place()] as const
-    const e = await start('e', places[0], 'us-east-1')
-    const f = await start('f', places[1], 'us-west-1')
-    const other = await start('g', places[2], 'us-west-1')
+    const e = await start('h', places[0], 'us-east-1')
+    const f = await start('i', places[1], 'us-west-1')
+    const other = await start('j', places[2], 'us-west-1')
     const made = record(await e.api('POST', '/v2/redis/database', creation('lost')))
     const path = `/v2/redis/database/${made.database_id}`
     await waitFor(async () => (await f.api('GET', path)).status === 200, { what: 'the nodes to know each other' })
@@ -317,26 +317,26 @@ describe('databases of a cluster', () => {
     expect(await rest(other, made.rest_token, ['SET', 'k', 'too late'])).toEqual({ result: 'OK' })
 
     const recover = `/v2/redis/recover/${made.database_id}`
-    const early = await other.api('POST', recover, { node: 'f' })
-    expect(early).toMatchObject({ status: 409, body: { error: expect.stringContaining('The node e serves') } })
+    const early = await other.api('POST', recover, { node: 'i' })
+    expect(early).toMatchObject({ status: 409, body: { error: expect.stringContaining('The node h serves') } })
 
     await e.stop()
     await waitFor(async () => (await f.api('GET', path)).status === 503, { what: 'the home to be away' })
     const done = await waitFor(
       async () => {
-        const answer = await other.api('POST', recover, { node: 'f' })
+        const answer = await other.api('POST', recover, { node: 'i' })
         return answer.status === 409 ? undefined : answer
       },
       { what: 'the node to be gone' },
     )
-    expect(done).toMatchObject({ status: 200, body: { from_node: 'e', node: 'f', database_id: made.database_id } })
+    expect(done).toMatchObject({ status: 200, body: { from_node: 'h', node: 'i', database_id: made.database_id } })
     expect(await rest(other, made.rest_token, ['GET', 'k'])).toEqual({ result: 'saved' })
     expect(await rest(f, made.rest_token, ['SET', 'k', 'new'])).toEqual({ result: 'OK' })
     expect((await other.api('GET', path)).body).toMatchObject({ port: made.port, modifying_state: '' })
     const log = JSON.stringify((await f.api('GET', '/v2/auditlogs?limit=50')).body)
     expect(log).toContain('from_node')
 
-    const back = await start('e', places[0], 'us-east-1')
+    const back = await start('h', places[0], 'us-east-1')
     await waitFor(async () => (await back.api('GET', path)).status === 200, { what: 'the node to know the others' })
     expect(await rest(back, made.rest_token, ['GET', 'k'])).toEqual({ result: 'new' })
     expect(existsSync(join(places[0].dataDir, 'databases', made.database_id))).toBe(false)

@@ -3,6 +3,7 @@ import type { Cluster } from '../../cluster/index.js'
 import type { BackupFiles } from '../backups/files.js'
 import type { Changes } from '../changes/changes.js'
 import type { ChangeDeps } from '../deps.js'
+import type { Homes } from '../homes.js'
 import type { Locator } from '../locator.js'
 import type { Usage } from '../usage/index.js'
 
@@ -18,6 +19,7 @@ export interface MovesDeps
   readonly changes: Pick<Changes, 'holding' | 'inTurn'>
   readonly usage: Pick<Usage, 'handOver' | 'expect'>
   readonly locator: Pick<Locator, 'moved' | 'leaving'>
+  readonly homes: Pick<Homes, 'announce'>
   readonly files: BackupFiles
 }
 

@@ -2,6 +2,7 @@ import { isObject, type Timer } from '../../base/index.js'
 import { BackupFiles } from '../backups/files.js'
 import { Turns } from '../changes/turns.js'
 import type { ChangeDeps } from '../deps.js'
+import type { Homes } from '../homes.js'
 import * as moves from '../transactions/moves.js'
 import { type MovesDeps, TOPICS } from './deps.js'
 import { Drain } from './drain.js'
@@ -157,13 +158,14 @@ export class Moves {
 
 /** What the moves of a server are made from. */
 export interface MovesSettings
-  extends Omit<MovesDeps, 'node' | 'cluster' | 'locator' | 'files'>,
+  extends Omit<MovesDeps, 'node' | 'cluster' | 'locator' | 'homes' | 'files'>,
     Pick<ChangeDeps, 'cluster' | 'settings' | 'dataDir'> {
-  readonly locator: MovesDeps['locator'] | undefined
+  readonly homes: Homes
 }
 
 /** The moves of a node; undefined on a server that is alone. */
-export function movesOf({ cluster, settings: { node }, dataDir, locator, ...deps }: MovesSettings): Moves | undefined {
+export function movesOf({ cluster, settings: { node }, dataDir, homes, ...deps }: MovesSettings): Moves | undefined {
+  const { locator } = homes
   if (!cluster || !locator || node === undefined) return undefined
-  return new Moves({ ...deps, cluster, locator, node, files: new BackupFiles(dataDir) })
+  return new Moves({ ...deps, cluster, homes, locator, node, files: new BackupFiles(dataDir) })
 }
