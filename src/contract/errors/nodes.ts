@@ -40,7 +40,8 @@ export const nodeErrors = {
     status: 409,
     blame: 'caller',
     retry: 'never',
-    text: ({ databaseId, node }) => `The node ${node} serves the database ${databaseId} already.`,
+    text: ({ databaseId, node }) =>
+      `The node ${node} serves the database ${databaseId} already. Name another node: GET /v2/nodes lists them.`,
   }),
   node_unreachable: define<{ node: string }>({
     status: 503,
