@@ -38,6 +38,11 @@ export interface Store {
    * memory knows. Returns a function that ends the calls.
    */
   onLostCommit(listener: () => void): () => void
+  /**
+   * Whether many others than large jobs have just used this store from this process, and share processors and disk with
+   * these jobs. Absent where the store itself lets others go first.
+   */
+  isUsedByOthers?(): boolean
   /** For `doctor` and `/health`; contains no secret. */
   describe(): StoreDescription
   /** Finishes pending operations and closes. */

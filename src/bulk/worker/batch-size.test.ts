@@ -78,3 +78,12 @@ it('ignores the small last batch of a chunk', () => {
   size.took(1, 0, 50)
   expect(size.items).toBe(before)
 })
+
+it('makes one batch at a time, of fewer items, while others use PostgreSQL', () => {
+  let isBesideOthers = false
+  const size = new BatchSize(LIMITS.postgres, () => isBesideOthers)
+  decideEach(size, 20, () => 1)
+  expect([size.items, size.inFlight]).toEqual([2_000, 2])
+  isBesideOthers = true
+  expect([size.items, size.inFlight]).toEqual([1_000, 1])
+})

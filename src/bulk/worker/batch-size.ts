@@ -10,17 +10,27 @@ export interface BatchLimits {
   readonly largest: number
   /** Batches in flight at once. */
   readonly inFlight: number
+  /** The same while others use the store, and the largest batch then. */
+  readonly besideOthers?: { readonly largest: number; readonly inFlight: number }
 }
 
 /**
  * SQLite: other writers wait for one batch at most. Batches that follow each other directly share a commit, so several
  * are kept in flight. Cold code makes the first one several times as slow as later ones.
  * PostgreSQL: only writers of the same runs wait. Two batches run side by side, each on a connection of its own, and are
- * long enough to make the network round trips negligible.
+ * long enough to make the network round trips negligible. Beside others there is one, and it is shorter: two take both
+ * processors of a small server, so that publishes wait three times as long.
  */
 export const LIMITS: Readonly<Record<StoreDescription['kind'], BatchLimits>> = {
   sqlite: { targetMs: 5, first: 60, smallest: 600, largest: 2_000, inFlight: 6 },
-  postgres: { targetMs: 150, first: 1_000, smallest: 300, largest: 2_000, inFlight: 2 },
+  postgres: {
+    targetMs: 150,
+    first: 1_000,
+    smallest: 300,
+    largest: 2_000,
+    inFlight: 2,
+    besideOthers: { largest: 1_000, inFlight: 1 },
+  },
 }
 
 /** Largest growth from one batch to the next. */
@@ -47,18 +57,31 @@ const itemMs = ({ items, elapsedMs }: CommitSample): number => Math.max(elapsedM
  */
 export class BatchSize {
   readonly #limits: BatchLimits
+  readonly #isBesideOthers: () => boolean
   #items: number
   #samples: readonly CommitSample[] = []
   #lastEndedAt = Number.NEGATIVE_INFINITY
 
-  constructor(limits: BatchLimits) {
+  /** @param isBesideOthers whether others use the store now. */
+  constructor(limits: BatchLimits, isBesideOthers: () => boolean = () => false) {
     this.#limits = limits
+    this.#isBesideOthers = isBesideOthers
     this.#items = limits.first
   }
 
   /** Items in the next batch. */
   get items(): number {
-    return Math.round(this.#items)
+    return Math.min(Math.round(this.#items), this.#bounds.largest)
+  }
+
+  /** The most batches in flight. */
+  get inFlight(): number {
+    return this.#bounds.inFlight
+  }
+
+  get #bounds(): Pick<BatchLimits, 'largest' | 'inFlight'> {
+    const { besideOthers } = this.#limits
+    return besideOthers && this.#isBesideOthers() ? besideOthers : this.#limits
   }
 
   /** Records a batch of this many items with its request and end times, milliseconds of one clock. */

@@ -5,7 +5,7 @@ import { BULK_OUTCOMES, BulkMeter, type Logger } from '../../telemetry/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkBatch from '../transactions/bulk-batch.js'
 import * as bulkRead from '../transactions/bulk-read.js'
-import { type BatchLimits, BatchSize, LIMITS } from './batch-size.js'
+import { BatchSize, LIMITS } from './batch-size.js'
 import { type Batch, Job, type Watcher, Watchers } from './job.js'
 import { KINDS, type KindDeps } from './kinds.js'
 import { dropAgainPatiently, takeOverPatiently } from './take-over.js'
@@ -57,7 +57,6 @@ export class BulkWorker implements Service {
   readonly #queue: Job[] = []
   readonly #jobs = new Map<number, Job>()
   readonly #watchers = new Watchers()
-  readonly #limits: BatchLimits
   readonly #size: BatchSize
   readonly #inFlight = new Set<Promise<void>>()
   #state: State = { kind: 'new' }
@@ -77,8 +76,8 @@ export class BulkWorker implements Service {
     })
     this.#createdAt = deps.clock.now()
     this.#meter = deps.meter ?? new BulkMeter()
-    this.#limits = LIMITS[deps.store.describe().kind]
-    this.#size = new BatchSize(this.#limits)
+    const { store } = deps
+    this.#size = new BatchSize(LIMITS[store.describe().kind], () => store.isUsedByOthers?.() ?? false)
   }
 
   /** Continues the actions that an earlier life, or nodes that are gone, left running, and deletes their drafts. */
@@ -230,7 +229,7 @@ export class BulkWorker implements Service {
     // Lets the caller set the state `working` first.
     await Promise.resolve()
     while (this.#state.kind === 'working') {
-      const job = this.#inFlight.size < this.#limits.inFlight ? this.#takeReady() : undefined
+      const job = this.#inFlight.size < this.#size.inFlight ? this.#takeReady() : undefined
       if (job) await this.#takeTurn(job)
       else if (this.#inFlight.size > 0) await Promise.race(this.#inFlight)
       else this.#waitForReady()

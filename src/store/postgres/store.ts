@@ -6,6 +6,7 @@ import type { Store, StoreDescription, StoreSharing, StoreWatch } from '../types
 import { type AnyCarrying, CallCombiner, type CarriedCalls } from './combined-calls.js'
 import { toStoreError } from './connection.js'
 import type { Connections } from './connections.js'
+import { RecentCalls } from './recent-calls.js'
 import { Retries } from './retries.js'
 import { RowTypes } from './rows.js'
 import { start } from './start.js'
@@ -36,6 +37,7 @@ class PostgresStore implements Store {
   readonly #rowTypes = new RowTypes()
   readonly #combiner = new CallCombiner((operation, args) => this.#run(operation, args))
   readonly #running = new TurnoverMap<Promise<unknown>, true>()
+  readonly #others = new RecentCalls()
   #closing: Promise<void> | undefined
   readonly #lostCommit = new Set<() => void>()
 
@@ -51,6 +53,7 @@ class PostgresStore implements Store {
     // Safe: the result comes from this operation.
     const result = this.#metered(operation as AnyOperation, args) as Promise<Result>
     this.#running.set(result, true)
+    if (operation.turn !== 'background') this.#others.note(performance.now())
     const done = (): void => void this.#running.delete(result)
     result.then(done, done)
     return result
@@ -125,6 +128,10 @@ class PostgresStore implements Store {
   onLostCommit(listener: () => void): () => void {
     this.#lostCommit.add(listener)
     return () => void this.#lostCommit.delete(listener)
+  }
+
+  isUsedByOthers(): boolean {
+    return this.#others.areMany(performance.now())
   }
 
   describe(): StoreDescription {
