@@ -38,7 +38,7 @@ export interface Candidate {
 
 /** What a new database needs. */
 export interface Needs {
-  readonly region: Region
+  readonly region: string
   /** What its plan allows it, bytes of memory. */
   readonly memoryBytes: number
 }

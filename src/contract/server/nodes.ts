@@ -61,7 +61,7 @@ export const drainNode = endpoint({
   access: 'write',
   summary: 'Drain a node',
   description:
-    'For the operator: the node gives its partitions up, each when no request for it is in flight, and takes none until it is resumed or started again. Its databases move to the live nodes with the fewest, two at a time: those that sleep first, the longest idle first. It answers requests meanwhile; `/readyz` says 503, so that a balancer leaves it out. The reply comes when the state is stored; list the nodes to see the progress.',
+    'For the operator: the node gives its partitions up, each when no request for it is in flight, and takes none until it is resumed or started again. Its databases move to other nodes of their regions, two at a time: those that sleep first, the longest idle first. It answers requests meanwhile; `/readyz` says 503, so that a balancer leaves it out. The reply comes when the state is stored; list the nodes to see the progress.',
   params,
   body: noFields,
   success: ok,

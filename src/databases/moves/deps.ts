@@ -11,7 +11,7 @@ import type { Usage } from '../usage/index.js'
 export interface MovesDeps
   extends Pick<
     ChangeDeps,
-    'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'directory' | 'sleep' | 'traffic' | 'onServing'
+    'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'placement' | 'directory' | 'sleep' | 'traffic' | 'onServing'
   > {
   /** The name of this node. */
   readonly node: string

@@ -1,5 +1,8 @@
 import { auditRow } from '../../accounts/index.js'
 import { newId } from '../../base/index.js'
+import { isError } from '../../contract/errors/errors.js'
+import { dataBoundOf, planOf } from '../desired-engine.js'
+import type { DatabaseRow } from '../life.js'
 import * as moves from '../transactions/moves.js'
 import { systemCaller } from '../usage/index.js'
 import type { MovesDeps } from './deps.js'
@@ -32,10 +35,10 @@ export class Drain {
       .filter(isFree)
       .slice(0, Math.max(0, this.#parallel - active.length))
     for (const { databaseId } of next) {
-      const target = await this.#emptiest()
       const row = directory.rowOf(databaseId)
-      if (target === undefined || !row) return false
       this.#askedMs.set(databaseId, performance.now())
+      const target = row && (await this.#targetFor(row))
+      if (!row || target === undefined) continue
       const at = clock.now()
       const event = { action: 'Move Database to Node', entity: databaseId, details: { node: target } } as const
       const audit = auditRow(systemCaller(row.account_id), event, at)
@@ -60,11 +63,15 @@ export class Drain {
     return all.sort((one, other) => Number(one.isAwake) - Number(other.isAwake) || one.usedAtMs - other.usedAtMs)
   }
 
-  /** The live node with the fewest databases, counting those on their way to it. */
-  async #emptiest(): Promise<string | undefined> {
-    const { store, cluster } = this.#deps
-    const counts = new Map((await store.run(moves.loads, {})).map(({ node, databases }) => [node, databases]))
-    const live = cluster.peers.filter(({ state }) => state === 'live').map(({ name }) => name)
-    return live.sort((one, other) => (counts.get(one) ?? 0) - (counts.get(other) ?? 0))[0]
+  /** A live node of the region of a database, chosen as for a new one. Undefined when there is none: the database stays. */
+  async #targetFor(row: DatabaseRow): Promise<string | undefined> {
+    const { placement, plans, logger, node } = this.#deps
+    try {
+      return await placement.homeFor({ region: row.primary_region, memoryBytes: dataBoundOf(planOf(row, plans)) })
+    } catch (error) {
+      if (!isError(error, 'no_node_in_region') && !isError(error, 'region_without_capacity')) throw error
+      logger.warn('database_move_failed', { databaseId: row.database_id, node, error })
+      return undefined
+    }
   }
 }

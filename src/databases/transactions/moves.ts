@@ -222,33 +222,6 @@ export const list = read('moves.list', function* (args: object): Transaction<rea
   return yield* all(everyMove, args)
 })
 
-const databasesByHome = query<object, { node: string | null; databases: number }>(({ db }) =>
-  db
-    .selectFrom('databases')
-    .select((q) => ['home as node', q.fn.countAll<number>().as('databases')])
-    .where('home', 'is not', null)
-    .groupBy('home'),
-)
-
-const arrivingByTarget = query<object, { node: string; databases: number }>(({ db }) =>
-  db
-    .selectFrom('database_moves')
-    .select((q) => ['target as node', q.fn.countAll<number>().as('databases')])
-    .where('state', 'in', ['asked', 'copying'])
-    .groupBy('target'),
-)
-
-/** How many databases each node serves or is about to serve. */
-export const loads = read('moves.loads', function* (args: object): Transaction<
-  readonly { readonly node: string; readonly databases: number }[]
-> {
-  const sums = new Map<string, number>()
-  for (const { node, databases } of [...(yield* all(databasesByHome, args)), ...(yield* all(arrivingByTarget, args))]) {
-    if (node !== null) sums.set(node, (sums.get(node) ?? 0) + databases)
-  }
-  return [...sums].map(([node, databases]) => ({ node, databases }))
-})
-
 const dropAll = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('database_moves').where('database_id', '=', p.databaseId),
 )
