@@ -19,7 +19,7 @@ it('completes commands and flags in a real bash, and skips values', async () => 
     return (await run('bash', ['-c', code])).stdout.trim().split(' ')
   }
   expect(await complete('au')).toEqual(['audit'])
-  expect(await complete('db', 're')).toEqual(['rename', 'regions', 'resume', 'reset-password', 'restore'])
+  expect(await complete('db', 're')).toEqual(['rename', 'regions', 'resume', 'reset-password', 'restore', 'recover'])
   expect(await complete('queue', 'dlq', '')).toEqual(expect.arrayContaining(['list', 'retry', '--help']))
   expect(await complete('db', 'create', '--name', 'shop', '--pl')).toEqual(['--platform', '--plan'])
 })

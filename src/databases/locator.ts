@@ -61,7 +61,9 @@ export class Locator {
 
   constructor(deps: LocatorDeps) {
     this.#deps = deps
-    deps.cluster.handle(TOKENS, (payload) => digestsOf(payload).filter(deps.servesToken))
+    // Requests for a database between two homes wait at the old one, also those that reach the new one too early.
+    const answersFor = (digest: string): boolean => deps.servesToken(digest) || this.#leaving.has(digest)
+    deps.cluster.handle(TOKENS, (payload) => digestsOf(payload).filter(answersFor))
   }
 
   /**

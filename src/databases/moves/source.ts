@@ -21,6 +21,7 @@ const EQUAL_WITHIN_MS = 5_000
 const PAUSE_MS = 3_600_000
 const TAKEN_WITHIN_MS = 5_000
 const RETRY_MS = 500
+const KNOWN_WITHIN_MS = 3_000
 
 /** Why a move was given up, for the operator. */
 class MoveFailed extends Error {}
@@ -96,7 +97,7 @@ export class Source {
   async #copy(move: moves.MoveRow): Promise<void> {
     const { sleep, fleet } = this.#deps
     const { database_id: databaseId, move_id: moveId, epoch } = move
-    const peer = this.#target(move)
+    const peer = await this.#target(move)
     sleep.wake(databaseId)
     await fleet.endpoints(databaseId, undefined, 'while-loading')
     const replication = await fleet.replicationWith(databaseId)
@@ -239,10 +240,16 @@ export class Source {
     }
   }
 
-  #target({ target }: moves.MoveRow): Peer {
-    const peer = this.#deps.cluster.peers.find(({ name, state }) => name === target && state === 'live')
-    if (!peer) throw new MoveFailed(`the node ${target} does not run`)
-    return peer
+  /** A node that has just started is known after the next look at the nodes. */
+  async #target({ target }: moves.MoveRow): Promise<Peer> {
+    const { cluster, clock } = this.#deps
+    const endMs = performance.now() + KNOWN_WITHIN_MS
+    for (;;) {
+      const peer = cluster.peers.find(({ name, state }) => name === target && state === 'live')
+      if (peer) return peer
+      if (this.#isStopped || performance.now() > endMs) throw new MoveFailed(`the node ${target} does not run`)
+      await pause(clock, RETRY_MS)
+    }
   }
 
   async #ask({ name, incarnation }: Peer, topic: string, payload: unknown): Promise<void> {
