@@ -40,6 +40,7 @@
  */
 export { type DeadQuery, selectorOf as deadRunSelectorOf } from './dead-letters/dead-letter-filter.js'
 export { type Overrides, overridesOf, type RevivalKind, revivalOf, settingsIn } from './dead-letters/revival.js'
+export { deadRunStanding, runStandings, type Standing, textsOfAttempt } from './logs/standing.js'
 export type { Starting, TriggerGate } from './runs/intake.js'
 export { judge, mayDeliver, type Role, type Verdict } from './runs/run-state.js'
 export { createWorkflow, type Workflow, type WorkflowDeps } from './workflow.js'

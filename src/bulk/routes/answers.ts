@@ -215,11 +215,16 @@ type PreviewRow = bulkRead.PreviewRow
 export async function previewAnswer(
   store: Store,
   kind: BulkKindName,
-  { matched, first }: FixedSet,
+  { matched, first, unreadable }: FixedSet,
 ): Promise<PreviewAnswer> {
   const { itemType } = KINDS[kind]
   const rows = await store.run(bulkRead.preview, { itemType, seqs: first })
-  return { matched, sample: rows.map(({ id }) => id), preview: rows.map((row) => previewOf(itemType, row)) }
+  return {
+    matched,
+    ...(unreadable !== undefined && { unreadable }),
+    sample: rows.map(({ id }) => id),
+    preview: rows.map((row) => previewOf(itemType, row)),
+  }
 }
 
 function previewOf(itemType: 'runs' | 'messages', row: PreviewRow): PreviewAnswer['preview'][number] {

@@ -1,10 +1,12 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type Call, type Caller, type Reply, reply } from '../../http/index.js'
 import type { LargeCancel } from '../../queue/index.js'
+import { ageBounds, compileConditions } from '../selector/conditions.js'
 import { type Bounds, type FixedSet, SAMPLE_ITEMS } from '../selector/fixed-set.js'
+import { Refinement, unreadableOf } from '../selector/refine.js'
 import { PAGE_ITEMS, selectMessages } from '../selector/select-messages.js'
 import { selectRuns } from '../selector/select-runs.js'
-import { parseSelector, type Selector } from '../selector/selector.js'
+import { parseSelector, type Selector, type Target } from '../selector/selector.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 import { type CancelAnswer, cancelAnswer, previewAnswer, selectorForRecords } from './answers.js'
@@ -17,6 +19,7 @@ interface Cancel {
   readonly caller: Caller
   readonly selector: Selector
   readonly records: string
+  readonly refinement: Refinement | undefined
   readonly select: () => Promise<FixedSet>
 }
 
@@ -33,18 +36,21 @@ export async function cancelRuns(
 /** Starts a cancel of runs through the operation that starts any kind of action. */
 export async function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
   const cancel = cancelOf(deps, caller, parseCancel(deps, given, ''))
-  if (cancel.selector.mode !== 'dryRun') return answerLater(deps, await storeCancel(deps, cancel))
+  if (cancel.selector.mode !== 'dryRun') {
+    return answerLater(deps, await storeCancel(deps, cancel), unreadableOf(cancel.refinement))
+  }
   return reply(200, await previewAnswer(deps.store, 'cancelRuns', await cancel.select()))
 }
 
 async function startOrPreview(deps: RouteDeps, cancel: Cancel): Promise<Answer> {
   const { mode, report } = cancel.selector
   if (mode === 'dryRun') {
-    const { matched, sample } = await previewAnswer(deps.store, 'cancelRuns', await cancel.select())
-    return { cancelled: 0, matched, sample }
+    const { preview: _, ...found } = await previewAnswer(deps.store, 'cancelRuns', await cancel.select())
+    return { cancelled: 0, ...found }
   }
   const action = await storeCancel(deps, cancel)
-  return mode === 'async' ? answerLater(deps, action) : answerNow(deps, action, report)
+  const unreadable = unreadableOf(cancel.refinement)
+  return mode === 'async' ? answerLater(deps, action, unreadable) : answerNow(deps, action, report, unreadable)
 }
 
 function parseCancel({ clock }: RouteDeps, body: unknown, query: string): Selector {
@@ -57,9 +63,25 @@ function parseCancel({ clock }: RouteDeps, body: unknown, query: string): Select
 }
 
 function cancelOf(deps: RouteDeps, caller: Caller, selector: Selector): Cancel {
-  const { target } = selector
-  const select = async () => selectRuns(deps.store, { target, ...(await boundsOf(deps, caller, selector)) })
-  return { caller, selector, records: selectorForRecords(selector.given), select }
+  const at = deps.clock.now()
+  const compiled = compileConditions('runs', selector.conditions)
+  const refinement = compiled && new Refinement(deps.store, compiled, at)
+  const target = withAge(selector, at)
+  const select = async () => selectRuns(deps.store, { target, refinement, ...(await boundsOf(deps, caller, selector)) })
+  return { caller, selector, records: selectorForRecords(selector.given), refinement, select }
+}
+
+/** Ages are bounds on the time of creation. */
+function withAge({ target, ages }: Selector, at: number): Target {
+  if (target.kind === 'named') return target
+  const { after, before } = ageBounds(ages, at)
+  const { createdAfter = Number.NEGATIVE_INFINITY, createdBefore = Number.POSITIVE_INFINITY } = target.filter
+  const filter = {
+    ...target.filter,
+    ...(after !== undefined && { createdAfter: Math.max(after, createdAfter) }),
+    ...(before !== undefined && { createdBefore: Math.min(before, createdBefore) }),
+  }
+  return { kind: 'matching', filter }
 }
 
 async function boundsOf({ store }: RouteDeps, { accountId }: Caller, { most, mode }: Selector): Promise<Bounds> {
@@ -77,11 +99,12 @@ async function answerNow(
   { store, worker }: RouteDeps,
   action: bulkAction.BulkActionRow,
   report: boolean,
+  more: Pick<FixedSet, 'unreadable'>,
 ): Promise<Answer> {
   const ended = await worker.finish(action)
-  if (ended.state !== 'paused') return cancelAnswer(store, ended, report)
+  if (ended.state !== 'paused') return { ...(await cancelAnswer(store, ended, report)), ...more }
   // It may stay paused for days, so the caller gets the id to look it up.
-  return reply(202, { actionId: ended.action_id, matched: ended.matched, state: 'paused' })
+  return reply(202, { actionId: ended.action_id, matched: ended.matched, ...more, state: 'paused' })
 }
 
 /** Leaves empty members of a filter out of the records. */

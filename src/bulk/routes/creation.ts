@@ -81,10 +81,14 @@ function store(deps: RouteDeps, caller: Caller, request: NewAction, { actionId, 
 }
 
 /** Answers 202 with the id of a stored action. */
-export function answerLater({ worker }: RouteDeps, action: bulkAction.BulkActionRow): Reply {
+export function answerLater(
+  { worker }: RouteDeps,
+  action: bulkAction.BulkActionRow,
+  more: Pick<FixedSet, 'unreadable'> = {},
+): Reply {
   // Callers poll for progress, and the worker logs an interruption.
   worker.finish(action).catch(() => undefined)
-  return reply(202, { actionId: action.action_id, matched: action.matched })
+  return reply(202, { actionId: action.action_id, matched: action.matched, ...more })
 }
 
 /** Bytes to insert per transaction: one or two milliseconds. */

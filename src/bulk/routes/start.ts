@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Static } from 'typebox'
 import { unreachable } from '../../base/index.js'
 import { startBulkAction } from '../../contract/bulk/actions.js'
-import { BULK_SELECTORS } from '../../contract/bulk/selectors.js'
+import { BULK_SELECTORS, ITEMS_OF } from '../../contract/bulk/selectors.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { MOST_IDS } from '../../contract/request-limits.js'
 import {
@@ -19,8 +19,13 @@ import { readSelection, revisionOf } from '../../queue/index.js'
 import { ANY_MESSAGE, type MessageFilter } from '../../queue/transactions/messages-filter.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
 import { deadRunSelectorOf, overridesOf, settingsIn } from '../../workflow/index.js'
+import type { DeadRunFilter } from '../../workflow/transactions/runs-dead.js'
+import { type AgeBounds, ageBounds, compileConditions } from '../selector/conditions.js'
+import { conditionsProblem, foreignCondition, splitConditions } from '../selector/conditions-of-kinds.js'
 import type { FixedSet } from '../selector/fixed-set.js'
+import { Refinement, unreadableOf } from '../selector/refine.js'
 import {
+  type Bounds,
   selectDeadLetters,
   selectDeadRuns,
   selectFailedCallbacks,
@@ -84,11 +89,19 @@ async function start(
   if (body.fenceUntil !== undefined) throw invalid('`fenceUntil` is for `cancelRuns` only: nothing else can be fenced.')
   const selector = checkSelector(kind, body.selector ?? {})
   const settings = settingsOf(deps, kind, headers)
-  const select = () => selectItems(deps, caller.accountId, kind, selector)
+  const { conditions, filters } = splitConditions(selector)
+  const at = deps.clock.now()
+  const compiled = compileConditions(ITEMS_OF[kind], conditions)
+  const refinement = compiled && new Refinement(deps.store, compiled, at)
+  const bounds = { accountId: caller.accountId, most: countOf(filters), at, refinement }
+  const select = () => selectItems(deps, bounds, kind, filters, ageBounds(conditions, at))
   if (body.dryRun) return reply(200, await previewAnswer(deps.store, kind, await select()))
   const request = { kind, selector: selectorForRecords(selector), reason, ratePerSecond, ...(settings && { settings }) }
-  return answerLater(deps, await createAction(deps, caller, request, select))
+  const action = await createAction(deps, caller, request, select)
+  return answerLater(deps, action, unreadableOf(refinement))
 }
+
+const countOf = ({ count }: Selector): number | undefined => (typeof count === 'number' ? count : undefined)
 
 const invalid = (problem: string) => new HomeportError('invalid_request', { problem })
 
@@ -101,6 +114,8 @@ const CHECKERS = new Map<string, Checker>(
  * one.
  */
 function checkSelector(kind: PlainKind, given: Selector): Selector {
+  const foreign = foreignCondition(ITEMS_OF[kind], given)
+  if (foreign !== undefined) throw invalid(foreign)
   const { properties } = BULK_SELECTORS[kind]
   const isList = (name: string) => 'items' in ((properties as Record<string, object>)[name] ?? {})
   const members = Object.entries(given).map(([name, value]) =>
@@ -108,6 +123,8 @@ function checkSelector(kind: PlainKind, given: Selector): Selector {
   )
   const selector = Object.fromEntries(members)
   CHECKERS.get(kind)?.(selector)
+  const problem = conditionsProblem(selector)
+  if (problem !== undefined) throw invalid(problem)
   return selector
 }
 
@@ -137,39 +154,57 @@ function settingsOf(deps: RouteDeps, kind: PlainKind, headers: IncomingHttpHeade
 }
 
 /** @throws HomeportError for values that the filters of the queue refuse. */
-function filterOf(filters: Selector): MessageFilter {
+function filterOf(filters: Selector, { after, before }: AgeBounds): MessageFilter {
   const selection = readSelection(filters)
-  return selection.kind === 'filter' ? selection.filter : ANY_MESSAGE
+  const filter = selection.kind === 'filter' ? selection.filter : ANY_MESSAGE
+  const { fromDate, toDate } = filter
+  return {
+    ...filter,
+    ...(after !== undefined && { fromDate: Math.max(after + 1, fromDate ?? 0) }),
+    ...(before !== undefined && { toDate: Math.min(before - 1, toDate ?? Number.MAX_SAFE_INTEGER) }),
+  }
+}
+
+/** @throws HomeportError for values that the filters of workflows refuse. */
+function deadFilterOf(accountId: string, filters: Selector, { after, before }: AgeBounds): DeadRunFilter | undefined {
+  const { filter } = deadRunSelectorOf(accountId, filters, MOST_IDS) ?? {}
+  if (filter === undefined) return undefined
+  return {
+    ...filter,
+    ...(after !== undefined && { from: Math.max(after + 1, filter.from ?? 0) }),
+    ...(before !== undefined && { to: Math.min(before - 1, filter.to ?? Number.MAX_SAFE_INTEGER) }),
+  }
 }
 
 const NOTHING: FixedSet = { chunks: [], absent: [], matched: 0, first: [] }
 
 function selectItems(
-  { store, clock }: RouteDeps,
-  accountId: string,
+  { store }: RouteDeps,
+  bounds: Bounds,
   kind: PlainKind,
   selector: Selector,
+  ages: AgeBounds,
 ): Promise<FixedSet> {
-  const { count, dlqIds, ...filters } = selector
-  const bounds = { accountId, most: typeof count === 'number' ? count : undefined, at: clock.now() }
+  const { count: _, dlqIds, ...filters } = selector
+  const { accountId } = bounds
   const ids = Array.isArray(dlqIds) ? dlqIds.map(String) : undefined
   switch (kind) {
     case 'cancelMessages': {
       const isEmptyList = Array.isArray(filters.messageIds) && filters.messageIds.length === 0
-      return isEmptyList ? Promise.resolve(NOTHING) : selectMessages(store, bounds, filterOf(filters))
+      return isEmptyList ? Promise.resolve(NOTHING) : selectMessages(store, bounds, filterOf(filters, ages))
     }
     case 'deleteDeadLetters':
     case 'retryDeadLetters':
-      return selectDeadLetters(store, bounds, filterOf(filters), ids)
+      return selectDeadLetters(store, bounds, filterOf(filters, ages), ids)
     case 'resumeRuns':
     case 'restartRuns':
     case 'deleteDeadRuns': {
-      const dead = deadRunSelectorOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) }, MOST_IDS)
-      return dead ? selectDeadRuns(store, bounds, dead.filter) : Promise.resolve(NOTHING)
+      const dead = deadFilterOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) }, ages)
+      return dead ? selectDeadRuns(store, bounds, dead) : Promise.resolve(NOTHING)
     }
     case 'retryFailureCallbacks': {
-      const dead = deadRunSelectorOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) }, MOST_IDS)
-      return dead ? selectFailedCallbacks(store, bounds, dead.filter) : Promise.resolve(NOTHING)
+      const dead = deadFilterOf(accountId, { ...filters, ...(ids && { dlqIds: ids }) }, ages)
+      return dead ? selectFailedCallbacks(store, bounds, dead) : Promise.resolve(NOTHING)
     }
     default:
       return unreachable(kind)

@@ -31,6 +31,8 @@ export interface FixedSet {
   readonly matched: number
   /** Numbers of the first of those, up to the preview limit. */
   readonly first: readonly number[]
+  /** Items whose payload or failure could not be read, and which so do not match. Absent if all could. */
+  readonly unreadable?: number
 }
 
 /** Total items of chunks. */

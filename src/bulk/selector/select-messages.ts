@@ -14,6 +14,7 @@ import type {
 import * as runsDead from '../../workflow/transactions/runs-dead.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 import { chunksOf, type FixedSet, inBatches, packAbsent, SAMPLE_ITEMS } from './fixed-set.js'
+import { type Refinement, unreadableOf } from './refine.js'
 
 /** Messages per lookup. */
 export const PAGE_ITEMS = 1_000
@@ -29,6 +30,8 @@ export interface Bounds {
   readonly most: number | undefined
   /** Arrival of the request, Unix milliseconds. */
   readonly at: number
+  /** The conditions; absent without any, and with ids. */
+  readonly refinement?: Refinement | undefined
 }
 
 /** A set of numbers in the order of the preview. */
@@ -53,8 +56,8 @@ class SetBuilder {
     return this.#items
   }
 
-  end(): FixedSet {
-    return { chunks: this.#chunks, absent: [], matched: this.items, first: this.#first }
+  end(refinement?: Refinement): FixedSet {
+    return { chunks: this.#chunks, absent: [], matched: this.items, first: this.#first, ...unreadableOf(refinement) }
   }
 }
 
@@ -67,22 +70,24 @@ export async function selectMessages(store: Store, bounds: Bounds, filter: Messa
   const set = new SetBuilder()
   await addPending(store, bounds, filter, 'held', set)
   await addPending(store, bounds, filter, 'pending', set)
-  return set.end()
+  return set.end(bounds.refinement)
 }
 
 async function addPending(
   store: Store,
-  { accountId, most = Number.POSITIVE_INFINITY, at: createdUpTo }: Bounds,
+  { accountId, most = Number.POSITIVE_INFINITY, at: createdUpTo, refinement }: Bounds,
   filter: MessageFilter,
   state: PendingSelector['state'],
   set: SetBuilder,
 ): Promise<void> {
   let after: PendingPage['next'] = FIRST_DUE
   while (after && set.items < most) {
-    const limit = Math.min(PENDING_PAGE_ITEMS, most - set.items)
+    const left = most - set.items
+    const limit = refinement ? PENDING_PAGE_ITEMS : Math.min(PENDING_PAGE_ITEMS, left)
     const selector: PendingSelector = { accountId, kind: PLAIN_KIND, state, filter, createdUpTo, after, limit }
     const { places, next }: PendingPage = await store.run(messagesCancel.selectPending, selector)
-    set.add(places.map((place) => place.seq))
+    const seqs = places.map((place) => place.seq)
+    set.add(refinement ? await refinement.keep(seqs, left) : seqs)
     after = next
   }
 }
@@ -130,7 +135,7 @@ export async function selectDeadLetters(
     return selectLetterIds(dlqIds, bounds.most, read)
   }
   const upToNow = { ...filter, toDate: Math.min(filter.toDate ?? bounds.at, bounds.at) }
-  return selectPages<string>(bounds.most, async (after, limit) => {
+  return selectPages<string>(bounds, async (after, limit) => {
     const selector: DeadSelector = { ...shared, dlqIds: undefined, filter: upToNow, after, limit }
     const { seqs, cursor: next } = await store.run(messagesDead.deadSeqs, selector)
     return { seqs, next }
@@ -142,7 +147,7 @@ export async function selectDeadRuns(store: Store, bounds: Bounds, filter: DeadR
   const shared = { accountId: bounds.accountId, order: 'earliestFirst' as const }
   if (filter.dlqIds) return selectLetterIds(filter.dlqIds, bounds.most, namedRuns(store, bounds))
   const upToNow = { ...filter, to: Math.min(filter.to ?? bounds.at, bounds.at) }
-  return selectPages<DeadRunPlace>(bounds.most, (after, limit) => {
+  return selectPages<DeadRunPlace>(bounds, (after, limit) => {
     const selector: DeadRunSelector = { ...shared, filter: upToNow, limit, ...(after && { after }) }
     return store.run(runsDead.deadSeqs, selector)
   })
@@ -201,16 +206,17 @@ async function findLetters<Found extends Letter>(dlqIds: readonly string[], read
 }
 
 async function selectPages<Place>(
-  most = Number.POSITIVE_INFINITY,
+  { most = Number.POSITIVE_INFINITY, refinement }: Bounds,
   page: (after: Place | undefined, limit: number) => Promise<{ seqs: readonly number[]; next: Place | undefined }>,
 ): Promise<FixedSet> {
   const set = new SetBuilder()
   let after: Place | undefined
   while (set.items < most) {
-    const { seqs, next } = await page(after, Math.min(PAGE_ITEMS, most - set.items))
-    set.add(seqs)
+    const left = most - set.items
+    const { seqs, next } = await page(after, refinement ? PAGE_ITEMS : Math.min(PAGE_ITEMS, left))
+    set.add(refinement ? await refinement.keep(seqs, left) : seqs)
     if (next === undefined) break
     after = next
   }
-  return set.end()
+  return set.end(refinement)
 }

@@ -2,6 +2,7 @@ import { unreachable } from '../../base/index.js'
 import type { Store, StoreDescription } from '../../store/index.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 import { type Bounds, ChunkPacker, type FixedSet, inBatches, itemsOf, type Limits, packAbsent } from './fixed-set.js'
+import { type Refinement, unreadableOf } from './refine.js'
 import type { Target } from './selector.js'
 
 /**
@@ -15,6 +16,8 @@ const PAGE_SCAN: Readonly<Record<StoreDescription['kind'], number>> = { sqlite: 
 /** The target and bounds of a selection. */
 export interface Selection extends Bounds {
   readonly target: Target
+  /** The conditions; absent without any. */
+  readonly refinement?: Refinement | undefined
 }
 
 /** Selects the runs of a cancel. */
@@ -32,7 +35,7 @@ export function selectRuns(store: Store, selection: Selection): Promise<FixedSet
 
 async function selectMatchingRuns(
   store: Store,
-  { accountId, bound, most = Number.POSITIVE_INFINITY, sample }: Selection,
+  { accountId, bound, most = Number.POSITIVE_INFINITY, sample, refinement }: Selection,
   filter: bulkSelect.RunFilter,
 ): Promise<FixedSet> {
   const packing = new ChunkPacker()
@@ -41,15 +44,16 @@ async function selectMatchingRuns(
   let left = most
   let after: number | undefined = 0
   while (after !== undefined && left > 0) {
-    const args = { accountId, filter, after, bound, scan, most: Math.min(left, scan) }
+    const args = { accountId, filter, after, bound, scan, most: refinement ? scan : Math.min(left, scan) }
     const page: bulkSelect.SelectedPage = await store.run(bulkSelect.selectPage, args)
-    packing.add(page.seqs)
-    first.push(...page.seqs.slice(0, sample - first.length))
-    left -= page.seqs.length
+    const seqs = refinement ? await refinement.keep(page.seqs, left) : page.seqs
+    packing.add(seqs)
+    first.push(...seqs.slice(0, sample - first.length))
+    left -= seqs.length
     after = page.next
   }
   const chunks = packing.end()
-  return { chunks, absent: [], matched: itemsOf(chunks), first }
+  return { chunks, absent: [], matched: itemsOf(chunks), first, ...unreadableOf(refinement) }
 }
 
 type NamedRuns = bulkSelect.NamedRuns

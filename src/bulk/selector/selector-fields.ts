@@ -1,5 +1,7 @@
 import { nearest, otherUnitOf, unreachable } from '../../base/index.js'
+import { RUN_STANDINGS } from '../../contract/bulk/conditions.js'
 import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
+import { durationProblem, expressionProblem } from './conditions.js'
 
 /** Reads each field of a selector from JSON or from query parameters, and words what is wrong with a value. */
 
@@ -15,12 +17,20 @@ type FieldKind =
       readonly isLong?: true
       readonly elementStart?: RegExp
       readonly forbidden?: string
+      readonly oneOf?: readonly string[]
     }
   | { readonly kind: 'flag' }
   | { readonly kind: 'instant' }
   | { readonly kind: 'count'; readonly least: 0 | 1 }
   /** Free text of the caller. */
   | { readonly kind: 'words' }
+  /** Such as `2h`. */
+  | { readonly kind: 'duration' }
+  /** An expression over the payload. */
+  | { readonly kind: 'expression' }
+
+/** No list: in a query, commas belong to the text. */
+const WHOLE = /(?!)/
 
 /** All fields of a selector. */
 export const FIELDS = {
@@ -34,6 +44,14 @@ export const FIELDS = {
   flowControlKey: { kind: 'texts' },
   fromDate: { kind: 'instant' },
   toDate: { kind: 'instant' },
+  state: { kind: 'texts', oneOf: RUN_STANDINGS },
+  waitingFor: { kind: 'texts', elementStart: WHOLE },
+  olderThan: { kind: 'duration' },
+  youngerThan: { kind: 'duration' },
+  attemptsAtLeast: { kind: 'count', least: 0 },
+  attemptsAtMost: { kind: 'count', least: 0 },
+  errorContains: { kind: 'texts', elementStart: WHOLE },
+  payload: { kind: 'expression' },
   count: { kind: 'count', least: 0 },
   reason: { kind: 'words' },
   ratePerSecond: { kind: 'count', least: 1 },
@@ -63,7 +81,7 @@ type ValueOf<Kind> = Kind extends 'texts'
   ? readonly string[]
   : Kind extends 'flag'
     ? boolean
-    : Kind extends 'words'
+    : Kind extends 'words' | 'duration' | 'expression'
       ? string
       : number
 
@@ -93,6 +111,10 @@ export function readBody(name: FieldName, raw: unknown): Read {
       return readCount(name, field.least, raw, raw)
     case 'words':
       return readWords(name, raw)
+    case 'duration':
+      return readDuration(name, raw)
+    case 'expression':
+      return readExpression(name, raw)
     default:
       return unreachable(field)
   }
@@ -120,6 +142,10 @@ export function readQuery(name: FieldName, raw: readonly string[]): Read {
       return readCount(name, field.least, toNumber(text), text)
     case 'words':
       return readWords(name, text)
+    case 'duration':
+      return readDuration(name, text)
+    case 'expression':
+      return readExpression(name, text)
     default:
       return unreachable(field)
   }
@@ -145,7 +171,9 @@ function toNumber(text: string): number {
   return /^-?\d+$/.test(text) ? Number(text) : Number.NaN
 }
 
-function readTexts(name: FieldName, field: FieldKind & { kind: 'texts' }, raw: readonly unknown[]): Read {
+type TextsField = FieldKind & { kind: 'texts' }
+
+function readTexts(name: FieldName, field: TextsField, raw: readonly unknown[]): Read {
   const most = field.isLong ? MOST_IDS : MOST_FILTER_VALUES
   if (raw.length > most) {
     const problem = `\`${name}\` has ${raw.length} values; at most ${most} fit into one request. Send several.`
@@ -154,7 +182,7 @@ function readTexts(name: FieldName, field: FieldKind & { kind: 'texts' }, raw: r
   const value: string[] = []
   for (let index = 0; index < raw.length; index++) {
     const text = raw[index]
-    const problem = problemOfText(text, field.forbidden)
+    const problem = problemOfText(text, field)
     if (typeof text === 'string' && problem === undefined) value.push(text)
     else return { problem: `\`${raw.length > 1 ? `${name}[${index}]` : name}\` ${problem}` }
   }
@@ -162,13 +190,29 @@ function readTexts(name: FieldName, field: FieldKind & { kind: 'texts' }, raw: r
   return { problem: `\`${name}\` is an empty list, which no run can match. Leave it out, or name at least one value.` }
 }
 
-function problemOfText(text: unknown, forbidden: string | undefined): string | undefined {
+function problemOfText(
+  text: unknown,
+  { forbidden, oneOf }: Pick<TextsField, 'forbidden' | 'oneOf'>,
+): string | undefined {
   if (typeof text !== 'string') return `must be a string or a list of strings; found ${show(text)}.`
   if (text === '') return 'is an empty string. Leave the field out if you do not want to filter by it.'
   if (text.length > LONGEST_VALUE) return `has ${text.length} characters; at most ${LONGEST_VALUE} are allowed.`
   if (text.includes('\0')) return 'holds the character U+0000, which no run can have.'
   if (forbidden && text.includes(forbidden)) return `must not hold "${forbidden}"; found ${show(text)}.`
+  if (oneOf && !oneOf.includes(text)) return `must be one of ${oneOf.join(', ')}; found ${show(text)}.`
   return undefined
+}
+
+function readDuration(name: FieldName, value: unknown): Read {
+  const problem =
+    typeof value === 'string' ? durationProblem(value) : 'must be a duration such as 30s, 15m, 2h or 1d12h'
+  return problem === undefined ? { value } : { problem: `\`${name}\` ${problem}; found ${show(value)}.` }
+}
+
+function readExpression(name: FieldName, value: unknown): Read {
+  if (typeof value !== 'string') return mustBe(name, 'an expression such as \'$.country = "DE"\'', value)
+  const problem = expressionProblem(value)
+  return problem === undefined ? { value } : { problem: `\`${name}\` is no valid expression: ${problem}` }
 }
 
 function readInstant(name: FieldName, value: unknown, found: unknown): Read {

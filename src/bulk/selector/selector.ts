@@ -1,4 +1,6 @@
+import { CONDITION_NAMES } from '../../contract/bulk/conditions.js'
 import type * as bulkSelect from '../transactions/bulk-select.js'
+import { type Ages, type Conditions, contradiction } from './conditions.js'
 import {
   FIELDS,
   type FieldName,
@@ -25,6 +27,9 @@ export type Mode = 'sync' | 'async' | 'dryRun'
 /** A parsed bulk cancel. */
 export interface Selector {
   readonly target: Target
+  /** Tested on the runs that pass the filter of the target. */
+  readonly conditions: Conditions
+  readonly ages: Ages
   /** Maximum number of runs, oldest first. */
   readonly most: number | undefined
   readonly mode: Mode
@@ -152,11 +157,29 @@ function checkTogether(given: Values, problems: Problems): void {
   if (workflowUrlExactMatch && workflowUrl === undefined && workflowRunIds === undefined) {
     problems.add(() => '`workflowUrlExactMatch` says how `workflowUrl` is compared, and `workflowUrl` is missing.')
   }
+  checkConditions(given, problems)
+}
+
+/** Conditions beside ids are refused, not ignored as filters are: no client depends on that. */
+function checkConditions(given: Values, problems: Problems): void {
+  const wrong = contradiction(given)
+  if (wrong !== undefined) problems.add(() => wrong)
+  const name = CONDITION_NAMES.find((condition) => given[condition] !== undefined)
+  if (name === undefined) return
+  if (given.workflowRunIds) problems.add(() => `\`workflowRunIds\` names the runs; leave out \`${name}\`.`)
+  if (given.fenceUntil !== undefined) {
+    problems.add(
+      () =>
+        `A fence cannot test \`${name}\`, because runs that start have no such state yet. Leave out \`fenceUntil\`.`,
+    )
+  }
 }
 
 function toSelector(given: Values): Selector {
   return {
     target: toTarget(given),
+    conditions: given,
+    ages: given,
     most: given.count,
     mode: given.dryRun ? 'dryRun' : given.async ? 'async' : 'sync',
     report: given.report ?? false,

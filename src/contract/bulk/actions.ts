@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { MOST_FILTER_VALUES, MOST_IDS } from '../request-limits.js'
+import { CONDITIONS, RUN_STANDINGS } from './conditions.js'
 
 /** What a bulk action does to each item of its set. */
 export const BULK_KINDS = [
@@ -61,6 +62,16 @@ export const CancelSelector = Type.Partial(
       flowControlKey: texts('Runs of this flow-control key.'),
       fromDate: instant('Runs created after this time, Unix milliseconds.'),
       toDate: instant('Runs created before this time, Unix milliseconds.'),
+      ...CONDITIONS.runs,
+      state: Type.Union([Type.Enum([...RUN_STANDINGS]), CONDITIONS.runs.state], {
+        description: 'Runs that wait for this; of parallel branches, at least one. A list matches any of its values.',
+      }),
+      waitingFor: texts(
+        'Runs that wait for this event, webhook or invoked run by id, or are at the step of this name.',
+      ),
+      errorContains: texts(
+        'Runs whose last failed attempt has this text in its error or in the first 4 KiB of its response, case-sensitive.',
+      ),
       count: Type.Integer({ minimum: 0, description: 'At most this many runs, oldest first. Absent: no limit.' }),
       dryRun: Type.Boolean({
         description: 'Cancel nothing. The response says how many runs match and lists the first ids.',
@@ -117,6 +128,12 @@ export const Outcome = Type.Enum([
   'skipped',
 ])
 
+const unreadable = Type.Optional(
+  count(
+    'Items that a condition could not be tested on, and so does not match: the payload is no JSON, too large or damaged. Absent when there are none.',
+  ),
+)
+
 const CancelError = Type.Object({ workflowRunId: Type.String(), error: Type.String() })
 
 const CancelAnswer = Type.Object({
@@ -134,6 +151,7 @@ const CancelAnswer = Type.Object({
   sample: Type.Optional(Type.Array(Type.String(), { description: 'With `dryRun`: the first 20 ids.' })),
   state: Type.Optional(Type.Literal('aborted', { description: 'Present when the action was aborted meanwhile.' })),
   skipped: Type.Optional(count('Present when the action was aborted: how many items of the set were not processed.')),
+  unreadable,
 })
 
 /** The response to an action that continues in the background. */
@@ -142,12 +160,14 @@ export const AcceptedAnswer = Type.Object({
     description: 'Id of the action. `GET /v2/workflows/bulkActions/{actionId}` shows its progress.',
   }),
   matched: count('Items in the fixed set.'),
+  unreadable,
   state: Type.Optional(Type.Literal('paused', { description: 'Present when the action was paused meanwhile.' })),
 })
 
 /** The result of a dry run: what an action would do. */
 export const BulkLook = Type.Object({
   matched: count('Items that the action would change.'),
+  unreadable,
   sample: Type.Array(Type.String(), { description: 'The first 20 ids, of runs or of messages.' }),
   preview: Type.Array(
     Type.Object({

@@ -2,6 +2,7 @@ import Type from 'typebox'
 import { DESTINATION_FILTERS, FILTERS } from '../queue/fields.js'
 import { MOST_FILTER_VALUES, MOST_IDS } from '../request-limits.js'
 import { RUN_DEAD_FILTERS } from '../workflow/dead-letters.js'
+import { CONDITIONS, type ItemsOf } from './conditions.js'
 
 /** The selectors of bulk actions by kind. An item must match all filters that are given. */
 
@@ -19,6 +20,7 @@ const Messages = Type.Object(
     messageIds: ids('Only these messages. All other filters are ignored.'),
     ...FILTERS,
     ...DESTINATION_FILTERS,
+    ...CONDITIONS.messages,
     count,
   },
   strict,
@@ -30,6 +32,7 @@ const DeadLetters = Type.Object(
     messageId: ids('Dead letters of these messages.'),
     ...FILTERS,
     responseStatus,
+    ...CONDITIONS.deadLetters,
     count,
   },
   strict,
@@ -45,6 +48,7 @@ const DeadRuns = Type.Object(
     fromDate,
     toDate,
     responseStatus,
+    ...CONDITIONS.deadRuns,
     count,
   },
   strict,
@@ -74,3 +78,15 @@ export const BULK_SELECTORS = {
   deleteDeadLetters: DeadLetters,
   retryDeadLetters: DeadLetters,
 } as const
+
+/** The items of each kind, which decide the conditions that its selector may have. */
+export const ITEMS_OF = {
+  cancelRuns: 'runs',
+  cancelMessages: 'messages',
+  resumeRuns: 'deadRuns',
+  restartRuns: 'deadRuns',
+  retryFailureCallbacks: 'deadRuns',
+  deleteDeadRuns: 'deadRuns',
+  deleteDeadLetters: 'deadLetters',
+  retryDeadLetters: 'deadLetters',
+} as const satisfies Record<keyof typeof BULK_SELECTORS | 'cancelRuns', ItemsOf>

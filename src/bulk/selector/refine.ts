@@ -1,0 +1,191 @@
+import { mapInSlices, TimeSlice } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import * as messagesStanding from '../../queue/transactions/messages-standing.js'
+import type { Store } from '../../store/index.js'
+import { deadRunStanding, runStandings, type Standing, textsOfAttempt } from '../../workflow/index.js'
+import * as runsStanding from '../../workflow/transactions/runs-standing.js'
+import { type Predicate, TooCostly } from '../expression/evaluate.js'
+import * as bulkPayloads from '../transactions/bulk-payloads.js'
+import type { Compiled } from './conditions.js'
+import { inBatches } from './fixed-set.js'
+
+/** Items whose states are read at once. */
+const BATCH_ITEMS = 200
+/** The records of failures are long. */
+const BATCH_FAILURES = 50
+/** Items whose payload sizes are read at once. */
+const BATCH_SIZES = 1_000
+/** Bytes of payloads that are read at once. */
+const BATCH_BYTES = 1_048_576
+/** Longest payload that is searched: parsing it takes some milliseconds. */
+const MAX_PAYLOAD_BYTES = 262_144
+
+/**
+ * Tests the conditions of a selector on the items that pass its filters, page by page: first those on their state, then
+ * the expression on the payloads of the rest. It reads little at once and yields to the event loop in between.
+ */
+export class Refinement {
+  readonly #store: Store
+  readonly #compiled: Compiled
+  readonly #at: number
+  #unreadable = 0
+
+  /** @param at arrival of the request, Unix milliseconds. */
+  constructor(store: Store, compiled: Compiled, at: number) {
+    this.#store = store
+    this.#compiled = compiled
+    this.#at = at
+  }
+
+  /** Items that could not be tested, and so count as not matching. */
+  get unreadable(): number {
+    return this.#unreadable
+  }
+
+  /**
+   * The items that match, in the same order.
+   * @param most stops when it has found this many.
+   */
+  async keep(seqs: readonly number[], most = Number.POSITIVE_INFINITY): Promise<number[]> {
+    const kept: number[] = []
+    for (const batch of inBatches(seqs, this.#batchSize)) {
+      const passing = await this.#passing(batch)
+      kept.push(...batch.filter((seq) => passing.has(seq)))
+      if (kept.length >= most) return kept.slice(0, most)
+    }
+    return kept
+  }
+
+  get #batchSize(): number {
+    const { standing, items } = this.#compiled
+    if (standing === undefined) return BATCH_SIZES
+    return items === 'deadRuns' ? BATCH_FAILURES : BATCH_ITEMS
+  }
+
+  async #passing(seqs: readonly number[]): Promise<ReadonlySet<number>> {
+    const { standing, payload } = this.#compiled
+    const found = standing ? (await this.#standings(seqs)).filter(standing).map(({ seq }) => seq) : seqs
+    if (payload === undefined || found.length === 0) return new Set(found)
+    return this.#withPayload(found, payload)
+  }
+
+  async #standings(seqs: readonly number[]): Promise<Standing[]> {
+    const { items, attempts } = this.#compiled
+    switch (items) {
+      case 'runs':
+        return runStandings(await this.#store.run(runsStanding.standing, { seqs, attempts }), this.#at)
+      case 'messages':
+        return messageStandings(await this.#store.run(messagesStanding.standing, { seqs, attempts }), this.#at)
+      case 'deadLetters':
+        return (await this.#store.run(messagesStanding.deadStanding, { seqs })).map(deadLetterStanding)
+      default:
+        return this.#deadRuns(seqs)
+    }
+  }
+
+  async #deadRuns(seqs: readonly number[]): Promise<Standing[]> {
+    const all = await mapInSlices(await this.#store.run(runsStanding.failures, { seqs }), deadRunStanding)
+    const known = all.filter((one) => one !== undefined)
+    this.#unreadable += all.length - known.length
+    return known
+  }
+
+  async #withPayload(seqs: readonly number[], matches: Predicate): Promise<ReadonlySet<number>> {
+    const passing = new Set<number>()
+    const slice = new TimeSlice()
+    for (const batch of batchesBySize(await this.#sizes(seqs))) {
+      for (const { seq, body } of await this.#payloads(batch)) {
+        const outcome = body === null ? undefined : test(body, matches)
+        if (outcome === undefined) this.#unreadable++
+        else if (outcome) passing.add(seq)
+        if (slice.isOver) await slice.rest()
+      }
+    }
+    return passing
+  }
+
+  /** The sizes of payloads that are not too long. */
+  async #sizes(seqs: readonly number[]): Promise<bulkPayloads.PayloadSize[]> {
+    const sizes = await this.#store.run(bulkPayloads.payloadSizes, { itemType: this.#itemType, seqs })
+    const fitting = sizes.filter(({ bytes }) => bytes <= MAX_PAYLOAD_BYTES)
+    this.#unreadable += sizes.length - fitting.length
+    return fitting
+  }
+
+  /** Reads payloads; if the store cannot read a page of its file, all but those on that page. */
+  async #payloads(seqs: readonly number[]): Promise<readonly bulkPayloads.Payload[]> {
+    try {
+      return await this.#store.run(bulkPayloads.payloads, { itemType: this.#itemType, seqs })
+    } catch (error) {
+      if (!(error instanceof HomeportError) || error.code !== 'store_damaged') throw error
+      if (seqs.length === 1) return seqs.map((seq) => ({ seq, body: null }))
+      const half = Math.ceil(seqs.length / 2)
+      return [...(await this.#payloads(seqs.slice(0, half))), ...(await this.#payloads(seqs.slice(half)))]
+    }
+  }
+
+  get #itemType(): bulkPayloads.ItemType {
+    const { items } = this.#compiled
+    return items === 'runs' || items === 'deadRuns' ? 'runs' : 'messages'
+  }
+}
+
+/** The member of a set that says how many items could not be tested. */
+export function unreadableOf(refinement: Refinement | undefined): { readonly unreadable?: number } {
+  const unreadable = refinement?.unreadable ?? 0
+  return unreadable > 0 ? { unreadable } : {}
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+/** Whether a payload matches; `undefined` if it is no JSON, or too large for the expression. */
+function test(body: Uint8Array, matches: Predicate): boolean | undefined {
+  try {
+    return matches(JSON.parse(decoder.decode(body)))
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError || error instanceof TooCostly) return undefined
+    throw error
+  }
+}
+
+function batchesBySize(sizes: readonly bulkPayloads.PayloadSize[]): number[][] {
+  const batches: number[][] = []
+  let left = 0
+  for (const { seq, bytes } of sizes) {
+    const last = batches.at(-1)
+    if (last === undefined || bytes > left) {
+      batches.push([seq])
+      left = BATCH_BYTES - bytes
+    } else {
+      last.push(seq)
+      left -= bytes
+    }
+  }
+  return batches
+}
+
+function messageStandings({ pending, attempts }: messagesStanding.MessagesStanding, at: number): Standing[] {
+  const last = new Map(attempts.map((attempt) => [attempt.message_seq, attempt]))
+  return pending.map((message) => {
+    const failed = last.get(message.seq)
+    const errors = failed ? textsOfAttempt(failed) : []
+    return { seq: message.seq, states: [stateOf(message, at)], names: [], attempts: message.retried, errors }
+  })
+}
+
+function stateOf({ state, next_at, retried }: messagesStanding.PendingStanding, at: number): string {
+  if (state === 'held') return 'held'
+  if (next_at <= at) return 'in-delivery'
+  return retried > 0 ? 'retry' : 'delayed'
+}
+
+function deadLetterStanding(letter: messagesStanding.DeadStanding): Standing {
+  const { seq, retried, started_at } = letter
+  return {
+    seq,
+    states: [],
+    names: [],
+    attempts: retried + (started_at === null ? 0 : 1),
+    errors: textsOfAttempt(letter),
+  }
+}

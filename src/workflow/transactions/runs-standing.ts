@@ -1,0 +1,144 @@
+import { sql } from 'kysely'
+import { type LastAttempt, lastAttempts } from '../../queue/transactions/messages-standing.js'
+import { all, read, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { ElementKind } from '../../store/schema/runs.js'
+
+/**
+ * What active runs wait for, of many at once. Unlike the log it reads neither payloads nor results: of each element that
+ * is pending only the start, which names its step.
+ */
+
+/** A pending message of a run with the element that it delivers; NULLs where it delivers none. */
+export interface PendingOfRun {
+  readonly seq: number
+  readonly run_seq: number
+  readonly message_id: string
+  readonly retried: number
+  readonly next_at: number
+  readonly kind: ElementKind | null
+  readonly position: number | null
+  readonly meta: string | null
+  /** NULL if it is long: steps that sleep, and plans, are short. */
+  readonly body: Uint8Array | null
+}
+
+/** A wait of a run. */
+export interface WaitOfRun {
+  readonly run_seq: number
+  readonly event_id: string
+  readonly message_id: string
+  readonly wait: string
+}
+
+/** An active run that another one has invoked. */
+export interface ChildOfRun {
+  readonly run_id: string
+  readonly parent_seq: number
+  readonly parent: string | null
+}
+
+/** Everything that shows what some runs wait for. */
+export interface RunsStanding {
+  /** Those that are active. */
+  readonly active: readonly number[]
+  readonly pending: readonly PendingOfRun[]
+  readonly waits: readonly WaitOfRun[]
+  readonly children: readonly ChildOfRun[]
+  readonly attempts: readonly LastAttempt[]
+}
+
+/** Arguments for the state of some runs. */
+export interface StandingArgs {
+  /** `runs.seq` */
+  readonly seqs: readonly number[]
+  /** Whether the last failed attempts are wanted. */
+  readonly attempts: boolean
+}
+
+interface OfRuns {
+  seqs: readonly number[]
+}
+
+/** Longest body of an element that is read. */
+const MAX_BODY_BYTES = 4_096
+
+const activeRuns = query<OfRuns, { seq: number }>(({ db, p, d }) =>
+  db.selectFrom('runs').select('seq').where(d.inNumbers('seq', p.seqs)).where('state', '=', sql.lit('RUN_STARTED')),
+)
+const pendingOf = query<OfRuns, PendingOfRun>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .leftJoin('steps', (join) =>
+      join.onRef('steps.message_id', '=', 'messages.message_id').onRef('steps.run_seq', '=', 'messages.group_key'),
+    )
+    .select(['messages.seq', 'messages.message_id', 'messages.retried', 'messages.next_at'])
+    .select(['steps.kind', 'steps.position', 'steps.meta'])
+    .select(sql<number>`messages.group_key`.as('run_seq'))
+    .select(
+      sql<Uint8Array | null>`case when length(steps.body) <= ${sql.lit(MAX_BODY_BYTES)} then steps.body end`.as('body'),
+    )
+    .where(d.inNumbers('messages.group_key', p.seqs))
+    .where('messages.state', '=', sql.lit('pending')),
+)
+const waitsOf = query<OfRuns, WaitOfRun>(({ db, p, d }) =>
+  db
+    .selectFrom('run_waits')
+    .select(['run_seq', 'event_id', 'message_id', 'wait'])
+    .where(d.inNumbers('run_seq', p.seqs)),
+)
+const childrenOf = query<OfRuns, ChildOfRun>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select(['run_id', 'parent', sql<number>`parent_seq`.as('parent_seq')])
+    .where('parent_seq', 'is not', null)
+    .where(d.inNumbers('parent_seq', p.seqs))
+    .where(sql<boolean>`state || '' = 'RUN_STARTED'`),
+)
+
+/** Reads what some runs wait for, from one snapshot. */
+export const standing = read(
+  'runs.standing',
+  function* ({ seqs, attempts }: StandingArgs): Transaction<RunsStanding> {
+    const active = (yield* all(activeRuns, { seqs })).map(({ seq }) => seq)
+    if (active.length === 0) return { active, pending: [], waits: [], children: [], attempts: [] }
+    const pending = yield* all(pendingOf, { seqs: active })
+    const retried = attempts ? pending.filter((message) => message.retried > 0) : []
+    return {
+      active,
+      pending,
+      waits: yield* all(waitsOf, { seqs: active }),
+      children: yield* all(childrenOf, { seqs: active }),
+      attempts: yield* lastAttempts(retried.map(({ seq }) => seq)),
+    }
+  },
+  { turn: 'background' },
+)
+
+/** The record of the failure of a dead run. */
+export interface DeadRunFailure {
+  readonly seq: number
+  /** JSON of `FailureRecord`; NULL if it is very long. */
+  readonly failure: string | null
+}
+
+/** Longest record that is read: it holds the responses of all attempts. */
+const MAX_FAILURE_BYTES = 262_144
+
+const failuresOf = query<OfRuns, DeadRunFailure>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select('seq')
+    .select(
+      sql<string | null>`case when length(failure) <= ${sql.lit(MAX_FAILURE_BYTES)} then failure end`.as('failure'),
+    )
+    .where(d.inNumbers('seq', p.seqs))
+    .where('dlq_id', 'is not', null),
+)
+
+/** Reads why dead runs failed. */
+export const failures = read(
+  'runs.failures',
+  (args: { readonly seqs: readonly number[] }): Transaction<DeadRunFailure[]> => all(failuresOf, args),
+  { turn: 'background' },
+)
