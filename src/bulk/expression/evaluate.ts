@@ -2,10 +2,13 @@ import { unreachable } from '../../base/index.js'
 import type { Comparison, Expression, PathStep, Scalar } from './syntax.js'
 
 /**
- * Values that one evaluation may look at, about a millisecond. Only `[*]` and `contains` look at many: a payload of a
- * quarter of a mebibyte may hold a hundred thousand elements, and an expression may have many comparisons.
+ * Values that one evaluation may look at, a few milliseconds. Only `[*]` and `contains` look at many: a payload of an
+ * eighth of a mebibyte may hold sixty thousand elements, and an expression may have many comparisons.
  */
 const MAX_VISITS = 50_000
+
+/** Comparisons of characters that take as long as a visit. */
+const CHARACTERS_PER_VISIT = 500
 
 /** An evaluation looked at too many values. */
 export class TooCostly extends Error {}
@@ -124,7 +127,12 @@ function ordering(op: '<' | '<=' | '>' | '>=', limit: string | number): Test {
 /** A text that holds a text, or a list that holds a value. */
 function containing(part: Scalar): Test {
   return (value, budget) => {
-    if (typeof value === 'string') return typeof part === 'string' && value.includes(part)
+    if (typeof value === 'string') {
+      if (typeof part !== 'string') return false
+      // A search compares each place of a text with all of the part in the worst case.
+      spend(budget, Math.ceil((value.length * part.length) / CHARACTERS_PER_VISIT))
+      return value.includes(part)
+    }
     if (!Array.isArray(value)) return false
     spend(budget, value.length)
     return value.includes(part)

@@ -18,7 +18,7 @@ const BATCH_SIZES = 1_000
 /** Bytes of payloads that are read at once. */
 const BATCH_BYTES = 1_048_576
 /** Longest payload that is searched: parsing it takes some milliseconds. */
-const MAX_PAYLOAD_BYTES = 262_144
+const MAX_PAYLOAD_BYTES = 131_072
 
 /**
  * Tests the conditions of a selector on the items that pass its filters, page by page: first those on their state, then
