@@ -11,6 +11,7 @@ import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
 import { type CancelAnswer, cancelAnswer, previewAnswer, selectorForRecords } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
+import { resolveSavedCancel } from './saved.js'
 
 type Answer = CancelAnswer | Reply
 
@@ -29,8 +30,9 @@ export async function cancelRuns(
   { caller, body, target }: Pick<Call, 'caller' | 'body' | 'target'>,
 ): Promise<Answer> {
   const queryStart = target.indexOf('?')
-  const query = queryStart < 0 ? '' : target.slice(queryStart + 1)
-  return startOrPreview(deps, cancelOf(deps, caller, parseCancel(deps, body, query)))
+  const given = { body, query: queryStart < 0 ? '' : target.slice(queryStart + 1) }
+  const { body: selector, query } = await resolveSavedCancel(deps, caller, given)
+  return startOrPreview(deps, cancelOf(deps, caller, parseCancel(deps, selector, query)))
 }
 
 /** Starts a cancel of runs through the operation that starts any kind of action. */

@@ -31,10 +31,12 @@ import {
   selectFailedCallbacks,
   selectMessages,
 } from '../selector/select-messages.js'
+import { parseSelector } from '../selector/selector.js'
 import { NON_FILTER_FIELDS } from '../selector/selector-fields.js'
 import { previewAnswer, selectorForRecords } from './answers.js'
 import { startCancel } from './cancel.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
+import { resolveSaved, savedRoutes } from './saved.js'
 
 type StartBody = Static<(typeof startBulkAction)['body']['schema']>
 /** Kinds whose selectors a schema describes. */
@@ -43,14 +45,15 @@ type Selector = Readonly<Record<string, unknown>>
 
 /** The route that starts an action of any kind. `cancelRuns` has a selector of its own, parsed in `cancel.ts`. */
 export function startRoutes(deps: RouteDeps): Route[] {
-  return [route(startBulkAction, (call) => startAny(deps, call))]
+  return [route(startBulkAction, (call) => startAny(deps, call)), ...savedRoutes(deps, validateSelector)]
 }
 
 type StartCall = Pick<Call, 'caller' | 'body' | 'headers'>
 
 async function startAny(deps: RouteDeps, { caller, body, headers }: StartCall): Promise<Reply> {
-  const given = checkedBody(body ?? {})
-  const { kind } = given
+  const checked = checkedBody(body ?? {})
+  const { kind } = checked
+  const given = { ...checked, selector: await resolveSaved(deps, caller, kind, checked.selector ?? {}) }
   if (kind === 'cancelRuns') return startCancel(deps, caller, cancelBodyOf(given))
   return start(deps, caller, { ...given, kind }, headers)
 }
@@ -99,6 +102,19 @@ async function start(
   const request = { kind, selector: selectorForRecords(selector), reason, ratePerSecond, ...(settings && { settings }) }
   const action = await createAction(deps, caller, request, select)
   return answerLater(deps, action, unreadableOf(refinement))
+}
+
+/** @throws HomeportError when a selector is not valid for a kind, whatever it would match. */
+function validateSelector(kind: BulkKindName, given: Selector): void {
+  if (kind === 'cancelRuns') {
+    const parsed = parseSelector(onlyFilters(given), '')
+    if ('problem' in parsed) throw new HomeportError('invalid_request', parsed)
+    return
+  }
+  const { dlqIds: _, ...selector } = checkSelector(kind, given)
+  const { filters } = splitConditions(selector)
+  if (ITEMS_OF[kind] === 'deadRuns') deadRunSelectorOf('', filters, MOST_IDS)
+  else readSelection(filters)
 }
 
 const countOf = ({ count }: Selector): number | undefined => (typeof count === 'number' ? count : undefined)

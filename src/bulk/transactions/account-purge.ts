@@ -10,6 +10,7 @@ type Page = OfAccount & { limit: number }
 const SETTINGS = [
   query<OfAccount>(({ db, p }) => db.deleteFrom('schedules').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('bulk_actions').where('account_id', '=', p.accountId)),
+  query<OfAccount>(({ db, p }) => db.deleteFrom('bulk_selectors').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('queue_turns').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('queues').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('url_groups').where('account_id', '=', p.accountId)),
@@ -19,7 +20,7 @@ const SETTINGS = [
   query<OfAccount>(({ db, p }) => db.deleteFrom('run_waits').where('account_id', '=', p.accountId)),
 ]
 
-/** Deletes schedules, queues, URL groups, flow-control keys, deduplication keys, waits and bulk actions. */
+/** Deletes schedules, queues, URL groups, flow-control keys, deduplication keys, waits, bulk actions and saved selectors. */
 export const settings = write('accountPurge.settings', function* (args: OfAccount): Transaction<void> {
   for (const drop of SETTINGS) yield* change(drop, args)
 })

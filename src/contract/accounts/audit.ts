@@ -63,6 +63,8 @@ export const AUDIT_ACTIONS = {
   'Abort Bulk Action': 69,
   'Lift Fence': 70,
   'Retry Failure Callbacks': 71,
+  'Save Bulk Selector': 76,
+  'Delete Bulk Selector': 77,
   'Rotate Queue Token': 80,
   'Change Queue': 81,
   'Create Alert Channel': 90,

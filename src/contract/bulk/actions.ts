@@ -84,6 +84,9 @@ export const CancelSelector = Type.Partial(
       }),
       reason: Type.String({ description: REASON }),
       ratePerSecond: Type.Integer({ minimum: 1, description: RATE }),
+      saved: Type.String({
+        description: 'Name of a saved selector whose fields are added. A field may stand in one of the two only.',
+      }),
       fenceUntil: instant(
         'Until this time, Unix milliseconds, triggers of runs that match the selector are refused with 409.',
       ),
@@ -241,7 +244,7 @@ export const cancelWorkflowRuns = endpoint({
       body: AcceptedAnswer,
     },
   ],
-  errors: ['invalid_json', 'bulk_action_interrupted', 'store_full', 'store_unavailable'],
+  errors: ['invalid_json', 'saved_selector_not_found', 'bulk_action_interrupted', 'store_full', 'store_unavailable'],
 })
 
 /** Lists bulk actions. */
@@ -334,7 +337,7 @@ const StartBody = Type.Object(
     selector: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description:
-          'Which items. `cancelRuns` takes the fields of `DELETE /v2/workflows/runs`; `cancelMessages` the filters of `DELETE /v2/messages`; `resumeRuns`, `restartRuns`, `deleteDeadRuns` and `retryFailureCallbacks` (only runs whose failure function has failed) the filters of `/v2/workflows/dlq`; `deleteDeadLetters` and `retryDeadLetters` the filters of `/v2/dlq`. `count` limits the size of the set. Empty: all items.',
+          'Which items. `cancelRuns` takes the fields of `DELETE /v2/workflows/runs`; `cancelMessages` the filters of `DELETE /v2/messages`; `resumeRuns`, `restartRuns`, `deleteDeadRuns` and `retryFailureCallbacks` (only runs whose failure function has failed) the filters of `/v2/workflows/dlq`; `deleteDeadLetters` and `retryDeadLetters` the filters of `/v2/dlq`. `saved` adds the fields of a saved selector. `count` limits the size of the set. Empty: all items.',
       }),
     ),
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: REASON })),
@@ -372,6 +375,7 @@ export const startBulkAction = endpoint({
     'invalid_json',
     'setting_limit',
     'destination_forbidden',
+    'saved_selector_not_found',
     'store_full',
     'store_unavailable',
   ],

@@ -64,6 +64,13 @@ export const workflowErrors = {
     text: ({ actionId }) =>
       `There is no bulk action ${actionId}. GET /v2/workflows/bulkActions lists the bulk actions of this account.`,
   }),
+  saved_selector_not_found: define<{ name: string }>({
+    status: 404,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ name }) =>
+      `There is no saved selector "${name}". GET /v2/workflows/bulkSelectors lists those of this account.`,
+  }),
   bulk_action_refused: define<{ actionId: string; state: string; act: string }>({
     status: 409,
     blame: 'caller',

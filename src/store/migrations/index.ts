@@ -42,6 +42,7 @@ import { generations } from './047-generations.js'
 import { databaseMoves } from './048-database-moves.js'
 import { backupObjects } from './051-backup-objects.js'
 import { nodeRegions } from './053-node-regions.js'
+import { savedSelectors } from './059-saved-selectors.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -88,6 +89,7 @@ export const MIGRATIONS: readonly Migration[] = [
   databaseMoves,
   backupObjects,
   nodeRegions,
+  savedSelectors,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

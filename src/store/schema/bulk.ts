@@ -77,8 +77,22 @@ export interface BulkChunksTable {
   outcomes: Uint8Array | null
 }
 
+/** A selector that an account has saved. */
+export interface BulkSelectorsTable {
+  account_id: string
+  name: string
+  /** A kind that takes it. */
+  kind: BulkKindName
+  /** JSON */
+  selector: string
+  /** E-mail of the account that saved it. */
+  saved_by: string
+  saved_at: number
+}
+
 /** Tables of the module bulk. */
 export interface BulkTables {
   bulk_actions: BulkActionsTable
   bulk_chunks: BulkChunksTable
+  bulk_selectors: BulkSelectorsTable
 }

@@ -35,6 +35,12 @@ async function pausedAction(stage: Stage): Promise<string> {
   return path
 }
 
+const SELECTOR = '/v2/workflows/bulkSelectors/stuck-nightly'
+
+/** Saves a selector. */
+const savedSelector = ({ homeport }: Stage) =>
+  homeport.queue('PUT', SELECTOR, { kind: 'cancelRuns', selector: { label: 'nightly', state: 'retry' } })
+
 /** Workflows and bulk actions. */
 export const workflowExchanges: Exchanges = {
   triggerWorkflow: ({ homeport, app }) => homeport.queue('POST', `/v2/trigger/${app.url}/sleep`, { any: 'payload' }),
@@ -84,6 +90,16 @@ export const workflowExchanges: Exchanges = {
     stage.homeport.queue('GET', `/v2/workflows/bulkActions/${await action(stage)}/outcomes`),
   startBulkAction: ({ homeport }) =>
     homeport.queue('POST', '/v2/workflows/bulkActions', { kind: 'retryFailureCallbacks', selector: { label: 'none' } }),
+  saveSelector: (stage) => savedSelector(stage),
+  listSelectors: ({ homeport }) => homeport.queue('GET', '/v2/workflows/bulkSelectors'),
+  getSelector: async (stage) => {
+    await savedSelector(stage)
+    return stage.homeport.queue('GET', SELECTOR)
+  },
+  deleteSelector: async (stage) => {
+    await savedSelector(stage)
+    return stage.homeport.queue('DELETE', SELECTOR)
+  },
   pauseBulkAction: async (stage) => stage.homeport.queue('POST', `${await slowAction(stage)}/pause`, {}),
   resumeBulkAction: async (stage) => stage.homeport.queue('POST', `${await pausedAction(stage)}/resume`, {}),
   abortBulkAction: async (stage) => stage.homeport.queue('POST', `${await pausedAction(stage)}/abort`, {}),
