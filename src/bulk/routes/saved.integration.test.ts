@@ -90,6 +90,9 @@ describeOnEveryStore('saved selectors', (openStore) => {
     expect(await start('cancelRuns', { saved: 'red', label: 'red' })).toEqual([
       ...[400, expect.stringContaining('`label` is given and in the saved selector "red"')],
     ])
+    expect(await start('cancelRuns', { saved: 'red', workflowRunIds: ['a'] })).toEqual([
+      ...[400, expect.stringContaining('leave out `saved`')],
+    ])
     const refused = async (body: unknown, query = '') =>
       (await service.ask(account, 'DELETE', `/v2/workflows/runs${query}`, body)).status
     expect(await refused({ saved: 'red' }, '?saved=red')).toBe(400)

@@ -85,6 +85,8 @@ export async function resolveSaved(
   if (!Object.hasOwn(given, 'saved')) return given
   const { saved: name, ...others } = given
   if (typeof name !== 'string' || name === '') throw invalid('`saved` must be the name of a saved selector.')
+  const ids = ['workflowRunIds', 'messageIds', 'dlqIds'].find((field) => Object.hasOwn(others, field))
+  if (ids !== undefined) throw invalid(`\`${ids}\` names the items; leave out \`saved\`. Nothing was changed.`)
   const row = await find(deps, caller, name)
   if (ITEMS_OF[row.kind] !== ITEMS_OF[kind]) {
     throw invalid(`The saved selector "${name}" is for ${row.kind}, whose items are others than those of ${kind}.`)

@@ -10,6 +10,7 @@ import { toneOfState } from '../terminal/text.js'
 import { type Action, actionFacts, actionOrMissing } from './action.js'
 import { controlCommands } from './control.js'
 import { followToEnd } from './follow.js'
+import { selectorsCommand } from './selectors.js'
 import { startCommand } from './start.js'
 
 type ItemOutcome = Static<typeof listBulkOutcomes.success.body>['outcomes'][number]
@@ -108,4 +109,5 @@ export const bulkCommand = group('bulk', 'start, follow and control bulk actions
   watchCommand,
   startCommand,
   ...controlCommands,
+  selectorsCommand,
 ])

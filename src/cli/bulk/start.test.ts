@@ -109,6 +109,32 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     expect(await run('runs', 'retry-callbacks')).toMatchObject({ code: 2 })
   })
 
+  it('takes conditions and saved selectors', async () => {
+    await startRuns(store, 'acc_test', 3, (index) => ({ labels: '|when|', ...(index === 0 && { dueAt: Date.now() }) }))
+    const save = await run(
+      ...['bulk', 'selectors', 'save', 'late', 'cancelRuns', '--label', 'when', '--state', 'delayed,sleeping'],
+    )
+    expect(save).toMatchObject({ code: 0, out: expect.stringContaining('"state":["delayed","sleeping"]') })
+    expect(await run('bulk', 'selectors', 'list')).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/late +cancelRuns/),
+    })
+    const dry = await run('bulk', 'start', 'cancelRuns', '--saved', 'late', '--younger-than', '1h', '--dry-run')
+    expect(dry).toMatchObject({ code: 0, out: expect.stringContaining('cancelRuns: 2 items\n') })
+    const payload = await run('runs', 'cancel', '--label', 'when', '--payload', '$.a = 1', '--dry-run')
+    expect(payload.out).toBe('would cancel 0 runs\n3 items could not be read and so did not match.\n')
+    const wrong = await run('bulk', 'start', 'cancelRuns', '--payload', '$.a', '--dry-run')
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('at character 4, the end') })
+    const ids = await run('bulk', 'start', 'cancelRuns', 'wfr_1', '--state', 'retry', '--yes')
+    expect(ids).toMatchObject({ code: 2, err: expect.stringContaining('leave out `state`') })
+    const cancelled = await run('runs', 'cancel', '--saved', 'late', '--count', '1', '--yes', '--json')
+    expect(JSON.parse(cancelled.out)).toEqual({ cancelled: 1 })
+    expect(await run('bulk', 'selectors', 'delete', 'late')).toMatchObject({ code: 0 })
+    expect(await run('bulk', 'selectors', 'show', 'late')).toMatchObject({
+      ...{ err: expect.stringContaining('There is no saved selector "late"') },
+    })
+  })
+
   it('requires exactly one kind of selection', async () => {
     expect(await run('bulk', 'start', 'cancelRuns', '--yes')).toMatchObject({ code: 2 })
     const both = await run('bulk', 'start', 'cancelRuns', '--selector', '{}', '--label', 'red', '--yes')

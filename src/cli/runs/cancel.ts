@@ -3,6 +3,7 @@ import type { Static } from 'typebox'
 import { parseDuration } from '../../base/index.js'
 import { AcceptedAnswer, type CancelSelector, cancelWorkflowRuns } from '../../contract/bulk/actions.js'
 import { actionFacts, summaryOf } from '../bulk/action.js'
+import { type ConditionOptions, conditionFlags, conditionsOf, unreadableLine } from '../bulk/conditions.js'
 import { watch } from '../bulk/follow.js'
 import { FAILED } from '../exit-codes.js'
 import { requireSelection } from '../queue/filters.js'
@@ -38,6 +39,7 @@ export const cancelCommand = remote<CancelOptions, [string[]]>({
     'homeport runs cancel wfr_1 wfr_2',
     'homeport runs cancel --url https://example.com/ --label slow --from 1h --dry-run',
     'homeport runs cancel --url https://example.com/ --label slow --from 1h --yes',
+    'homeport runs cancel --label nightly --state sleeping,event --older-than 7d --dry-run',
     'homeport runs cancel --all --async --yes',
   ],
   run: async (session, options, ids) => {
@@ -56,7 +58,7 @@ async function dryRun({ api, show }: Session, selector: Selector): Promise<void>
   const rest = (answer.matched ?? 0) - sample.length
   show(answer, () => {
     const ids = sample.map((id) => `  ${printable(id)}\n`).join('')
-    return `would cancel ${counted(answer.matched ?? 0, 'run')}\n${ids}${rest > 0 ? `  and ${counted(rest, 'more')}\n` : ''}`
+    return `would cancel ${counted(answer.matched ?? 0, 'run')}\n${ids}${rest > 0 ? `  and ${counted(rest, 'more')}\n` : ''}${unreadableLine(answer)}`
   })
 }
 
@@ -92,7 +94,7 @@ async function cancelAndWatch(session: Session, selector: Selector, { report }: 
 }
 
 /** The flags of a bulk cancel. */
-interface SelectorOptions extends RunFilterOptions {
+interface SelectorOptions extends RunFilterOptions, ConditionOptions {
   readonly exact?: boolean
   readonly count?: number
   readonly all?: boolean
@@ -106,11 +108,8 @@ type Selector = Static<typeof CancelSelector>
 
 /** Adds the flags of a selector. */
 function selectorFlags(command: Command): Command {
-  return runFilterFlags(command, {
-    url: 'whose URL begins with this text',
-    from: 'created after',
-    to: 'created before',
-  })
+  const words = { url: 'whose URL begins with this text', from: 'created after', to: 'created before' }
+  return conditionFlags(runFilterFlags(command, words))
     .option('--exact', '--url is the whole URL, not its beginning')
     .option('--count <number>', 'most runs, oldest first', wholeNumber(0))
     .option('--all', 'all active runs')
@@ -125,10 +124,12 @@ function selectorFlags(command: Command): Command {
  */
 function selectorOf(options: SelectorOptions, ids: readonly string[]): Selector {
   const { exact, all } = options
-  const filters = runFilters(options)
+  const filters = { ...runFilters(options), ...conditionsOf(options) }
   requireSelection('runs', ids, filters, all)
   const settings = { ...given({ workflowUrlExactMatch: exact }), ...settingsOf(options) }
-  return ids.length > 0 ? { workflowRunIds: [...ids], ...settings } : { ...filters, ...settings }
+  // The server refuses conditions beside ids, instead of ignoring them as filters.
+  const selected = ids.length > 0 ? { workflowRunIds: [...ids], ...conditionsOf(options) } : filters
+  return { ...selected, ...settings }
 }
 
 function settingsOf({ count, reason, rate, fence }: SelectorOptions) {

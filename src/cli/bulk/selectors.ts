@@ -1,0 +1,95 @@
+import type { Static } from 'typebox'
+import { BULK_KINDS } from '../../contract/bulk/actions.js'
+import {
+  deleteSelector,
+  getSelector,
+  listSelectors,
+  type SavedSelector,
+  saveSelector,
+} from '../../contract/bulk/saved.js'
+import { orMissing } from '../remote/api.js'
+import { group, remote } from '../remote/remote.js'
+import { oneOf } from '../remote/values.js'
+import { fromNow, moment } from '../terminal/figures.js'
+import { type Column, renderFacts, renderTable } from '../terminal/table.js'
+import { type SelectionOptions, selectionFlags, selectorOf } from './selection.js'
+
+/** `homeport bulk selectors`: saves selectors under names. */
+
+type Saved = Static<typeof SavedSelector>
+
+const NAME = ['<name>', 'name of the selector'] as const
+
+const COLUMNS: readonly Column<Saved>[] = [
+  { title: 'NAME', value: (one) => one.name },
+  { title: 'KIND', value: (one) => one.kind },
+  { title: 'SAVED', value: (one) => fromNow(one.savedAt) },
+  { title: 'SELECTOR', cuts: true, value: (one) => JSON.stringify(one.selector) },
+]
+
+const factsOf = ({ name, kind, selector, savedBy, savedAt }: Saved) =>
+  [
+    ['name', name],
+    ['kind', kind],
+    ['selector', JSON.stringify(selector)],
+    ['saved by', savedBy],
+    ['saved', moment(savedAt)],
+  ] as const
+
+const orUnknown = <Answer>(name: string, request: Promise<Answer>): Promise<Answer> =>
+  orMissing(request, `There is no saved selector "${name}". See: homeport bulk selectors list.`)
+
+const listCommand = remote({
+  name: 'list',
+  summary: 'list saved selectors',
+  run: async ({ api, io, show }) => {
+    const { selectors } = await api.call(listSelectors, {})
+    show(selectors, () =>
+      selectors.length === 0 ? 'There are no saved selectors.\n' : renderTable(io, COLUMNS, selectors),
+    )
+  },
+})
+
+const showCommand = remote({
+  name: 'show',
+  summary: 'show a saved selector',
+  args: [NAME],
+  run: async ({ api, io, show }, _, name) => {
+    const saved = await orUnknown(name, api.call(getSelector, { params: { name } }))
+    show(saved, () => renderFacts(io, factsOf(saved)))
+  },
+})
+
+const saveCommand = remote<SelectionOptions, [string, (typeof BULK_KINDS)[number]]>({
+  name: 'save',
+  summary: 'save a selector under a name, or replace it',
+  args: [NAME, ['<kind>', `a kind of action that takes it: ${BULK_KINDS.join(', ')}`, oneOf(BULK_KINDS)]],
+  flags: selectionFlags,
+  examples: [
+    'homeport bulk selectors save stuck-nightly cancelRuns --label nightly --state retry --older-than 2h',
+    'homeport bulk start cancelRuns --saved stuck-nightly --dry-run',
+  ],
+  run: async ({ api, io, show }, options, name, kind) => {
+    const body = { kind, selector: selectorOf(kind, options, []) }
+    const saved = await api.call(saveSelector, { params: { name }, body })
+    show(saved, () => renderFacts(io, factsOf(saved)))
+  },
+})
+
+const deleteCommand = remote({
+  name: 'delete',
+  summary: 'delete a saved selector; actions that used it continue',
+  args: [NAME],
+  run: async ({ api, io, show }, _, name) => {
+    const saved = await orUnknown(name, api.call(deleteSelector, { params: { name } }))
+    show(saved, () => renderFacts(io, factsOf(saved)))
+  },
+})
+
+/** `homeport bulk selectors` with its commands. */
+export const selectorsCommand = group('selectors', 'save selectors of bulk actions under names', [
+  listCommand,
+  showCommand,
+  saveCommand,
+  deleteCommand,
+])
