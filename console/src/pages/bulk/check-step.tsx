@@ -11,7 +11,7 @@ import { EmptyState, Loaded } from '../../components/states.js'
 import { useNow } from '../../components/when.js'
 import { counted, whole } from '../../lib/format.js'
 import { TimingFields } from '../queue/delivery-fields.js'
-import { type Choice, isSentAgain, kindOf, meansEverything, type Settings } from './selector.js'
+import { type Choice, hasConditions, isSentAgain, kindOf, meansEverything, type Settings } from './selector.js'
 import { cliLine, curlLine } from './terminal.js'
 import type { DryRun } from './use-dry-run.js'
 import { KIND_WORDS, type Kind } from './words.js'
@@ -134,7 +134,7 @@ function HowPanel({ choice, form }: Pick<CheckProps, 'choice' | 'form'>) {
           {...form.getInputProps('ratePerSecond')}
         />
         {isSentAgain(choice) ? <TimingFields form={form} retriesLabel="Retries" retriesElse="As before" /> : null}
-        {kindOf(choice) === 'cancelRuns' ? (
+        {kindOf(choice) === 'cancelRuns' && !hasConditions(choice) ? (
           <Select
             label="Refuse new runs"
             description="Matching triggers get a 409 response"

@@ -4,6 +4,7 @@ import { BULK_KINDS } from '../../../../src/contract/bulk/actions.js'
 import { Panel } from '../../components/page.js'
 import { counted } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
+import { ConditionFields, SaveSelection, Unreadable } from './condition-fields.js'
 import { FAMILY_OF, type Family } from './families.js'
 import { type Change, SelectionFields } from './fields.js'
 import { type Choice, kindOf, meansEverything, withKind } from './selector.js'
@@ -51,6 +52,15 @@ export function ChooseStep({
         <Panel title="Selection" about="An item must match every filter. Without filters, everything is selected.">
           <SelectionFields key={kind} choice={choice} kind={kind} set={set} />
         </Panel>
+        {choice.ids === undefined ? (
+          <Panel title="Conditions" about="Tested on the items that pass the filters.">
+            <Stack gap="md">
+              <ConditionFields key={kind} choice={choice} set={set} />
+              {meansEverything(choice) ? null : <SaveSelection choice={choice} />}
+            </Stack>
+          </Panel>
+        ) : null}
+        <Unreadable count={dryRun.data?.unreadable ?? 0} />
         <Group justify="space-between" gap="sm">
           <Count dryRun={dryRun} kind={kind} choice={choice} />
           <Button type="submit" disabled={!isReady} loading={dryRun.isPending || !isSettled}>

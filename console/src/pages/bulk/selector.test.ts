@@ -23,6 +23,19 @@ it('ignores other filters when there are IDs, even an empty list', () => {
   expect(selectorOf({ ids: [] })).toEqual({ workflowRunIds: [] })
 })
 
+it('has the conditions of the items, and drops those that others do not have', () => {
+  const choice = choiceOf({ state: 'sleeping', waiting: 'order-1', attemptsMost: 2, payload: '$.a = 1', saved: 'mine' })
+  expect(selectorOf(choice)).toEqual({
+    ...{ state: 'sleeping', waitingFor: 'order-1', attemptsAtMost: 2, payload: '$.a = 1', saved: 'mine' },
+  })
+  expect(withKind(choice, 'deleteDeadLetters')).toEqual({
+    kind: 'deleteDeadLetters',
+    attemptsMost: 2,
+    payload: '$.a = 1',
+  })
+  expect(withKind({ state: 'retry' }, 'cancelMessages')).toEqual({ kind: 'cancelMessages' })
+})
+
 it('knows when no filter is set', () => {
   expect(meansEverything({ kind: 'cancelRuns' })).toBe(true)
   expect(meansEverything({ ids: [] })).toBe(false)

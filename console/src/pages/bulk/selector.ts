@@ -2,11 +2,12 @@
 import { BULK_KINDS } from '../../../../src/contract/bulk/actions.js'
 import { given, textAt, wholeAt } from '../../lib/search.js'
 import { headersOf, NO_DELIVERY } from '../queue/delivery-form.js'
+import { type Conditions, conditionFields, conditionsAt, conditionsFor } from './conditions.js'
 import { FAMILIES, FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
 import type { Kind } from './words.js'
 
 /** The selection in the URL. Times are Unix milliseconds. */
-export interface Choice {
+export interface Choice extends Conditions {
   /** Absent: `cancelRuns`. */
   readonly kind?: Kind
   readonly url?: string
@@ -68,6 +69,7 @@ export function choiceOf(search: Record<string, unknown>): Choice {
       status: wholeAt(search, 'status'),
       ids: idsAt(search),
     }),
+    ...conditionsAt(search),
     ...(search.exact === true && { exact: true }),
   }
 }
@@ -77,7 +79,7 @@ export function withKind(choice: Choice, kind: Kind): Choice {
   const isAlike = FAMILY_OF[kind] === FAMILY_OF[kindOf(choice)]
   if (isAlike) return { ...choice, kind }
   const kept = filterNamesOf(kind).map((name) => [name, choice[name]])
-  return { ...given(Object.fromEntries(kept)), kind }
+  return { ...given(Object.fromEntries(kept)), ...conditionsFor(FAMILY_OF[kind], choice), kind }
 }
 
 /** The selector as the API takes it. */
@@ -88,6 +90,7 @@ export function selectorOf(choice: Choice): Record<string, unknown> {
   const fields = filterNamesOf(kind).map((name) => [filters[name], selectorValue(choice, name)])
   return given({
     ...Object.fromEntries(fields),
+    ...conditionFields(FAMILY_OF[kind], choice),
     workflowUrlExactMatch: kind === 'cancelRuns' && choice.url !== undefined ? choice.exact : undefined,
   })
 }
@@ -98,6 +101,10 @@ function selectorValue(choice: Choice, name: FilterName): unknown {
   const isSingle = value === undefined || name === 'from' || name === 'to' || kindOf(choice) === 'cancelRuns'
   return isSingle ? value : [value]
 }
+
+/** Whether there are conditions, which a fence cannot test. */
+export const hasConditions = (choice: Choice): boolean =>
+  choice.ids === undefined && Object.keys(conditionFields(FAMILY_OF[kindOf(choice)], choice)).length > 0
 
 /** Whether no filter is set, which selects everything. */
 export const meansEverything = (choice: Choice): boolean => Object.keys(selectorOf(choice)).length === 0

@@ -32,6 +32,18 @@ it('passes --all without filters, and uses the general command where the short o
   )
 })
 
+it('writes conditions as flags of the commands that have them', () => {
+  const stuck: Choice = { label: 'x', state: 'retry', older: '2h', attempts: 3, payload: '$.country = "DE"' }
+  const flags = `--label x --state retry --older-than 2h --attempts-at-least 3 --payload '$.country = "DE"'`
+  expect(cliLine(stuck, NO_SETTINGS)).toBe(`homeport runs cancel ${flags} --async --yes`)
+  expect(cliLine({ kind: 'resumeRuns', error: 'down', saved: 'mine' }, NO_SETTINGS)).toBe(
+    'homeport bulk start resumeRuns --error down --saved mine --yes',
+  )
+  expect(cliLine({ kind: 'deleteDeadRuns', status: 500, error: 'down' }, NO_SETTINGS)).toBe(
+    `homeport bulk start deleteDeadRuns --selector '{"responseStatus":[500],"errorContains":"down"}' --yes`,
+  )
+})
+
 it('uses the queue commands for messages and dead letters', () => {
   expect(cliLine({ kind: 'cancelMessages', queue: 'mails', from: 7 }, NO_SETTINGS)).toBe(
     'homeport queue messages cancel --from 7 --queue mails --yes',

@@ -1,6 +1,7 @@
 /** The same action as a curl request and as a CLI command. */
 import { shellQuote } from '../../../../src/cli/shell.js'
-import { type FilterName, filterNamesOf } from './families.js'
+import { conditionFlags } from './conditions.js'
+import { FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
 import {
   type Choice,
   isSentAgain,
@@ -36,7 +37,7 @@ interface Command {
   readonly flags: Readonly<Partial<Record<FilterName, string>>>
   /** The flags at the end. */
   readonly tail: readonly string[]
-  /** Whether the command has flags for reason, rate and fence. */
+  /** Whether the command has flags for conditions, reason, rate and fence. */
   readonly settings: 'taken' | 'not taken'
 }
 
@@ -80,13 +81,15 @@ export function cliLine(choice: Choice, settings: Settings): string {
   return [`homeport ${command.words}`, ...[...which, ...again, ...how, ...command.tail].map(shellQuote)].join(' ')
 }
 
-/** IDs or flags; `undefined` if a filter has no flag. */
-function whichOf(choice: Choice, { flags }: Command): readonly string[] | undefined {
+/** IDs or flags; `undefined` if a filter or condition has no flag. */
+function whichOf(choice: Choice, { flags, settings }: Command): readonly string[] | undefined {
   if (choice.ids !== undefined) return choice.ids
   if (meansEverything(choice)) return ['--all']
   const chosen = filterNamesOf(kindOf(choice)).filter((name) => choice[name] !== undefined)
   if (chosen.some((name) => flags[name] === undefined)) return undefined
-  const words = chosen.flatMap((name) => [flags[name] ?? '', String(choice[name])])
+  const conditions = conditionFlags(FAMILY_OF[kindOf(choice)], choice)
+  if (conditions.length > 0 && settings === 'not taken') return undefined
+  const words = [...chosen.flatMap((name) => [flags[name] ?? '', String(choice[name])]), ...conditions]
   return 'workflowUrlExactMatch' in selectorOf(choice) ? [...words, '--exact'] : words
 }
 

@@ -20,6 +20,8 @@ export interface SampleItem {
 /** What a choice selects right now. */
 export interface DryRun {
   readonly matched: number
+  /** Items that could not be tested, and so did not match. */
+  readonly unreadable: number
   /** The first of them. */
   readonly sample: readonly SampleItem[]
 }
@@ -31,7 +33,8 @@ export function useDryRun(choice: Choice): UseQueryResult<DryRun, Error> {
     queryKey: keyOf(startBulkAction, { body }),
     queryFn: async ({ signal }): Promise<DryRun> => {
       const answer = await api(startBulkAction, { body }, signal)
-      return { matched: answer.matched, sample: isDryRun(answer) ? answer.preview.flatMap(itemOf) : [] }
+      const { matched, unreadable = 0 } = answer
+      return { matched, unreadable, sample: isDryRun(answer) ? answer.preview.flatMap(itemOf) : [] }
     },
   })
 }
