@@ -11,6 +11,8 @@
  *
  * - `selector/`: which items the caller means. The parser ignores and guesses nothing: a misspelled filter must not
  *   turn into "cancel everything". The set is fixed when the action starts; items created later are never touched.
+ *   Conditions are tested afterwards, page by page, on the items that pass the filters (`refine.ts`).
+ * - `expression/`: the small language over payloads: parsed strictly, bounded in size and cost, compiled to functions.
  * - `routes/`: the HTTP operations. `creation.ts` stores an action with its set, a large set in several transactions.
  *   `progress.ts` streams progress as server-sent events.
  * - `worker/`: `worker.ts` processes running actions batch by batch, in turn and within their rate limits. It requests

@@ -159,6 +159,39 @@ it('keeps the filters that also apply to dead letters when the kind changes', as
   expect(await problemsOf(page)).toEqual([])
 })
 
+it('selects by conditions, shows where an expression is wrong, and saves the selection', async () => {
+  const { page } = browser
+  const url = 'http://127.0.0.1:9/orders'
+  const orders = [{ total: 150 }, { total: 50 }, 'no order'].map((body) => ({
+    url,
+    body,
+    label: 'order',
+    delay: '1h' as const,
+  }))
+  await client.trigger(orders)
+  await browser.open('/bulk-actions/new?label=order', 'New bulk action')
+  await page.getByText('3 runs match').waitFor()
+  await page.getByLabel('Payload matches').fill('$.total >')
+  await page.getByRole('alert').getByText('at character 10, the end').waitFor()
+  await page.getByLabel('Payload matches').fill('$.total > 100')
+  await page.getByText('1 run matches').waitFor()
+  await page.getByText('1 item could not be read').waitFor()
+  await page.getByRole('combobox', { name: 'State' }).click()
+  await page.getByRole('option', { name: 'Delayed' }).click()
+  await page.getByText('1 run matches').waitFor()
+  await page.getByLabel('Save this selection as').fill('large-orders')
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByText('The selection was saved as "large-orders".').first().waitFor()
+  expect(await problemsOf(page)).toEqual([])
+
+  await browser.open('/bulk-actions/new', 'New bulk action')
+  await page.getByRole('combobox', { name: 'Saved selection' }).click()
+  await page.getByRole('option', { name: 'large-orders' }).click()
+  await page.getByText('1 run matches').waitFor()
+  await page.getByRole('button', { name: 'Check the matches' }).click()
+  await page.getByLabel('Command line').getByText('homeport runs cancel --saved large-orders').waitFor()
+})
+
 it('selects runs by ID, unknown IDs included', async () => {
   const { page } = browser
   await client.trigger({ url: 'http://127.0.0.1:9/named', workflowRunId: 'named', delay: '1h' })

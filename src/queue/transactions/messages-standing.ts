@@ -80,13 +80,14 @@ export interface DeadStanding {
   readonly body: Uint8Array | null
 }
 
+/** Written so that PostgreSQL reads no index of all dead letters beside the numbers. */
 const deadOf = query<OfMessages, DeadStanding>(({ db, p, d }) =>
   db
     .selectFrom('messages')
     .select(['seq', 'retried', 'started_at', 'error'])
     .select(sql<Uint8Array | null>`substr(response_body, 1, ${sql.lit(SEARCHED_BYTES)})`.as('body'))
     .where(d.inNumbers('seq', p.seqs))
-    .where('dlq_id', 'is not', null),
+    .where(sql<boolean>`coalesce(dlq_id, '') <> ''`),
 )
 
 /** Reads why dead letters failed. */

@@ -66,11 +66,14 @@ const MAX_BODY_BYTES = 4_096
 const activeRuns = query<OfRuns, { seq: number }>(({ db, p, d }) =>
   db.selectFrom('runs').select('seq').where(d.inNumbers('seq', p.seqs)).where('state', '=', sql.lit('RUN_STARTED')),
 )
+/** Conditions are written so that PostgreSQL reads no index of all pending messages or dead letters beside the numbers. */
 const pendingOf = query<OfRuns, PendingOfRun>(({ db, p, d }) =>
   db
     .selectFrom('messages')
     .leftJoin('steps', (join) =>
-      join.onRef('steps.message_id', '=', 'messages.message_id').onRef('steps.run_seq', '=', 'messages.group_key'),
+      join
+        .onRef('steps.message_id', '=', 'messages.message_id')
+        .on(sql<boolean>`steps.run_seq + 0 = messages.group_key`),
     )
     .select(['messages.seq', 'messages.message_id', 'messages.retried', 'messages.next_at'])
     .select(['steps.kind', 'steps.position', 'steps.meta'])
@@ -79,7 +82,7 @@ const pendingOf = query<OfRuns, PendingOfRun>(({ db, p, d }) =>
       sql<Uint8Array | null>`case when length(steps.body) <= ${sql.lit(MAX_BODY_BYTES)} then steps.body end`.as('body'),
     )
     .where(d.inNumbers('messages.group_key', p.seqs))
-    .where('messages.state', '=', sql.lit('pending')),
+    .where(sql<boolean>`messages.state || '' = 'pending'`),
 )
 const waitsOf = query<OfRuns, WaitOfRun>(({ db, p, d }) =>
   db
@@ -133,7 +136,7 @@ const failuresOf = query<OfRuns, DeadRunFailure>(({ db, p, d }) =>
       sql<string | null>`case when length(failure) <= ${sql.lit(MAX_FAILURE_BYTES)} then failure end`.as('failure'),
     )
     .where(d.inNumbers('seq', p.seqs))
-    .where('dlq_id', 'is not', null),
+    .where(sql<boolean>`coalesce(dlq_id, '') <> ''`),
 )
 
 /** Reads why dead runs failed. */
