@@ -27,17 +27,17 @@ interface Cancel {
 /** Cancels many runs. Continues even if the caller disconnects. */
 export async function cancelRuns(
   deps: RouteDeps,
-  { caller, body, target }: Pick<Call, 'caller' | 'body' | 'target'>,
+  { caller, body, target, signal }: Pick<Call, 'caller' | 'body' | 'target' | 'signal'>,
 ): Promise<Answer> {
   const queryStart = target.indexOf('?')
   const given = { body, query: queryStart < 0 ? '' : target.slice(queryStart + 1) }
   const { body: selector, query } = await resolveSavedCancel(deps, caller, given)
-  return startOrPreview(deps, cancelOf(deps, caller, parseCancel(deps, selector, query)))
+  return startOrPreview(deps, cancelOf(deps, caller, parseCancel(deps, selector, query), signal))
 }
 
 /** Starts a cancel of runs through the operation that starts any kind of action. */
-export async function startCancel(deps: RouteDeps, caller: Caller, given: object): Promise<Reply> {
-  const cancel = cancelOf(deps, caller, parseCancel(deps, given, ''))
+export async function startCancel(deps: RouteDeps, caller: Caller, given: object, signal: AbortSignal): Promise<Reply> {
+  const cancel = cancelOf(deps, caller, parseCancel(deps, given, ''), signal)
   if (cancel.selector.mode !== 'dryRun') {
     return answerLater(deps, await storeCancel(deps, cancel), unreadableOf(cancel.refinement))
   }
@@ -64,10 +64,11 @@ function parseCancel({ clock }: RouteDeps, body: unknown, query: string): Select
   throw new HomeportError('invalid_request', { problem })
 }
 
-function cancelOf(deps: RouteDeps, caller: Caller, selector: Selector): Cancel {
+function cancelOf(deps: RouteDeps, caller: Caller, selector: Selector, signal: AbortSignal): Cancel {
   const at = deps.clock.now()
   const compiled = compileConditions('runs', selector.conditions)
-  const refinement = compiled && new Refinement(deps.store, compiled, at)
+  const refinement =
+    compiled && new Refinement(deps.store, compiled, at, selector.mode === 'dryRun' ? signal : undefined)
   const target = withAge(selector, at)
   const select = async () => selectRuns(deps.store, { target, refinement, ...(await boundsOf(deps, caller, selector)) })
   return { caller, selector, records: selectorForRecords(selector.given), refinement, select }

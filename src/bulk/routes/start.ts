@@ -48,14 +48,14 @@ export function startRoutes(deps: RouteDeps): Route[] {
   return [route(startBulkAction, (call) => startAny(deps, call)), ...savedRoutes(deps, validateSelector)]
 }
 
-type StartCall = Pick<Call, 'caller' | 'body' | 'headers'>
+type StartCall = Pick<Call, 'caller' | 'body' | 'headers' | 'signal'>
 
-async function startAny(deps: RouteDeps, { caller, body, headers }: StartCall): Promise<Reply> {
+async function startAny(deps: RouteDeps, { caller, body, headers, signal }: StartCall): Promise<Reply> {
   const checked = checkedBody(body ?? {})
   const { kind } = checked
   const given = { ...checked, selector: await resolveSaved(deps, caller, kind, checked.selector ?? {}) }
-  if (kind === 'cancelRuns') return startCancel(deps, caller, cancelBodyOf(given))
-  return start(deps, caller, { ...given, kind }, headers)
+  if (kind === 'cancelRuns') return startCancel(deps, caller, cancelBodyOf(given), signal)
+  return start(deps, caller, { ...given, kind }, { headers, signal })
 }
 
 const checkBody = compileChecker(startBulkAction.body.schema, 'body')
@@ -86,7 +86,7 @@ async function start(
   deps: RouteDeps,
   caller: Caller,
   body: StartBody & { readonly kind: PlainKind },
-  headers: IncomingHttpHeaders,
+  { headers, signal }: Pick<Call, 'headers' | 'signal'>,
 ): Promise<Reply> {
   const { kind, reason, ratePerSecond } = body
   if (body.fenceUntil !== undefined) throw invalid('`fenceUntil` is for `cancelRuns` only: nothing else can be fenced.')
@@ -95,7 +95,7 @@ async function start(
   const { conditions, filters } = splitConditions(selector)
   const at = deps.clock.now()
   const compiled = compileConditions(ITEMS_OF[kind], conditions)
-  const refinement = compiled && new Refinement(deps.store, compiled, at)
+  const refinement = compiled && new Refinement(deps.store, compiled, at, body.dryRun ? signal : undefined)
   const bounds = { accountId: caller.accountId, most: countOf(filters), at, refinement }
   const select = () => selectItems(deps, bounds, kind, filters, ageBounds(conditions, at))
   if (body.dryRun) return reply(200, await previewAnswer(deps.store, kind, await select()))

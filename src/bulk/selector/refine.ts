@@ -28,13 +28,18 @@ export class Refinement {
   readonly #store: Store
   readonly #compiled: Compiled
   readonly #at: number
+  readonly #gone: AbortSignal | undefined
   #unreadable = 0
 
-  /** @param at arrival of the request, Unix milliseconds. */
-  constructor(store: Store, compiled: Compiled, at: number) {
+  /**
+   * @param at arrival of the request, Unix milliseconds.
+   * @param gone aborted when nobody waits for the result any more; then it keeps nothing.
+   */
+  constructor(store: Store, compiled: Compiled, at: number, gone?: AbortSignal) {
     this.#store = store
     this.#compiled = compiled
     this.#at = at
+    this.#gone = gone
   }
 
   /** Items that could not be tested, and so count as not matching. */
@@ -49,6 +54,7 @@ export class Refinement {
   async keep(seqs: readonly number[], most = Number.POSITIVE_INFINITY): Promise<number[]> {
     const kept: number[] = []
     for (const batch of inBatches(seqs, this.#batchSize)) {
+      if (this.#gone?.aborted) return []
       const passing = await this.#passing(batch)
       kept.push(...batch.filter((seq) => passing.has(seq)))
       if (kept.length >= most) return kept.slice(0, most)
