@@ -4,8 +4,13 @@ import { type Sink, startSink } from '../queue/testing/sink.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'
 import { type App, startApp } from '../workflow/testing/harness.js'
+import { compileConditions } from './selector/conditions.js'
+import { Refinement } from './selector/refine.js'
+import { selectRuns } from './selector/select-runs.js'
 import { DAMAGE_MODULE, damageMessage } from './testing/damage.js'
 import { type Answer, type BulkServer, startBulkServer } from './testing/harness.js'
+import { startRuns } from './testing/runs.js'
+import { newest, selectNamed } from './transactions/bulk-select.js'
 
 const ACTIONS = '/v2/workflows/bulkActions'
 
@@ -33,6 +38,12 @@ describeOnEveryStore(
       app = await startApp(server, {
         '/sleep': { route: async (context) => context.sleep('nap', '1h') },
         '/event': { route: async (context) => context.waitForEvent('approval', 'order-1', { timeout: '1h' }) },
+        '/parallel': {
+          route: async (context) => {
+            const waits = [context.sleep('doze', '1h'), context.waitForEvent('sign-off', 'order-2', { timeout: '1h' })]
+            await Promise.all(waits)
+          },
+        },
         '/webhook': {
           route: async (context) => context.waitForWebhook('paid', await context.createWebhook('hook'), '1h'),
         },
@@ -114,6 +125,41 @@ describeOnEveryStore(
       })
       expect(await standing({})).toMatchObject({ matched: 4 })
       await server.ask('DELETE', '/v2/workflows/runs', { label: 'standing' })
+    })
+
+    it('selects a run by any of its parallel branches', async () => {
+      const runId = await trigger(`${app.url}/parallel`, { 'Upstash-Label': 'both' })
+      const both = (more: object) => found('cancelRuns', { label: 'both', ...more })
+      await waitFor(async () => (await both({ state: 'sleeping' })).matched === 1, { what: 'the sleep' })
+      await waitFor(async () => (await both({ state: 'event' })).matched === 1, { what: 'the wait' })
+      for (const name of ['doze', 'sign-off', 'order-2']) {
+        expect(await both({ waitingFor: ['else', name] })).toMatchObject({ sample: [runId] })
+      }
+      expect(await both({ state: ['retry', 'no-step', 'in-delivery'] })).toMatchObject({ matched: 0 })
+    })
+
+    it('takes the oldest that match, however many pages do not', async () => {
+      // Nothing delivers what is due.
+      const idle = await openStore()
+      const dueAt = Date.now() - 60_000
+      const labels = '|paged|'
+      const ids = await startRuns(idle, 'acc_paged', 5_300, (index) => ({ labels, ...(index < 5_100 && { dueAt }) }))
+      const bound = await idle.run(newest, {})
+      const select = (most: number | undefined) => {
+        const compiled = compileConditions('runs', { state: ['delayed'] })
+        if (!compiled) throw new Error('there is a condition')
+        const refinement = new Refinement(idle, compiled, Date.now())
+        const target = { kind: 'matching' as const, filter: { label: ['paged'] } }
+        return selectRuns(idle, { target, refinement, accountId: 'acc_paged', bound, most, sample: 20 })
+      }
+      expect((await select(undefined)).matched).toBe(200)
+      const { matched, first } = await select(30)
+      const { found: seqs } = await idle.run(selectNamed, {
+        accountId: 'acc_paged',
+        ids: ids.slice(5_100, 5_120),
+        bound,
+      })
+      expect([matched, first]).toEqual([30, [...Array.from(seqs)].sort((one, other) => one - other)])
     })
 
     it('selects runs by their payload, and tells which it could not read', async () => {
