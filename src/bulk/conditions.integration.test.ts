@@ -163,6 +163,29 @@ describeOnEveryStore(
       expect([matched, first]).toEqual([30, [...Array.from(seqs)].sort((one, other) => one - other)])
     })
 
+    it('selects runs that wait for others, also among runs with very many', async () => {
+      const labels = '|parents|'
+      const parents = await startRuns(store, server.accountId, 4, { labels })
+      const link = (index: number, stepName: string) => {
+        const runId = parents[index] ?? ''
+        return {
+          messageId: `msg_${index}`,
+          runId,
+          url: 'https://x.test/work',
+          createdAt: 0,
+          step: { stepId: 1, stepName },
+        }
+      }
+      const [child = ''] = await startRuns(store, server.accountId, 1, { parent: link(0, 'ask') })
+      await startRuns(store, server.accountId, 1_001, { parent: link(1, 'ask all') })
+      await startRuns(store, server.accountId, 1_001, { parent: link(2, 'ask all') })
+      const waiting = (more: object) => found('cancelRuns', { label: 'parents', ...more })
+      expect(await waiting({ state: 'invoked-run' })).toMatchObject({ sample: parents.slice(0, 3) })
+      expect(await waiting({ waitingFor: [child] })).toMatchObject({ sample: [parents[0]] })
+      expect(await waiting({ waitingFor: ['ask all'] })).toMatchObject({ sample: parents.slice(1, 3) })
+      expect(await waiting({ state: 'delayed' })).toMatchObject({ matched: 4 })
+    })
+
     it('selects runs by their payload, and tells which it could not read', async () => {
       const headers = { 'Upstash-Label': 'payload', 'Upstash-Delay': '1h' }
       const send = (body: unknown) => trigger(`${sink.url}/x`, headers, body)

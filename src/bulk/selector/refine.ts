@@ -70,7 +70,8 @@ export class Refinement {
 
   async #passing(seqs: readonly number[]): Promise<ReadonlySet<number>> {
     const { standing, payload } = this.#compiled
-    const found = standing ? (await this.#standings(seqs)).filter(standing).map(({ seq }) => seq) : seqs
+    const standings = (some: readonly number[]) => this.#standings(some)
+    const found = standing ? (await this.#readable(seqs, standings)).filter(standing).map(({ seq }) => seq) : seqs
     if (payload === undefined || found.length === 0) return new Set(found)
     return this.#withPayload(found, payload)
   }
@@ -79,7 +80,7 @@ export class Refinement {
     const { items, attempts } = this.#compiled
     switch (items) {
       case 'runs':
-        return runStandings(await this.#store.run(runsStanding.standing, { seqs, attempts }), this.#at)
+        return this.#activeRuns(seqs)
       case 'messages':
         return messageStandings(await this.#store.run(messagesStanding.standing, { seqs, attempts }), this.#at)
       case 'deadLetters':
@@ -87,6 +88,14 @@ export class Refinement {
       default:
         return this.#deadRuns(seqs)
     }
+  }
+
+  /** Reads fewer runs at once if they have very many branches. */
+  async #activeRuns(seqs: readonly number[]): Promise<Standing[]> {
+    const found = await this.#store.run(runsStanding.standing, { seqs, attempts: this.#compiled.attempts })
+    if (found) return mapInSlices(found.active, runStandings(found, this.#at))
+    const half = Math.ceil(seqs.length / 2)
+    return [...(await this.#activeRuns(seqs.slice(0, half))), ...(await this.#activeRuns(seqs.slice(half)))]
   }
 
   async #deadRuns(seqs: readonly number[]): Promise<Standing[]> {
@@ -112,21 +121,36 @@ export class Refinement {
 
   /** The sizes of payloads that are not too long. */
   async #sizes(seqs: readonly number[]): Promise<bulkPayloads.PayloadSize[]> {
-    const sizes = await this.#store.run(bulkPayloads.payloadSizes, { itemType: this.#itemType, seqs })
+    const sizes = await this.#readable(seqs, (some) =>
+      this.#store.run(bulkPayloads.payloadSizes, { itemType: this.#itemType, seqs: some }),
+    )
     const fitting = sizes.filter(({ bytes }) => bytes <= MAX_PAYLOAD_BYTES)
     this.#unreadable += sizes.length - fitting.length
     return fitting
   }
 
-  /** Reads payloads; if the store cannot read a page of its file, all but those on that page. */
-  async #payloads(seqs: readonly number[]): Promise<readonly bulkPayloads.Payload[]> {
+  #payloads(seqs: readonly number[]): Promise<readonly bulkPayloads.Payload[]> {
+    return this.#readable(seqs, (some) =>
+      this.#store.run(bulkPayloads.payloads, { itemType: this.#itemType, seqs: some }),
+    )
+  }
+
+  /** Reads items; if the store cannot read a page of its file, all but those on that page. */
+  async #readable<Found>(
+    seqs: readonly number[],
+    readSome: (seqs: readonly number[]) => Promise<readonly Found[]>,
+  ): Promise<readonly Found[]> {
     try {
-      return await this.#store.run(bulkPayloads.payloads, { itemType: this.#itemType, seqs })
+      return await readSome(seqs)
     } catch (error) {
       if (!(error instanceof HomeportError) || error.code !== 'store_damaged') throw error
-      if (seqs.length === 1) return seqs.map((seq) => ({ seq, body: null }))
+      if (seqs.length === 1) {
+        this.#unreadable++
+        return []
+      }
       const half = Math.ceil(seqs.length / 2)
-      return [...(await this.#payloads(seqs.slice(0, half))), ...(await this.#payloads(seqs.slice(half)))]
+      const first = await this.#readable(seqs.slice(0, half), readSome)
+      return [...first, ...(await this.#readable(seqs.slice(half), readSome))]
     }
   }
 

@@ -7,7 +7,7 @@ import { BULK_KINDS, shared } from './actions.js'
 /** Most saved selectors of an account. */
 export const MOST_SAVED_SELECTORS = 200
 /** Most characters of the JSON of a saved selector. */
-export const LONGEST_SAVED_SELECTOR = 65_536
+export const LONGEST_SAVED_SELECTOR = 16_384
 
 const params = Type.Object({
   name: Type.String({

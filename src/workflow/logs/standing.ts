@@ -26,13 +26,13 @@ export interface Standing {
   readonly errors: readonly string[]
 }
 
-/** The states of the runs that are still active. @param at Unix milliseconds. */
-export function runStandings(found: RunsStanding, at: number): Standing[] {
+/** Makes the state of each run that is still active. @param at Unix milliseconds. */
+export function runStandings(found: RunsStanding, at: number): (seq: number) => Standing {
   const pending = grouped(found.pending, ({ run_seq }) => run_seq)
   const waits = grouped(found.waits, ({ run_seq }) => run_seq)
   const children = grouped(found.children, ({ parent_seq }) => parent_seq)
   const attempts = new Map(found.attempts.map((attempt) => [attempt.message_seq, attempt]))
-  return found.active.map((seq) => {
+  return (seq) => {
     const ofRun = { pending: pending.get(seq) ?? [], waits: waits.get(seq) ?? [], children: children.get(seq) ?? [] }
     const failed = ofRun.pending.flatMap((message) => attempts.get(message.seq) ?? [])
     const reasons = reasonsOf(ofRun, at)
@@ -44,7 +44,7 @@ export function runStandings(found: RunsStanding, at: number): Standing[] {
       attempts: Math.max(0, ...ofRun.pending.map(({ retried }) => retried)),
       errors: failed.flatMap(textsOfAttempt),
     }
-  })
+  }
 }
 
 interface OfRun {

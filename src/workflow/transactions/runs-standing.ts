@@ -56,6 +56,12 @@ export interface StandingArgs {
   readonly attempts: boolean
 }
 
+/**
+ * Rows of one table that are read at once: a run may have any number of parallel branches. If there are more, the caller
+ * asks for fewer runs; of a single run, these are enough.
+ */
+const MAX_ROWS = 1_000
+
 interface OfRuns {
   seqs: readonly number[]
 }
@@ -82,13 +88,15 @@ const pendingOf = query<OfRuns, PendingOfRun>(({ db, p, d }) =>
       sql<Uint8Array | null>`case when length(steps.body) <= ${sql.lit(MAX_BODY_BYTES)} then steps.body end`.as('body'),
     )
     .where(d.inNumbers('messages.group_key', p.seqs))
-    .where(sql<boolean>`messages.state || '' = 'pending'`),
+    .where(sql<boolean>`messages.state || '' = 'pending'`)
+    .limit(MAX_ROWS),
 )
 const waitsOf = query<OfRuns, WaitOfRun>(({ db, p, d }) =>
   db
     .selectFrom('run_waits')
     .select(['run_seq', 'event_id', 'message_id', 'wait'])
-    .where(d.inNumbers('run_seq', p.seqs)),
+    .where(d.inNumbers('run_seq', p.seqs))
+    .limit(MAX_ROWS),
 )
 const childrenOf = query<OfRuns, ChildOfRun>(({ db, p, d }) =>
   db
@@ -96,24 +104,23 @@ const childrenOf = query<OfRuns, ChildOfRun>(({ db, p, d }) =>
     .select(['run_id', 'parent', sql<number>`parent_seq`.as('parent_seq')])
     .where('parent_seq', 'is not', null)
     .where(d.inNumbers('parent_seq', p.seqs))
-    .where(sql<boolean>`state || '' = 'RUN_STARTED'`),
+    .where(sql<boolean>`state || '' = 'RUN_STARTED'`)
+    .limit(MAX_ROWS),
 )
 
-/** Reads what some runs wait for, from one snapshot. */
+/** Reads what some runs wait for, from one snapshot; `undefined` if that is too much at once. */
 export const standing = read(
   'runs.standing',
-  function* ({ seqs, attempts }: StandingArgs): Transaction<RunsStanding> {
+  function* ({ seqs, attempts }: StandingArgs): Transaction<RunsStanding | undefined> {
     const active = (yield* all(activeRuns, { seqs })).map(({ seq }) => seq)
     if (active.length === 0) return { active, pending: [], waits: [], children: [], attempts: [] }
     const pending = yield* all(pendingOf, { seqs: active })
+    const waits = yield* all(waitsOf, { seqs: active })
+    const children = yield* all(childrenOf, { seqs: active })
+    const isMuch = [pending, waits, children].some((rows) => rows.length === MAX_ROWS)
+    if (isMuch && seqs.length > 1) return undefined
     const retried = attempts ? pending.filter((message) => message.retried > 0) : []
-    return {
-      active,
-      pending,
-      waits: yield* all(waitsOf, { seqs: active }),
-      children: yield* all(childrenOf, { seqs: active }),
-      attempts: yield* lastAttempts(retried.map(({ seq }) => seq)),
-    }
+    return { active, pending, waits, children, attempts: yield* lastAttempts(retried.map(({ seq }) => seq)) }
   },
   { turn: 'background' },
 )

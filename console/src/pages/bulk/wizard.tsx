@@ -10,7 +10,7 @@ import { DELIVERY_RULES } from '../queue/delivery-form.js'
 import { CheckStep } from './check-step.js'
 import { ChooseStep } from './choose-step.js'
 import { ConfirmStep } from './confirm-step.js'
-import { type Choice, kindOf, NO_SETTINGS, type Settings } from './selector.js'
+import { type Choice, hasConditions, kindOf, NO_SETTINGS, type Settings } from './selector.js'
 import { useDryRun } from './use-dry-run.js'
 import { KIND_WORDS } from './words.js'
 
@@ -58,6 +58,8 @@ function Wizard() {
   const described = (description: string) => (isWide ? { description } : {})
   const change = (next: Choice) => {
     setChoice(next)
+    // A fence cannot test conditions.
+    if (hasConditions(next)) form.setFieldValue('fenceMs', 0)
     void navigate({ to: '/bulk-actions/new', search: next, replace: true })
   }
   return (
