@@ -26,6 +26,10 @@
  *
  * A failed run keeps its pending messages and waits (`run_remains`) while it is a dead letter. Resume makes a new run
  * from its list and these; restart makes one from its payload. Both remove the dead letter in the same transaction.
+ *
+ * Any run can be restarted from any of its steps (`restart-routes.ts`): a new run begins with the results of the steps
+ * before it. The original stays as it is.
+ *
  * Every active run can say why it waits (`because.ts`). Failed attempts of a step stay in the log of the run
  * (`run_attempts`). Ended runs are deleted when they are too old, or when they take too much space.
  *

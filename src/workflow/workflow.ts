@@ -10,6 +10,7 @@ import { InFlightDeliveries, RefusedReturns } from './runs/attempt-memory.js'
 import { eventRoutes } from './runs/event-routes.js'
 import { RunIntake, type TriggerGate } from './runs/intake.js'
 import { RecentLists } from './runs/recent-lists.js'
+import { restartRoutes } from './runs/restart-routes.js'
 import { RunMessages } from './runs/run-messages.js'
 import { RunNodes } from './runs/run-nodes.js'
 import { runRoutes } from './runs/run-routes.js'
@@ -84,6 +85,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
     routes: () => [
       ...triggerRoutes({ intake, clock, tracer }),
       ...runRoutes({ store, queue, clock, lists, nodes, refusedReturns, meter }),
+      ...restartRoutes({ store, queue, clock, limits, lists, meter, gate: intake }),
       ...logRoutes({ store, queue, clock, inFlight, nodes }),
       ...deadLetterRoutes({ store, queue, clock, limits, gate: intake }),
       ...eventRoutes({ ...deps, limits }),

@@ -175,6 +175,24 @@ describe('runs', () => {
     expect(bulkActions[1]).toMatchObject({ matched: 3, cancelled: 3, reason: 'a test' })
     expect(await works('bulk', 'outcomes', bulkActions[1].actionId)).toMatch(/one +cancelled/)
   })
+
+  it('are restarted from a step with another payload, once for one id', async () => {
+    const payload = join(tempDir(), 'payload')
+    writeFileSync(payload, 'another')
+    await works('runs', 'trigger', sink.url, '--run-id', 'first', '--delay', '1h', '--body', 'a payload')
+    const restart = ['runs', 'restart', 'first', '--from-step', '1', '--run-id', 'second', '--delay', '1h']
+    expect(await works(...restart, '--payload', `@${payload}`)).toBe('restarted from step 1: second\n')
+    expect(await works(...restart)).toBe('second already exists\n')
+    const { steps, origin } = await json('runs', 'show', 'second')
+    expect([steps[0].steps[0].out, origin]).toMatchObject(['another', { workflowRunId: 'first', stepId: 1 }])
+    expect(await works('runs', 'explain', 'second')).toContain('It was restarted from first, step 1.')
+    expect(await cli(['runs', 'restart', 'first', '--result', '1=true'])).toMatchObject({ code: 2 })
+    expect(await cli([...restart, '--result', '1=no json'])).toMatchObject({ code: 2 })
+    expect(await cli(['runs', 'restart', 'first', '--from-step', '2'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('step 1 has no result'),
+    })
+  })
 })
 
 describe('the selection of the server', () => {

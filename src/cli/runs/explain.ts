@@ -1,6 +1,6 @@
 import { remote } from '../remote/remote.js'
 import { printable } from '../terminal/text.js'
-import { findRun, type SeenRun } from './find.js'
+import { findRun, originText, type SeenRun } from './find.js'
 
 /** `homeport runs explain`: why a run waits, one line per branch, or how it has ended. */
 export const explainCommand = remote({
@@ -11,8 +11,10 @@ export const explainCommand = remote({
   run: async ({ api, show }, _, runId) => {
     const run = await findRun(api, runId)
     const { because = [] } = run
-    const lines = () =>
-      run.workflowState === 'RUN_STARTED' ? because.map(({ text }) => printable(text)) : endingOf(run)
+    const lines = () => [
+      ...(run.origin ? [printable(`It was restarted from ${originText(run.origin)}.`)] : []),
+      ...(run.workflowState === 'RUN_STARTED' ? because.map(({ text }) => printable(text)) : endingOf(run)),
+    ]
     show(because, () =>
       lines()
         .map((line) => `${line}\n`)

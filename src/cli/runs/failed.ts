@@ -11,6 +11,7 @@ import { durationText, given, list, wholeNumber } from '../remote/values.js'
 import { counted, moment } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
 import { findRun } from './find.js'
+import { requireStep, restartFromStep, type StepOptions, stepFlags } from './restart.js'
 
 /** Commands on failed runs. */
 
@@ -36,7 +37,7 @@ async function deadLetterOf(api: Api, id: string): Promise<string> {
   throw new HomeportError('cli_not_found', { problem })
 }
 
-interface ReviveOptions extends DeadOptions {
+interface ReviveOptions extends DeadOptions, StepOptions {
   readonly all?: boolean
   readonly retries?: number
   readonly delay?: string
@@ -69,7 +70,16 @@ export const failedCommand = remote<DeadOptions & { count: number; cursor?: stri
 
 const SUMMARIES = {
   resume: 'resume failed runs: starts a new run for each that keeps the finished steps',
-  restart: 'restart failed runs: starts a new run for each from the beginning',
+  restart: 'restart failed runs from the beginning, or any run from one of its steps: starts new runs',
+} as const
+
+const EXAMPLES = {
+  resume: ['homeport runs resume wfr_…', 'homeport runs resume --url https://example.com/pay --from 1h'],
+  restart: [
+    'homeport runs restart wfr_…',
+    'homeport runs restart --url https://example.com/pay --from 1h',
+    'homeport runs restart wfr_… --from-step 3 --result 2=@result.json',
+  ],
 } as const
 
 const KINDS = { resume: 'resumeRuns', restart: 'restartRuns' } as const
@@ -83,20 +93,23 @@ const reviveCommand = (name: Verb) =>
     summary: SUMMARIES[name],
     args: [['[ids...]', 'ids of failed runs or dead letters; without ids, those that match the filters']],
     flags: (command) =>
-      deadFlags(command)
+      deadFlags(name === 'restart' ? stepFlags(command) : command)
         .option('--all', 'all failed runs')
         .option('--retries <number>', 'retries of the new run', wholeNumber(0))
         .option('--delay <duration>', 'delay before the first attempt', durationText)
         .option('--new-label <labels>', 'labels of the new run', list)
         .option('--flow-key <key>', 'flow-control key of the new run')
         .option('--flow <limits>', 'limits of the flow-control key'),
-    examples: [`homeport runs ${name} wfr_…`, `homeport runs ${name} --url https://example.com/pay --from 1h`],
+    examples: EXAMPLES[name],
     run: async (session, options, ids) => {
       const filters = deadFilters(options)
+      const { fromStep } = options
+      if (fromStep === undefined) requireStep(options)
       requireSelection('failed runs', ids, filters, options.all)
       const { newLabel: label, ...others } = options
       const headers = deliveryHeaders({ ...pickDelivery(others), ...given({ label }) })
-      if (ids.length > 0) await reviveNamed(session, name, ids, headers)
+      if (fromStep !== undefined) await restartFromStep(session, { ...options, fromStep }, ids, headers)
+      else if (ids.length > 0) await reviveNamed(session, name, ids, headers)
       else await runBulkAction(session, { kind: KINDS[name], selector: filters }, headers)
     },
   })

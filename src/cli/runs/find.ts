@@ -44,3 +44,7 @@ export async function findRun(api: Api, runId: string): Promise<SeenRun> {
   const problem = `There is no workflow run "${runId}". See: homeport runs list.`
   throw new HomeportError('cli_not_found', { problem })
 }
+
+/** The run and step that a restarted run comes from, in words. */
+export const originText = ({ workflowRunId, stepId }: NonNullable<SeenRun['origin']>): string =>
+  `${workflowRunId}, step ${stepId}`

@@ -5,7 +5,7 @@ import { remote } from '../remote/remote.js'
 import { duration, fromNow, moment } from '../terminal/figures.js'
 import { type Column, type Fact, renderFacts, renderTable } from '../terminal/table.js'
 import { toneOfState } from '../terminal/text.js'
-import { findRun, type SeenRun } from './find.js'
+import { findRun, originText, type SeenRun } from './find.js'
 
 type Step = Static<typeof RunStep>
 
@@ -37,6 +37,7 @@ function factsOf(run: SeenRun): Fact[] {
     ['ended', ended && `${moment(ended)} (took ${duration(ended - created)})`],
     ['labels', run.labels?.join(', ')],
     ['flow control', run.flowControlKey],
+    ['restarted from', run.origin && originText(run.origin)],
     ['invoked by', run.invoker?.workflowRunId],
     ['failure function', run.failureFunction?.state],
     ['dead letter', run.dlqId],

@@ -50,6 +50,12 @@ export const workflowErrors = {
     text: ({ runId, state }) =>
       `The workflow run "${runId}" has already ended (${state}) and cannot be cancelled. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
   }),
+  restart_refused: define<{ runId: string; problem: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ runId, problem }) => `The workflow run "${runId}" cannot be restarted so: ${problem}.`,
+  }),
   callback_refused: define<{ runId: string; state: string; needed: string }>({
     status: 400,
     blame: 'caller',

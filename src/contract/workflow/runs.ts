@@ -269,6 +269,16 @@ export const RunLog = Type.Object({
       workflowRunCreatedAt: ms('When the invoking run was created'),
     }),
   ),
+  origin: Type.Optional(
+    Type.Object(
+      {
+        workflowRunId: Type.String(),
+        workflowRunCreatedAt: ms('When that run was created'),
+        stepId: Type.Integer({ description: 'The first step that this run executes itself.' }),
+      },
+      { description: 'The run from which this one was restarted.' },
+    ),
+  ),
   failureFunction: Type.Optional(FailureFunction),
   canceledBy: Type.Optional(
     Type.Object(

@@ -14,7 +14,7 @@ import { inRole, markOf } from '../protocol/settings.js'
 import { metaOfTrigger } from '../runs/columns.js'
 import type { Role } from '../runs/run-state.js'
 import { type DeadRun, type Revival, type RunRevision, revised } from '../transactions/runs-revive.js'
-import type { DeliveryColumns, NewRun } from '../transactions/runs-rows.js'
+import type { DeliveryColumns, NewRun, RunRow } from '../transactions/runs-rows.js'
 
 /** How a failed run is revived: `resume` continues its list, `restart` begins again from its payload. */
 export type RevivalKind = 'resume' | 'restart'
@@ -64,14 +64,15 @@ export function revivalOf(kind: RevivalKind, dead: DeadRun, overrides: Overrides
   return { ...shared, kind, messageId: newId('msg_', now), opening: inRole(delivery, openingRole(dead, delivery)) }
 }
 
-function newRunOf(dead: DeadRun, delivery: DeliveryColumns, now: number): NewRun {
+/** The row of a new run in the place of another one. */
+export function newRunOf(dead: RunRow, delivery: DeliveryColumns, now: number): NewRun {
   const { url, host, path, contact, caller_ip } = dead
   const { labels, flow_key = null } = delivery
   return { run_id: newId('wfr_', now), url, host, path, contact, caller_ip, labels, flow_key }
 }
 
 /** The role of the first delivery: what it must verify, as when the run was triggered. */
-function openingRole(dead: DeadRun, { config }: DeliveryColumns): Role {
+export function openingRole(dead: RunRow, { config }: DeliveryColumns): Role {
   if (dead.contact === 'unknown') return 'contact'
   const reason = failureOf(dead)?.reason
   if (reason === 'unknown-sdk') return 'untried'

@@ -70,6 +70,7 @@ function runLog(run: RunRow, material: RunLogData): Record<string, unknown> {
     ...(run.dlq_id !== null && { dlqId: run.dlq_id }),
     ...(labels.length > 0 && { label: labels[0], labels }),
     ...(run.flow_key !== null && { flowControlKey: run.flow_key }),
+    ...(material.origin && { origin: { ...material.origin } }),
     ...(run.parent !== null && { invoker: invokerOf(run.parent) }),
     ...(failure && run.failure_state !== null && { failureFunction: failureFunction(failure, run, material) }),
     steps: stepGroups(material, failure && failedStep(failure, material)),

@@ -1,6 +1,15 @@
 import { redacted, storedConfig } from '../../queue/index.js'
 import type { RunState } from '../../store/schema/runs.js'
-import { asObject, callHeader, isPlan, linkOf, parseText, type SentStep, stepIdOfCall } from '../protocol/sent-steps.js'
+import {
+  asObject,
+  callHeader,
+  isPlan,
+  linkOf,
+  parseText,
+  planGroups,
+  type SentStep,
+  stepIdOfCall,
+} from '../protocol/sent-steps.js'
 import { storedWait } from '../runs/columns.js'
 import type { PendingStep } from '../transactions/runs-logs.js'
 import type { ElementRow } from '../transactions/runs-rows.js'
@@ -135,18 +144,6 @@ function groupView(
 ): GroupView {
   if (!group) return { type: 'sequential', steps: [stepView(run, one)] }
   return { type: 'parallel', steps: group.map((plan) => branchView(run, plan, context)) }
-}
-
-/** Groups plans that were sent together: their branches have consecutive ids, and each plan has their count. */
-function planGroups(plans: readonly SentStep[]): Map<number, SentStep[]> {
-  const sorted = [...plans].sort((a, b) => Number(a.step.targetStep) - Number(b.step.targetStep))
-  const groups = new Map<number, SentStep[]>()
-  for (let at = 0; at < sorted.length; ) {
-    const group = sorted.slice(at, at + Math.max(1, Number(sorted[at]?.step.concurrent) || 1))
-    for (const { step } of group) groups.set(Number(step.targetStep), group)
-    at += group.length
-  }
-  return groups
 }
 
 function branchView(run: RunLogData, plan: SentStep, { results, open, failed }: BranchContext): StepView {

@@ -10,7 +10,7 @@ import {
   stepIdOfCall,
   toSent,
 } from '../protocol/sent-steps.js'
-import { metaOfElement, storedWait } from '../runs/columns.js'
+import { metaOfElement, type RunOrigin, storedWait } from '../runs/columns.js'
 import type { InvokedRun, PastAttempt, PendingAttempt, PendingStep, RunLogPage } from '../transactions/runs-logs.js'
 import type { DeliveryColumns, ElementRow, RunRow } from '../transactions/runs-rows.js'
 import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
@@ -31,6 +31,8 @@ export interface RunLogData {
   readonly invoked: readonly InvokedRun[]
   /** Default delivery settings of its elements. */
   readonly delivery: DeliveryColumns | undefined
+  /** Where it comes from if it is a restarted run. */
+  readonly origin: RunOrigin | undefined
   /** By message id. */
   readonly elementOf: ReadonlyMap<string, ElementRow>
   readonly pendingOf: ReadonlyMap<string, PendingStep>
@@ -57,6 +59,7 @@ export function runLogDataOf(
   const seqs = new Set(pending.map(({ seq }) => seq))
   const attempts = page.attempts.filter(({ message_seq }) => seqs.has(message_seq))
   const invoked = page.invoked.filter(({ parent_seq }) => parent_seq === run.seq)
+  const meta = metaOfElement(elements.find(({ position }) => position === 0)?.meta)
   const calls = elements.filter(({ kind }) => kind === 'toCallback')
   return {
     state: run.state,
@@ -67,7 +70,8 @@ export function runLogDataOf(
     pastAttempts: page.pastAttempts.filter(ofRun),
     waits: page.waits.filter(ofRun),
     invoked,
-    delivery: metaOfElement(elements.find(({ position }) => position === 0)?.meta).delivery,
+    delivery: meta.delivery,
+    origin: meta.origin,
     elementOf: firstBy(elements, ({ message_id }) => message_id),
     pendingOf: firstBy(pending, ({ message_id }) => message_id),
     attemptsOf: grouped(attempts, ({ message_seq }) => message_seq),

@@ -37,6 +37,18 @@ export function isPlan(step: SentStep['step']): boolean {
   return step.stepId === 0 && typeof step.targetStep === 'number'
 }
 
+/** By branch, groups plans that were sent together: their branches have consecutive ids, and each plan has their count. */
+export function planGroups(plans: readonly SentStep[]): Map<number, SentStep[]> {
+  const sorted = [...plans].sort((a, b) => Number(a.step.targetStep) - Number(b.step.targetStep))
+  const groups = new Map<number, SentStep[]>()
+  for (let at = 0; at < sorted.length; ) {
+    const group = sorted.slice(at, at + Math.max(1, Number(sorted[at]?.step.concurrent) || 1))
+    for (const { step } of group) groups.set(Number(step.targetStep), group)
+    at += group.length
+  }
+  return groups
+}
+
 /** A call describes its step in the headers that its result will carry. */
 export function callHeader(element: ElementRow, name: string): string | undefined {
   const headers = asObject(asObject(asObject(parseText(element.meta))?.callback)?.headers)

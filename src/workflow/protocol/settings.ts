@@ -14,6 +14,7 @@ import {
   type Settings,
   storedConfig,
 } from '../../queue/index.js'
+import type { RunOrigin } from '../runs/columns.js'
 import type { Role } from '../runs/run-state.js'
 import type { DeliveryColumns, ElementMeta } from '../transactions/runs-rows.js'
 import { announces, type ItemHeaders, passesToEndpoint } from './protocol.js'
@@ -45,6 +46,8 @@ export interface RunMeta extends ElementMeta {
   readonly failureCallback?: CallbackConfig
   /** The failure callback carries the failing list: this SDK cannot get the payload otherwise (4.11, 4.16). */
   readonly reportsList?: true
+  /** Of a restarted run. */
+  readonly origin?: RunOrigin
 }
 
 /** A parsed trigger or step. */

@@ -33,6 +33,7 @@ export interface SeenRun {
     readonly responseBody?: string
     readonly errors?: readonly object[]
   }
+  readonly origin?: { readonly workflowRunId: string; readonly stepId: number }
   readonly invoker?: { readonly workflowRunId: string }
   readonly dlqId?: string
   readonly labels?: string[]

@@ -1,0 +1,54 @@
+import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
+import { countDaily, type DailyQuota } from '../../queue/transactions/daily-messages.js'
+import type { PendingRow } from '../../queue/transactions/messages.js'
+import { first, only, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { deliverElements, insertElements } from './runs-append.js'
+import { insertRun } from './runs-locked.js'
+import type { NewElement, NewRun } from './runs-rows.js'
+
+/** A run that begins with a part of the list of another run. */
+export interface RestartRunArgs {
+  readonly accountId: string
+  readonly run: NewRun
+  /** The list, the payload first. */
+  readonly elements: readonly NewElement[]
+  /** Which of them are delivered, by `messageId`. */
+  readonly delivered: readonly string[]
+  readonly audit: NewAuditRow
+  /** Of an account with a limit of messages a day: the run counts as one. */
+  readonly quota?: DailyQuota | undefined
+  readonly at: number
+}
+
+/** The run with this id. Unless it was made, it existed before, and nothing was changed. */
+export interface RestartedRun {
+  readonly made: boolean
+  readonly createdAt: number
+  readonly offers: readonly PendingRow[]
+}
+
+const createdAtOf = query<{ accountId: string; runId: string }, { created_at: number }>(({ db, p }) =>
+  db.selectFrom('runs').select('created_at').where('account_id', '=', p.accountId).where('run_id', '=', p.runId),
+)
+
+/** Makes a run with its list, the messages of the delivered elements and an audit entry. The original is not changed. */
+export const restartRun = write('runs.restart', function* (args: RestartRunArgs): Transaction<RestartedRun> {
+  const { accountId, run, at } = args
+  const row = { ...run, account_id: accountId, created_at: at, parent_seq: null, parent: null }
+  const made = yield* first(insertRun, row)
+  if (!made) {
+    const { created_at: createdAt } = yield* only(createdAtOf, { accountId, runId: run.run_id })
+    return { made: false, createdAt, offers: [] }
+  }
+  if (args.quota) yield* countDaily(args.quota, 1, at)
+  const list = args.elements.map((element) => ({ accountId, runSeq: made.seq, element }))
+  yield* insertElements(list, at)
+  const delivered = new Set(args.delivered)
+  const offers = yield* deliverElements(
+    list.filter(({ element }) => delivered.has(element.messageId)),
+    at,
+  )
+  yield* recordAudit(args.audit)
+  return { made: true, createdAt: at, offers }
+})
