@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
+import { RunOrigin } from './origin.js'
 
 /** The wire of workflow runs: trigger, cancel, read. SDKs return steps through the endpoints of the queue. */
 
@@ -269,16 +270,7 @@ export const RunLog = Type.Object({
       workflowRunCreatedAt: ms('When the invoking run was created'),
     }),
   ),
-  origin: Type.Optional(
-    Type.Object(
-      {
-        workflowRunId: Type.String(),
-        workflowRunCreatedAt: ms('When that run was created'),
-        stepId: Type.Integer({ description: 'The first step that this run executes itself.' }),
-      },
-      { description: 'The run from which this one was restarted.' },
-    ),
-  ),
+  origin: Type.Optional(RunOrigin),
   failureFunction: Type.Optional(FailureFunction),
   canceledBy: Type.Optional(
     Type.Object(

@@ -10,9 +10,9 @@ import {
   stepIdOfCall,
   toSent,
 } from '../protocol/sent-steps.js'
-import { metaOfElement, type RunOrigin, storedWait } from '../runs/columns.js'
+import { metaOfElement, storedWait } from '../runs/columns.js'
 import type { InvokedRun, PastAttempt, PendingAttempt, PendingStep, RunLogPage } from '../transactions/runs-logs.js'
-import type { DeliveryColumns, ElementRow, RunRow } from '../transactions/runs-rows.js'
+import type { DeliveryColumns, ElementRow, RunOrigin, RunRow } from '../transactions/runs-rows.js'
 import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
 
 /**

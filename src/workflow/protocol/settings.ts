@@ -14,9 +14,8 @@ import {
   type Settings,
   storedConfig,
 } from '../../queue/index.js'
-import type { RunOrigin } from '../runs/columns.js'
 import type { Role } from '../runs/run-state.js'
-import type { DeliveryColumns, ElementMeta } from '../transactions/runs-rows.js'
+import type { DeliveryColumns, ElementMeta, RunOrigin } from '../transactions/runs-rows.js'
 import { announces, type ItemHeaders, passesToEndpoint } from './protocol.js'
 
 /** Fields of this module in the configuration of its messages. */

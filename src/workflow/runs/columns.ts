@@ -27,14 +27,6 @@ export interface AttemptRecord {
   readonly attempts?: readonly AttemptRecord[]
 }
 
-/** Where a restarted run comes from, stored with its first element. */
-export interface RunOrigin {
-  readonly workflowRunId: string
-  readonly workflowRunCreatedAt: number
-  /** The first step that the new run executes. */
-  readonly stepId: number
-}
-
 type Json = string | null | undefined
 
 /** Parses the settings of the first element, which every trigger writes. */

@@ -23,6 +23,14 @@ export interface ElementMeta {
   readonly [more: string]: unknown
 }
 
+/** Where a restarted run comes from, stored with its first element. */
+export interface RunOrigin {
+  readonly workflowRunId: string
+  readonly workflowRunCreatedAt: number
+  /** The first step that the new run executes. */
+  readonly stepId: number
+}
+
 /** An element to append. */
 export interface NewElement {
   readonly kind: ElementKind
