@@ -1,14 +1,19 @@
 import IconPlayerStop from 'icon:player-stop'
+import IconRefresh from 'icon:refresh'
+import IconSend from 'icon:send'
 import { Alert, Button, SimpleGrid, Stack, Text, Timeline } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import type { Static } from 'typebox'
+import { listDeadLetters, retryDeadLetter } from '../../../../src/contract/queue/dead-letters.js'
 import type { Message } from '../../../../src/contract/queue/fields.js'
 import { cancelMessage, getMessage, listLogs } from '../../../../src/contract/queue/messages.js'
 import { api } from '../../api/client.js'
-import { LIVE_MS, useApi } from '../../api/hooks.js'
-import { useCanWrite } from '../../api/session.js'
+import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
+import { useCanWrite, useSettings } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
+import { CopyMenu } from '../../components/copy-menu.js'
 import { Page, Panel } from '../../components/page.js'
 import { PayloadView } from '../../components/payload.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
@@ -16,6 +21,9 @@ import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { dateTime, duration } from '../../lib/format.js'
 import { payloadOfBase64, payloadOfBody, payloadOfText } from '../../lib/payload.js'
+import { sendableOfMessage, valuesOfMessage } from './again.js'
+import { PublishForm } from './publish.js'
+import { sendSnippets } from './snippets.js'
 import { type LogEntry, messagesOf, standingOf, wordsOf } from './story.js'
 
 const route = getRouteApi('/shell/messages/$id')
@@ -68,17 +76,66 @@ function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | u
       onConfirm: () => api(cancelMessage, { params: { messageId: id } }),
       refreshes: [listLogs],
     })
-  if (standingOf(latest.state) === 'failed') {
-    return (
-      <Button variant="default" onClick={() => void navigate({ to: '/dead-letters', search: { url: latest.url } })}>
-        Show the dead letters of this URL
-      </Button>
-    )
-  }
-  if (!canWrite || standingOf(latest.state) !== 'unfinished') return null
+  const standing = standingOf(latest.state)
   return (
-    <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={ask}>
-      Cancel the message
+    <>
+      {standing === 'canceled' ? null : <SendAgain id={id} canWrite={canWrite} />}
+      {standing === 'failed' ? (
+        <>
+          <Button variant="default" onClick={() => void navigate({ to: '/dead-letters', search: { url: latest.url } })}>
+            Show the dead letters of this URL
+          </Button>
+          {canWrite ? <RetryButton id={id} /> : null}
+        </>
+      ) : null}
+      {canWrite && standing === 'unfinished' ? (
+        <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={ask}>
+          Cancel the message
+        </Button>
+      ) : null}
+    </>
+  )
+}
+
+/** Copies the message as a command, or opens the form with its content. */
+function SendAgain({ id, canWrite }: { id: string; canWrite: boolean }) {
+  const { data: message } = useApi(getMessage, { params: { messageId: id } })
+  const { queue_url } = useSettings()
+  const [isOpen, setOpen] = useState(false)
+  if (message === undefined) return null
+  // The form takes text only.
+  const canEdit = canWrite && message.bodyBase64 === undefined
+  return (
+    <>
+      <CopyMenu of={() => sendSnippets(sendableOfMessage(message), queue_url)} />
+      {canEdit ? (
+        <Button variant="default" leftSection={<IconSend size={16} />} onClick={() => setOpen(true)}>
+          Publish again…
+        </Button>
+      ) : null}
+      {isOpen ? <PublishForm isOpen initial={valuesOfMessage(message)} onClose={() => setOpen(false)} /> : null}
+    </>
+  )
+}
+
+/** Sends the dead letter of a message again. It is gone once it was sent again or deleted. */
+function RetryButton({ id }: { id: string }) {
+  const navigate = useNavigate()
+  const letters = useApi(listDeadLetters, { query: { messageId: [id], count: 1, source: 'message' } })
+  const retry = useChange(retryDeadLetter, {
+    refreshes: [listDeadLetters, listLogs],
+    done: 'A new message was published.',
+    onDone: ({ messageId }) => void navigate({ to: '/messages/$id', params: { id: messageId } }),
+  })
+  const letter = letters.data?.messages[0]
+  if (letter === undefined) return null
+  return (
+    <Button
+      leftSection={<IconRefresh size={16} />}
+      loading={retry.isPending}
+      onClick={() => retry.mutate({ params: { dlqId: letter.dlqId } })}
+    >
+      Send the message again
     </Button>
   )
 }

@@ -27,9 +27,18 @@ async function publish(item: BatchItem): Promise<string> {
 }
 
 /** The dialog that publishes a message, with all settings of a message. */
-export function PublishForm({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+export function PublishForm({
+  isOpen,
+  onClose,
+  initial = EMPTY,
+}: {
+  isOpen: boolean
+  onClose: () => void
+  /** Of a message to publish again. */
+  initial?: PublishValues
+}) {
   const navigate = useNavigate()
-  const form = useForm<PublishValues>({ initialValues: EMPTY, validateInputOnChange: true, validate: PUBLISH_RULES })
+  const form = useForm<PublishValues>({ initialValues: initial, validateInputOnChange: true, validate: PUBLISH_RULES })
   const groups = useApi(listUrlGroups, {}, { enabled: isOpen })
   const task = useTask(publish, {
     refreshes: [listLogs],
@@ -37,6 +46,7 @@ export function PublishForm({ isOpen, onClose }: { isOpen: boolean; onClose: () 
     done: 'The message was published.',
     onDone: (id) => {
       form.reset()
+      if (initial !== EMPTY) onClose()
       void navigate({ to: '/messages/$id', params: { id } })
     },
   })
@@ -76,11 +86,19 @@ export function PublishForm({ isOpen, onClose }: { isOpen: boolean; onClose: () 
   )
 }
 
+/** The content type of a message that is published again may be any. */
+const typesWith = (type: string) => [...new Set([...CONTENT_TYPES, ...(type === '' ? [] : [type])])]
+
 function Settings({ form }: { form: PublishFormState }) {
   const queues = useApi(listQueues, {})
   return (
     <>
-      <Select label="Content type" data={CONTENT_TYPES} allowDeselect={false} {...form.getInputProps('contentType')} />
+      <Select
+        label="Content type"
+        data={typesWith(form.values.contentType)}
+        allowDeselect={false}
+        {...form.getInputProps('contentType')}
+      />
       <LabelField form={form} />
       <Autocomplete
         label="Queue"

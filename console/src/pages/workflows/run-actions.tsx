@@ -1,8 +1,10 @@
+import IconBolt from 'icon:bolt'
 import IconPlayerPlay from 'icon:player-play'
 import IconPlayerStop from 'icon:player-stop'
 import IconRefresh from 'icon:refresh'
 import { Button, Stack, Text } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import {
   cancelRunCallback,
   deleteDeadRun,
@@ -14,14 +16,18 @@ import {
 import { endRun, listRuns } from '../../../../src/contract/workflow/runs.js'
 import { api } from '../../api/client.js'
 import { useChange } from '../../api/hooks.js'
-import { useCanWrite } from '../../api/session.js'
+import { useCanWrite, useSettings } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
+import { CopyMenu } from '../../components/copy-menu.js'
 import { Panel } from '../../components/page.js'
 import { PayloadView } from '../../components/payload.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { payloadOfText } from '../../lib/payload.js'
+import { sendableOfRun, valuesOfRun } from '../queue/again.js'
+import { sendSnippets } from '../queue/snippets.js'
+import { TriggerForm } from './trigger.js'
 import { FAILURE_WORDS, type Run } from './words.js'
 
 const LISTS = [listRuns, listDeadRuns]
@@ -31,9 +37,29 @@ const MOST_SAID = 500
 /** The actions on a run in its state. */
 export function RunActions({ run }: { run: Run }) {
   const canWrite = useCanWrite()
-  if (!canWrite) return null
-  if (run.workflowState === 'RUN_STARTED') return <CancelButton run={run} />
-  return run.dlqId === undefined ? null : <RetryButtons dlqId={run.dlqId} />
+  const { queue_url } = useSettings()
+  const copy = <CopyMenu of={() => sendSnippets(sendableOfRun(run), queue_url)} />
+  if (!canWrite) return copy
+  return (
+    <>
+      {copy}
+      <TriggerAgain run={run} />
+      {run.workflowState === 'RUN_STARTED' ? <CancelButton run={run} /> : null}
+      {run.dlqId === undefined ? null : <RetryButtons dlqId={run.dlqId} />}
+    </>
+  )
+}
+
+function TriggerAgain({ run }: { run: Run }) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <Button variant="default" leftSection={<IconBolt size={16} />} onClick={() => setOpen(true)}>
+        Trigger again…
+      </Button>
+      {isOpen ? <TriggerForm isOpen initial={valuesOfRun(run)} onClose={() => setOpen(false)} /> : null}
+    </>
+  )
 }
 
 function CancelButton({ run: { workflowRunId } }: { run: Run }) {

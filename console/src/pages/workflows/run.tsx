@@ -1,6 +1,6 @@
 import { Alert, Group, SimpleGrid, Text } from '@mantine/core'
 import { getRouteApi } from '@tanstack/react-router'
-import { useMemo } from 'react'
+import { useMemo, useState } from 'react'
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
 import { useApi } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
@@ -13,6 +13,8 @@ import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { counted, dateTime, duration } from '../../lib/format.js'
 import { payloadOfText } from '../../lib/payload.js'
+import { RestartForm } from './restart.js'
+import { type Restart, restartFrom } from './restart-form.js'
 import { FailurePanel, RunActions } from './run-actions.js'
 import { timelineOf } from './timeline.js'
 import { TimelineView } from './timeline-view.js'
@@ -66,6 +68,7 @@ function RunStatus({ run }: { run: Run }) {
 function RunBody({ run, nowMs }: { run: Run; nowMs: number }) {
   const timeline = useMemo(() => timelineOf(run, nowMs), [run, nowMs])
   const canWrite = useCanWrite()
+  const [plan, setPlan] = useState<Restart | undefined>()
   return (
     <>
       {run.because === undefined ? null : <Waiting run={run} reasons={run.because} canWrite={canWrite} />}
@@ -76,8 +79,16 @@ function RunBody({ run, nowMs }: { run: Run; nowMs: number }) {
         title="Timeline"
         about={`${counted(stepsOf(run), 'step')}, ${duration(lastedMs(run, nowMs))}. Open a step to see its input and output.`}
       >
-        <TimelineView key={run.workflowRunId} timeline={timeline} runId={run.workflowRunId} />
+        <TimelineView
+          key={run.workflowRunId}
+          timeline={timeline}
+          runId={run.workflowRunId}
+          onRestart={canWrite ? (step) => setPlan(restartFrom(run, step)) : undefined}
+        />
       </Panel>
+      {plan === undefined ? null : (
+        <RestartForm runId={run.workflowRunId} plan={plan} onClose={() => setPlan(undefined)} />
+      )}
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="lg">
         <Details run={run} />
         <Result run={run} />
@@ -118,7 +129,7 @@ function Result({ run: { workflowState, workflowRunResponse } }: { run: Run }) {
 }
 
 function Details({ run }: { run: Run }) {
-  const { invoker, labels, workflowRunCompletedAt, flowControlKey, workflowRunCallerIp } = run
+  const { invoker, origin, labels, workflowRunCompletedAt, flowControlKey, workflowRunCallerIp } = run
   return (
     <Panel title="Details">
       <Fact name="Workflow" copy={run.workflowUrl}>
@@ -144,6 +155,14 @@ function Details({ run }: { run: Run }) {
         </Fact>
       )}
       {flowControlKey === undefined ? null : <Fact name="Flow-control key">{flowControlKey}</Fact>}
+      {origin === undefined ? null : (
+        <Fact name="Restarted from">
+          <TextLink to="/runs/$id" params={{ id: origin.workflowRunId }}>
+            {origin.workflowRunId}
+          </TextLink>
+          , step {origin.stepId}
+        </Fact>
+      )}
       {invoker === undefined ? null : (
         <Fact name="Invoked by">
           <TextLink to="/runs/$id" params={{ id: invoker.workflowRunId }}>

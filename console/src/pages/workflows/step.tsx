@@ -1,4 +1,5 @@
-import { Alert, SimpleGrid, Stack, Text } from '@mantine/core'
+import IconRefresh from 'icon:refresh'
+import { Alert, Button, SimpleGrid, Stack, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
 import { Fact } from '../../components/copy.js'
 import { TextLink } from '../../components/link.js'
@@ -11,7 +12,15 @@ import type { Bar } from './timeline.js'
 import { STEP_WORDS, type Step, sentence } from './words.js'
 
 /** All details of a step. */
-export function StepDetail({ bar, runId }: { bar: Bar; runId: string }) {
+export function StepDetail({
+  bar,
+  runId,
+  onRestart,
+}: {
+  bar: Bar
+  runId: string
+  onRestart?: ((step: Step) => void) | undefined
+}) {
   const { step, reason } = bar
   return (
     <Stack gap="md">
@@ -30,6 +39,17 @@ export function StepDetail({ bar, runId }: { bar: Bar; runId: string }) {
         {step.stepType === 'Initial' ? <Headers title="Trigger headers" headers={step.headers} /> : null}
       </SimpleGrid>
       <Attempts step={step} />
+      {onRestart === undefined ? null : (
+        <Button
+          size="xs"
+          variant="default"
+          leftSection={<IconRefresh size={14} />}
+          onClick={() => onRestart(step)}
+          style={{ alignSelf: 'flex-start' }}
+        >
+          Restart from here…
+        </Button>
+      )}
     </Stack>
   )
 }

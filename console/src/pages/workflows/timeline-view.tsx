@@ -6,13 +6,22 @@ import { counted, dateTime, duration } from '../../lib/format.js'
 import { StepDetail } from './step.js'
 import { type Bar, placeOf, type Stage, type Timeline } from './timeline.js'
 import classes from './timeline.module.css'
-import { STEP_WORDS } from './words.js'
+import { STEP_WORDS, type Step } from './words.js'
 
 const TICKS = [0, 0.25, 0.5, 0.75, 1]
 const WAITING = new Set(['Sleep', 'Wait', 'Invoke'])
 
 /** The steps of a run on one time axis; a step opens to its details. */
-export function TimelineView({ timeline, runId }: { timeline: Timeline; runId: string }) {
+export function TimelineView({
+  timeline,
+  runId,
+  onRestart,
+}: {
+  timeline: Timeline
+  runId: string
+  /** Absent for those who may only read. */
+  onRestart?: ((step: Step) => void) | undefined
+}) {
   const [openKey, setOpenKey] = useState<string | undefined>(() => failedKeyOf(timeline))
   const toggle = (key: string) => setOpenKey(key === openKey ? undefined : key)
   if (timeline.stages.length === 0) return <EmptyState title="No steps yet" />
@@ -26,7 +35,7 @@ export function TimelineView({ timeline, runId }: { timeline: Timeline; runId: s
               <Line bar={bar} timeline={timeline} isOpen={bar.key === openKey} onToggle={() => toggle(bar.key)} />
               {bar.key === openKey ? (
                 <section className={classes.detail} aria-label={`Step ${bar.name}`}>
-                  <StepDetail bar={bar} runId={runId} />
+                  <StepDetail bar={bar} runId={runId} onRestart={onRestart} />
                 </section>
               ) : null}
             </div>

@@ -19,10 +19,19 @@ async function trigger(item: TriggerItem): Promise<string> {
 }
 
 /** The dialog that triggers a run, with all settings of a run. */
-export function TriggerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+export function TriggerForm({
+  isOpen,
+  onClose,
+  initial = NO_TRIGGER,
+}: {
+  isOpen: boolean
+  onClose: () => void
+  /** Of a run to trigger again; the settings are shown at once. */
+  initial?: TriggerValues
+}) {
   const navigate = useNavigate()
   const form = useForm<TriggerValues>({
-    initialValues: NO_TRIGGER,
+    initialValues: initial,
     validateInputOnChange: true,
     validate: TRIGGER_RULES,
   })
@@ -32,6 +41,7 @@ export function TriggerForm({ isOpen, onClose }: { isOpen: boolean; onClose: () 
     done: 'The run was triggered.',
     onDone: (id) => {
       form.reset()
+      if (initial !== NO_TRIGGER) onClose()
       void navigate({ to: '/runs/$id', params: { id } })
     },
   })
