@@ -72,6 +72,22 @@ it('publishes a message, and shows its delivery with the response', async () => 
   expect(await problemsOf(page)).toEqual([])
 })
 
+it('publishes a message again with changes, and copies it as a command', async () => {
+  const { page } = browser
+  await page.getByRole('button', { name: 'Copy as…' }).click()
+  await page.getByRole('menuitem', { name: 'TypeScript' }).waitFor()
+  await page.getByRole('menuitem', { name: 'curl' }).click()
+  await page.getByText('Copied. The token is the variable QSTASH_TOKEN.').waitFor()
+  await page.getByRole('button', { name: 'Publish again…' }).click()
+  const dialog = page.getByRole('dialog')
+  expect(await dialog.getByLabel('Body').inputValue()).toBe('{"order":4711}')
+  await dialog.getByLabel('Body').fill('{"order":4712}')
+  expect(await problemsOf(page)).toEqual([])
+  await dialog.getByRole('button', { name: 'Publish the message' }).click()
+  await page.getByLabel('Message body').getByText('4712').waitFor()
+  await waitFor(() => received.includes('/good {"order":4712}'), { what: 'the delivery', deadlineMs: DEADLINE_MS })
+})
+
 it('validates the form while typing, and shows an error with the text of the server', async () => {
   const { page } = browser
   await browser.open('/messages?publish=true', 'Messages')

@@ -139,6 +139,27 @@ it('a failed run shows why, and resumes at the failed step', async () => {
   expect(await page.getByRole('heading', { level: 1 }).textContent()).not.toBe(workflowRunId)
 })
 
+it('restarts a run from a step with another result, and triggers it again with another payload', async () => {
+  const { page } = browser
+  const { workflowRunId } = await client.trigger({ url: `${app.url}/order`, body: '"first"', label: 'again' })
+  await browser.open(`/runs/${workflowRunId}`, workflowRunId)
+  await ended('Succeeded')
+  await page.getByRole('button', { name: 'pack' }).click()
+  await page.getByRole('button', { name: 'Restart from here…' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Results to replace').click()
+  await page.getByRole('option', { name: '3: charge' }).click()
+  await dialog.getByLabel('Result of charge').fill('"refunded"')
+  expect(await problemsOf(page)).toEqual([])
+  await dialog.getByRole('button', { name: 'Start the new run' }).click()
+  await page.getByLabel('Result of the run').getByText('refunded').waitFor()
+  await page.getByText(', step 4').waitFor()
+  await page.getByRole('button', { name: 'Trigger again…' }).click()
+  await dialog.getByLabel('Payload').fill('"second"')
+  await dialog.getByRole('button', { name: 'Trigger the run' }).click()
+  await page.getByLabel('Result of the run').getByText('second').waitFor()
+})
+
 it('restarts failed runs in bulk', async () => {
   const { page } = browser
   await client.trigger([1, 2].map(() => ({ url: `${app.url}/broken`, retries: 0, label: 'both' })))
