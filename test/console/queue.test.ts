@@ -86,6 +86,14 @@ it('publishes a message again with changes, and copies it as a command', async (
   await dialog.getByRole('button', { name: 'Publish the message' }).click()
   await page.getByLabel('Message body').getByText('4712').waitFor()
   await waitFor(() => received.includes('/good {"order":4712}'), { what: 'the delivery', deadlineMs: DEADLINE_MS })
+  await browser.open('/messages', 'Messages')
+  await page.getByRole('button', { name: 'Actions for msg_' }).first().click()
+  await page.getByRole('menuitem', { name: 'Copy as CLI command' }).click()
+  await page.getByText('Copied. The token is the variable QSTASH_TOKEN.').first().waitFor()
+  await page.getByRole('button', { name: 'Actions for msg_' }).first().click()
+  await page.getByRole('menuitem', { name: 'Publish again…' }).click()
+  await page.getByRole('dialog').getByLabel('Body').getByText('{"order":4712}').waitFor()
+  expect(await problemsOf(page)).toEqual([])
 })
 
 it('validates the form while typing, and shows an error with the text of the server', async () => {

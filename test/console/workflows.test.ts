@@ -158,6 +158,11 @@ it('restarts a run from a step with another result, and triggers it again with a
   await dialog.getByLabel('Payload').fill('"second"')
   await dialog.getByRole('button', { name: 'Trigger the run' }).click()
   await page.getByLabel('Result of the run').getByText('second').waitFor()
+  await browser.open('/runs?label=again', 'Runs')
+  await page.getByRole('button', { name: `Actions for ${workflowRunId}` }).click()
+  await page.getByRole('menuitem', { name: 'Copy as curl' }).waitFor()
+  await page.getByRole('menuitem', { name: 'Trigger again…' }).click()
+  await dialog.getByLabel('Payload').getByText('"first"').waitFor()
 })
 
 it('restarts failed runs in bulk', async () => {

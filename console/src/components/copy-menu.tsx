@@ -4,8 +4,15 @@ import { useTask } from '../api/hooks.js'
 import { copyText } from '../lib/clipboard.js'
 
 /** A menu that copies one of several texts, which are made when it is chosen. */
-export function CopyMenu({ of }: { of: () => readonly { readonly title: string; readonly code: string }[] }) {
-  const { mutate } = useTask(copyText, { done: 'Copied. The token is the variable QSTASH_TOKEN.' })
+export function CopyMenu({
+  of,
+  done,
+}: {
+  of: () => readonly { readonly title: string; readonly code: string }[]
+  /** Said after a text was copied. */
+  done: string
+}) {
+  const { mutate } = useTask(copyText, { done })
   return (
     <Menu position="bottom-end" withArrow>
       <Menu.Target>

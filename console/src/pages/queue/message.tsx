@@ -7,11 +7,9 @@ import { useState } from 'react'
 import type { Static } from 'typebox'
 import { listDeadLetters, retryDeadLetter } from '../../../../src/contract/queue/dead-letters.js'
 import type { Message } from '../../../../src/contract/queue/fields.js'
-import { cancelMessage, getMessage, listLogs } from '../../../../src/contract/queue/messages.js'
-import { api } from '../../api/client.js'
+import { getMessage, listLogs } from '../../../../src/contract/queue/messages.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite, useSettings } from '../../api/session.js'
-import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
 import { CopyMenu } from '../../components/copy-menu.js'
 import { Page, Panel } from '../../components/page.js'
@@ -22,8 +20,9 @@ import { When } from '../../components/when.js'
 import { dateTime, duration } from '../../lib/format.js'
 import { payloadOfBase64, payloadOfBody, payloadOfText } from '../../lib/payload.js'
 import { sendableOfMessage, valuesOfMessage } from './again.js'
+import { askCancel } from './message-menu.js'
 import { PublishForm } from './publish.js'
-import { sendSnippets } from './snippets.js'
+import { COPIED, sendSnippets } from './snippets.js'
 import { type LogEntry, messagesOf, standingOf, wordsOf } from './story.js'
 
 const route = getRouteApi('/shell/messages/$id')
@@ -68,14 +67,6 @@ function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | u
   const navigate = useNavigate()
   const latest = messagesOf(entries ?? [])[0]?.latest
   if (latest === undefined) return null
-  const ask = () =>
-    confirm({
-      title: 'Cancel this message',
-      text: 'It is not sent any more. A request in flight is aborted and its response ignored.',
-      action: 'Cancel the message',
-      onConfirm: () => api(cancelMessage, { params: { messageId: id } }),
-      refreshes: [listLogs],
-    })
   const standing = standingOf(latest.state)
   return (
     <>
@@ -89,7 +80,7 @@ function Actions({ id, entries }: { id: string; entries: readonly LogEntry[] | u
         </>
       ) : null}
       {canWrite && standing === 'unfinished' ? (
-        <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={ask}>
+        <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={() => askCancel(id)}>
           Cancel the message
         </Button>
       ) : null}
@@ -107,7 +98,7 @@ function SendAgain({ id, canWrite }: { id: string; canWrite: boolean }) {
   const canEdit = canWrite && message.bodyBase64 === undefined
   return (
     <>
-      <CopyMenu of={() => sendSnippets(sendableOfMessage(message), queue_url)} />
+      <CopyMenu of={() => sendSnippets(sendableOfMessage(message), queue_url)} done={COPIED} />
       {canEdit ? (
         <Button variant="default" leftSection={<IconSend size={16} />} onClick={() => setOpen(true)}>
           Publish again…

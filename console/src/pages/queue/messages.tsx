@@ -3,7 +3,9 @@ import IconSearch from 'icon:search'
 import IconSend from 'icon:send'
 import { Button, Select } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { useMemo } from 'react'
+import { useMemo, useState } from 'react'
+import type { Static } from 'typebox'
+import type { Message } from '../../../../src/contract/queue/fields.js'
 import { listLogs } from '../../../../src/contract/queue/messages.js'
 import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
@@ -17,6 +19,8 @@ import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { counted, withoutScheme } from '../../lib/format.js'
+import { valuesOfMessage } from './again.js'
+import { MessageMenu } from './message-menu.js'
 import { PublishForm } from './publish.js'
 import { filtersOf, type MessageSearch, STANDINGS, type Standing } from './search.js'
 import { type MessageSummary, messagesOf, standingOf, wordsOf } from './story.js'
@@ -39,6 +43,8 @@ export function MessagesPage() {
   const canWrite = useCanWrite()
   const { publish: isPublishing, ...filters } = search
   const { log, rows } = useMessages(filters)
+  const [again, setAgain] = useState<Static<typeof Message> | undefined>()
+  const columns = useMemo(() => [...COLUMNS, menuColumn(setAgain)], [])
   const show = (next: MessageSearch) => void navigate({ to: '/messages', search: next })
   const button = canWrite ? (
     <Button leftSection={<IconSend size={16} />} onClick={() => show({ ...filters, publish: true })}>
@@ -60,7 +66,7 @@ export function MessagesPage() {
       <Panel flush title="Messages" actions={<Filters filters={filters} onChange={show} />}>
         <PagedTable
           label="Messages"
-          columns={COLUMNS}
+          columns={columns}
           pages={log}
           rows={rows}
           searched={
@@ -84,6 +90,9 @@ export function MessagesPage() {
         />
       </Panel>
       <PublishForm isOpen={isPublishing === true && canWrite} onClose={() => show(filters)} />
+      {again === undefined ? null : (
+        <PublishForm isOpen initial={valuesOfMessage(again)} onClose={() => setAgain(undefined)} />
+      )}
     </Page>
   )
 }
@@ -145,6 +154,14 @@ function Filters({
     </FilterGroup>
   )
 }
+
+const menuColumn = (onAgain: (message: Static<typeof Message>) => void): Column<MessageSummary> => ({
+  key: 'menu',
+  title: '',
+  width: '50px',
+  from: 'sm',
+  render: (summary) => <MessageMenu summary={summary} onAgain={onAgain} />,
+})
 
 const COLUMNS: readonly Column<MessageSummary>[] = [
   {

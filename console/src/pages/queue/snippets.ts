@@ -19,12 +19,18 @@ export interface CopySnippet {
   readonly code: string
 }
 
+/** The titles of all snippets. */
+export const SNIPPET_TITLES = ['curl', 'CLI command', 'TypeScript'] as const
+
+/** Said after a snippet was copied. */
+export const COPIED = 'Copied. The token is the variable QSTASH_TOKEN.'
+
 /** The request in every form. */
 export function sendSnippets(what: Sendable, queueUrl: string): readonly CopySnippet[] {
   return [
-    { title: 'curl', code: curlOf(what, queueUrl) },
-    { title: 'CLI command', code: cliOf(what) },
-    { title: 'TypeScript', code: typescriptOf(what, queueUrl) },
+    { title: SNIPPET_TITLES[0], code: curlOf(what, queueUrl) },
+    { title: SNIPPET_TITLES[1], code: cliOf(what) },
+    { title: SNIPPET_TITLES[2], code: typescriptOf(what, queueUrl) },
   ]
 }
 

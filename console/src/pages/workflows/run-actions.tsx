@@ -13,7 +13,7 @@ import {
   resumeDeadRun,
   retryRunCallback,
 } from '../../../../src/contract/workflow/dead-letters.js'
-import { endRun, listRuns } from '../../../../src/contract/workflow/runs.js'
+import { listRuns } from '../../../../src/contract/workflow/runs.js'
 import { api } from '../../api/client.js'
 import { useChange } from '../../api/hooks.js'
 import { useCanWrite, useSettings } from '../../api/session.js'
@@ -26,7 +26,8 @@ import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { payloadOfText } from '../../lib/payload.js'
 import { sendableOfRun, valuesOfRun } from '../queue/again.js'
-import { sendSnippets } from '../queue/snippets.js'
+import { COPIED, sendSnippets } from '../queue/snippets.js'
+import { askCancel } from './run-menu.js'
 import { TriggerForm } from './trigger.js'
 import { FAILURE_WORDS, type Run } from './words.js'
 
@@ -38,7 +39,7 @@ const MOST_SAID = 500
 export function RunActions({ run }: { run: Run }) {
   const canWrite = useCanWrite()
   const { queue_url } = useSettings()
-  const copy = <CopyMenu of={() => sendSnippets(sendableOfRun(run), queue_url)} />
+  const copy = <CopyMenu of={() => sendSnippets(sendableOfRun(run), queue_url)} done={COPIED} />
   if (!canWrite) return copy
   return (
     <>
@@ -63,16 +64,8 @@ function TriggerAgain({ run }: { run: Run }) {
 }
 
 function CancelButton({ run: { workflowRunId } }: { run: Run }) {
-  const ask = () =>
-    confirm({
-      title: 'Cancel this run',
-      text: 'It ends for good: nothing of it is delivered again, a request in flight is aborted, and its failure function is not called.',
-      action: 'Cancel the run',
-      onConfirm: () => api(endRun, { params: { workflowRunId } }),
-      refreshes: [listRuns],
-    })
   return (
-    <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={ask}>
+    <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={() => askCancel(workflowRunId)}>
       Cancel the run
     </Button>
   )

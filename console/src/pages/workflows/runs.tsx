@@ -16,7 +16,9 @@ import { Status } from '../../components/status.js'
 import { useNow, When } from '../../components/when.js'
 import { counted, duration, withoutScheme } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
+import { valuesOfRun } from '../queue/again.js'
 import { RunFilters } from './run-filters.js'
+import { RunMenu } from './run-menu.js'
 import { type RunSearch, runQueryOf } from './search.js'
 import { TriggerForm } from './trigger.js'
 import { ADVICE, lastedMs, RUN_WORDS, type Run } from './words.js'
@@ -83,15 +85,19 @@ function CancelLink({ filters, children }: { filters: RunSearch; children: strin
 function List({ filters, empty }: { filters: RunSearch; empty: React.ReactNode }) {
   const navigate = useNavigate()
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const [again, setAgain] = useState<Run | undefined>()
   const pages = useApiPages(
     listRuns,
     { query: { ...runQueryOf(filters), count: PAGE, trimBody: 0, groupBy: 'workflowRunId' } },
     { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
   const rows = useMemo(() => pages.data?.pages.flatMap(({ runs }) => runs), [pages.data])
-  const columns = useColumns(chosen, setChosen)
+  const columns = useColumns(chosen, setChosen, setAgain)
   return (
     <>
+      {again === undefined ? null : (
+        <TriggerForm isOpen initial={valuesOfRun(again)} onClose={() => setAgain(undefined)} />
+      )}
       {chosen.size > 0 ? <Chosen ids={chosen} filters={filters} onClear={() => setChosen(new Set())} /> : null}
       <PagedTable
         label="Runs"
@@ -136,7 +142,11 @@ function Chosen({ ids, filters, onClear }: { ids: ReadonlySet<string>; filters: 
   )
 }
 
-function useColumns(chosen: ReadonlySet<string>, choose: (ids: ReadonlySet<string>) => void) {
+function useColumns(
+  chosen: ReadonlySet<string>,
+  choose: (ids: ReadonlySet<string>) => void,
+  onAgain: (run: Run) => void,
+) {
   const canWrite = useCanWrite()
   return useMemo((): readonly Column<Run>[] => {
     const toggle = (id: string) => {
@@ -158,8 +168,15 @@ function useColumns(chosen: ReadonlySet<string>, choose: (ids: ReadonlySet<strin
           />
         ) : null,
     }
-    return canWrite ? [tick, ...COLUMNS] : COLUMNS
-  }, [canWrite, chosen, choose])
+    const menu: Column<Run> = {
+      key: 'menu',
+      title: '',
+      width: '50px',
+      from: 'sm',
+      render: (run) => <RunMenu run={run} onAgain={onAgain} />,
+    }
+    return [...(canWrite ? [tick] : []), ...COLUMNS, menu]
+  }, [canWrite, chosen, choose, onAgain])
 }
 
 const COLUMNS: readonly Column<Run>[] = [

@@ -1,0 +1,70 @@
+import { useNavigate } from '@tanstack/react-router'
+import { listDeadRuns, resumeDeadRun } from '../../../../src/contract/workflow/dead-letters.js'
+import { endRun, listRuns } from '../../../../src/contract/workflow/runs.js'
+import { ApiError, api } from '../../api/client.js'
+import { useChange, useTask } from '../../api/hooks.js'
+import { useCanWrite, useSettings } from '../../api/session.js'
+import { confirm } from '../../components/confirm.js'
+import { type RowAction, RowMenu } from '../../components/row-menu.js'
+import { copyText } from '../../lib/clipboard.js'
+import { sendableOfRun } from '../queue/again.js'
+import { COPIED, SNIPPET_TITLES, sendSnippets } from '../queue/snippets.js'
+import type { Run } from './words.js'
+
+/** Asks before a run is cancelled. */
+export const askCancel = (workflowRunId: string) =>
+  confirm({
+    title: 'Cancel this run',
+    text: 'It ends for good: nothing of it is delivered again, a request in flight is aborted, and its failure function is not called.',
+    action: 'Cancel the run',
+    onConfirm: () => api(endRun, { params: { workflowRunId } }),
+    refreshes: [listRuns],
+  })
+
+/** The run with its payload, which lists leave out. */
+async function wholeRun(workflowRunId: string): Promise<Run> {
+  const { runs } = await api(listRuns, {
+    query: { workflowRunId: [workflowRunId], count: 1, groupBy: 'workflowRunId' },
+  })
+  const [run] = runs
+  if (run === undefined) throw new ApiError(404, 'The run was deleted: logs of ended runs are kept for a limited time.')
+  return run
+}
+
+/** The menu of a run in the list. */
+export function RunMenu({
+  run: { workflowRunId, workflowState, dlqId },
+  onAgain,
+}: {
+  run: Run
+  /** Opens the form with the run. */
+  onAgain: (run: Run) => void
+}) {
+  const canWrite = useCanWrite()
+  const navigate = useNavigate()
+  const { queue_url } = useSettings()
+  const again = useTask(() => wholeRun(workflowRunId), { onDone: onAgain })
+  const copy = useTask(
+    async (title: string) => {
+      const snippets = sendSnippets(sendableOfRun(await wholeRun(workflowRunId)), queue_url)
+      await copyText(snippets.find((one) => one.title === title)?.code ?? '')
+    },
+    { done: COPIED },
+  )
+  const resume = useChange(resumeDeadRun, {
+    refreshes: [listRuns, listDeadRuns],
+    done: 'A new run continues at the failed step.',
+    onDone: (made) => void navigate({ to: '/runs/$id', params: { id: made.workflowRunId } }),
+  })
+  const writing: RowAction[] = [
+    ...(dlqId === undefined
+      ? []
+      : [{ label: 'Resume at the failed step', onClick: () => resume.mutate({ params: { dlqId } }) }]),
+    { label: 'Trigger again…', onClick: () => again.mutate(undefined) },
+    ...(workflowState === 'RUN_STARTED'
+      ? [{ label: 'Cancel the run', onClick: () => askCancel(workflowRunId), isDangerous: true }]
+      : []),
+  ]
+  const copying = SNIPPET_TITLES.map((title) => ({ label: `Copy as ${title}`, onClick: () => copy.mutate(title) }))
+  return <RowMenu of={workflowRunId} actions={[...(canWrite ? writing : []), ...copying]} />
+}
