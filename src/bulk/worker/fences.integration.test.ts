@@ -124,7 +124,8 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
   const cancel = (selector: object) => server.ask('DELETE', RUNS, selector)
 
   it('refuses matching triggers of every endpoint until it is lifted, and survives a restart', async () => {
-    expect((await trigger('red')).status).toBe(200)
+    const { status, body } = await trigger('red')
+    expect(status).toBe(200)
     const fenceUntil = systemClock.now() + HOUR_MS
     const answer = await cancel({ label: 'red', fenceUntil, report: true })
     expect(answer).toMatchObject({ status: 200, body: { cancelled: 1 } })
@@ -132,6 +133,9 @@ describeOnStore('sqlite', 'a fenced cancel', (openStore, on) => {
     const refused = { status: 409, body: { error: expect.stringContaining(actionId) } }
     expect(await trigger('red')).toMatchObject(refused)
     expect((await trigger('blue')).status).toBe(200)
+    const again = `/v2/workflows/runs/${(body as { workflowRunId: string }).workflowRunId}/restart`
+    expect(await server.ask('POST', again, { fromStep: 1 })).toMatchObject(refused)
+    expect((await server.ask('POST', again, { fromStep: 1 }, { 'upstash-label': 'blue' })).status).toBe(200)
     const items = [{ destination: target, headers: { 'Upstash-Label': 'red' } }]
     expect(await server.ask('POST', '/v2/batch/trigger', items)).toMatchObject(refused)
     const headers = { 'upstash-workflow-init': 'true', 'upstash-workflow-runid': 'wfr_x', 'upstash-label': 'red' }

@@ -193,6 +193,24 @@ describe('restart from a step, with the real SDK', () => {
     expect(await restart(runId, { fromStep: 4, results: { 3: 1 } })).toMatchObject({ status: 409 })
   })
 
+  it('refuses to keep a webhook that nobody has called', async () => {
+    const app = await host({
+      '/hook': {
+        route: async (context) => {
+          const webhook = await context.createWebhook('hook')
+          return context.waitForWebhook('wait', webhook, '1h')
+        },
+      },
+    })
+    const { workflowRunId: runId } = await suite.service.client.trigger({ url: `${app.url}/hook` })
+    await suite.service.when(runId, 'the wait', ({ because }) => because?.[0]?.kind === 'webhook')
+    const error = expect.stringContaining('step 1 created a webhook whose address belongs to this run')
+    expect(await restart(runId, { fromStep: 2 })).toMatchObject({ status: 409, body: { error } })
+    const made = await restart(runId, { fromStep: 1 })
+    await suite.service.when(made.body.workflowRunId, 'the wait', ({ because }) => because?.[0]?.kind === 'webhook')
+    for (const id of [runId, made.body.workflowRunId]) await cancel(id)
+  })
+
   it('refuses what it cannot replay', async () => {
     const { runId, app } = await chain()
     const problem = async (body: object): Promise<[number, string]> => {

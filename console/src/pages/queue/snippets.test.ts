@@ -1,8 +1,11 @@
 import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { type Sendable, sendSnippets } from './snippets.js'
 
 const run = promisify(execFile)
@@ -61,6 +64,14 @@ async function sentBy(file: string, args: string[]): Promise<Received> {
   return received[0] as Received
 }
 
+/** A script that is too long for an argument. */
+function scriptOf(code: string): string {
+  const file = join(mkdtempSync(join(tmpdir(), 'snippet-')), 'script')
+  writeFileSync(file, code)
+  onTestFinished(() => rmSync(dirname(file), { recursive: true }))
+  return file
+}
+
 const HEADERS = { authorization: `Bearer ${TOKEN}`, 'upstash-method': 'PUT', 'upstash-label': '$(id)' }
 
 it('curl sends a hostile message as it is', async () => {
@@ -80,6 +91,8 @@ it('curl sends bytes, a file name as text, and no body', async () => {
     `/v2/enqueue/a%20b/${encodeURIComponent(message.destination)}`,
     '@/etc/passwd',
   ])
+  const long = `\0${HOSTILE.repeat(2_000)}`
+  expect((await sentBy('bash', [scriptOf(codeOf({ ...message, body: long }, 'curl'))])).body.toString()).toBe(long)
   const { body: _, ...empty } = message
   expect((await sentBy('sh', ['-c', codeOf(empty, 'curl')])).body).toHaveLength(0)
 })

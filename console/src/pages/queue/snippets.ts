@@ -36,9 +36,17 @@ export function sendSnippets(what: Sendable, queueUrl: string): readonly CopySni
 
 const FORWARD = 'upstash-forward-'
 
+/** Linux passes at most 128 KiB in one argument; `printf` is built into the shell and has no such limit. */
+const MOST_ARGUMENT_CHARACTERS = 30_000
+
 /** The body in base64 if it cannot be an argument of a command. */
-const encodedOf = ({ body, bodyBase64 }: Sendable): string | undefined =>
-  bodyBase64 ?? (body?.includes('\0') ? btoa(String.fromCharCode(...new TextEncoder().encode(body))) : undefined)
+function encodedOf({ body = '', bodyBase64 }: Sendable): string | undefined {
+  if (bodyBase64 !== undefined) return bodyBase64
+  return body.includes('\0') || body.length > MOST_ARGUMENT_CHARACTERS ? base64Of(body) : undefined
+}
+
+const base64Of = (text: string): string =>
+  btoa(Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join(''))
 
 const decoding = (encoded: string): string => `printf %s ${shellQuote(encoded)} | base64 -d | `
 
