@@ -53,6 +53,7 @@ describeOnEveryStore('bulk actions', (openStore) => {
       outcomes: { cancelled: 2_500, alreadyFinished: 0, notFound: 0, failed: 0 },
       createdAt: expect.any(Number),
       finishedAt: expect.any(Number),
+      undo: `${ACTIONS}/${actionId}/undo`,
     })
     expect(action.createdAt).toBeGreaterThanOrEqual(before)
   })

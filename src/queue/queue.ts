@@ -262,8 +262,8 @@ class StoredQueue implements Queue {
       .then(() => this.#dispatcher.rewind())
   }
 
-  offer(rows: readonly PendingRow[]): void {
-    if (rows.length > 0) this.#dispatcher.offer(rows)
+  offer(rows: readonly PendingRow[], isAgain?: boolean): void {
+    if (rows.length > 0) this.#dispatcher.offer(rows, isAgain)
   }
 
   drop(which: DropSelector): void {

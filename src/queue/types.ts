@@ -257,8 +257,11 @@ export interface QueueLoad {
 
 /** The queue as other modules see it. */
 export interface Queue extends Service {
-  /** Hands committed messages to the dispatcher. Call it right after their commit. */
-  offer(rows: readonly PendingRow[]): void
+  /**
+   * Hands committed messages to the dispatcher. Call it right after their commit.
+   * @param isAgain they were brought back after they, or others of their group, were dropped.
+   */
+  offer(rows: readonly PendingRow[], isAgain?: boolean): void
   /**
    * Forgets messages whose end is committed: no further attempt starts, requests in flight are aborted, and their
    * outcomes are ignored.

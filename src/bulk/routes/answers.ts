@@ -47,9 +47,20 @@ export async function cancelAnswer(store: Store, row: BulkActionRow, report: boo
     ...(failed > 0 ? { failed, errors: await firstErrors(store, row) } : {}),
     ...(report ? { outcomes: cancelCounts(row) } : {}),
     ...(report || aborted ? { actionId: row.action_id } : {}),
+    ...(report && row.succeeded > 0 ? { undo: undoPathOf(row.action_id) } : {}),
     ...(aborted ? { state: 'aborted' as const, skipped: row.skipped } : {}),
   }
 }
+
+/** The path that undoes a cancel. */
+const undoPathOf = (actionId: string): string => `/v2/workflows/bulkActions/${actionId}/undo`
+
+/** Whether an action cancels something, so that it can be undone. */
+export const isCancel = ({ kind }: Pick<BulkActionRow, 'kind'>): boolean => KINDS[kind].successOutcome === 'cancelled'
+
+/** The header that names the path, because the bodies of answers to a cancel are fixed. */
+export const undoHeader = (action: BulkActionRow): Readonly<Record<string, string>> =>
+  isCancel(action) && action.matched > 0 ? { 'Homeport-Undo': undoPathOf(action.action_id) } : {}
 
 function cancelCounts(row: BulkActionRow): CancelAnswer['outcomes'] {
   return { ...outcomeCounts(row), cancelled: row.succeeded }
@@ -114,12 +125,13 @@ export function bulkAction(row: BulkActionRow): BulkAction {
     createdBy: row.actor,
     matched: row.matched,
     done: bulkActionTransactions.decidedItems(row),
-    ...(KINDS[row.kind].successOutcome === 'cancelled' && { cancelled: row.succeeded }),
+    ...(isCancel(row) && { cancelled: row.succeeded }),
     failed: bulkActionTransactions.missedItems(row),
     outcomes: outcomeCounts(row),
     createdAt: row.created_at,
     ...(row.paused_at !== null && { pausedAt: row.paused_at }),
     ...(row.finished_at !== null && { finishedAt: row.finished_at }),
+    ...(isCancel(row) && row.finished_at !== null && row.succeeded > 0 && { undo: undoPathOf(row.action_id) }),
   }
 }
 
@@ -140,7 +152,8 @@ function idMember(row: BulkActionRow, { state }: ItemRow): 'workflowRunId' | 'me
 }
 
 /** Whether the items are dead letters. */
-const isOfDeadLetters = ({ kind }: BulkActionRow): boolean => KINDS[kind].successOutcome !== 'cancelled'
+const isOfDeadLetters = ({ kind }: BulkActionRow): boolean =>
+  KINDS[kind].successOutcome !== 'cancelled' && KINDS[kind].successOutcome !== 'undone'
 
 type WireOutcome = OutcomeEntry['outcome']
 
@@ -151,6 +164,7 @@ function onWire(row: BulkActionRow, outcome: ItemRow['outcome']): WireOutcome {
     case 'alreadyCancelled':
       return 'alreadyFinished'
     case 'fenced':
+    case 'notKept':
       return 'failed'
     case 'pending':
     case 'alreadyFinished':
@@ -187,6 +201,8 @@ function errorOf(row: BulkActionRow, item: ItemRow): string | undefined {
       return `The action was aborted before the turn of this ${itemNoun(row)} came.`
     case 'fenced':
       return 'The fence of a bulk cancel blocks this run from starting again.'
+    case 'notKept':
+      return 'It was cancelled by a version of Homeport that did not keep what brings a run back.'
     case 'failed':
       return `The ${itemNoun(row)} could not be ${KINDS[row.kind].successOutcome} because of a fault on our side. Repeat the request; the server's log has the details.`
     default:
@@ -202,6 +218,8 @@ function finishedError(row: BulkActionRow, { state, dlqId, failureState }: ItemR
       ? 'The run has no failure function.'
       : `Only a failure function that has failed is called again; this one is ${failureState}.`
   }
+  if (KINDS[row.kind].successOutcome === 'undone')
+    return `The ${itemNoun(row)} is not cancelled, or not by this action${state ? ` (${state})` : ''}.`
   if (isOfDeadLetters(row)) return `The ${itemNoun(row)} is no longer among the dead letters.`
   return `The ${itemNoun(row)} has already ended${state ? ` (${state})` : ''} and cannot be cancelled.`
 }

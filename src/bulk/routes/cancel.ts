@@ -9,7 +9,7 @@ import { selectRuns } from '../selector/select-runs.js'
 import { parseSelector, type Selector, type Target } from '../selector/selector.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkSelect from '../transactions/bulk-select.js'
-import { type CancelAnswer, cancelAnswer, previewAnswer, selectorForRecords } from './answers.js'
+import { type CancelAnswer, cancelAnswer, previewAnswer, selectorForRecords, undoHeader } from './answers.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 import { resolveSavedCancel } from './saved.js'
 
@@ -105,7 +105,9 @@ async function answerNow(
   more: Pick<FixedSet, 'unreadable'>,
 ): Promise<Answer> {
   const ended = await worker.finish(action)
-  if (ended.state !== 'paused') return { ...(await cancelAnswer(store, ended, report)), ...more }
+  if (ended.state !== 'paused') {
+    return reply(200, { ...(await cancelAnswer(store, ended, report)), ...more }, undoHeader(ended))
+  }
   // It may stay paused for days, so the caller gets the id to look it up.
   return reply(202, { actionId: ended.action_id, matched: ended.matched, ...more, state: 'paused' })
 }

@@ -8,6 +8,7 @@ import * as bulkAction from '../transactions/bulk-action.js'
 import * as bulkDraft from '../transactions/bulk-draft.js'
 import type { BulkNodes } from '../worker/bulk-nodes.js'
 import type { BulkWorker, WorkerDeps } from '../worker/worker.js'
+import { undoHeader } from './answers.js'
 
 /** Collaborators and settings of the routes. */
 export interface RouteDeps extends WorkerDeps {
@@ -88,7 +89,7 @@ export function answerLater(
 ): Reply {
   // Callers poll for progress, and the worker logs an interruption.
   worker.finish(action).catch(() => undefined)
-  return reply(202, { actionId: action.action_id, matched: action.matched, ...more })
+  return reply(202, { actionId: action.action_id, matched: action.matched, ...more }, undoHeader(action))
 }
 
 /** Bytes to insert per transaction: one or two milliseconds. */

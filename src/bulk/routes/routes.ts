@@ -12,6 +12,7 @@ import { cancelRuns } from './cancel.js'
 import type { RouteDeps } from './creation.js'
 import { progressOf } from './progress.js'
 import { startRoutes } from './start.js'
+import { undoRoutes } from './undo.js'
 
 const DEFAULT_PAGE = 100
 
@@ -30,6 +31,7 @@ export function bulkRoutes(deps: RouteDeps): Route[] {
     }),
     ...controlRoutes(deps),
     ...startRoutes(deps),
+    ...undoRoutes(deps),
   ]
 }
 

@@ -1,10 +1,9 @@
 import type { Static } from 'typebox'
 import { isObject, newId } from '../../base/index.js'
 import * as contract from '../../contract/bulk/saved.js'
-import { ITEMS_OF } from '../../contract/bulk/selectors.js'
+import { ITEMS_OF, type SelectingKind } from '../../contract/bulk/selectors.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type Caller, type Route, route } from '../../http/index.js'
-import type { BulkKindName } from '../../store/schema/bulk.js'
 import * as bulkSaved from '../transactions/bulk-saved.js'
 import type { RouteDeps } from './creation.js'
 
@@ -14,7 +13,7 @@ type SavedSelector = Static<typeof contract.SavedSelector>
 type Selector = Readonly<Record<string, unknown>>
 
 /** Throws if a selector is not valid for a kind. */
-export type SelectorCheck = (kind: BulkKindName, selector: Selector) => void
+export type SelectorCheck = (kind: SelectingKind, selector: Selector) => void
 
 /** The operations on saved selectors. */
 export function savedRoutes(deps: RouteDeps, check: SelectorCheck): Route[] {
@@ -79,7 +78,7 @@ async function find({ store }: RouteDeps, { accountId }: Caller, name: string): 
 export async function resolveSaved(
   deps: RouteDeps,
   caller: Caller,
-  kind: BulkKindName,
+  kind: SelectingKind,
   given: Selector,
 ): Promise<Selector> {
   if (!Object.hasOwn(given, 'saved')) return given

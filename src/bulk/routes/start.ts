@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Static } from 'typebox'
 import { unreachable } from '../../base/index.js'
 import { startBulkAction } from '../../contract/bulk/actions.js'
-import { BULK_SELECTORS, ITEMS_OF } from '../../contract/bulk/selectors.js'
+import { BULK_SELECTORS, ITEMS_OF, type SelectingKind } from '../../contract/bulk/selectors.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { MOST_IDS } from '../../contract/request-limits.js'
 import {
@@ -37,10 +37,11 @@ import { previewAnswer, selectorForRecords } from './answers.js'
 import { startCancel } from './cancel.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
 import { resolveSaved, savedRoutes } from './saved.js'
+import { startUndo, type UndoKind } from './undo.js'
 
 type StartBody = Static<(typeof startBulkAction)['body']['schema']>
 /** Kinds whose selectors a schema describes. */
-type PlainKind = Exclude<BulkKindName, 'cancelRuns'>
+type PlainKind = Exclude<BulkKindName, 'cancelRuns' | UndoKind>
 type Selector = Readonly<Record<string, unknown>>
 
 /** The route that starts an action of any kind. `cancelRuns` has a selector of its own, parsed in `cancel.ts`. */
@@ -53,6 +54,11 @@ type StartCall = Pick<Call, 'caller' | 'body' | 'headers' | 'signal'>
 async function startAny(deps: RouteDeps, { caller, body, headers, signal }: StartCall): Promise<Reply> {
   const checked = checkedBody(body ?? {})
   const { kind } = checked
+  if (kind === 'undoCancelRuns' || kind === 'undoCancelMessages') {
+    checkSchema(kind, checked.selector ?? {})
+    return startUndo(deps, caller, { ...checked, kind })
+  }
+  if (checked.clock !== undefined) throw invalid('`clock` is for `undoCancelRuns` and `undoCancelMessages` only.')
   const given = { ...checked, selector: await resolveSaved(deps, caller, kind, checked.selector ?? {}) }
   if (kind === 'cancelRuns') return startCancel(deps, caller, cancelBodyOf(given), signal)
   return start(deps, caller, { ...given, kind }, { headers, signal })
@@ -105,7 +111,7 @@ async function start(
 }
 
 /** @throws HomeportError when a selector is not valid for a kind, whatever it would match. */
-function validateSelector(kind: BulkKindName, given: Selector): void {
+function validateSelector(kind: SelectingKind, given: Selector): void {
   if (kind === 'cancelRuns') {
     const parsed = parseSelector(onlyFilters(given), '')
     if ('problem' in parsed) throw new HomeportError('invalid_request', parsed)
@@ -125,13 +131,21 @@ const CHECKERS = new Map<string, Checker>(
   Object.entries(BULK_SELECTORS).map(([kind, schema]) => [kind, compileChecker(schema, 'body')]),
 )
 
+/** Checks a selector and its conditions. */
+function checkSelector(kind: PlainKind, given: Selector): Selector {
+  const foreign = foreignCondition(ITEMS_OF[kind], given)
+  if (foreign !== undefined) throw invalid(foreign)
+  const selector = checkSchema(kind, given)
+  const problem = conditionsProblem(selector)
+  if (problem !== undefined) throw invalid(problem)
+  return selector
+}
+
 /**
  * Checks a selector against its schema, because ignoring anything would widen the set. A string stands for a list of
  * one.
  */
-function checkSelector(kind: PlainKind, given: Selector): Selector {
-  const foreign = foreignCondition(ITEMS_OF[kind], given)
-  if (foreign !== undefined) throw invalid(foreign)
+function checkSchema(kind: PlainKind | UndoKind, given: Selector): Selector {
   const { properties } = BULK_SELECTORS[kind]
   const isList = (name: string) => 'items' in ((properties as Record<string, object>)[name] ?? {})
   const members = Object.entries(given).map(([name, value]) =>
@@ -139,8 +153,6 @@ function checkSelector(kind: PlainKind, given: Selector): Selector {
   )
   const selector = Object.fromEntries(members)
   CHECKERS.get(kind)?.(selector)
-  const problem = conditionsProblem(selector)
-  if (problem !== undefined) throw invalid(problem)
   return selector
 }
 

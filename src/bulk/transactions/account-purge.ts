@@ -18,6 +18,7 @@ const SETTINGS = [
   query<OfAccount>(({ db, p }) => db.deleteFrom('message_keys').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('published_days').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('run_waits').where('account_id', '=', p.accountId)),
+  query<OfAccount>(({ db, p }) => db.deleteFrom('cancelled_deliveries').where('account_id', '=', p.accountId)),
 ]
 
 /** Deletes schedules, queues, URL groups, flow-control keys, deduplication keys, waits, bulk actions and saved selectors. */

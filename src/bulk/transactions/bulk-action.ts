@@ -164,7 +164,7 @@ export const actionBySeq = query<{ seq: number }, BulkActionRow>(({ db, p }) =>
 )
 
 /** Items by outcome. Fenced items count as failed. */
-export type Counters = Record<Exclude<ItemOutcome, 'pending' | 'fenced'>, number>
+export type Counters = Record<Exclude<ItemOutcome, 'pending' | 'fenced' | 'notKept'>, number>
 
 const addCounters = query<Counters & { seq: number }, BulkActionRow>(({ db, p }) =>
   db
@@ -222,6 +222,8 @@ const AUDIT_ACTIONS: Readonly<Record<BulkKindName, AuditAction>> = {
   deleteDeadRuns: 'Delete Dead Workflow Runs',
   deleteDeadLetters: 'Delete Dead Letters',
   retryDeadLetters: 'Retry Dead Letters',
+  undoCancelRuns: 'Undo Cancel of Workflow Runs',
+  undoCancelMessages: 'Undo Cancel of Messages',
 }
 
 /** The audit entry of an action that has ended. */

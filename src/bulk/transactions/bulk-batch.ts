@@ -140,7 +140,7 @@ function countOutcomes({ outcomes, seqs, positions }: OpenBatch, { succeeded, ou
   for (const [index, seq] of seqs.entries()) {
     const outcome = done.has(seq) ? 'succeeded' : outcomeOf(seq)
     outcomes[positions[index] ?? 0] = outcomeByte(outcome)
-    counters[outcome === 'fenced' ? 'failed' : outcome]++
+    counters[outcome === 'fenced' || outcome === 'notKept' ? 'failed' : outcome]++
   }
   return counters
 }

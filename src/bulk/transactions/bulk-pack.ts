@@ -16,6 +16,7 @@ export const OUTCOMES = [
   'failed',
   'skipped',
   'fenced',
+  'notKept',
 ] as const
 
 /** Outcome of an item of a bulk action. */

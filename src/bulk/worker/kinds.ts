@@ -9,6 +9,7 @@ import { type Overrides, type RevivalKind, revivalOf } from '../../workflow/inde
 import type * as bulkAction from '../transactions/bulk-action.js'
 import type * as bulkBatch from '../transactions/bulk-batch.js'
 import * as bulkKinds from '../transactions/bulk-kinds.js'
+import * as bulkUndo from '../transactions/bulk-undo.js'
 import type { Fences } from './fences.js'
 import type { Batch } from './job.js'
 
@@ -29,7 +30,7 @@ export interface BulkKind {
   /** Type of its items. */
   readonly itemType: 'runs' | 'messages'
   /** Wire name of the successful outcome. */
-  readonly successOutcome: 'cancelled' | 'resumed' | 'restarted' | 'deleted' | 'retried'
+  readonly successOutcome: 'cancelled' | 'resumed' | 'restarted' | 'deleted' | 'retried' | 'undone'
   /** Decides a batch in one transaction, and updates the queue in memory with the result. */
   decide(deps: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): Promise<bulkBatch.DecidedBatch>
 }
@@ -76,6 +77,8 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
     decide: (deps, action, batch) => deps.store.run(bulkKinds.deleteDeadLettersBatch, argsOf(deps, action, batch)),
   },
   retryDeadLetters: { itemType: 'messages', successOutcome: 'retried', decide: retry },
+  undoCancelRuns: { itemType: 'runs', successOutcome: 'undone', decide: undoRuns },
+  undoCancelMessages: { itemType: 'messages', successOutcome: 'undone', decide: undoMessages },
 }
 
 function argsOf({ clock, cluster }: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): bulkBatch.BatchArgs {
@@ -119,4 +122,39 @@ async function retry(deps: KindDeps, action: bulkAction.BulkActionRow, batch: Ba
   const revision = JSON.parse(action.settings ?? '') as messagesDead.Revision
   const ids = Array.from({ length: batch.to - batch.from }, () => newId('msg_', args.at))
   return offerToQueue(deps, await deps.store.run(bulkKinds.retryDeadLettersBatch, { ...args, ids, revision }))
+}
+
+// This module wrote it when it stored the action.
+const undoSettings = ({ settings }: bulkAction.BulkActionRow) => JSON.parse(settings ?? '') as bulkUndo.UndoSettings
+
+/** The queue may still remember that it dropped these messages. */
+function offerAgain({ queue }: KindDeps, decided: bulkBatch.DecidedBatch): bulkBatch.DecidedBatch {
+  queue.offer(decided.offers, true)
+  return decided
+}
+
+/** Brings cancelled runs back. A fence blocks single runs, not the whole batch. */
+async function undoRuns(
+  deps: KindDeps,
+  action: bulkAction.BulkActionRow,
+  batch: Batch,
+): Promise<bulkBatch.DecidedBatch> {
+  const { store, fences } = deps
+  const { account_id: accountId } = action
+  const args = argsOf(deps, action, batch)
+  const runs = await store.run(bulkUndo.cancelledBatch, { ...args, accountId })
+  const refused = new Set(runs.filter((run) => fences.refuses(accountId, run, args.at)))
+  const starting = runs.filter((run) => !refused.has(run))
+  const fenced = [...refused].map(({ seq }) => seq)
+  const undo = () => store.run(bulkUndo.undoRunsBatch, { ...args, ...undoSettings(action), fenced })
+  return offerAgain(deps, await fences.pass(accountId, starting, args.at, undo))
+}
+
+async function undoMessages(
+  deps: KindDeps,
+  action: bulkAction.BulkActionRow,
+  batch: Batch,
+): Promise<bulkBatch.DecidedBatch> {
+  const args = { ...argsOf(deps, action, batch), ...undoSettings(action) }
+  return offerAgain(deps, await deps.store.run(bulkUndo.undoMessagesBatch, args))
 }

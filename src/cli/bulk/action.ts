@@ -26,12 +26,15 @@ const ITEMS: Readonly<Record<Action['kind'], string>> = {
   deleteDeadRuns: 'failed run',
   deleteDeadLetters: 'dead letter',
   retryDeadLetters: 'dead letter',
+  undoCancelRuns: 'run',
+  undoCancelMessages: 'message',
 }
 
 const WORDS: Readonly<Record<string, string>> = {
   alreadyFinished: 'already finished',
   notFound: 'not found',
   retried: 'sent again',
+  undone: 'brought back',
 }
 
 /** The outcomes of an action with their counts. */

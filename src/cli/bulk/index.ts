@@ -12,6 +12,7 @@ import { controlCommands } from './control.js'
 import { followToEnd } from './follow.js'
 import { selectorsCommand } from './selectors.js'
 import { startCommand } from './start.js'
+import { undoCommand } from './undo.js'
 
 type ItemOutcome = Static<typeof listBulkOutcomes.success.body>['outcomes'][number]
 
@@ -108,6 +109,7 @@ export const bulkCommand = group('bulk', 'start, follow and control bulk actions
   outcomesCommand,
   watchCommand,
   startCommand,
+  undoCommand,
   ...controlCommands,
   selectorsCommand,
 ])

@@ -28,6 +28,8 @@ const PARAMETERS: Readonly<Record<Kind, { readonly ids: string; readonly url: st
   deleteDeadRuns: { ids: 'dlqIds', url: 'workflowUrl' },
   deleteDeadLetters: { ids: 'dlqIds', url: 'url' },
   retryDeadLetters: { ids: 'dlqIds', url: 'url' },
+  undoCancelRuns: { ids: 'workflowRunIds', url: 'workflowUrl' },
+  undoCancelMessages: { ids: 'messageIds', url: 'url' },
 }
 
 /** Adds the flags of a selector. */

@@ -1,5 +1,4 @@
 import type { Static } from 'typebox'
-import { BULK_KINDS } from '../../contract/bulk/actions.js'
 import {
   deleteSelector,
   getSelector,
@@ -7,6 +6,7 @@ import {
   type SavedSelector,
   saveSelector,
 } from '../../contract/bulk/saved.js'
+import { SELECTING_KINDS } from '../../contract/bulk/selectors.js'
 import { orMissing } from '../remote/api.js'
 import { group, remote } from '../remote/remote.js'
 import { oneOf } from '../remote/values.js'
@@ -60,10 +60,10 @@ const showCommand = remote({
   },
 })
 
-const saveCommand = remote<SelectionOptions, [string, (typeof BULK_KINDS)[number]]>({
+const saveCommand = remote<SelectionOptions, [string, (typeof SELECTING_KINDS)[number]]>({
   name: 'save',
   summary: 'save a selector under a name, or replace it',
-  args: [NAME, ['<kind>', `a kind of action that takes it: ${BULK_KINDS.join(', ')}`, oneOf(BULK_KINDS)]],
+  args: [NAME, ['<kind>', `a kind of action that takes it: ${SELECTING_KINDS.join(', ')}`, oneOf(SELECTING_KINDS)]],
   flags: selectionFlags,
   examples: [
     'homeport bulk selectors save stuck-nightly cancelRuns --label nightly --state retry --older-than 2h',

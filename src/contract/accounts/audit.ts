@@ -63,6 +63,8 @@ export const AUDIT_ACTIONS = {
   'Abort Bulk Action': 69,
   'Lift Fence': 70,
   'Retry Failure Callbacks': 71,
+  'Undo Cancel of Workflow Runs': 72,
+  'Undo Cancel of Messages': 73,
   'Save Bulk Selector': 76,
   'Delete Bulk Selector': 77,
   'Rotate Queue Token': 80,

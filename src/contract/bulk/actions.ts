@@ -13,6 +13,8 @@ export const BULK_KINDS = [
   'deleteDeadRuns',
   'deleteDeadLetters',
   'retryDeadLetters',
+  'undoCancelRuns',
+  'undoCancelMessages',
 ] as const
 
 /** The states of a bulk action. */
@@ -114,6 +116,7 @@ export const OutcomeCounts = Type.Object({
   restarted: done('Restarted'),
   deleted: done('Deleted'),
   retried: done('Sent again'),
+  undone: done('Brought back'),
   ...SHARED_COUNTS,
 })
 
@@ -125,6 +128,7 @@ export const Outcome = Type.Enum([
   'restarted',
   'deleted',
   'retried',
+  'undone',
   'alreadyFinished',
   'notFound',
   'failed',
@@ -136,6 +140,15 @@ const unreadable = Type.Optional(
     'Items that a condition could not be tested on, and so does not match: the payload is no JSON, too large or damaged. Absent when there are none.',
   ),
 )
+/** The path that undoes a cancel. */
+const undoPath = (when: string) =>
+  Type.Optional(Type.String({ description: `The path that undoes this cancel, for \`POST\`. ${when}` }))
+
+/** When what an undo brings back is due. */
+export const UndoClock = Type.Enum(['original', 'hold', 'now'], {
+  description:
+    'When the deliveries that are brought back are due. `original`: as before the cancel, and at once if that has passed. `hold`: later by the time that they were cancelled. `now`: at once; waits for events keep their deadlines. Default: `original`.',
+})
 
 const CancelError = Type.Object({ workflowRunId: Type.String(), error: Type.String() })
 
@@ -144,6 +157,7 @@ const CancelAnswer = Type.Object({
   failed: Type.Optional(count('Selected runs that exist and could not be cancelled. Absent when there are none.')),
   errors: Type.Optional(Type.Array(CancelError, { description: 'The first 100 errors. Absent when there are none.' })),
   actionId: Type.Optional(Type.String({ description: 'Present with `report`, and when the action was aborted.' })),
+  undo: undoPath('Present with `report`.'),
   outcomes: Type.Optional(
     Type.Object(
       { cancelled: count('Cancelled by this action.'), ...SHARED_COUNTS },
@@ -206,6 +220,7 @@ export const BulkAction = Type.Object({
   createdAt: Type.Integer({ description: 'Unix milliseconds.' }),
   pausedAt: Type.Optional(Type.Integer({ description: 'When it was paused, Unix milliseconds.' })),
   finishedAt: Type.Optional(Type.Integer({ description: 'Unix milliseconds. Absent until the action ends.' })),
+  undo: undoPath('Present for an ended action that has cancelled something.'),
 })
 
 const page = {
@@ -231,7 +246,7 @@ export const cancelWorkflowRuns = endpoint({
   scopes: [],
   summary: 'Cancel workflow runs in bulk',
   description:
-    'Cancels all active runs that match the selector. An empty selector matches all active runs of the account. Send the selector in the JSON body, in the query (repeat a parameter or separate values with commas), or in both. A run must match all filters; a list matches any of its values. The set is fixed when the request arrives: runs triggered later are not affected. An unknown field, a wrong type or an empty text is refused, and nothing is cancelled. The action survives a crash of the server and continues when the caller disconnects. With `async` the response is 202 `{"actionId", "matched"}`.',
+    'Cancels all active runs that match the selector. An empty selector matches all active runs of the account. Send the selector in the JSON body, in the query (repeat a parameter or separate values with commas), or in both. A run must match all filters; a list matches any of its values. The set is fixed when the request arrives: runs triggered later are not affected. An unknown field, a wrong type or an empty text is refused, and nothing is cancelled. The action survives a crash of the server and continues when the caller disconnects. With `async` the response is 202 `{"actionId", "matched"}`. The response header `Homeport-Undo` has the path that undoes the cancel.',
   query: CancelSelector,
   body: { kind: 'json', optional: true, schema: CancelSelector },
   checkedBy: 'handler',
@@ -337,7 +352,7 @@ const StartBody = Type.Object(
     selector: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description:
-          'Which items. `cancelRuns` takes the fields of `DELETE /v2/workflows/runs`; `cancelMessages` the filters of `DELETE /v2/messages`; `resumeRuns`, `restartRuns`, `deleteDeadRuns` and `retryFailureCallbacks` (only runs whose failure function has failed) the filters of `/v2/workflows/dlq`; `deleteDeadLetters` and `retryDeadLetters` the filters of `/v2/dlq`. `saved` adds the fields of a saved selector. `count` limits the size of the set. Empty: all items.',
+          'Which items. `cancelRuns` takes the fields of `DELETE /v2/workflows/runs`; `cancelMessages` the filters of `DELETE /v2/messages`; `resumeRuns`, `restartRuns`, `deleteDeadRuns` and `retryFailureCallbacks` (only runs whose failure function has failed) the filters of `/v2/workflows/dlq`; `deleteDeadLetters` and `retryDeadLetters` the filters of `/v2/dlq`; `undoCancelRuns` and `undoCancelMessages` take `actionId`, a finished cancel, or `workflowRunIds` or `messageIds`. `saved` adds the fields of a saved selector. `count` limits the size of the set. Empty: all items.',
       }),
     ),
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: REASON })),
@@ -345,6 +360,7 @@ const StartBody = Type.Object(
     fenceUntil: Type.Optional(
       instant('For `cancelRuns`: until this time, Unix milliseconds, triggers that match are refused with 409.'),
     ),
+    clock: Type.Optional(UndoClock),
     dryRun: Type.Optional(
       Type.Boolean({ description: 'Change nothing. The response says how many items match and lists the first ones.' }),
     ),
@@ -365,7 +381,7 @@ export const startBulkAction = endpoint({
   scopes: [],
   summary: 'Start a bulk action',
   description:
-    'Fixes a set of any size and processes it in the background: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `retryFailureCallbacks`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`. When runs are started or messages sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused, and nothing is changed.',
+    'Fixes a set of any size and processes it in the background: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `retryFailureCallbacks`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`, `undoCancelRuns`, `undoCancelMessages`. When runs are started or messages sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused, and nothing is changed.',
   body: { kind: 'json', schema: StartBody },
   checkedBy: 'handler',
   success: { status: 202, description: 'The set is fixed and stored.', body: AcceptedAnswer },
@@ -376,6 +392,8 @@ export const startBulkAction = endpoint({
     'setting_limit',
     'destination_forbidden',
     'saved_selector_not_found',
+    'bulk_action_not_found',
+    'bulk_action_refused',
     'store_full',
     'store_unavailable',
   ],

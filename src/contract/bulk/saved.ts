@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { BULK_KINDS, shared } from './actions.js'
+import { shared } from './actions.js'
+import { SELECTING_KINDS } from './selectors.js'
 
 /** The wire of selectors that are saved under a name. */
 
@@ -17,7 +18,7 @@ const params = Type.Object({
 })
 
 const fields = {
-  kind: Type.Enum([...BULK_KINDS], {
+  kind: Type.Enum([...SELECTING_KINDS], {
     description: 'A kind of bulk action that takes the selector; others with the same type of items take it too.',
   }),
   selector: Type.Record(Type.String(), Type.Unknown(), { description: 'As in `POST /v2/workflows/bulkActions`.' }),

@@ -68,6 +68,12 @@ const FailedCallbacks = Type.Object(
   strict,
 )
 
+const actionId = Type.Optional(
+  Type.String({ minLength: 1, description: 'What this finished cancel has cancelled. Not together with ids.' }),
+)
+const CancelledRuns = Type.Object({ actionId, workflowRunIds: ids('Only these cancelled runs.') }, strict)
+const CancelledMessages = Type.Object({ actionId, messageIds: ids('Only these cancelled messages.') }, strict)
+
 /** Selector schemas by kind. `cancelRuns` uses `CancelSelector`. */
 export const BULK_SELECTORS = {
   cancelMessages: Messages,
@@ -77,7 +83,12 @@ export const BULK_SELECTORS = {
   deleteDeadRuns: DeadRuns,
   deleteDeadLetters: DeadLetters,
   retryDeadLetters: DeadLetters,
+  undoCancelRuns: CancelledRuns,
+  undoCancelMessages: CancelledMessages,
 } as const
+
+/** The kinds that undo a cancel: it has fixed their items. */
+type UndoKind = 'undoCancelRuns' | 'undoCancelMessages'
 
 /** The items of each kind, which decide the conditions that its selector may have. */
 export const ITEMS_OF = {
@@ -89,4 +100,9 @@ export const ITEMS_OF = {
   deleteDeadRuns: 'deadRuns',
   deleteDeadLetters: 'deadLetters',
   retryDeadLetters: 'deadLetters',
-} as const satisfies Record<keyof typeof BULK_SELECTORS | 'cancelRuns', ItemsOf>
+} as const satisfies Record<Exclude<keyof typeof BULK_SELECTORS, UndoKind> | 'cancelRuns', ItemsOf>
+
+/** A kind whose selector may have conditions, and may be saved. */
+export type SelectingKind = keyof typeof ITEMS_OF
+/** All of them. */
+export const SELECTING_KINDS = Object.keys(ITEMS_OF) as SelectingKind[]

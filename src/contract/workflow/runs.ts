@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
+import { BroughtBack } from './brought-back.js'
 import { RunOrigin } from './origin.js'
 
 /** The wire of workflow runs: trigger, cancel, read. SDKs return steps through the endpoints of the queue. */
@@ -281,6 +282,7 @@ export const RunLog = Type.Object({
       },
     ),
   ),
+  broughtBack: Type.Optional(BroughtBack),
   because: Type.Optional(
     Type.Array(Because, {
       description: 'What the run waits for, one entry for each branch. Only for active runs.',

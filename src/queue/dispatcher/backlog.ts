@@ -64,8 +64,9 @@ export class Backlog {
     return this.#arrivals !== undefined
   }
 
-  /** Offers committed messages. Those whose place memory covers are held. */
-  offer(rows: readonly PendingRow[], now: number): void {
+  /** Offers committed messages. Those whose place memory covers are held. `isAgain`: a drop before the offer does not count. */
+  offer(rows: readonly PendingRow[], now: number, isAgain = false): void {
+    if (isAgain) for (const row of rows) this.#ended.readmit(row)
     for (const row of rows) {
       const place = { nextAt: row.next_at, seq: row.seq }
       if (this.#ended.isOver(row)) continue

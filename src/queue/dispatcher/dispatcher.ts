@@ -146,13 +146,13 @@ export class Dispatcher implements Service {
   }
 
   /** Takes committed messages; see `Queue.offer`. */
-  offer(committed: readonly PendingRow[]): void {
+  offer(committed: readonly PendingRow[], isAgain = false): void {
     const rows = this.partitions.own(committed)
     // The message of a queue set the limits of its key when it was published (`held`). By the time of its turn, later
     // messages may have set others.
     for (const row of rows) if (row.queue === null || row.held) this.flow.note(row)
     const free = rows.some((row) => row.held) ? rows.filter((row) => !row.held) : rows
-    this.#backlog.offer(free, this.#deps.clock.now())
+    this.#backlog.offer(free, this.#deps.clock.now(), isAgain)
     this.#noteWork()
   }
 

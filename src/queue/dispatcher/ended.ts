@@ -58,6 +58,8 @@ export class Ended {
   #olderAttempts: ReadonlyMap<number, number> = new Map()
   #drops = new Drops()
   #agedDrops: Drops | undefined
+  /** Messages that were brought back after a drop that is remembered: number and group. */
+  readonly #readmitted = new Map<number, number | null>()
 
   constructor(generation = GENERATION) {
     this.#generation = generation
@@ -89,12 +91,28 @@ export class Ended {
   drop(which: DropSelector): void {
     if (which.mayBeOfferedAgain !== true) this.#drops.add(which)
     this.#duringLoad?.add(which)
+    if (this.#readmitted.size > 0) this.#forgetReadmitted(which)
+  }
+
+  #forgetReadmitted(which: DropSelector): void {
+    const dropped = new EndedSet()
+    dropped.add(which)
+    for (const [seq, group] of this.#readmitted) if (dropped.has(seq, group)) this.#readmitted.delete(seq)
+  }
+
+  /** A committed transaction has brought back a message, or others of its group: the drops before no longer count for it. */
+  readmit({ seq, group_key }: PendingRow): void {
+    if (this.#isDropped(seq, group_key)) this.#readmitted.set(seq, group_key)
+  }
+
+  #isDropped(seq: number, group: number | null): boolean {
+    return this.#drops.has(seq, group) || this.#agedDrops?.has(seq, group) === true
   }
 
   /** Whether the offered attempt is already over. */
   isOver({ seq, next_at, group_key }: PendingRow): boolean {
     if ((this.#newerAttempts.get(seq) ?? this.#olderAttempts.get(seq)) === next_at) return true
-    return this.#drops.has(seq, group_key) || this.#agedDrops?.has(seq, group_key) === true
+    return this.#isDropped(seq, group_key) && !this.#readmitted.has(seq)
   }
 
   /** Answers whether there are drops to forget: when all operations that run now have ended, the caller calls `forgetAged`. */
@@ -107,5 +125,6 @@ export class Ended {
 
   forgetAged(): void {
     this.#agedDrops = undefined
+    if (this.#drops.isEmpty) this.#readmitted.clear()
   }
 }

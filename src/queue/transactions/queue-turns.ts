@@ -196,7 +196,12 @@ export function* acceptMessages(messages: readonly NewMessage[], now: number): T
   const seqs = messages.length > 0 ? yield* insertMessages(messages) : []
   const queues: QueueKey[] = []
   for (const { account_id: accountId, queue: name } of messages) if (name) queues.push({ accountId, name })
-  return { seqs, turns: yield* advanceQueues(queues, (queue) => advanceOrMake(queue, now)) }
+  return { seqs, turns: yield* advanceOrMakeAll(queues, now) }
+}
+
+/** Gives the next messages of these queues their turns; queues that do not exist are created. Answers those messages. */
+export function* advanceOrMakeAll(queues: readonly QueueKey[], now: number): Transaction<PendingRow[]> {
+  return yield* advanceQueues(queues, (queue) => advanceOrMake(queue, now))
 }
 
 /**

@@ -42,6 +42,8 @@ import { generations } from './047-generations.js'
 import { databaseMoves } from './048-database-moves.js'
 import { backupObjects } from './051-backup-objects.js'
 import { nodeRegions } from './053-node-regions.js'
+import { undo } from './054-undo.js'
+import { openKinds } from './055-open-kinds.js'
 import { savedSelectors } from './059-saved-selectors.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
@@ -89,6 +91,8 @@ export const MIGRATIONS: readonly Migration[] = [
   databaseMoves,
   backupObjects,
   nodeRegions,
+  undo,
+  openKinds,
   savedSelectors,
 ]
 

@@ -1,4 +1,5 @@
 import type { BULK_KINDS, BULK_STATES } from '../../contract/bulk/actions.js'
+import type { SelectingKind } from '../../contract/bulk/selectors.js'
 import type { Assigned } from './assigned.js'
 
 /** What a bulk action does with each item of its set. */
@@ -82,7 +83,7 @@ export interface BulkSelectorsTable {
   account_id: string
   name: string
   /** A kind that takes it. */
-  kind: BulkKindName
+  kind: SelectingKind
   /** JSON */
   selector: string
   /** E-mail of the account that saved it. */

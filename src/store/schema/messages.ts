@@ -5,7 +5,8 @@ import type { Assigned } from './assigned.js'
  * - `held`: waits for its turn in its queue; it has no due time yet and the dispatcher does not see it;
  * - `pending`: waits for `next_at` or is being sent. The store does not distinguish these, so starting an attempt costs no
  *   write, and after a crash the attempt is repeated;
- * - `delivered`, `failed`, `canceled`: finished for good.
+ * - `delivered`, `failed`: finished for good;
+ * - `canceled`: finished, until the cancel is undone.
  */
 export type MessageState = 'held' | 'pending' | 'delivered' | 'failed' | 'canceled'
 

@@ -1,6 +1,6 @@
 import type { Assigned } from './assigned.js'
 
-/** State of a run. All transitions lead from `RUN_STARTED` to one of the other three, which are final. */
+/** State of a run. Transitions lead from `RUN_STARTED` to one of the other three, which are final, except that a cancel can be undone. */
 export type RunState = 'RUN_STARTED' | 'RUN_SUCCESS' | 'RUN_FAILED' | 'RUN_CANCELED'
 
 /**
@@ -154,6 +154,30 @@ export interface RunAttemptsTable {
   error: string | null
 }
 
+/** The pending deliveries that one cancel deleted, of all its runs from `first_run` to `last_run`: to bring them back. */
+export interface CancelledDeliveriesTable {
+  seq: Assigned<number>
+  account_id: string
+  /** `bulk_actions.seq`; 0 for the cancel of a single run. */
+  cancelled_by: number
+  first_run: number
+  last_run: number
+  /** `runs.finished_at` of the runs. */
+  cancelled_at: number
+  /** JSON list of `[run_seq, message_id, next_at, delivery]`; `delivery` is null where it is that of the element. */
+  deliveries: string
+}
+
+/** A cancelled run that was brought back. */
+export interface RunReturnsTable {
+  seq: Assigned<number>
+  run_seq: number
+  cancelled_at: number
+  returned_at: number
+  /** `bulk_actions.seq` */
+  returned_by: number
+}
+
 /** Tables of the module workflow. */
 export interface RunTables {
   runs: RunsTable
@@ -164,4 +188,6 @@ export interface RunTables {
   run_webhooks: RunWebhooksTable
   run_remains: RunRemainsTable
   run_attempts: RunAttemptsTable
+  cancelled_deliveries: CancelledDeliveriesTable
+  run_returns: RunReturnsTable
 }

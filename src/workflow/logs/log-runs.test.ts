@@ -76,6 +76,7 @@ function logOf(elements: readonly ElementRow[], more: Partial<RunLogPage> = {}) 
     invoked: [],
     flowPlaces: [],
     cancels: [],
+    returns: [],
     upcomingCancels: [],
   }
   const page = { runs: [RUN], more: false, elements: [first, ...elements], ...none, ...more }

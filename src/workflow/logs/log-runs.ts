@@ -24,7 +24,7 @@ export function runLogs(page: RunLogPage, view: LogView): Record<string, unknown
   return page.runs.map((run) => {
     const material = runLogDataOf(run, page, view)
     const because = run.state === 'RUN_STARTED' && { because: becauseOf(waitingRunOf(run, material, page, view)) }
-    return { ...runLog(run, material), ...cancelledBy(run, page), ...because }
+    return { ...runLog(run, material), ...cancelledBy(run, page), ...broughtBack(run, page), ...because }
   })
 }
 
@@ -33,6 +33,19 @@ function cancelledBy({ canceled_by }: RunRow, { cancels }: RunLogPage): object {
   if (!action) return {}
   const { action_id: actionId, actor, reason } = action
   return { canceledBy: { actionId, actor, ...(reason !== null && { reason }) } }
+}
+
+function broughtBack({ seq }: RunRow, { returns }: RunLogPage): object {
+  const last = returns.findLast(({ run_seq }) => run_seq === seq)
+  if (!last) return {}
+  const { cancelled_at: cancelledAt, returned_at: at, action_id: actionId, actor, reason } = last
+  return {
+    broughtBack: {
+      ...{ cancelledAt, at },
+      ...(actionId !== null && actor !== null && { actionId, actor }),
+      ...(reason !== null && { reason }),
+    },
+  }
 }
 
 function waitingRunOf(

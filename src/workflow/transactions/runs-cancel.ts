@@ -3,6 +3,7 @@ import { askDeletePendingOfGroups, deletePendingOfGroups, type PendingRow } from
 import { type Ask, all, askAll, askChange, atOnce, change, type Transaction, write } from '../../store/operation.js'
 import { type Building, query } from '../../store/query.js'
 import { askAttemptsToKeep, keepAttemptsOfRuns } from './runs-attempts.js'
+import { askToKeep } from './runs-kept.js'
 import { type EndedChild, notifyParents } from './runs-parents.js'
 
 /** The runs to cancel, and the time. */
@@ -19,6 +20,11 @@ export interface CancelledRuns {
   readonly cancelled: readonly number[]
   /** New messages for `queue.offer` after the commit: they notify the runs that invoked a cancelled one. */
   readonly offers: readonly PendingRow[]
+}
+
+interface EndedRun extends EndedChild {
+  readonly seq: number
+  readonly account_id: string
 }
 
 interface Seqs {
@@ -39,13 +45,13 @@ function activeAmong({ db, p, d }: Building<Seqs>): RawBuilder<boolean> {
   return d.name === 'sqlite' ? d.inNumbers('seq', p.seqs) : sql<boolean>`seq in (${d.forUpdate(active)})`
 }
 
-const cancelStarted = query<CancelRunsArgs, EndedChild & { seq: number }>((building) =>
+const cancelStarted = query<CancelRunsArgs, EndedRun>((building) =>
   building.db
     .updateTable('runs')
     .set({ state: 'RUN_CANCELED', finished_at: building.p.at })
     .where(activeAmong(building))
     .where('state', '=', sql.lit('RUN_STARTED'))
-    .returning(['seq', 'parent_seq', 'parent']),
+    .returning(['seq', 'account_id', 'parent_seq', 'parent']),
 )
 type CancelBy = CancelRunsArgs & { by: number; accountId: string }
 
@@ -87,19 +93,22 @@ export function* dropWaitsOf(seqs: readonly number[]): Transaction<void> {
 }
 
 /**
- * Cancels runs: deletes their pending messages and waits, keeps their failed attempts for the logs, and notifies the runs
+ * Cancels runs: deletes their pending messages and waits, keeps what brings them back, and notifies the runs
  * that invoked them. Right after the commit the caller passes `cancelled` to `queue.drop({ groupKeys })` and `offers` to
  * `queue.offer`.
  */
 export const cancelRuns = write('runs.cancel', function* (args: CancelRunsArgs): Transaction<CancelledRuns> {
   const ended = yield* all(cancelStarted, args)
+  for (const { seq, account_id: accountId } of ended) {
+    yield* atOnce(askToKeep({ seqs: [seq], accountId, by: 0, at: args.at }))
+  }
   const cancelled = ended.map((run) => run.seq)
   return yield* cleanUp(cancelled, ended, args.at)
 })
 
 /** Outcome of a bulk cancel. */
 export interface BulkCancelled extends CancelledRuns {
-  /** Must still be run, in this transaction: they delete what the runs leave behind. */
+  /** Must still be run, in this transaction: they keep and delete what the runs leave behind. */
   readonly remaining: readonly Ask<number>[]
 }
 
@@ -132,7 +141,11 @@ export function* cancelRunsFor(
   return {
     cancelled,
     offers,
-    remaining: [askDeletePendingOfGroups(cancelled), askChange(dropWaits, { seqs: cancelled })],
+    remaining: [
+      ...askToKeep({ seqs: cancelled, accountId, by, at }),
+      askDeletePendingOfGroups(cancelled),
+      askChange(dropWaits, { seqs: cancelled }),
+    ],
   }
 }
 

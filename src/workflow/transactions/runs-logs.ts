@@ -30,6 +30,17 @@ export interface FlowPlace {
   readonly place: number
 }
 
+/** A run that was cancelled and brought back. The action is absent once retention has deleted it. */
+export interface ReturnOfRun {
+  readonly run_seq: number
+  /** Unix milliseconds. */
+  readonly cancelled_at: number
+  readonly returned_at: number
+  readonly action_id: string | null
+  readonly actor: string | null
+  readonly reason: string | null
+}
+
 /** A bulk action that cancelled runs. */
 export interface CancelOfRuns {
   readonly seq: number
@@ -74,6 +85,7 @@ export interface RunLogPage {
   readonly flowPlaces: readonly FlowPlace[]
   /** The bulk actions that cancelled runs, unless deleted since. */
   readonly cancels: readonly CancelOfRuns[]
+  readonly returns: readonly ReturnOfRun[]
   /** The bulk actions that will cancel active runs. */
   readonly upcomingCancels: readonly UpcomingCancel[]
 }
@@ -140,6 +152,16 @@ const invokedBy = query<OfRuns, InvokedRun>(({ db, p, d }) =>
     .limit(MAX_INVOKED),
 )
 
+/** The newest return of each run, with the action that brought it back. */
+const returnsOf = query<OfRuns, ReturnOfRun>(({ db, p, d }) =>
+  db
+    .selectFrom('run_returns')
+    .leftJoin('bulk_actions', 'bulk_actions.seq', 'run_returns.returned_by')
+    .select(['run_seq', 'cancelled_at', 'returned_at', 'action_id', 'actor', 'reason'])
+    .where(d.inNumbers('run_seq', p.seqs))
+    .orderBy('run_returns.seq'),
+)
+
 const cancelsOf = query<OfRuns, CancelOfRuns>(({ db, p, d }) =>
   db.selectFrom('bulk_actions').select(['seq', 'action_id', 'actor', 'reason']).where(d.inNumbers('seq', p.seqs)),
 )
@@ -182,6 +204,7 @@ export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transa
     invoked: yield* all(invokedBy, { seqs }),
     flowPlaces: yield* flowPlaces(args, pending),
     cancels: yield* cancelsAmong(runs),
+    returns: yield* all(returnsOf, { seqs }),
     upcomingCancels: yield* upcomingCancels(args.accountId, startedAmong(runs)),
   }
 })

@@ -3,6 +3,7 @@ import { deletePendingOfGroups } from '../../queue/transactions/messages.js'
 import { type BudgetResult, type BudgetStep, measureAgainst } from '../../queue/transactions/messages-retention.js'
 import { all, change, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { sweepKept } from './runs-kept.js'
 import { dropRemains } from './runs-remains.js'
 
 /** One batch of a sweep. */
@@ -37,7 +38,25 @@ const removeWebhooks = query<Seqs>(({ db, p, d }) =>
 const removeAttempts = query<Seqs>(({ db, p, d }) =>
   db.deleteFrom('run_attempts').where(d.inNumbers('run_seq', p.seqs)),
 )
+const removeReturns = query<Seqs>(({ db, p, d }) => db.deleteFrom('run_returns').where(d.inNumbers('run_seq', p.seqs)))
 const removeRuns = query<Seqs>(({ db, p, d }) => db.deleteFrom('runs').where(d.inNumbers('seq', p.seqs)))
+
+const endedAmong = query<Seqs & { finishedBefore: number }, { seq: number }>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select('seq')
+      .where(d.inNumbers('seq', p.seqs))
+      .where('finished_at', '<', p.finishedBefore)
+      .orderBy('seq', 'desc'),
+  ),
+)
+
+/** Locks ended runs that are about to be deleted. One that was brought back since it was read is left out. */
+function* stillEnded(seqs: readonly number[], finishedBefore: number): Transaction<number[]> {
+  if (seqs.length === 0) return []
+  return (yield* all(endedAmong, { seqs, finishedBefore })).map(({ seq }) => seq)
+}
 
 /**
  * One batch of a sweep: deletes those of the next runs that ended before `finishedBefore`, with all their data.
@@ -46,9 +65,10 @@ const removeRuns = query<Seqs>(({ db, p, d }) => db.deleteFrom('runs').where(d.i
 export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Transaction<number | undefined> {
   const { after, finishedBefore, limit } = args
   const rows = yield* all(nextRuns, { after, limit })
-  // A final state never changes, so what was read as ended may be deleted.
-  const seqs = rows.filter((row) => row.finished_at !== null && row.finished_at < finishedBefore).map((row) => row.seq)
+  const old = rows.filter((row) => row.finished_at !== null && row.finished_at < finishedBefore).map((row) => row.seq)
+  const seqs = yield* stillEnded(old, finishedBefore)
   if (seqs.length > 0) yield* removeRunsWithAll(seqs)
+  if (after === 0) yield* sweepKept(finishedBefore)
   const last = rows.at(-1)
   return last && rows.length === limit && last.created_at < finishedBefore ? last.seq : undefined
 })
@@ -57,7 +77,7 @@ export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Tr
 export function* removeRunsWithAll(seqs: readonly number[]): Transaction<void> {
   yield* deletePendingOfGroups(seqs)
   yield* dropRemains(seqs)
-  for (const remove of [removeSteps, removeEvents, removeWebhooks, removeAttempts, removeRuns]) {
+  for (const remove of [removeSteps, removeEvents, removeWebhooks, removeAttempts, removeReturns, removeRuns]) {
     yield* change(remove, { seqs })
   }
 }
@@ -118,8 +138,8 @@ export const trimRuns = write(
   'runs.trim',
   function* (args: { after: number; upTo: number; limit: number }): Transaction<number | undefined> {
     const rows = yield* all(oldest, args)
-    // A final state never changes, so what was read as ended may be deleted.
-    const ended = rows.filter((row) => row.finished_at !== null).map((row) => row.seq)
+    const old = rows.filter((row) => row.finished_at !== null).map((row) => row.seq)
+    const ended = yield* stillEnded(old, Number.MAX_SAFE_INTEGER)
     if (ended.length > 0) yield* removeRunsWithAll(ended)
     return rows.length === args.limit ? rows.at(-1)?.seq : undefined
   },

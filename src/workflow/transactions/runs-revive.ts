@@ -9,7 +9,14 @@ import { type DeadRunPage, type DeadRunSelector, deadAmong, removeDeadLetters, s
 import { insertRun } from './runs-locked.js'
 import { notifyParents } from './runs-parents.js'
 import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
-import { type DeliveryColumns, type NewRun, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
+import {
+  type ChildEnd,
+  type DeliveryColumns,
+  type NewRun,
+  type ParentLink,
+  RUN_MESSAGE_KIND,
+  type RunRow,
+} from './runs-rows.js'
 import type { WaitRecord } from './runs-wait.js'
 
 /** A dead letter with the settings of its trigger. */
@@ -300,12 +307,13 @@ function* adoptChildren(from: number, to: number, at: number): Transaction<Pendi
   for (const child of unreported.filter((child) => child.state !== 'RUN_STARTED')) {
     const { state, parent } = child
     const response = intact(child.response, child.response_crc, 'runs', () => 'what an invoked run returned')
-    offers.push(...(yield* notifyParents([{ parent_seq: to, parent }], endOf(state, response), at)))
+    offers.push(...(yield* notifyParents([{ parent_seq: to, parent }], childEndOf(state, response), at)))
   }
   return offers
 }
 
-function endOf(state: RunState, response: string | null) {
+/** How the end of an invoked run is reported. */
+export function childEndOf(state: RunState, response: string | null): ChildEnd {
   const isCanceled = state === 'RUN_CANCELED'
   const isFailed = state === 'RUN_FAILED'
   return { ...(state === 'RUN_SUCCESS' && response !== null && { body: response }), isCanceled, isFailed }

@@ -87,6 +87,13 @@ export const workflowExchanges: Exchanges = {
     return stage.homeport.queue('DELETE', '/v2/workflows/runs', { label: 'several' })
   },
   listBulkActions: ({ homeport }) => homeport.queue('GET', '/v2/workflows/bulkActions'),
+  undoBulkAction: async (stage) =>
+    stage.homeport.queue('POST', `/v2/workflows/bulkActions/${await action(stage)}/undo`, { clock: 'hold' }),
+  undoCancelOfRun: async (stage) => {
+    const path = `/v2/workflows/runs/${await stage.sleepingRun()}`
+    await stage.homeport.queue('DELETE', path)
+    return stage.homeport.queue('POST', `${path}/undo`, { reason: 'cancelled by mistake' })
+  },
   getBulkAction: async (stage) => stage.homeport.queue('GET', `/v2/workflows/bulkActions/${await action(stage)}`),
   listBulkOutcomes: async (stage) =>
     stage.homeport.queue('GET', `/v2/workflows/bulkActions/${await action(stage)}/outcomes`),

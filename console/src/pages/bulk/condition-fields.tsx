@@ -1,6 +1,7 @@
 import { Button, Group, NumberInput, Select, SimpleGrid, Stack, Text, Textarea, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import { listSelectors, saveSelector } from '../../../../src/contract/bulk/saved.js'
+import { SELECTING_KINDS } from '../../../../src/contract/bulk/selectors.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { type ConditionName, type Conditions, conditionNamesOf, STATE_TITLES, STATES_OF } from './conditions.js'
 import { FAMILY_OF } from './families.js'
@@ -148,9 +149,9 @@ export function SaveSelection({ choice }: { choice: Choice }) {
     done: ({ name: saved }) => `The selection was saved as "${saved}".`,
     onDone: () => setName(''),
   })
-  if (choice.saved !== undefined || choice.ids !== undefined) return null
-  const submit = () =>
-    save.mutate({ params: { name: name.trim() }, body: { kind: kindOf(choice), selector: selectorOf(choice) } })
+  const kind = SELECTING_KINDS.find((one) => one === kindOf(choice))
+  if (kind === undefined || choice.saved !== undefined || choice.ids !== undefined) return null
+  const submit = () => save.mutate({ params: { name: name.trim() }, body: { kind, selector: selectorOf(choice) } })
   return (
     <Group gap="sm" align="flex-end">
       <TextInput

@@ -48,6 +48,8 @@ export const STATES_OF: Readonly<Record<Family, readonly string[]>> = {
   messages: MESSAGE_STANDINGS,
   deadRuns: [],
   deadLetters: [],
+  cancelledRuns: [],
+  cancelledMessages: [],
 }
 
 /** The title of each state. */

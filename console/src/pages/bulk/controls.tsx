@@ -2,6 +2,7 @@ import IconPlayerPause from 'icon:player-pause'
 import IconPlayerPlay from 'icon:player-play'
 import IconPlayerStop from 'icon:player-stop'
 import { Button, Group, NumberInput } from '@mantine/core'
+import { useNavigate } from '@tanstack/react-router'
 import { getBulkAction, listBulkActions, listBulkOutcomes } from '../../../../src/contract/bulk/actions.js'
 import {
   abortBulkAction,
@@ -10,11 +11,13 @@ import {
   pauseBulkAction,
   resumeBulkAction,
 } from '../../../../src/contract/bulk/control.js'
+import { undoBulkAction } from '../../../../src/contract/bulk/undo.js'
 import { api } from '../../api/client.js'
 import { useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
+import { UndoButton } from '../../components/undo.js'
 import { useDraft } from '../../components/use-draft.js'
 import { useNow, When } from '../../components/when.js'
 import { counted, whole } from '../../lib/format.js'
@@ -27,7 +30,8 @@ export function Controls({ action }: { action: Action }) {
   const canWrite = useCanWrite()
   const pause = useChange(pauseBulkAction, { refreshes: READS })
   const resume = useChange(resumeBulkAction, { refreshes: READS })
-  if (!canWrite || isOver(action)) return null
+  if (!canWrite) return null
+  if (isOver(action)) return action.undo === undefined ? null : <UndoAction action={action} />
   const args = { params: { actionId: action.actionId }, body: undefined }
   return (
     <>
@@ -53,6 +57,26 @@ export function Controls({ action }: { action: Action }) {
         Abort
       </Button>
     </>
+  )
+}
+
+/** Undoes a cancel, and opens the action that does. */
+function UndoAction({ action: { actionId, kind, cancelled = 0 } }: { action: Action }) {
+  const navigate = useNavigate()
+  const what = counted(cancelled, kind === 'cancelRuns' ? 'run' : 'message')
+  return (
+    <UndoButton
+      undo={{
+        title: 'Undo this cancel',
+        text: `It cancelled ${what}. Those that are still cancelled continue where they stood; what was in flight is sent again.`,
+        action: 'Bring them back',
+        refreshes: READS,
+        onUndo: async (clock) => {
+          const undo = await api(undoBulkAction, { params: { actionId }, body: { clock } })
+          await navigate({ to: '/bulk-actions/$id', params: { id: undo.actionId } })
+        },
+      }}
+    />
   )
 }
 

@@ -2,7 +2,7 @@
 import type { Kind } from './words.js'
 
 /** A family of items. */
-export type Family = 'runs' | 'deadRuns' | 'messages' | 'deadLetters'
+export type Family = 'runs' | 'deadRuns' | 'messages' | 'deadLetters' | 'cancelledRuns' | 'cancelledMessages'
 
 /** The family of each kind of action. */
 export const FAMILY_OF: Readonly<Record<Kind, Family>> = {
@@ -14,6 +14,8 @@ export const FAMILY_OF: Readonly<Record<Kind, Family>> = {
   cancelMessages: 'messages',
   retryDeadLetters: 'deadLetters',
   deleteDeadLetters: 'deadLetters',
+  undoCancelRuns: 'cancelledRuns',
+  undoCancelMessages: 'cancelledMessages',
 }
 
 /** The filters of the wizard. */
@@ -95,6 +97,8 @@ export const FAMILIES: Readonly<Record<Family, FamilyFacts>> = {
     idsOf: 'dead letters',
     times: LETTER_TIMES,
   },
+  cancelledRuns: { ids: 'workflowRunIds', filters: {}, idsOf: 'cancelled runs', times: LETTER_TIMES },
+  cancelledMessages: { ids: 'messageIds', filters: {}, idsOf: 'cancelled messages', times: LETTER_TIMES },
 }
 
 /** The filters for a kind of action. */

@@ -31,7 +31,8 @@ export const KIND_WORDS: Readonly<Record<Kind, KindWords>> = {
     ...run,
     title: 'Cancel runs',
     order: ['Cancel'],
-    means: 'They end for good: nothing of them is delivered again, and their failure functions are not called.',
+    means:
+      'Nothing of them is delivered any more, and their failure functions are not called. The cancel can be undone.',
   },
   resumeRuns: {
     item: 'failed run',
@@ -74,6 +75,20 @@ export const KIND_WORDS: Readonly<Record<Kind, KindWords>> = {
     order: ['Send', 'again'],
     means: 'Each becomes a new message with the same body and settings, and leaves the dead letters.',
   },
+  undoCancelRuns: {
+    item: 'cancelled run',
+    items: 'cancelled runs',
+    title: 'Undo a cancel of runs',
+    order: ['Bring back'],
+    means: 'Cancelled runs continue where they stood. What was in flight is sent again.',
+  },
+  undoCancelMessages: {
+    item: 'cancelled message',
+    items: 'cancelled messages',
+    title: 'Undo a cancel of messages',
+    order: ['Bring back'],
+    means: 'Cancelled messages are sent after all.',
+  },
   deleteDeadLetters: {
     ...letter,
     title: 'Delete dead letters',
@@ -97,6 +112,7 @@ export const OUTCOME_WORDS: Readonly<Record<OutcomeName, { readonly tone: Tone; 
   restarted: { tone: 'ok', title: 'Restarted' },
   deleted: { tone: 'ok', title: 'Deleted' },
   retried: { tone: 'ok', title: 'Sent again' },
+  undone: { tone: 'ok', title: 'Brought back' },
   alreadyFinished: { tone: 'idle', title: 'Already ended' },
   notFound: { tone: 'idle', title: 'Not found' },
   failed: { tone: 'bad', title: 'Failed' },
@@ -135,6 +151,7 @@ const FIELD_WORDS: Readonly<Record<string, string>> = {
   topicName: 'URL group',
   scheduleId: 'schedule',
   count: 'at most',
+  actionId: 'cancelled by',
 }
 
 /** Fields in records of earlier actions that are no filters and are shown separately. */

@@ -5,6 +5,7 @@ import IconRefresh from 'icon:refresh'
 import { Button, Stack, Text } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
+import { undoCancelOfRun } from '../../../../src/contract/bulk/undo.js'
 import {
   cancelRunCallback,
   deleteDeadRun,
@@ -23,6 +24,7 @@ import { CopyMenu } from '../../components/copy-menu.js'
 import { Panel } from '../../components/page.js'
 import { PayloadView } from '../../components/payload.js'
 import { Status } from '../../components/status.js'
+import { UndoButton } from '../../components/undo.js'
 import { When } from '../../components/when.js'
 import { payloadOfText } from '../../lib/payload.js'
 import { sendableOfRun, valuesOfRun } from '../queue/again.js'
@@ -46,6 +48,7 @@ export function RunActions({ run }: { run: Run }) {
       {copy}
       <TriggerAgain run={run} />
       {run.workflowState === 'RUN_STARTED' ? <CancelButton run={run} /> : null}
+      {run.workflowState === 'RUN_CANCELED' ? <UndoRun run={run} /> : null}
       {run.dlqId === undefined ? null : <RetryButtons dlqId={run.dlqId} />}
     </>
   )
@@ -68,6 +71,20 @@ function CancelButton({ run: { workflowRunId } }: { run: Run }) {
     <Button color="red.9" leftSection={<IconPlayerStop size={16} />} onClick={() => askCancel(workflowRunId)}>
       Cancel the run
     </Button>
+  )
+}
+
+function UndoRun({ run: { workflowRunId } }: { run: Run }) {
+  return (
+    <UndoButton
+      undo={{
+        title: 'Undo the cancel of this run',
+        text: 'It continues where it stood, with its id and its steps. What was in flight is sent again.',
+        action: 'Bring the run back',
+        refreshes: [listRuns],
+        onUndo: (clock) => api(undoCancelOfRun, { params: { workflowRunId }, body: { clock } }),
+      }}
+    />
   )
 }
 

@@ -73,6 +73,7 @@ function RunBody({ run, nowMs }: { run: Run; nowMs: number }) {
     <>
       {run.because === undefined ? null : <Waiting run={run} reasons={run.because} canWrite={canWrite} />}
       <CancelledBy run={run} />
+      <BroughtBack run={run} />
       <FailurePanel run={run} />
       <Panel
         flush
@@ -115,6 +116,20 @@ function CancelledBy({ run: { canceledBy } }: { run: Run }) {
           Show the bulk action
         </TextLink>
       </Group>
+    </Alert>
+  )
+}
+
+function BroughtBack({ run: { broughtBack } }: { run: Run }) {
+  if (broughtBack === undefined) return null
+  const { cancelledAt, at, actor, reason } = broughtBack
+  return (
+    <Alert color="gray" title="This run was cancelled and brought back">
+      <Text size="sm">
+        Cancelled {dateTime(cancelledAt)}, brought back {dateTime(at)}
+        {actor === undefined ? '' : ` by ${actor}`}
+        {reason === undefined ? '.' : `: “${reason}”.`}
+      </Text>
     </Alert>
   )
 }

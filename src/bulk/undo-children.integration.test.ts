@@ -1,0 +1,92 @@
+import { expect, it } from 'vitest'
+import { waitFor } from '../../test/support/wait-for.js'
+import { newId } from '../base/index.js'
+import * as messages from '../queue/transactions/messages.js'
+import type { Store } from '../store/index.js'
+import { describeOnEveryStore } from '../store/testing/index.js'
+import * as runsRead from '../workflow/transactions/runs-read.js'
+import { startBulk } from './testing/harness.js'
+import { finishRun, startRuns, statesOf } from './testing/runs.js'
+
+const RUNS = '/v2/workflows/runs'
+const ACTIONS = '/v2/workflows/bulkActions'
+
+describeOnEveryStore('undo of a cancel of runs that invoke each other', (openStore) => {
+  const family = async (store: Store, account: string) => {
+    const [parentId = ''] = await startRuns(store, account, 1)
+    const messageId = newId('msg_', Date.now())
+    const step = { stepId: 1, stepName: 'invoke', stepType: 'Invoke', concurrent: 1 }
+    const parent = { messageId, runId: parentId, url: 'https://x.test/work', createdAt: 1, step }
+    const [childId = ''] = await startRuns(store, account, 1, { parent })
+    const answers = async () => {
+      const run = await store.run(runsRead.find, { accountId: account, runId: parentId })
+      const read = { seq: run?.seq ?? 0, messageId, contents: 'whole' as const }
+      return (await store.run(runsRead.delivery, read)) === undefined ? 0 : 1
+    }
+    return { parentId, childId, answers }
+  }
+  const pendingOf = async (store: Store) => {
+    const everything = { after: { nextAt: 0, seq: 0 }, until: Number.MAX_SAFE_INTEGER, limit: 1_000, largestBody: 0 }
+    return store.run(messages.pending, everything)
+  }
+
+  it('reports the end of a run whose parent was cancelled meanwhile', async () => {
+    const store = await openStore()
+    const bulk = await startBulk(store)
+    const { parentId, childId, answers } = await family(store, 'one')
+    await bulk.cancel('one', { workflowRunIds: [parentId] })
+    await finishRun(store, 'one', childId)
+    expect(await answers()).toBe(0)
+    expect(await bulk.ask('one', 'POST', `${RUNS}/${parentId}/undo`)).toMatchObject({ status: 200 })
+    expect(await answers()).toBe(1)
+  })
+
+  it('does not notify a parent twice', async () => {
+    const store = await openStore()
+    const bulk = await startBulk(store)
+    const { childId, answers } = await family(store, 'two')
+    await bulk.cancel('two', { workflowRunIds: [childId] })
+    expect(await answers()).toBe(1)
+    await bulk.ask('two', 'POST', `${RUNS}/${childId}/undo`)
+    const before = (await pendingOf(store)).length
+    await finishRun(store, 'two', childId)
+    expect(await pendingOf(store)).toHaveLength(before)
+  })
+
+  it('holds the clocks of runs if asked', async () => {
+    const store = await openStore()
+    const bulk = await startBulk(store)
+    const at = Date.now() - 10_000
+    const [runId] = await startRuns(store, 'held', 1, { dueAt: at + 3_600_000 })
+    const [before] = await pendingOf(store)
+    await bulk.cancel('held')
+    await bulk.ask('held', 'POST', `${RUNS}/${runId}/undo`, { clock: 'hold' })
+    const [after] = await pendingOf(store)
+    expect(after?.message_id).toBe(before?.message_id)
+    expect(after?.next_at).toBeGreaterThanOrEqual(before?.next_at ?? 0)
+    expect(after).toMatchObject({ url: before?.url, config: before?.config, headers: before?.headers })
+  })
+
+  it('continues after a restart, and brings each run back once', async () => {
+    const store = await openStore()
+    const first = await startBulk(store)
+    const ids = await startRuns(store, 'many', 40)
+    const { actionId = '' } = await first.cancel('many', { report: true })
+    const started = await first.ask('many', 'POST', `${ACTIONS}/${actionId}/undo`, { ratePerSecond: 10 })
+    const undo = `${ACTIONS}/${(started.body as { actionId: string }).actionId}`
+    await first.stop()
+    const second = await startBulk(store)
+    await second.ask('many', 'PATCH', undo, { ratePerSecond: null })
+    const ended = await waitFor(
+      async () => {
+        const { body } = await second.ask('many', 'GET', undo)
+        return (body as { state: string }).state === 'finished' && body
+      },
+      { what: 'the undo to finish' },
+    )
+    expect(ended).toMatchObject({ matched: 40, outcomes: { undone: 40, alreadyFinished: 0, failed: 0 } })
+    expect(new Set(await statesOf(store, 'many', ids))).toEqual(new Set(['RUN_STARTED']))
+    expect(await pendingOf(store)).toHaveLength(40)
+    expect(await second.cancel('many')).toMatchObject({ cancelled: 40 })
+  })
+})

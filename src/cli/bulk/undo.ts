@@ -1,0 +1,50 @@
+import { BulkLook } from '../../contract/bulk/actions.js'
+import { undoBulkAction } from '../../contract/bulk/undo.js'
+import { parsed } from '../remote/api.js'
+import { remote } from '../remote/remote.js'
+import { given, oneOf, wholeNumber } from '../remote/values.js'
+import { counted } from '../terminal/figures.js'
+import { actionOrMissing } from './action.js'
+import { followToEnd } from './follow.js'
+
+const CLOCKS = ['original', 'hold', 'now'] as const
+
+interface UndoOptions {
+  readonly clock?: (typeof CLOCKS)[number]
+  readonly reason?: string
+  readonly rate?: number
+  readonly dryRun: boolean
+  readonly watch: boolean
+}
+
+/** `homeport bulk undo`: brings back what a bulk cancel has cancelled. */
+export const undoCommand = remote<UndoOptions>({
+  name: 'undo',
+  summary: 'bring back the runs or messages that a bulk cancel has cancelled',
+  args: [['<id>', 'id of the bulk cancel']],
+  flags: (command) =>
+    command
+      .option(
+        '--clock <clock>',
+        'when they are due: original (as before), hold (later by the time they were cancelled) or now',
+        oneOf(CLOCKS),
+      )
+      .option('--reason <text>', 'why; stored with the action')
+      .option('--rate <items>', 'most items per second', wholeNumber(1))
+      .option('--dry-run', 'change nothing; print how many items would be brought back', false)
+      .option('--watch', 'follow the action to its end', false),
+  examples: ['homeport bulk undo bulk_… --watch'],
+  run: async (session, { clock, reason, rate, dryRun, watch }, actionId) => {
+    const { api, show } = session
+    const params = { actionId }
+    if (dryRun) {
+      const { value } = await actionOrMissing(actionId, api.send(undoBulkAction, { params, body: { dryRun } }))
+      const found = parsed(BulkLook, value)
+      return show(found, () => `${counted(found.matched, 'item')} would be brought back.\n`)
+    }
+    const body = given({ clock, reason, ratePerSecond: rate })
+    const accepted = await actionOrMissing(actionId, api.call(undoBulkAction, { params, body }))
+    if (watch) return await followToEnd(session, accepted.actionId)
+    show(accepted, () => `undo: ${counted(accepted.matched, 'item')}: homeport bulk watch ${accepted.actionId}\n`)
+  },
+})

@@ -1,0 +1,71 @@
+import Type from 'typebox'
+import { endpoint } from '../endpoint.js'
+import { AcceptedAnswer, actionParams, BulkLook, RATE, shared, UndoClock } from './actions.js'
+
+/** The wire of undoing a cancel. */
+
+const reason = Type.Optional(
+  Type.String({ minLength: 1, maxLength: 500, description: 'Why. Stored with the action and in its audit entry.' }),
+)
+const clock = Type.Optional(UndoClock)
+
+/** Undoes a bulk cancel. */
+export const undoBulkAction = endpoint({
+  ...shared,
+  id: 'undoBulkAction',
+  method: 'POST',
+  path: '/v2/workflows/bulkActions/{actionId}/undo',
+  access: 'write',
+  scopes: [],
+  summary: 'Undo a bulk cancel',
+  description:
+    'Brings back the runs or messages that a `cancelRuns` or `cancelMessages` action has cancelled, each where it stood, as a bulk action of the kind `undoCancelRuns` or `undoCancelMessages`. Runs keep their id and their steps; what was in flight is sent again. The cancel must have ended. Possible as long as the cancelled runs and messages are kept.',
+  params: actionParams,
+  body: {
+    kind: 'json',
+    optional: true,
+    schema: Type.Object(
+      {
+        clock,
+        reason,
+        ratePerSecond: Type.Optional(Type.Integer({ minimum: 1, description: RATE })),
+        dryRun: Type.Optional(
+          Type.Boolean({ description: 'Change nothing. The response says how many items would be brought back.' }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+  },
+  success: { status: 202, description: 'The set is fixed and stored.', body: AcceptedAnswer },
+  otherAnswers: [{ status: 200, description: 'With `dryRun`.', body: BulkLook }],
+  errors: ['invalid_request', 'bulk_action_not_found', 'bulk_action_refused', 'store_full', 'store_unavailable'],
+})
+
+/** Brings one cancelled run back. */
+export const undoCancelOfRun = endpoint({
+  ...shared,
+  id: 'undoCancelOfRun',
+  method: 'POST',
+  path: '/v2/workflows/runs/{workflowRunId}/undo',
+  access: 'write',
+  scopes: [],
+  summary: 'Undo the cancel of a run',
+  description:
+    'Brings a cancelled run back where it stood, also one that a bulk action cancelled. It keeps its id and its steps; what was in flight is sent again.',
+  params: Type.Object({ workflowRunId: Type.String({ description: 'Id of the cancelled run.' }) }),
+  body: {
+    kind: 'json',
+    optional: true,
+    schema: Type.Object({ clock, reason }, { additionalProperties: false }),
+  },
+  success: {
+    status: 200,
+    description: 'The run is active again.',
+    body: Type.Object({
+      workflowRunId: Type.String(),
+      workflowState: Type.Literal('RUN_STARTED'),
+      actionId: Type.String({ description: 'The bulk action that brought it back.' }),
+    }),
+  },
+  errors: ['run_not_found', 'undo_refused', 'bulk_action_interrupted', 'store_full', 'store_unavailable'],
+})

@@ -1,0 +1,82 @@
+import { sql } from 'kysely'
+import { all, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { noteFlowKeys } from './flow-keys.js'
+import {
+  bodyColumns,
+  MAX_ROW_BODY_BYTES,
+  PENDING_COLUMNS,
+  type PendingRow,
+  partitionColumn,
+  type StoredPending,
+  withIntactBodies,
+} from './messages.js'
+import { advanceOrMakeAll } from './queue-turns.js'
+
+/** The cancelled messages to bring back. */
+export interface UndoMessagesArgs {
+  /** `messages.seq`; those that are not cancelled are ignored. */
+  readonly seqs: readonly number[]
+  readonly accountId: string
+  /** Only messages that were cancelled from then to then, Unix milliseconds. */
+  readonly from: number
+  readonly to: number
+  /** `original`: due as before the cancel; `hold`: later by the time that they were cancelled; `now`: at once. */
+  readonly clock: 'original' | 'hold' | 'now'
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+interface Ended {
+  readonly seq: number
+  readonly account_id: string
+  readonly queue: string | null
+  readonly next_at: number
+}
+
+const lockCancelled = query<UndoMessagesArgs, { seq: number }>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('messages')
+      .select('seq')
+      .where(d.inNumbers('seq', p.seqs))
+      .where('account_id', '=', p.accountId)
+      .where('state', '=', sql.lit('canceled'))
+      .where('finished_at', '>=', p.from)
+      .where('finished_at', '<=', p.to)
+      .orderBy('seq'),
+  ),
+)
+/** A message of a queue takes its place in the line again, by the time when it was published. */
+const bringBack = query<Omit<UndoMessagesArgs, 'accountId' | 'from' | 'to'>, Ended>(({ db, p, d }) =>
+  db
+    .updateTable('messages')
+    .set({
+      state: sql<'held' | 'pending'>`case when queue is null then 'pending' else 'held' end`,
+      finished_at: null,
+      next_at: sql<number>`case ${p.clock} when 'now' then ${p.at} when 'hold' then next_at + ${p.at} - finished_at else next_at end`,
+    })
+    .where(d.inNumbers('seq', p.seqs))
+    .returning(['seq', 'account_id', 'queue', 'next_at']),
+)
+const rowsOf = query<{ seqs: readonly number[] }, StoredPending>(({ db, p, d }) =>
+  db
+    .selectFrom('messages')
+    .select(PENDING_COLUMNS)
+    .select(partitionColumn(d))
+    .select(bodyColumns(MAX_ROW_BODY_BYTES))
+    .where(d.inNumbers('seq', p.seqs)),
+)
+
+/** Brings cancelled messages back, with their bodies, settings and failed attempts, as part of another transaction. */
+export function* undoMessages(args: UndoMessagesArgs): Transaction<{ seqs: number[]; offers: PendingRow[] }> {
+  const seqs = (yield* all(lockCancelled, args)).map(({ seq }) => seq)
+  if (seqs.length === 0) return { seqs, offers: [] }
+  const { clock, at } = args
+  const back = yield* all(bringBack, { seqs, clock, at })
+  const rows = withIntactBodies(yield* all(rowsOf, { seqs }))
+  yield* noteFlowKeys(rows)
+  const queues = back.flatMap(({ account_id: accountId, queue: name }) => (name === null ? [] : [{ accountId, name }]))
+  const turns = yield* advanceOrMakeAll(queues, at)
+  return { seqs, offers: [...rows.filter(({ queue }) => queue === null), ...turns] }
+}

@@ -1,0 +1,177 @@
+import { type RawBuilder, sql } from 'kysely'
+import { isPending } from '../../queue/transactions/messages.js'
+import { type Ask, all, askChange, change, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+
+/**
+ * What a cancel keeps to bring its runs back: the deliveries that were pending, as one row for all runs of the call, and the
+ * waits as rows of `run_remains`. The steps stay where they are.
+ */
+
+/** A cancel that is about to delete what its runs wait for. */
+export interface Keeping {
+  readonly seqs: readonly number[]
+  readonly accountId: string
+  /** `bulk_actions.seq`; 0 for the cancel of a single run. */
+  readonly by: number
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** A delivery that was pending when its run was cancelled. */
+export interface KeptDelivery {
+  readonly runSeq: number
+  readonly messageId: string
+  /** When it was due, Unix milliseconds. */
+  readonly dueAt: number
+  /** Its columns; `null`: those of its element. */
+  readonly delivery: object | null
+}
+
+const COLUMNS = ['url', 'method', 'headers', 'config', 'max_retries', 'labels', 'flow_key', 'caller_ip', 'host', 'path']
+
+const asJson = sql.join(COLUMNS.flatMap((column) => [sql.lit(column), sql.ref(column)]))
+
+/** Most deliveries repeat the settings of their elements. Others, such as first deliveries and calls, have some of their own. */
+const PLAIN = sql.lit('"role":"step"')
+
+const deliveries = {
+  sqlite: sql<string>`coalesce(json_group_array(json_array(group_key, message_id, next_at,
+    case when instr(config, ${PLAIN}) > 0 then null else json_object(${asJson}) end)), '[]')`,
+  postgres: sql<string>`coalesce(json_agg(json_build_array(group_key, message_id, next_at,
+    case when strpos(config, ${PLAIN}) > 0 then null else json_build_object(${asJson}) end))::text, '[]')`,
+} as const satisfies Record<string, RawBuilder<string>>
+
+const keepDeliveries = query<Keeping & { first: number; last: number }>(({ db, p, d }) =>
+  db
+    .insertInto('cancelled_deliveries')
+    .columns(['account_id', 'cancelled_by', 'first_run', 'last_run', 'cancelled_at', 'deliveries'])
+    .expression(
+      db
+        .selectFrom('messages')
+        .select([
+          sql<string>`cast(${p.accountId} as text)`.as('account_id'),
+          sql<number>`cast(${p.by} as bigint)`.as('cancelled_by'),
+          sql<number>`cast(${p.first} as bigint)`.as('first_run'),
+          sql<number>`cast(${p.last} as bigint)`.as('last_run'),
+          sql<number>`cast(${p.at} as bigint)`.as('cancelled_at'),
+          deliveries[d.name].as('deliveries'),
+        ])
+        .where(d.inNumbers('group_key', p.seqs))
+        .where(isPending),
+    ),
+)
+
+const waitAsJson = {
+  sqlite: sql<string>`json_object('event_id', event_id, 'wait', wait)`,
+  postgres: sql<string>`json_build_object('event_id', event_id, 'wait', wait)::text`,
+}
+
+const keepWaits = query<Pick<Keeping, 'seqs'>>(({ db, p, d }) =>
+  db
+    .insertInto('run_remains')
+    .columns(['run_seq', 'kind', 'message_id', 'due_at', 'data'])
+    .expression(
+      db
+        .selectFrom('run_waits')
+        .select(['run_seq', sql<'wait'>`'wait'`.as('kind'), 'message_id', 'deadline', waitAsJson[d.name].as('data')])
+        .where(d.inNumbers('run_seq', p.seqs))
+        .orderBy('seq'),
+    ),
+)
+
+/** Asks to keep what these runs wait for, at least one. Before it is deleted, and after the runs were locked. */
+export function askToKeep(keeping: Keeping): readonly Ask<number>[] {
+  let [first, last] = [Number.POSITIVE_INFINITY, 0]
+  for (const seq of keeping.seqs) {
+    if (seq < first) first = seq
+    if (seq > last) last = seq
+  }
+  return [askChange(keepDeliveries, { ...keeping, first, last }), askChange(keepWaits, { seqs: keeping.seqs })]
+}
+
+interface KeptRow {
+  readonly first_run: number
+  readonly last_run: number
+  readonly cancelled_at: number
+  readonly deliveries: string
+}
+
+const keptByAction = query<{ by: number; first: number; last: number }, KeptRow>(({ db, p }) =>
+  db
+    .selectFrom('cancelled_deliveries')
+    .select(['first_run', 'last_run', 'cancelled_at', 'deliveries'])
+    .where('cancelled_by', '=', p.by)
+    .where('first_run', '<=', p.last)
+    .where('last_run', '>=', p.first)
+    .orderBy('seq'),
+)
+const keptAlone = query<{ seqs: readonly number[] }, KeptRow>(({ db, p, d }) =>
+  db
+    .selectFrom('cancelled_deliveries')
+    .select(['first_run', 'last_run', 'cancelled_at', 'deliveries'])
+    .where('cancelled_by', '=', sql.lit(0))
+    .where(d.inNumbers('first_run', p.seqs))
+    .orderBy('seq'),
+)
+
+/** A cancelled run. */
+export interface CancelledRun {
+  readonly seq: number
+  readonly canceled_by: number | null
+  readonly finished_at: number | null
+}
+
+/** What was kept of cancelled runs, by `runs.seq`. A run without an entry was cancelled by a version that kept nothing. */
+export function* readKept(runs: readonly CancelledRun[]): Transaction<Map<number, readonly KeptDelivery[]>> {
+  const kept = new Map<number, readonly KeptDelivery[]>()
+  const byAction = groupedBy(runs, (run) => run.canceled_by ?? 0)
+  for (const [by, ofAction] of byAction) {
+    const seqs = ofAction.map(({ seq }) => seq)
+    const span = { first: Math.min(...seqs), last: Math.max(...seqs) }
+    const rows = by === 0 ? yield* all(keptAlone, { seqs }) : yield* all(keptByAction, { by, ...span })
+    for (const row of rows) addKept(kept, row, ofAction)
+  }
+  return kept
+}
+
+function groupedBy<Item>(items: readonly Item[], keyOf: (item: Item) => number): Map<number, Item[]> {
+  const groups = new Map<number, Item[]>()
+  for (const item of items) {
+    const group = groups.get(keyOf(item))
+    if (group) group.push(item)
+    else groups.set(keyOf(item), [item])
+  }
+  return groups
+}
+
+function addKept(kept: Map<number, readonly KeptDelivery[]>, row: KeptRow, runs: readonly CancelledRun[]): void {
+  const isOfRow = ({ seq, finished_at }: CancelledRun): boolean =>
+    seq >= row.first_run && seq <= row.last_run && finished_at === row.cancelled_at
+  const mine = runs.filter(isOfRow)
+  if (mine.length === 0) return
+  // Written by `keepDeliveries`.
+  const entries = JSON.parse(row.deliveries) as [number, string, number, object | null][]
+  const found = groupedBy(entries, ([runSeq]) => runSeq)
+  for (const { seq } of mine) {
+    const ofRun = (found.get(seq) ?? []).map(([runSeq, messageId, dueAt, delivery]) => {
+      return { runSeq, messageId, dueAt, delivery }
+    })
+    kept.set(seq, ofRun)
+  }
+}
+
+const sweep = query<{ before: number; limit: number }>(({ db, p }) =>
+  db
+    .deleteFrom('cancelled_deliveries')
+    .where('seq', 'in', db.selectFrom('cancelled_deliveries').select('seq').orderBy('seq').limit(p.limit))
+    .where('cancelled_at', '<', p.before),
+)
+
+/** Rows that a sweep deletes in one transaction: one for each batch of a bulk cancel, or each cancelled run. */
+const SWEPT_ROWS = 1_000
+
+/** Deletes the oldest kept deliveries; their runs end their retention at the same time. */
+export function* sweepKept(before: number): Transaction<void> {
+  yield* change(sweep, { before, limit: SWEPT_ROWS })
+}

@@ -1,0 +1,260 @@
+import { sql } from 'kysely'
+import { insertMessages, type NewMessage, type PendingRow, toPendingRows } from '../../queue/transactions/messages.js'
+import { intact } from '../../store/checksum.js'
+import { all, change, insertAll, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import { type CancelledRun, type KeptDelivery, readKept } from './runs-kept.js'
+import { notifyParents } from './runs-parents.js'
+import { dropRemains, type RemainRow, readRemains } from './runs-remains.js'
+import { childEndOf } from './runs-revive.js'
+import { type DeliveryColumns, type ElementMeta, type ParentLink, RUN_MESSAGE_KIND, type RunRow } from './runs-rows.js'
+import type { WaitRecord } from './runs-wait.js'
+
+/**
+ * Brings cancelled runs back where they stood: in place, with the same ids, steps, deliveries and waits. What a cancel keeps
+ * for that is in `runs-kept.ts`.
+ */
+
+/**
+ * When the deliveries of a run that is brought back are due: `original`: as before the cancel, and at once if that has
+ * passed; `hold`: later by the time that the run was cancelled; `now`: at once, while waits for events keep their deadlines.
+ */
+export type UndoClock = 'original' | 'hold' | 'now'
+
+/** The runs to bring back. */
+export interface UndoRunsArgs {
+  /** `runs.seq`; those that are not cancelled are ignored. */
+  readonly seqs: readonly number[]
+  readonly accountId: string
+  /** Only runs that this action cancelled, `bulk_actions.seq`. Absent: any cancel counts. */
+  readonly cancelledBy?: number | undefined
+  readonly clock: UndoClock
+  /** The action that brings them back. */
+  readonly by: number
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** Outcome of an undo. */
+export interface UndoneRuns {
+  readonly undone: readonly number[]
+  /** Runs that stay cancelled: what they waited for was not kept, because an older version cancelled them. */
+  readonly notKept: readonly number[]
+  /** For `queue.offer` after the commit, as messages that are offered again. */
+  readonly offers: readonly PendingRow[]
+}
+
+type Cancelled = CancelledRun & Pick<RunRow, 'seq' | 'parent_seq' | 'parent'> & { readonly finished_at: number }
+
+const lockCancelled = query<{ seqs: readonly number[]; accountId: string }, Cancelled>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'canceled_by', 'parent_seq', 'parent', sql<number>`finished_at`.as('finished_at')])
+      .where(d.inNumbers('seq', p.seqs))
+      .where('account_id', '=', p.accountId)
+      .where('state', '=', sql.lit('RUN_CANCELED'))
+      .orderBy('seq', 'desc'),
+  ),
+)
+/** On PostgreSQL, `open_runs` is a table, whose triggers do not expect a run to begin again. */
+const setStarted = query<{ seqs: readonly number[] }>(({ db, p, d }) => {
+  const values = { state: 'RUN_STARTED', finished_at: null, canceled_by: null } as const
+  const started = d.inNumbers('seq', p.seqs)
+  if (d.name === 'sqlite') return db.updateTable('runs').set(values).where(started)
+  const opened = db.with('opened', (q) =>
+    q
+      .insertInto('open_runs')
+      .columns(['account_id', 'seq'])
+      .expression(q.selectFrom('runs').select(['account_id', 'seq']).where(started))
+      .onConflict((conflict) => conflict.doNothing()),
+  )
+  return opened.updateTable('runs').set(values).where(started)
+})
+
+/** Brings cancelled runs back, as part of another transaction. */
+export function* undoRuns(args: UndoRunsArgs): Transaction<UndoneRuns> {
+  const { seqs, accountId, cancelledBy, at, by } = args
+  const locked = yield* all(lockCancelled, { seqs, accountId })
+  const mine = locked.filter(({ canceled_by }) => cancelledBy === undefined || canceled_by === cancelledBy)
+  const kept = yield* readKept(mine)
+  const runs = mine.filter(({ seq }) => kept.has(seq))
+  const undone = runs.map(({ seq }) => seq)
+  const notKept = mine.filter(({ seq }) => !kept.has(seq)).map(({ seq }) => seq)
+  if (undone.length === 0) return { undone, notKept, offers: [] }
+  yield* change(setStarted, { seqs: undone })
+  const remains = yield* readRemains(undone)
+  const messages = yield* messagesOf(runs, kept, remains, args)
+  yield* insertAll('run_waits', waitRows(runs, remains, args))
+  yield* dropRemains(undone)
+  const own = toPendingRows(messages, yield* insertMessages(messages))
+  yield* insertAll(
+    'run_returns',
+    runs.map(({ seq, finished_at }) => {
+      return { run_seq: seq, cancelled_at: finished_at, returned_at: at, returned_by: by }
+    }),
+  )
+  yield* forgetNotifiedParents(runs)
+  return { undone, notKept, offers: [...own, ...(yield* reportChildren(runs, at))] }
+}
+
+const held = ({ finished_at }: Cancelled, { clock, at }: UndoRunsArgs): number =>
+  clock === 'hold' ? Math.max(0, at - finished_at) : 0
+
+interface Element {
+  readonly run_seq: number
+  readonly position: number
+  readonly message_id: string
+  readonly meta: string | null
+}
+
+/** The first element of each list, which has the settings of the trigger, and those that are delivered. */
+const elements = query<{ seqs: readonly number[]; messageIds: readonly string[] }, Element>(({ db, p, d }) =>
+  db
+    .selectFrom('steps')
+    .select(['run_seq', 'position', 'message_id', 'meta'])
+    .where(d.inNumbers('run_seq', p.seqs))
+    .where((q) => q.or([q('position', '=', sql.lit(0)), d.inTexts('message_id', p.messageIds)])),
+)
+
+function* messagesOf(
+  runs: readonly Cancelled[],
+  kept: ReadonlyMap<number, readonly KeptDelivery[]>,
+  remains: readonly RemainRow[],
+  args: UndoRunsArgs,
+): Transaction<NewMessage[]> {
+  const pending = runs.flatMap((run) => (kept.get(run.seq) ?? []).map((delivery) => ({ run, ...delivery })))
+  const messageIds = pending.map(({ messageId }) => messageId)
+  const rows = yield* all(elements, { seqs: runs.map(({ seq }) => seq), messageIds })
+  const lists = new Lists(rows, remains)
+  return pending.flatMap(({ run, messageId, dueAt, delivery }): NewMessage[] => {
+    // Written by `keepDeliveries`.
+    const columns = lists.delivery(run.seq, messageId, delivery as DeliveryColumns | null)
+    if (!columns) return []
+    const isNow = args.clock === 'now' && !lists.isDeadline(messageId)
+    const next_at = isNow ? args.at : dueAt + held(run, args)
+    return [
+      {
+        ...columns,
+        message_id: messageId,
+        account_id: args.accountId,
+        kind: RUN_MESSAGE_KIND,
+        group_key: run.seq,
+        body: null,
+        next_at,
+        created_at: args.at,
+      },
+    ]
+  })
+}
+
+/** The settings of the deliveries of some runs. */
+class Lists {
+  readonly #first = new Map<number, DeliveryColumns | undefined>()
+  readonly #elements = new Map<string, ElementMeta>()
+  readonly #waits = new Map<string, WaitRecord>()
+
+  constructor(rows: readonly Element[], remains: readonly RemainRow[]) {
+    for (const { run_seq, position, message_id, meta } of rows) {
+      // Written by this module when it accepted the element.
+      const parsed = JSON.parse(meta ?? '{}') as ElementMeta
+      if (position === 0) this.#first.set(run_seq, parsed.delivery)
+      this.#elements.set(message_id, parsed)
+    }
+    for (const { message_id, kind, data } of remains) {
+      if (kind === 'wait') this.#waits.set(message_id, waitOf(data).record)
+    }
+  }
+
+  isDeadline(messageId: string): boolean {
+    return this.#waits.has(messageId)
+  }
+
+  /** `undefined`: nothing is left to deliver, as after a first contact that the SDK has confirmed. */
+  delivery(runSeq: number, messageId: string, own: DeliveryColumns | null): DeliveryColumns | undefined {
+    const wait = this.#waits.get(messageId)
+    const element = this.#elements.get(messageId)
+    if (!wait && !element) return undefined
+    return own ?? wait?.delivery ?? element?.delivery ?? this.#first.get(runSeq)
+  }
+}
+
+function waitOf(data: string): { readonly eventId: string; readonly wait: string; readonly record: WaitRecord } {
+  // Written by `keepWaits`.
+  const { event_id: eventId, wait } = JSON.parse(data) as { event_id: string; wait: string }
+  return { eventId, wait, record: JSON.parse(wait) as WaitRecord }
+}
+
+function waitRows(runs: readonly Cancelled[], remains: readonly RemainRow[], args: UndoRunsArgs) {
+  const bySeq = new Map(runs.map((run) => [run.seq, run]))
+  return remains.flatMap(({ kind, run_seq, message_id, due_at, data }) => {
+    const run = bySeq.get(run_seq)
+    if (kind !== 'wait' || !run) return []
+    const { eventId: event_id, wait } = waitOf(data)
+    const deadline = due_at + held(run, args)
+    return [{ account_id: args.accountId, run_seq, event_id, message_id, wait, deadline, created_at: args.at }]
+  })
+}
+
+const answeredAmong = query<{ messageIds: readonly string[]; seqs: readonly number[] }, { message_id: string }>(
+  ({ db, p, d }) =>
+    db
+      .selectFrom('steps')
+      .select('message_id')
+      .where(d.inNumbers('run_seq', p.seqs))
+      .where(d.inTexts('message_id', p.messageIds)),
+)
+const dropLink = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+  db.updateTable('runs').set({ parent_seq: null }).where(d.inNumbers('seq', p.seqs)),
+)
+
+const linkOf = (parent: string | null): ParentLink => JSON.parse(parent ?? '{}') as ParentLink
+
+/** A run that was notified of the cancel is not notified again: it has the answer of its step. */
+function* forgetNotifiedParents(runs: readonly Cancelled[]): Transaction<void> {
+  const invoked = runs.filter(({ parent_seq, parent }) => parent_seq !== null && parent !== null)
+  if (invoked.length === 0) return
+  const messageIds = invoked.map(({ parent }) => linkOf(parent).messageId)
+  const answered = yield* all(answeredAmong, { messageIds, seqs: invoked.map(({ parent_seq }) => parent_seq ?? 0) })
+  const notified = new Set(answered.map(({ message_id }) => message_id))
+  const seqs = invoked.filter(({ parent }) => notified.has(linkOf(parent).messageId)).map(({ seq }) => seq)
+  if (seqs.length > 0) yield* change(dropLink, { seqs })
+}
+
+type Child = Pick<RunRow, 'seq' | 'state' | 'response' | 'response_crc' | 'parent' | 'canceled_by'> & {
+  readonly parent_seq: number
+}
+
+const endedChildren = query<{ seqs: readonly number[] }, Child>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'state', 'response', 'response_crc', 'parent', 'canceled_by'])
+      .select(sql<number>`parent_seq`.as('parent_seq'))
+      .where(d.inNumbers('parent_seq', p.seqs))
+      .where('parent', 'is not', null)
+      .orderBy('seq', 'desc'),
+  ),
+)
+
+/**
+ * Reports the runs that ended while the run that invoked them was cancelled: nobody else will. Those that the same action
+ * cancelled are brought back as well, and report their end themselves.
+ */
+function* reportChildren(runs: readonly Cancelled[], at: number): Transaction<PendingRow[]> {
+  const seqs = runs.map(({ seq }) => seq)
+  const children = (yield* all(endedChildren, { seqs })).filter(({ state }) => state !== 'RUN_STARTED')
+  if (children.length === 0) return []
+  const messageIds = children.map(({ parent }) => linkOf(parent).messageId)
+  const answered = yield* all(answeredAmong, { messageIds, seqs })
+  const reported = new Set(answered.map(({ message_id }) => message_id))
+  const cancelledBy = new Map(runs.map((run) => [run.seq, run.canceled_by]))
+  const offers: PendingRow[] = []
+  for (const child of children) {
+    const isTogether = child.canceled_by !== null && child.canceled_by === cancelledBy.get(child.parent_seq)
+    if (isTogether || reported.has(linkOf(child.parent).messageId)) continue
+    const response = intact(child.response, child.response_crc, 'runs', () => 'what an invoked run returned')
+    offers.push(...(yield* notifyParents([child], childEndOf(child.state, response), at)))
+  }
+  return offers
+}
