@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import { unreachable } from '../../base/index.js'
-import type { BulkLook, cancelWorkflowRuns, getBulkAction, listBulkOutcomes } from '../../contract/bulk/actions.js'
+import type { cancelWorkflowRuns, getBulkAction, listBulkOutcomes } from '../../contract/bulk/actions.js'
+import type { BulkLook } from '../../contract/bulk/answers.js'
 import type { Store } from '../../store/index.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
 import type { FixedSet } from '../selector/fixed-set.js'

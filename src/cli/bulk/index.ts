@@ -1,6 +1,7 @@
 /** `homeport bulk`: starts and controls bulk actions of a server. */
 import type { Static } from 'typebox'
-import { getBulkAction, listBulkActions, listBulkOutcomes, type Outcome } from '../../contract/bulk/actions.js'
+import { getBulkAction, listBulkActions, listBulkOutcomes } from '../../contract/bulk/actions.js'
+import type { Outcome } from '../../contract/bulk/answers.js'
 import { moreBelow, pageFlags } from '../queue/filters.js'
 import { group, remote } from '../remote/remote.js'
 import { given, list } from '../remote/values.js'

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { Static } from 'typebox'
-import { BULK_KINDS, BulkLook, startBulkAction } from '../../contract/bulk/actions.js'
+import { BULK_KINDS, startBulkAction } from '../../contract/bulk/actions.js'
+import { BulkLook } from '../../contract/bulk/answers.js'
 import { type ResendOptions, resendFlags, resendHeaders } from '../queue/settings.js'
 import { parsed } from '../remote/api.js'
 import { remote } from '../remote/remote.js'

@@ -1,4 +1,4 @@
-import { BulkLook } from '../../contract/bulk/actions.js'
+import { BulkLook } from '../../contract/bulk/answers.js'
 import { undoBulkAction } from '../../contract/bulk/undo.js'
 import { parsed } from '../remote/api.js'
 import { remote } from '../remote/remote.js'

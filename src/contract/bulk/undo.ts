@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { AcceptedAnswer, actionParams, BulkLook, RATE, shared, UndoClock } from './actions.js'
+import { actionParams, RATE, shared } from './actions.js'
+import { AcceptedAnswer, BulkLook, UndoClock } from './answers.js'
 
 /** The wire of undoing a cancel. */
 

@@ -1,8 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
-import { BroughtBack } from './brought-back.js'
-import { RunOrigin } from './origin.js'
+import { BroughtBack, CancelledBy, RunOrigin } from './run-history.js'
 
 /** The wire of workflow runs: trigger, cancel, read. SDKs return steps through the endpoints of the queue. */
 
@@ -273,15 +272,7 @@ export const RunLog = Type.Object({
   ),
   origin: Type.Optional(RunOrigin),
   failureFunction: Type.Optional(FailureFunction),
-  canceledBy: Type.Optional(
-    Type.Object(
-      { actionId: Type.String(), actor: Type.String(), reason: optionalText },
-      {
-        description:
-          'The bulk action that cancelled the run, who started it and why. Present as long as the action is kept.',
-      },
-    ),
-  ),
+  canceledBy: Type.Optional(CancelledBy),
   broughtBack: Type.Optional(BroughtBack),
   because: Type.Optional(
     Type.Array(Because, {

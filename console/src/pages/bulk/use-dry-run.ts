@@ -1,6 +1,7 @@
 import { type UseQueryResult, useQuery } from '@tanstack/react-query'
 import type { Static } from 'typebox'
-import { type BulkLook, startBulkAction } from '../../../../src/contract/bulk/actions.js'
+import { startBulkAction } from '../../../../src/contract/bulk/actions.js'
+import type { BulkLook } from '../../../../src/contract/bulk/answers.js'
 import { api } from '../../api/client.js'
 import { keyOf } from '../../api/hooks.js'
 import { type Choice, kindOf, selectorOf } from './selector.js'

@@ -1,6 +1,7 @@
 /** Texts for the kinds, states and outcomes of bulk actions. */
 import type { Static } from 'typebox'
-import type { BULK_KINDS, getBulkAction, Outcome } from '../../../../src/contract/bulk/actions.js'
+import type { BULK_KINDS, getBulkAction } from '../../../../src/contract/bulk/actions.js'
+import type { Outcome } from '../../../../src/contract/bulk/answers.js'
 import type { Tone } from '../../components/status.js'
 import { counted } from '../../lib/format.js'
 
