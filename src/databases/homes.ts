@@ -87,7 +87,10 @@ export class Homes {
     )
   }
 
-  /** Notifies the other nodes that databases begin to serve, serve no more, or have another home or port; see `PortsElsewhere`. */
+  /**
+   * Notifies the other nodes that databases begin to serve, serve no more, or have another home or port; see
+   * `PortsElsewhere`. Never rejects: the change is committed.
+   */
   async announce(databaseIds: readonly string[]): Promise<void> {
     await this.ports?.announce(databaseIds)
   }

@@ -108,14 +108,19 @@ export class PortsElsewhere {
 
   /**
    * Notifies the other nodes that databases have another home or port, begin to serve, or do so no more. Call it after the
-   * commit. Resolves when those that answer within a second listen accordingly; the others find it by their sweep.
+   * commit. Resolves when those that answer within a second listen accordingly; the others find it by their sweep, and so
+   * does this one if the store cannot be read now. Never rejects.
    */
   async announce(databaseIds: readonly string[]): Promise<void> {
-    // This node may have been, or become, the home.
-    await Promise.all([
-      this.#refresh(databaseIds),
-      this.#deps.cluster.ask(CHANGED, { databaseIds: databaseIds.slice(0, MOST_CHANGED) }),
-    ])
+    try {
+      // This node may have been, or become, the home.
+      await Promise.all([
+        this.#refresh(databaseIds),
+        this.#deps.cluster.ask(CHANGED, { databaseIds: databaseIds.slice(0, MOST_CHANGED) }),
+      ])
+    } catch (error) {
+      this.#deps.logger.warn('databases_homes_not_read', { error })
+    }
   }
 
   async #refresh(databaseIds: readonly string[]): Promise<void> {

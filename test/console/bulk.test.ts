@@ -84,6 +84,18 @@ it('links outcomes to their runs, which show who cancelled them and why', async 
   await page.getByText('200 of 200 runs').waitFor()
 })
 
+it('undoes the cancel: the runs come back, and show it', async () => {
+  const { page } = browser
+  await page.getByRole('button', { name: 'Undo the cancel' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Undo this cancel' })
+  await dialog.getByText('It cancelled 200 runs').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await dialog.getByRole('button', { name: 'Bring them back' }).click()
+  await page.getByText('Brought back 200').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  expect(await statesOf('nightly')).toEqual(new Set(['RUN_STARTED']))
+})
+
 it('pauses a slow action, resumes it faster, and aborts it', async () => {
   const { page } = browser
   await trigger(300, 'slow')

@@ -132,15 +132,8 @@ export class Source {
       settled()
     }
     void this.#deps.cluster.ask(TOPICS.moved, { databaseId })
-    this.#announce(databaseId)
+    void this.#deps.homes.announce([databaseId])
     logger.info('database_home_changed', { databaseId, node: target, durationMs: clock.now() - beganMs })
-  }
-
-  /** Its port leads to the new home, at every node. What does not hear of it finds it by a sweep. */
-  #announce(databaseId: string): void {
-    this.#deps.homes.announce([databaseId]).catch((error: unknown) => {
-      this.#deps.logger.warn('database_moves_not_read', { error })
-    })
   }
 
   /** Changes the home when the copy has all writes. No client reaches the engine meanwhile. */

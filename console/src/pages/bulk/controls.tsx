@@ -68,7 +68,7 @@ function UndoAction({ action: { actionId, kind, cancelled = 0 } }: { action: Act
     <UndoButton
       undo={{
         title: 'Undo this cancel',
-        text: `It cancelled ${what}. Those that are still cancelled continue where they stood; what was in flight is sent again.`,
+        text: `It cancelled ${what}. Those that are still cancelled continue where they stood; what was in flight is sent again. Runs that a fence refuses stay cancelled: lift it first.`,
         action: 'Bring them back',
         refreshes: READS,
         onUndo: async (clock) => {
