@@ -45,8 +45,11 @@ const outcomesOf = ({ outcomes }: Action): (readonly [name: string, count: numbe
 export function summaryOf(action: Action): string {
   const counts = outcomesOf(action).filter(([, count]) => count > 0)
   const parts = counts.map(([name, count]) => `${figure(count)} ${name}`)
-  return `${action.state}: ${[counted(action.matched, ITEMS[action.kind]), ...parts].join(', ')}\n`
+  const undo = action.undo === undefined ? '' : `to undo it: ${undoLine(action)}\n`
+  return `${action.state}: ${[counted(action.matched, ITEMS[action.kind]), ...parts].join(', ')}\n${undo}`
 }
+
+const undoLine = ({ actionId }: Action): string => `homeport bulk undo ${actionId}`
 
 /** The settings and the progress of an action. */
 export function actionFacts(action: Action): Fact[] {
@@ -65,5 +68,6 @@ export function actionFacts(action: Action): Fact[] {
     ['fence until', moment(action.fenceUntil)],
     ['done', `${figure(action.done)} of ${figure(action.matched)}`],
     ...outcomesOf(action).map(([name, count]): Fact => [name, figure(count)]),
+    ['to undo it', action.undo && undoLine(action)],
   ]
 }

@@ -14,6 +14,9 @@ async function run(...args: string[]) {
   return { code, out: out.join(''), err: err.join('') }
 }
 
+const finishedCancel = (line: string) =>
+  expect.stringMatching(new RegExp(`^${line}\\nto undo it: homeport bulk undo bulk_\\w+\\n$`))
+
 describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
   let store: Store
   let server: BulkServer
@@ -37,11 +40,13 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
     const lines = ids.slice(2, 5).map((id) => `  ${id}  https://x.test/work\n`)
     expect(dry).toMatchObject({ code: 0, out: `cancelRuns: 3 items\n${lines.join('')}` })
     const named = await run('bulk', 'start', 'cancelRuns', ids[5] ?? '', '--yes', '--watch')
-    expect(named).toMatchObject({ code: 0, out: 'finished: 1 run, 1 cancelled\n' })
+    expect(named).toMatchObject({ code: 0, out: finishedCancel('finished: 1 run, 1 cancelled') })
     const filtered = await run('bulk', 'start', 'cancelRuns', '--label', 'blue', '--host', 'x.test', '--yes', '--watch')
-    expect(filtered).toMatchObject({ code: 0, out: 'finished: 3 runs, 3 cancelled\n' })
+    expect(filtered).toMatchObject({ code: 0, out: finishedCancel('finished: 3 runs, 3 cancelled') })
     const selector = await run('bulk', 'start', 'cancelRuns', '--selector', '{"label":"red"}', '--yes', '--watch')
-    expect(selector).toMatchObject({ code: 0, out: 'finished: 2 runs, 2 cancelled\n' })
+    expect(selector).toMatchObject({ code: 0, out: finishedCancel('finished: 2 runs, 2 cancelled') })
+    const undo = await run('bulk', 'undo', /bulk_\w+/.exec(selector.out)?.[0] ?? '', '--watch')
+    expect(undo).toMatchObject({ code: 0, out: 'finished: 2 runs, 2 brought back\n' })
 
     for (let made = 0; made < 3; made++) {
       await server.ask(
@@ -52,7 +57,7 @@ describeOnStore('sqlite', '`homeport bulk start`', (openStore) => {
       )
     }
     const messages = await run('bulk', 'start', 'cancelMessages', '--url', 'http://127.0.0.1:9/x', '--yes', '--watch')
-    expect(messages).toMatchObject({ code: 0, out: 'finished: 3 messages, 3 cancelled\n' })
+    expect(messages).toMatchObject({ code: 0, out: finishedCancel('finished: 3 messages, 3 cancelled') })
     for (const kind of BULK_KINDS.filter((one) => !one.startsWith('cancel') && !one.startsWith('undo'))) {
       const none = await run(
         'bulk',

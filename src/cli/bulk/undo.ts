@@ -45,6 +45,9 @@ export const undoCommand = remote<UndoOptions>({
     const body = given({ clock, reason, ratePerSecond: rate })
     const accepted = await actionOrMissing(actionId, api.call(undoBulkAction, { params, body }))
     if (watch) return await followToEnd(session, accepted.actionId)
-    show(accepted, () => `undo: ${counted(accepted.matched, 'item')}: homeport bulk watch ${accepted.actionId}\n`)
+    show(
+      accepted,
+      () => `bringing back ${counted(accepted.matched, 'item')}: homeport bulk watch ${accepted.actionId}\n`,
+    )
   },
 })

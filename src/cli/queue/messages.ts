@@ -140,7 +140,7 @@ const cancelCommand = remote<FilterOptions & { all?: boolean; count?: number }, 
     }
     const which =
       ids.length > 0 ? counted(ids.length, 'message') : options.all ? 'all pending messages' : 'all messages that match'
-    await confirm(`Cancel ${which}? This cannot be undone.`)
+    await confirm(`Cancel ${which}?`)
     const query = ids.length > 0 ? { messageIds: ids } : { ...filters, ...(options.count && { count: options.count }) }
     const answer = await api.call(cancelMessages, { query })
     show(answer, () => `cancelled ${counted(answer.cancelled, 'message')}\n`)

@@ -66,7 +66,7 @@ async function dryRun({ api, show }: Session, selector: Selector): Promise<void>
 /** A dry run counts the runs first, so that the user confirms a number. */
 async function ask({ api, confirm }: Session, selector: Selector): Promise<void> {
   const { matched = 0 } = await api.call(cancelWorkflowRuns, { body: { ...selector, dryRun: true } })
-  await confirm(`Cancel ${counted(matched, 'run')}? This cannot be undone.`, String(matched))
+  await confirm(`Cancel ${counted(matched, 'run')}?`, String(matched))
 }
 
 /** Starts the action in the background and returns its id. */
