@@ -170,11 +170,22 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /** Whether a payload matches; `undefined` if it is no JSON, or too large for the expression. */
 function test(body: Uint8Array, matches: Predicate): boolean | undefined {
+  const payload = parsed(body)
+  if (payload === undefined) return undefined
   try {
-    return matches(JSON.parse(decoder.decode(body)))
+    return matches(payload)
   } catch (error) {
-    if (error instanceof SyntaxError || error instanceof TypeError || error instanceof TooCostly) return undefined
+    if (error instanceof TooCostly) return undefined
     throw error
+  }
+}
+
+/** The value of a JSON text; `undefined` if it is none. */
+function parsed(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(decoder.decode(body))
+  } catch {
+    return undefined
   }
 }
 
