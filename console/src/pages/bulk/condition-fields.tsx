@@ -5,6 +5,7 @@ import { SELECTING_KINDS } from '../../../../src/contract/bulk/selectors.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { type ConditionName, type Conditions, conditionNamesOf, STATE_TITLES, STATES_OF } from './conditions.js'
 import { FAMILY_OF } from './families.js'
+import { Field } from './fields.js'
 import { type Choice, kindOf, selectorOf } from './selector.js'
 
 /** A change of conditions; `undefined` removes one. */
@@ -61,7 +62,7 @@ function Condition({ name, choice, set }: ConditionsProps & { name: ConditionNam
     case 'payload':
       return <PayloadField choice={choice} set={set} />
     default:
-      return <Words {...TEXTS[name]} value={choice[name]} onChange={(text) => set({ [name]: text })} />
+      return <Field {...TEXTS[name]} value={choice[name]} onChange={(text) => set({ [name]: text })} />
   }
 }
 
@@ -112,30 +113,6 @@ function PayloadField({ choice, set }: ConditionsProps) {
         const text = event.currentTarget.value
         setTyped(text)
         set({ payload: text.trim() === '' ? undefined : text.trim() })
-      }}
-    />
-  )
-}
-
-function Words(props: {
-  label: string
-  about: string
-  placeholder: string
-  value: string | undefined
-  onChange: (value: string | undefined) => void
-}) {
-  const { label, about, placeholder, value, onChange } = props
-  const [typed, setTyped] = useState(value ?? '')
-  return (
-    <TextInput
-      label={label}
-      description={about}
-      placeholder={placeholder}
-      value={typed}
-      onChange={(event) => {
-        const text = event.currentTarget.value
-        setTyped(text)
-        onChange(text.trim() === '' ? undefined : text.trim())
       }}
     />
   )

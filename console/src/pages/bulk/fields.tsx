@@ -98,13 +98,16 @@ function UrlFilter({ choice, kind, set }: SelectionProps) {
   )
 }
 
-function Field({
+/** A text of a selector; empty means none. */
+export function Field({
   label,
+  about,
   value,
   onChange,
   placeholder,
 }: {
   label: string
+  about?: string
   value: string | undefined
   onChange: (value: string | undefined) => void
   placeholder: string
@@ -113,6 +116,7 @@ function Field({
   return (
     <TextInput
       label={label}
+      description={about}
       placeholder={placeholder}
       value={typed}
       onChange={(event) => {
