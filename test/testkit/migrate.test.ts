@@ -45,6 +45,9 @@ describe('examples/migrate.mjs', () => {
   beforeAll(async () => {
     cloud = await startTestServer()
     home = await startTestServer()
+    // Half past, so that the schedule fires once within the next hour, whatever its delay and the time of day.
+    const untilHalfPast = 1.5 * HOUR_MS - (Date.now() % HOUR_MS)
+    await Promise.all([cloud, home].map((server) => server.advanceTime(untilHalfPast)))
     const sink = createServer((request, response) => request.resume().on('end', () => response.end()))
     await new Promise<void>((resolve) => sink.listen(0, '127.0.0.1', resolve))
     atCleanup(() => void sink.close())
