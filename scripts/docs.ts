@@ -1,5 +1,6 @@
 /** `npm run docs`: writes the pages that are generated from tables in the sources. */
 import { writeFileSync } from 'node:fs'
+import { scalePage } from '../src/cli/bench/scale-page.js'
 import { configurationPage } from '../src/config/index.js'
 import { logsPage } from '../src/telemetry/logs-page.js'
 import { metricsPage } from '../src/telemetry/metrics-page.js'
@@ -9,3 +10,4 @@ const write = (name: string, page: string): void => writeFileSync(new URL(`../do
 write('configuration.md', configurationPage())
 write('metrics.md', metricsPage())
 write('logs.md', logsPage())
+write('scale.md', scalePage())

@@ -5,7 +5,7 @@
  * it with the fixed credentials that QSTASH_DEV expects, `doctor` checks everything it depends on, `env` prints the
  * addresses and credentials for client programs, `ca` prints the certificate that clients must trust, `credentials`
  * replaces lost credentials. All other commands call the public APIs of a server, here or elsewhere: `db`, `queue`,
- * `runs`, `bulk`, `keys`, `teams`, `audit`. They are declared with `remote/`, which finds the server (profile,
+ * `runs`, `bulk`, `keys`, `teams`, `audit`; `bench` puts load on them. They are declared with `remote/`, which finds the server (profile,
  * environment or data directory), takes the types of requests and responses from `contract/`, and refuses responses of
  * another shape. `login` and `profile` store servers; `completion` prints shell completions.
  *

@@ -78,6 +78,12 @@ const ENTRIES: readonly Entry[] = [
   ),
   entry('nodes', 'nodes of a cluster (operator)', server, async () => (await import('./nodes/index.js')).nodesCommand),
   entry('teams', 'teams and their members', server, async () => (await import('./account/teams.js')).teamsCommand),
+  entry(
+    'bench',
+    'measure the server under load and compare it with the cost model',
+    server,
+    async () => (await import('./bench/index.js')).benchCommand,
+  ),
   entry('audit', 'the audit log', server, async () => (await import('./account/audit.js')).auditCommand),
   entry(
     'login',

@@ -67,6 +67,7 @@ export type {
   UsageSource,
 } from './deps.js'
 export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
+export { encodeBulk, encodeCommand, encodeSimple } from './resp/encode.js'
 export { authorityCertificatePath, serverCertificatePath } from './tls/local-authority.js'
 export {
   type CertificateFiles,

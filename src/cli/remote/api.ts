@@ -1,7 +1,7 @@
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { codeOf, isObject, tryParseJson } from '../../base/index.js'
-import type { BodyOf, BodyShape, Endpoint } from '../../contract/endpoint.js'
+import type { BodyOf, BodyShape, Endpoint, ServiceName } from '../../contract/endpoint.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
 
@@ -35,6 +35,19 @@ export class Api {
   /** Where the credentials come from, in words. */
   get origin(): string {
     return this.#connection.origin
+  }
+
+  /** The data directory of the server, if it was found by it on this machine. */
+  get dataDir(): string | undefined {
+    return this.#connection.dataDir
+  }
+
+  /**
+   * The URL of a service and the authorization header for it, for requests that this class is too slow for.
+   * @throws HomeportError as `accessTo`.
+   */
+  access(service: ServiceName): Access {
+    return accessTo(this.#connection, service)
   }
 
   /**

@@ -24,6 +24,8 @@ export interface Connection {
   /** Where the credentials come from, for messages: `profile "prod"`. */
   readonly origin: string
   readonly profile: Partial<Profile>
+  /** The data directory, of a server on this machine that was found by it. */
+  readonly dataDir?: string
 }
 
 /** The URL of a service and the authorization header for it. */
@@ -80,7 +82,11 @@ async function local(config: Config): Promise<Connection> {
   }
   const { email, apiKey, queueToken, queueTokenDeleted } = credentials
   const urls = { apiUrl: localApiUrl(config), queueUrl: localQueueUrl(config) }
-  return { origin: config.dataDir, profile: { ...urls, email, apiKey, ...(!queueTokenDeleted && { queueToken }) } }
+  return {
+    origin: config.dataDir,
+    dataDir: config.dataDir,
+    profile: { ...urls, email, apiKey, ...(!queueTokenDeleted && { queueToken }) },
+  }
 }
 
 function profileOf(variables: ClientVariables): Partial<Profile> {
