@@ -1,10 +1,14 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { startSink } from '../../src/queue/testing/sink.js'
 import {
   atCleanup,
+  childEnv,
   commandHost,
+  MAIN_JS,
   placeFlags,
   type RunningHomeport,
   type RunOptions,
@@ -151,6 +155,26 @@ describe('messages', () => {
     expect(deleted).toMatchObject({ code: 0, stdout: expect.stringMatching(/^finished: /) })
   })
 
+  it('are followed to their end, or by filters until the command is stopped', async () => {
+    const { messageId } = await json('queue', 'publish', sink.url, '--label', 'watched')
+    expect(await works('queue', 'watch', messageId)).toMatch(/ CREATED .*\n(.*\n)*.* DELIVERED .*HTTP 200 /)
+    expect(await cli(['queue', 'watch', 'msg_none'])).toMatchObject({ code: 3 })
+
+    const args = ['queue', 'watch', '--label', 'watched', '--from', '1h', '--json']
+    const child = spawn(process.execPath, [MAIN_JS, ...args], { env: childEnv(credentials) })
+    atCleanup(() => void child.kill('SIGKILL'))
+    let lines: string[] = []
+    child.stdout.on('data', (bytes) => (lines = [...lines, ...String(bytes).trim().split('\n')]))
+    const states = () => lines.map((line) => JSON.parse(line).state)
+    await waitFor(() => states().includes('DELIVERED'), { what: 'what was there before' })
+    await works('queue', 'publish', sink.url, '--label', 'watched')
+    await waitFor(() => states().filter((state) => state === 'DELIVERED').length === 2, { what: 'what came later' })
+    expect(new Set(lines).size).toBe(lines.length)
+    const ended = once(child, 'exit')
+    child.kill('SIGINT')
+    await ended
+  })
+
   it('are cancelled only with a selection', async () => {
     const later = ['queue', 'publish', sink.url, '--delay', '1h', '--label', 'later']
     await works(...later)
@@ -177,6 +201,16 @@ describe('runs', () => {
     const { bulkActions } = await json('bulk', 'list')
     expect(bulkActions[1]).toMatchObject({ matched: 3, cancelled: 3, reason: 'a test' })
     expect(await works('bulk', 'outcomes', bulkActions[1].actionId)).toMatch(/one +cancelled/)
+  })
+
+  it('are followed to their end', async () => {
+    await works('runs', 'trigger', sink.url, '--run-id', 'followed', '--delay', '1h')
+    const watching = cliAlone(['runs', 'watch', 'followed'])
+    await cli(['runs', 'cancel', 'followed', '--yes'])
+    const { code, stdout } = await watching
+    expect(code).toBe(1)
+    expect(stdout).toMatch(/Z {2}RUN_STARTED.*\n(.*\n)*.*Z {2}RUN_CANCELED\n$/)
+    expect(await cli(['runs', 'watch', 'none'])).toMatchObject({ code: 3 })
   })
 
   it('are restarted from a step with another payload, once for one id', async () => {

@@ -10,6 +10,7 @@ import { queuesCommand } from './queues.js'
 import { schedulesCommand } from './schedules.js'
 import { tokensCommand } from './tokens.js'
 import { verifyCommand } from './verify.js'
+import { watchCommand } from './watch.js'
 
 /** `homeport queue` with its commands. */
 export const queueCommand = group('queue', 'publish messages, and manage queues, schedules and dead letters', [
@@ -18,6 +19,7 @@ export const queueCommand = group('queue', 'publish messages, and manage queues,
   batchCommand,
   messagesCommand,
   logsCommand,
+  watchCommand,
   dlqCommand,
   queuesCommand,
   schedulesCommand,

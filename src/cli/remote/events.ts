@@ -5,7 +5,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 const FIRST_BACKOFF_MS = 250
 const MOST_BACKOFF_MS = 5_000
 /** How long reconnecting is retried: the server may be restarting. */
-const RECONNECT_MS = 60_000
+export const RECONNECT_MS = 60_000
 
 /** A server-sent event. */
 export interface ServerEvent {
@@ -52,7 +52,7 @@ const sleep = (ms: number): Promise<void> =>
   })
 
 /** Whether an error only says that the server is not available now. */
-function isTemporary(error: unknown): boolean {
+export function isTemporary(error: unknown): boolean {
   // `fetch` reports an interrupted body as a TypeError.
   if (!(error instanceof HomeportError)) return error instanceof TypeError
   if (error.code === 'server_unreachable') return true

@@ -7,6 +7,7 @@ import { failedCommand, restartCommand, resumeCommand, retryCallbacksCommand } f
 import { listCommand } from './list.js'
 import { showCommand } from './show.js'
 import { triggerCommand } from './trigger.js'
+import { watchCommand } from './watch.js'
 
 /** `homeport runs` with its commands. */
 export const runsCommand = group('runs', 'trigger, list, explain, cancel and resume workflow runs', [
@@ -14,6 +15,7 @@ export const runsCommand = group('runs', 'trigger, list, explain, cancel and res
   listCommand,
   showCommand,
   explainCommand,
+  watchCommand,
   cancelCommand,
   failedCommand,
   resumeCommand,

@@ -1,0 +1,48 @@
+import type { Static } from 'typebox'
+import { listRunMessageLogs, type RunEvent } from '../../contract/workflow/runs.js'
+import { FAILED } from '../exit-codes.js'
+import { remote, type Session } from '../remote/remote.js'
+import { NewEntries, printEntry, readings } from '../remote/watching.js'
+import { moment } from '../terminal/figures.js'
+import { paintOf, printable, toneOfState } from '../terminal/text.js'
+import { findRun } from './find.js'
+
+type Entry = Static<typeof RunEvent>
+
+/** The results of steps may be large, and a line does not show them. */
+const SHOWN_CHARACTERS = 200
+const ENDS: ReadonlySet<string> = new Set(['RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'])
+
+/** `homeport runs watch`. */
+export const watchCommand = remote({
+  name: 'watch',
+  summary: 'follow a workflow run to its end; exit code 1 unless it succeeded',
+  args: [['<id>', 'id of the run']],
+  examples: ['homeport runs watch wfr_…', 'homeport runs watch wfr_… --json | jq .state'],
+  run: async (session, _, runId) => {
+    await findRun(session.api, runId)
+    const query = { workflowRunId: [runId], trimBody: SHOWN_CHARACTERS }
+    const entries = new NewEntries<Entry>(keyOf)
+    for await (const { events } of readings(() => session.api.call(listRunMessageLogs, { query }))) {
+      const fresh = entries.take(events)
+      for (const entry of fresh) printEntry(session, entry, () => lineOf(session, entry))
+      const end = fresh.findLast(({ state }) => ENDS.has(state))
+      if (end !== undefined) return session.endWith(end.state === 'RUN_SUCCESS' ? 0 : FAILED)
+    }
+  },
+})
+
+const keyOf = ({ time, state, messageId, stepInfo }: Entry): string =>
+  [time, state, messageId, stepInfo?.stepId, stepInfo?.stepName].join(' ')
+
+function lineOf({ io }: Session, { time, state, stepInfo, error, responseStatus, nextDeliveryTime }: Entry): string {
+  const paint = paintOf(io)
+  const facts = [
+    stepInfo?.stepName !== undefined && `"${stepInfo.stepName}"`,
+    responseStatus !== undefined && responseStatus > 0 && `HTTP ${responseStatus}`,
+    error,
+    nextDeliveryTime !== undefined && `again at ${moment(nextDeliveryTime)}`,
+  ]
+  const words = facts.filter((fact) => typeof fact === 'string').map(printable)
+  return `${[moment(time), paint(toneOfState(state), state), ...words].join('  ')}\n`
+}
