@@ -21,20 +21,28 @@ export function pause(clock: Clock, ms: number): Promise<void> {
 /** Node fires a longer timeout at once, so longer waits are split. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 
-/** The clock of the machine. Its timers do not keep the process alive. */
-export const systemClock: Clock = {
-  now: () => Date.now(),
-  after(delayMs, callback) {
-    let handle: NodeJS.Timeout
-    const arm = (remainingMs: number): void => {
-      const waitMs = Math.min(Math.max(remainingMs, 0), LONGEST_TIMEOUT_MS)
-      handle = setTimeout(() => (remainingMs > waitMs ? arm(remainingMs - waitMs) : callback()), waitMs)
-      handle.unref()
-    }
-    arm(delayMs)
-    return { cancel: () => clearTimeout(handle) }
-  },
+/** @param onSet receives each timeout of Node once it is set. */
+function clockOf(onSet: (handle: NodeJS.Timeout) => void): Clock {
+  return {
+    now: () => Date.now(),
+    after(delayMs, callback) {
+      let handle: NodeJS.Timeout
+      const arm = (remainingMs: number): void => {
+        const waitMs = Math.min(Math.max(remainingMs, 0), LONGEST_TIMEOUT_MS)
+        handle = setTimeout(() => (remainingMs > waitMs ? arm(remainingMs - waitMs) : callback()), waitMs)
+        onSet(handle)
+      }
+      arm(delayMs)
+      return { cancel: () => clearTimeout(handle) }
+    },
+  }
 }
+
+/** The clock of the machine. Its timers do not keep the process alive. */
+export const systemClock: Clock = clockOf((handle) => handle.unref())
+
+/** The clock of the machine for a command that waits for nothing else: its timers keep the process alive. */
+export const commandClock: Clock = clockOf(() => undefined)
 
 const WATCH_EVERY_MS = 5_000
 /** Smaller differences come from NTP adjusting the clock, or from a timer that fires late. */

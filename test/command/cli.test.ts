@@ -156,6 +156,7 @@ describe('messages', () => {
   })
 
   it('are followed to their end, or by filters until the command is stopped', async () => {
+    sink.answer = () => ({ status: 200 })
     const { messageId } = await json('queue', 'publish', sink.url, '--label', 'watched')
     expect(await works('queue', 'watch', messageId)).toMatch(/ CREATED .*\n(.*\n)*.* DELIVERED .*HTTP 200 /)
     expect(await cli(['queue', 'watch', 'msg_none'])).toMatchObject({ code: 3 })

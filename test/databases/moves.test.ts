@@ -141,7 +141,10 @@ describe('a database that moves to another node', () => {
     expect((await a.rest(made.rest_token, ['EXISTS', 'list'])).body).toEqual({ result: 0 })
 
     // It comes back, and after a restart of both it is where the row says.
-    expect(await move(a, id, 'a')).toMatchObject({ state: 'done', from: 'b', to: 'a' })
+    expect(await a.cli('nodes', 'move', id, '--to', 'a')).toEqual({
+      ...{ code: 0, stdout: '' },
+      stderr: `${id} has moved to a. b keeps its old files in quarantine.\n`,
+    })
     expect((await a.rest(made.rest_token, ['SET', 'k', 'v'])).body).toEqual({ result: 'OK' })
     await Promise.all([a.stop(), b.stop()])
     const again = await start('a', Promise.resolve(a.place))

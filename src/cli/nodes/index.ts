@@ -1,4 +1,4 @@
-import { pause, systemClock } from '../../base/index.js'
+import { commandClock, pause } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { type DatabaseMove, listDatabaseMoves, moveDatabaseToNode } from '../../contract/server/moves.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from '../../contract/server/nodes.js'
@@ -59,7 +59,7 @@ async function whenEmpty({ api }: Session, name: string): Promise<void> {
       throw new HomeportError('cli_failed', { problem: `${name} does not drain any more: somebody has resumed it.` })
     }
     if (!node || (node.partitions === 0 && node.databases === 0)) return
-    await pause(systemClock, LOOK_EVERY_MS)
+    await pause(commandClock, LOOK_EVERY_MS)
   }
 }
 
@@ -99,7 +99,7 @@ async function whenMoved({ api }: Session, databaseId: string): Promise<Database
     if (move.state === 'failed' || move.state === 'aborted') {
       throw new HomeportError('cli_failed', { problem: `${databaseId} stays at ${move.from}: ${move.problem}.` })
     }
-    await pause(systemClock, LOOK_EVERY_MS)
+    await pause(commandClock, LOOK_EVERY_MS)
   }
 }
 

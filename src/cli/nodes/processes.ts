@@ -36,6 +36,16 @@ const WELL_AFTER_MS = 60_000
  * accepts connections and hands them to the servers in turn. The first one starts alone, because it prepares the store.
  */
 export async function runProcesses(options: ProcessesOptions): Promise<ExitCode> {
+  // When all processes end at once, nothing else keeps this one alive until it starts them again.
+  const awake = setInterval(() => undefined, RESTART_AFTER_MS.most)
+  try {
+    return await untilStopped(options)
+  } finally {
+    clearInterval(awake)
+  }
+}
+
+async function untilStopped(options: ProcessesOptions): Promise<ExitCode> {
   const stopping = options.stopRequests.next()
   const all = options.specs.map((spec, index) => new ServerProcess(spec, index + 1, options))
   const isStopped = stopping.then(() => 'stopped' as const)

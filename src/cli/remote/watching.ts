@@ -1,3 +1,4 @@
+import { commandClock, pause } from '../../base/index.js'
 import { isTemporary, RECONNECT_MS } from './events.js'
 import type { Session } from './remote.js'
 
@@ -21,7 +22,7 @@ export async function* readings<Found>(read: () => Promise<Found>): AsyncGenerat
       const mayRetry = lastMs !== undefined && performance.now() - lastMs < RECONNECT_MS
       if (!mayRetry || !isTemporary(error)) throw error
     }
-    await new Promise((resolve) => setTimeout(resolve, EVERY_MS))
+    await pause(commandClock, EVERY_MS)
   }
 }
 
