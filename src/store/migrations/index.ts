@@ -139,6 +139,12 @@ export function pendingMigrations(applied: readonly AppliedMigration[], generati
   return MIGRATIONS.filter((migration) => !done.has(migration.number))
 }
 
+/**
+ * Whether a store has no migration yet. It then gets all of them in one transaction: nobody reads it meanwhile, and to wait
+ * for the disk after each one would take much of a first start.
+ */
+export const isNewStore = (pending: readonly Migration[]): boolean => pending.length === MIGRATIONS.length
+
 /** The statement that records a migration. */
 export function recordOf(migration: Migration, atMs: number): string {
   const { number, name, breaking, worksFrom } = migration

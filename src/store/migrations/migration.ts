@@ -2,8 +2,8 @@ import type { ColumnTypes } from '../dialect.js'
 import type { SchemaRange } from '../schema/cluster.js'
 
 /**
- * A migration of the schema. Migrations are numbered and run in order, forward only, each in its own transaction. Both
- * databases run the same statements, with their own column types.
+ * A migration of the schema. Migrations are numbered and run in order, forward only, each in its own transaction;
+ * a new store gets all of them in one. Both databases run the same statements, with their own column types.
  *
  * Nodes of one generation run beside nodes of the generation before while a cluster is upgraded. So a migration is one of
  * these:

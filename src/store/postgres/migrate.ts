@@ -2,7 +2,7 @@ import type pg from 'pg'
 import { codeOf, pause, systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { postgresDialect } from '../dialect.js'
-import { type AppliedMigration, ledgerStatement, pendingMigrations, recordOf } from '../migrations/index.js'
+import { type AppliedMigration, isNewStore, ledgerStatement, pendingMigrations, recordOf } from '../migrations/index.js'
 import { type Migration, SCHEMA_RANGE } from '../migrations/migration.js'
 import { canRunBeside, FIRST_RANGE, type SchemaRange } from '../schema/cluster.js'
 
@@ -34,10 +34,19 @@ export async function countPending(client: pg.Client): Promise<number> {
   return (await pendingIn(client)).length
 }
 
-/** Migrates the schema, each migration in its own transaction. The caller holds the node lock. */
+/**
+ * Migrates the schema: all of a new store in one transaction, else each migration in its own. The caller holds the node
+ * lock.
+ */
 export async function migrate(client: pg.Client): Promise<void> {
   await client.query(ledgerStatement(postgresDialect.types))
-  for (const migration of await pendingIn(client)) await inTransaction(client, () => apply(client, migration))
+  const pending = await pendingIn(client)
+  if (isNewStore(pending)) return inTransaction(client, () => applyAll(client, pending))
+  for (const migration of pending) await inTransaction(client, () => apply(client, migration))
+}
+
+async function applyAll(client: pg.Client, migrations: readonly Migration[]): Promise<void> {
+  for (const migration of migrations) await apply(client, migration)
 }
 
 async function apply(client: pg.Client, migration: Migration): Promise<void> {

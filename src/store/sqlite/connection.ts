@@ -1,7 +1,7 @@
 import { neverCollected, openSqlite, type SqliteDatabase, type SqliteStatement } from '../../base/index.js'
 import { damageIn, isDamage, type StoreDamage } from '../damage.js'
 import { type Dialect, sqliteDialect } from '../dialect.js'
-import { type AppliedMigration, ledgerStatement, pendingMigrations, recordOf } from '../migrations/index.js'
+import { type AppliedMigration, isNewStore, ledgerStatement, pendingMigrations, recordOf } from '../migrations/index.js'
 import type { Migration } from '../migrations/migration.js'
 import type { AnyOperation, Statement, Transaction } from '../operation.js'
 import { bind, valuesOf } from '../query.js'
@@ -51,9 +51,13 @@ export class SqliteConnection {
     this.#db.exec(`PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
   }
 
-  /** Migrates the schema, each migration in its own transaction. */
+  /** Migrates the schema: all of a new store in one transaction, else each migration in its own. */
   migrate(nowMs: number): void {
-    this.inTransaction(() => this.#db.exec(ledgerStatement(sqliteDialect.types)))
+    this.inTransaction(() => {
+      this.#db.exec(ledgerStatement(sqliteDialect.types))
+      const pending = this.#pendingMigrations()
+      if (isNewStore(pending)) for (const migration of pending) this.#apply(migration, nowMs)
+    })
     for (const { number } of this.#pendingMigrations()) {
       this.inTransaction(() => {
         // Another process may have applied it since, so it is checked again under the write lock.
