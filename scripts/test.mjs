@@ -9,6 +9,7 @@ import { join, relative } from 'node:path'
 import { ensureBrowser } from './lib/browser.mjs'
 import { runChecks } from './lib/check.mjs'
 import { ensureBuilt } from './lib/compile.mjs'
+import { costSoFar } from './lib/cost.mjs'
 import { script } from './lib/main.mjs'
 import { inProject, ROOT } from './lib/paths.mjs'
 import { run, together } from './lib/processes.mjs'
@@ -110,6 +111,7 @@ await script(async () => {
   for (const name of tests.unsteady)
     console.log(`unsteady, passed only when run again: ${name.replace(`${ROOT}/`, '')}`)
   if (tests.skipped > 0) console.log(`${tests.skipped} skipped`)
+  console.log(costSoFar())
   console.log(`${passed} passed, ${failed} failed`)
   if (failed > 0) process.exitCode = 1
 })
