@@ -136,9 +136,10 @@ describe('the log of a run', () => {
     const { workflowRunId } = await client.trigger({ url: `${app.url}/shaky`, retries: 5, retryDelay: '5' })
     const ended = await suite.service.ended(workflowRunId)
     expect(ended.workflowState).toBe('RUN_SUCCESS')
-    // The delivery that ended the run is settled after the end.
-    const run = await suite.service.when(workflowRunId, 'the attempts of the last delivery', (seen) =>
-      JSON.stringify(seen).includes('end is not ready'),
+    // Deliveries are settled after what they brought about, the one that ended the run after its end.
+    const texts = ['flaky is not ready', 'branch is not ready', '"busy"', 'end is not ready']
+    const run = await suite.service.when(workflowRunId, 'the attempts of all deliveries', (seen) =>
+      texts.every((text) => JSON.stringify(seen).includes(text)),
     )
     const steps = run.steps.flatMap((group) => group.steps)
     const errorsOf = (name: string) => steps.find(({ stepName }) => stepName === name)?.errors as object[] | undefined
