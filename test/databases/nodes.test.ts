@@ -127,7 +127,7 @@ describe('databases of a cluster', () => {
     expect((await a.api('DELETE', path)).body).toBe('OK')
     expect((await again.api('GET', path)).status).toBe(404)
     expect((await a.api('GET', '/v2/redis/databases')).body).toHaveLength(1)
-  }, 60_000)
+  })
 
   it('are created where their region is', async () => {
     const e = await startNode('e', await place(), { region: 'eu-west-1' })
@@ -169,7 +169,7 @@ describe('databases of a cluster', () => {
     const drained = async () =>
       (await e.api('POST', '/v2/redis/database', { ...far, database_name: 'z' })).status === 503
     await waitFor(drained, { what: 'the node to be drained' })
-  }, 60_000)
+  })
 
   it('are reached at their port on every node', async () => {
     const hosts = ['127.0.0.2', '127.0.0.3'] as const
@@ -228,7 +228,7 @@ describe('databases of a cluster', () => {
     expect((await g.api('DELETE', `/v2/redis/database/${made.database_id}`)).body).toBe('OK')
     expect(await isListening(made.port, hosts[0])).toBe(false)
     await again.stop()
-  }, 60_000)
+  })
 
   it('serve clients that connect to any node', async () => {
     const domain = { redisDomain: 'db.localhost' }
@@ -293,7 +293,7 @@ describe('databases of a cluster', () => {
       rejectUnauthorized: false,
     })
     expect(await textOf(overTls)).toContain('The node d has to answer')
-  }, 60_000)
+  })
 
   it('are recovered from object storage at another node, and their old node does not serve them again', async () => {
     const objects = await ObjectServer.start()
@@ -341,5 +341,5 @@ describe('databases of a cluster', () => {
     expect(await rest(back, made.rest_token, ['GET', 'k'])).toEqual({ result: 'new' })
     expect(existsSync(join(places[0].dataDir, 'databases', made.database_id))).toBe(false)
     expect(readdirSync(join(places[0].dataDir, 'set-aside'))).toHaveLength(1)
-  }, 60_000)
+  })
 })
