@@ -8,6 +8,7 @@ import { nodesAdministrationRoutes } from './nodes-administration.js'
 import type { Queue } from './queue/index.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
 import { ServerLogs } from './server-logs.js'
+import { ServiceBackups, serviceBackupRoutes } from './service-backup/index.js'
 
 /** What the operator of a server looks at and changes. */
 interface Operated {
@@ -33,12 +34,28 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
     ...{ accounts, cluster: foundations.cluster, store },
     ...{ placement: databases.placement, moves: databases.moves },
   })
+  const serviceBackups = new ServiceBackups({
+    ...{ dataDir: config.dataDir, clock, logger: foundations.logger, refusal: backupRefusal(config) },
+    snapshot: (databaseId, file) => databases.backups.snapshot(databaseId, file),
+  })
   const queues = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
   return {
     metrics,
-    routes: [...queues, ...nodes, metrics.route, databaseMetricsRoute({ databases }), logs.route],
-    services: [composeDeletion(foundations, { accounts, databases, queue }), logs],
+    routes: [
+      ...[...queues, ...nodes, metrics.route, databaseMetricsRoute({ databases }), logs.route],
+      ...serviceBackupRoutes(serviceBackups, accounts),
+    ],
+    services: [composeDeletion(foundations, { accounts, databases, queue }), logs, serviceBackups],
   }
+}
+
+/** Why a server cannot back up all of itself. */
+function backupRefusal({ node, store }: Foundations['config']): string | undefined {
+  if (node !== undefined) {
+    return 'a node of a cluster has only its own databases. Back up PostgreSQL with pg_dump, and databases with --backups s3://bucket/prefix'
+  }
+  if (store.kind === 'sqlite') return undefined
+  return 'the store is in PostgreSQL, which this backup does not read. Back it up with pg_dump, and databases with --backups s3://bucket/prefix'
 }
 
 /** What follows when the operator suspends or deletes an account. */

@@ -32,6 +32,7 @@ export const BELOW = {
   workflow: QUEUE,
   bulk: WORKFLOW,
   alerts: [...DATABASES, 'queue'],
+  'service-backup': FLEET,
 }
 
 /** Modules that may import from all others and that no module may import from. */

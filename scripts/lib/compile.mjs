@@ -28,6 +28,7 @@ const ENTRIES = [
   'src/fleet/launcher/launcher.ts',
   'src/store-thread.ts',
   'src/store/sqlite/checkpoint-thread.ts',
+  'src/store/sqlite/vacuum-thread.ts',
   { in: 'src/testkit/host.ts', out: 'testing-host' },
 ]
 const entryPoint = (entry) => ({

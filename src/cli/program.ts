@@ -47,6 +47,18 @@ const ENTRIES: readonly Entry[] = [
     async () => (await import('./store/index.js')).storeCommand,
   ),
   entry(
+    'backup',
+    'back up the whole service (operator)',
+    server,
+    async () => (await import('./backup/index.js')).backupCommand,
+  ),
+  entry(
+    'restore',
+    'make a data directory of a backup of the whole service',
+    here,
+    async () => (await import('./backup/restore.js')).restoreCommand,
+  ),
+  entry(
     'status',
     'health, load and problems of the server',
     server,

@@ -9,6 +9,7 @@ import { nodeErrors } from './nodes.js'
 import { objectErrors } from './objects.js'
 import { operatorErrors } from './operator.js'
 import { queueErrors } from './queue.js'
+import { serviceBackupErrors } from './service-backup.js'
 import { storeErrors } from './store.js'
 import { workflowErrors } from './workflow.js'
 
@@ -20,6 +21,7 @@ export const ERRORS = {
   ...storeErrors,
   ...operatorErrors,
   ...objectErrors,
+  ...serviceBackupErrors,
   ...nodeErrors,
   ...accountsErrors,
   ...consoleErrors,

@@ -47,6 +47,14 @@ export const LOG_EVENTS = {
     'what',
     'error',
   ),
+  service_backup_made: server('info', 'a backup of the whole service is complete: {file}', 'file', 'durationMs'),
+  service_backup_failed: server('error', 'the backup of the whole service has failed: {file}', 'file', 'error'),
+  service_backup_without: server(
+    'error',
+    'the data of a database is not in the backup of the whole service',
+    'databaseId',
+    'error',
+  ),
   store_mark_not_written: server('warn', 'the store mark is not written yet', 'error'),
 
   request_answered: http('debug', 'a request was answered', ...REQUEST),

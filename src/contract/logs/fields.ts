@@ -74,7 +74,7 @@ export const LOG_FIELDS = {
   title: text('What is wrong.'),
   advice: text('What to do.'),
   module: text('Module of Homeport, or the package, that threw the error.'),
-  file: text('File with the crash report.'),
+  file: text('File with the crash report, or folder of the backup.'),
 } as const satisfies Readonly<Record<string, FieldDeclaration>>
 
 /** The name of a field. */

@@ -140,6 +140,16 @@ export class Backups implements Service {
     await this.#begin({ backup, accountId: caller.accountId, audit })
   }
 
+  /** Puts a snapshot of a database at a path that does not exist, and wakes it for that. It is no backup of its own. */
+  snapshot(databaseId: string, file: string): Promise<void> {
+    const { sleep, fleet } = this.#deps
+    return this.#track(databaseId, 'backup', async () => {
+      sleep.wake(databaseId)
+      await fleet.endpoints(databaseId, undefined, 'while-loading')
+      await fleet.takeSnapshot(databaseId, file)
+    })
+  }
+
   /** Deletes a backup and its file. */
   async remove(caller: Caller, databaseId: string, backupId: string): Promise<void> {
     const { accountId } = caller

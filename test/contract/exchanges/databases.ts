@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { BackupRecord } from '../../../src/contract/databases/backups.js'
 import { createDatabase, LEAST } from '../../e2e/support/service.js'
-import { type Answer, call, waitFor } from '../../support/index.js'
+import { type Answer, call, tempDir, waitFor } from '../../support/index.js'
 import type { Exchange, Exchanges, Stage } from './stage.js'
 
 const REDIS = '/v2/redis'
@@ -30,6 +30,9 @@ export const databaseExchanges: Exchanges = {
   getDatabase: about('GET', (id) => `/database/${id}`),
   listDatabases: ({ homeport }) => homeport.api('GET', `${REDIS}/databases`),
   getAwake: about('GET', (id) => `/awake/${id}`),
+  backUpService: ({ homeport }) =>
+    homeport.api('POST', '/v2/server/backup', { to: join(tempDir(), 'backups'), keep: 1 }),
+  getServiceBackup: ({ homeport }) => homeport.api('GET', '/v2/server/backup'),
   getServerLogs: ({ homeport }) => homeport.api('GET', '/v2/server/logs?level=info&count=5'),
   getDatabaseMetrics: after(switched('enable-prodpack'), async (stage) =>
     stage.homeport.api('GET', `/metrics/databases/${await stage.database()}`),

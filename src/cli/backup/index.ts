@@ -1,0 +1,56 @@
+import { resolve } from 'node:path'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { backUpService, getServiceBackup, type ServiceBackup } from '../../contract/server/service-backup.js'
+import { type CommandMaker, remote, type Session } from '../remote/remote.js'
+import { bytes } from '../terminal/figures.js'
+import { listCommand, verifyCommand } from './look.js'
+
+interface BackupFlags {
+  readonly to?: string
+  readonly keep?: string
+}
+
+/** Below the time after which proxies give up. */
+const WAIT_SECONDS = 20
+
+const makeBackup = remote<BackupFlags>({
+  name: 'backup',
+  summary: 'back up the whole service into a new folder: store, databases, credentials, keys (operator)',
+  flags: (command) =>
+    command
+      .option('--to <folder>', 'the folder of backups, on the machine of the server')
+      .option('--keep <number>', 'then remove all but this many backups from the folder'),
+  examples: [
+    'homeport backup --to /var/backups/homeport --keep 7',
+    'homeport backup list --from /var/backups/homeport',
+    'homeport backup verify --from /var/backups/homeport',
+    'homeport restore --from /var/backups/homeport --data-dir ./restored',
+  ],
+  run: async (session, { to, keep }) => {
+    if (to === undefined) throw misused('Say where to: --to /var/backups/homeport.')
+    if (/^\w+:\/\//.test(to)) throw misused('--to must be a folder. Copy a complete backup to other places yourself.')
+    if (keep !== undefined && !/^[1-9]\d{0,4}$/.test(keep)) throw misused('--keep must be a whole number from 1.')
+    const body = { to: resolve(to), ...(keep !== undefined && { keep: Number(keep) }) }
+    const made = await untilMade(session, await session.api.call(backUpService, { body }))
+    session.show(made, () => `${made.path}: ${made.databases_done} databases, ${bytes(made.bytes)}\n`)
+    for (const { database_name: name, problem } of made.without) session.say(`Without the data of ${name}: ${problem}`)
+    if (made.without.length > 0) session.endWith(1)
+  },
+})
+
+async function untilMade(session: Session, begun: ServiceBackup): Promise<ServiceBackup> {
+  let state = begun
+  while (state.state === 'running' && state.name === begun.name) {
+    state = await session.api.call(getServiceBackup, { query: { wait: WAIT_SECONDS } })
+  }
+  if (state.name !== begun.name) throw failed('The server made another backup meanwhile, or was restarted.')
+  if (state.state !== 'completed') throw failed(`The backup has failed: ${state.problem}`)
+  return state
+}
+
+const misused = (problem: string) => new HomeportError('cli_misused', { problem })
+const failed = (problem: string) => new HomeportError('cli_failed', { problem })
+
+/** `homeport backup`: backups of the whole service. */
+export const backupCommand: CommandMaker = (io, end) =>
+  makeBackup(io, end).addCommand(listCommand(io, end)).addCommand(verifyCommand(io, end))

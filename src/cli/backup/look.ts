@@ -1,0 +1,91 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Command } from 'commander'
+import { systemClock } from '../../base/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import type { Manifest } from '../../service-backup/index.js'
+import { DONE } from '../exit-codes.js'
+import { addFlags, configOf } from '../flags.js'
+import { addExamples, type CommandMaker } from '../remote/remote.js'
+import { bytes } from '../terminal/figures.js'
+import { renderTable } from '../terminal/table.js'
+
+const FROM = ['--from <folder>', 'a backup, or the folder of backups: then its newest'] as const
+
+/** The folder of the backup that `--from` means. */
+export async function chosenBackup(from: string): Promise<string> {
+  const { listBackups, readManifest } = await import('../../service-backup/index.js')
+  const [newest] = await listBackups(from)
+  if (newest) return newest.path
+  await readManifest(from)
+  return from
+}
+
+/** One line about a backup. */
+export const summaryOf = ({ databases, files }: Manifest): string =>
+  `${databases.filter(({ state }) => state === 'saved').length} of ${databases.length} databases, ${bytes(sizeOf(files))}`
+
+const sizeOf = (files: Manifest['files']): number => files.reduce((sum, file) => sum + file.bytes, 0)
+
+/** `homeport backup list`: the complete backups in a folder. */
+export const listCommand: CommandMaker = (io, end) => {
+  const command = new Command('list')
+    .description('list the complete backups in a folder, newest first')
+    .requiredOption('--from <folder>', 'the folder of backups')
+  addExamples(command, ['homeport backup list --from /var/backups/homeport'])
+  return command.action(async () => {
+    const { listBackups } = await import('../../service-backup/index.js')
+    const found = await listBackups(command.opts<{ from: string }>().from)
+    const columns = [
+      { title: 'NAME', value: (one: (typeof found)[number]) => one.name },
+      { title: 'CONTENT', value: (one: (typeof found)[number]) => summaryOf(one.manifest) },
+      { title: 'VERSION', value: (one: (typeof found)[number]) => one.manifest.version },
+    ]
+    io.out(renderTable(io, columns, found))
+    end(DONE)
+  })
+}
+
+/** `homeport backup verify`: every file, the store, and every database in an engine. */
+export const verifyCommand: CommandMaker = (io, end) => {
+  const command = new Command('verify')
+    .description('check every file and the store of a backup, and load every database in an engine')
+    .requiredOption(...FROM)
+  addExamples(command, ['homeport backup verify --from /var/backups/homeport'])
+  return addFlags(command, ['engineBinary', 'engineAllowUnsafeVersion']).action(async () => {
+    const folder = await chosenBackup(command.opts<{ from: string }>().from)
+    const { verifyBackup } = await import('../../service-backup/index.js')
+    const { manifest, keys } = await withEngine(command, (load) => verifyBackup(folder, load))
+    io.out(`${folder} is complete: ${summaryOf(manifest)}, ${keys} keys.\n`)
+    end(DONE)
+  })
+}
+
+/** Runs work with a fleet of its own in a temporary directory. */
+async function withEngine<Result>(
+  command: Command,
+  work: (load: (file: string) => Promise<number>) => Promise<Result>,
+): Promise<Result> {
+  const config = configOf(command)
+  const { createFleet, probeEngine } = await import('../../fleet/index.js')
+  const engine = await probeEngine(config.engineBinary)
+  const dataDir = await mkdtemp(join(tmpdir(), 'homeport-verify-'))
+  const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined }
+  const { engineAllowUnsafeVersion: allowUnsafeVersion } = config
+  const fleet = createFleet({ dataDir, engine, clock: systemClock, logger: quiet, allowUnsafeVersion })
+  try {
+    await fleet.start()
+    return await work(async (file) => (await fleet.checkSnapshot(file)).keys)
+  } catch (error) {
+    if (error instanceof HomeportError) throw error
+    throw new HomeportError(
+      'cli_failed',
+      { problem: `The engine could not be used: ${String(error)}` },
+      { cause: error },
+    )
+  } finally {
+    await fleet.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  }
+}

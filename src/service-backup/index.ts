@@ -1,0 +1,34 @@
+/**
+ * Backups of the whole service: store, databases, credentials and keys in one folder, and their restore elsewhere.
+ *
+ * ```
+ *   asked ─▶ running: <name>.partial/ ── store ─▶ databases ─▶ keys ─▶ manifest ─▶ renamed to <name>/: completed
+ *                 └─ any failure: the folder is deleted: failed
+ * ```
+ *
+ * Consistency: the store is copied first, at one moment, with every commit before it. The databases of that copy follow one
+ * by one, each with a snapshot of one moment of its own. So a database may have writes that are newer than the store, and
+ * never lacks one that the store knows to be done: a message that was delivered in between is delivered again, at least
+ * once, as after a crash. A database in the backup always has its row. A row always has its data, or the manifest says that
+ * its snapshot failed and why.
+ *
+ * - `manifest.ts`: the list of what a backup contains, and the folder of backups.
+ * - `make.ts`: makes backups in the running server, one at a time. `routes.ts`: its operations.
+ * - `verify.ts`: digests, the integrity of the store, and every database loaded by an engine.
+ * - `restore.ts`: makes a new data directory of a backup.
+ *
+ * Guarantees:
+ * - A backup has its name only when its manifest was written last and lists every file with size and digest.
+ * - Nothing is ever overwritten. Old backups are removed only after all files of the new one were read back.
+ * - Commands wait for nothing but the fork of their engine, and writes of the store for nothing.
+ * - A restore changes nothing before every file has the size and digest of the manifest, and the data directory appears
+ *   at once, complete.
+ *
+ * Files are in clear and contain secrets: folders have mode 0700 and files 0600. Not contained: the configuration, files of
+ * backups of single databases, quarantine and crash reports.
+ */
+export { ServiceBackups, type ServiceBackupsDeps } from './make.js'
+export { listBackups, type Manifest, readManifest } from './manifest.js'
+export { restoreService } from './restore.js'
+export { serviceBackupRoutes } from './routes.js'
+export { type SnapshotLoader, verifyBackup } from './verify.js'

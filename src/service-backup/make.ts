@@ -1,0 +1,194 @@
+import { copyFile, mkdir, readdir, rename, rm } from 'node:fs/promises'
+import { basename, isAbsolute, join } from 'node:path'
+import { type Clock, codeOf, pause, replaceFile, type Service, syncPath, VERSION } from '../base/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
+import { type CopiedDatabase, contentsOfCopy, copyRunning } from '../store/index.js'
+import type { Logger } from '../telemetry/index.js'
+import {
+  backupName,
+  checkFiles,
+  FORMAT,
+  factsOf,
+  keepNewest,
+  MANIFEST_FILE,
+  type Manifest,
+  PARTIAL,
+  type SavedDatabase,
+  type SavedFile,
+  snapshotPath,
+} from './manifest.js'
+
+/** What `ServiceBackups` is built from. */
+export interface ServiceBackupsDeps {
+  readonly dataDir: string
+  /** Why this server cannot make backups, if it cannot. */
+  readonly refusal: string | undefined
+  readonly clock: Clock
+  readonly logger: Pick<Logger, 'info' | 'error'>
+  /** Puts a snapshot of a database at a path, and wakes it for that. */
+  readonly snapshot: (databaseId: string, file: string) => Promise<void>
+}
+
+/** The last backup since the server started. Times in Unix milliseconds. */
+export type BackupState =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'running'; readonly path: string; readonly startedAt: number; readonly progress: Progress }
+  | { readonly kind: 'completed'; readonly path: string; readonly manifest: Manifest }
+  | {
+      readonly kind: 'failed'
+      readonly path: string
+      readonly startedAt: number
+      readonly endedAt: number
+      readonly problem: string
+    }
+
+interface Progress {
+  readonly done: number
+  readonly databases: number
+}
+
+/** Secrets and identities of the data directory, as far as they are there. */
+const KEPT_FILES = ['store-id', 'credentials.json', 'token-key', 'backup-keys'] as const
+const KEPT_FOLDER = 'tls'
+
+/** Makes backups of the whole service, one at a time. */
+export class ServiceBackups implements Service {
+  readonly name = 'service backups'
+  readonly #deps: ServiceBackupsDeps
+  readonly #stopping = new AbortController()
+  #state: BackupState = { kind: 'none' }
+  #work: Promise<void> = Promise.resolve()
+
+  constructor(deps: ServiceBackupsDeps) {
+    this.#deps = deps
+  }
+
+  get state(): BackupState {
+    return this.#state
+  }
+
+  /** The state when no backup is being made any more, or after this time. */
+  async ended(withinMs: number): Promise<BackupState> {
+    if (withinMs > 0) await Promise.race([this.#work, pause(this.#deps.clock, withinMs)])
+    return this.#state
+  }
+
+  async start(): Promise<void> {}
+
+  /** A backup that is being made fails; its folder is deleted. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#work
+  }
+
+  /**
+   * Begins a backup in a folder of this machine, which is created if it is missing.
+   * @param keep how many backups stay in the folder afterwards; undefined: all.
+   * @throws HomeportError `service_backup_refused`.
+   */
+  begin(folder: string, keep: number | undefined): void {
+    const problem = this.#refusalOf(folder)
+    if (problem !== undefined) throw new HomeportError('service_backup_refused', { problem })
+    const startedAt = this.#deps.clock.now()
+    const path = join(folder, backupName(startedAt))
+    this.#state = { kind: 'running', path, startedAt, progress: { done: 0, databases: 0 } }
+    this.#work = this.#make(folder, path, startedAt, keep)
+  }
+
+  #refusalOf(folder: string): string | undefined {
+    if (this.#deps.refusal !== undefined) return this.#deps.refusal
+    if (this.#stopping.signal.aborted) return 'the server is stopping'
+    if (this.#state.kind === 'running') return `one is being made in ${this.#state.path}; wait until it has ended`
+    if (!isAbsolute(folder)) return `"${folder}" is not the absolute path of a folder on the machine of the server`
+    return undefined
+  }
+
+  async #make(folder: string, path: string, startedAt: number, keep: number | undefined): Promise<void> {
+    const { clock, logger } = this.#deps
+    const partial = `${path}${PARTIAL}`
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await mkdir(partial, { mode: 0o700 })
+      const manifest = await this.#fill(partial, startedAt)
+      await rename(partial, path)
+      await syncPath(folder)
+      if (keep !== undefined) {
+        await checkFiles(path, manifest)
+        await keepNewest(folder, keep)
+      }
+      this.#state = { kind: 'completed', path, manifest }
+      logger.info('service_backup_made', { file: basename(path), durationMs: manifest.endedAt - startedAt })
+    } catch (error) {
+      await rm(partial, { recursive: true, force: true }).catch(() => undefined)
+      this.#state = { kind: 'failed', path, startedAt, endedAt: clock.now(), problem: problemOf(error) }
+      logger.error('service_backup_failed', { file: basename(path), error })
+    }
+  }
+
+  /** The store first, then the databases that it knows, the manifest last. */
+  async #fill(into: string, startedAt: number): Promise<Manifest> {
+    const { dataDir, clock } = this.#deps
+    await copyRunning(dataDir, into)
+    const { schema, databases: found } = contentsOfCopy(into)
+    const files: SavedFile[] = [await factsOf(into, 'homeport.sqlite')]
+    for (const path of await this.#keptFiles(into)) files.push(await factsOf(into, path))
+    await mkdir(join(into, 'databases'), { mode: 0o700 })
+    const databases: SavedDatabase[] = []
+    for (const one of found) {
+      this.#stopping.signal.throwIfAborted()
+      this.#noteProgress({ done: databases.length, databases: found.length })
+      const saved = await this.#save(into, one)
+      databases.push(saved)
+      if (saved.state === 'saved') files.push(await factsOf(into, snapshotPath(one.databaseId)))
+    }
+    const times = { startedAt: Math.floor(startedAt), endedAt: Math.floor(clock.now()) }
+    const manifest = { format: FORMAT, version: VERSION, schema, ...times, databases, files }
+    await syncPath(join(into, 'databases'))
+    await replaceFile(join(into, MANIFEST_FILE), `${JSON.stringify(manifest, undefined, 1)}\n`)
+    await syncPath(into)
+    return manifest
+  }
+
+  #noteProgress(progress: Progress): void {
+    if (this.#state.kind === 'running') this.#state = { ...this.#state, progress }
+  }
+
+  async #save(into: string, { modifyingState, ...one }: CopiedDatabase): Promise<SavedDatabase> {
+    try {
+      if (modifyingState === 'restoring') {
+        throw new HomeportError('database_busy', { modifyingState })
+      }
+      await this.#deps.snapshot(one.databaseId, join(into, snapshotPath(one.databaseId)))
+      return { ...one, state: 'saved', problem: '' }
+    } catch (error) {
+      if (this.#stopping.signal.aborted) throw error
+      this.#deps.logger.error('service_backup_without', { databaseId: one.databaseId, error })
+      return { ...one, state: 'failed', problem: problemOf(error) }
+    }
+  }
+
+  /** Copies secrets and identities. @returns their paths in the backup. */
+  async #keptFiles(into: string): Promise<readonly string[]> {
+    const { dataDir } = this.#deps
+    const inFolder = await readdir(join(dataDir, KEPT_FOLDER)).catch(() => [])
+    await mkdir(join(into, 'files', KEPT_FOLDER), { recursive: true, mode: 0o700 })
+    const copied: string[] = []
+    for (const name of [...KEPT_FILES, ...inFolder.map((file) => `${KEPT_FOLDER}/${file}`)]) {
+      const path = `files/${name}`
+      try {
+        await copyFile(join(dataDir, name), join(into, path))
+      } catch (error) {
+        if (codeOf(error) === 'ENOENT') continue
+        throw error
+      }
+      await syncPath(join(into, path))
+      copied.push(path)
+    }
+    return copied
+  }
+}
+
+const problemOf = (error: unknown): string =>
+  error instanceof HomeportError
+    ? error.message
+    : `It failed (${codeOf(error) || 'an internal error'}); the log has the details.`

@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { readdir, rename, rm, stat } from 'node:fs/promises'
+import { basename, join, resolve, sep } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { codeOf, readFileIfThere, tryParseJson } from '../base/index.js'
+import { HomeportError } from '../contract/errors/errors.js'
+
+/** The format that this version writes and reads. */
+export const FORMAT = 1
+/** The file that makes a folder a backup. */
+export const MANIFEST_FILE = 'manifest.json'
+/** The end of the name of a folder that is not a complete backup. */
+export const PARTIAL = '.partial'
+const PREFIX = 'homeport-'
+
+const FileSchema = Type.Object({ path: Type.String(), bytes: Type.Integer(), sha256: Type.String() })
+
+const DatabaseSchema = Type.Object({
+  databaseId: Type.String(),
+  name: Type.String(),
+  region: Type.String(),
+  persistence: Type.Enum(['append-only', 'snapshot']),
+  /** `failed`: its data is not in the backup. */
+  state: Type.Enum(['saved', 'failed']),
+  /** Why it failed; empty otherwise. */
+  problem: Type.String(),
+})
+
+const ManifestSchema = Type.Object({
+  format: Type.Integer(),
+  /** Version of Homeport that made it. */
+  version: Type.String(),
+  /** Number of the last migration of the store. */
+  schema: Type.Integer(),
+  /** When the store was copied and when the last file was written, Unix milliseconds. */
+  startedAt: Type.Integer(),
+  endedAt: Type.Integer(),
+  databases: Type.Array(DatabaseSchema),
+  files: Type.Array(FileSchema),
+})
+
+/** What a backup contains. Sizes in bytes, times in Unix milliseconds, digests in hexadecimal SHA-256. */
+export type Manifest = Static<typeof ManifestSchema>
+/** A database of a backup. */
+export type SavedDatabase = Static<typeof DatabaseSchema>
+/** A file of a backup. */
+export type SavedFile = Static<typeof FileSchema>
+
+/** A complete backup in a folder of backups. */
+export interface ListedBackup {
+  readonly name: string
+  readonly path: string
+  readonly manifest: Manifest
+}
+
+/** The name of a backup that begins now: names sort by time. */
+export const backupName = (atMs: number): string => `${PREFIX}${new Date(atMs).toISOString().replace(/[:.]/g, '-')}`
+
+/** The path of a database's snapshot in a backup. */
+export const snapshotPath = (databaseId: string): string => `databases/${databaseId}.rdb`
+
+/** Total size of a backup, bytes. */
+export const bytesOf = ({ files }: Manifest): number => files.reduce((sum, { bytes }) => sum + bytes, 0)
+
+/** Size and digest of a file of a backup. */
+export async function factsOf(folder: string, path: string): Promise<SavedFile> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(join(folder, path)), hash)
+  return { path, bytes: (await stat(join(folder, path))).size, sha256: hash.digest('hex') }
+}
+
+/** Reads the manifest of a backup. @throws HomeportError `service_backup_unusable`. */
+export async function readManifest(folder: string): Promise<Manifest> {
+  const unusable = (reason: string) => new HomeportError('service_backup_unusable', { folder, reason })
+  const text = await readFileIfThere(join(folder, MANIFEST_FILE)).catch((cause: unknown) => {
+    throw new HomeportError('service_backup_unusable', { folder, reason: codeOf(cause) }, { cause })
+  })
+  if (text === undefined) throw unusable(`it has no ${MANIFEST_FILE}, so it is not a complete backup`)
+  const found = tryParseJson(text)
+  const format: unknown = typeof found === 'object' && found !== null && 'format' in found ? found.format : undefined
+  if (typeof format === 'number' && format > FORMAT) throw unusable('a newer version of Homeport made it')
+  if (!Value.Check(ManifestSchema, found)) throw unusable(`its ${MANIFEST_FILE} is damaged`)
+  const outside = found.files.find(({ path }) => !resolve(folder, path).startsWith(resolve(folder) + sep))
+  if (outside) throw unusable(`its ${MANIFEST_FILE} names ${outside.path}, which is outside`)
+  const strange = found.databases.find(
+    ({ databaseId, region }) => !/^[\w-]+$/.test(databaseId) || !/^[\w-]+$/.test(region),
+  )
+  if (strange) throw unusable(`its ${MANIFEST_FILE} names the database ${strange.databaseId}`)
+  return found
+}
+
+/** Compares every file with its size and digest. @throws HomeportError that names the first file that differs. */
+export async function checkFiles(folder: string, { files }: Manifest): Promise<void> {
+  for (const { path, bytes, sha256 } of files) {
+    const found = await factsOf(folder, path).catch((cause: unknown) => {
+      const reason = `its file ${path} cannot be read (${codeOf(cause)})`
+      throw new HomeportError('service_backup_unusable', { folder, reason }, { cause })
+    })
+    if (found.bytes === bytes && found.sha256 === sha256) continue
+    const reason = `its file ${path} is damaged: ${found.bytes} bytes were found where ${bytes} were written`
+    throw new HomeportError('service_backup_unusable', { folder, reason })
+  }
+}
+
+/** The complete backups in a folder, newest first. */
+export async function listBackups(folder: string): Promise<readonly ListedBackup[]> {
+  const names = await readdir(folder).catch((cause: unknown) => {
+    throw new HomeportError('service_backup_unusable', { folder, reason: `it cannot be read (${codeOf(cause)})` })
+  })
+  const found: ListedBackup[] = []
+  for (const name of names.sort().reverse()) {
+    if (!name.startsWith(PREFIX) || name.endsWith(PARTIAL)) continue
+    const path = join(folder, name)
+    const manifest = await readManifest(path).catch(() => undefined)
+    if (manifest) found.push({ name: basename(path), path, manifest })
+  }
+  return found
+}
+
+/** Removes all but the newest backups. A removal that is interrupted leaves no half backup in the list. */
+export async function keepNewest(folder: string, keep: number): Promise<void> {
+  for (const { path } of (await listBackups(folder)).slice(keep)) {
+    await rename(path, `${path}${PARTIAL}`)
+    await rm(`${path}${PARTIAL}`, { recursive: true, force: true })
+  }
+}
