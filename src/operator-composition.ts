@@ -8,7 +8,7 @@ import { nodesAdministrationRoutes } from './nodes-administration.js'
 import type { Queue } from './queue/index.js'
 import { queueAdministrationRoutes } from './queue-administration.js'
 import { ServerLogs } from './server-logs.js'
-import { ServiceBackups, serviceBackupRoutes } from './service-backup/index.js'
+import { BackupSchedule, ServiceBackups, serviceBackupRoutes } from './service-backup/index.js'
 
 /** What the operator of a server looks at and changes. */
 interface Operated {
@@ -38,6 +38,10 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
     ...{ dataDir: config.dataDir, clock, logger: foundations.logger, refusal: backupRefusal(config) },
     snapshot: (databaseId, file) => databases.backups.snapshot(databaseId, file),
   })
+  const schedule = new BackupSchedule({
+    ...{ folder: config.backupTo, everyMs: config.backupEvery, keep: config.backupKeep },
+    ...{ backups: serviceBackups, clock, problems: foundations.problems },
+  })
   const queues = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })
   return {
     metrics,
@@ -45,7 +49,7 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
       ...[...queues, ...nodes, metrics.route, databaseMetricsRoute({ databases }), logs.route],
       ...serviceBackupRoutes(serviceBackups, accounts),
     ],
-    services: [composeDeletion(foundations, { accounts, databases, queue }), logs, serviceBackups],
+    services: [composeDeletion(foundations, { accounts, databases, queue }), logs, serviceBackups, schedule],
   }
 }
 

@@ -60,4 +60,24 @@ export const BACKUP_OPTIONS = {
     defaultText: '0: no limit',
     meaning: 'The daily backups of this server may use this much object storage; beyond it the oldest are deleted.',
   }),
+  backupTo: option({
+    kind: kinds.optional(kinds.text),
+    default: undefined,
+    defaultText: 'none: only homeport backup makes them',
+    meaning:
+      'The server backs the whole service up into this folder, an absolute path, by itself (docs/operations.md).',
+    relation: 'Every backupEvery. Only for a server that is alone, with its store in SQLite.',
+  }),
+  backupEvery: option({
+    kind: kinds.durationMs(60 * MINUTE_MS, 365 * 24 * 60 * MINUTE_MS),
+    default: 24 * 60 * MINUTE_MS,
+    meaning: 'The server backs the whole service up when the newest backup in backupTo is this old.',
+    relation: 'Only with backupTo.',
+  }),
+  backupKeep: option({
+    kind: kinds.integer(1, 100_000),
+    default: 7,
+    meaning: 'This many backups of the whole service stay in backupTo.',
+    relation: 'Older ones are removed once the new one was read back.',
+  }),
 } as const

@@ -14,6 +14,7 @@
  *
  * - `manifest.ts`: the list of what a backup contains, and the folder of backups.
  * - `make.ts`: makes backups in the running server, one at a time. `routes.ts`: its operations.
+ * - `schedule.ts`: makes one whenever the newest in a folder is old enough.
  * - `verify.ts`: digests, the integrity of the store, and every database loaded by an engine.
  * - `restore.ts`: makes a new data directory of a backup.
  *
@@ -31,4 +32,5 @@ export { ServiceBackups, type ServiceBackupsDeps } from './make.js'
 export { listBackups, type Manifest, readManifest } from './manifest.js'
 export { restoreService } from './restore.js'
 export { serviceBackupRoutes } from './routes.js'
+export { BackupSchedule } from './schedule.js'
 export { type SnapshotLoader, verifyBackup } from './verify.js'

@@ -9,6 +9,7 @@ export type ProblemKind =
   | 'engine_hung'
   | 'log_truncated'
   | 'quarantine'
+  | 'service_backup'
   | 'store_clock'
   | 'store_damaged'
   | 'tls_files'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { expect, it, onTestFinished } from 'vitest'
 import { startSink } from '../../src/queue/testing/sink.js'
-import { atCleanup, newPlace, placeFlags, runHomeport, startHomeport, tempDir } from '../support/index.js'
+import { atCleanup, newPlace, placeFlags, runHomeport, startHomeport, tempDir, waitFor } from '../support/index.js'
 
 interface Database {
   readonly database_id: string
@@ -64,8 +64,12 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   const target = join(tempDir(), 'restored')
   expect(await runHomeport(['restore', '--from', to, '--data-dir', target])).toMatchObject({ code: 0 })
 
-  const second = await startHomeport({ ...place, dataDir: target })
+  const daily = join(tempDir(), 'daily')
+  const second = await startHomeport({ ...place, dataDir: target, args: ['--backup-to', daily] })
   expect(await connect(full).get('k')).toBe('v')
   expect(await connect(empty).dbsize()).toBe(0)
+  await waitFor(() => existsSync(daily) && readdirSync(daily).some((one) => /^homeport-.*Z$/.test(one)), {
+    what: 'a backup by itself',
+  })
   expect(await second.queue('GET', `/v2/messages/${messageId}`)).toMatchObject({ status: 200 })
 })
