@@ -19,6 +19,8 @@
  * costs two writes. If the server dies between a request and the commit of its outcome, it sends the message again after
  * the next start.
  *
+ * A module may park the pending messages of its groups (`transactions/messages-parked.ts`): they are not sent until it says so.
+ *
  * Guarantees:
  *   - publish answers 2xx after the commit;
  *   - delivery is at least once;

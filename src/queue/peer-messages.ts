@@ -29,7 +29,10 @@ const numbersOf = (value: unknown): number[] => (Array.isArray(value) ? value.fi
 /** Reads the payload of `DROP`. */
 export function readDrop(payload: unknown): DropSelector {
   if (!isObject(payload)) return { seqs: [] }
-  const again = payload['mayBeOfferedAgain'] === true ? { mayBeOfferedAgain: true as const } : {}
+  const again = {
+    ...(payload['mayBeOfferedAgain'] === true && { mayBeOfferedAgain: true as const }),
+    ...(payload['inFlight'] === 'ends' && { inFlight: 'ends' as const }),
+  }
   return 'groupKeys' in payload
     ? { groupKeys: numbersOf(payload['groupKeys']), ...again }
     : { seqs: numbersOf(payload['seqs']), ...again }

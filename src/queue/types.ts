@@ -236,6 +236,8 @@ export type LargeCancel = (
 export type DropSelector = ({ readonly groupKeys: readonly number[] } | { readonly seqs: readonly number[] }) & {
   /** These messages, or others of their group, are offered again. Without it, an offer after the drop is ignored. */
   readonly mayBeOfferedAgain?: true
+  /** They are parked: requests in flight end and are settled, and no other attempt follows. Absent: these are aborted. */
+  readonly inFlight?: 'ends'
 }
 
 /** Whether the queue has anything to do now, and when it has again. */

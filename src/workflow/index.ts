@@ -30,6 +30,8 @@
  * Any run can be restarted from any of its steps (`restart-routes.ts`): a new run begins with the results of the steps
  * before it. The original stays as it is.
  *
+ * An active run can be paused: its messages are parked in the store until it is resumed (`transactions/runs-pause.ts`).
+ *
  * Every active run can say why it waits (`because.ts`). Failed attempts of a step stay in the log of the run
  * (`run_attempts`). Ended runs are deleted when they are too old, or when they take too much space.
  *

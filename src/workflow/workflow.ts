@@ -9,6 +9,7 @@ import { logRoutes } from './logs/log-routes.js'
 import { InFlightDeliveries, RefusedReturns } from './runs/attempt-memory.js'
 import { eventRoutes } from './runs/event-routes.js'
 import { RunIntake, type TriggerGate } from './runs/intake.js'
+import { pauseRoutes } from './runs/pause-routes.js'
 import { RecentLists } from './runs/recent-lists.js'
 import { restartRoutes } from './runs/restart-routes.js'
 import { RunMessages } from './runs/run-messages.js'
@@ -85,6 +86,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
     routes: () => [
       ...triggerRoutes({ intake, clock, tracer }),
       ...runRoutes({ store, queue, clock, lists, nodes, refusedReturns, meter }),
+      ...pauseRoutes({ store, queue, clock }),
       ...restartRoutes({ store, queue, clock, limits, lists, meter, gate: intake }),
       ...logRoutes({ store, queue, clock, inFlight, nodes }),
       ...deadLetterRoutes({ store, queue, clock, limits, gate: intake }),

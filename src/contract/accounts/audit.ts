@@ -65,6 +65,8 @@ export const AUDIT_ACTIONS = {
   'Retry Failure Callbacks': 71,
   'Undo Cancel of Workflow Runs': 72,
   'Undo Cancel of Messages': 73,
+  'Pause Workflow Runs': 74,
+  'Resume Paused Workflow Runs': 75,
   'Save Bulk Selector': 76,
   'Delete Bulk Selector': 77,
   'Rotate Queue Token': 80,

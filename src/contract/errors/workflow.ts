@@ -50,6 +50,13 @@ export const workflowErrors = {
     text: ({ runId, state }) =>
       `The workflow run "${runId}" has already ended (${state}) and cannot be cancelled. GET /v2/workflows/logs?workflowRunId=${runId} shows what it did.`,
   }),
+  run_not_pausable: define<{ runId: string; state: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ runId, state }) =>
+      `The workflow run "${runId}" has ended (${state}), so it can neither be paused nor resumed. To continue a failed run, use POST /v2/workflows/dlq/resume; to repeat one, POST /v2/workflows/runs/${runId}/restart.`,
+  }),
   restart_refused: define<{ runId: string; problem: string }>({
     status: 409,
     blame: 'caller',

@@ -24,6 +24,19 @@ export const CancelledBy = Type.Object(
   },
 )
 
+/** The pause of a run. */
+export const RunPaused = Type.Object(
+  {
+    at: at('When the run was paused'),
+    by: Type.String({ description: 'Who paused it.' }),
+    reason: text,
+    clock: Type.Enum(['keep', 'hold'], {
+      description: 'Whether the resume keeps due times, or moves them later by the time that the run was paused.',
+    }),
+  },
+  { description: 'Since when, by whom and why the run is paused.' },
+)
+
 /** How a run was brought back after a cancel. */
 export const BroughtBack = Type.Object(
   {

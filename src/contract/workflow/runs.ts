@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
-import { BroughtBack, CancelledBy, RunOrigin } from './run-history.js'
+import { BroughtBack, CancelledBy, RunOrigin, RunPaused } from './run-history.js'
 
 /** The wire of workflow runs: trigger, cancel, read. SDKs return steps through the endpoints of the queue. */
 
@@ -200,6 +200,7 @@ const optionalText = Type.Optional(Type.String())
 /** What an active run waits for. Which fields are present depends on `kind`. */
 export const Because = Type.Object({
   kind: Type.Enum([
+    'paused',
     'bulk-cancel',
     'event',
     'webhook',
@@ -227,7 +228,11 @@ export const Because = Type.Object({
   eventId: optionalText,
   flowControlKey: optionalText,
   actionId: Type.Optional(Type.String({ description: 'The bulk action that will cancel the run.' })),
-  reason: Type.Optional(Type.String({ description: 'The reason of the bulk action.' })),
+  reason: Type.Optional(Type.String({ description: 'The reason of the bulk action, or of the pause.' })),
+  by: Type.Optional(Type.String({ description: 'Who paused the run.' })),
+  clock: Type.Optional(
+    Type.Enum(['keep', 'hold'], { description: 'Whether the pause keeps due times or moves them later.' }),
+  ),
   ratePerSecond: Type.Optional(Type.Integer({ description: 'Rate limit of the bulk action, runs per second.' })),
   paused: Type.Optional(Type.Boolean({ description: 'Whether the flow-control key or the bulk action is paused.' })),
   parallelism: Type.Optional(
@@ -274,6 +279,7 @@ export const RunLog = Type.Object({
   failureFunction: Type.Optional(FailureFunction),
   canceledBy: Type.Optional(CancelledBy),
   broughtBack: Type.Optional(BroughtBack),
+  paused: Type.Optional(RunPaused),
   because: Type.Optional(
     Type.Array(Because, {
       description: 'What the run waits for, one entry for each branch. Only for active runs.',

@@ -2,6 +2,7 @@ import { sha256Hex } from '../../base/index.js'
 import { titleCase } from '../headers.js'
 import { redactionOf } from '../publish/settings.js'
 import type { MessageRow } from '../transactions/messages.js'
+import { dueTime } from '../transactions/messages-parked.js'
 import type { CallbackConfig, DeadLetterView, HeaderMap, MessageConfig, MessageView, Redaction } from '../types.js'
 
 /**
@@ -120,7 +121,7 @@ export function messageView(row: MessageRow): MessageView {
     header: mutable(redactHeaders(storedHeaders(row.headers), config.redact)),
     ...bodyMembers(row.body, config),
     maxRetries: row.max_retries,
-    notBefore: row.next_at,
+    notBefore: dueTime(row.next_at),
     createdAt: row.created_at,
     ...(row.caller_ip !== null && { callerIP: row.caller_ip }),
     ...settingMembers(row, config),

@@ -38,6 +38,8 @@ export class Backlog {
   readonly #restartAfterLoad = new Set<string>()
   readonly #loads: Loads
   readonly #ended = new Ended()
+  /** Parked while their request was in flight: their next attempt is left to the store. */
+  readonly #leaving = new Set<Entry>()
   readonly #isOwn: ((partition: number) => boolean) | undefined
 
   /** @param isOwn whether this node sends the messages of a partition; absent on a server that is alone. */
@@ -66,13 +68,19 @@ export class Backlog {
 
   /** Offers committed messages. Those whose place memory covers are held. `isAgain`: a drop before the offer does not count. */
   offer(rows: readonly PendingRow[], now: number, isAgain = false): void {
-    if (isAgain) for (const row of rows) this.#ended.readmit(row)
+    if (isAgain) for (const row of rows) this.#readmit(row)
     for (const row of rows) {
       const place = { nextAt: row.next_at, seq: row.seq }
       if (this.#ended.isOver(row)) continue
       if (this.#arrivals || this.#coverage.covers(row.account_id, () => laneOf(row), place))
         this.#admit(toEntry(row, 'offer'), now)
     }
+  }
+
+  #readmit(row: PendingRow): void {
+    this.#ended.readmit(row)
+    const held = this.#held.get(row.seq)
+    if (held) this.#leaving.delete(held)
   }
 
   /** Queues the messages that have become due for sending. */
@@ -107,6 +115,7 @@ export class Backlog {
 
   /** Forgets a message that has ended. */
   release(entry: Entry): void {
+    this.#leaving.delete(entry)
     if (!this.#held.holds(entry)) return
     this.#ended.attemptOver(entry)
     this.#held.remove(entry)
@@ -115,7 +124,9 @@ export class Backlog {
 
   /** Puts a taken message back, with its next attempt, which is committed. */
   reschedule(entry: Entry, message: PendingMessage, now: number): void {
+    const isLeaving = this.#leaving.has(entry)
     this.release(entry)
+    if (isLeaving) return
     const kept = entry.bodyInStore ? { ...message, body: undefined } : message
     this.#admit(fresh({ ...entry, message: kept, nextAt: message.nextAt }), now)
   }
@@ -125,8 +136,13 @@ export class Backlog {
     const inFlight: Entry[] = []
     this.#ended.drop(which)
     for (const entry of this.#held.select(which)) {
+      if (which.inFlight === 'ends' && entry.abort) {
+        this.#leaving.add(entry)
+        continue
+      }
       if (entry.state === 'sending') inFlight.push(entry)
       this.#evict(entry)
+      if (which.inFlight === 'ends') this.#ended.parked(entry)
     }
     if (this.#arrivals?.length) this.#arrivals = without(this.#arrivals, which)
     return inFlight

@@ -55,7 +55,7 @@ export class Ended {
   #duringLoad: EndedSet | undefined
   /** Due times of attempts that are over, by message number. */
   #newerAttempts = new Map<number, number>()
-  #olderAttempts: ReadonlyMap<number, number> = new Map()
+  #olderAttempts = new Map<number, number>()
   #drops = new Drops()
   #agedDrops: Drops | undefined
   /** Messages that were brought back after a drop that is remembered: number and group. */
@@ -85,6 +85,12 @@ export class Ended {
       this.#newerAttempts = new Map()
     }
     this.#newerAttempts.set(seq, nextAt)
+  }
+
+  /** A message was parked before its attempt was sent: it may be offered again with the same due time. */
+  parked({ seq }: Place): void {
+    this.#newerAttempts.delete(seq)
+    this.#olderAttempts.delete(seq)
   }
 
   /** A committed transaction has ended these messages. */

@@ -1,13 +1,15 @@
 import { sql } from 'kysely'
 import { first, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { isParked } from './messages-parked.js'
 
 const earliest = query<{ now: number }, { next_at: number | null }>(({ db, p }) =>
   db
     .selectFrom('messages')
     .select((q) => q.fn.min('next_at').as('next_at'))
     .where(sql<boolean>`state = 'pending'`)
-    .where('next_at', '>', p.now),
+    .where('next_at', '>', p.now)
+    .where(sql<boolean>`not (${isParked})`),
 )
 
 /** When the first message after now is due, Unix milliseconds; `Infinity` when none is. */

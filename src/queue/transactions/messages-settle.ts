@@ -13,6 +13,7 @@ import { query } from '../../store/query.js'
 import type { MessageAttemptsTable } from '../../store/schema/messages.js'
 import { insertMessages, isPending, type NewMessage, type PendingRow } from './messages.js'
 import { joinBodies, splitBodies } from './messages-packed.js'
+import { movedToSql } from './messages-parked.js'
 import { endTurns } from './queue-turns.js'
 
 /** The result of an attempt, in the form of its columns. */
@@ -102,7 +103,7 @@ const remove = query<{ seq: number; retried: number }>(({ db, p }) =>
 const postpone = query<{ seq: number; retried: number; nextRetried: number; nextAt: number }>(({ db, p }) =>
   db
     .updateTable('messages')
-    .set({ retried: p.nextRetried, next_at: p.nextAt })
+    .set({ retried: p.nextRetried, next_at: movedToSql(p.nextAt) })
     .where('seq', '=', p.seq)
     .where(isPending)
     .where('retried', '=', p.retried),

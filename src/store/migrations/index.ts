@@ -44,6 +44,7 @@ import { backupObjects } from './051-backup-objects.js'
 import { nodeRegions } from './053-node-regions.js'
 import { undo } from './054-undo.js'
 import { openKinds } from './055-open-kinds.js'
+import { pausedRuns } from './056-paused-runs.js'
 import { savedSelectors } from './059-saved-selectors.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
@@ -93,6 +94,7 @@ export const MIGRATIONS: readonly Migration[] = [
   nodeRegions,
   undo,
   openKinds,
+  pausedRuns,
   savedSelectors,
 ]
 

@@ -56,6 +56,10 @@ export interface RunsTable {
   canceled_by: number | null
   /** For a failed run that was resumed: `runs.seq` of the run that continues in its place. */
   resumed_as: number | null
+  /** When it was paused; NULL unless it is paused. A cancelled run keeps it for its undo; other ended runs ignore it. */
+  paused_at: number | null
+  /** JSON of `RunPause` (`workflow/transactions/runs-pause.ts`). */
+  pause: string | null
   /** The run that invoked this one, and JSON of how to notify it of the end. */
   parent_seq: number | null
   parent: string | null

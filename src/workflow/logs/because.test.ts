@@ -9,6 +9,7 @@ const NOW = 1_700_000_000_000
 const STILL: WaitingRun = {
   now: NOW,
   createdAt: NOW - 9_000,
+  pause: undefined,
   lastElementAt: NOW - 5_000,
   pending: [],
   attempts: [],

@@ -3,6 +3,7 @@ import { type FlowHold, storedHeaders } from '../../queue/index.js'
 import { thrownMessage } from '../protocol/error-text.js'
 import { linkOf } from '../protocol/sent-steps.js'
 import type { FlowPlace, InvokedRun, PendingAttempt, PendingStep } from '../transactions/runs-logs.js'
+import type { RunPause } from '../transactions/runs-pause.js'
 import type { UpcomingCancel } from '../transactions/runs-upcoming.js'
 import type { WaitRow } from '../transactions/runs-wait.js'
 import { type Subject, stepOfWait } from './run-log-data.js'
@@ -16,6 +17,8 @@ interface StepName {
 export type Because = StepName & Cause
 
 type Cause =
+  /** Nothing of the run is sent until it is resumed. */
+  | ({ readonly kind: 'paused'; readonly since: number } & RunPause)
   /** The run continues until its turn in the bulk action. `since`: when the action was paused, else started. */
   | {
       readonly kind: 'bulk-cancel'
@@ -77,6 +80,8 @@ export type Reason = Because & { readonly text: string }
 export interface WaitingRun {
   readonly now: number
   readonly createdAt: number
+  /** Set while the run is paused. */
+  readonly pause: (RunPause & { readonly at: number }) | undefined
   /** When the last element was appended. */
   readonly lastElementAt: number | undefined
   readonly pending: readonly PendingStep[]
@@ -98,17 +103,29 @@ export interface WaitingRun {
 /** Why a run waits: one reason for each parallel branch. Never empty. */
 export function becauseOf(run: WaitingRun): Reason[] {
   const deadlines = new Set(run.waits.map((wait) => wait.message_id))
+  const deliveries = run.pending.filter((message) => !deadlines.has(message.message_id))
+  const held = run.pause ? deliveries.filter((message) => isHeld(run, message)) : []
   const reasons: Because[] = [
     ...run.waits.map(eventReason),
     ...run.invoked.map(invokedReason),
-    ...run.pending.filter((message) => !deadlines.has(message.message_id)).map((one) => reasonWithStep(run, one)),
+    ...deliveries.filter((message) => !held.includes(message)).map((one) => reasonWithStep(run, one)),
     ...discardedBranchReason(run),
   ]
-  const all = reasons.length > 0 ? reasons : [noStepReason(run)]
-  return [...run.upcomingCancels.map(cancelReason), ...all].map((reason) => ({
+  const all = reasons.length > 0 || held.length > 0 ? reasons : [noStepReason(run)]
+  return [...pausedReason(run), ...run.upcomingCancels.map(cancelReason), ...all].map((reason) => ({
     ...reason,
     text: describeReason(reason, run.now),
   }))
+}
+
+/** What is due and was not sent waits for the resume alone. */
+const isHeld = (run: WaitingRun, { seq, next_at }: PendingStep): boolean =>
+  next_at <= run.now && run.inFlightSince(seq) === undefined
+
+function pausedReason({ pause }: WaitingRun): Because[] {
+  if (!pause) return []
+  const { at: since, by, reason, clock } = pause
+  return [{ kind: 'paused', since, by, clock, ...(reason !== undefined && { reason }) }]
 }
 
 function cancelReason(cancel: UpcomingCancel): Because {
@@ -219,6 +236,8 @@ function describeReason(because: Because, now: number): string {
 
 function describeCause(because: Cause, now: number): string {
   switch (because.kind) {
+    case 'paused':
+      return describePause(because)
     case 'bulk-cancel':
       return describeCancel(because)
     case 'webhook':
@@ -246,6 +265,13 @@ function describeCause(because: Cause, now: number): string {
     default:
       return unreachable(because)
   }
+}
+
+function describePause({ by, since, reason, clock }: Extract<Cause, { kind: 'paused' }>): string {
+  const why = reason === undefined ? '' : ` ("${reason}")`
+  const due =
+    clock === 'hold' ? 'the resume moves due times later by the time that it was paused' : 'due times stay as they are'
+  return `paused by ${by} at ${time(since)}${why}; ${due}`
 }
 
 function describeCancel(cancel: Extract<Cause, { kind: 'bulk-cancel' }>): string {

@@ -2,6 +2,7 @@ import type { FailureState } from '../../store/schema/runs.js'
 import { errorText, thrownMessage } from '../protocol/error-text.js'
 import { type AttemptRecord, type FailureRecord, storedFailure, storedLink } from '../runs/columns.js'
 import type { RunLogPage } from '../transactions/runs-logs.js'
+import { storedPause } from '../transactions/runs-pause.js'
 import type { RunRow } from '../transactions/runs-rows.js'
 import { becauseOf, type WaitingRun } from './because.js'
 import { type FailedStep, stepGroups } from './log-steps.js'
@@ -24,8 +25,22 @@ export function runLogs(page: RunLogPage, view: LogView): Record<string, unknown
   return page.runs.map((run) => {
     const material = runLogDataOf(run, page, view)
     const because = run.state === 'RUN_STARTED' && { because: becauseOf(waitingRunOf(run, material, page, view)) }
-    return { ...runLog(run, material), ...cancelledBy(run, page), ...broughtBack(run, page), ...because }
+    return {
+      ...runLog(run, material),
+      ...pausedOf(run),
+      ...cancelledBy(run, page),
+      ...broughtBack(run, page),
+      ...because,
+    }
   })
+}
+
+const pauseOf = ({ state, paused_at: at, pause }: RunRow): WaitingRun['pause'] =>
+  state === 'RUN_STARTED' && at !== null ? { at, ...storedPause(pause) } : undefined
+
+function pausedOf(run: RunRow): object {
+  const pause = pauseOf(run)
+  return pause ? { paused: pause } : {}
 }
 
 function cancelledBy({ canceled_by }: RunRow, { cancels }: RunLogPage): object {
@@ -65,6 +80,7 @@ function waitingRunOf(
     abandonedBranches: abandonedBranches(material),
     subjectOf: (messageId) => subjectOf(material, messageId),
     createdAt: run.created_at,
+    pause: pauseOf(run),
     lastElementAt: elements.at(-1)?.created_at,
   }
 }

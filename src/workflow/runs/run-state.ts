@@ -16,6 +16,7 @@ import { PROTOCOL_HEADER, SDK_HEADER } from '../protocol/protocol.js'
  *                                          CALLBACK_SUCCESS  CALLBACK_FAIL
  *
  * `append` and `finish` come from the program, `fail` from the outcome of a delivery, `cancel` from anyone with the token.
+ * A run that is paused stays RUN_STARTED, and its messages are parked (`transactions/runs-pause.ts`).
  * `undo` leads from RUN_CANCELED back to RUN_STARTED (`transactions/runs-undo.ts`). Otherwise
  * the three end states are final: nothing is appended to an ended run, and only its failure callback is delivered.
  */

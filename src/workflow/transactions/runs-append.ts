@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { noteFlowKeys } from '../../queue/transactions/flow-keys.js'
 import {
   askToInsert,
@@ -6,6 +7,7 @@ import {
   type PendingRow,
   toPendingRows,
 } from '../../queue/transactions/messages.js'
+import { parkedUntil } from '../../queue/transactions/messages-parked.js'
 import { checksumOf } from '../../store/checksum.js'
 import { all, askInsert, atOnce, insertAll, only, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -39,6 +41,16 @@ const ends = query<{ seqs: readonly number[] }, { run_seq: number; last: number 
 )
 const firstMetas = query<{ seqs: readonly number[] }, { run_seq: number; meta: string | null }>(({ db, p, d }) =>
   db.selectFrom('steps').select(['run_seq', 'meta']).where(d.inNumbers('run_seq', p.seqs)).where('position', '=', 0),
+)
+
+/** A run that has failed is no longer paused: its failure callback is delivered. */
+const pausedAmong = query<{ seqs: readonly number[] }, { seq: number }>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select('seq')
+    .where(d.inNumbers('seq', p.seqs))
+    .where('paused_at', 'is not', null)
+    .where(sql<boolean>`state || '' = 'RUN_STARTED'`),
 )
 
 /**
@@ -81,6 +93,8 @@ function* lastPositions(seqs: readonly number[]): Transaction<Map<number, number
 /** What is known of the list of a locked run: its last position, and the JSON of its first element. */
 export interface ListEnd {
   readonly run_seq: number
+  /** Set while the run is paused. */
+  readonly paused_at: number | null
   readonly last: number | null
   readonly meta: string | null
 }
@@ -113,7 +127,9 @@ export function* appendAndEnd(
   const defaults = new Map<number, DeliveryColumns>()
   for (const { run_seq, meta } of lists) noteDelivery(defaults, run_seq, meta)
   for (const { run_seq, position, meta } of steps) if (position === 0) noteDelivery(defaults, run_seq, meta)
-  const messages = [...appending, ...delivering].map((one) => messageFor(one, deliveryOf(one, defaults), one.at))
+  const paused = new Set(lists.flatMap(({ run_seq, paused_at }) => (paused_at === null ? [] : [run_seq])))
+  const made = [...appending, ...delivering].map((one) => messageFor(one, deliveryOf(one, defaults), one.at))
+  const messages = parkedOf(made, paused)
   if (messages.length === 0) return { positions: [], messages: [], removed: [] }
   yield* noteFlowKeys(messages)
   const storing = steps.length > 0 ? [askInsert('steps', steps)] : []
@@ -133,8 +149,19 @@ export function* appendAndEnd(
 export function* deliverElements(delivering: readonly Delivering[], at: number): Transaction<PendingRow[]> {
   if (delivering.length === 0) return []
   const defaults = yield* defaultDeliveries(delivering)
-  const messages = delivering.map((one) => messageFor(one, deliveryOf(one, defaults), at))
+  const paused = new Set(
+    (yield* all(pausedAmong, { seqs: delivering.map(({ runSeq }) => runSeq) })).map(({ seq }) => seq),
+  )
+  const made = delivering.map((one) => messageFor(one, deliveryOf(one, defaults), at))
+  const messages = parkedOf(made, paused)
   return toPendingRows(messages, yield* insertMessages(messages))
+}
+
+/** What a paused run is sent waits for its resume. */
+function parkedOf(messages: readonly NewMessage[], paused: ReadonlySet<number>): readonly NewMessage[] {
+  if (paused.size === 0) return messages
+  const isPaused = ({ group_key }: NewMessage): boolean => group_key != null && paused.has(group_key)
+  return messages.map((one) => (isPaused(one) ? { ...one, next_at: parkedUntil(one.next_at) } : one))
 }
 
 /** The columns of a new element. */

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { PendingRow } from '../../queue/transactions/messages.js'
+import { unparkGroups } from '../../queue/transactions/messages-parked.js'
 import { checksumOf } from '../../store/checksum.js'
 import { askAll, askChange, atOnce, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -30,16 +31,17 @@ export type FinishRunResult =
   | { readonly kind: 'already'; readonly state: RunState }
   | { readonly kind: 'missing' }
 
-const succeed = query<FinishRunArgs & { crc: number | null }, EndedChild & { seq: number }>(({ db, p }) =>
-  db
-    .updateTable('runs')
-    .set({ state: 'RUN_SUCCESS', finished_at: p.at, response: p.response, response_crc: p.crc })
-    .where('account_id', '=', p.accountId)
-    .where('run_id', '=', p.runId)
-    .where('state', '=', sql.lit('RUN_STARTED'))
-    .returning(['seq', 'parent_seq', 'parent']),
+const succeed = query<FinishRunArgs & { crc: number | null }, EndedChild & { seq: number; paused_at: number | null }>(
+  ({ db, p }) =>
+    db
+      .updateTable('runs')
+      .set({ state: 'RUN_SUCCESS', finished_at: p.at, response: p.response, response_crc: p.crc })
+      .where('account_id', '=', p.accountId)
+      .where('run_id', '=', p.runId)
+      .where('state', '=', sql.lit('RUN_STARTED'))
+      .returning(['seq', 'parent_seq', 'parent', 'paused_at']),
 )
-/** The same for a run that reports to no other. */
+/** The same for a run that reports to no other, and holds nothing back. */
 const succeedAlone = query<FinishRunArgs & { crc: number | null }, { seq: number }>(({ db, p }) =>
   db
     .updateTable('runs')
@@ -48,6 +50,7 @@ const succeedAlone = query<FinishRunArgs & { crc: number | null }, { seq: number
     .where('run_id', '=', p.runId)
     .where('state', '=', sql.lit('RUN_STARTED'))
     .where('parent_seq', 'is', null)
+    .where('paused_at', 'is', null)
     .returning('seq'),
 )
 const stateOf = query<{ accountId: string; runId: string }, { state: RunState }>(({ db, p }) =>
@@ -105,5 +108,8 @@ function* finish(args: FinishRunArgs): Transaction<FinishRunResult> {
     return found ? { kind: 'already', state: found.state } : { kind: 'missing' }
   }
   const end = { body: args.response, isCanceled: false, isFailed: false }
-  return { kind: 'finished', runSeq: ended.seq, offers: yield* notifyParents([ended], end, args.at) }
+  const reports = yield* notifyParents([ended], end, args.at)
+  // What was held is due now, finds the run ended, and is deleted.
+  const held = ended.paused_at === null ? [] : yield* unparkGroups({ groups: [ended.seq], at: args.at })
+  return { kind: 'finished', runSeq: ended.seq, offers: [...reports, ...held] }
 }

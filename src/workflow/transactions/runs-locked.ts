@@ -49,14 +49,14 @@ const firstMeta = sql<string | null>`(select meta from steps where run_seq = run
 const listOf = query<{ accountId: string; runId: string }, ListEnd>(({ db, p }) =>
   db
     .selectFrom('runs')
-    .select(['seq as run_seq', lastPosition, firstMeta])
+    .select(['seq as run_seq', 'paused_at', lastPosition, firstMeta])
     .where('account_id', '=', p.accountId)
     .where('run_id', '=', p.runId),
 )
 const listsOf = query<RunsOf, ListEnd>(({ db, p, d }) =>
   db
     .selectFrom('runs')
-    .select(['seq as run_seq', lastPosition, firstMeta])
+    .select(['seq as run_seq', 'paused_at', lastPosition, firstMeta])
     .where('account_id', '=', p.accountId)
     .where(d.inTexts('run_id', p.runIds)),
 )

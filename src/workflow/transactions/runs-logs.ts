@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { MessageRow } from '../../queue/transactions/messages.js'
+import { dueTime } from '../../queue/transactions/messages-parked.js'
 import { all, only, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { matchingRuns, type RunLogArgs } from './runs-matching.js'
@@ -192,7 +193,10 @@ const aheadOf = query<{ accountId: string; flowKey: string; nextAt: number; seq:
 export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transaction<RunLogPage> {
   const { runs, more } = yield* matchingRuns(args)
   const seqs = runs.map((run) => run.seq)
-  const pending = yield* all(pendingOf, { seqs })
+  const pending = (yield* all(pendingOf, { seqs })).map((message) => ({
+    ...message,
+    next_at: dueTime(message.next_at),
+  }))
   return {
     runs: yield* listedRuns(runs),
     more,

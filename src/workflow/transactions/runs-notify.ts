@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { PENDING_COLUMNS, type PendingRow, partitionColumn } from '../../queue/transactions/messages.js'
+import { movedToSql } from '../../queue/transactions/messages-parked.js'
 import { checksumOf } from '../../store/checksum.js'
 import { all, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -111,7 +112,7 @@ const bringForward = query<{ groups: readonly number[]; messageIds: readonly str
   ({ db, p, d }) =>
     db
       .updateTable('messages')
-      .set({ next_at: p.at })
+      .set({ next_at: movedToSql(p.at) })
       .where(d.inNumbers('group_key', p.groups))
       .where(d.inTexts('message_id', p.messageIds))
       .where('state', '=', sql.lit('pending'))

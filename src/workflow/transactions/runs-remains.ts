@@ -1,6 +1,7 @@
 import type { Selectable } from 'kysely'
 import { sql } from 'kysely'
 import type { MessageRow } from '../../queue/transactions/messages.js'
+import { dueTime } from '../../queue/transactions/messages-parked.js'
 import { all, change, insertAll, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunRemainsTable } from '../../store/schema/runs.js'
@@ -53,7 +54,7 @@ export function* remainsToKeep(seq: number): Transaction<NewRemain[]> {
 }
 
 function messageRemain(run_seq: number, { message_id, next_at, ...delivery }: PendingOfRun): NewRemain {
-  return { run_seq, kind: 'message', message_id, due_at: next_at, data: JSON.stringify(delivery) }
+  return { run_seq, kind: 'message', message_id, due_at: dueTime(next_at), data: JSON.stringify(delivery) }
 }
 
 function waitRemain({ run_seq, message_id, deadline, event_id, wait }: WaitRow): NewRemain {

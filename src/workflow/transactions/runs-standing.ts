@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { dueTime } from '../../queue/transactions/messages-parked.js'
 import { type LastAttempt, lastAttempts } from '../../queue/transactions/messages-standing.js'
 import { all, read, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -114,7 +115,7 @@ export const standing = read(
   function* ({ seqs, attempts }: StandingArgs): Transaction<RunsStanding | undefined> {
     const active = (yield* all(activeRuns, { seqs })).map(({ seq }) => seq)
     if (active.length === 0) return { active, pending: [], waits: [], children: [], attempts: [] }
-    const pending = yield* all(pendingOf, { seqs: active })
+    const pending = (yield* all(pendingOf, { seqs: active })).map((one) => ({ ...one, next_at: dueTime(one.next_at) }))
     const waits = yield* all(waitsOf, { seqs: active })
     const children = yield* all(childrenOf, { seqs: active })
     const isMuch = [pending, waits, children].some((rows) => rows.length === MAX_ROWS)

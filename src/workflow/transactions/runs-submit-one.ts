@@ -74,6 +74,7 @@ const activeRun = ({ db, p, d }: Building<ToAppend>): Run =>
       .where('account_id', '=', p.accountId)
       .where('run_id', '=', p.runId)
       .where('state', '=', sql.lit('RUN_STARTED'))
+      .where('paused_at', 'is', null)
       // Cached settings may belong to an older run with the same id, which another node has started since.
       .where(sql<boolean>`seq = coalesce(cast(${p.deliveryOf} as bigint), seq)`),
   )}`
@@ -138,7 +139,7 @@ function prefixed(values: Record<string, unknown>, row: object, prefix: string):
 }
 
 /**
- * Stores a plain request. Answers `undefined`, and changes nothing, if the run is not active, its id is taken, or another
+ * Stores a plain request. Answers `undefined`, and changes nothing, if the run is not active or is paused, its id is taken, or another
  * transaction has just appended to its list.
  */
 export const submitOne = write(

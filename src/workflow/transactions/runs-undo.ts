@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { insertMessages, type NewMessage, type PendingRow, toPendingRows } from '../../queue/transactions/messages.js'
+import { movedTo } from '../../queue/transactions/messages-parked.js'
 import { intact } from '../../store/checksum.js'
 import { all, change, insertAll, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -132,7 +133,7 @@ function* messagesOf(
     const columns = lists.delivery(run.seq, messageId, delivery as DeliveryColumns | null)
     if (!columns) return []
     const isNow = args.clock === 'now' && !lists.isDeadline(messageId)
-    const next_at = isNow ? args.at : dueAt + held(run, args)
+    const next_at = isNow ? movedTo(args.at, dueAt) : dueAt + held(run, args)
     return [
       {
         ...columns,

@@ -48,6 +48,10 @@ export const workflowExchanges: Exchanges = {
     homeport.queue('POST', '/v2/batch/trigger', [{ destination: `${app.url}/sleep` }]),
   getWorkflowRunSteps: async (stage) => stage.homeport.queue('GET', `/v2/workflows/runs/${await stage.sleepingRun()}`),
   endWorkflowRun: async (stage) => stage.homeport.queue('DELETE', `/v2/workflows/runs/${await stage.sleepingRun()}`),
+  pauseWorkflowRun: async (stage) =>
+    stage.homeport.queue('POST', `/v2/workflows/runs/${await stage.sleepingRun()}/pause`, { reason: 'maintenance' }),
+  resumePausedWorkflowRun: async (stage) =>
+    stage.homeport.queue('POST', `/v2/workflows/runs/${await stage.sleepingRun()}/resume`),
   restartWorkflowRun: async (stage) =>
     stage.homeport.queue('POST', `/v2/workflows/runs/${await stage.sleepingRun()}/restart`, { fromStep: 1 }),
   listWorkflowRuns: async (stage) => {

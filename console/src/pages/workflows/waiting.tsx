@@ -9,7 +9,7 @@ import { ADVICE, type Reason, type Run, sentence } from './words.js'
 
 /** Why a run waits, and what to do about it. */
 export function Waiting({ run, reasons, canWrite }: { run: Run; reasons: readonly Reason[]; canWrite: boolean }) {
-  const branches = reasons.filter(({ kind }) => kind !== 'bulk-cancel')
+  const branches = reasons.filter(({ kind }) => kind !== 'bulk-cancel' && kind !== 'paused')
   return (
     <Panel title={branches.length > 1 ? 'Why it waits, by branch' : 'Why it waits'}>
       <Stack gap="md" component="ul" m={0} p={0} style={{ listStyle: 'none' }}>

@@ -55,6 +55,11 @@ export interface Advice extends Words {
 
 /** The texts of each kind of reason. */
 export const ADVICE: Readonly<Record<Reason['kind'], Advice>> = {
+  paused: {
+    tone: 'warn',
+    title: 'Paused',
+    advice: 'Nothing of the run is sent until it is resumed.',
+  },
   event: {
     tone: 'idle',
     title: 'Waiting for an event',
