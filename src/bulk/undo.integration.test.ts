@@ -104,6 +104,19 @@ describeOnEveryStore('undo of a cancel', (openStore) => {
     expect(await server.ask('POST', `${RUNS}/wfr_nobody/undo`)).toMatchObject({ status: 404 })
   })
 
+  it('brings a paused run back paused', async () => {
+    const [runId = ''] = await trigger(1, 'paused')
+    const path = `${RUNS}/${runId}`
+    expect(await server.ask('POST', `${path}/pause`)).toMatchObject({ status: 200 })
+    await server.ask('DELETE', path)
+    expect(await server.ask('POST', `${path}/undo`, { clock: 'now' })).toMatchObject({ status: 200 })
+    const [run] = await runsOf('paused')
+    expect(run?.because?.map(({ kind }) => kind)).toEqual(['paused'])
+    expect(seen('paused')).toEqual([])
+    expect(await server.ask('POST', `${path}/resume`)).toMatchObject({ status: 200 })
+    await waitFor(async () => seen('paused').length >= 1, { what: 'the delivery' })
+  })
+
   it('keeps the waits of a run with their deadlines, and events reach them', async () => {
     const [runId = ''] = await trigger(1, 'waits')
     const url = `${sink.url}/waits`

@@ -5,6 +5,7 @@ import { notifyCommand, waitersCommand } from './events.js'
 import { explainCommand } from './explain.js'
 import { failedCommand, restartCommand, resumeCommand, retryCallbacksCommand } from './failed.js'
 import { listCommand } from './list.js'
+import { pauseCommand, unpauseCommand } from './pause.js'
 import { showCommand } from './show.js'
 import { triggerCommand } from './trigger.js'
 import { watchCommand } from './watch.js'
@@ -17,6 +18,8 @@ export const runsCommand = group('runs', 'trigger, list, explain, cancel and res
   explainCommand,
   watchCommand,
   cancelCommand,
+  pauseCommand,
+  unpauseCommand,
   failedCommand,
   resumeCommand,
   restartCommand,

@@ -14,6 +14,7 @@ import {
   resumeDeadRun,
   retryRunCallback,
 } from '../../../../src/contract/workflow/dead-letters.js'
+import { pauseRun, unpauseRun } from '../../../../src/contract/workflow/pause.js'
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
 import { api } from '../../api/client.js'
 import { useChange } from '../../api/hooks.js'
@@ -47,6 +48,7 @@ export function RunActions({ run }: { run: Run }) {
     <>
       {copy}
       <TriggerAgain run={run} />
+      {run.workflowState === 'RUN_STARTED' ? <PauseButton run={run} /> : null}
       {run.workflowState === 'RUN_STARTED' ? <CancelButton run={run} /> : null}
       {run.workflowState === 'RUN_CANCELED' ? <UndoRun run={run} /> : null}
       {run.dlqId === undefined ? null : <RetryButtons dlqId={run.dlqId} />}
@@ -63,6 +65,23 @@ function TriggerAgain({ run }: { run: Run }) {
       </Button>
       {isOpen ? <TriggerForm isOpen initial={valuesOfRun(run)} onClose={() => setOpen(false)} /> : null}
     </>
+  )
+}
+
+/** Pauses an active run, or lets it go on. */
+function PauseButton({ run: { workflowRunId, paused } }: { run: Run }) {
+  const refreshes = [listRuns]
+  const pause = useChange(pauseRun, { refreshes, done: 'The run is paused.' })
+  const resume = useChange(unpauseRun, { refreshes, done: 'The run goes on.' })
+  const params = { workflowRunId }
+  return paused === undefined ? (
+    <Button variant="default" loading={pause.isPending} onClick={() => pause.mutate({ params, body: {} })}>
+      Pause
+    </Button>
+  ) : (
+    <Button variant="default" loading={resume.isPending} onClick={() => resume.mutate({ params })}>
+      Resume
+    </Button>
   )
 }
 
