@@ -6,7 +6,17 @@ import * as nodesAdmin from './cluster/transactions/nodes-admin.js'
 import { HomeportError } from './contract/errors/errors.js'
 import { listDatabaseMoves, moveDatabaseToNode } from './contract/server/moves.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from './contract/server/nodes.js'
-import { askForMove, type Databases, listMoves, type Moves } from './databases/index.js'
+import { listDatabaseStandbys, removeDatabaseStandby, setDatabaseStandby } from './contract/server/standbys.js'
+import {
+  askForMove,
+  type Databases,
+  dropStandby,
+  listMoves,
+  listStandbys,
+  type Moves,
+  putStandby,
+  type Standbys,
+} from './databases/index.js'
 import { type Caller, ok, type Route, route } from './http/index.js'
 import type { Store } from './store/index.js'
 
@@ -17,11 +27,12 @@ export interface NodesAdministrationDeps {
   readonly store: Store
   readonly placement: Pick<Databases['placement'], 'capacities'>
   readonly moves: Moves | undefined
+  readonly standbys: Standbys | undefined
 }
 
 /** The operations of the management API on nodes. */
 export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[] {
-  const { accounts, cluster, store, placement, moves } = deps
+  const { accounts, cluster, store, placement, moves, standbys } = deps
   const operatorOnly = ({ accountId }: Caller): void => {
     if (!accounts.isFirst(accountId)) throw new HomeportError('operator_only', {})
   }
@@ -48,6 +59,18 @@ export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[
     route(listDatabaseMoves, ({ caller }) => {
       operatorOnly(caller)
       return listMoves(store)
+    }),
+    route(setDatabaseStandby, ({ caller, params }) => {
+      operatorOnly(caller)
+      return ok(putStandby({ store, caller, standbys, at: systemClock.now() }, params.id, params.name))
+    }),
+    route(removeDatabaseStandby, ({ caller, params }) => {
+      operatorOnly(caller)
+      return ok(dropStandby({ store, caller, standbys, at: systemClock.now() }, params.id, params.name))
+    }),
+    route(listDatabaseStandbys, ({ caller }) => {
+      operatorOnly(caller)
+      return listStandbys(store)
     }),
     route(removeNode, ({ caller, params }) => {
       operatorOnly(caller)

@@ -32,7 +32,7 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
   })
   const nodes = nodesAdministrationRoutes({
     ...{ accounts, cluster: foundations.cluster, store },
-    ...{ placement: databases.placement, moves: databases.moves },
+    ...{ placement: databases.placement, moves: databases.moves, standbys: databases.standbys },
   })
   const serviceBackups = new ServiceBackups({
     ...{ dataDir: config.dataDir, clock, logger: foundations.logger, refusal: backupRefusal(config) },

@@ -32,6 +32,7 @@ import { type RecordSettings, renderRecord, shownTo } from './record.js'
 import { Recovery } from './recovery.js'
 import { validateCreation } from './rules.js'
 import { renderAwake, Sleep } from './sleep/index.js'
+import { type Standbys, standbysOf } from './standbys/index.js'
 import { type KnownDatabase, type SummarySettings, summariesOf, tallyOf } from './summaries.js'
 import { NOBODY_SUSPENDED, refusalOfSuspended, type Suspended, suspensionOf } from './suspended.js'
 import * as databases from './transactions/databases.js'
@@ -71,6 +72,7 @@ export interface Databases extends Service {
   readonly placement: Placement
   /** Moves of databases to other nodes; absent on a server that is alone. */
   readonly moves: Moves | undefined
+  readonly standbys: Standbys | undefined
   /** Changes of existing databases. */
   readonly changes: Changes
   /** Answers the ACL and CONFIG commands of the data plane. */
@@ -115,6 +117,7 @@ class StoredDatabases implements Databases {
   readonly homes: Homes
   readonly placement: Placement
   readonly moves: Moves | undefined
+  readonly standbys: Standbys | undefined
   readonly changes: Changes
   readonly administration: Administration
   readonly usage: Usage
@@ -164,12 +167,12 @@ class StoredDatabases implements Databases {
     })
     this.recovery = new Recovery({ ...changeDeps, homes: this.homes, backups: this.backups })
     this.#deletion = new Deletion({ ...changeDeps, backups: this.backups })
-    const changes = new Changes(changeDeps)
-    this.changes = changes
-    this.usage = this.#count(changes)
-    changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
+    this.changes = new Changes(changeDeps)
+    this.usage = this.#count(this.changes)
+    this.changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
     this.administration = this.#administer()
-    this.moves = movesOf({ ...changeDeps, ...{ changes, usage: this.usage, homes: this.homes } })
+    this.moves = movesOf({ ...changeDeps, ...{ changes: this.changes, usage: this.usage, homes: this.homes } })
+    this.standbys = standbysOf(changeDeps)
   }
 
   #count(changes: Changes): Usage {
@@ -224,11 +227,11 @@ class StoredDatabases implements Databases {
     this.#losses.load(kept)
     await this.homes.ports?.start()
     void this.#losses.inspectAll(kept)
-    this.moves?.start()
+    for (const one of [this.moves, this.standbys]) one?.start()
   }
 
   async stop(): Promise<void> {
-    await this.moves?.stop()
+    await Promise.all([this.standbys?.stop(), this.moves?.stop()])
     const ending = [this.#creation, this.#deletion, this.changes, this.backups, this.quarantine]
     await Promise.all(ending.map((job) => job.stop()))
     this.#sleep.stop()

@@ -22,6 +22,7 @@
  * - `usage/`: requests, bandwidth, storage and cost of each database; budgets and statistics.
  * - `backups/`: snapshots, restores, imports and exports.
  * - `moves/`: moves databases to other nodes of a cluster.
+ * - `standbys/`: keeps a copy of a database on a second node.
  * - `quarantine/`: files that the store does not know.
  *
  * Guarantees:
@@ -41,4 +42,5 @@ export { askForMove, listMoves, type Moves } from './moves/index.js'
 export { loadPlans } from './plan-file.js'
 export { refuseLostStore } from './quarantine/index.js'
 export { databaseRoutes, withHomes } from './routes.js'
+export { dropStandby, listStandbys, putStandby, type Standbys } from './standbys/index.js'
 export { databaseFigures, systemCaller } from './usage/index.js'

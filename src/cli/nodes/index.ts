@@ -6,6 +6,7 @@ import type { Io } from '../io.js'
 import { group, remote, type Session } from '../remote/remote.js'
 import { bytes, momentOfSeconds } from '../terminal/figures.js'
 import { renderTable } from '../terminal/table.js'
+import { standbyCommand, standbysCommand } from './standby.js'
 
 const NODE = ['<node>', 'name of the node'] as const
 const LOOK_EVERY_MS = 500
@@ -145,5 +146,7 @@ export const nodesCommand = group('nodes', 'nodes of a cluster (operator)', [
   resumeCommand,
   moveCommand,
   movesCommand,
+  standbyCommand,
+  standbysCommand,
   removeCommand,
 ])

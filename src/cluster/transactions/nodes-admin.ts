@@ -93,6 +93,10 @@ const dropMoves = query<{ name: string }>(({ db, p }) =>
   db.deleteFrom('database_moves').where((e) => e.or([e('source', '=', p.name), e('target', '=', p.name)])),
 )
 
+const dropStandbys = query<{ name: string }>(({ db, p }) =>
+  db.deleteFrom('database_standbys').where('node', '=', p.name),
+)
+
 function* nodeNamed(name: string): Transaction<Pick<ListedNode, 'incarnation' | 'state'>> {
   const [found] = yield* all(newest, { name })
   if (!found) throw new HomeportError('node_not_found', { name })
@@ -124,5 +128,6 @@ export const remove = write('nodesAdmin.remove', function* (args: { name: string
   const { databases } = yield* only(databasesOf, args)
   if (databases > 0) throw new HomeportError('node_has_databases', { name: args.name, databases })
   yield* change(dropMoves, args)
+  yield* change(dropStandbys, args)
   yield* change(removeAll, args)
 })

@@ -42,6 +42,8 @@ export const AUDIT_ACTIONS = {
   'Disable Daily Backup': 33,
   'Accept Data Loss': 34,
   'Move Database to Node': 35,
+  'Set Database Standby': 36,
+  'Remove Database Standby': 37,
   'Adopt Files': 40,
   'Create Queue Token': 50,
   'Delete Queue Token': 52,

@@ -43,6 +43,13 @@ export const nodeErrors = {
     text: ({ databaseId, node }) =>
       `The node ${node} serves the database ${databaseId} already. Name another node: GET /v2/nodes lists them.`,
   }),
+  database_standby_there: define<{ databaseId: string; node: string }>({
+    status: 409,
+    blame: 'caller',
+    retry: 'never',
+    text: ({ databaseId, node }) =>
+      `The node ${node} keeps the standby of the database ${databaseId}, and would delete that copy first. Name another node, or remove the standby: homeport nodes standby ${databaseId} --off.`,
+  }),
   node_unreachable: define<{ node: string }>({
     status: 503,
     blame: 'operator',

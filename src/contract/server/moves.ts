@@ -51,6 +51,7 @@ export const moveDatabaseToNode = endpoint({
     'database_without_home',
     'database_busy',
     'database_is_there',
+    'database_standby_there',
     'node_not_found',
     'node_not_running',
     'store_unavailable',

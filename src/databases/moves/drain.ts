@@ -27,7 +27,7 @@ export class Drain {
    * @param open the open moves of this node.
    */
   async askFor(open: readonly moves.MoveRow[]): Promise<boolean> {
-    const { node, store, clock, directory } = this.#deps
+    const { node, store, clock, directory, logger } = this.#deps
     const active = open.filter(({ source, state }) => source === node && (state === 'asked' || state === 'copying'))
     const isFree = ({ databaseId }: { databaseId: string }): boolean =>
       !open.some(({ database_id }) => database_id === databaseId) && this.#isDue(databaseId)
@@ -42,7 +42,13 @@ export class Drain {
       const at = clock.now()
       const event = { action: 'Move Database to Node', entity: databaseId, details: { node: target } } as const
       const audit = auditRow(systemCaller(row.account_id), event, at)
-      await store.run(moves.ask, { moveId: newId('mov_', at), databaseId, target, at, audit })
+      await store
+        .run(moves.ask, { moveId: newId('mov_', at), databaseId, target, at, audit })
+        .catch((error: unknown) => {
+          if (!isError(error, 'database_standby_there')) throw error
+          // The operator has to remove the standby, or move the database elsewhere.
+          logger.warn('database_move_failed', { databaseId, node: target, error })
+        })
     }
     return next.length > 0
   }

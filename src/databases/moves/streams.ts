@@ -10,6 +10,7 @@ export const SERVICE = 'database-move'
 
 /** The first message of a stream. */
 export interface StreamHead {
+  /** Empty in a stream of a standby. */
   readonly moveId: string
   readonly databaseId: string
   readonly epoch: number
@@ -21,8 +22,13 @@ const MOST_HEAD_BYTES = 1_024
 const HEAD_WITHIN_MS = 5_000
 
 /** Opens a stream to the home of a database. */
-export async function openStream(cluster: Pick<Cluster, 'tunnel'>, node: string, head: StreamHead): Promise<Duplex> {
-  const stream = await cluster.tunnel(node, SERVICE, '')
+export async function openStream(
+  cluster: Pick<Cluster, 'tunnel'>,
+  node: string,
+  head: StreamHead,
+  service = SERVICE,
+): Promise<Duplex> {
+  const stream = await cluster.tunnel(node, service, '')
   stream.on('error', () => undefined)
   stream.write(`${JSON.stringify(head)}\n`)
   return stream

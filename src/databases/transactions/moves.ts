@@ -8,6 +8,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabaseMovesTable, DatabasesTable } from '../../store/schema/index.js'
+import { forgetStandby, refuseStandbyAt } from './standbys.js'
 
 type DatabaseRow = Selectable<DatabasesTable>
 
@@ -76,7 +77,7 @@ export interface AskedMove {
 /**
  * Stores that a database is to move. A repeated request finds the active move.
  * @throws HomeportError `database_not_found`, `database_without_home`, `database_busy`, `node_not_found`, `node_not_running`,
- * `database_is_there`.
+ * `database_is_there`, `database_standby_there`.
  */
 export const ask = write('moves.ask', function* (args: AskedMove): Transaction<MoveRow> {
   const { databaseId, target } = args
@@ -87,6 +88,7 @@ export const ask = write('moves.ask', function* (args: AskedMove): Transaction<M
   if (pending?.target === target) return pending
   if (pending) throw new HomeportError('database_busy', { modifyingState: MOVING })
   if (row.home === target) throw new HomeportError('database_is_there', { databaseId, node: target })
+  yield* refuseStandbyAt(databaseId, target)
   const life = yield* first(newestLife, { name: target })
   if (!life) throw new HomeportError('node_not_found', { name: target })
   if (life.state !== 'live') throw new HomeportError('node_not_running', { name: target, state: life.state })
@@ -228,6 +230,7 @@ const dropAll = query<{ databaseId: string }>(({ db, p }) =>
 
 /** Deletes what is stored about the homes of a database; the transaction that deletes the database calls this. */
 export function* forgetMoves(databaseId: string): Transaction<void> {
+  yield* forgetStandby(databaseId)
   yield* change(dropAll, { databaseId })
   yield* change(dropEpoch, { databaseId })
 }

@@ -5,6 +5,7 @@ import { query } from '../../store/query.js'
 import type { TakenHomesTable } from '../../store/schema/backups.js'
 import type { DatabaseRow } from './databases.js'
 import { takeHome } from './homes.js'
+import { refuseStandbyAt } from './standbys.js'
 
 /** A database that was recreated at another node. */
 export type TakenHome = Selectable<TakenHomesTable>
@@ -40,6 +41,7 @@ export const begin = write(
   function* (args: { taken: TakenHome; audit: NewAuditRow }): Transaction<boolean> {
     const { database_id: databaseId, from_node: from, to_node: to, backup_id, taken_at: at } = args.taken
     if ((yield* change(setRestoring, { databaseId })) === 0) return false
+    yield* refuseStandbyAt(databaseId, to)
     if (!(yield* takeHome(databaseId, from, to))) {
       throw new Error('the home of the database has changed')
     }

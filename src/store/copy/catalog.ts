@@ -24,6 +24,7 @@ export interface Table {
 const CLUSTER_TABLES = [
   ...['nodes', 'node_generations', 'node_regions', 'partitions', 'leases', 'announcements', 'cluster_authority'],
   'database_moves',
+  'database_standbys',
 ]
 
 /** A table that the triggers of `runs` fill; on SQLite it is a view. */

@@ -46,6 +46,7 @@ import { undo } from './054-undo.js'
 import { openKinds } from './055-open-kinds.js'
 import { pausedRuns } from './056-paused-runs.js'
 import { savedSelectors } from './059-saved-selectors.js'
+import { databaseStandbys } from './064-database-standbys.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -96,6 +97,7 @@ export const MIGRATIONS: readonly Migration[] = [
   openKinds,
   pausedRuns,
   savedSelectors,
+  databaseStandbys,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

@@ -86,10 +86,29 @@ export interface DatabaseMovesTable {
   ended_at: number | null
 }
 
+/** A copy of a database on a second node; see `databases/standbys/`. */
+export interface DatabaseStandbysTable {
+  database_id: string
+  /** By name. */
+  node: string
+  state: 'asked' | 'copying' | 'following' | 'behind'
+  /** Of the database, when its home last stored the state. */
+  epoch: number
+  /** The copy has every write that was answered until then: Unix milliseconds by the clock of the home. */
+  complete_until: number | null
+  /** Replication offsets at the last comparison. */
+  home_offset: number | null
+  standby_offset: number | null
+  /** Why it is behind. */
+  problem: string | null
+  asked_at: number
+}
+
 /** Tables of the module databases. */
 export interface DatabaseTables {
   databases: DatabasesTable
   idempotency_keys: IdempotencyKeysTable
   database_epochs: DatabaseEpochsTable
   database_moves: DatabaseMovesTable
+  database_standbys: DatabaseStandbysTable
 }

@@ -39,6 +39,19 @@ export const nodeExchanges: Exchanges = {
     )
     return stage.homeport.api('POST', '/v2/nodes/contract-d/databases', { database_id })
   },
+  setDatabaseStandby: async (stage) => {
+    addNode(stage, 'contract-f', 'live')
+    const { database_id } = await createDatabase(stage.service)
+    withStore(stage, (db) =>
+      db.prepare("UPDATE databases SET home = 'contract-e' WHERE database_id = ?").run(database_id),
+    )
+    return stage.homeport.api('PUT', `/v2/nodes/contract-f/standbys/${database_id}`)
+  },
+  removeDatabaseStandby: async ({ homeport, service }) => {
+    const { database_id } = await createDatabase(service)
+    return homeport.api('DELETE', `/v2/nodes/contract-f/standbys/${database_id}`)
+  },
+  listDatabaseStandbys: ({ homeport }) => homeport.api('GET', '/v2/node-standbys'),
   listDatabaseMoves: ({ homeport }) => homeport.api('GET', '/v2/node-moves'),
   removeNode: about('DELETE', 'contract-c', 'dead'),
 }

@@ -1,0 +1,89 @@
+import { type Static, Type } from 'typebox'
+import { endpoint } from '../endpoint.js'
+
+const text = (description: string) => Type.String({ description })
+const whole = (description: string) => Type.Integer({ description })
+
+/** States of a standby. */
+export const STANDBY_STATES = ['asked', 'copying', 'following', 'behind'] as const
+
+/** The copy of a database on a second node. */
+export const DatabaseStandbySchema = Type.Object({
+  database_id: text('Id of the database.'),
+  database_name: text('Name of the database.'),
+  home: text('Name of the node that serves the database.'),
+  standby: text('Name of the node that keeps the copy.'),
+  state: Type.Enum([...STANDBY_STATES], {
+    description:
+      '`asked`: the home has not begun, for example because the database sleeps; `copying`: the copy is being made; `following`: the copy gets every write as it happens; `behind`: the copy is complete up to `complete_until`, and gets nothing now.',
+  }),
+  complete_until: whole(
+    'The copy has every write that was answered until then: Unix milliseconds by the clock of the home, 0 while there is none. While the database sleeps it stays as it is.',
+  ),
+  home_offset: whole('Replication offset of the home, bytes, when it last asked.'),
+  standby_offset: whole('Replication offset of the copy, bytes, when it last answered.'),
+  problem: text('Why the copy gets nothing; empty otherwise.'),
+})
+
+/** The copy of a database on a second node. */
+export type DatabaseStandby = Static<typeof DatabaseStandbySchema>
+
+const operator = { service: 'management', topic: 'Server', auth: 'basic' } as const
+const path = '/v2/nodes/{name}/standbys/{id}'
+const params = Type.Object({
+  name: Type.String({ maxLength: 100, description: '`name` of the node.' }),
+  id: Type.String({ maxLength: 100, description: 'Id of a database of any account.' }),
+})
+const done = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
+
+/** Has a node keep a copy of a database. */
+export const setDatabaseStandby = endpoint({
+  ...operator,
+  ...{ path, params },
+  id: 'setDatabaseStandby',
+  method: 'PUT',
+  access: 'write',
+  summary: 'Keep a standby of a database at a node',
+  description:
+    'For the operator: the node keeps a copy of the database that follows its home all the time, in place of a standby at another node. The reply comes when the request is stored; list the standbys to see the progress. A repeated request changes nothing.',
+  body: { kind: 'none' },
+  success: done,
+  errors: [
+    'operator_only',
+    'database_not_found',
+    'database_without_home',
+    'database_busy',
+    'database_is_there',
+    'node_not_found',
+    'node_not_running',
+    'store_unavailable',
+  ],
+})
+
+/** Ends the copy of a database at a node. */
+export const removeDatabaseStandby = endpoint({
+  ...operator,
+  ...{ path, params },
+  id: 'removeDatabaseStandby',
+  method: 'DELETE',
+  access: 'write',
+  summary: 'Remove the standby of a database',
+  description: 'For the operator: the node deletes its copy of the database. Without such a standby nothing changes.',
+  body: { kind: 'none' },
+  success: done,
+  errors: ['operator_only', 'database_not_found', 'store_unavailable'],
+})
+
+/** Lists the standbys of databases. */
+export const listDatabaseStandbys = endpoint({
+  ...operator,
+  id: 'listDatabaseStandbys',
+  method: 'GET',
+  path: '/v2/node-standbys',
+  access: 'read',
+  summary: 'List standbys of databases',
+  description: 'For the operator: the databases with a copy on a second node, and how complete each copy is.',
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The standbys.', body: Type.Array(DatabaseStandbySchema) },
+  errors: ['operator_only', 'store_unavailable'],
+})

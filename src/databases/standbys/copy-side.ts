@@ -1,0 +1,135 @@
+import { engineSpecOf } from '../desired-engine.js'
+import { openStream, Relay } from '../moves/streams.js'
+import * as moves from '../transactions/moves.js'
+import type { PlacedStandby } from '../transactions/standbys.js'
+import { type CopyProgress, type FollowRequest, STANDBY_SERVICE, type StandbysDeps } from './deps.js'
+
+/** A copy that this node keeps. */
+interface Copy {
+  readonly epoch: number
+  readonly source: string
+  state: 'beginning' | 'connected' | 'complete' | 'failed' | 'over'
+  /** Of the home's engine, as last heard. */
+  password: string
+  relay: Relay | undefined
+  problem: string
+}
+
+/** Keeps copies of databases of other nodes. */
+export class CopySide {
+  readonly #deps: StandbysDeps
+  readonly #copies = new Map<string, Copy>()
+  /** What this node does with the copies, one at a time for each database. */
+  readonly #work = new Map<string, Promise<void>>()
+
+  constructor(deps: StandbysDeps) {
+    this.#deps = deps
+  }
+
+  /** Cuts all streams; the copies stay on disk. */
+  async stop(): Promise<void> {
+    for (const copy of this.#copies.values()) end(copy)
+    this.#copies.clear()
+    await Promise.allSettled(this.#work.values())
+  }
+
+  /** Follows a home if this node does not yet, and answers how far it is. */
+  async follow(request: FollowRequest): Promise<CopyProgress> {
+    const { databaseId, epoch, source, password } = request
+    const copy = this.#copies.get(databaseId)
+    if (copy && copy.epoch > epoch) return { kind: 'failed', problem: 'the database has another home' }
+    if (!copy || copy.epoch < epoch || copy.source !== source || copy.state === 'failed') {
+      const problem = copy?.problem ?? ''
+      this.#begin(request)
+      return copy?.state === 'failed' ? { kind: 'failed', problem } : { kind: 'copying' }
+    }
+    if (copy.state === 'beginning') return { kind: 'copying' }
+    if (copy.password !== password) {
+      this.#queue(databaseId, copy, () => this.#connect(databaseId, copy, password))
+      return { kind: 'copying' }
+    }
+    return this.#progress(databaseId, copy)
+  }
+
+  /** Deletes the copies that no row asks for any more. A database that this node is the home of is not a copy. */
+  sweep(rows: readonly PlacedStandby[]): void {
+    const { node } = this.#deps
+    const wanted = new Set(rows.filter((row) => row.node === node).map((row) => row.database_id))
+    for (const [databaseId, copy] of this.#copies) {
+      if (wanted.has(databaseId)) continue
+      this.#copies.delete(databaseId)
+      end(copy)
+      this.#queue(databaseId, undefined, () => this.#discard(databaseId))
+    }
+  }
+
+  async #progress(databaseId: string, copy: Copy): Promise<CopyProgress> {
+    const position = await (await this.#deps.fleet.replicationWith(databaseId)).position()
+    if (!position.isLinked) return { kind: 'copying' }
+    if (copy.state === 'connected' && position.isLogged) copy.state = 'complete'
+    if (copy.state !== 'complete') return { kind: 'copying' }
+    return { kind: 'following', replid: position.replid, offset: position.offset }
+  }
+
+  #begin({ databaseId, epoch, source, password }: FollowRequest): void {
+    const old = this.#copies.get(databaseId)
+    if (old) end(old)
+    const copy: Copy = { epoch, source, password, state: 'beginning', relay: undefined, problem: '' }
+    this.#copies.set(databaseId, copy)
+    this.#queue(databaseId, copy, async () => {
+      const { store, fleet } = this.#deps
+      const row = await store.run(moves.database, { databaseId })
+      if (row?.home !== source) throw new Error('the node that asks is not the home of the database')
+      if (copy.state === 'over') return
+      await fleet.remove(databaseId)
+      if (!(await fleet.checkSpace())) throw new Error('the disk is full')
+      await this.#connect(databaseId, copy, password)
+    })
+  }
+
+  /** Has the engine follow the home through a port of its own: a new password is a new port, so the engine notices. */
+  async #connect(databaseId: string, copy: Copy, password: string): Promise<void> {
+    const { store, fleet, plans, cluster } = this.#deps
+    const row = await store.run(moves.database, { databaseId })
+    if (!row || copy.state === 'over' || (copy.relay && copy.password === password)) return
+    const head = { moveId: '', databaseId, epoch: copy.epoch }
+    const relay = new Relay(() => openStream(cluster, copy.source, head, STANDBY_SERVICE))
+    const port = await relay.listen()
+    copy.relay?.close()
+    Object.assign(copy, { relay, password })
+    const { members, ...spec } = engineSpecOf(row, plans)
+    const follows = { port, password }
+    await fleet.ensure({ ...spec, members: members.slice(0, 1), data: 'may-begin', follows }, 'while-loading')
+    if (copy.state === 'beginning') copy.state = 'connected'
+    if (isOver(copy)) relay.close()
+  }
+
+  async #discard(databaseId: string): Promise<void> {
+    const { store, fleet, node, logger } = this.#deps
+    const row = await store.run(moves.database, { databaseId })
+    if (row?.home === node || this.#copies.has(databaseId)) return
+    await fleet.remove(databaseId)
+    logger.info('database_standby_deleted', { databaseId })
+  }
+
+  #queue(databaseId: string, copy: Copy | undefined, work: () => Promise<void>): void {
+    const before = this.#work.get(databaseId) ?? Promise.resolve()
+    const done = before.then(work).catch((error: unknown) => {
+      this.#deps.logger.warn('database_standby_failed', { databaseId, error })
+      if (!copy || copy.state === 'over') return
+      end(copy)
+      copy.state = 'failed'
+      copy.problem = `the node ${this.#deps.node} could not copy the data: see its log`
+    })
+    this.#work.set(databaseId, done)
+    void done.then(() => this.#work.get(databaseId) === done && this.#work.delete(databaseId))
+  }
+}
+
+/** A call, because the state changes while others are awaited. */
+const isOver = ({ state }: Copy): boolean => state === 'over'
+
+function end(copy: Copy): void {
+  copy.state = 'over'
+  copy.relay?.close()
+}

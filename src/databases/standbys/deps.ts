@@ -1,0 +1,56 @@
+import { isObject } from '../../base/index.js'
+import type { Cluster } from '../../cluster/index.js'
+import type { ChangeDeps } from '../deps.js'
+
+/** What standbys are made of. */
+export interface StandbysDeps
+  extends Pick<ChangeDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'directory' | 'sleep'> {
+  /** The name of this node. */
+  readonly node: string
+  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve'>
+}
+
+/** The service of the link between nodes that leads to the engine of a home. */
+export const STANDBY_SERVICE = 'database-standby'
+
+/** Topics between home and standby. */
+export const TOPICS = {
+  /** To all: rows of standbys have changed. */
+  look: 'standbys.look',
+  /** To the standby's node: follow this home, and say how far you are. */
+  follow: 'standbys.follow',
+} as const
+
+/** What a home asks of the node of its standby. */
+export interface FollowRequest {
+  readonly databaseId: string
+  readonly epoch: number
+  readonly source: string
+  /** Of the replication user of the home's engine; a new one after each start of the home. */
+  readonly password: string
+}
+
+/** Reads a request of a home. */
+export function followRequestOf(payload: unknown): FollowRequest | undefined {
+  if (!isObject(payload)) return undefined
+  const { databaseId, epoch, source, password } = payload
+  if (typeof databaseId !== 'string' || typeof epoch !== 'number') return undefined
+  if (typeof source !== 'string' || typeof password !== 'string') return undefined
+  return { databaseId, epoch, source, password }
+}
+
+/** How far a copy is. */
+export type CopyProgress =
+  | { readonly kind: 'failed'; readonly problem: string }
+  | { readonly kind: 'copying' }
+  | { readonly kind: 'following'; readonly replid: string; readonly offset: number }
+
+/** Reads the answer of the standby's node. */
+export function copyProgressOf(answer: unknown): CopyProgress | undefined {
+  if (!isObject(answer)) return undefined
+  const { kind, problem, replid, offset } = answer
+  if (kind === 'copying') return { kind }
+  if (kind === 'failed') return { kind, problem: typeof problem === 'string' ? problem : '' }
+  if (kind !== 'following' || typeof replid !== 'string' || typeof offset !== 'number') return undefined
+  return { kind, replid, offset }
+}

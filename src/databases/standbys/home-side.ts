@@ -1,0 +1,118 @@
+import { pause } from '../../base/index.js'
+import type { Way } from '../moves/streams.js'
+import type { PlacedStandby, StandbyNote } from '../transactions/standbys.js'
+import { type CopyProgress, copyProgressOf, type FollowRequest, type StandbysDeps, TOPICS } from './deps.js'
+
+/** Moments remembered of a copy that is behind: with one a second, a minute. */
+const MOST_SAMPLES = 60
+/** An engine that has not answered by then is asked again at the next look. */
+const ENGINE_WITHIN_MS = 2_000
+
+/** An offset of the home: every write answered before `at` lies below it. */
+interface Sample {
+  readonly at: number
+  readonly replid: string
+  readonly offset: number
+}
+
+/** A database of this node that has a standby. */
+interface Guarded {
+  readonly epoch: number
+  readonly socketPath: string
+  readonly samples: readonly Sample[]
+}
+
+/** The home of databases with standbys: lets them follow, and notes how far they are. */
+export class HomeSide {
+  readonly #deps: StandbysDeps
+  #guarded: ReadonlyMap<string, Guarded> = new Map()
+
+  constructor(deps: StandbysDeps) {
+    this.#deps = deps
+  }
+
+  /** Lets nobody follow any more. */
+  stop(): void {
+    this.#guarded = new Map()
+  }
+
+  /** Where a stream of a standby leads. Undefined: this node is not the home in this epoch, or the engine sleeps. */
+  wayOf({ databaseId, epoch }: { readonly databaseId: string; readonly epoch: number }): Way | undefined {
+    const guarded = this.#guarded.get(databaseId)
+    const isHome = this.#deps.directory.has(databaseId) && guarded?.epoch === epoch
+    return isHome && this.#deps.sleep.isAwake(databaseId) ? { socketPath: guarded.socketPath } : undefined
+  }
+
+  /** Asks the standbys of this node's databases how far they are. Answers what is to be stored. */
+  async confirm(rows: readonly PlacedStandby[]): Promise<readonly StandbyNote[]> {
+    const { node, directory, sleep } = this.#deps
+    const own = rows.filter((row) => row.home === node && row.node !== node && directory.has(row.database_id))
+    const ids = new Set(own.map((row) => row.database_id))
+    this.#guarded = new Map([...this.#guarded].filter(([databaseId]) => ids.has(databaseId)))
+    const awake = own.filter((row) => sleep.isAwake(row.database_id))
+    return (await Promise.all(awake.map((row) => this.#confirm(row)))).flat()
+  }
+
+  async #confirm(row: PlacedStandby): Promise<StandbyNote[]> {
+    const { database_id: databaseId } = row
+    try {
+      const { clock } = this.#deps
+      const late = pause(clock, ENGINE_WITHIN_MS).then(() => undefined)
+      const password = await Promise.race([this.#sample(row), late])
+      if (password === undefined) return []
+      return [this.#noteOf(row, await this.#ask(row, password))]
+    } catch (error) {
+      this.#deps.logger.warn('database_standby_failed', { databaseId, error })
+      return []
+    }
+  }
+
+  /** Remembers the offset of this moment. Answers the password of the engine. */
+  async #sample({ database_id: databaseId, now_epoch }: PlacedStandby): Promise<string> {
+    const { fleet, clock } = this.#deps
+    const replication = await fleet.replicationWith(databaseId)
+    const at = clock.now()
+    const { replid, offset } = await replication.position()
+    const epoch = now_epoch ?? 1
+    const known = this.#guarded.get(databaseId)
+    const before = known?.epoch === epoch ? known.samples.filter((one) => one.replid === replid) : []
+    const samples = [...before, { at, replid, offset }].slice(-MOST_SAMPLES)
+    this.#guarded = new Map(this.#guarded).set(databaseId, { epoch, socketPath: replication.socketPath, samples })
+    return replication.password
+  }
+
+  async #ask({ database_id: databaseId, node, now_epoch }: PlacedStandby, password: string): Promise<CopyProgress> {
+    const { cluster } = this.#deps
+    const silent = { kind: 'failed', problem: `the node ${node} does not answer` } as const
+    const peer = cluster.peers.find(({ name }) => name === node)
+    if (!peer) return silent
+    const request: FollowRequest = { databaseId, epoch: now_epoch ?? 1, source: this.#deps.node, password }
+    const [found] = await cluster.ask(TOPICS.follow, request, peer.incarnation)
+    return (found && copyProgressOf(found.answer)) ?? silent
+  }
+
+  #noteOf(row: PlacedStandby, progress: CopyProgress): StandbyNote {
+    const { database_id: databaseId, node, now_epoch } = row
+    const samples = this.#guarded.get(databaseId)?.samples ?? []
+    const note = {
+      ...{ databaseId, node, epoch: now_epoch ?? 1, complete_until: row.complete_until, problem: null },
+      ...{ home_offset: samples.at(-1)?.offset ?? row.home_offset, standby_offset: row.standby_offset },
+    }
+    const hasFollowed = row.state === 'following' || row.state === 'behind'
+    switch (progress.kind) {
+      case 'failed':
+        return { ...note, state: hasFollowed ? 'behind' : 'copying', problem: progress.problem }
+      case 'copying':
+        return { ...note, state: hasFollowed ? 'behind' : 'copying', problem: hasFollowed ? 'it connects again' : null }
+      case 'following': {
+        const reached = samples.filter(({ replid, offset }) => replid === progress.replid && offset <= progress.offset)
+        const until = reached.at(-1)?.at
+        if (until === undefined && !hasFollowed) return { ...note, state: 'copying' }
+        const complete_until = Math.max(until ?? 0, row.complete_until ?? 0) || null
+        return { ...note, state: 'following', complete_until, standby_offset: progress.offset }
+      }
+      default:
+        return progress satisfies never
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, expect, it } from 'vitest'
+import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
+import type { DatabaseStandby } from '../../src/contract/server/standbys.js'
+import type { EngineInfo } from '../../src/fleet/index.js'
+import { localEngine } from '../../src/fleet/testing/test-fleet.js'
+import { type PostgresServer, startPostgresServer } from '../../src/store/testing/postgres-server.js'
+import { waitFor } from '../support/index.js'
+import { nodePlace, type RunningNode, startNode } from './running-nodes.js'
+
+/** A copy of a database on a second node. */
+
+let postgres: PostgresServer
+let engine: EngineInfo
+beforeAll(async () => {
+  engine = await localEngine()
+  postgres = await startPostgresServer()
+  return () => postgres.stop()
+})
+
+const start = async (name: string, place = nodePlace()) =>
+  startNode(name, await place, { store: `${postgres.url}/postgres` }, engine)
+
+const standbyOf = async (node: RunningNode, databaseId: string) =>
+  ((await node.api('GET', '/v2/node-standbys')).body as DatabaseStandby[]).find((one) => one.database_id === databaseId)
+
+/** Resolves when the copy has everything that was answered before this call. */
+async function untilComplete(node: RunningNode, databaseId: string): Promise<void> {
+  const now = Date.now()
+  const isComplete = async () => {
+    const standby = await standbyOf(node, databaseId)
+    return standby?.state === 'following' && standby.complete_until > now
+  }
+  await waitFor(isComplete, { what: 'the standby to be complete' })
+}
+
+it('follows its home, also after a restart of its node, until it is removed', async () => {
+  const a = await start('a')
+  let b = await start('b')
+  const made = (
+    await a.api('POST', '/v2/redis/database', {
+      ...{ database_name: 'guarded', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' },
+    })
+  ).body as DatabaseRecord & Record<'rest_token', string>
+  const id = made.database_id
+  const files = async () => (await readdir(join(b.place.dataDir, 'databases'))).includes(id)
+  const knows = async () => (await a.api('PUT', `/v2/nodes/b/standbys/${id}`)).status === 200
+  await a.rest(made.rest_token, ['SET', 'k', 'before'])
+  await waitFor(knows, { what: 'the nodes to know each other' })
+  await untilComplete(a, id)
+  expect(await b.api('PUT', `/v2/nodes/a/standbys/${id}`)).toMatchObject({ status: 409 })
+  // A move would delete the copy first.
+  expect(await a.api('POST', '/v2/nodes/b/databases', { database_id: id })).toMatchObject({
+    ...{ status: 409, body: { error: expect.stringContaining('keeps the standby') } },
+  })
+
+  // Every write moves the offsets on, and the copy follows.
+  const before = await standbyOf(b, id)
+  await a.rest(made.rest_token, ['SET', 'large', 'x'.repeat(100_000)])
+  await untilComplete(b, id)
+  expect((await standbyOf(b, id))?.standby_offset).toBeGreaterThan((before?.standby_offset ?? 0) + 100_000)
+
+  // Its node is away: what was reported stays true.
+  await b.stop()
+  await waitFor(async () => (await standbyOf(a, id))?.state === 'behind', { what: 'the home to notice' })
+  const shown = (await standbyOf(a, id))?.complete_until ?? 0
+  const cutAt = Date.now()
+  await a.rest(made.rest_token, ['SET', 'k', 'meanwhile'])
+  expect(shown).toBeLessThan(cutAt)
+  b = await start('b', Promise.resolve(b.place))
+  await untilComplete(b, id)
+  expect(await files()).toBe(true)
+
+  expect(await b.api('DELETE', `/v2/nodes/b/standbys/${id}`)).toMatchObject({ status: 200, body: 'OK' })
+  await waitFor(async () => !(await files()), { what: 'the copy to be deleted' })
+  expect(await standbyOf(a, id)).toBeUndefined()
+  expect((await a.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'meanwhile' })
+}, 90_000)
