@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
@@ -35,6 +35,14 @@ async function untilComplete(node: RunningNode, databaseId: string): Promise<voi
   await waitFor(isComplete, { what: 'the standby to be complete' })
 }
 
+/** Whether the files of the copy have a value. */
+async function hasCopy({ place }: RunningNode, databaseId: string, value: string): Promise<boolean> {
+  const dir = join(place.dataDir, 'databases', databaseId)
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  return (await Promise.all(files.map((file) => readFile(file)))).some((bytes) => bytes.includes(value))
+}
+
 it('follows its home, also after a restart of its node, until it is removed', async () => {
   const a = await start('a')
   let b = await start('b')
@@ -61,6 +69,9 @@ it('follows its home, also after a restart of its node, until it is removed', as
   await untilComplete(b, id)
   expect((await standbyOf(b, id))?.standby_offset).toBeGreaterThan((before?.standby_offset ?? 0) + 100_000)
 
+  await a.rest(made.rest_token, ['SET', 'mark', 'followed'])
+  await waitFor(() => hasCopy(b, id, 'followed'), { what: 'the write to be in the files of the copy' })
+
   // Its node is away: what was reported stays true.
   await b.stop()
   await waitFor(async () => (await standbyOf(a, id))?.state === 'behind', { what: 'the home to notice' })
@@ -70,7 +81,7 @@ it('follows its home, also after a restart of its node, until it is removed', as
   expect(shown).toBeLessThan(cutAt)
   b = await start('b', Promise.resolve(b.place))
   await untilComplete(b, id)
-  expect(await files()).toBe(true)
+  await waitFor(() => hasCopy(b, id, 'meanwhile'), { what: 'the files of the new copy' })
 
   expect(await b.api('DELETE', `/v2/nodes/b/standbys/${id}`)).toMatchObject({ status: 200, body: 'OK' })
   await waitFor(async () => !(await files()), { what: 'the copy to be deleted' })

@@ -1,19 +1,11 @@
 import { pause } from '../../base/index.js'
 import type { Way } from '../moves/streams.js'
 import type { PlacedStandby, StandbyNote } from '../transactions/standbys.js'
+import { completeUntil, remember, type Sample } from './complete-until.js'
 import { type CopyProgress, copyProgressOf, type FollowRequest, type StandbysDeps, TOPICS } from './deps.js'
 
-/** Moments remembered of a copy that is behind: with one a second, a minute. */
-const MOST_SAMPLES = 60
 /** An engine that has not answered by then is asked again at the next look. */
 const ENGINE_WITHIN_MS = 2_000
-
-/** An offset of the home: every write answered before `at` lies below it. */
-interface Sample {
-  readonly at: number
-  readonly replid: string
-  readonly offset: number
-}
 
 /** A database of this node that has a standby. */
 interface Guarded {
@@ -75,8 +67,7 @@ export class HomeSide {
     const { replid, offset } = await replication.position()
     const epoch = now_epoch ?? 1
     const known = this.#guarded.get(databaseId)
-    const before = known?.epoch === epoch ? known.samples.filter((one) => one.replid === replid) : []
-    const samples = [...before, { at, replid, offset }].slice(-MOST_SAMPLES)
+    const samples = remember(known?.epoch === epoch ? known.samples : [], { at, replid, offset })
     this.#guarded = new Map(this.#guarded).set(databaseId, { epoch, socketPath: replication.socketPath, samples })
     return replication.password
   }
@@ -105,8 +96,7 @@ export class HomeSide {
       case 'copying':
         return { ...note, state: hasFollowed ? 'behind' : 'copying', problem: hasFollowed ? 'it connects again' : null }
       case 'following': {
-        const reached = samples.filter(({ replid, offset }) => replid === progress.replid && offset <= progress.offset)
-        const until = reached.at(-1)?.at
+        const until = completeUntil(samples, progress)
         if (until === undefined && !hasFollowed) return { ...note, state: 'copying' }
         const complete_until = Math.max(until ?? 0, row.complete_until ?? 0) || null
         return { ...note, state: 'following', complete_until, standby_offset: progress.offset }

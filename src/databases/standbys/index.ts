@@ -19,7 +19,7 @@
  * - A database that sleeps is not woken for its standby: nothing is written meanwhile.
  * - The copy is never served, and its node becomes the home by no automatic means.
  *
- * `home-side.ts` is the home, `copy-side.ts` the node of the standby; both look at the rows in `standbys.ts`.
+ * `complete-until.ts` counts; `home-side.ts` is the home, `copy-side.ts` the node of the standby; both look at the rows in `standbys.ts`.
  */
 export { dropStandby, listStandbys, putStandby } from './asking.js'
 export { type Standbys, standbysOf } from './standbys.js'
