@@ -172,7 +172,7 @@ class StoredDatabases implements Databases {
     this.changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
     this.administration = this.#administer()
     this.moves = movesOf({ ...changeDeps, ...{ changes: this.changes, usage: this.usage, homes: this.homes } })
-    this.standbys = standbysOf(changeDeps)
+    this.standbys = standbysOf(changeDeps, this.moves)
   }
 
   #count(changes: Changes): Usage {

@@ -86,5 +86,17 @@ it('follows its home, also after a restart of its node, until it is removed', as
   expect(await b.api('DELETE', `/v2/nodes/b/standbys/${id}`)).toMatchObject({ status: 200, body: 'OK' })
   await waitFor(async () => !(await files()), { what: 'the copy to be deleted' })
   expect(await standbyOf(a, id)).toBeUndefined()
+
+  // A move to the node right after the removal of another standby there keeps its files.
+  expect((await a.api('PUT', `/v2/nodes/b/standbys/${id}`)).status).toBe(200)
+  await untilComplete(a, id)
+  await a.api('DELETE', `/v2/nodes/b/standbys/${id}`)
+  expect((await a.api('POST', '/v2/nodes/b/databases', { database_id: id })).status).toBe(200)
+  await waitFor(
+    async () =>
+      ((await a.api('GET', '/v2/node-moves')).body as { state: string }[]).every((one) => one.state === 'done'),
+    { what: 'the move to end' },
+  )
+  expect(await files()).toBe(true)
   expect((await a.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'meanwhile' })
 }, 90_000)

@@ -24,6 +24,7 @@ export class Moves {
   readonly #running = new Map<string, Promise<void>>()
   readonly #turns = new Turns()
   readonly #drain: Drain
+  #beforeCopy: (databaseId: string) => Promise<void> = () => Promise.resolve()
   #timer: Timer | undefined
   #looking: Promise<void> = Promise.resolve()
   #state: 'new' | 'running' | 'stopped' = 'new'
@@ -63,6 +64,11 @@ export class Moves {
     this.#source.stop()
     await Promise.allSettled([this.#looking, ...this.#running.values(), this.#turns.idle()])
     this.#target.stop()
+  }
+
+  /** Registers what is awaited before this node copies a database, so that nobody else deletes or writes its files. */
+  beforeCopy(work: (databaseId: string) => Promise<void>): void {
+    this.#beforeCopy = work
   }
 
   /** Moves were asked for: notifies all nodes. */
@@ -128,9 +134,10 @@ export class Moves {
     const { moveId, password } = payload
     const move = await store.run(moves.find, { moveId: String(moveId) })
     if (move?.target !== node || move.state !== 'copying') throw new Error('no such move')
-    void this.#target.receive(move, String(password), () =>
-      this.#turns.take(move.database_id, () => this.#leaveAll(move.database_id)),
-    )
+    void this.#target.receive(move, String(password), async () => {
+      await this.#beforeCopy(move.database_id)
+      await this.#turns.take(move.database_id, () => this.#leaveAll(move.database_id))
+    })
   }
 
   /** Sets aside what this node was the home of before. */

@@ -2,6 +2,7 @@ import { engineSpecOf } from '../desired-engine.js'
 import { openStream, Relay } from '../moves/streams.js'
 import * as moves from '../transactions/moves.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
+import * as standbys from '../transactions/standbys.js'
 import { type CopyProgress, type FollowRequest, STANDBY_SERVICE, type StandbysDeps } from './deps.js'
 
 /** A copy that this node keeps. */
@@ -63,6 +64,14 @@ export class CopySide {
     }
   }
 
+  /** Forgets a copy, and resolves when nothing is being done with its files. A later sweep does not delete them. */
+  async letGo(databaseId: string): Promise<void> {
+    const copy = this.#copies.get(databaseId)
+    this.#copies.delete(databaseId)
+    if (copy) end(copy)
+    await this.#work.get(databaseId)
+  }
+
   async #progress(databaseId: string, copy: Copy): Promise<CopyProgress> {
     const position = await (await this.#deps.fleet.replicationWith(databaseId)).position()
     if (!position.isLinked) return { kind: 'copying' }
@@ -79,6 +88,9 @@ export class CopySide {
     this.#queue(databaseId, copy, async () => {
       const { store, fleet } = this.#deps
       const row = await store.run(moves.database, { databaseId })
+      const asked = (await store.run(standbys.list, {})).find((one) => one.database_id === databaseId)
+      // A request may be older than the removal of the standby, and a move may be writing the files now.
+      if (asked?.node !== this.#deps.node) throw new Error('the standby of the database was removed')
       if (row?.home !== source) throw new Error('the node that asks is not the home of the database')
       if (copy.state === 'over') return
       await fleet.remove(databaseId)

@@ -1,5 +1,6 @@
 import type { Timer } from '../../base/index.js'
 import type { ChangeDeps } from '../deps.js'
+import type { Moves } from '../moves/moves.js'
 import { serveStream } from '../moves/streams.js'
 import * as standbys from '../transactions/standbys.js'
 import { CopySide } from './copy-side.js'
@@ -44,6 +45,11 @@ export class Standbys {
     await this.#copies.stop()
   }
 
+  /** Forgets a copy of this node, whose files another task replaces from then on. */
+  letGo(databaseId: string): Promise<void> {
+    return this.#copies.letGo(databaseId)
+  }
+
   /** Rows have changed: has all nodes look. */
   asked(): void {
     void this.#deps.cluster.ask(TOPICS.look, {})
@@ -73,7 +79,12 @@ export class Standbys {
 }
 
 /** The standbys of a node; undefined on a server that is alone. */
-export function standbysOf({ cluster, settings: { node }, ...deps }: ChangeDeps): Standbys | undefined {
+export function standbysOf(
+  { cluster, settings: { node }, ...deps }: ChangeDeps,
+  moves: Pick<Moves, 'beforeCopy'> | undefined,
+): Standbys | undefined {
   if (!cluster || node === undefined) return undefined
-  return new Standbys({ ...deps, cluster, node })
+  const standbys = new Standbys({ ...deps, cluster, node })
+  moves?.beforeCopy((databaseId) => standbys.letGo(databaseId))
+  return standbys
 }
