@@ -9,6 +9,9 @@ const SERVER = process.env.HOMEPORT_API_URL ?? 'http://127.0.0.1:8700'
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
   plugins: [react(), icons()],
+  resolve: {
+    alias: [{ find: /^typebox$/, replacement: fileURLToPath(new URL('src/lib/schemas.ts', import.meta.url)) }],
+  },
   build: {
     outDir: fileURLToPath(new URL('../dist/console', import.meta.url)),
     emptyOutDir: true,

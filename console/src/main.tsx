@@ -1,16 +1,62 @@
-import '@mantine/core/styles.css'
-import '@mantine/charts/styles.css'
-import '@mantine/notifications/styles.css'
+import './app/first-styles.js'
 import './app/global.css'
-import { StrictMode } from 'react'
+import { MantineProvider } from '@mantine/core'
+import { type ReactNode, StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import { App } from './app/app.js'
+import { type ConsoleSession, getConsoleSession } from '../../src/contract/console/session.js'
+import { api } from './api/client.js'
+import { loadPatiently } from './app/lazy-page.js'
+import { colorSchemes, cssVariablesResolver, theme } from './app/theme.js'
+import { ErrorState } from './components/states.js'
+import { nextOf, signInPath } from './lib/next.js'
 
-const root = document.getElementById('root')
-if (root) {
-  createRoot(root).render(
+/**
+ * The first code of the console: finds out whether anybody is signed in, and loads either the sign-in page or the console.
+ * It is small, and so is the sign-in page: neither has the code of the console.
+ */
+
+const element = document.getElementById('root')
+const root = element === null ? undefined : createRoot(element)
+
+function show(page: ReactNode): void {
+  root?.render(
     <StrictMode>
-      <App />
+      <MantineProvider
+        theme={theme}
+        cssVariablesResolver={cssVariablesResolver}
+        colorSchemeManager={colorSchemes}
+        defaultColorScheme="auto"
+      >
+        {page}
+      </MantineProvider>
     </StrictMode>,
   )
 }
+
+/** Also after a failure, when the user tries again. */
+async function open(): Promise<void> {
+  try {
+    const session = await api(getConsoleSession, {})
+    await (session === null ? openSignIn() : openConsole(session))
+  } catch (error) {
+    const known = error instanceof Error ? error : new Error(String(error))
+    show(<ErrorState error={known} onRetry={() => void open()} />)
+  }
+}
+
+async function openSignIn(): Promise<void> {
+  const { pathname, search, href, origin } = window.location
+  const next = pathname === '/sign-in' ? nextOf(search) : href.slice(origin.length)
+  window.history.replaceState(null, '', signInPath(next))
+  const { SignInPage } = await loadPatiently(() => import('./pages/sign-in/sign-in.js'))
+  show(<SignInPage onSignedIn={(session) => openConsole(session)} />)
+}
+
+async function openConsole(session: ConsoleSession): Promise<void> {
+  const { pathname, search } = window.location
+  if (pathname === '/sign-in') window.history.replaceState(null, '', nextOf(search))
+  const { Console } = await loadPatiently(() => import('./app/console.js'))
+  show(<Console session={session} />)
+}
+
+void open()

@@ -14,7 +14,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzipSync } from 'node:zlib'
 import { withLock } from './lock.mjs'
 import { inProject, ROOT } from './paths.mjs'
 import { run } from './processes.mjs'
@@ -151,9 +152,23 @@ async function bundleConsole(outDir) {
   const vite = inProject('node_modules/vite/bin/vite.js')
   const args = [vite, 'build', inProject('console'), '--outDir', outDir, '--logLevel', 'warn']
   const { code, output } = await run(process.execPath, args, { cwd: ROOT, quiet: true })
-  if (code === 0) return
-  process.stderr.write(output)
-  throw new SetupError('the console cannot be bundled; the output above says why.')
+  if (code !== 0) {
+    process.stderr.write(output)
+    throw new SetupError('the console cannot be bundled; the output above says why.')
+  }
+  await compress(join(outDir, 'assets'))
+}
+
+/** Writes each file of a folder also compressed with Brotli, too slow for a server that would do it when asked. */
+async function compress(folder) {
+  const files = readdirSync(folder).filter((name) => /\.(?:js|css)$/.test(name))
+  const params = { [constants.BROTLI_PARAM_QUALITY]: 10 }
+  await Promise.all(
+    files.map(async (name) => {
+      const path = join(folder, name)
+      writeFileSync(`${path}.br`, await promisify(brotliCompress)(readFileSync(path), { params }))
+    }),
+  )
 }
 
 /**

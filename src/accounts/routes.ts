@@ -31,7 +31,7 @@ import {
   createConsoleSession,
   endConsoleSession,
   getConsoleSession,
-} from '../contract/console/console.js'
+} from '../contract/console/session.js'
 import {
   type Caller,
   ok,
@@ -124,7 +124,11 @@ export function sessionRoutes({ sessions, publicUrl, isOperator }: SessionRoutes
       const { secret, caller } = await sessions.begin(body, ip)
       return reply(200, sessionOf(caller), { 'set-cookie': sessionCookie(sessions.cookieName, secret, isSecure) })
     }),
-    route(getConsoleSession, async ({ caller }) => sessionOf(caller)),
+    route(getConsoleSession, async ({ headers, ip }) => {
+      const secret = sessionSecretOf(headers, sessions.cookieName)
+      const caller = secret === undefined ? undefined : await sessions.caller(secret, ip)
+      return caller === undefined ? null : sessionOf(caller)
+    }),
     route(endConsoleSession, async ({ headers }) => {
       const secret = sessionSecretOf(headers, sessions.cookieName)
       if (secret !== undefined) await sessions.end(secret)

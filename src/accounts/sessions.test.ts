@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from 'vitest'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { SESSION_LASTS_MS } from '../contract/console/console.js'
+import { SESSION_LASTS_MS } from '../contract/console/session.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { describeOnEveryStore } from '../store/testing/index.js'

@@ -1,5 +1,5 @@
 import { type Clock, randomSecret, sha256Hex } from '../base/index.js'
-import { SESSION_LASTS_MS, type SignInBody } from '../contract/console/console.js'
+import { SESSION_LASTS_MS, type SignInBody } from '../contract/console/session.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { type Caller, cookieNameOf, type SessionResolver } from '../http/index.js'
 import type { Store } from '../store/index.js'

@@ -1,9 +1,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { brotliCompressSync } from 'node:zlib'
 import Type from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tempDir } from '../../test/support/temp-dir.js'
-import { CONSOLE_HEADER } from '../contract/console/console.js'
+import { CONSOLE_HEADER } from '../contract/console/session.js'
 import { endpoint } from '../contract/endpoint.js'
 import type { Caller } from './caller.js'
 import { cookieNameOf, HttpServer, type HttpSettings, route, Site } from './index.js'
@@ -38,6 +39,7 @@ function site(): Site | undefined {
   mkdirSync(join(folder, 'assets'))
   writeFileSync(join(folder, 'index.html'), PAGE)
   writeFileSync(join(folder, 'assets', 'app-1a2b.js'), SCRIPT)
+  writeFileSync(join(folder, 'assets', 'app-1a2b.js.br'), brotliCompressSync(SCRIPT))
   return Site.read({ folder, connectTo: ['http://rest.example'] })
 }
 
@@ -146,10 +148,17 @@ describe('the pages of the console', () => {
     const response = await get('/assets/app-1a2b.js')
     expect(response.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
     expect(response.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
-    expect(response.headers.get('content-encoding')).toBe('gzip')
     expect(await response.text()).toBe(SCRIPT)
-    const plain = await get('/assets/app-1a2b.js', { 'accept-encoding': 'identity' })
-    expect(plain.headers.get('content-encoding')).toBeNull()
+    expect((await get('/assets/app-1a2b.js.br')).status).toBe(404)
+  })
+
+  it.each([
+    ['br, gzip', 'br'],
+    ['gzip', 'gzip'],
+    ['identity', null],
+  ])('for clients that accept %s have the encoding %s', async (accepted, encoding) => {
+    const response = await get('/assets/app-1a2b.js', { 'accept-encoding': accepted })
+    expect([response.headers.get('content-encoding'), await response.text()]).toEqual([encoding, SCRIPT])
   })
 
   it('are not sent again if the client has them', async () => {

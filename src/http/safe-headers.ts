@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { CONSOLE_HEADER } from '../contract/console/console.js'
+import { CONSOLE_HEADER } from '../contract/console/session.js'
 
 /**
  * Headers of every response that is data: browsers must not guess its type, cache it, frame it, or run anything in it. A

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { CONSOLE_HEADER } from '../contract/console/console.js'
+import { CONSOLE_HEADER } from '../contract/console/session.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from './caller.js'
 

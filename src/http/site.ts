@@ -19,6 +19,8 @@ const TYPES: Readonly<Record<string, string>> = {
 const PAGE = '/index.html'
 /** Names of files here contain a hash of the content, so a file never changes. */
 const HASHED = '/assets/'
+/** The end of the name of a file that is another one compressed. */
+const BROTLI = '.br'
 const COMPRESSIBLE = /^(?:text|image\/svg|application\/json)/
 /** Paths of the APIs: unknown ones get a JSON error, even in browsers. */
 const API = /^\/v\d+(?:\/|$)/
@@ -28,7 +30,9 @@ interface SiteFile {
   readonly bytes: Buffer
   readonly etag: string
   readonly cacheControl: string
-  compressed?: Buffer
+  /** Compressed with Brotli when the site was built; browsers ask for it at this computer and with https. */
+  readonly brotli: Buffer | undefined
+  gzip?: Buffer
 }
 
 /** Settings of a site. */
@@ -56,10 +60,10 @@ export class Site {
   static read({ folder, connectTo }: SiteOptions): Site | undefined {
     if (!existsSync(join(folder, PAGE))) return undefined
     const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
-    const files = entries.map((entry): [string, SiteFile] => {
-      const path = join(entry.parentPath, entry.name)
-      return readFile(path, `/${relative(folder, path).split(sep).join('/')}`)
-    })
+    const paths = entries.map(({ parentPath, name }) => join(parentPath, name))
+    const files = paths
+      .filter((path) => !path.endsWith(BROTLI))
+      .map((path) => readFile(path, `/${relative(folder, path).split(sep).join('/')}`))
     return new Site(new Map(files), pageHeaders(connectTo))
   }
 
@@ -83,17 +87,21 @@ function readFile(path: string, name: string): [string, SiteFile] {
   const bytes = readFileSync(path)
   const cacheControl = name.startsWith(HASHED) ? 'public, max-age=31536000, immutable' : 'no-cache'
   const etag = `"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
-  return [name, { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes, etag, cacheControl }]
+  const brotli = existsSync(path + BROTLI) ? readFileSync(path + BROTLI) : undefined
+  return [name, { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes, etag, cacheControl, brotli }]
 }
 
 function send(file: SiteFile, headers: IncomingHttpHeaders, response: FastifyReply): FastifyReply {
   response.headers({ etag: file.etag, 'cache-control': file.cacheControl, vary: 'Accept-Encoding' })
   if (headers['if-none-match'] === file.etag) return response.code(304).send()
   response.code(200).type(file.type)
-  const takesGzip = /\bgzip\b/.test(String(headers['accept-encoding'] ?? ''))
-  if (!takesGzip || !COMPRESSIBLE.test(file.type)) return response.send(file.bytes)
-  file.compressed ??= gzipSync(file.bytes)
-  return response.header('content-encoding', 'gzip').send(file.compressed)
+  const accepted = String(headers['accept-encoding'] ?? '')
+  if (file.brotli !== undefined && /\bbr\b/.test(accepted)) {
+    return response.header('content-encoding', 'br').send(file.brotli)
+  }
+  if (!/\bgzip\b/.test(accepted) || !COMPRESSIBLE.test(file.type)) return response.send(file.bytes)
+  file.gzip ??= gzipSync(file.bytes)
+  return response.header('content-encoding', 'gzip').send(file.gzip)
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Page, Response as PageResponse } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { call, type RunningHomeport, startHomeport } from '../support/index.js'
 import { heading, PHONE, problemsOf, type SignedIn, signIn, signInAt } from './support/browser.js'
@@ -9,6 +10,35 @@ let browser: SignedIn
 beforeAll(async () => {
   homeport = await startHomeport()
   browser = await signIn(homeport)
+})
+
+/** Bytes of all that the page has loaded, as sent. */
+const loadedBytes = async (page: Page): Promise<number> => {
+  await page.waitForLoadState('networkidle')
+  const sizes = `['navigation', 'resource'].flatMap((kind) => performance.getEntriesByType(kind)).map((entry) => entry.encodedBodySize)`
+  return (await page.evaluate<number[]>(sizes)).reduce((sum, size) => sum + size, 0)
+}
+
+it('loads little before the first page, and asks for nothing that is refused', async () => {
+  const refused: string[] = []
+  const note = (response: PageResponse): void => {
+    if (response.status() >= 400) refused.push(response.url())
+  }
+  const visitor = await browser.context.browser()?.newPage()
+  if (!visitor) throw new Error('the browser has ended')
+  visitor.on('response', note)
+  await visitor.goto(`${homeport.apiUrl}/databases`)
+  await heading(visitor, 'Sign in').waitFor()
+  expect(new URL(visitor.url()).search).toBe('?next=%2Fdatabases')
+  expect(await loadedBytes(visitor)).toBeLessThan(150_000)
+  await visitor.close()
+
+  const { page } = browser
+  page.on('response', note)
+  await browser.open('/', 'Home')
+  expect(await loadedBytes(page)).toBeLessThan(250_000)
+  page.off('response', note)
+  expect(refused).toEqual([])
 })
 
 it.each([

@@ -3,7 +3,7 @@
  * has the method, the path and all types.
  */
 import type { Static, TSchema } from 'typebox'
-import { CONSOLE_HEADER } from '../../../src/contract/console/console.js'
+import { CONSOLE_HEADER } from '../../../src/contract/console/session.js'
 import type { BodyShape, Endpoint } from '../../../src/contract/endpoint.js'
 
 /** The type that a schema describes; `undefined` where an endpoint declares none. */

@@ -1,11 +1,7 @@
 /** Who is signed in, and what this server offers. Both stay the same until the user signs out. */
 import { MutationCache, QueryCache, QueryClient, queryOptions, useSuspenseQuery } from '@tanstack/react-query'
-import {
-  type ConsoleSession,
-  type ConsoleSettings,
-  getConsoleSession,
-  getConsoleSettings,
-} from '../../../src/contract/console/console.js'
+import { type ConsoleSettings, getConsoleSettings } from '../../../src/contract/console/console.js'
+import { type ConsoleSession, getConsoleSession } from '../../../src/contract/console/session.js'
 import { ApiError, api } from './client.js'
 import { keyOf } from './hooks.js'
 
@@ -41,14 +37,7 @@ export const queries = new QueryClient({
 /** Who is signed in; `null` when nobody is. */
 export const sessionQuery = queryOptions<ConsoleSession | null>({
   queryKey: keyOf(getConsoleSession, {}),
-  queryFn: async ({ signal }) => {
-    try {
-      return await api(getConsoleSession, {}, signal)
-    } catch (error) {
-      if (isSessionEnded(error)) return null
-      throw error
-    }
-  },
+  queryFn: ({ signal }) => api(getConsoleSession, {}, signal),
   staleTime: Number.POSITIVE_INFINITY,
 })
 

@@ -58,7 +58,12 @@ export function lazyPage<Name extends string, Props extends object>(
   return Object.assign(Page, { preload })
 }
 
-async function loadPatiently<Module>(load: () => Promise<Module>): Promise<Module> {
+/**
+ * Loads a module; repeats a load that fails. If it fails because the server was upgraded, the console is reloaded, and the
+ * promise stays pending.
+ * @throws what the last load threw.
+ */
+export async function loadPatiently<Module>(load: () => Promise<Module>): Promise<Module> {
   for (const ms of RETRY_AFTER_MS) {
     try {
       return await load()

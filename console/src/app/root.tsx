@@ -1,6 +1,6 @@
 /** The parents of all routes: the root, and the shell, which only signed-in users see. */
-import { createRootRoute, createRoute, Outlet, redirect } from '@tanstack/react-router'
-import { queries, sessionQuery, settingsQuery } from '../api/session.js'
+import { createRootRoute, createRoute, Outlet } from '@tanstack/react-router'
+import { queries, settingsQuery } from '../api/session.js'
 import { ErrorPage, NotFoundPage } from './fallbacks.js'
 import { Shell } from './shell.js'
 
@@ -16,9 +16,7 @@ export const shellRoute = createRoute({
   getParentRoute: () => rootRoute,
   id: 'shell',
   component: Shell,
-  beforeLoad: async ({ location }) => {
-    const session = await queries.ensureQueryData(sessionQuery)
-    if (session === null) throw redirect({ to: '/sign-in', search: { next: location.href } })
+  beforeLoad: async () => {
     await queries.ensureQueryData(settingsQuery)
   },
 })

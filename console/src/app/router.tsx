@@ -4,14 +4,12 @@ import { bulkRoutes } from '../pages/bulk/routes.js'
 import { databaseRoutes } from '../pages/databases/routes.js'
 import { homeRoutes } from '../pages/home/routes.js'
 import { queueRoutes } from '../pages/queue/routes.js'
-import { signInRoute } from '../pages/sign-in/route.js'
 import { workflowRoutes } from '../pages/workflows/routes.js'
 import { PageError } from './fallbacks.js'
 import { rootRoute, shellRoute } from './root.js'
 
 /** All pages. Each area lists its own in `pages/<area>/routes.tsx`. */
 const tree = rootRoute.addChildren([
-  signInRoute,
   shellRoute.addChildren([
     ...homeRoutes,
     ...databaseRoutes,

@@ -23,7 +23,7 @@ import {
 import { useDisclosure, useHotkeys } from '@mantine/hooks'
 import { CatchBoundary, Link, Outlet, useLocation } from '@tanstack/react-router'
 import { Suspense, useEffect, useRef, useState } from 'react'
-import { endConsoleSession } from '../../../src/contract/console/console.js'
+import { endConsoleSession } from '../../../src/contract/console/session.js'
 import { showError, useChange } from '../api/hooks.js'
 import { useSession, useSettings } from '../api/session.js'
 import { Loading } from '../components/states.js'

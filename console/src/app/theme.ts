@@ -1,21 +1,22 @@
 import {
-  ActionIcon,
-  Badge,
-  Button,
+  type ActionIconProps,
+  type BadgeProps,
+  type ButtonProps,
   type CSSVariablesResolver,
   createTheme,
-  Drawer,
+  type DrawerProps,
+  localStorageColorSchemeManager,
   type MantineColorsTuple,
-  Modal,
-  Notification,
-  NumberInput,
-  PasswordInput,
-  SegmentedControl,
-  Select,
-  Table,
-  Textarea,
-  TextInput,
-  Tooltip,
+  type ModalProps,
+  type NotificationProps,
+  type NumberInputProps,
+  type PasswordInputProps,
+  type SegmentedControlProps,
+  type SelectProps,
+  type TableProps,
+  type TextareaProps,
+  type TextInputProps,
+  type TooltipProps,
 } from '@mantine/core'
 
 /** The colour of the sea in a harbour: calm, and dark enough for white text from shade 7 on. */
@@ -52,6 +53,12 @@ const size = 'sm'
 /** The library renders the title bar of a dialog as a `header`, which would be a second banner of the page. */
 const DIALOG_PARTS = { header: { role: 'presentation' } }
 
+/** `public/color-scheme.js` reads the same key before the first paint. */
+export const colorSchemes = localStorageColorSchemeManager({ key: 'homeport-color-scheme' })
+
+/** Defaults of a component. `Component.extend` would do the same, and load the component with the theme. */
+const defaults = <Props>(defaultProps: Partial<Props>) => ({ defaultProps })
+
 /** The theme. Pages choose components, not colours. */
 export const theme = createTheme({
   primaryColor: 'harbour',
@@ -68,23 +75,27 @@ export const theme = createTheme({
   focusRing: 'auto',
   respectReducedMotion: true,
   components: {
-    ActionIcon: ActionIcon.extend({ defaultProps: { variant: 'subtle', color: 'gray' } }),
-    Badge: Badge.extend({ defaultProps: { variant: 'light', radius: 'sm', tt: 'none', fw: 550 } }),
-    Button: Button.extend({ defaultProps: { size } }),
-    Drawer: Drawer.extend({ defaultProps: { closeButtonProps: { 'aria-label': 'Close' }, attributes: DIALOG_PARTS } }),
-    Modal: Modal.extend({
-      defaultProps: { centered: true, closeButtonProps: { 'aria-label': 'Close' }, attributes: DIALOG_PARTS },
+    ActionIcon: defaults<ActionIconProps>({ variant: 'subtle', color: 'gray' }),
+    Badge: defaults<BadgeProps>({ variant: 'light', radius: 'sm', tt: 'none', fw: 550 }),
+    Button: defaults<ButtonProps>({ size }),
+    Drawer: defaults<DrawerProps>({ closeButtonProps: { 'aria-label': 'Close' }, attributes: DIALOG_PARTS }),
+    Modal: defaults<ModalProps>({
+      centered: true,
+      closeButtonProps: { 'aria-label': 'Close' },
+      attributes: DIALOG_PARTS,
     }),
-    Notification: Notification.extend({ defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } }),
-    NumberInput: NumberInput.extend({ defaultProps: { size } }),
-    PasswordInput: PasswordInput.extend({ defaultProps: { size } }),
-    Select: Select.extend({ defaultProps: { size, allowDeselect: false, checkIconPosition: 'right' } }),
-    SegmentedControl: SegmentedControl.extend({ defaultProps: { size } }),
-    Table: Table.extend({ defaultProps: { verticalSpacing: 7, horizontalSpacing: 'sm', fz: 'sm' } }),
-    Textarea: Textarea.extend({ defaultProps: { size } }),
-    TextInput: TextInput.extend({ defaultProps: { size } }),
-    Tooltip: Tooltip.extend({
-      defaultProps: { withArrow: true, openDelay: 250, events: { hover: true, focus: true, touch: true } },
+    Notification: defaults<NotificationProps>({ closeButtonProps: { 'aria-label': 'Close' } }),
+    NumberInput: defaults<NumberInputProps>({ size }),
+    PasswordInput: defaults<PasswordInputProps>({ size }),
+    Select: defaults<SelectProps>({ size, allowDeselect: false, checkIconPosition: 'right' }),
+    SegmentedControl: defaults<SegmentedControlProps>({ size }),
+    Table: defaults<TableProps>({ verticalSpacing: 7, horizontalSpacing: 'sm', fz: 'sm' }),
+    Textarea: defaults<TextareaProps>({ size }),
+    TextInput: defaults<TextInputProps>({ size }),
+    Tooltip: defaults<TooltipProps>({
+      withArrow: true,
+      openDelay: 250,
+      events: { hover: true, focus: true, touch: true },
     }),
   },
 })

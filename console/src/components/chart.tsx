@@ -1,3 +1,4 @@
+import '@mantine/charts/styles.css'
 import { LineChart } from '@mantine/charts'
 import { Box, ColorSwatch, Group, Stack, Text } from '@mantine/core'
 import { useMemo } from 'react'

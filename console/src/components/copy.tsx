@@ -2,7 +2,7 @@ import IconCheck from 'icon:check'
 import IconCopy from 'icon:copy'
 import IconEye from 'icon:eye'
 import IconEyeOff from 'icon:eye-off'
-import { ActionIcon, Box, Button, Code, Group, Stack, Text, Tooltip } from '@mantine/core'
+import { ActionIcon, Box, Button, Group, Stack, Text, Tooltip } from '@mantine/core'
 import { useTimeout } from '@mantine/hooks'
 import { type ReactNode, useState } from 'react'
 import { useTask } from '../api/hooks.js'
@@ -130,11 +130,6 @@ export function Fact({
       </Group>
     </div>
   )
-}
-
-/** Code within a sentence. */
-export function Term({ children }: { children: ReactNode }) {
-  return <Code style={{ background: 'var(--hp-code)', color: 'inherit' }}>{children}</Code>
 }
 
 const dots = (secret: string): string => '•'.repeat(Math.min(secret.length, 16))

@@ -1,4 +1,4 @@
-import { CONSOLE_HEADER } from '../../../src/contract/console/console.js'
+import { CONSOLE_HEADER } from '../../../src/contract/console/session.js'
 import { type Answer, call } from '../../support/index.js'
 import type { Exchanges, Stage } from './stage.js'
 

@@ -8,9 +8,10 @@ import { api } from '../../api/client.js'
 import { useApi } from '../../api/hooks.js'
 import { useCanWrite, useSettings } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
-import { CodeBlock, Fact, Term } from '../../components/copy.js'
+import { CodeBlock, Fact } from '../../components/copy.js'
 import { Page, Panel } from '../../components/page.js'
 import { Loaded } from '../../components/states.js'
+import { Term } from '../../components/term.js'
 
 const ask = () =>
   confirm({

@@ -5,8 +5,8 @@ import { listWaiters, notifyEvent } from '../../../../src/contract/workflow/even
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
 import { api } from '../../api/client.js'
 import { useTask } from '../../api/hooks.js'
-import { Term } from '../../components/copy.js'
 import { FormDialog } from '../../components/form-dialog.js'
+import { Term } from '../../components/term.js'
 import { counted } from '../../lib/format.js'
 
 type Answer = Static<(typeof notifyEvent)['success']['body']>

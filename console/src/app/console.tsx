@@ -1,0 +1,27 @@
+import './styles.js'
+import { ModalsProvider } from '@mantine/modals'
+import { Notifications } from '@mantine/notifications'
+import { QueryClientProvider } from '@tanstack/react-query'
+import { RouterProvider } from '@tanstack/react-router'
+import type { ConsoleSession } from '../../../src/contract/console/session.js'
+import { queries, sessionQuery, whenSignedOut } from '../api/session.js'
+import { signInPath } from '../lib/next.js'
+import { router } from './router.js'
+
+// An ended session leads to the sign-in page, and from there back to the same page. The document is loaded again, so
+// that nothing of the old session stays in memory.
+whenSignedOut(() => window.location.assign(signInPath(router.latestLocation.href)))
+
+/** The console of a signed-in user: cache and router. */
+export function Console({ session }: { session: ConsoleSession }) {
+  // Before the first page asks for it.
+  if (queries.getQueryData(sessionQuery.queryKey) === undefined) queries.setQueryData(sessionQuery.queryKey, session)
+  return (
+    <QueryClientProvider client={queries}>
+      <ModalsProvider>
+        <Notifications position="bottom-right" limit={4} />
+        <RouterProvider router={router} />
+      </ModalsProvider>
+    </QueryClientProvider>
+  )
+}

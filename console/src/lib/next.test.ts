@@ -1,0 +1,13 @@
+import { expect, it } from 'vitest'
+import { nextOf, signInPath } from './next.js'
+
+it.each(['/', '/audit', '/runs?label=a%20b&state=RUN_FAILED'])('leads back to %s', (path) => {
+  expect(nextOf(new URL(signInPath(path), 'http://console').search)).toBe(path)
+})
+
+it.each(['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)', ''])(
+  'never leads to %j',
+  (next) => {
+    expect(nextOf(`?${new URLSearchParams({ next })}`)).toBe('/')
+  },
+)
