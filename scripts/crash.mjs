@@ -1,6 +1,6 @@
 /**
  * `npm run crash [-- --cycles <n>] [--seed <n>] [--only <name>]`: runs the crash tests of the queue, of runs, of bulk
- * actions, of undo and of alerts with many more kills than `npm test` has time for, and the outages of PostgreSQL (`--only outages`).
+ * actions, of undo, of alerts and of homes with a standby (`--only takeover`) with many more kills than `npm test` has time for, and the outages of PostgreSQL (`--only outages`).
  * They print their seed; the same seed kills at the same moments.
  */
 import { parseArgs } from 'node:util'

@@ -31,6 +31,7 @@
 export { alone } from './alone.js'
 export { Clustered, type ClusteredDeps } from './clustered.js'
 export { partitionOfKey } from './key-partition.js'
+export { DEAD_AFTER_MS, type Moment, Tenure } from './membership.js'
 export { createPeerLink } from './peer/index.js'
 export {
   type Cluster,

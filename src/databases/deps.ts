@@ -66,7 +66,17 @@ export interface DatabasesDeps {
   /** The other nodes. Omitted: the server is alone. */
   readonly cluster?: Pick<
     Cluster,
-    'ask' | 'handle' | 'tunnel' | 'peers' | 'isLeader' | 'isDraining' | 'isBeingDrained' | 'onGone' | 'notify' | 'serve'
+    | 'ask'
+    | 'handle'
+    | 'tunnel'
+    | 'peers'
+    | 'isLeader'
+    | 'isDraining'
+    | 'isBeingDrained'
+    | 'mayAct'
+    | 'onGone'
+    | 'notify'
+    | 'serve'
   >
   /** Where backups are kept besides the disk. Omitted: nowhere. */
   readonly objectStorage?: BackupStorage | undefined

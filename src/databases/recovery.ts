@@ -13,7 +13,8 @@ import type { DatabaseRow } from './life.js'
 import * as databases from './transactions/databases.js'
 import * as recoveries from './transactions/recoveries.js'
 
-const TAKEN = 'databases.taken'
+/** To all nodes: a database has another home. */
+export const TAKEN = 'databases.taken'
 
 /** What `Recovery` is built from. */
 export interface RecoveryDeps extends ChangeDeps {

@@ -44,6 +44,11 @@ export interface GatewayOptions {
    * the engine was ended. Called again while the script still blocks it. Omitted: such a script runs on.
    */
   readonly breakOff?: ((databaseId: string) => boolean) | undefined
+  /**
+   * Whether this node may serve a database now; called for each answer of an engine. While it may not, answers are dropped
+   * and their clients get an error. Omitted: it always may.
+   */
+  readonly mayServe?: ((databaseId: string) => boolean) | undefined
   /** Whether the disk of the engines has space for more data; called for every command. Omitted: it always has. */
   readonly hasSpace?: () => boolean
   /** Called when an engine reports that it cannot write because the disk is full. */

@@ -27,6 +27,11 @@ export const lockAnnouncements = query<object, Selectable<LeasesTable>>(({ db, d
   d.forUpdate(db.selectFrom('leases').selectAll().where('name', '=', 'announcements')),
 )
 
+/** Until the end of the transaction that calls this, no node begins a life. */
+export function* holdRegistrations(): Transaction<void> {
+  yield* first(lockAnnouncements, {})
+}
+
 const retire = query<{ dir: string }>(({ db, p }) =>
   db.updateTable('nodes').set({ state: 'dead' }).where('dir', '=', p.dir).where('state', 'in', TAKING_PART),
 )

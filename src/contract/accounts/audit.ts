@@ -44,6 +44,7 @@ export const AUDIT_ACTIONS = {
   'Move Database to Node': 35,
   'Set Database Standby': 36,
   'Remove Database Standby': 37,
+  'Promote Database Standby': 38,
   'Adopt Files': 40,
   'Create Queue Token': 50,
   'Delete Queue Token': 52,

@@ -50,6 +50,14 @@ export const nodeErrors = {
     text: ({ databaseId, node }) =>
       `The node ${node} keeps the standby of the database ${databaseId}, and would delete that copy first. Name another node, or remove the standby: homeport nodes standby ${databaseId} --off.`,
   }),
+  home_cut_off: define<None>({
+    status: 503,
+    resp: 'ERR',
+    blame: 'operator',
+    retry: 'later',
+    text: () =>
+      'This node has lost the other nodes, so another one may serve this database now. A command that was sent before may or may not have been applied. Try again in a few seconds.',
+  }),
   node_unreachable: define<{ node: string }>({
     status: 503,
     blame: 'operator',

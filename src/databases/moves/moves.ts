@@ -43,8 +43,7 @@ export class Moves {
     )
     cluster.handle(TOPICS.take, async (payload) => {
       const databaseId = isObject(payload) ? String(payload.databaseId) : ''
-      const taking = this.#turns.take(databaseId, () => this.#target.take(databaseId))
-      await Promise.race([taking, this.#served(databaseId)])
+      await Promise.race([this.take(databaseId), this.#served(databaseId)])
     })
     cluster.handle(TOPICS.moved, (payload) => {
       if (isObject(payload) && !directory.has(String(payload.databaseId))) locator.moved('')
@@ -69,6 +68,11 @@ export class Moves {
   /** Registers what is awaited before this node copies a database, so that nobody else deletes or writes its files. */
   beforeCopy(work: (databaseId: string) => Promise<void>): void {
     this.#beforeCopy = work
+  }
+
+  /** Serves a database that is this node's from now on, and whose data is here. Resolves when its port is open. */
+  take(databaseId: string): Promise<void> {
+    return this.#turns.take(databaseId, () => this.#target.take(databaseId))
   }
 
   /** Moves were asked for: notifies all nodes. */

@@ -1,25 +1,38 @@
+import { DEAD_AFTER_MS } from '../../cluster/index.js'
 import { engineSpecOf } from '../desired-engine.js'
 import { openStream, Relay } from '../moves/streams.js'
 import * as moves from '../transactions/moves.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
 import * as standbys from '../transactions/standbys.js'
-import { type CopyProgress, type FollowRequest, STANDBY_SERVICE, type StandbysDeps } from './deps.js'
+import { type CopyProgress, type FollowAnswer, type FollowRequest, STANDBY_SERVICE, type StandbysDeps } from './deps.js'
 
 /** A copy that this node keeps. */
 interface Copy {
   readonly epoch: number
   readonly source: string
-  state: 'beginning' | 'connected' | 'complete' | 'failed' | 'over'
+  state: 'beginning' | 'connected' | 'complete' | 'sealed' | 'failed' | 'over'
   /** Of the home's engine, as last heard. */
   password: string
   relay: Relay | undefined
   problem: string
+  /** As the home has last heard. */
+  reported: Place | undefined
+}
+
+/** A place in a history of writes. */
+export interface Place {
+  readonly replid: string
+  readonly offset: number
 }
 
 /** Keeps copies of databases of other nodes. */
 export class CopySide {
   readonly #deps: StandbysDeps
   readonly #copies = new Map<string, Copy>()
+  /** As last read. */
+  #rows: ReadonlyMap<string, PlacedStandby> = new Map()
+  /** When each home was last promised something, monotonic. */
+  readonly #promisedMs = new Map<string, number>()
   /** What this node does with the copies, one at a time for each database. */
   readonly #work = new Map<string, Promise<void>>()
 
@@ -35,10 +48,58 @@ export class CopySide {
   }
 
   /** Follows a home if this node does not yet, and answers how far it is. */
-  async follow(request: FollowRequest): Promise<CopyProgress> {
+  async follow(request: FollowRequest): Promise<FollowAnswer> {
+    const progress = await this.#follow(request)
+    if (!this.#mayPromise(request)) return { progress, promise: 'none' }
+    this.#promisedMs.set(request.databaseId, performance.now())
+    return { progress, promise: 'given' }
+  }
+
+  /** Only to a home that the store was last seen to have, in a life that may act. */
+  #mayPromise({ databaseId, epoch, source }: FollowRequest): boolean {
+    const row = this.#rows.get(databaseId)
+    if (row?.node !== this.#deps.node || row.home !== source || (row.now_epoch ?? 1) !== epoch) return false
+    return row.home_life !== 'dead' && this.#copies.get(databaseId)?.state !== 'sealed'
+  }
+
+  /**
+   * Ends all promises about a copy, which still follows: its home may answer until the last promise is over. Answers what the
+   * home heard last; undefined when the copy is not known to be whole.
+   */
+  seal(databaseId: string, epoch: number): Place | undefined {
+    const copy = this.#copies.get(databaseId)
+    if (copy?.epoch !== epoch || !copy.reported || (copy.state !== 'complete' && copy.state !== 'sealed'))
+      return undefined
+    copy.state = 'sealed'
+    return copy.reported
+  }
+
+  /** Ends the replication of a sealed copy: nothing changes it any more. */
+  cut(databaseId: string): void {
+    const copy = this.#copies.get(databaseId)
+    if (copy?.state === 'sealed') copy.relay?.close()
+  }
+
+  /** Gives a sealed copy up: it is made again when its home asks. */
+  unseal(databaseId: string): void {
+    const copy = this.#copies.get(databaseId)
+    if (copy?.state !== 'sealed') return
+    copy.state = 'failed'
+    copy.problem = `the node ${this.#deps.node} was about to take over`
+  }
+
+  /** How long the last promise to a home still holds, milliseconds. */
+  promisedFor(databaseId: string): number {
+    const sinceMs = performance.now() - (this.#promisedMs.get(databaseId) ?? Number.NEGATIVE_INFINITY)
+    return Math.max(0, DEAD_AFTER_MS - sinceMs)
+  }
+
+  async #follow(request: FollowRequest): Promise<CopyProgress> {
     const { databaseId, epoch, source, password } = request
     const copy = this.#copies.get(databaseId)
-    if (copy && copy.epoch > epoch) return { kind: 'failed', problem: 'the database has another home' }
+    if (copy?.state === 'sealed' || (copy && copy.epoch > epoch)) {
+      return { kind: 'failed', problem: 'the database has another home' }
+    }
     if (!copy || copy.epoch < epoch || copy.source !== source || copy.state === 'failed') {
       const problem = copy?.problem ?? ''
       this.#begin(request)
@@ -55,6 +116,7 @@ export class CopySide {
   /** Deletes the copies that no row asks for any more. A database that this node is the home of is not a copy. */
   sweep(rows: readonly PlacedStandby[]): void {
     const { node } = this.#deps
+    this.#rows = new Map(rows.map((row) => [row.database_id, row]))
     const wanted = new Set(rows.filter((row) => row.node === node).map((row) => row.database_id))
     for (const [databaseId, copy] of this.#copies) {
       if (wanted.has(databaseId)) continue
@@ -77,13 +139,22 @@ export class CopySide {
     if (!position.isLinked) return { kind: 'copying' }
     if (copy.state === 'connected' && position.isLogged) copy.state = 'complete'
     if (copy.state !== 'complete') return { kind: 'copying' }
-    return { kind: 'following', replid: position.replid, offset: position.offset }
+    copy.reported = { replid: position.replid, offset: position.offset }
+    return { kind: 'following', ...copy.reported }
   }
 
   #begin({ databaseId, epoch, source, password }: FollowRequest): void {
     const old = this.#copies.get(databaseId)
     if (old) end(old)
-    const copy: Copy = { epoch, source, password, state: 'beginning', relay: undefined, problem: '' }
+    const copy: Copy = {
+      epoch,
+      source,
+      password,
+      state: 'beginning',
+      relay: undefined,
+      problem: '',
+      reported: undefined,
+    }
     this.#copies.set(databaseId, copy)
     this.#queue(databaseId, copy, async () => {
       const { store, fleet } = this.#deps

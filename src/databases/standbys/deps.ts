@@ -7,7 +7,11 @@ export interface StandbysDeps
   extends Pick<ChangeDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'directory' | 'sleep'> {
   /** The name of this node. */
   readonly node: string
-  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve'>
+  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve' | 'mayAct' | 'notify' | 'onGone'>
+  /** Serves a database that is this node's from now on; ready when its port is open. */
+  readonly take: (databaseId: string) => Promise<void>
+  /** Tells the other nodes that a database has another home. */
+  readonly announce: (databaseId: string) => Promise<void>
 }
 
 /** The service of the link between nodes that leads to the engine of a home. */
@@ -45,8 +49,21 @@ export type CopyProgress =
   | { readonly kind: 'copying' }
   | { readonly kind: 'following'; readonly replid: string; readonly offset: number }
 
+/** What the standby's node answers. */
+export interface FollowAnswer {
+  readonly progress: CopyProgress
+  /** `given`: the node does not take over within 5 s from now. `none`: it may, or somebody may have done so. */
+  readonly promise: 'given' | 'none'
+}
+
 /** Reads the answer of the standby's node. */
-export function copyProgressOf(answer: unknown): CopyProgress | undefined {
+export function followAnswerOf(answer: unknown): FollowAnswer | undefined {
+  if (!isObject(answer)) return undefined
+  const progress = copyProgressOf(answer.progress)
+  return progress && { progress, promise: answer.promise === 'given' ? 'given' : 'none' }
+}
+
+function copyProgressOf(answer: unknown): CopyProgress | undefined {
   if (!isObject(answer)) return undefined
   const { kind, problem, replid, offset } = answer
   if (kind === 'copying') return { kind }

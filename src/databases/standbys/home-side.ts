@@ -2,7 +2,8 @@ import { pause } from '../../base/index.js'
 import type { Way } from '../moves/streams.js'
 import type { PlacedStandby, StandbyNote } from '../transactions/standbys.js'
 import { completeUntil, remember, type Sample } from './complete-until.js'
-import { type CopyProgress, copyProgressOf, type FollowRequest, type StandbysDeps, TOPICS } from './deps.js'
+import { type CopyProgress, type FollowRequest, followAnswerOf, type StandbysDeps, TOPICS } from './deps.js'
+import type { Guard } from './guard.js'
 
 /** An engine that has not answered by then is asked again at the next look. */
 const ENGINE_WITHIN_MS = 2_000
@@ -17,10 +18,12 @@ interface Guarded {
 /** The home of databases with standbys: lets them follow, and notes how far they are. */
 export class HomeSide {
   readonly #deps: StandbysDeps
+  readonly #guard: Guard
   #guarded: ReadonlyMap<string, Guarded> = new Map()
 
-  constructor(deps: StandbysDeps) {
+  constructor(deps: StandbysDeps, guard: Guard) {
     this.#deps = deps
+    this.#guard = guard
   }
 
   /** Lets nobody follow any more. */
@@ -78,8 +81,11 @@ export class HomeSide {
     const peer = cluster.peers.find(({ name }) => name === node)
     if (!peer) return silent
     const request: FollowRequest = { databaseId, epoch: now_epoch ?? 1, source: this.#deps.node, password }
+    const sent = this.#guard.now()
     const [found] = await cluster.ask(TOPICS.follow, request, peer.incarnation)
-    return (found && copyProgressOf(found.answer)) ?? silent
+    const answer = found && followAnswerOf(found.answer)
+    if (answer?.promise === 'given') this.#guard.promised(databaseId, sent)
+    return answer?.progress ?? silent
   }
 
   #noteOf(row: PlacedStandby, progress: CopyProgress): StandbyNote {

@@ -5,7 +5,10 @@
  * ```
  *   put            first contact           linked, log complete
  *   ───▶ asked ────────────────▶ copying ───────────────────────▶ following ◀──────▶ behind
- *                                                                     no answer, or the link is cut
+ *                                                        │            no answer, or the link is cut
+ *                                                        │ the home is dead
+ *                                                        ▼
+ *                                          the node of the standby is the home; the row goes
  *   drop, or the database is deleted: the row goes, and the node of the standby deletes its copy
  * ```
  *
@@ -17,7 +20,19 @@
  * - A broken link connects again by itself and goes on where it was, as long as the engine of the home remembers that part
  *   of its history. After a restart of either engine the copy is recreated, and the row says `copying`.
  * - A database that sleeps is not woken for its standby: nothing is written meanwhile.
- * - The copy is never served, and its node becomes the home by no automatic means.
+ * - The copy is not served while the home lives.
+ *
+ * Two nodes never answer for a database at the same time, although they share nothing but the store and a link that may hang:
+ *
+ * - The home answers only while it takes part in the cluster, or for 4 s after it has sent a question that the standby's node
+ *   answered with a promise (`guard.ts`). The gateway asks for every answer of an engine, so a process that wakes up from a
+ *   pause passes nothing on.
+ * - The node of the standby promises for 5 s, and nothing any more once it has seen in the store that the home's life is over. It waits
+ *   until its last promise has ended and still follows meanwhile, then cuts the stream and compares its place in the history with
+ *   what was reported to the home (`takeover.ts`).
+ * - One transaction changes the home, with the next epoch, while no node can begin a life: a home that has just started
+ *   again is seen by it, one that starts later reads the new home and sets its files aside.
+ * - Only a home with `following` in the store can be taken over, so every other one needs no promise.
  *
  * `complete-until.ts` counts; `home-side.ts` is the home, `copy-side.ts` the node of the standby; both look at the rows in `standbys.ts`.
  */

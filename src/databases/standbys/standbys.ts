@@ -1,35 +1,52 @@
-import type { Timer } from '../../base/index.js'
+import { pause, type Timer } from '../../base/index.js'
 import type { ChangeDeps } from '../deps.js'
 import type { Moves } from '../moves/moves.js'
 import { serveStream } from '../moves/streams.js'
+import { TAKEN } from '../recovery.js'
 import * as standbys from '../transactions/standbys.js'
 import { CopySide } from './copy-side.js'
 import { followRequestOf, STANDBY_SERVICE, type StandbysDeps, TOPICS } from './deps.js'
+import { Guard } from './guard.js'
 import { HomeSide } from './home-side.js'
+import { Takeover } from './takeover.js'
 
 const LOOK_EVERY_MS = 1_000
+/** A store that has not answered by then is away: the home goes on asking its standbys for promises. */
+const STORE_WITHIN_MS = 1_000
 
 /** Standbys of this node's databases, and the copies that this node keeps; see `index.ts`. */
 export class Standbys {
   readonly #deps: StandbysDeps
+  readonly #guard: Guard
   readonly #home: HomeSide
   readonly #copies: CopySide
+  readonly #takeover: Takeover
   #timer: Timer | undefined
   #looking: Promise<void> = Promise.resolve()
+  #rows: readonly standbys.PlacedStandby[] = []
+  #reading: Promise<void> | undefined
+  #noting: Promise<void> | undefined
+  #notes = 0
   #state: 'new' | 'running' | 'stopped' = 'new'
 
   constructor(deps: StandbysDeps) {
     this.#deps = deps
-    this.#home = new HomeSide(deps)
-    this.#copies = new CopySide(deps)
     const { cluster, clock } = deps
+    this.#guard = new Guard(cluster, clock)
+    this.#home = new HomeSide(deps, this.#guard)
+    this.#copies = new CopySide(deps)
+    this.#takeover = new Takeover(deps, this.#copies)
     cluster.serve(STANDBY_SERVICE, (stream) => serveStream(stream, clock, (head) => this.#home.wayOf(head)))
     cluster.handle(TOPICS.look, () => void this.look())
     cluster.handle(TOPICS.follow, (payload) => {
       const request = followRequestOf(payload)
       return request && this.#state === 'running' ? this.#copies.follow(request) : undefined
     })
+    cluster.onGone(() => void this.look())
   }
+
+  /** Whether this node may serve a database now. Called for each answer of an engine. */
+  readonly mayServe = (databaseId: string): boolean => this.#guard.mayServe(databaseId)
 
   start(): void {
     if (this.#state !== 'new') return
@@ -42,6 +59,7 @@ export class Standbys {
     this.#timer?.cancel()
     this.#home.stop()
     await this.#looking
+    await Promise.all([this.#reading, this.#noting, this.#takeover.stop()])
     await this.#copies.stop()
   }
 
@@ -62,29 +80,63 @@ export class Standbys {
     return this.#looking
   }
 
+  /** While the store is away, the home goes on with the rows that it knows. */
   async #look(): Promise<void> {
     if (this.#state !== 'running') return
-    const { store, clock, logger } = this.#deps
+    const { clock } = this.#deps
     this.#timer?.cancel()
+    this.#reading ??= this.#read().finally(() => (this.#reading = undefined))
+    await Promise.race([this.#reading, pause(clock, STORE_WITHIN_MS)])
+    const notes = await this.#home.confirm(this.#rows)
+    if (notes.length > 0) this.#note(notes)
+    this.#timer = clock.after(LOOK_EVERY_MS, () => void this.look())
+  }
+
+  /** Never rejects. */
+  async #read(): Promise<void> {
+    const { store, logger, node } = this.#deps
+    const notes = this.#noting ? undefined : this.#notes
     try {
       const rows = await store.run(standbys.list, {})
+      if (this.#state !== 'running') return
+      this.#rows = rows
+      // What was read is older than a note that was begun meanwhile, and that may make a standby complete.
+      const mayBeTaken = rows.filter((row) => row.home === node && row.state === 'following')
+      if (notes === this.#notes) this.#guard.read(mayBeTaken.map((row) => row.database_id))
       this.#copies.sweep(rows)
-      const notes = await this.#home.confirm(rows)
-      if (notes.length > 0) await store.run(standbys.note, { notes })
+      this.#takeover.consider(rows)
     } catch (error) {
       logger.warn('database_standbys_not_read', { error })
     }
-    this.#timer = clock.after(LOOK_EVERY_MS, () => void this.look())
+  }
+
+  /** One at a time: while one has no answer, there is nothing newer to tell. */
+  #note(notes: readonly standbys.StandbyNote[]): void {
+    if (this.#noting || this.#state !== 'running') return
+    const { store, logger } = this.#deps
+    this.#notes++
+    for (const { databaseId, state } of notes) if (state === 'following') this.#guard.begin(databaseId)
+    this.#noting = store
+      .run(standbys.note, { notes })
+      .catch((error: unknown) => logger.warn('database_standbys_not_read', { error }))
+      .finally(() => (this.#noting = undefined))
   }
 }
 
 /** The standbys of a node; undefined on a server that is alone. */
 export function standbysOf(
-  { cluster, settings: { node }, ...deps }: ChangeDeps,
-  moves: Pick<Moves, 'beforeCopy'> | undefined,
+  { cluster, settings: { node }, homes, ...deps }: ChangeDeps,
+  moves: Moves | undefined,
 ): Standbys | undefined {
-  if (!cluster || node === undefined) return undefined
-  const standbys = new Standbys({ ...deps, cluster, node })
-  moves?.beforeCopy((databaseId) => standbys.letGo(databaseId))
+  if (!cluster || node === undefined || !moves) return undefined
+  const standbys = new Standbys({
+    ...{ ...deps, cluster, node },
+    take: (databaseId) => moves.take(databaseId),
+    announce: async (databaseId) => {
+      await cluster.notify(TAKEN, { databaseId })
+      await homes?.announce([databaseId])
+    },
+  })
+  moves.beforeCopy((databaseId) => standbys.letGo(databaseId))
   return standbys
 }

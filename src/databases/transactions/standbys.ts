@@ -14,6 +14,8 @@ export interface PlacedStandby extends StandbyRow {
   readonly home: string | null
   /** Of the database now; null is 1. */
   readonly now_epoch: number | null
+  /** The state of the home's newest life; null when no node has had its name. */
+  readonly home_life: string | null
 }
 
 const lockDatabase = query<{ databaseId: string }, { home: string | null; modifying_state: string }>(({ db, p, d }) =>
@@ -92,6 +94,15 @@ const placed = query<object, PlacedStandby>(({ db }) =>
     .leftJoin('database_epochs', 'database_epochs.database_id', 'database_standbys.database_id')
     .selectAll('database_standbys')
     .select(['databases.name', 'databases.home', 'database_epochs.epoch as now_epoch'])
+    .select((q) =>
+      q
+        .selectFrom('nodes')
+        .select('nodes.state')
+        .whereRef('nodes.name', '=', 'databases.home')
+        .orderBy('nodes.incarnation', 'desc')
+        .limit(1)
+        .as('home_life'),
+    )
     .orderBy('database_standbys.database_id'),
 )
 

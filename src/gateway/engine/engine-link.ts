@@ -39,6 +39,8 @@ export interface LinkOptions {
   /** Resolves to the path of the engine's socket; waits while the engine starts. */
   readonly locate: (signal: AbortSignal) => Promise<string>
   readonly identity: LinkIdentity
+  /** Called for each chunk of replies: throws the `HomeportError` of a node that may not serve the database now. */
+  readonly checkHome?: (() => void) | undefined
   /** Default: no limits. */
   readonly replyLimits?: ReplyLimits
   /**
@@ -74,16 +76,12 @@ const CONGESTED_BYTES = 4 * 1024 * 1024
 export class EngineLink {
   /** Called when the connection is lost or cannot be made, after all pending replies have failed. */
   onLost: () => void = () => {}
-
   /** Called whenever the connection has been made. */
   onConnected: () => void = () => {}
-
   /** Whether closing it would lose a transaction of its client, or keys that it watches. */
   hasState = false
-
   /** Whether a client knows its client id in the engine. Commands to that id are meant for that client. */
   isIdKnown = false
-
   /** The user and protocol. A change applies from the next connection on; the current one needs a HELLO (`introduce`). */
   identity: LinkIdentity
 
@@ -306,7 +304,8 @@ export class EngineLink {
       else if (this.#state.kind === 'greeting' && this.#state.socket === socket) this.#readGreeting(socket, chunk)
     } catch (error) {
       // A defect in a sink costs this connection, not the process.
-      if (!(error instanceof ReplyFormatError)) this.#options.logger.error('gateway_reply_fault', { error })
+      if (!(error instanceof ReplyFormatError || error instanceof HomeportError))
+        this.#options.logger.error('gateway_reply_fault', { error })
       this.#onEnd(socket, error instanceof Error ? error : undefined)
     }
   }
@@ -330,6 +329,7 @@ export class EngineLink {
   }
 
   #route(chunk: LentBytes): void {
+    this.#options.checkHome?.()
     if (this.#stream) this.#stream(chunk)
     else this.#gate.push(chunk)
   }
@@ -343,7 +343,8 @@ export class EngineLink {
     }
     if (cause) this.#options.logger.warn('gateway_engine_lost', { error: cause })
     const kept = this.#stream ? 0 : this.#unsent
-    const error = this.replyLimits.lossError?.() ?? new HomeportError('engine_lost', {}, { cause })
+    const lossError = cause instanceof HomeportError ? cause : this.replyLimits.lossError?.()
+    const error = lossError ?? new HomeportError('engine_lost', {}, { cause })
     this.#leave({ kind: 'idle' }, error, kept)
     this.onLost()
     if (kept > 0 && this.#unsent === kept) this.#wake()

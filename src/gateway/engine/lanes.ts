@@ -34,6 +34,8 @@ export interface LanesOptions {
   readonly settings: Pick<GatewaySettings, 'region'>
   /** The limits of a database's replies. */
   readonly replyLimits: (databaseId: string) => ReplyLimits
+  /** Whether this node may serve a database now. Omitted: always. */
+  readonly mayServe?: ((databaseId: string) => boolean) | undefined
   readonly clock: Clock
   readonly logger: GatewayLogger
 }
@@ -276,17 +278,26 @@ export class Lanes {
   }
 
   #makeLink(key: LaneKey, manner: Pick<LinkOptions, 'replies' | 'mostDials'>, pick = primaryOf): EngineLink {
-    const { fleet, replyLimits, clock, logger } = this.#options
+    const { fleet, replyLimits, mayServe, clock, logger } = this.#options
     const { databaseId } = key
+    const checkHome = mayServe && (() => refuseUnless(mayServe(databaseId)))
     return new EngineLink({
       ...manner,
       identity: this.identityOf(key),
       replyLimits: replyLimits(databaseId),
       clock,
       logger,
-      locate: async (signal) => pick(await fleet.endpoints(databaseId, signal)).socketPath,
+      checkHome,
+      locate: async (signal) => {
+        checkHome?.()
+        return pick(await fleet.endpoints(databaseId, signal)).socketPath
+      },
     })
   }
+}
+
+function refuseUnless(mayServe: boolean): void {
+  if (!mayServe) throw new HomeportError('home_cut_off', {})
 }
 
 function primaryOf(endpoints: readonly DataEndpoint[]): DataEndpoint {

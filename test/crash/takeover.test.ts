@@ -1,0 +1,176 @@
+import { connect, type Socket } from 'node:net'
+import { expect, it, vi } from 'vitest'
+import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
+import type { DatabaseStandby } from '../../src/contract/server/standbys.js'
+import { atCleanup, call, waitFor } from '../support/index.js'
+import { isRunning, NodeScene, type SceneNode } from './nodes.js'
+import { randomFrom } from './random.js'
+
+/**
+ * The home of a database dies, is paused, or is cut off, while clients write. The standby's node takes over; every write
+ * that the home had answered by `complete_until` is there, and the old home acknowledges nothing after the new one.
+ * `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only takeover --cycles 100` does.
+ */
+
+const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
+const FAULTS = ['pause', 'kill', 'cut from PostgreSQL'] as const
+type Fault = (typeof FAULTS)[number]
+const WRITE_EVERY_MS = 5
+const AWAY_MS = 7_000
+const TAKEN_WITHIN_MS = 30_000
+
+type Made = DatabaseRecord & Record<'rest_token' | 'password', string>
+
+/** A write that was answered, and when. */
+interface Answered {
+  readonly number: number
+  readonly at: number
+}
+
+const rest = ({ homeport }: SceneNode, token: string, command: readonly string[]) =>
+  call(`${homeport.restUrl}/`, {
+    ...{ method: 'POST', json: command, headers: { authorization: `Bearer ${token}` } },
+    signal: AbortSignal.timeout(2_000),
+  })
+
+const standbyOf = async (node: SceneNode, { database_id }: Made): Promise<DatabaseStandby | undefined> =>
+  ((await node.homeport.api('GET', '/v2/node-standbys')).body as DatabaseStandby[]).find(
+    (one) => one.database_id === database_id,
+  )
+
+/** Writes numbers to a list, over one connection to the home that never waits for answers, as long as it lasts. */
+class Direct {
+  readonly answered: Answered[] = []
+  readonly #socket: Socket
+  readonly #timer: NodeJS.Timeout
+  #sent = 0
+  /** Answers of any kind to what was written. */
+  replies = 0
+  isClosed = false
+
+  constructor({ port, password }: Made, list: string) {
+    this.#socket = connect(port, '127.0.0.1')
+    this.#socket.on('error', () => undefined).on('close', () => (this.isClosed = true))
+    this.#socket.write(`AUTH ${password}\r\n`)
+    let rest = ''
+    this.#socket.setEncoding('latin1').on('data', (chunk: string) => {
+      const lines = (rest + chunk).split('\r\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) this.#reply(line)
+    })
+    this.#timer = setInterval(() => this.#socket.write(`RPUSH ${list} ${++this.#sent}\r\n`), WRITE_EVERY_MS)
+  }
+
+  #reply(line: string): void {
+    if (line === '+OK') return
+    this.replies++
+    if (line.startsWith(':')) this.answered.push({ number: this.replies, at: Date.now() })
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#socket.destroy()
+  }
+}
+
+/** Gives a database a standby at the other node, and waits until it has everything. */
+async function guard(home: SceneNode, other: SceneNode, made: Made): Promise<void> {
+  const path = `/v2/nodes/${other.name}/standbys/${made.database_id}`
+  const asks = async () => (await home.homeport.api('PUT', path)).status === 200
+  await waitFor(asks, { what: 'the nodes to know each other' })
+  const isWhole = async () => {
+    const standby = await standbyOf(home, made)
+    return standby?.state === 'following' && standby.home === home.name && standby.complete_until > 0
+  }
+  await waitFor(isWhole, { what: 'the standby to be complete' })
+}
+
+function begin(fault: Fault, { homeport, toPostgres }: SceneNode): void {
+  switch (fault) {
+    case 'kill':
+      process.kill(homeport.pid, 'SIGKILL')
+      break
+    case 'pause':
+      // When it wakes up, nobody tells it what has happened meanwhile.
+      toPostgres.swallow('everything')
+      process.kill(homeport.pid, 'SIGSTOP')
+      break
+    case 'cut from PostgreSQL':
+      toPostgres.swallow('everything')
+      break
+    default:
+      fault satisfies never
+  }
+}
+
+/** Ends the fault, once the old home has had the writes that were sent to it meanwhile. */
+async function end(fault: Fault, { homeport, toPostgres }: SceneNode, direct: Direct): Promise<void> {
+  if (fault === 'kill') return
+  const before = direct.replies
+  if (fault === 'pause') process.kill(homeport.pid, 'SIGCONT')
+  await waitFor(() => direct.replies > before || direct.isClosed, { what: 'the answers of the old home' })
+  toPostgres.mend()
+}
+
+async function suffer(scene: NodeScene, fault: Fault, [home, other]: readonly [SceneNode, SceneNode], made: Made) {
+  const list = `list:${Date.now()}`
+  const direct = new Direct(made, list)
+  await waitFor(() => direct.answered.length > 100, { what: 'writes' })
+  const writtenAt = Date.now()
+  let completeUntil = 0
+  const isFollowing = async () => {
+    completeUntil = (await standbyOf(other, made))?.complete_until ?? 0
+    return completeUntil > writtenAt
+  }
+  await waitFor(isFollowing, { what: 'the standby to follow' })
+  const beganAt = Date.now()
+  begin(fault, home)
+  const isPromoted = async () => (await standbyOf(other, made)) === undefined
+  await waitFor(isPromoted, { what: 'the promotion', deadlineMs: TAKEN_WITHIN_MS })
+  const promotedAt = Date.now()
+  const serves = async () => (await rest(other, made.rest_token, ['SET', 'taken', fault])).status === 200
+  await waitFor(() => serves().catch(() => false), { what: 'the new home', deadlineMs: TAKEN_WITHIN_MS })
+  const ms = Date.now() - beganAt
+  await end(fault, home, direct)
+  await waitFor(() => !isRunning(home.homeport.pid), { what: 'the old home to end', deadlineMs: 60_000 })
+  direct.stop()
+
+  const late = direct.answered.filter(({ at }) => at > promotedAt)
+  expect(late).toEqual([])
+  const { result } = (await rest(other, made.rest_token, ['LRANGE', list, '0', '-1'])).body as { result: string[] }
+  const kept = new Set(result.map(Number))
+  const lost = direct.answered.filter(({ number }) => !kept.has(number))
+  expect(lost.filter(({ at }) => at <= completeUntil)).toEqual([])
+  home.homeport = await scene.restart(home)
+  expect((await rest(home, made.rest_token, ['GET', 'taken'])).status).toBe(200)
+  return { fault, ms, answered: direct.answered.length, lost: lost.length }
+}
+
+it('a standby takes over from a home that is lost, and only then', { timeout: 120_000 + CYCLES * 90_000 }, async () => {
+  vi.spyOn(console, 'warn').mockImplementation(() => undefined)
+  const scene = await NodeScene.start({ nodes: 2, random: randomFrom(1), onDisturbance: () => undefined })
+  atCleanup(() => scene.stop())
+  let [home, other] = scene.nodes as [SceneNode, SceneNode]
+  const asked = { database_name: 'guarded', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
+  const made = (await home.homeport.api('POST', '/v2/redis/database', asked)).body as Made
+  const isThere = await home.homeport.api('PUT', `/v2/nodes/${home.name}/standbys/${made.database_id}`)
+  if (isThere.status === 200) [home, other] = [other, home]
+  await guard(home, other, made)
+
+  // PostgreSQL is away: the home serves on, because the standby's node promises not to take over.
+  for (const { toPostgres } of scene.nodes) toPostgres.swallow('everything')
+  const endAt = Date.now() + AWAY_MS
+  const answers = new Set<number>()
+  while (Date.now() < endAt) answers.add((await rest(home, made.rest_token, ['INCR', 'meanwhile'])).status)
+  for (const { toPostgres } of scene.nodes) toPostgres.mend()
+  expect([...answers]).toEqual([200])
+  await guard(home, other, made)
+
+  const reported = []
+  for (let cycle = 0; cycle < CYCLES; cycle++) {
+    reported.push(await suffer(scene, FAULTS[cycle % FAULTS.length] as Fault, [home, other], made))
+    ;[home, other] = [other, home]
+    await guard(home, other, made)
+  }
+  console.log(`takeover: ${JSON.stringify(reported)}`)
+})
