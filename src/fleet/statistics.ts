@@ -48,9 +48,10 @@ export async function sampleMembers(members: readonly ServingMember[]): Promise<
 
 async function readValues(address: ControlAddress): Promise<EngineValues> {
   const [info = '', clients = ''] = await askEngine(address, [['INFO'], ['CLIENT', 'LIST']])
+  const keys = Number(/^db0:keys=(\d+)/m.exec(info)?.[1] ?? 0)
   return {
-    keys: Number(/^db0:keys=(\d+)/m.exec(info)?.[1] ?? 0),
-    usedBytes: usedBytesIn(info),
+    keys,
+    usedBytes: keys === 0 ? 0 : Math.max(0, usedBytesIn(info) - numberIn(info, 'used_memory_startup')),
     hits: numberIn(info, 'keyspace_hits'),
     misses: numberIn(info, 'keyspace_misses'),
     monitors: [...clients.matchAll(/ flags=\w*O/g)].length,

@@ -36,20 +36,10 @@ export function snippetsOf(database: DatabaseRecord): Snippet[] {
       secrets,
       ...note,
     },
-    {
-      key: 'node',
-      title: 'iovalkey',
-      code: [
-        `import { Redis } from 'iovalkey'`,
-        ...(tls ? [`import { readFileSync } from 'node:fs'`] : []),
-        '',
-        `const redis = new Redis('${url}'${tls ? `, {\n  tls: { ca: readFileSync('homeport-ca.crt') },\n}` : ''})`,
-        `await redis.set('greeting', 'hello')`,
-        `console.log(await redis.get('greeting'))`,
-      ].join('\n'),
-      secrets,
-      ...note,
-    },
+    { key: 'ioredis', title: 'ioredis', code: ioredis(url, tls), secrets, ...note },
+    { key: 'node-redis', title: 'node-redis', code: nodeRedis(url, tls), secrets, ...note },
+    { key: 'python', title: 'Python', code: python(url, tls), secrets, ...note },
+    { key: 'go', title: 'Go', code: go(url, tls), secrets, ...note },
     {
       key: 'rest',
       title: '@upstash/redis',
@@ -80,4 +70,71 @@ export function snippetsOf(database: DatabaseRecord): Snippet[] {
       secrets,
     },
   ]
+}
+
+const lines = (...all: readonly (string | false)[]): string => all.filter((line) => line !== false).join('\n')
+
+function ioredis(url: string, tls: boolean): string {
+  return lines(
+    `import { Redis } from 'ioredis'`,
+    tls && `import { readFileSync } from 'node:fs'`,
+    '',
+    tls
+      ? `const redis = new Redis('${url}', { tls: { ca: readFileSync('homeport-ca.crt') } })`
+      : `const redis = new Redis('${url}')`,
+    `await redis.set('greeting', 'hello')`,
+    `console.log(await redis.get('greeting'))`,
+  )
+}
+
+function nodeRedis(url: string, tls: boolean): string {
+  return lines(
+    `import { createClient } from 'redis'`,
+    tls && `import { readFileSync } from 'node:fs'`,
+    '',
+    tls
+      ? `const redis = createClient({ url: '${url}', socket: { tls: true, ca: readFileSync('homeport-ca.crt') } })`
+      : `const redis = createClient({ url: '${url}' })`,
+    `await redis.connect()`,
+    `await redis.set('greeting', 'hello')`,
+    `console.log(await redis.get('greeting'))`,
+  )
+}
+
+function python(url: string, tls: boolean): string {
+  return lines(
+    'import redis',
+    '',
+    `client = redis.Redis.from_url("${url}"${tls ? ', ssl_ca_certs="homeport-ca.crt"' : ''})`,
+    `client.set("greeting", "hello")`,
+    `print(client.get("greeting"))`,
+  )
+}
+
+function go(url: string, tls: boolean): string {
+  return lines(
+    'package main',
+    '',
+    'import (',
+    '\t"context"',
+    tls && '\t"crypto/x509"',
+    '\t"fmt"',
+    tls && '\t"os"',
+    '',
+    '\t"github.com/redis/go-redis/v9"',
+    ')',
+    '',
+    'func main() {',
+    `\toptions, err := redis.ParseURL("${url}")`,
+    '\tif err != nil {',
+    '\t\tpanic(err)',
+    '\t}',
+    tls && '\tauthority, _ := os.ReadFile("homeport-ca.crt")',
+    tls && '\toptions.TLSConfig.RootCAs = x509.NewCertPool()',
+    tls && '\toptions.TLSConfig.RootCAs.AppendCertsFromPEM(authority)',
+    '\tclient, ctx := redis.NewClient(options), context.Background()',
+    '\tclient.Set(ctx, "greeting", "hello", 0)',
+    '\tfmt.Println(client.Get(ctx, "greeting").Val())',
+    '}',
+  )
 }
