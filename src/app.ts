@@ -39,7 +39,7 @@ import type { Foundations } from './foundations.js'
 import { createGateway, type Gateway } from './gateway/index.js'
 import { HttpServer, type Readiness } from './http/index.js'
 import { listenerSettings, managementListener, readinessOf, servedNames } from './listeners.js'
-import { openBackupStorage, type StorageVariables } from './object-composition.js'
+import { openBackupStorage, type StorageVariables, serviceBackupPlaces } from './object-composition.js'
 import { type Environment, type Exporting, openTelemetry } from './opentelemetry/index.js'
 import { composeOperator } from './operator-composition.js'
 import type { OnAttempt, Queue, QueueRest } from './queue/index.js'
@@ -126,6 +126,7 @@ export async function createApp(config: Config, options: AppOptions): Promise<Ap
       clientMemory: clientMemoryBudget(logger),
       tracer: exporting?.tracer,
       objectStorage: await openBackupStorage(config, options.storageVariables ?? {}, problems, logger),
+      serviceBackupPlace: serviceBackupPlaces(config, options.storageVariables ?? {}),
     },
     options,
     exporting,

@@ -5,6 +5,7 @@ import type { DatabasesDeps, loadPlans } from './databases/index.js'
 import type { probeEngine } from './fleet/index.js'
 import type { ServerCertificate } from './gateway/index.js'
 import type { NotReady } from './http/index.js'
+import type { BackupPlace } from './service-backup/index.js'
 import type { Store } from './store/index.js'
 import type { Logger, Problems, RecentLines, ServerMeters, Tracer } from './telemetry/index.js'
 
@@ -28,6 +29,8 @@ export interface Foundations {
   readonly meters: ServerMeters
   /** Where backups are kept besides the disk. */
   readonly objectStorage: DatabasesDeps['objectStorage']
+  /** Where backups of the whole service may go; undefined when a text is no such place. */
+  readonly serviceBackupPlace: (to: string) => BackupPlace | undefined
   /** Absent while traces are off. */
   readonly tracer: Tracer | undefined
 }

@@ -1,16 +1,40 @@
-import type { Config } from './config/index.js'
+import { join } from 'node:path'
+import { type Config, type ObjectPlace, parseObjectPlace } from './config/index.js'
 import type { DatabasesDeps } from './databases/index.js'
 import { BACKUP_KEYS_FILE, BackupKeys, ObjectStorage } from './objects/index.js'
+import { type BackupPlace, folderPlace, StoredPlace } from './service-backup/index.js'
 import type { Logger, Problems } from './telemetry/index.js'
 
 /** The variables with the credentials of the storage. */
 export type StorageVariables = Readonly<Record<string, string | undefined>>
 
-/** The client of the configured storage; undefined without one. */
-function storageOf(config: Config, variables: StorageVariables): ObjectStorage | undefined {
-  const { backups: place, backupsEndpoint: endpoint, backupsRegion: region, backupsPathStyle: pathStyle } = config
+/** How a storage is reached. */
+export type StorageConfig = Pick<
+  Config,
+  'backupsEndpoint' | 'backupsRegion' | 'backupsPathStyle' | 'backupsCredentialsFile'
+>
+
+/** The client of a place in the storage that the options describe. */
+export function storageAt(place: ObjectPlace, config: StorageConfig, variables: StorageVariables): ObjectStorage {
+  const { backupsEndpoint: endpoint, backupsRegion: region, backupsPathStyle: pathStyle } = config
   const credentials = { file: config.backupsCredentialsFile, environment: variables }
-  return place && new ObjectStorage({ place, endpoint, region, pathStyle, credentials })
+  return new ObjectStorage({ place, endpoint, region, pathStyle, credentials })
+}
+
+/** Where backups of the whole service may go: a folder of this machine, or a place in the storage. */
+export function serviceBackupPlaces(
+  config: StorageConfig & Pick<Config, 'dataDir'>,
+  variables: StorageVariables,
+): (to: string) => BackupPlace | undefined {
+  return (to) => {
+    const place = parseObjectPlace(to)
+    if (!place) return folderPlace(to)
+    return new StoredPlace({
+      storage: storageAt(place, config, variables),
+      keys: () => BackupKeys.open(config.dataDir),
+      workDir: join(config.dataDir, 'service-backup'),
+    })
+  }
 }
 
 /** Where backups are kept besides the disk. A server whose keys cannot be read serves databases without it. */
@@ -20,8 +44,8 @@ export async function openBackupStorage(
   problems: Problems,
   logger: Pick<Logger, 'warn'>,
 ): Promise<DatabasesDeps['objectStorage']> {
-  const storage = storageOf(config, variables)
-  if (!storage) return undefined
+  if (!config.backups) return undefined
+  const storage = storageAt(config.backups, config, variables)
   try {
     const keys = await BackupKeys.open(config.dataDir)
     if (keys.isNew) logger.warn('backup_key_created', { path: BACKUP_KEYS_FILE })

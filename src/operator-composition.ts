@@ -34,12 +34,14 @@ export function composeOperator(foundations: Foundations, { accounts, databases,
     ...{ accounts, cluster: foundations.cluster, store },
     ...{ placement: databases.placement, moves: databases.moves, standbys: databases.standbys },
   })
+  const { serviceBackupPlace: placeAt } = foundations
   const serviceBackups = new ServiceBackups({
+    placeAt,
     ...{ dataDir: config.dataDir, clock, logger: foundations.logger, refusal: backupRefusal(config) },
     snapshot: (databaseId, file) => databases.backups.snapshot(databaseId, file),
   })
   const schedule = new BackupSchedule({
-    ...{ folder: config.backupTo, everyMs: config.backupEvery, keep: config.backupKeep },
+    ...{ to: config.backupTo, placeAt, everyMs: config.backupEvery, keep: config.backupKeep },
     ...{ backups: serviceBackups, clock, problems: foundations.problems },
   })
   const queues = queueAdministrationRoutes({ config, accounts, store, now: () => clock.now() })

@@ -21,7 +21,7 @@ export const BACKUP_OPTIONS = {
     default: undefined,
     defaultText: 'AWS, by backupsRegion',
     meaning: 'The object storage is reached under this URL.',
-    relation: 'Only with backups.',
+    relation: 'Only with backups, or with backupTo in object storage.',
   }),
   backupsRegion: option({
     kind: kinds.awsRegion,
@@ -65,7 +65,8 @@ export const BACKUP_OPTIONS = {
     default: undefined,
     defaultText: 'none: only homeport backup makes them',
     meaning:
-      'The server backs the whole service up into this folder, an absolute path, by itself (docs/operations.md).',
+      'The server backs the whole service up by itself: into this folder, an absolute path, or below this place in ' +
+      'object storage, such as s3://bucket/prefix (docs/operations.md).',
     relation: 'Every backupEvery. Only for a server that is alone, with its store in SQLite.',
   }),
   backupEvery: option({

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { isLoopback, isWildcard } from './derive.js'
+import { parseObjectPlace } from './object-place.js'
 import type { Settings } from './options.js'
 
 const HTTP_PORTS = ['apiPort', 'restPort', 'queuePort'] as const
@@ -65,10 +66,13 @@ function tlsProblems({ tlsCertFile, tlsKeyFile, redisDomain, proxyTerminatesTls 
   return problems
 }
 
-function storageProblems({ backups, backupsEndpoint, backupsCredentialsFile }: Settings): string[] {
-  if (backups !== undefined) return []
+function storageProblems({ backups, backupTo, backupsEndpoint, backupsCredentialsFile }: Settings): string[] {
+  if (backups !== undefined || (backupTo !== undefined && parseObjectPlace(backupTo))) return []
   const given = Object.entries({ backupsEndpoint, backupsCredentialsFile }).filter(([, value]) => value !== undefined)
-  return given.map(([name]) => `${name} is set and backups is not: set backups to a place such as s3://bucket/prefix`)
+  return given.map(
+    ([name]) =>
+      `${name} is set, and neither backups nor backupTo is a place such as s3://bucket/prefix: set one of them`,
+  )
 }
 
 function nodeProblems({ node, store, advertise, host, processes }: Settings): string[] {

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { readFileIfThere, replaceFile } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
@@ -44,6 +44,14 @@ export class BackupKeys {
     const opened = new BackupKeys(dataDir, keys)
     if (keys.length === 0) await opened.learn([keyText(randomBytes(KEY_BYTES))])
     return opened
+  }
+
+  /** The keys of a copy of that file, for a machine without the data directory. @throws HomeportError `sealed_unusable`. */
+  static async ofFile(file: string): Promise<BackupKeys> {
+    const text = await readFileIfThere(file)
+    const keys = (text ?? '').split(/\r?\n/).flatMap((line) => parseKey(line) ?? [])
+    if (keys.length === 0) throw new HomeportError('sealed_unusable', { reason: `${file} has no key of backups` })
+    return new BackupKeys(dirname(file), keys)
   }
 
   /** The key that encrypts. */

@@ -13,6 +13,7 @@
  * its snapshot failed and why.
  *
  * - `manifest.ts`: the list of what a backup contains, and the folder of backups.
+ * - `place.ts`: where backups are kept: a folder, or object storage, whose objects `stored.ts` writes and reads.
  * - `make.ts`: makes backups in the running server, one at a time. `routes.ts`: its operations.
  * - `schedule.ts`: makes one whenever the newest in a folder is old enough.
  * - `verify.ts`: digests, the integrity of the store, and every database loaded by an engine.
@@ -20,17 +21,21 @@
  *
  * Guarantees:
  * - A backup has its name only when its manifest was written last and lists every file with size and digest.
+ * - In object storage the manifest is written when every other object was read back.
  * - Nothing is ever overwritten. Old backups are removed only after all files of the new one were read back.
  * - Commands wait for nothing but the fork of their engine, and writes of the store for nothing.
  * - A restore changes nothing before every file has the size and digest of the manifest, and the data directory appears
  *   at once, complete.
  *
- * Files are in clear and contain secrets: folders have mode 0700 and files 0600. Not contained: the configuration, files of
+ * Files in a folder are in clear and contain secrets: folders have mode 0700 and files 0600. Objects are sealed with the keys of
+ * the data directory. Not contained: the configuration, files of
  * backups of single databases, quarantine and crash reports.
  */
 export { ServiceBackups, type ServiceBackupsDeps } from './make.js'
-export { listBackups, type Manifest, readManifest } from './manifest.js'
+export { type ListedBackup, listBackups, type Manifest, readManifest } from './manifest.js'
+export { type BackupPlace, folderPlace, StoredPlace } from './place.js'
 export { restoreService } from './restore.js'
 export { serviceBackupRoutes } from './routes.js'
 export { BackupSchedule } from './schedule.js'
+export { StoredBackups } from './stored.js'
 export { type SnapshotLoader, verifyBackup } from './verify.js'

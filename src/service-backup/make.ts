@@ -1,22 +1,20 @@
-import { copyFile, mkdir, readdir, rename, rm } from 'node:fs/promises'
-import { basename, isAbsolute, join } from 'node:path'
+import { copyFile, mkdir, readdir } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { type Clock, codeOf, pause, replaceFile, type Service, syncPath, VERSION } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { type CopiedDatabase, contentsOfCopy, copyRunning } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import {
   backupName,
-  checkFiles,
   FORMAT,
   factsOf,
-  keepNewest,
   MANIFEST_FILE,
   type Manifest,
-  PARTIAL,
   type SavedDatabase,
   type SavedFile,
   snapshotPath,
 } from './manifest.js'
+import type { BackupPlace } from './place.js'
 
 /** What `ServiceBackups` is built from. */
 export interface ServiceBackupsDeps {
@@ -25,6 +23,8 @@ export interface ServiceBackupsDeps {
   readonly refusal: string | undefined
   readonly clock: Clock
   readonly logger: Pick<Logger, 'info' | 'error'>
+  /** Where backups are kept; undefined when the text is no such place. */
+  readonly placeAt: (to: string) => BackupPlace | undefined
   /** Puts a snapshot of a database at a path, and wakes it for that. */
   readonly snapshot: (databaseId: string, file: string) => Promise<void>
 }
@@ -47,6 +47,7 @@ interface Progress {
   readonly databases: number
 }
 
+const ON_SERVER = 'on the machine of the server'
 /** Secrets and identities of the data directory, as far as they are there. */
 const KEPT_FILES = ['store-id', 'credentials.json', 'token-key', 'backup-keys'] as const
 const KEPT_FOLDER = 'tls'
@@ -75,51 +76,50 @@ export class ServiceBackups implements Service {
 
   async start(): Promise<void> {}
 
-  /** A backup that is being made fails; its folder is deleted. */
+  /** A backup that is being made fails; what there is of it is deleted. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await this.#work
   }
 
   /**
-   * Begins a backup in a folder of this machine, which is created if it is missing.
-   * @param keep how many backups stay in the folder afterwards; undefined: all.
+   * Begins a backup.
+   * @param to the absolute path of a folder of this machine, which is created if it is missing, or a place in object storage.
+   * @param keep how many backups stay there afterwards; undefined: all.
    * @throws HomeportError `service_backup_refused`.
    */
-  begin(folder: string, keep: number | undefined): void {
-    const problem = this.#refusalOf(folder)
-    if (problem !== undefined) throw new HomeportError('service_backup_refused', { problem })
+  begin(to: string, keep: number | undefined): void {
+    const place = this.#deps.placeAt(to)
+    const problem =
+      this.#refusal ??
+      (place
+        ? undefined
+        : `"${to}" is neither the absolute path of a folder ${ON_SERVER} nor a place such as s3://bucket/prefix`)
+    if (problem !== undefined || !place) throw new HomeportError('service_backup_refused', { problem: problem ?? '' })
     const startedAt = this.#deps.clock.now()
-    const path = join(folder, backupName(startedAt))
+    const path = place.pathOf(backupName(startedAt))
     this.#state = { kind: 'running', path, startedAt, progress: { done: 0, databases: 0 } }
-    this.#work = this.#make(folder, path, startedAt, keep)
+    this.#work = this.#make(place, path, startedAt, keep)
   }
 
-  #refusalOf(folder: string): string | undefined {
+  get #refusal(): string | undefined {
     if (this.#deps.refusal !== undefined) return this.#deps.refusal
     if (this.#stopping.signal.aborted) return 'the server is stopping'
     if (this.#state.kind === 'running') return `one is being made in ${this.#state.path}; wait until it has ended`
-    if (!isAbsolute(folder)) return `"${folder}" is not the absolute path of a folder on the machine of the server`
     return undefined
   }
 
-  async #make(folder: string, path: string, startedAt: number, keep: number | undefined): Promise<void> {
+  async #make(place: BackupPlace, path: string, startedAt: number, keep: number | undefined): Promise<void> {
     const { clock, logger } = this.#deps
-    const partial = `${path}${PARTIAL}`
+    const name = basename(path)
     try {
-      await mkdir(folder, { recursive: true, mode: 0o700 })
-      await mkdir(partial, { mode: 0o700 })
-      const manifest = await this.#fill(partial, startedAt)
-      await rename(partial, path)
-      await syncPath(folder)
-      if (keep !== undefined) {
-        await checkFiles(path, manifest)
-        await keepNewest(folder, keep)
-      }
+      const manifest = await this.#fill(await place.begin(name), startedAt)
+      await place.complete(name, manifest, this.#stopping.signal)
+      if (keep !== undefined) await place.keepNewest(keep, name, manifest)
       this.#state = { kind: 'completed', path, manifest }
       logger.info('service_backup_made', { file: basename(path), durationMs: manifest.endedAt - startedAt })
     } catch (error) {
-      await rm(partial, { recursive: true, force: true }).catch(() => undefined)
+      await place.discard(name).catch(() => undefined)
       this.#state = { kind: 'failed', path, startedAt, endedAt: clock.now(), problem: problemOf(error) }
       logger.error('service_backup_failed', { file: basename(path), error })
     }

@@ -72,13 +72,22 @@ export async function factsOf(folder: string, path: string): Promise<SavedFile> 
   return { path, bytes: (await stat(join(folder, path))).size, sha256: hash.digest('hex') }
 }
 
+/** Whether a text is the name of a backup, complete or not. */
+export const isBackupName = (name: string): boolean => new RegExp(`^${PREFIX}[\\w-]+$`).test(name)
+
 /** Reads the manifest of a backup. @throws HomeportError `service_backup_unusable`. */
 export async function readManifest(folder: string): Promise<Manifest> {
-  const unusable = (reason: string) => new HomeportError('service_backup_unusable', { folder, reason })
   const text = await readFileIfThere(join(folder, MANIFEST_FILE)).catch((cause: unknown) => {
     throw new HomeportError('service_backup_unusable', { folder, reason: codeOf(cause) }, { cause })
   })
-  if (text === undefined) throw unusable(`it has no ${MANIFEST_FILE}, so it is not a complete backup`)
+  if (text !== undefined) return parseManifest(folder, text)
+  const reason = `it has no ${MANIFEST_FILE}, so it is not a complete backup`
+  throw new HomeportError('service_backup_unusable', { folder, reason })
+}
+
+/** Reads the text of the manifest of the backup in `folder`. @throws HomeportError `service_backup_unusable`. */
+export function parseManifest(folder: string, text: string): Manifest {
+  const unusable = (reason: string) => new HomeportError('service_backup_unusable', { folder, reason })
   const found = tryParseJson(text)
   const format: unknown = typeof found === 'object' && found !== null && 'format' in found ? found.format : undefined
   if (typeof format === 'number' && format > FORMAT) throw unusable('a newer version of Homeport made it')
@@ -108,7 +117,11 @@ export async function checkFiles(folder: string, { files }: Manifest): Promise<v
 /** The complete backups in a folder, newest first. */
 export async function listBackups(folder: string): Promise<readonly ListedBackup[]> {
   const names = await readdir(folder).catch((cause: unknown) => {
-    throw new HomeportError('service_backup_unusable', { folder, reason: `it cannot be read (${codeOf(cause)})` })
+    throw new HomeportError(
+      'service_backup_unusable',
+      { folder, reason: `it cannot be read (${codeOf(cause)})` },
+      { cause },
+    )
   })
   const found: ListedBackup[] = []
   for (const name of names.sort().reverse()) {

@@ -2,12 +2,14 @@ import type { Clock, Service, Timer } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Problems } from '../telemetry/index.js'
 import type { BackupState, ServiceBackups } from './make.js'
-import { listBackups } from './manifest.js'
+import type { BackupPlace } from './place.js'
 
 /** When the server makes backups by itself. Times in milliseconds. */
 export interface BackupScheduleDeps {
-  /** The folder of backups; undefined: never. */
-  readonly folder: string | undefined
+  /** Where backups go, as given; undefined: never. */
+  readonly to: string | undefined
+  /** That place; undefined when the text is none. */
+  readonly placeAt: (to: string) => Pick<BackupPlace, 'list'> | undefined
   readonly everyMs: number
   readonly keep: number
   readonly backups: Pick<ServiceBackups, 'begin' | 'ended'>
@@ -31,7 +33,7 @@ export class BackupSchedule implements Service {
   }
 
   async start(): Promise<void> {
-    if (this.#deps.folder !== undefined) this.#lookAfter(0, this.#deps.folder)
+    if (this.#deps.to !== undefined) this.#lookAfter(0, this.#deps.to)
   }
 
   /** Begins no more backups. One that is being made belongs to `ServiceBackups`. */
@@ -40,40 +42,39 @@ export class BackupSchedule implements Service {
     this.#timer?.cancel()
   }
 
-  #lookAfter(delayMs: number, folder: string): void {
+  #lookAfter(delayMs: number, to: string): void {
     if (this.#isStopped) return
     this.#timer = this.#deps.clock.after(delayMs, () => {
-      void this.#look(folder).finally(() => this.#lookAfter(LOOK_EVERY_MS, folder))
+      void this.#look(to).finally(() => this.#lookAfter(LOOK_EVERY_MS, to))
     })
   }
 
-  /** Never rejects. */
-  async #look(folder: string): Promise<void> {
-    const { backups, problems, keep, everyMs, clock } = this.#deps
-    const [newest] = await listBackups(folder).catch(() => [])
-    if (newest && Math.abs(clock.now() - newest.manifest.startedAt) < everyMs) return
-    const problem = await this.#make(() => backups.begin(folder, keep))
+  /** Never rejects. A place that cannot be read gets no backup: most likely it cannot be written either. */
+  async #look(to: string): Promise<void> {
+    const { problems } = this.#deps
+    const problem = await this.#backUp(to).catch(messageOf)
     if (this.#isStopped) return
-    if (problem === undefined) return problems.resolve('service_backup', folder)
+    if (problem === undefined) return problems.resolve('service_backup', to)
     problems.report({
       kind: 'service_backup',
-      subject: folder,
+      subject: to,
       severity: 'error',
       title: `The whole service is not backed up. ${problem}`,
       advice: 'Repair the cause: the server tries again every 15 minutes. See "Backup" in docs/operations.md.',
     })
   }
 
-  /** @returns why there is no complete backup; undefined for success. */
-  async #make(begin: () => void): Promise<string | undefined> {
-    try {
-      begin()
-    } catch (error) {
-      return error instanceof HomeportError ? error.message : String(error)
-    }
-    return problemIn(await this.#deps.backups.ended(LONGEST_WAIT_MS))
+  /** @returns why there is no complete backup that is new enough. @throws what the place throws. */
+  async #backUp(to: string): Promise<string | undefined> {
+    const { backups, placeAt, keep, everyMs, clock } = this.#deps
+    const [newest] = (await placeAt(to)?.list()) ?? []
+    if (newest && Math.abs(clock.now() - newest.manifest.startedAt) < everyMs) return undefined
+    backups.begin(to, keep)
+    return problemIn(await backups.ended(LONGEST_WAIT_MS))
   }
 }
+
+const messageOf = (error: unknown): string => (error instanceof HomeportError ? error.message : String(error))
 
 function problemIn(state: BackupState): string | undefined {
   if (state.kind === 'failed') return state.problem

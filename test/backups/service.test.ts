@@ -1,7 +1,18 @@
-import { appendFileSync, existsSync, mkdirSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { expect, it, onTestFinished } from 'vitest'
+import { readCredentials } from '../../src/objects/credentials.js'
+import { ObjectServer } from '../../src/objects/testing/object-server.js'
 import { startSink } from '../../src/queue/testing/sink.js'
 import { atCleanup, newPlace, placeFlags, runHomeport, startHomeport, tempDir, waitFor } from '../support/index.js'
 
@@ -72,4 +83,58 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
     what: 'a backup by itself',
   })
   expect(await second.queue('GET', `/v2/messages/${messageId}`)).toMatchObject({ status: 200 })
+})
+
+it('backs up to object storage by itself and on demand, and restores on a machine without the old files', async () => {
+  const storage = await ObjectServer.start()
+  atCleanup(() => storage.stop())
+  const { accessKeyId, secretAccessKey } = await readCredentials(storage.credentials, '')
+  const env = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey }
+  const to = 's3://homeport/all'
+  const place = await newPlace()
+  const server = await startHomeport({
+    ...place,
+    env,
+    args: ['--backup-to', to, '--backups-endpoint', storage.endpoint],
+  })
+  const keys = join(tempDir(), 'backup-keys')
+  const from = ['--from', to, '--keys-file', keys, '--backups-endpoint', storage.endpoint]
+  const listed = async () => {
+    copyFileSync(join(place.dataDir, 'backup-keys'), keys)
+    return (await runHomeport(['backup', 'list', ...from], { env })).stdout.match(/^homeport-\S+/gm) ?? []
+  }
+  await waitFor(async () => (await listed()).length === 1, { what: 'a backup by itself' })
+  const [first] = await listed()
+
+  const { body } = await server.api('POST', '/v2/redis/database', {
+    ...{ database_name: 'full', platform: 'aws', primary_region: 'us-east-1' },
+  })
+  const database = body as Database
+  await connect(database).set('k', 'v'.repeat(200_000))
+  const backUp = () => runHomeport(['backup', '--to', to, '--keep', '1', ...placeFlags(place)])
+  expect(await backUp()).toMatchObject({ code: 0, stdout: expect.stringContaining(`${to}/service/homeport-`) })
+  const left = await listed()
+  expect(left).toHaveLength(1)
+  expect(left).not.toContain(first)
+  // What the storage answers is wrong: nothing is removed, nothing is left.
+  storage.fault = ({ method }) => (method === 'GET' ? { kind: 'flip', atByte: 100 } : undefined)
+  expect((await backUp()).code).toBe(1)
+  storage.fault = () => undefined
+  expect(await listed()).toEqual(left)
+  expect(existsSync(join(place.dataDir, 'service-backup'))).toBe(false)
+  await server.kill('SIGTERM')
+
+  const verified = await runHomeport(['backup', 'verify', ...from], { env })
+  expect([verified.stderr, verified.stdout]).toEqual(['', expect.stringContaining('1 of 1 databases')])
+  const dataDir = join(tempDir(), 'restored')
+  const restore = (...args: string[]) => runHomeport(['restore', ...args, '--data-dir', dataDir], { env })
+  expect((await restore('--from', to)).stderr).toContain('--keys-file')
+  const other = join(tempDir(), 'other-keys')
+  writeFileSync(other, `hpbk1_${Buffer.alloc(32, 1).toString('base64url')}\n`)
+  expect((await restore(...from.map((arg) => (arg === keys ? other : arg)))).code).not.toBe(0)
+  expect(readdirSync(dirname(dataDir))).toEqual([])
+  expect(await restore(...from)).toMatchObject({ code: 0, stderr: '' })
+  expect(readdirSync(dirname(dataDir))).toEqual(['restored'])
+  await startHomeport({ ...place, dataDir })
+  expect(await connect(database).strlen('k')).toBe(200_000)
 })

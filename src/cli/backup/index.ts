@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { parseObjectPlace } from '../../config/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { backUpService, getServiceBackup, type ServiceBackup } from '../../contract/server/service-backup.js'
 import { type CommandMaker, remote, type Session } from '../remote/remote.js'
@@ -15,25 +16,28 @@ const WAIT_SECONDS = 20
 
 const makeBackup = remote<BackupFlags>({
   name: 'backup',
-  summary: 'back up the whole service into a new folder: store, databases, credentials, keys (operator)',
+  summary: 'back up the whole service: store, databases, credentials, keys (operator)',
   flags: (command) =>
     command
-      .option('--to <folder>', 'the folder of backups, on the machine of the server')
-      .option('--keep <number>', 'then remove all but this many backups from the folder'),
+      .option('--to <place>', 'a folder on the machine of the server, or s3://bucket/prefix')
+      .option('--keep <number>', 'then remove all but this many backups from it'),
   examples: [
     'homeport backup --to /var/backups/homeport --keep 7',
+    'homeport backup --to s3://backups/homeport',
     'homeport backup list --from /var/backups/homeport',
     'homeport backup verify --from /var/backups/homeport',
     'homeport restore --from /var/backups/homeport --data-dir ./restored',
   ],
   run: async (session, { to, keep }) => {
     if (to === undefined) throw misused('Say where to: --to /var/backups/homeport.')
-    if (/^\w+:\/\//.test(to)) throw misused('--to must be a folder. Copy a complete backup to other places yourself.')
+    if (/^\w+:\/\//.test(to) && !parseObjectPlace(to)) throw misused('--to must be a folder, or s3://bucket/prefix.')
     if (keep !== undefined && !/^[1-9]\d{0,4}$/.test(keep)) throw misused('--keep must be a whole number from 1.')
-    const body = { to: resolve(to), ...(keep !== undefined && { keep: Number(keep) }) }
+    const body = { to: parseObjectPlace(to) ? to : resolve(to), ...(keep !== undefined && { keep: Number(keep) }) }
     const made = await untilMade(session, await session.api.call(backUpService, { body }))
     session.show(made, () => `${made.path}: ${made.databases_done} databases, ${bytes(made.bytes)}\n`)
     for (const { database_name: name, problem } of made.without) session.say(`Without the data of ${name}: ${problem}`)
+    if (parseObjectPlace(to))
+      session.say('It is encrypted. Keep a copy of backup-keys, from the data directory, elsewhere.')
     if (made.without.length > 0) session.endWith(1)
   },
 })

@@ -6,21 +6,13 @@ import { systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Manifest } from '../../service-backup/index.js'
 import { DONE } from '../exit-codes.js'
-import { addFlags, configOf } from '../flags.js'
+import { configOf } from '../flags.js'
 import { addExamples, type CommandMaker } from '../remote/remote.js'
 import { bytes } from '../terminal/figures.js'
 import { renderTable } from '../terminal/table.js'
+import { addSourceFlags, listedIn, withBackup } from './source.js'
 
-const FROM = ['--from <folder>', 'a backup, or the folder of backups: then its newest'] as const
-
-/** The folder of the backup that `--from` means. */
-export async function chosenBackup(from: string): Promise<string> {
-  const { listBackups, readManifest } = await import('../../service-backup/index.js')
-  const [newest] = await listBackups(from)
-  if (newest) return newest.path
-  await readManifest(from)
-  return from
-}
+const ENGINE_FLAGS = ['engineBinary', 'engineAllowUnsafeVersion'] as const
 
 /** One line about a backup. */
 export const summaryOf = ({ databases, files }: Manifest): string =>
@@ -28,15 +20,13 @@ export const summaryOf = ({ databases, files }: Manifest): string =>
 
 const sizeOf = (files: Manifest['files']): number => files.reduce((sum, file) => sum + file.bytes, 0)
 
-/** `homeport backup list`: the complete backups in a folder. */
+/** `homeport backup list`: the complete backups of a place. */
 export const listCommand: CommandMaker = (io, end) => {
-  const command = new Command('list')
-    .description('list the complete backups in a folder, newest first')
-    .requiredOption('--from <folder>', 'the folder of backups')
+  const command = new Command('list').description('list the complete backups of a place, newest first')
+  addSourceFlags(command, 'where backups are')
   addExamples(command, ['homeport backup list --from /var/backups/homeport'])
   return command.action(async () => {
-    const { listBackups } = await import('../../service-backup/index.js')
-    const found = await listBackups(command.opts<{ from: string }>().from)
+    const found = await listedIn(command)
     const columns = [
       { title: 'NAME', value: (one: (typeof found)[number]) => one.name },
       { title: 'CONTENT', value: (one: (typeof found)[number]) => summaryOf(one.manifest) },
@@ -49,15 +39,17 @@ export const listCommand: CommandMaker = (io, end) => {
 
 /** `homeport backup verify`: every file, the store, and every database in an engine. */
 export const verifyCommand: CommandMaker = (io, end) => {
-  const command = new Command('verify')
-    .description('check every file and the store of a backup, and load every database in an engine')
-    .requiredOption(...FROM)
+  const command = new Command('verify').description(
+    'check every file and the store of a backup, and load every database in an engine',
+  )
+  addSourceFlags(command, 'a backup, or where backups are: then the newest', ENGINE_FLAGS)
   addExamples(command, ['homeport backup verify --from /var/backups/homeport'])
-  return addFlags(command, ['engineBinary', 'engineAllowUnsafeVersion']).action(async () => {
-    const folder = await chosenBackup(command.opts<{ from: string }>().from)
+  return command.action(async () => {
     const { verifyBackup } = await import('../../service-backup/index.js')
-    const { manifest, keys } = await withEngine(command, (load) => verifyBackup(folder, load))
-    io.out(`${folder} is complete: ${summaryOf(manifest)}, ${keys} keys.\n`)
+    await withBackup(command, join(tmpdir(), 'homeport'), async (folder, path) => {
+      const { manifest, keys } = await withEngine(command, (load) => verifyBackup(folder, load))
+      io.out(`${path} is complete: ${summaryOf(manifest)}, ${keys} keys.\n`)
+    })
     end(DONE)
   })
 }

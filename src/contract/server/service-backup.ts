@@ -10,7 +10,7 @@ export const SERVICE_BACKUP_STATES = ['none', 'running', 'completed', 'failed'] 
 const ServiceBackupSchema = Type.Object({
   state: Type.Enum([...SERVICE_BACKUP_STATES], { description: '`none`: none was asked for since the server started.' }),
   name: text('Name of the backup; empty for none.'),
-  path: text('Its folder on the machine of the server.'),
+  path: text('Its folder on the machine of the server, or its place in object storage.'),
   databases: count('How many databases the store knew when it was copied.'),
   databases_done: count('How many of them are in the backup.'),
   without: Type.Array(
@@ -41,20 +41,21 @@ export const backUpService = endpoint({
   access: 'write',
   summary: 'Back up the whole service',
   description:
-    'For the operator: begins a backup of the store, all databases, credentials and keys, consistent with each other, in a new folder that only the user of the server can read. The reply comes at once; read the backup to see its progress. One backup is made at a time. Only for a server that is alone and has its store in SQLite.',
+    'For the operator: begins a backup of the store, all databases, credentials and keys, consistent with each other, in a new folder that only the user of the server can read, or encrypted in object storage. The reply comes at once; read the backup to see its progress. One backup is made at a time. Only for a server that is alone and has its store in SQLite.',
   body: {
     kind: 'json',
     schema: Type.Object({
       to: Type.String({
         minLength: 1,
         maxLength: 1_000,
-        description: 'Absolute path of the folder of backups on the machine of the server.',
+        description:
+          'Absolute path of the folder of backups on the machine of the server, or a place in object storage such as `s3://bucket/prefix`, which is reached with the options and credentials of the server.',
       }),
       keep: Type.Optional(
         Type.Integer({
           minimum: 1,
           maximum: 100_000,
-          description: 'How many backups stay in the folder, once the new one was read back. Default: all.',
+          description: 'How many backups stay there, once the new one was read back. Default: all.',
         }),
       ),
     }),

@@ -1,0 +1,128 @@
+import { mkdir, rename, rm } from 'node:fs/promises'
+import { isAbsolute, join } from 'node:path'
+import { codeOf, syncPath } from '../base/index.js'
+import type { BackupKeys, ObjectStorage } from '../objects/index.js'
+import { checkFiles, keepNewest, type ListedBackup, listBackups, type Manifest, PARTIAL } from './manifest.js'
+import { StoredBackups } from './stored.js'
+
+/** Where backups of the whole service are kept. A backup is made in a folder of this machine first. */
+export interface BackupPlace {
+  /** For people. */
+  readonly name: string
+  /** Where a backup is, for people. */
+  pathOf(name: string): string
+  /** Creates the empty folder in which a backup is made. */
+  begin(name: string): Promise<string>
+  /** Makes the backup complete that lies in that folder. */
+  complete(name: string, manifest: Manifest, signal: AbortSignal): Promise<void>
+  /** Deletes that folder. */
+  discard(name: string): Promise<void>
+  /** Removes all but the newest backups, once every file of this one was read back. */
+  keepNewest(keep: number, name: string, manifest: Manifest): Promise<void>
+  /** The complete backups, newest first. */
+  list(): Promise<readonly ListedBackup[]>
+}
+
+/** The place that an absolute path means. */
+export function folderPlace(folder: string): BackupPlace | undefined {
+  return isAbsolute(folder) ? new FolderPlace(folder) : undefined
+}
+
+class FolderPlace implements BackupPlace {
+  readonly name: string
+
+  constructor(folder: string) {
+    this.name = folder
+  }
+
+  pathOf(name: string): string {
+    return join(this.name, name)
+  }
+
+  async begin(name: string): Promise<string> {
+    const partial = `${this.pathOf(name)}${PARTIAL}`
+    await mkdir(this.name, { recursive: true, mode: 0o700 })
+    await mkdir(partial, { mode: 0o700 })
+    return partial
+  }
+
+  async complete(name: string): Promise<void> {
+    await rename(`${this.pathOf(name)}${PARTIAL}`, this.pathOf(name))
+    await syncPath(this.name)
+  }
+
+  async discard(name: string): Promise<void> {
+    await rm(`${this.pathOf(name)}${PARTIAL}`, { recursive: true, force: true })
+  }
+
+  async keepNewest(keep: number, name: string, manifest: Manifest): Promise<void> {
+    await checkFiles(this.pathOf(name), manifest)
+    await keepNewest(this.name, keep)
+  }
+
+  /** A folder that does not exist has no backups. */
+  list(): Promise<readonly ListedBackup[]> {
+    return listBackups(this.name).catch((error: unknown) => {
+      const cause = error instanceof Error ? error.cause : undefined
+      if (codeOf(cause) === 'ENOENT') return []
+      throw error
+    })
+  }
+}
+
+/** What a place in object storage is made from. */
+export interface StoredPlaceDeps {
+  readonly storage: ObjectStorage
+  /** The keys that encrypt; read when they are needed. */
+  readonly keys: () => Promise<BackupKeys>
+  /** Backups are made in this folder, which needs the space of one. */
+  readonly workDir: string
+}
+
+/** A place in object storage. */
+export class StoredPlace implements BackupPlace {
+  readonly #deps: StoredPlaceDeps
+
+  constructor(deps: StoredPlaceDeps) {
+    this.#deps = deps
+  }
+
+  get name(): string {
+    return this.#deps.storage.place
+  }
+
+  pathOf(name: string): string {
+    return `${this.name}/${StoredBackups.folderOf(name)}`
+  }
+
+  async begin(name: string): Promise<string> {
+    const folder = join(this.#deps.workDir, `${name}${PARTIAL}`)
+    // What a server has left there that was killed is not a backup.
+    await rm(this.#deps.workDir, { recursive: true, force: true })
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    return folder
+  }
+
+  async complete(name: string, manifest: Manifest, signal: AbortSignal): Promise<void> {
+    await (await this.#stored()).upload(join(this.#deps.workDir, `${name}${PARTIAL}`), name, manifest, signal)
+    await this.discard()
+  }
+
+  async discard(): Promise<void> {
+    await rm(this.#deps.workDir, { recursive: true, force: true })
+  }
+
+  /** The upload has read everything back. */
+  async keepNewest(keep: number): Promise<void> {
+    const stored = await this.#stored()
+    for (const { name, manifest } of (await stored.list()).slice(keep)) await stored.remove(name, manifest)
+  }
+
+  async list(): Promise<readonly ListedBackup[]> {
+    return (await this.#stored()).list()
+  }
+
+  async #stored(): Promise<StoredBackups> {
+    return new StoredBackups(this.#deps.storage, await this.#deps.keys())
+  }
+}
