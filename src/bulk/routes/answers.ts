@@ -154,7 +154,7 @@ function idMember(row: BulkActionRow, { state }: ItemRow): 'workflowRunId' | 'me
 
 /** Whether the items are dead letters. */
 const isOfDeadLetters = ({ kind }: BulkActionRow): boolean =>
-  KINDS[kind].successOutcome !== 'cancelled' && KINDS[kind].successOutcome !== 'undone'
+  !['cancelled', 'undone', 'paused', 'unpaused'].includes(KINDS[kind].successOutcome)
 
 type WireOutcome = OutcomeEntry['outcome']
 
@@ -221,8 +221,9 @@ function finishedError(row: BulkActionRow, { state, dlqId, failureState }: ItemR
   }
   if (KINDS[row.kind].successOutcome === 'undone')
     return `The ${itemNoun(row)} is not cancelled, or not by this action${state ? ` (${state})` : ''}.`
+  if (state === 'RUN_STARTED') return `The run ${row.kind === 'pauseRuns' ? 'was paused before' : 'is not paused'}.`
   if (isOfDeadLetters(row)) return `The ${itemNoun(row)} is no longer among the dead letters.`
-  return `The ${itemNoun(row)} has already ended${state ? ` (${state})` : ''} and cannot be cancelled.`
+  return `The ${itemNoun(row)} has already ended${state ? ` (${state})` : ''} and cannot be ${KINDS[row.kind].successOutcome}.`
 }
 
 /** The answer to a dry run. */

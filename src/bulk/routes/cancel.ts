@@ -32,12 +32,12 @@ export async function cancelRuns(
   const queryStart = target.indexOf('?')
   const given = { body, query: queryStart < 0 ? '' : target.slice(queryStart + 1) }
   const { body: selector, query } = await resolveSavedCancel(deps, caller, given)
-  return startOrPreview(deps, cancelOf(deps, caller, parseCancel(deps, selector, query), signal))
+  return startOrPreview(deps, selectionOf(deps, caller, parseCancel(deps, selector, query), signal))
 }
 
 /** Starts a cancel of runs through the operation that starts any kind of action. */
 export async function startCancel(deps: RouteDeps, caller: Caller, given: object, signal: AbortSignal): Promise<Reply> {
-  const cancel = cancelOf(deps, caller, parseCancel(deps, given, ''), signal)
+  const cancel = selectionOf(deps, caller, parseCancel(deps, given, ''), signal)
   if (cancel.selector.mode !== 'dryRun') {
     return answerLater(deps, await storeCancel(deps, cancel), unreadableOf(cancel.refinement))
   }
@@ -55,7 +55,8 @@ async function startOrPreview(deps: RouteDeps, cancel: Cancel): Promise<Answer> 
   return mode === 'async' ? answerLater(deps, action, unreadable) : answerNow(deps, action, report, unreadable)
 }
 
-function parseCancel({ clock }: RouteDeps, body: unknown, query: string): Selector {
+/** @throws HomeportError when the selector of active runs is not valid. */
+export function parseCancel({ clock }: RouteDeps, body: unknown, query: string): Selector {
   const parsed = parseSelector(body, query)
   if ('problem' in parsed) throw new HomeportError('invalid_request', parsed)
   const { fenceUntil } = parsed.selector
@@ -64,7 +65,8 @@ function parseCancel({ clock }: RouteDeps, body: unknown, query: string): Select
   throw new HomeportError('invalid_request', { problem })
 }
 
-function cancelOf(deps: RouteDeps, caller: Caller, selector: Selector, signal: AbortSignal): Cancel {
+/** What fixes the set of a selector of active runs. */
+export function selectionOf(deps: RouteDeps, caller: Caller, selector: Selector, signal: AbortSignal): Cancel {
   const at = deps.clock.now()
   const compiled = compileConditions('runs', selector.conditions)
   const refinement =

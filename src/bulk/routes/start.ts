@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Static } from 'typebox'
 import { unreachable } from '../../base/index.js'
 import { startBulkAction } from '../../contract/bulk/actions.js'
-import { BULK_SELECTORS, ITEMS_OF, type SelectingKind } from '../../contract/bulk/selectors.js'
+import { type ActiveRunsKind, BULK_SELECTORS, ITEMS_OF, type SelectingKind } from '../../contract/bulk/selectors.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { MOST_IDS } from '../../contract/request-limits.js'
 import {
@@ -36,15 +36,16 @@ import { NON_FILTER_FIELDS } from '../selector/selector-fields.js'
 import { previewAnswer, selectorForRecords } from './answers.js'
 import { startCancel } from './cancel.js'
 import { answerLater, createAction, type RouteDeps } from './creation.js'
+import { startPause } from './pause.js'
 import { resolveSaved, savedRoutes } from './saved.js'
 import { startUndo, type UndoKind } from './undo.js'
 
 type StartBody = Static<(typeof startBulkAction)['body']['schema']>
 /** Kinds whose selectors a schema describes. */
-type PlainKind = Exclude<BulkKindName, 'cancelRuns' | UndoKind>
+type PlainKind = Exclude<BulkKindName, ActiveRunsKind | UndoKind>
 type Selector = Readonly<Record<string, unknown>>
 
-/** The route that starts an action of any kind. `cancelRuns` has a selector of its own, parsed in `cancel.ts`. */
+/** The route that starts an action of any kind. Those of active runs have a selector of their own, parsed in `cancel.ts`. */
 export function startRoutes(deps: RouteDeps): Route[] {
   return [route(startBulkAction, (call) => startAny(deps, call)), ...savedRoutes(deps, validateSelector)]
 }
@@ -60,6 +61,11 @@ async function startAny(deps: RouteDeps, { caller, body, headers, signal }: Star
   }
   if (checked.clock !== undefined) throw invalid('`clock` is for `undoCancelRuns` and `undoCancelMessages` only.')
   const given = { ...checked, selector: await resolveSaved(deps, caller, kind, checked.selector ?? {}) }
+  if (kind === 'pauseRuns' || kind === 'unpauseRuns') {
+    const { pauseClock } = checked
+    return startPause(deps, caller, { kind, pauseClock, selection: cancelBodyOf(given) }, signal)
+  }
+  if (checked.pauseClock !== undefined) throw invalid('`pauseClock` is for `pauseRuns` only.')
   if (kind === 'cancelRuns') return startCancel(deps, caller, cancelBodyOf(given), signal)
   return start(deps, caller, { ...given, kind }, { headers, signal })
 }
@@ -74,7 +80,7 @@ function checkedBody(given: unknown): StartBody {
 }
 
 /** Translates to the body of `DELETE /v2/workflows/runs`. */
-function cancelBodyOf({ kind: _, selector, ...others }: StartBody): object {
+function cancelBodyOf({ kind: _, pauseClock: __, selector, ...others }: StartBody): object {
   return { ...onlyFilters(selector), ...others }
 }
 
@@ -85,7 +91,7 @@ function cancelBodyOf({ kind: _, selector, ...others }: StartBody): object {
 function onlyFilters(selector: Selector = {}): Selector {
   const found = NON_FILTER_FIELDS.find((name) => Object.hasOwn(selector, name))
   if (found === undefined) return selector
-  throw invalid(`\`${found}\` is not a filter: put it beside \`selector\`. Nothing was cancelled.`)
+  throw invalid(`\`${found}\` is not a filter: put it beside \`selector\`. Nothing was changed.`)
 }
 
 async function start(
@@ -112,7 +118,7 @@ async function start(
 
 /** @throws HomeportError when a selector is not valid for a kind, whatever it would match. */
 function validateSelector(kind: SelectingKind, given: Selector): void {
-  if (kind === 'cancelRuns') {
+  if (isOfActiveRuns(kind)) {
     const parsed = parseSelector(onlyFilters(given), '')
     if ('problem' in parsed) throw new HomeportError('invalid_request', parsed)
     return
@@ -122,6 +128,8 @@ function validateSelector(kind: SelectingKind, given: Selector): void {
   if (ITEMS_OF[kind] === 'deadRuns') deadRunSelectorOf('', filters, MOST_IDS)
   else readSelection(filters)
 }
+
+const isOfActiveRuns = (kind: SelectingKind): kind is ActiveRunsKind => ITEMS_OF[kind] === 'runs'
 
 const countOf = ({ count }: Selector): number | undefined => (typeof count === 'number' ? count : undefined)
 

@@ -224,6 +224,8 @@ const AUDIT_ACTIONS: Readonly<Record<BulkKindName, AuditAction>> = {
   retryDeadLetters: 'Retry Dead Letters',
   undoCancelRuns: 'Undo Cancel of Workflow Runs',
   undoCancelMessages: 'Undo Cancel of Messages',
+  pauseRuns: 'Pause Workflow Runs',
+  unpauseRuns: 'Resume Paused Workflow Runs',
 }
 
 /** The audit entry of an action that has ended. */

@@ -7,6 +7,7 @@ import type { RunState } from '../../store/schema/runs.js'
 import { retryCallbacks } from '../../workflow/transactions/runs-callbacks.js'
 import { askSomeChild, cancelRunsFor } from '../../workflow/transactions/runs-cancel.js'
 import { deadAmong, removeDeadLetters } from '../../workflow/transactions/runs-dead.js'
+import { type PauseClock, pauseRuns, type RunPause, resumeRuns } from '../../workflow/transactions/runs-pause.js'
 import { dropRemains } from '../../workflow/transactions/runs-remains.js'
 import { type DeadRun, type Revival, revivableAmong, reviveRuns } from '../../workflow/transactions/runs-revive.js'
 import { type BatchArgs, batchOperation, type FinalOutcome, type KindResult } from './bulk-batch.js'
@@ -84,6 +85,37 @@ export const cancelRunsBatch = batchOperation(
     return { succeeded, offers, remaining, outcomeOf: yield* otherOutcomes(seqs, succeeded, readRunStates, afterRun) }
   },
   askSomeChild(),
+)
+
+/** An active run that was not changed was paused before, or was not paused. */
+const afterPause = (state: RunState): FinalOutcome => (state === 'RUN_STARTED' ? 'alreadyFinished' : afterRun(state))
+
+/** What a bulk pause stores with its action. */
+export interface PauseSettings {
+  readonly clock: PauseClock
+}
+
+/** A batch of runs to pause. */
+export interface PauseBatch extends BatchArgs {
+  readonly pause: RunPause
+}
+
+/** Pauses runs. */
+export const pauseRunsBatch = batchOperation(
+  'bulk.pauseRunsBatch',
+  function* (seqs, action, { pause, at }: PauseBatch): Transaction<KindResult> {
+    const succeeded = yield* pauseRuns({ accountId: action.account_id, seqs, at, pause })
+    return { succeeded, offers: [], outcomeOf: yield* otherOutcomes(seqs, succeeded, readRunStates, afterPause) }
+  },
+)
+
+/** Lets paused runs go on. */
+export const unpauseRunsBatch = batchOperation(
+  'bulk.unpauseRunsBatch',
+  function* (seqs, action, { at }: BatchArgs): Transaction<KindResult> {
+    const { resumed, offers } = yield* resumeRuns({ accountId: action.account_id, seqs, at })
+    return { succeeded: resumed, offers, outcomeOf: yield* otherOutcomes(seqs, resumed, readRunStates, afterPause) }
+  },
 )
 
 /** Cancels messages. */

@@ -8,6 +8,7 @@ import type { WorkflowMeter } from '../../telemetry/index.js'
 import { type Overrides, type RevivalKind, revivalOf } from '../../workflow/index.js'
 import type * as bulkAction from '../transactions/bulk-action.js'
 import type * as bulkBatch from '../transactions/bulk-batch.js'
+import type { PauseSettings } from '../transactions/bulk-kinds.js'
 import * as bulkKinds from '../transactions/bulk-kinds.js'
 import * as bulkUndo from '../transactions/bulk-undo.js'
 import type { Fences } from './fences.js'
@@ -30,7 +31,15 @@ export interface BulkKind {
   /** Type of its items. */
   readonly itemType: 'runs' | 'messages'
   /** Wire name of the successful outcome. */
-  readonly successOutcome: 'cancelled' | 'resumed' | 'restarted' | 'deleted' | 'retried' | 'undone'
+  readonly successOutcome:
+    | 'cancelled'
+    | 'resumed'
+    | 'restarted'
+    | 'deleted'
+    | 'retried'
+    | 'undone'
+    | 'paused'
+    | 'unpaused'
   /** Decides a batch in one transaction, and updates the queue in memory with the result. */
   decide(deps: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): Promise<bulkBatch.DecidedBatch>
 }
@@ -79,6 +88,13 @@ export const KINDS: Readonly<Record<BulkKindName, BulkKind>> = {
   retryDeadLetters: { itemType: 'messages', successOutcome: 'retried', decide: retry },
   undoCancelRuns: { itemType: 'runs', successOutcome: 'undone', decide: undoRuns },
   undoCancelMessages: { itemType: 'messages', successOutcome: 'undone', decide: undoMessages },
+  pauseRuns: { itemType: 'runs', successOutcome: 'paused', decide: pauseBatch },
+  unpauseRuns: {
+    itemType: 'runs',
+    successOutcome: 'unpaused',
+    decide: async (deps, action, batch) =>
+      offerAgain(deps, await deps.store.run(bulkKinds.unpauseRunsBatch, argsOf(deps, action, batch))),
+  },
 }
 
 function argsOf({ clock, cluster }: KindDeps, action: bulkAction.BulkActionRow, batch: Batch): bulkBatch.BatchArgs {
@@ -94,6 +110,21 @@ async function dropEverywhere({ queue }: KindDeps, which: DropSelector): Promise
 /** Right after the commit: a cancel may end these while other nodes have not answered. */
 function offerToQueue({ queue }: KindDeps, decided: bulkBatch.DecidedBatch): bulkBatch.DecidedBatch {
   queue.offer(decided.offers)
+  return decided
+}
+
+/** Nothing more of these runs is sent, by whichever node; requests in flight end. */
+async function pauseBatch(
+  deps: KindDeps,
+  action: bulkAction.BulkActionRow,
+  batch: Batch,
+): Promise<bulkBatch.DecidedBatch> {
+  // This module wrote it when it stored the action.
+  const { clock } = JSON.parse(action.settings ?? '') as PauseSettings
+  const pause = { by: action.actor, clock, ...(action.reason !== null && { reason: action.reason }) }
+  const decided = await deps.store.run(bulkKinds.pauseRunsBatch, { ...argsOf(deps, action, batch), pause })
+  const { succeeded: groupKeys } = decided
+  if (groupKeys.length > 0) await deps.queue.dropEverywhere({ groupKeys, inFlight: 'ends' })
   return decided
 }
 

@@ -28,6 +28,8 @@ const ITEMS: Readonly<Record<Action['kind'], string>> = {
   retryDeadLetters: 'dead letter',
   undoCancelRuns: 'run',
   undoCancelMessages: 'message',
+  pauseRuns: 'run',
+  unpauseRuns: 'run',
 }
 
 const WORDS: Readonly<Record<string, string>> = {
@@ -35,6 +37,7 @@ const WORDS: Readonly<Record<string, string>> = {
   notFound: 'not found',
   retried: 'sent again',
   undone: 'brought back',
+  unpaused: 'let go on',
 }
 
 /** The outcomes of an action with their counts. */

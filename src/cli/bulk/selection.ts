@@ -30,6 +30,8 @@ const PARAMETERS: Readonly<Record<Kind, { readonly ids: string; readonly url: st
   retryDeadLetters: { ids: 'dlqIds', url: 'url' },
   undoCancelRuns: { ids: 'workflowRunIds', url: 'workflowUrl' },
   undoCancelMessages: { ids: 'messageIds', url: 'url' },
+  pauseRuns: { ids: 'workflowRunIds', url: 'workflowUrl' },
+  unpauseRuns: { ids: 'workflowRunIds', url: 'workflowUrl' },
 }
 
 /** Adds the flags of a selector. */

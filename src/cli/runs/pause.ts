@@ -1,44 +1,90 @@
+import type { Command } from 'commander'
+import { startBulkAction } from '../../contract/bulk/actions.js'
+import { BulkLook } from '../../contract/bulk/answers.js'
 import { pauseRun, unpauseRun } from '../../contract/workflow/pause.js'
-import { remote } from '../remote/remote.js'
-import { given } from '../remote/values.js'
-import { moment } from '../terminal/figures.js'
+import { type ConditionOptions, conditionFlags, conditionsOf, unreadableLine } from '../bulk/conditions.js'
+import { followToEnd } from '../bulk/follow.js'
+import { requireSelection } from '../queue/filters.js'
+import { parsed } from '../remote/api.js'
+import { remote, type Session } from '../remote/remote.js'
+import { given, wholeNumber } from '../remote/values.js'
+import { counted, moment } from '../terminal/figures.js'
 import { printable } from '../terminal/text.js'
+import { type RunFilterOptions, runFilterFlags, runFilters } from './find.js'
 
-interface PauseOptions {
-  readonly holdClock: boolean
+interface SelectionOptions extends RunFilterOptions, ConditionOptions {
+  readonly all?: boolean
+  readonly dryRun: boolean
   readonly reason?: string
+  readonly rate?: number
 }
+
+interface PauseOptions extends SelectionOptions {
+  readonly holdClock: boolean
+}
+
+const selectionFlags = (command: Command): Command =>
+  conditionFlags(runFilterFlags(command, WORDS))
+    .option('--all', 'all active runs')
+    .option('--dry-run', 'change nothing; print how many active runs match', false)
+    .option('--reason <text>', 'why; shown by the runs and in the audit log')
+    .option('--rate <runs>', 'most runs per second', wholeNumber(1))
+
+const WORDS = { url: 'whose URL begins with this text', from: 'created after', to: 'created before' }
 
 /** `homeport runs pause`: holds runs where they stand. */
 export const pauseCommand = remote<PauseOptions, [string[]]>({
   name: 'pause',
   summary: 'pause workflow runs: nothing of them is sent until `homeport runs unpause`',
-  args: [['<ids...>', 'ids of active runs']],
+  args: [['[ids...]', 'ids of active runs; without ids, those that match all filters']],
   flags: (command) =>
-    command
-      .option('--hold-clock', 'move sleeps and timeouts later by the time that the run was paused', false)
-      .option('--reason <text>', 'why; shown by the run and in the audit log'),
-  examples: ['homeport runs pause wfr_1 wfr_2 --reason maintenance', 'homeport runs pause wfr_1 --hold-clock'],
-  run: async ({ api, show }, { holdClock, reason }, ids) => {
-    const body = { ...given({ reason }), clock: holdClock ? ('hold' as const) : ('keep' as const) }
+    selectionFlags(command).option(
+      '--hold-clock',
+      'move sleeps and timeouts later by the time that the run was paused',
+      false,
+    ),
+  examples: [
+    'homeport runs pause wfr_1 wfr_2 --reason maintenance',
+    'homeport runs pause wfr_1 --hold-clock',
+    'homeport runs pause --url https://example.com/ --reason maintenance',
+  ],
+  run: async (session, options, ids) => {
+    const { holdClock, reason } = options
+    const clock = holdClock ? ('hold' as const) : ('keep' as const)
+    if (ids.length === 0) return await inBulk(session, { kind: 'pauseRuns', pauseClock: clock }, options)
     for (const workflowRunId of ids) {
-      const run = await api.call(pauseRun, { params: { workflowRunId }, body })
-      show(run, () => `paused since ${moment(run.paused.at)}: ${printable(workflowRunId)}\n`)
+      const run = await session.api.call(pauseRun, { params: { workflowRunId }, body: { ...given({ reason }), clock } })
+      session.show(run, () => `paused since ${moment(run.paused.at)}: ${printable(workflowRunId)}\n`)
     }
   },
 })
 
 /** `homeport runs unpause`: lets paused runs go on. `homeport runs resume` is for failed ones. */
-export const unpauseCommand = remote<object, [string[]]>({
+export const unpauseCommand = remote<SelectionOptions, [string[]]>({
   name: 'unpause',
   summary: 'let paused workflow runs go on; `homeport runs resume` is for failed runs',
-  args: [['<ids...>', 'ids of paused runs']],
-  examples: ['homeport runs unpause wfr_1 wfr_2'],
-  run: async ({ api, show }, _, ids) => {
+  args: [['[ids...]', 'ids of paused runs; without ids, those that match all filters']],
+  flags: selectionFlags,
+  examples: ['homeport runs unpause wfr_1 wfr_2', 'homeport runs unpause --url https://example.com/'],
+  run: async (session, options, ids) => {
+    if (ids.length === 0) return await inBulk(session, { kind: 'unpauseRuns' }, options)
     for (const workflowRunId of ids) {
-      const run = await api.call(unpauseRun, { params: { workflowRunId } })
+      const run = await session.api.call(unpauseRun, { params: { workflowRunId } })
       const state = run.pausedAt === undefined ? 'was not paused' : 'goes on'
-      show(run, () => `${state}: ${printable(workflowRunId)}\n`)
+      session.show(run, () => `${state}: ${printable(workflowRunId)}\n`)
     }
   },
 })
+
+type Kind = { readonly kind: 'pauseRuns'; readonly pauseClock: 'keep' | 'hold' } | { readonly kind: 'unpauseRuns' }
+
+/** Does it to all active runs that match, as a bulk action. */
+async function inBulk(session: Session, kind: Kind, options: SelectionOptions): Promise<void> {
+  const selector = { ...runFilters(options), ...conditionsOf(options) }
+  requireSelection('runs', [], selector, options.all)
+  const { reason, rate } = options
+  const body = { ...kind, selector, ...given({ reason, ratePerSecond: rate }) }
+  if (!options.dryRun) return followToEnd(session, (await session.api.call(startBulkAction, { body })).actionId)
+  const found = parsed(BulkLook, (await session.api.send(startBulkAction, { body: { ...body, dryRun: true } })).value)
+  session.show(found, () => `${counted(found.matched, 'active run')}\n${unreadableLine(found)}`)
+}

@@ -8,6 +8,7 @@ import {
   count,
   Outcome,
   OutcomeCounts,
+  PauseClock,
   UndoClock,
   undoPath,
 } from './answers.js'
@@ -25,6 +26,8 @@ export const BULK_KINDS = [
   'retryDeadLetters',
   'undoCancelRuns',
   'undoCancelMessages',
+  'pauseRuns',
+  'unpauseRuns',
 ] as const
 
 /** The states of a bulk action. */
@@ -260,7 +263,7 @@ const StartBody = Type.Object(
     selector: Type.Optional(
       Type.Record(Type.String(), Type.Unknown(), {
         description:
-          'Which items. `cancelRuns` takes the fields of `DELETE /v2/workflows/runs`; `cancelMessages` the filters of `DELETE /v2/messages`; `resumeRuns`, `restartRuns`, `deleteDeadRuns` and `retryFailureCallbacks` (only runs whose failure function has failed) the filters of `/v2/workflows/dlq`; `deleteDeadLetters` and `retryDeadLetters` the filters of `/v2/dlq`; `undoCancelRuns` and `undoCancelMessages` take `actionId`, a finished cancel, or `workflowRunIds` or `messageIds`. `saved` adds the fields of a saved selector. `count` limits the size of the set. Empty: all items.',
+          'Which items. `cancelRuns` takes the fields of `DELETE /v2/workflows/runs`; `cancelMessages` the filters of `DELETE /v2/messages`; `resumeRuns`, `restartRuns`, `deleteDeadRuns` and `retryFailureCallbacks` (only runs whose failure function has failed) the filters of `/v2/workflows/dlq`; `deleteDeadLetters` and `retryDeadLetters` the filters of `/v2/dlq`; `undoCancelRuns` and `undoCancelMessages` take `actionId`, a finished cancel, or `workflowRunIds` or `messageIds`; `pauseRuns` and `unpauseRuns` the filters of `cancelRuns`. `saved` adds the fields of a saved selector. `count` limits the size of the set. Empty: all items.',
       }),
     ),
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 500, description: REASON })),
@@ -269,6 +272,7 @@ const StartBody = Type.Object(
       instant('For `cancelRuns`: until this time, Unix milliseconds, triggers that match are refused with 409.'),
     ),
     clock: Type.Optional(UndoClock),
+    pauseClock: Type.Optional(PauseClock),
     dryRun: Type.Optional(
       Type.Boolean({ description: 'Change nothing. The response says how many items match and lists the first ones.' }),
     ),
@@ -289,7 +293,7 @@ export const startBulkAction = endpoint({
   scopes: [],
   summary: 'Start a bulk action',
   description:
-    'Fixes a set of any size and processes it in the background: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `retryFailureCallbacks`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`, `undoCancelRuns`, `undoCancelMessages`. When runs are started or messages sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused, and nothing is changed.',
+    'Fixes a set of any size and processes it in the background: `cancelRuns`, `cancelMessages`, `resumeRuns`, `restartRuns`, `retryFailureCallbacks`, `deleteDeadRuns`, `deleteDeadLetters`, `retryDeadLetters`, `undoCancelRuns`, `undoCancelMessages`, `pauseRuns`, `unpauseRuns`. When runs are started or messages sent again, settings in the headers of this request (`Upstash-Retries`, `-Retry-Delay`, `-Delay`, `-Flow-Control-Key`, `-Flow-Control-Value`, `-Label`, `-Failure-Callback`) replace the stored ones. An unknown field is refused, and nothing is changed.',
   body: { kind: 'json', schema: StartBody },
   checkedBy: 'handler',
   success: { status: 202, description: 'The set is fixed and stored.', body: AcceptedAnswer },

@@ -23,6 +23,8 @@ export const OutcomeCounts = Type.Object({
   deleted: done('Deleted'),
   retried: done('Sent again'),
   undone: done('Brought back'),
+  paused: done('Paused'),
+  unpaused: done('Let go on'),
   ...SHARED_COUNTS,
 })
 
@@ -35,6 +37,8 @@ export const Outcome = Type.Enum([
   'deleted',
   'retried',
   'undone',
+  'paused',
+  'unpaused',
   'alreadyFinished',
   'notFound',
   'failed',
@@ -54,6 +58,12 @@ export const undoPath = (when: string) =>
 export const UndoClock = Type.Enum(['original', 'hold', 'now'], {
   description:
     'When the deliveries that are brought back are due. `original`: as before the cancel, and at once if that has passed. `hold`: later by the time that they were cancelled. `now`: at once; waits for events keep their deadlines. Default: `original`.',
+})
+
+/** What a pause does to the clocks of runs. */
+export const PauseClock = Type.Enum(['keep', 'hold'], {
+  description:
+    'For `pauseRuns`: what happens to sleeps, delays and timeouts. `keep`: they stay, and what has passed is due when the run goes on. `hold`: they move later by the time that the run was paused. Default: `keep`.',
 })
 
 const CancelError = Type.Object({ workflowRunId: Type.String(), error: Type.String() })

@@ -74,7 +74,7 @@ const actionId = Type.Optional(
 const CancelledRuns = Type.Object({ actionId, workflowRunIds: ids('Only these cancelled runs.') }, strict)
 const CancelledMessages = Type.Object({ actionId, messageIds: ids('Only these cancelled messages.') }, strict)
 
-/** Selector schemas by kind. `cancelRuns` uses `CancelSelector`. */
+/** Selector schemas by kind. Those of active runs use `CancelSelector`. */
 export const BULK_SELECTORS = {
   cancelMessages: Messages,
   resumeRuns: DeadRuns,
@@ -90,9 +90,14 @@ export const BULK_SELECTORS = {
 /** The kinds that undo a cancel: it has fixed their items. */
 type UndoKind = 'undoCancelRuns' | 'undoCancelMessages'
 
+/** The kinds that take the selector of a bulk cancel. */
+export type ActiveRunsKind = 'cancelRuns' | 'pauseRuns' | 'unpauseRuns'
+
 /** The items of each kind, which decide the conditions that its selector may have. */
 export const ITEMS_OF = {
   cancelRuns: 'runs',
+  pauseRuns: 'runs',
+  unpauseRuns: 'runs',
   cancelMessages: 'messages',
   resumeRuns: 'deadRuns',
   restartRuns: 'deadRuns',
@@ -100,7 +105,7 @@ export const ITEMS_OF = {
   deleteDeadRuns: 'deadRuns',
   deleteDeadLetters: 'deadLetters',
   retryDeadLetters: 'deadLetters',
-} as const satisfies Record<Exclude<keyof typeof BULK_SELECTORS, UndoKind> | 'cancelRuns', ItemsOf>
+} as const satisfies Record<Exclude<keyof typeof BULK_SELECTORS, UndoKind> | ActiveRunsKind, ItemsOf>
 
 /** A kind whose selector may have conditions, and may be saved. */
 export type SelectingKind = keyof typeof ITEMS_OF

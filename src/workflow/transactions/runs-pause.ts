@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { type NewAuditRow, recordAudit } from '../../accounts/transactions/accounts.js'
 import type { PendingRow } from '../../queue/transactions/messages.js'
 import { parkGroups, unparkGroups } from '../../queue/transactions/messages-parked.js'
-import { change, first, type Transaction, write } from '../../store/operation.js'
+import { all, change, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
 
@@ -63,20 +63,32 @@ const lock = query<{ accountId: string; runId: string }, Locked>(({ db, p, d }) 
       .where('run_id', '=', p.runId),
   ),
 )
-const setPause = query<{ seq: number; at: number; pause: string }>(({ db, p }) =>
-  db.updateTable('runs').set({ paused_at: p.at, pause: p.pause }).where('seq', '=', p.seq),
+/** In one order, so that two actions never wait for each other. */
+const lockAll = query<{ accountId: string; seqs: readonly number[] }, Locked>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('runs')
+      .select(['seq', 'state', 'paused_at', 'pause'])
+      .where('account_id', '=', p.accountId)
+      .where(d.inNumbers('seq', p.seqs))
+      .where('state', '=', sql.lit('RUN_STARTED'))
+      .orderBy('seq'),
+  ),
 )
-const clearPause = query<{ seq: number }>(({ db, p }) =>
-  db.updateTable('runs').set({ paused_at: null, pause: null }).where('seq', '=', p.seq),
+const setPause = query<{ seqs: readonly number[]; at: number; pause: string }>(({ db, p, d }) =>
+  db.updateTable('runs').set({ paused_at: p.at, pause: p.pause }).where(d.inNumbers('seq', p.seqs)),
 )
-const moveDeadlines = query<{ seq: number; since: number; at: number }>(({ db, p }) =>
+const clearPause = query<{ seqs: readonly number[] }>(({ db, p, d }) =>
+  db.updateTable('runs').set({ paused_at: null, pause: null }).where(d.inNumbers('seq', p.seqs)),
+)
+const moveDeadlines = query<{ seqs: readonly number[]; since: number; at: number }>(({ db, p, d }) =>
   db
     .updateTable('run_waits')
     .set({
       deadline: sql<number>`deadline + ${p.at} - case
         when created_at > ${p.at} then ${p.at} when created_at > ${p.since} then created_at else ${p.since} end`,
     })
-    .where('run_seq', '=', p.seq),
+    .where(d.inNumbers('run_seq', p.seqs)),
 )
 
 /** Pauses a run. After the commit the caller drops its messages on all nodes, with `inFlight: 'ends'`. */
@@ -88,8 +100,7 @@ export const pauseRun = write(
     if (!run) return { kind: 'missing' }
     if (run.state !== 'RUN_STARTED') return { kind: 'ended', state: run.state }
     if (run.paused_at !== null) return { kind: 'already', runSeq: run.seq, pausedAt: run.paused_at }
-    yield* change(setPause, { seq: run.seq, at, pause: JSON.stringify(args.pause) })
-    yield* parkGroups([run.seq])
+    yield* hold([run.seq], args.pause, at)
     yield* recordAudit(args.audit)
     return { kind: 'paused', runSeq: run.seq, pausedAt: at }
   },
@@ -102,15 +113,64 @@ export const resumeRun = write('runs.unpause', function* (args: PausingArgs): Tr
   if (!run) return { kind: 'missing' }
   if (run.state !== 'RUN_STARTED') return { kind: 'ended', state: run.state }
   if (run.paused_at === null) return { kind: 'already' }
-  yield* change(clearPause, { seq: run.seq })
-  // A clock that was set back must not bring due times forward.
-  const since = Math.min(run.paused_at, at)
-  const holds = storedPause(run.pause).clock === 'hold'
-  if (holds) yield* change(moveDeadlines, { seq: run.seq, since, at })
-  const offers = yield* unparkGroups({ groups: [run.seq], heldSince: holds ? since : undefined, at })
+  const offers = yield* letGo([run], at)
   yield* recordAudit(args.audit)
   return { kind: 'resumed', pausedAt: run.paused_at, offers }
 })
+
+/** A batch of runs of a bulk action. */
+export interface PausingSeqs {
+  readonly accountId: string
+  readonly seqs: readonly number[]
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** Pauses those of these runs that are active and not paused, and answers which; see `pauseRun`. */
+export function* pauseRuns({
+  accountId,
+  seqs,
+  at,
+  pause,
+}: PausingSeqs & { readonly pause: RunPause }): Transaction<readonly number[]> {
+  const open = (yield* all(lockAll, { accountId, seqs })).filter((run) => run.paused_at === null)
+  const paused = open.map((run) => run.seq)
+  yield* hold(paused, pause, at)
+  return paused
+}
+
+/** Lets those of these runs go on that are paused; see `resumeRun`. */
+export function* resumeRuns({ accountId, seqs, at }: PausingSeqs): Transaction<{
+  readonly resumed: readonly number[]
+  readonly offers: readonly PendingRow[]
+}> {
+  const paused = (yield* all(lockAll, { accountId, seqs })).filter((run) => run.paused_at !== null)
+  return { resumed: paused.map((run) => run.seq), offers: yield* letGo(paused, at) }
+}
+
+function* hold(seqs: readonly number[], pause: RunPause, at: number): Transaction<void> {
+  if (seqs.length === 0) return
+  yield* change(setPause, { seqs, at, pause: JSON.stringify(pause) })
+  yield* parkGroups(seqs)
+}
+
+/** Runs that were paused together, with the same clock, go on together. */
+function* letGo(runs: readonly Locked[], at: number): Transaction<PendingRow[]> {
+  if (runs.length === 0) return []
+  yield* change(clearPause, { seqs: runs.map(({ seq }) => seq) })
+  const groups = new Map<number | undefined, number[]>()
+  for (const { seq, paused_at, pause } of runs) {
+    // A clock that was set back must not bring due times forward.
+    const since = storedPause(pause).clock === 'hold' ? Math.min(paused_at ?? at, at) : undefined
+    groups.set(since, [...(groups.get(since) ?? []), seq])
+  }
+  const offers: PendingRow[] = []
+  for (const [heldSince, seqs] of groups) {
+    if (heldSince !== undefined) yield* change(moveDeadlines, { seqs, since: heldSince, at })
+    offers.push(...(yield* unparkGroups({ groups: seqs, heldSince, at })))
+  }
+  return offers
+}
 
 /** Reads `runs.pause`. */
 export function storedPause(json: string | null): RunPause {

@@ -16,6 +16,8 @@ export const FAMILY_OF: Readonly<Record<Kind, Family>> = {
   deleteDeadLetters: 'deadLetters',
   undoCancelRuns: 'cancelledRuns',
   undoCancelMessages: 'cancelledMessages',
+  pauseRuns: 'runs',
+  unpauseRuns: 'runs',
 }
 
 /** The filters of the wizard. */
