@@ -9,7 +9,7 @@ import { randomFrom } from './random.js'
 
 /**
  * The server is killed with SIGKILL in the middle of bulk actions of every kind over runs, several of them over the
- * same dead runs, beside publishes, triggers and cancels. Then every item of every action has one outcome, and the
+ * same dead runs, and pauses of runs that are active, beside publishes, triggers and cancels. Then every item of every action has one outcome, and the
  * outcomes agree with the states of the runs: no run is resumed or restarted twice, and none is lost.
  */
 
@@ -20,6 +20,8 @@ const LONGEST_LIFE_MS = 2_000
 const DEADLINE_MS = 60_000 + CYCLES * 3_000
 const DOOMED = 25
 const KINDS = ['resumeRuns', 'deleteDeadRuns', 'restartRuns', 'retryFailureCallbacks']
+/** In this order, so that most runs go on soon. */
+const HOLDS = ['pauseRuns', 'unpauseRuns']
 
 const ledger = new Ledger()
 let account = ''
@@ -33,7 +35,7 @@ afterAll(() =>
   ),
 )
 
-/** Starts an action over all dead runs. */
+/** Starts an action over all runs of the kind that are dead, or active. */
 async function act(homeport: RunningHomeport, destinations: Destinations, kind: string): Promise<void> {
   const selector = { workflowUrl: [`${destinations.url}/fragile`] }
   const { status } = await homeport.queue('POST', '/v2/workflows/bulkActions', { kind, selector })
@@ -52,6 +54,7 @@ async function actOnDeadRuns(homeport: RunningHomeport, destinations: Destinatio
         failureUrl: `${destinations.url}/failure`,
       }))
       await client.trigger(runs)
+      for (const kind of HOLDS) await act(homeport, destinations, kind)
       // The first action gets the most runs, so the order rotates.
       const first = (made / DOOMED) % KINDS.length
       await Promise.all(
@@ -117,6 +120,9 @@ it(
       const what = 'every fragile run to end and every failure function to be called'
       await waitFor(isCalm, { what, deadlineMs: DEADLINE_MS, everyMs: 100 })
     }
+    await waitFor(isOver, { what: 'every action to be finished', deadlineMs: DEADLINE_MS, everyMs: 100 })
+    // What a kill has left paused goes on, and was not delivered before.
+    await act(homeport, destinations, 'unpauseRuns')
     await rest()
     // On a busy machine the lives may have been too short for these actions.
     for (const kind of ['retryFailureCallbacks', 'resumeRuns']) {
@@ -132,8 +138,11 @@ it(
     const restarted = done(actions, 'restartRuns', 'restarted')
     const deleted = done(actions, 'deleteDeadRuns', 'deleted')
     const retried = done(actions, 'retryFailureCallbacks', 'retried')
+    const [paused, goneOn] = [done(actions, 'pauseRuns', 'paused'), done(actions, 'unpauseRuns', 'unpaused')]
     const { failed, dead, succeeded } = await countRuns(place, '/fragile')
-    account = `${actions.length} actions: ${failed} runs died, ${resumed} resumed, ${restarted} restarted, ${deleted} deleted, ${retried} called again`
+    account = `${actions.length} actions: ${failed} runs died, ${resumed} resumed, ${restarted} restarted, ${deleted} deleted, ${retried} called again, ${paused} paused, ${goneOn} let go on`
+    // A run that ends while it is paused does not go on.
+    expect(goneOn).toBeLessThanOrEqual(paused)
     expect(failed - dead).toBe(resumed + restarted + deleted)
     expect(succeeded).toBe(resumed + restarted)
     expect(ledger.failureCalls).toBeGreaterThanOrEqual(failed + retried)
