@@ -9,6 +9,7 @@ import { type RunFilterOptions, runFilterFlags, runFilters, type SeenRun } from 
 
 interface ListOptions extends RunFilterOptions {
   readonly state?: (typeof RUN_STATES)[number]
+  readonly paused?: true
   readonly count: number
   readonly cursor?: string
 }
@@ -21,12 +22,13 @@ export const listCommand = remote<ListOptions>({
   summary: 'list workflow runs, newest first',
   flags: (command) => {
     runFilterFlags(command, { url: 'of exactly this URL', from: 'created at or after', to: 'created at or before' })
-    return pageFlags(command.option('--state <state>', RUN_STATES.join(', '), oneOf(RUN_STATES)), 20)
+    command.option('--state <state>', RUN_STATES.join(', '), oneOf(RUN_STATES)).option('--paused', 'only paused runs')
+    return pageFlags(command, 20)
   },
   examples: ['homeport runs list --state RUN_FAILED --from 1d', 'homeport runs list --label hello --json'],
   run: async ({ api, io, show }, options) => {
-    const { state, count, cursor } = options
-    const query = { ...runFilters(options), ...given({ state: state && [state], cursor }) }
+    const { state, paused, count, cursor } = options
+    const query = { ...runFilters(options), ...given({ state: state && [state], paused, cursor }) }
     const page = await api.call(listRuns, { query: { ...query, count: Math.min(count, MOST), trimBody: 0 } })
     const text = () => renderTable(io, COLUMNS, page.runs) + moreBelow(page.cursor)
     show(page, () => (page.runs.length === 0 ? 'No runs match.\n' : text()))

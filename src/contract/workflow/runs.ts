@@ -292,6 +292,7 @@ const logQuery = Type.Object({
   cursor: Type.Optional(Type.String({ description: 'The `cursor` of the previous page.' })),
   count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Runs per page. Default 10.' })),
   state: texts('Runs in this state.'),
+  paused: Type.Optional(Type.Boolean({ description: 'true: only paused runs. false: only runs that are not paused.' })),
   workflowRunId: texts('These runs.'),
   workflowRuns: texts('These runs, each with the time of its creation: `<id>@<Unix milliseconds>`.'),
   workflowUrl: texts('Runs of exactly this URL.'),

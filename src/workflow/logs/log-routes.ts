@@ -69,7 +69,7 @@ async function page({ store, queue, clock, inFlight, nodes }: LogDeps, accountId
 }
 
 function filterOf(query: LogQuery): RunLogFilter {
-  const { workflowCreatedAt: exactly, messageId, workflowRuns, fromDate, toDate } = query
+  const { workflowCreatedAt: exactly, messageId, paused, workflowRuns, fromDate, toDate } = query
   checkUnit('fromDate', fromDate)
   checkUnit('toDate', toDate)
   checkUnit('workflowCreatedAt', exactly)
@@ -85,6 +85,7 @@ function filterOf(query: LogQuery): RunLogFilter {
     ...list('callerIps', query.callerIp),
     ...list('flowKeys', query.flowControlKey),
     ...(query.state && { states: commaSeparated(query.state).map(runStateOf) }),
+    ...(paused !== undefined && { [paused ? 'paused' : 'unpaused']: true as const }),
     ...(messageId !== undefined && { messageId }),
     ...(from !== undefined && { from }),
     ...(to !== undefined && { to }),

@@ -47,6 +47,12 @@ describeOnEveryStore('pause and resume of a run, with the real SDK', (openStore)
   }
   const pause = (runId: string, body?: object) => ask(runId, 'pause', body)
   const resume = (runId: string) => ask(runId, 'resume')
+  /** Ids of the runs that are paused, or that are not. */
+  async function listed(paused: 'true' | 'false'): Promise<string[]> {
+    const answer = await fetch(`${service.url}/v2/workflows/logs?paused=${paused}`, { headers: service.auth })
+    const { runs } = (await answer.json()) as { runs: { workflowRunId: string }[] }
+    return runs.map(({ workflowRunId }) => workflowRunId)
+  }
   /** Due times of a run, once it has only messages that are due later than now. */
   const sleeping = (runId: string) =>
     waitFor(
@@ -87,6 +93,10 @@ describeOnEveryStore('pause and resume of a run, with the real SDK', (openStore)
     expect(run).toMatchObject({ workflowState: 'RUN_STARTED', paused: { at: since, reason: 'maintenance' } })
     expect(run?.because?.map(({ kind }) => kind)).toEqual(['paused'])
     expect(run?.because?.[0]?.text).toContain('("maintenance")')
+    expect(await listed('true')).toEqual([runId])
+    const others = await listed('false')
+    expect(others.length).toBeGreaterThan(0)
+    expect(others).not.toContain(runId)
     expect(await resume(runId)).toMatchObject({ status: 200, body: { pausedAt: since } })
     expect(await service.ended(runId)).toMatchObject({ workflowRunResponse: '"awake"' })
     expect((await pause(runId)).status).toBe(409)
@@ -190,5 +200,7 @@ describeOnEveryStore('pause and resume of a run, with the real SDK', (openStore)
     const run = await service.log(runId)
     expect(run).toMatchObject({ workflowState: 'RUN_CANCELED' })
     expect(run).not.toHaveProperty('paused')
+    expect(await listed('true')).not.toContain(runId)
+    expect(await listed('false')).toContain(runId)
   })
 })

@@ -12,6 +12,10 @@ export interface RunLogFilter {
   /** Runs by id and creation time: an id can be reused once the log of its run is deleted. */
   readonly identities?: readonly RunIdentity[]
   readonly states?: readonly RunState[]
+  /** Only paused runs. A run that ended while it was paused is not paused. */
+  readonly paused?: true
+  /** Only runs that are not paused. */
+  readonly unpaused?: true
   readonly urls?: readonly string[]
   readonly labels?: readonly string[]
   readonly hosts?: readonly string[]
@@ -51,6 +55,9 @@ const CONDITIONS = {
   accountId: (_, p) => sql<boolean>`account_id = ${p.accountId}`,
   seqs: (d, p) => d.inNumbers('seq', p.seqs),
   states: (d, p) => d.inTexts('state', p.states),
+  // A cancel leaves `paused_at` in place, so that an undo brings the run back paused.
+  paused: () => sql<boolean>`(paused_at is not null and state = 'RUN_STARTED')`,
+  unpaused: () => sql<boolean>`(paused_at is null or state <> 'RUN_STARTED')`,
   urls: (d, p) => d.inTexts('url', p.urls),
   labels: (d, p) => d.someText(p.labels, (item) => d.contains('labels', item)),
   hosts: (d, p) => d.inTexts('host', p.hosts),
