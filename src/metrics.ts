@@ -352,6 +352,7 @@ function clusterFigures({ cluster: meter }: ServerMeters, cluster: MetricsDeps['
 function databasesFigures({ databases }: ServerMeters): Figures {
   return {
     homeport_database_wake_ups_total: databases.wakeUps,
+    homeport_database_promotions_total: databases.promotions,
     homeport_engine_failures_total: databases.engineFailures,
     homeport_backups_total: byLabel('outcome', databases.backups),
   }

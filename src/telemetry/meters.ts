@@ -123,6 +123,8 @@ export class StoreMeter {
 /** What the databases and the engines count. */
 export class DatabasesMeter {
   wakeUps = 0
+  /** Databases that this node has taken over from a home that was lost. */
+  promotions = 0
   engineFailures = 0
   readonly backups = { completed: 0, failed: 0 }
 }

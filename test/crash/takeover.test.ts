@@ -141,6 +141,8 @@ async function suffer(scene: NodeScene, fault: Fault, [home, other]: readonly [S
   const kept = new Set(result.map(Number))
   const lost = direct.answered.filter(({ number }) => !kept.has(number))
   expect(lost.filter(({ at }) => at <= completeUntil)).toEqual([])
+  const { body: metrics } = await other.homeport.api('GET', '/metrics')
+  expect(metrics).toMatch(/^homeport_database_promotions_total [1-9]/m)
   home.homeport = await scene.restart(home)
   expect((await rest(home, made.rest_token, ['GET', 'taken'])).status).toBe(200)
   return { fault, ms, answered: direct.answered.length, lost: lost.length }

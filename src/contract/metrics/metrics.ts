@@ -164,6 +164,10 @@ export const METRICS = {
   ),
   homeport_databases: gateway('gauge', 'Databases. state: awake, asleep, suspended.', 'state'),
   homeport_database_wake_ups_total: gateway('counter', 'Times that a sleeping database was woken.'),
+  homeport_database_promotions_total: gateway(
+    'counter',
+    'Databases that this node has taken over from a home that was lost.',
+  ),
   homeport_engine_failures_total: gateway(
     'counter',
     'Engine processes that ended by themselves or did not start; each is started again.',

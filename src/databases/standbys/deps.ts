@@ -4,7 +4,7 @@ import type { ChangeDeps } from '../deps.js'
 
 /** What standbys are made of. */
 export interface StandbysDeps
-  extends Pick<ChangeDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'directory' | 'sleep'> {
+  extends Pick<ChangeDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'directory' | 'sleep' | 'meter'> {
   /** The name of this node. */
   readonly node: string
   readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve' | 'mayAct' | 'notify' | 'onGone'>

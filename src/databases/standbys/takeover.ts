@@ -116,10 +116,11 @@ export class Takeover {
   }
 
   async #serve(row: PlacedStandby, durationMs: number): Promise<void> {
-    const { logger, take, announce, node } = this.#deps
+    const { logger, take, announce, node, meter } = this.#deps
     const { database_id: databaseId } = row
     await this.#copies.letGo(databaseId)
     const serving = take(databaseId)
+    if (meter) meter.promotions++
     const until = new Date(row.complete_until ?? 0).toISOString()
     const detail = `every write that ${row.home} had answered by ${until} is here`
     logger.warn('database_promoted', { databaseId, node, detail, durationMs })
