@@ -69,7 +69,11 @@ describeOnEveryStore('pause of many runs', (openStore) => {
     const { outcomes } = await bodyOf<{ outcomes: object[] }>('GET', `${ACTIONS}/${again.actionId}/outcomes`)
     expect(outcomes[0]).toMatchObject({ outcome: 'alreadyFinished', error: 'The run was paused before.' })
 
-    expect(await act('unpauseRuns', { label: 'many' })).toMatchObject({ matched: 40, outcomes: { unpaused: 40 } })
+    await trigger(3, 'many', '1h')
+    expect(await act('unpauseRuns', { label: 'many', state: ['paused'] })).toMatchObject({
+      matched: 40,
+      outcomes: { unpaused: 40 },
+    })
     // Each run fails then, because its endpoint is no workflow, and its failure function is called.
     const delivered = () => new Set(seen('many').map(({ headers }) => headers['upstash-workflow-runid'])).size
     await waitFor(() => delivered() === 40, { what: 'the deliveries' })

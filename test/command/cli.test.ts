@@ -204,6 +204,24 @@ describe('runs', () => {
     expect(await works('bulk', 'outcomes', bulkActions[1].actionId)).toMatch(/one +cancelled/)
   })
 
+  it('are paused by filters, listed, and go on', async () => {
+    for (const id of ['held-1', 'held-2']) {
+      await works('runs', 'trigger', sink.url, '--label', 'held', '--run-id', id, '--delay', '1h')
+    }
+    expect(await works('runs', 'pause', '--label', 'held', '--dry-run')).toBe('2 active runs\n')
+    expect(await cli(['runs', 'pause'])).toMatchObject({ code: 2 })
+    const paused = await cli(['runs', 'pause', '--label', 'held', '--reason', 'a test'])
+    expect(paused).toMatchObject({ code: 0, stdout: 'finished: 2 runs, 2 paused\n' })
+    const { runs } = await json('runs', 'list', '--paused')
+    const ids = runs.map(({ workflowRunId }: { workflowRunId: string }) => workflowRunId)
+    expect(ids.sort()).toEqual(['held-1', 'held-2'])
+    expect(await works('runs', 'unpause', 'held-1')).toBe('goes on: held-1\n')
+    const others = await cli(['runs', 'unpause', '--label', 'held', '--state', 'paused'])
+    expect(others).toMatchObject({ code: 0, stdout: 'finished: 1 run, 1 let go on\n' })
+    expect(await json('runs', 'list', '--paused')).toMatchObject({ runs: [] })
+    expect(await cli(['runs', 'cancel', '--label', 'held', '--yes'])).toMatchObject({ code: 0 })
+  })
+
   it('are followed to their end', async () => {
     await works('runs', 'trigger', sink.url, '--run-id', 'followed', '--delay', '1h')
     const watching = cliAlone(['runs', 'watch', 'followed'])

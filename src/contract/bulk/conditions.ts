@@ -16,6 +16,7 @@ export const RUN_STANDINGS = [
   'retry',
   'in-delivery',
   'no-step',
+  'paused',
 ] as const
 
 /** What a pending message is doing. */
@@ -57,7 +58,10 @@ const SHARED = {
 /** The conditions of each type of item. */
 export const CONDITIONS = {
   runs: {
-    state: states(RUN_STANDINGS, 'What a run waits for; of parallel branches, at least one.'),
+    state: states(
+      RUN_STANDINGS,
+      'What a run waits for; of parallel branches, at least one. `paused`: it is paused, whatever it waits for.',
+    ),
     waitingFor: texts('Id of an event or webhook, id of an invoked run, or name of the step that the run is at.'),
     ...SHARED,
   },

@@ -32,6 +32,7 @@ export function runStandings(found: RunsStanding, at: number): (seq: number) => 
   const waits = grouped(found.waits, ({ run_seq }) => run_seq)
   const children = grouped(found.children, ({ parent_seq }) => parent_seq)
   const attempts = new Map(found.attempts.map((attempt) => [attempt.message_seq, attempt]))
+  const paused = new Set(found.paused)
   return (seq) => {
     const ofRun = { pending: pending.get(seq) ?? [], waits: waits.get(seq) ?? [], children: children.get(seq) ?? [] }
     const failed = ofRun.pending.flatMap((message) => attempts.get(message.seq) ?? [])
@@ -39,13 +40,22 @@ export function runStandings(found: RunsStanding, at: number): (seq: number) => 
     const failedSteps = failed.flatMap(({ headers }) => storedHeaders(headers)['Upstash-Error-Step-Name'] ?? [])
     return {
       seq,
-      states: reasons.length > 0 ? reasons.map(({ state }) => state) : ['no-step'],
+      states: paused.has(seq) ? pausedStates(reasons) : statesOf(reasons),
       names: [...reasons.flatMap(({ names }) => names), ...failedSteps],
       attempts: Math.max(0, ...ofRun.pending.map(({ retried }) => retried)),
       errors: failed.flatMap(textsOfAttempt),
     }
   }
 }
+
+const statesOf = (reasons: readonly Reason[]): string[] =>
+  reasons.length > 0 ? reasons.map(({ state }) => state) : ['no-step']
+
+/** Nothing of a paused run is sent, also what is due. */
+const pausedStates = (reasons: readonly Reason[]): string[] => [
+  'paused',
+  ...reasons.map(({ state }) => state).filter((state) => state !== 'in-delivery'),
+]
 
 interface OfRun {
   readonly pending: readonly PendingOfRun[]

@@ -43,6 +43,8 @@ export interface ChildOfRun {
 export interface RunsStanding {
   /** Those that are active. */
   readonly active: readonly number[]
+  /** Those of them that are paused. */
+  readonly paused: readonly number[]
   readonly pending: readonly PendingOfRun[]
   readonly waits: readonly WaitOfRun[]
   readonly children: readonly ChildOfRun[]
@@ -70,8 +72,12 @@ interface OfRuns {
 /** Longest body of an element that is read. */
 const MAX_BODY_BYTES = 4_096
 
-const activeRuns = query<OfRuns, { seq: number }>(({ db, p, d }) =>
-  db.selectFrom('runs').select('seq').where(d.inNumbers('seq', p.seqs)).where('state', '=', sql.lit('RUN_STARTED')),
+const activeRuns = query<OfRuns, { seq: number; paused_at: number | null }>(({ db, p, d }) =>
+  db
+    .selectFrom('runs')
+    .select(['seq', 'paused_at'])
+    .where(d.inNumbers('seq', p.seqs))
+    .where('state', '=', sql.lit('RUN_STARTED')),
 )
 /** Conditions are written so that PostgreSQL reads no index of all pending messages or dead letters beside the numbers. */
 const pendingOf = query<OfRuns, PendingOfRun>(({ db, p, d }) =>
@@ -113,15 +119,17 @@ const childrenOf = query<OfRuns, ChildOfRun>(({ db, p, d }) =>
 export const standing = read(
   'runs.standing',
   function* ({ seqs, attempts }: StandingArgs): Transaction<RunsStanding | undefined> {
-    const active = (yield* all(activeRuns, { seqs })).map(({ seq }) => seq)
-    if (active.length === 0) return { active, pending: [], waits: [], children: [], attempts: [] }
+    const runs = yield* all(activeRuns, { seqs })
+    const active = runs.map(({ seq }) => seq)
+    const paused = runs.filter(({ paused_at }) => paused_at !== null).map(({ seq }) => seq)
+    if (active.length === 0) return { active, paused, pending: [], waits: [], children: [], attempts: [] }
     const pending = (yield* all(pendingOf, { seqs: active })).map((one) => ({ ...one, next_at: dueTime(one.next_at) }))
     const waits = yield* all(waitsOf, { seqs: active })
     const children = yield* all(childrenOf, { seqs: active })
     const isMuch = [pending, waits, children].some((rows) => rows.length === MAX_ROWS)
     if (isMuch && seqs.length > 1) return undefined
     const retried = attempts ? pending.filter((message) => message.retried > 0) : []
-    return { active, pending, waits, children, attempts: yield* lastAttempts(retried.map(({ seq }) => seq)) }
+    return { active, paused, pending, waits, children, attempts: yield* lastAttempts(retried.map(({ seq }) => seq)) }
   },
   { turn: 'background' },
 )

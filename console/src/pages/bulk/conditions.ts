@@ -63,6 +63,7 @@ export const STATE_TITLES: Readonly<Record<string, string>> = {
   'in-delivery': 'In delivery',
   'no-step': 'Stuck',
   held: 'Waiting in its queue',
+  paused: 'Paused',
 }
 
 /** The conditions on items of a family. */
