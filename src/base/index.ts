@@ -12,6 +12,7 @@
  * - `joined.ts`: work that many ask for at once, such as reading a view again.
  * - `service.ts`: the interface of everything that starts and stops, and the order of stopping.
  * - `sqlite/`: opens SQLite files, with the driver of Node or with a package.
+ * - `turns.ts`: work on the same thing, one task after the other.
  * - `user.ts`: the user that runs the process, who may have neither name nor home.
  * - `version.ts`: the version of Homeport.
  *
@@ -34,5 +35,6 @@ export { printable } from './printable.js'
 export { flattenServices, type ParallelServices, type Service, type SharedGrace, stopAll } from './service.js'
 export { firstColumn, missingSqliteDriver, openSqlite, sqliteDriver } from './sqlite/driver.js'
 export type { SqliteDatabase, SqliteStatement } from './sqlite/types.js'
+export { Turns } from './turns.js'
 export { homeOfUser, userId } from './user.js'
 export { VERSION } from './version.js'

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { codeOf, readFileIfThere } from '../base/index.js'
+import { codeOf, readFileIfThere, Turns } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import { occupancyOf, usedBytes } from './control.js'
 import { acceptLoss, inspectData as inspectFiles, UnservableData } from './data/damage.js'
@@ -67,6 +67,8 @@ class EngineFleet implements Fleet {
   readonly name = 'fleet'
   readonly #options: FleetOptions
   readonly #supervisors = new Map<string, DatabaseSupervisor>()
+  /** An engine writes every snapshot to the same file first: those of one database follow one another. */
+  readonly #snapshots = new Turns()
   readonly #diskSpace: DiskSpace
   /** Databases for which it was logged that there is too little space to rewrite their logs. */
   readonly #blockedLogs = new Set<string>()
@@ -170,7 +172,7 @@ class EngineFleet implements Fleet {
 
   async takeSnapshot(databaseId: string, file: string): Promise<Evidence> {
     const supervisor = this.#supervisorOf(this.#context(), databaseId)
-    return takeSnapshot(await supervisor.source(), file)
+    return this.#snapshots.take(databaseId, async () => takeSnapshot(await supervisor.source(), file))
   }
 
   checkSnapshot(file: string, evidence?: Evidence): Promise<SnapshotFacts> {

@@ -1,6 +1,6 @@
 import { newId } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
-import { Holds } from '../changes/turns.js'
+import { Holds } from '../changes/holds.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as backups from '../transactions/backups.js'

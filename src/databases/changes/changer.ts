@@ -19,7 +19,7 @@
 
 import { auditRow } from '../../accounts/index.js'
 import type * as accounts from '../../accounts/transactions/accounts.js'
-import { unreachable } from '../../base/index.js'
+import { Turns, unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import type { ChangeDeps } from '../deps.js'
@@ -27,7 +27,6 @@ import { engineSpecOf } from '../desired-engine.js'
 import type { DatabaseRow, DesiredChange } from '../life.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
-import { Turns } from './turns.js'
 
 const store = databasesChanges
 

@@ -11,8 +11,8 @@ import { authorityProblem, nameProblems, readRegionProblems } from '../rules.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
 import { Changer, refusalOf } from './changer.js'
+import { Holds } from './holds.js'
 import { type DesiredPlan, readDesiredPlan, resolvePlanChange } from './plan-change.js'
-import { Holds } from './turns.js'
 
 /** Brings the state of a database in line with its budget. */
 export type BudgetListener = (databaseId: string) => Promise<void>

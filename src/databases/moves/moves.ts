@@ -1,6 +1,5 @@
-import { isObject, type Timer } from '../../base/index.js'
+import { isObject, type Timer, Turns } from '../../base/index.js'
 import { BackupFiles } from '../backups/files.js'
-import { Turns } from '../changes/turns.js'
 import type { ChangeDeps } from '../deps.js'
 import type { Homes } from '../homes.js'
 import * as moves from '../transactions/moves.js'

@@ -32,6 +32,16 @@ describe('a snapshot', async () => {
     expect(await fleet.checkSnapshot(file, evidence)).toMatchObject({ keys: 8 })
   })
 
+  test('waits for one of the same database that is being taken', async () => {
+    const { spec, client } = await serving('db_twice')
+    await client.mset(Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`key ${i}`, `${i}`])))
+    const files = [fileHere(), fileHere(), fileHere()]
+    const evidence = await Promise.all(files.map((file) => fleet.takeSnapshot(spec.databaseId, file)))
+    for (const [index, file] of files.entries()) {
+      expect(await fleet.checkSnapshot(file, evidence[index])).toMatchObject({ keys: 5_000 })
+    }
+  })
+
   test('limits the sample of a large database', async () => {
     const { spec, client } = await serving('db_many')
     await client.mset(Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`key ${i}`, `${i}`])))

@@ -1,32 +1,4 @@
 /**
- * A queue of work for each database: one task after the other, in the order of the calls. The data plane and the engines
- * must learn of commits in the order in which the store made them, or they would end with an older state.
- */
-export class Turns {
-  readonly #last = new Map<string, Promise<unknown>>()
-
-  /** Runs the work after all earlier work on the same database. If it fails, only its own caller gets the error. */
-  take<Result>(databaseId: string, work: () => Promise<Result>): Promise<Result> {
-    const before = this.#last.get(databaseId) ?? Promise.resolve()
-    const turn = before.then(work)
-    const settled = turn.then(
-      () => undefined,
-      () => undefined,
-    )
-    this.#last.set(databaseId, settled)
-    void settled.then(() => {
-      if (this.#last.get(databaseId) === settled) this.#last.delete(databaseId)
-    })
-    return turn
-  }
-
-  /** Waits for all work that was queued before this call. */
-  async idle(): Promise<void> {
-    await Promise.all(this.#last.values())
-  }
-}
-
-/**
  * Databases whose engines clients must not reach for a moment: their passwords are being changed, or their data is being
  * replaced. Callers that ask for the engines wait until the hold is released.
  */
