@@ -6,7 +6,14 @@ import * as nodesAdmin from './cluster/transactions/nodes-admin.js'
 import { HomeportError } from './contract/errors/errors.js'
 import { listDatabaseMoves, moveDatabaseToNode } from './contract/server/moves.js'
 import { type ClusterNode, drainNode, listNodes, removeNode, resumeNode } from './contract/server/nodes.js'
-import { listDatabaseStandbys, removeDatabaseStandby, setDatabaseStandby } from './contract/server/standbys.js'
+import {
+  endDatabaseStandby,
+  listDatabaseStandbys,
+  placeDatabaseStandby,
+  placeDatabaseStandbys,
+  removeDatabaseStandby,
+  setDatabaseStandby,
+} from './contract/server/standbys.js'
 import {
   askForMove,
   type Databases,
@@ -14,6 +21,8 @@ import {
   listMoves,
   listStandbys,
   type Moves,
+  placeStandby,
+  placeStandbys,
   putStandby,
   type Standbys,
 } from './databases/index.js'
@@ -32,7 +41,7 @@ export interface NodesAdministrationDeps {
 
 /** The operations of the management API on nodes. */
 export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[] {
-  const { accounts, cluster, store, placement, moves, standbys } = deps
+  const { accounts, cluster, store, placement, moves } = deps
   const operatorOnly = ({ accountId }: Caller): void => {
     if (!accounts.isFirst(accountId)) throw new HomeportError('operator_only', {})
   }
@@ -60,21 +69,41 @@ export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[
       operatorOnly(caller)
       return listMoves(store)
     }),
+    route(removeNode, ({ caller, params }) => {
+      operatorOnly(caller)
+      return ok(store.run(nodesAdmin.remove, { name: params.name }))
+    }),
+    ...standbyRoutes(deps, operatorOnly),
+  ]
+}
+
+/** The operations of the management API on standbys of databases. */
+function standbyRoutes({ store, standbys }: NodesAdministrationDeps, operatorOnly: (caller: Caller) => void): Route[] {
+  const asking = (caller: Caller) => ({ store, caller, standbys, at: systemClock.now() })
+  return [
     route(setDatabaseStandby, ({ caller, params }) => {
       operatorOnly(caller)
-      return ok(putStandby({ store, caller, standbys, at: systemClock.now() }, params.id, params.name))
+      return ok(putStandby(asking(caller), params.id, params.name))
     }),
     route(removeDatabaseStandby, ({ caller, params }) => {
       operatorOnly(caller)
-      return ok(dropStandby({ store, caller, standbys, at: systemClock.now() }, params.id, params.name))
+      return ok(dropStandby(asking(caller), params.id, params.name))
+    }),
+    route(placeDatabaseStandby, ({ caller, params }) => {
+      operatorOnly(caller)
+      return ok(placeStandby(asking(caller), params.id))
+    }),
+    route(placeDatabaseStandbys, ({ caller }) => {
+      operatorOnly(caller)
+      return placeStandbys(asking(caller))
+    }),
+    route(endDatabaseStandby, ({ caller, params }) => {
+      operatorOnly(caller)
+      return ok(dropStandby(asking(caller), params.id))
     }),
     route(listDatabaseStandbys, ({ caller }) => {
       operatorOnly(caller)
       return listStandbys(store)
-    }),
-    route(removeNode, ({ caller, params }) => {
-      operatorOnly(caller)
-      return ok(store.run(nodesAdmin.remove, { name: params.name }))
     }),
   ]
 }

@@ -145,7 +145,11 @@ export interface ChangeDeps extends DatabasesDeps {
     /** Rejects with `no_node_in_region` for the first region without a node. */
     checkRegions(regions: readonly string[]): Promise<void>
     /** The node that gets a database; rejects with `no_node_in_region` or `region_without_capacity`. */
-    homeFor(needs: { readonly region: string; readonly memoryBytes: number }): Promise<string | undefined>
+    homeFor(needs: {
+      readonly region: string
+      readonly memoryBytes: number
+      readonly except?: readonly string[]
+    }): Promise<string | undefined>
   }
   readonly homes: {
     /** Whether this node serves a database. */

@@ -41,6 +41,8 @@ export interface Needs {
   readonly region: string
   /** What its plan allows it, bytes of memory. */
   readonly memoryBytes: number
+  /** Nodes that must not be chosen, by name. */
+  readonly except?: readonly string[]
 }
 
 /** What a placement is built from. */
@@ -93,11 +95,12 @@ export class Placement {
     const { node, cluster, random = Math.random } = this.#deps
     if (node === undefined || !cluster) return undefined
     const capacities = await this.capacities()
-    const isDraining = new Set(cluster.peers.filter(({ state }) => state === 'draining').map(({ name }) => name))
-    if (cluster.isDraining) isDraining.add(node)
+    const excluded = new Set(needs.except)
+    for (const { name, state } of cluster.peers) if (state === 'draining') excluded.add(name)
+    if (cluster.isDraining) excluded.add(node)
     const free = [...capacities]
       .map(([name, capacity]) => ({ node: name, capacity }))
-      .filter((one) => !isDraining.has(one.node))
+      .filter((one) => !excluded.has(one.node))
     const found = chooseHome(free, needs, random)
     if (found !== undefined) return found
     await this.checkRegions([needs.region])

@@ -1,5 +1,3 @@
-import { mkdir, rename, stat } from 'node:fs/promises'
-import { join } from 'node:path'
 import { auditRow } from '../accounts/index.js'
 import { isObject } from '../base/index.js'
 import type { RecoveryRecord } from '../contract/databases/recovery.js'
@@ -10,6 +8,7 @@ import type { ChangeDeps } from './deps.js'
 import { engineSpecOf } from './desired-engine.js'
 import type { Homes } from './homes.js'
 import type { DatabaseRow } from './life.js'
+import { setAside } from './set-aside.js'
 import * as databases from './transactions/databases.js'
 import * as recoveries from './transactions/recoveries.js'
 
@@ -57,18 +56,10 @@ export class Recovery {
 
   /** Moves the files of databases that others have taken over from this node out of the way. Before any engine starts. */
   async setAside(rows: readonly DatabaseRow[]): Promise<void> {
-    const { store, settings, dataDir, logger } = this.#deps
+    const { settings, homes } = this.#deps
     if (settings.node === undefined) return
-    const elsewhere = new Set(rows.filter(({ home }) => home !== settings.node).map((row) => row.database_id))
-    for (const { database_id, taken_at } of await store.run(recoveries.takenFrom, { from: settings.node })) {
-      const path = join(dataDir, 'databases', database_id)
-      const isThere = (await stat(path).catch(() => undefined)) !== undefined
-      if (!elsewhere.has(database_id) || !isThere) continue
-      const kept = join('set-aside', `${database_id}-${taken_at}`)
-      await mkdir(join(dataDir, 'set-aside'), { recursive: true, mode: 0o700 })
-      await rename(path, join(dataDir, kept))
-      logger.warn('engine_data_quarantined', { databaseId: database_id, kept })
-    }
+    const elsewhere = new Set(rows.filter((row) => !homes.isHere(row)).map((row) => row.database_id))
+    await setAside({ ...this.#deps, node: settings.node }, (databaseId) => elsewhere.has(databaseId))
   }
 
   async #recover(caller: Caller, databaseId: string, backupId: string | undefined): Promise<RecoveryRecord> {

@@ -73,14 +73,12 @@ class Direct {
   }
 }
 
-/** Gives a database a standby at the other node, and waits until it has everything. */
+/** Waits until the standby of a database has everything. It was asked for once: after each fault the roles are swapped. */
 async function guard(home: SceneNode, other: SceneNode, made: Made): Promise<void> {
-  const path = `/v2/nodes/${other.name}/standbys/${made.database_id}`
-  const asks = async () => (await home.homeport.api('PUT', path)).status === 200
-  await waitFor(asks, { what: 'the nodes to know each other' })
   const isWhole = async () => {
     const standby = await standbyOf(home, made)
-    return standby?.state === 'following' && standby.home === home.name && standby.complete_until > 0
+    const isThere = standby?.home === home.name && standby.standby === other.name
+    return isThere && standby.state === 'following' && standby.complete_until > 0
   }
   await waitFor(isWhole, { what: 'the standby to be complete' })
 }
@@ -125,7 +123,7 @@ async function suffer(scene: NodeScene, fault: Fault, [home, other]: readonly [S
   await waitFor(isFollowing, { what: 'the standby to follow' })
   const beganAt = Date.now()
   begin(fault, home)
-  const isPromoted = async () => (await standbyOf(other, made)) === undefined
+  const isPromoted = async () => (await standbyOf(other, made))?.home === other.name
   await waitFor(isPromoted, { what: 'the promotion', deadlineMs: TAKEN_WITHIN_MS })
   const promotedAt = Date.now()
   const serves = async () => (await rest(other, made.rest_token, ['SET', 'taken', fault])).status === 200
@@ -155,8 +153,8 @@ it('a standby takes over from a home that is lost, and only then', { timeout: 12
   let [home, other] = scene.nodes as [SceneNode, SceneNode]
   const asked = { database_name: 'guarded', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
   const made = (await home.homeport.api('POST', '/v2/redis/database', asked)).body as Made
-  const isThere = await home.homeport.api('PUT', `/v2/nodes/${home.name}/standbys/${made.database_id}`)
-  if (isThere.status === 200) [home, other] = [other, home]
+  await home.homeport.api('PUT', `/v2/node-standbys/${made.database_id}`)
+  if ((await standbyOf(home, made))?.home === other.name) [home, other] = [other, home]
   await guard(home, other, made)
 
   // PostgreSQL is away: the home serves on, because the standby's node promises not to take over.

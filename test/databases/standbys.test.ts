@@ -99,4 +99,49 @@ it('follows its home, also after a restart of its node, until it is removed', as
   )
   expect(await files()).toBe(true)
   expect((await a.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'meanwhile' })
+  await Promise.all([a.stop(), b.stop()])
+}, 90_000)
+
+it('has the home choose its node, and another one when that is drained or removed', async () => {
+  const a = await start('c')
+  const made = (
+    await a.api('POST', '/v2/redis/database', {
+      ...{ database_name: 'placed', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' },
+    })
+  ).body as DatabaseRecord & Record<'rest_token', string>
+  const id = made.database_id
+  await a.rest(made.rest_token, ['SET', 'k', 'v'])
+  // There is no other node yet: the request waits for one.
+  expect(await a.cli('nodes', 'standby', id, '--on', 'auto')).toMatchObject({ code: 0 })
+  expect(await standbyOf(a, id)).toMatchObject({
+    standby: '',
+    placement: 'auto',
+    problem: expect.stringContaining('no'),
+  })
+  const b = await start('d')
+  await untilComplete(a, id)
+  expect(await standbyOf(a, id)).toMatchObject({ home: 'c', standby: 'd' })
+
+  // A drained node gives its standbys to others, a removed one leaves the request behind.
+  const other = await start('e')
+  expect(await a.api('POST', '/v2/nodes/d/drain')).toMatchObject({ status: 200 })
+  await waitFor(async () => (await standbyOf(a, id))?.standby === 'e', { what: 'another node to be chosen' })
+  await untilComplete(a, id)
+  await waitFor(() => hasCopy(other, id, 'v'), { what: 'the files of the new copy' })
+  await waitFor(async () => !(await readdir(join(b.place.dataDir, 'databases'))).includes(id), {
+    what: 'the old copy to go',
+  })
+
+  // A move to the node of the standby swaps the roles.
+  expect((await a.api('POST', '/v2/nodes/e/databases', { database_id: id })).status).toBe(200)
+  await waitFor(async () => (await standbyOf(a, id))?.home === 'e', { what: 'the move' })
+  await untilComplete(a, id)
+  expect(await standbyOf(a, id)).toMatchObject({ home: 'e', standby: 'c' })
+  expect((await a.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'v' })
+
+  expect(await a.cli('nodes', 'standby', id, '--off')).toMatchObject({ code: 0 })
+  expect(await standbyOf(a, id)).toBeUndefined()
+  const everyOne = await a.cli('nodes', 'standby', '--all', '--on', 'auto')
+  expect(everyOne).toMatchObject({ stderr: expect.stringContaining('Standbys for 2 databases more') })
+  expect((await a.api('PUT', '/v2/node-standbys')).body).toEqual({ added: 0 })
 }, 90_000)

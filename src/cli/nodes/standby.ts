@@ -1,41 +1,61 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import {
   type DatabaseStandby,
+  endDatabaseStandby,
   listDatabaseStandbys,
-  removeDatabaseStandby,
+  placeDatabaseStandby,
+  placeDatabaseStandbys,
   setDatabaseStandby,
 } from '../../contract/server/standbys.js'
 import type { Io } from '../io.js'
 import { remote } from '../remote/remote.js'
+import { counted } from '../terminal/figures.js'
 import { renderTable } from '../terminal/table.js'
 
 interface StandbyFlags {
   readonly on?: string
   readonly off?: true
+  readonly all?: true
 }
 
+/** The node that the home of each database chooses. */
+const AUTO = 'auto'
+
 /** `homeport nodes standby`: which node keeps a copy of a database. */
-export const standbyCommand = remote<StandbyFlags, [string]>({
+export const standbyCommand = remote<StandbyFlags, [string?]>({
   name: 'standby',
   summary: 'keep a copy of a database on a second node',
-  args: [['<database>', 'id of the database']],
+  args: [['[database]', 'id of the database']],
   flags: (command) =>
-    command.option('--on <node>', 'name of the node that keeps the copy').option('--off', 'delete the copy'),
-  examples: ['homeport nodes standby 7c0e… --on b', 'homeport nodes standby 7c0e… --off'],
-  run: async ({ api, say }, { on, off }, id) => {
-    if ((on === undefined) === (off === undefined)) {
-      throw new HomeportError('cli_failed', { problem: 'Give either --on <node> or --off.' })
+    command
+      .option('--on <node>', 'name of the node that keeps the copy, or "auto": the home chooses it')
+      .option('--off', 'delete the copy')
+      .option('--all', 'with "--on auto": every database that has no standby'),
+  examples: [
+    'homeport nodes standby 7c0e… --on auto',
+    'homeport nodes standby --all --on auto',
+    'homeport nodes standby 7c0e… --off',
+  ],
+  run: async ({ api, say }, { on, off, all }, id) => {
+    if ((on === undefined) === (off === undefined)) throw wrong('Give either --on <node> or --off.')
+    if (all && (id !== undefined || on !== AUTO)) throw wrong('--all goes with "--on auto", and without a database.')
+    if (all) {
+      const { added } = await api.call(placeDatabaseStandbys)
+      return say(`Standbys for ${counted(added, 'database')} more; "homeport nodes standbys" shows them.`)
     }
-    if (on !== undefined) {
-      await api.call(setDatabaseStandby, { params: { name: on, id } })
-      return say(`${on} keeps a copy of ${id}; "homeport nodes standbys" shows how complete it is.`)
+    if (id === undefined) throw wrong('Give the id of a database, or --all.')
+    if (off) {
+      await api.call(endDatabaseStandby, { params: { id } })
+      return say(`${id} has no standby.`)
     }
-    const found = (await api.call(listDatabaseStandbys)).find((one) => one.database_id === id)
-    if (!found) return say(`${id} has no standby.`)
-    await api.call(removeDatabaseStandby, { params: { name: found.standby, id } })
-    say(`${found.standby} deletes its copy of ${id}.`)
+    if (on === AUTO) await api.call(placeDatabaseStandby, { params: { id } })
+    else await api.call(setDatabaseStandby, { params: { name: on ?? '', id } })
+    const target = on === AUTO ? 'Another node' : on
+    say(`${target} keeps a copy of ${id}; "homeport nodes standbys" shows how complete it is.`)
   },
 })
+
+const wrong = (problem: string): HomeportError => new HomeportError('cli_failed', { problem })
 
 /** `homeport nodes standbys`: all of them. */
 export const standbysCommand = remote({

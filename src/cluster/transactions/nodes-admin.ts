@@ -94,7 +94,22 @@ const dropMoves = query<{ name: string }>(({ db, p }) =>
 )
 
 const dropStandbys = query<{ name: string }>(({ db, p }) =>
-  db.deleteFrom('database_standbys').where('node', '=', p.name),
+  db.deleteFrom('database_standbys').where('node', '=', p.name).where('placement', '=', 'named'),
+)
+
+/** The home of each database chooses another node when there is one. */
+const unplaceStandbys = query<{ name: string }>(({ db, p }) =>
+  db
+    .updateTable('database_standbys')
+    .set((e) => ({
+      node: e
+        .selectFrom('databases')
+        .select((q) => q.fn.coalesce('databases.home', 'database_standbys.node').as('home'))
+        .whereRef('databases.database_id', '=', 'database_standbys.database_id'),
+      state: 'asked',
+      complete_until: null,
+    }))
+    .where('node', '=', p.name),
 )
 
 function* nodeNamed(name: string): Transaction<Pick<ListedNode, 'incarnation' | 'state'>> {
@@ -129,5 +144,6 @@ export const remove = write('nodesAdmin.remove', function* (args: { name: string
   if (databases > 0) throw new HomeportError('node_has_databases', { name: args.name, databases })
   yield* change(dropMoves, args)
   yield* change(dropStandbys, args)
+  yield* change(unplaceStandbys, args)
   yield* change(removeAll, args)
 })

@@ -7,12 +7,19 @@ const whole = (description: string) => Type.Integer({ description })
 /** States of a standby. */
 export const STANDBY_STATES = ['asked', 'copying', 'following', 'behind'] as const
 
+/** Who chooses the node of a standby. */
+export const STANDBY_PLACEMENTS = ['named', 'auto'] as const
+
 /** The copy of a database on a second node. */
 export const DatabaseStandbySchema = Type.Object({
   database_id: text('Id of the database.'),
   database_name: text('Name of the database.'),
   home: text('Name of the node that serves the database.'),
-  standby: text('Name of the node that keeps the copy.'),
+  standby: text('Name of the node that keeps the copy; empty while there is no other node for it.'),
+  placement: Type.Enum([...STANDBY_PLACEMENTS], {
+    description:
+      '`named`: the operator has named the node; `auto`: the home chooses a node of the region, and another one when that node has been away for 30 s.',
+  }),
   state: Type.Enum([...STANDBY_STATES], {
     description:
       '`asked`: the home has not begun, for example because the database sleeps; `copying`: the copy is being made; `following`: the copy gets every write as it happens; `behind`: the copy is complete up to `complete_until`, and gets nothing now.',
@@ -34,6 +41,7 @@ const params = Type.Object({
   name: Type.String({ maxLength: 100, description: '`name` of the node.' }),
   id: Type.String({ maxLength: 100, description: 'Id of a database of any account.' }),
 })
+const ofDatabase = { path: '/v2/node-standbys/{id}', params: Type.Pick(params, ['id']) } as const
 const done = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
 
 /** Has a node keep a copy of a database. */
@@ -69,6 +77,54 @@ export const removeDatabaseStandby = endpoint({
   access: 'write',
   summary: 'Remove the standby of a database',
   description: 'For the operator: the node deletes its copy of the database. Without such a standby nothing changes.',
+  body: { kind: 'none' },
+  success: done,
+  errors: ['operator_only', 'database_not_found', 'store_unavailable'],
+})
+
+/** Has the home of a database choose the node that keeps its copy. */
+export const placeDatabaseStandby = endpoint({
+  ...operator,
+  ...ofDatabase,
+  id: 'placeDatabaseStandby',
+  method: 'PUT',
+  access: 'write',
+  summary: 'Keep a standby of a database',
+  description:
+    'For the operator: the home of the database chooses a node of its region that keeps a copy, and another one when that node has been away for 30 s, is drained, or has become the home. While there is no other node, the request waits for one. A node that was named before stays until then. A repeated request changes nothing.',
+  body: { kind: 'none' },
+  success: done,
+  errors: ['operator_only', 'database_not_found', 'database_without_home', 'store_unavailable'],
+})
+
+/** Gives every database a standby. */
+export const placeDatabaseStandbys = endpoint({
+  ...operator,
+  id: 'placeDatabaseStandbys',
+  method: 'PUT',
+  path: '/v2/node-standbys',
+  access: 'write',
+  summary: 'Keep a standby of every database',
+  description:
+    'For the operator: the same for all databases of all accounts that have no standby, in one transaction. Two of each node are copied at a time. Databases that are created later get none by this request.',
+  body: { kind: 'none' },
+  success: {
+    status: 200,
+    description: 'How many databases had none.',
+    body: Type.Object({ added: whole('Databases that get a standby by this request.') }),
+  },
+  errors: ['operator_only', 'store_unavailable'],
+})
+
+/** Ends the copy of a database, wherever it is. */
+export const endDatabaseStandby = endpoint({
+  ...operator,
+  ...ofDatabase,
+  id: 'endDatabaseStandby',
+  method: 'DELETE',
+  access: 'write',
+  summary: 'End the standby of a database',
+  description: 'For the operator: the node of the standby deletes its copy. Without a standby nothing changes.',
   body: { kind: 'none' },
   success: done,
   errors: ['operator_only', 'database_not_found', 'store_unavailable'],

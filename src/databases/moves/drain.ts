@@ -4,11 +4,17 @@ import { isError } from '../../contract/errors/errors.js'
 import { dataBoundOf, planOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import * as moves from '../transactions/moves.js'
+import * as standbys from '../transactions/standbys.js'
 import { systemCaller } from '../usage/index.js'
 import type { MovesDeps } from './deps.js'
 
 /** A database that could not be moved is tried again after this time. */
 const RETRY_AFTER_MS = 30_000
+
+/** Goes on when no node can be chosen. */
+function ignoreNone(error: unknown): undefined {
+  if (!isError(error, 'no_node_in_region') && !isError(error, 'region_without_capacity')) throw error
+}
 
 /** Moves the databases of a node away that the operator drains. */
 export class Drain {
@@ -71,11 +77,16 @@ export class Drain {
 
   /** A live node of the region of a database, chosen as for a new one. Undefined when there is none: the database stays. */
   async #targetFor(row: DatabaseRow): Promise<string | undefined> {
-    const { placement, plans, logger, node } = this.#deps
+    const { placement, plans, logger, node, store } = this.#deps
+    const needs = { region: row.primary_region, memoryBytes: dataBoundOf(planOf(row, plans)) }
+    const standby = await store.run(standbys.nodeOf, { databaseId: row.database_id })
     try {
-      return await placement.homeFor({ region: row.primary_region, memoryBytes: dataBoundOf(planOf(row, plans)) })
+      if (standby === undefined) return await placement.homeFor(needs)
+      // At another node than its standby's, the copy stays.
+      const apart = await placement.homeFor({ ...needs, except: [standby] }).catch(ignoreNone)
+      return apart ?? (await placement.homeFor(needs))
     } catch (error) {
-      if (!isError(error, 'no_node_in_region') && !isError(error, 'region_without_capacity')) throw error
+      ignoreNone(error)
       logger.warn('database_move_failed', { databaseId: row.database_id, node, error })
       return undefined
     }

@@ -23,21 +23,44 @@ export async function putStandby(asking: AskingForStandbys, databaseId: string, 
   asking.standbys?.asked()
 }
 
-/** Ends the standby of a database at a node. */
-export async function dropStandby(asking: AskingForStandbys, databaseId: string, node: string): Promise<void> {
+/** Has the home of a database choose the node of its standby. */
+export async function placeStandby(asking: AskingForStandbys, databaseId: string): Promise<void> {
   const { store, caller, at } = asking
-  const event = { action: 'Remove Database Standby', entity: databaseId, details: { node } } as const
+  const event = { action: 'Set Database Standby', entity: databaseId, details: { node: 'auto' } } as const
+  await store.run(standbys.putAuto, { databaseId, at, audit: auditRow(caller, event, at) })
+  asking.standbys?.asked()
+}
+
+/** The same for every database without a standby. Answers how many there were. */
+export async function placeStandbys(asking: AskingForStandbys): Promise<{ added: number }> {
+  const { store, caller, at } = asking
+  const event = { action: 'Set Database Standby', entity: 'all', details: { node: 'auto' } } as const
+  const added = await store.run(standbys.putAutoAll, { at, audit: auditRow(caller, event, at) })
+  asking.standbys?.asked()
+  return { added }
+}
+
+/** Ends the standby of a database; with a node, only one at that node. */
+export async function dropStandby(asking: AskingForStandbys, databaseId: string, node?: string): Promise<void> {
+  const { store, caller, at } = asking
+  const event = { action: 'Remove Database Standby', entity: databaseId, details: node ? { node } : {} } as const
   await store.run(standbys.drop, { databaseId, node, at, audit: auditRow(caller, event, at) })
   asking.standbys?.asked()
 }
 
 /** All standbys. */
 export async function listStandbys(store: Pick<Store, 'run'>): Promise<DatabaseStandby[]> {
-  return (await store.run(standbys.list, {})).map((row) => ({
-    ...{ database_id: row.database_id, database_name: row.name, home: row.home ?? '', standby: row.node },
-    ...{ state: row.state, problem: row.problem ?? '' },
+  return (await store.run(standbys.list, {})).map(render)
+}
+
+function render(row: standbys.PlacedStandby): DatabaseStandby {
+  const isPlaced = row.node !== row.home
+  return {
+    ...{ database_id: row.database_id, database_name: row.name, home: row.home ?? '' },
+    ...{ standby: isPlaced ? row.node : '', placement: row.placement, state: row.state },
+    problem: isPlaced ? (row.problem ?? '') : 'no other node of its region takes part',
     complete_until: row.complete_until ?? 0,
     home_offset: row.home_offset ?? 0,
     standby_offset: row.standby_offset ?? 0,
-  }))
+  }
 }

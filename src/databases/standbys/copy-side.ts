@@ -1,6 +1,7 @@
 import { DEAD_AFTER_MS } from '../../cluster/index.js'
 import { engineSpecOf } from '../desired-engine.js'
 import { openStream, Relay } from '../moves/streams.js'
+import { setAsideOne } from '../set-aside.js'
 import * as moves from '../transactions/moves.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
 import * as standbys from '../transactions/standbys.js'
@@ -164,6 +165,9 @@ export class CopySide {
       if (asked?.node !== this.#deps.node) throw new Error('the standby of the database was removed')
       if (row?.home !== source) throw new Error('the node that asks is not the home of the database')
       if (copy.state === 'over') return
+      // This node may have been the home before.
+      await fleet.suspend(databaseId)
+      await setAsideOne(this.#deps, databaseId)
       await fleet.remove(databaseId)
       if (!(await fleet.checkSpace())) throw new Error('the disk is full')
       await this.#connect(databaseId, copy, password)

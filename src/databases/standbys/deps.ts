@@ -4,7 +4,10 @@ import type { ChangeDeps } from '../deps.js'
 
 /** What standbys are made of. */
 export interface StandbysDeps
-  extends Pick<ChangeDeps, 'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'directory' | 'sleep' | 'meter'> {
+  extends Pick<
+    ChangeDeps,
+    'store' | 'fleet' | 'clock' | 'logger' | 'plans' | 'directory' | 'sleep' | 'meter' | 'placement' | 'dataDir'
+  > {
   /** The name of this node. */
   readonly node: string
   readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve' | 'mayAct' | 'notify' | 'onGone'>

@@ -8,7 +8,7 @@
  *                                                        │            no answer, or the link is cut
  *                                                        │ the home is dead
  *                                                        ▼
- *                                          the node of the standby is the home; the row goes
+ *                                          the node of the standby is the home; asked, at the old home
  *   drop, or the database is deleted: the row goes, and the node of the standby deletes its copy
  * ```
  *
@@ -19,6 +19,8 @@
  *   offset at each moment it asks, and the newest moment whose offset the copy has passed is the one that counts.
  * - A broken link connects again by itself and goes on where it was, as long as the engine of the home remembers that part
  *   of its history. After a restart of either engine the copy is recreated, and the row says `copying`.
+ * - With the placement `auto` the home chooses the node, and another one when that is away for long or drained
+ *   (`choice.ts`). A row that names the home itself: there is no other node yet.
  * - A database that sleeps is not woken for its standby: nothing is written meanwhile.
  * - The copy is not served while the home lives.
  *
@@ -36,5 +38,5 @@
  *
  * `complete-until.ts` counts; `home-side.ts` is the home, `copy-side.ts` the node of the standby; both look at the rows in `standbys.ts`.
  */
-export { dropStandby, listStandbys, putStandby } from './asking.js'
+export { dropStandby, listStandbys, placeStandby, placeStandbys, putStandby } from './asking.js'
 export { type Standbys, standbysOf } from './standbys.js'

@@ -4,6 +4,7 @@ import type { Moves } from '../moves/moves.js'
 import { serveStream } from '../moves/streams.js'
 import { TAKEN } from '../recovery.js'
 import * as standbys from '../transactions/standbys.js'
+import { Choice } from './choice.js'
 import { CopySide } from './copy-side.js'
 import { followRequestOf, STANDBY_SERVICE, type StandbysDeps, TOPICS } from './deps.js'
 import { Guard } from './guard.js'
@@ -21,6 +22,7 @@ export class Standbys {
   readonly #home: HomeSide
   readonly #copies: CopySide
   readonly #takeover: Takeover
+  readonly #choice: Choice
   #timer: Timer | undefined
   #looking: Promise<void> = Promise.resolve()
   #rows: readonly standbys.PlacedStandby[] = []
@@ -36,6 +38,7 @@ export class Standbys {
     this.#home = new HomeSide(deps, this.#guard)
     this.#copies = new CopySide(deps)
     this.#takeover = new Takeover(deps, this.#copies)
+    this.#choice = new Choice(deps)
     cluster.serve(STANDBY_SERVICE, (stream) => serveStream(stream, clock, (head) => this.#home.wayOf(head)))
     cluster.handle(TOPICS.look, () => void this.look())
     cluster.handle(TOPICS.follow, (payload) => {
@@ -59,7 +62,7 @@ export class Standbys {
     this.#timer?.cancel()
     this.#home.stop()
     await this.#looking
-    await Promise.all([this.#reading, this.#noting, this.#takeover.stop()])
+    await Promise.all([this.#reading, this.#noting, this.#takeover.stop(), this.#choice.stop()])
     await this.#copies.stop()
   }
 
@@ -105,6 +108,7 @@ export class Standbys {
       if (notes === this.#notes) this.#guard.read(mayBeTaken.map((row) => row.database_id))
       this.#copies.sweep(rows)
       this.#takeover.consider(rows)
+      this.#choice.consider(rows)
     } catch (error) {
       logger.warn('database_standbys_not_read', { error })
     }

@@ -8,7 +8,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { all, change, first, insertAll, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { DatabaseMovesTable, DatabasesTable } from '../../store/schema/index.js'
-import { forgetStandby, refuseStandbyAt } from './standbys.js'
+import { forgetStandby, makeWay } from './standbys.js'
 
 type DatabaseRow = Selectable<DatabasesTable>
 
@@ -88,7 +88,7 @@ export const ask = write('moves.ask', function* (args: AskedMove): Transaction<M
   if (pending?.target === target) return pending
   if (pending) throw new HomeportError('database_busy', { modifyingState: MOVING })
   if (row.home === target) throw new HomeportError('database_is_there', { databaseId, node: target })
-  yield* refuseStandbyAt(databaseId, target)
+  yield* makeWay(databaseId, { home: row.home, to: target })
   const life = yield* first(newestLife, { name: target })
   if (!life) throw new HomeportError('node_not_found', { name: target })
   if (life.state !== 'live') throw new HomeportError('node_not_running', { name: target, state: life.state })

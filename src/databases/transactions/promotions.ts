@@ -5,7 +5,7 @@ import { change, first, insertAll, type Transaction, write } from '../../store/o
 import { query } from '../../store/query.js'
 import type { DatabaseStandbysTable } from '../../store/schema/index.js'
 import { takeHome } from './homes.js'
-import { forgetStandby } from './standbys.js'
+import { turnStandby } from './standbys.js'
 
 /** Who takes a database over from whom. */
 export interface Promotion {
@@ -82,8 +82,9 @@ export const promote = write('promotions.promote', function* (args: Promotion): 
   if (why !== undefined) return { kind: 'refused', why }
   yield* takeHome(databaseId, from, to)
   yield* change(dropEpoch, { databaseId })
-  yield* insertAll('database_epochs', [{ database_id: databaseId, epoch: args.epoch + 1 }])
-  yield* forgetStandby(databaseId)
+  const epoch = args.epoch + 1
+  yield* insertAll('database_epochs', [{ database_id: databaseId, epoch }])
+  yield* turnStandby(databaseId, from, epoch)
   yield* change(failPending, { databaseId, at })
   yield* change(dropTaken, { databaseId, from })
   const taken = { database_id: databaseId, from_node: from, to_node: to, backup_id: '', taken_at: at }

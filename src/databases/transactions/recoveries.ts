@@ -64,6 +64,27 @@ export const takenFrom = read('recoveries.takenFrom', function* (args: { from: s
   return yield* all(takenQuery, args)
 })
 
+const dropTakenAt = query<{ databaseId: string; from: string; at: number }>(({ db, p }) =>
+  db
+    .deleteFrom('taken_homes')
+    .where('database_id', '=', p.databaseId)
+    .where('from_node', '=', p.from)
+    .where('taken_at', '=', p.at),
+)
+
+/** The old home has set the files of a database aside. Nothing changes when it was taken again meanwhile. */
+export const forgetTaken = write(
+  'recoveries.forgetTaken',
+  function* (args: {
+    databaseId: string
+    from: string
+    /** When it was taken over. */
+    at: number
+  }): Transaction<void> {
+    yield* change(dropTakenAt, args)
+  },
+)
+
 const rowOf = query<{ databaseId: string }, DatabaseRow>(({ db, p }) =>
   db.selectFrom('databases').selectAll().where('database_id', '=', p.databaseId),
 )

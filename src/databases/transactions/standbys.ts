@@ -14,8 +14,9 @@ export interface PlacedStandby extends StandbyRow {
   readonly home: string | null
   /** Of the database now; null is 1. */
   readonly now_epoch: number | null
-  /** The state of the home's newest life; null when no node has had its name. */
+  /** The state of the newest life of the home, and of the standby's node; null when no node has had that name. */
   readonly home_life: string | null
+  readonly node_life: string | null
 }
 
 const lockDatabase = query<{ databaseId: string }, { home: string | null; modifying_state: string }>(({ db, p, d }) =>
@@ -42,9 +43,22 @@ const dropOf = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('database_standbys').where('database_id', '=', p.databaseId),
 )
 
+const setPlacement = query<{ databaseId: string; placement: StandbyRow['placement'] }>(({ db, p }) =>
+  db.updateTable('database_standbys').set({ placement: p.placement }).where('database_id', '=', p.databaseId),
+)
+
 const dropAt = query<{ databaseId: string; node: string }>(({ db, p }) =>
   db.deleteFrom('database_standbys').where('database_id', '=', p.databaseId).where('node', '=', p.node),
 )
+
+/** What is stored of a copy of which nothing is known yet. */
+const UNKNOWN = {
+  state: 'asked',
+  complete_until: null,
+  home_offset: null,
+  standby_offset: null,
+  problem: null,
+} as const
 
 /** What the operator asks for. */
 export interface StandbyArgs {
@@ -62,11 +76,16 @@ export interface StandbyArgs {
  */
 export const put = write('standbys.put', function* (args: StandbyArgs): Transaction<void> {
   const { databaseId, node } = args
-  const row = yield* first(lockDatabase, { databaseId })
-  if (!row || row.modifying_state === 'creating') throw new HomeportError('database_not_found', { databaseId })
-  if (row.home === null) throw new HomeportError('database_without_home', { databaseId })
-  if (row.home === node) throw new HomeportError('database_is_there', { databaseId, node })
-  if ((yield* first(ofDatabase, { databaseId }))?.node === node) return
+  const home = yield* lockHome(databaseId)
+  if (home === node) throw new HomeportError('database_is_there', { databaseId, node })
+  const known = yield* first(ofDatabase, { databaseId })
+  if (known?.node === node && known.placement === 'named') return
+  if (known?.node === node) yield* change(setPlacement, { databaseId, placement: 'named' })
+  else yield* replace(args)
+  yield* recordAudit(args.audit)
+})
+
+function* replace({ databaseId, node, at }: StandbyArgs): Transaction<void> {
   if (yield* first(openMove, { databaseId })) {
     throw new HomeportError('database_busy', { modifyingState: 'updating_regions' })
   }
@@ -74,17 +93,122 @@ export const put = write('standbys.put', function* (args: StandbyArgs): Transact
   if (!life) throw new HomeportError('node_not_found', { name: node })
   if (life.state !== 'live') throw new HomeportError('node_not_running', { name: node, state: life.state })
   yield* change(dropOf, { databaseId })
-  const nothing = { complete_until: null, home_offset: null, standby_offset: null, problem: null }
-  const asked = { database_id: databaseId, node, state: 'asked', epoch: 0, ...nothing, asked_at: args.at } as const
+  const asked = { database_id: databaseId, node, placement: 'named', epoch: 0, ...UNKNOWN, asked_at: at } as const
   yield* insertAll('database_standbys', [asked])
+}
+
+/** The home of a database, whose row is locked. @throws HomeportError `database_not_found`, `database_without_home`. */
+function* lockHome(databaseId: string): Transaction<string> {
+  const row = yield* first(lockDatabase, { databaseId })
+  if (!row || row.modifying_state === 'creating') throw new HomeportError('database_not_found', { databaseId })
+  if (row.home === null) throw new HomeportError('database_without_home', { databaseId })
+  return row.home
+}
+
+/**
+ * Has the home choose the node of the standby from now on; one that was named stays until it is gone. Until the home has
+ * chosen, the row names the home itself. A repeated request changes nothing.
+ * @throws HomeportError `database_not_found`, `database_without_home`.
+ */
+export const putAuto = write('standbys.putAuto', function* (args: Omit<StandbyArgs, 'node'>): Transaction<void> {
+  const { databaseId, at } = args
+  const home = yield* lockHome(databaseId)
+  const known = yield* first(ofDatabase, { databaseId })
+  if (known?.placement === 'auto') return
+  if (known) yield* change(setPlacement, { databaseId, placement: 'auto' })
+  else yield* insertAll('database_standbys', [unplaced(databaseId, home, at)])
   yield* recordAudit(args.audit)
 })
 
-/** Ends the standby of a database at a node. Its node deletes the copy at its next look. May be repeated. */
-export const drop = write('standbys.drop', function* (args: StandbyArgs): Transaction<void> {
+const withoutStandby = query<object, { database_id: string; home: string }>(({ db, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('databases')
+      .select(['database_id', 'home'])
+      .where('home', 'is not', null)
+      .where('modifying_state', 'not in', ['creating', 'deleting'])
+      .where((e) =>
+        e.not(
+          e.exists(
+            e
+              .selectFrom('database_standbys')
+              .select('node')
+              .whereRef('database_standbys.database_id', '=', 'databases.database_id'),
+          ),
+        ),
+      )
+      .orderBy('database_id')
+      .$narrowType<{ home: string }>(),
+  ),
+)
+
+/** The same for every database without a standby. Answers how many there were. */
+export const putAutoAll = write(
+  'standbys.putAutoAll',
+  function* (args: { at: number; audit: NewAuditRow }): Transaction<number> {
+    const rows = yield* all(withoutStandby, {})
+    if (rows.length === 0) return 0
+    yield* insertAll(
+      'database_standbys',
+      rows.map(({ database_id, home }) => unplaced(database_id, home, args.at)),
+    )
+    yield* recordAudit(args.audit)
+    return rows.length
+  },
+)
+
+/** The row of a standby whose node the home is to choose. */
+const unplaced = (databaseId: string, home: string, at: number): StandbyRow => ({
+  ...{ database_id: databaseId, node: home, placement: 'auto', epoch: 0, ...UNKNOWN, asked_at: at },
+})
+
+/** What the home has chosen. */
+export interface ChosenNode extends StandbyArgs {
+  readonly home: string
+  /** The node that the row has named until now. */
+  readonly from: string
+}
+
+const setNode = query<{ databaseId: string; node: string; epoch: number }>(({ db, p }) =>
+  db
+    .updateTable('database_standbys')
+    .set({ node: p.node, epoch: p.epoch, ...UNKNOWN })
+    .where('database_id', '=', p.databaseId),
+)
+
+/** Another node is to keep the standby of a database. False, and nothing is changed, when the rows have changed meanwhile. */
+export const choose = write('standbys.choose', function* (args: ChosenNode): Transaction<boolean> {
+  const { databaseId, home, from, node } = args
+  const row = yield* first(lockDatabase, { databaseId })
+  const known = yield* first(ofDatabase, { databaseId })
+  if (row?.home !== home || known?.node !== from || known.placement !== 'auto') return false
+  if ((yield* first(openMove, { databaseId })) || (yield* first(newestLife, { name: node }))?.state !== 'live')
+    return false
+  yield* change(setNode, { databaseId, node, epoch: known.epoch })
+  yield* recordAudit(args.audit)
+  return true
+})
+
+/**
+ * The standby has become the home: the old home is to keep the standby from now on. Under the new epoch, so that nothing
+ * that an earlier home still stores counts.
+ */
+export function* turnStandby(databaseId: string, oldHome: string, epoch: number): Transaction<void> {
+  yield* change(setNode, { databaseId, node: oldHome, epoch })
+}
+
+/** Which standby ends. */
+export interface EndedStandby extends Omit<StandbyArgs, 'node'> {
+  /** Only one at this node. */
+  readonly node: string | undefined
+}
+
+/** Ends the standby of a database. Its node deletes the copy at its next look. May be repeated. */
+export const drop = write('standbys.drop', function* (args: EndedStandby): Transaction<void> {
   const { databaseId, node } = args
   if (!(yield* first(lockDatabase, { databaseId }))) throw new HomeportError('database_not_found', { databaseId })
-  if ((yield* change(dropAt, { databaseId, node })) > 0) yield* recordAudit(args.audit)
+  const ended = node === undefined ? yield* change(dropOf, { databaseId }) : yield* change(dropAt, { databaseId, node })
+  if (ended > 0) yield* recordAudit(args.audit)
 })
 
 const placed = query<object, PlacedStandby>(({ db }) =>
@@ -94,7 +218,7 @@ const placed = query<object, PlacedStandby>(({ db }) =>
     .leftJoin('database_epochs', 'database_epochs.database_id', 'database_standbys.database_id')
     .selectAll('database_standbys')
     .select(['databases.name', 'databases.home', 'database_epochs.epoch as now_epoch'])
-    .select((q) =>
+    .select((q) => [
       q
         .selectFrom('nodes')
         .select('nodes.state')
@@ -102,7 +226,14 @@ const placed = query<object, PlacedStandby>(({ db }) =>
         .orderBy('nodes.incarnation', 'desc')
         .limit(1)
         .as('home_life'),
-    )
+      q
+        .selectFrom('nodes')
+        .select('nodes.state')
+        .whereRef('nodes.name', '=', 'database_standbys.node')
+        .orderBy('nodes.incarnation', 'desc')
+        .limit(1)
+        .as('node_life'),
+    ])
     .orderBy('database_standbys.database_id'),
 )
 
@@ -143,6 +274,25 @@ export function* refuseStandbyAt(databaseId: string, node: string): Transaction<
   const standby = yield* first(ofDatabase, { databaseId })
   if (standby?.node === node) throw new HomeportError('database_standby_there', { databaseId, node })
 }
+
+/**
+ * Lets a database move to a node. A standby that the home has placed there makes way: the node that the database leaves is to
+ * keep it afterwards.
+ * @throws HomeportError `database_standby_there` for one that the operator has placed there.
+ */
+export function* makeWay(databaseId: string, { home, to }: { home: string; to: string }): Transaction<void> {
+  const standby = yield* first(ofDatabase, { databaseId })
+  if (standby?.node !== to) return
+  if (standby.placement !== 'auto') yield* refuseStandbyAt(databaseId, to)
+  else yield* change(setNode, { databaseId, node: home, epoch: standby.epoch })
+}
+
+/** The node that keeps the standby of a database. */
+export const nodeOf = read('standbys.nodeOf', function* (args: { databaseId: string }): Transaction<
+  string | undefined
+> {
+  return (yield* first(ofDatabase, args))?.node
+})
 
 /** Deletes what is stored about the standby of a database; the transaction that deletes the database calls this. */
 export function* forgetStandby(databaseId: string): Transaction<void> {

@@ -47,6 +47,7 @@ import { openKinds } from './055-open-kinds.js'
 import { pausedRuns } from './056-paused-runs.js'
 import { savedSelectors } from './059-saved-selectors.js'
 import { databaseStandbys } from './064-database-standbys.js'
+import { standbyPlacement } from './068-standby-placement.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -98,6 +99,7 @@ export const MIGRATIONS: readonly Migration[] = [
   pausedRuns,
   savedSelectors,
   databaseStandbys,
+  standbyPlacement,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

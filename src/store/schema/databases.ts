@@ -89,8 +89,10 @@ export interface DatabaseMovesTable {
 /** A copy of a database on a second node; see `databases/standbys/`. */
 export interface DatabaseStandbysTable {
   database_id: string
-  /** By name. */
+  /** By name; the home itself while there is no other node for it. */
   node: string
+  /** Whether the operator has named the node, or the home chooses it. */
+  placement: 'named' | 'auto'
   state: 'asked' | 'copying' | 'following' | 'behind'
   /** Of the database, when its home last stored the state. */
   epoch: number

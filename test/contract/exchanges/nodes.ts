@@ -19,6 +19,15 @@ function addNode(stage: Stage, name: string, state: string): void {
   withStore(stage, (db) => db.prepare(`INSERT INTO nodes (${columns}) VALUES (${values})`).run(name, state))
 }
 
+/** A database that another node is the home of, by its id. */
+async function databaseElsewhere(stage: Stage): Promise<string> {
+  const { database_id } = await createDatabase(stage.service)
+  withStore(stage, (db) =>
+    db.prepare("UPDATE databases SET home = 'contract-e' WHERE database_id = ?").run(database_id),
+  )
+  return database_id
+}
+
 const about =
   (method: string, name: string, state: string, action = ''): Exchange =>
   async (stage) => {
@@ -33,19 +42,19 @@ export const nodeExchanges: Exchanges = {
   resumeNode: about('POST', 'contract-b', 'draining', '/resume'),
   moveDatabaseToNode: async (stage) => {
     addNode(stage, 'contract-d', 'live')
-    const { database_id } = await createDatabase(stage.service)
-    withStore(stage, (db) =>
-      db.prepare("UPDATE databases SET home = 'contract-e' WHERE database_id = ?").run(database_id),
-    )
+    const database_id = await databaseElsewhere(stage)
     return stage.homeport.api('POST', '/v2/nodes/contract-d/databases', { database_id })
   },
   setDatabaseStandby: async (stage) => {
     addNode(stage, 'contract-f', 'live')
-    const { database_id } = await createDatabase(stage.service)
-    withStore(stage, (db) =>
-      db.prepare("UPDATE databases SET home = 'contract-e' WHERE database_id = ?").run(database_id),
-    )
-    return stage.homeport.api('PUT', `/v2/nodes/contract-f/standbys/${database_id}`)
+    return stage.homeport.api('PUT', `/v2/nodes/contract-f/standbys/${await databaseElsewhere(stage)}`)
+  },
+  placeDatabaseStandby: async (stage) =>
+    stage.homeport.api('PUT', `/v2/node-standbys/${await databaseElsewhere(stage)}`),
+  placeDatabaseStandbys: ({ homeport }) => homeport.api('PUT', '/v2/node-standbys'),
+  endDatabaseStandby: async ({ homeport, service }) => {
+    const { database_id } = await createDatabase(service)
+    return homeport.api('DELETE', `/v2/node-standbys/${database_id}`)
   },
   removeDatabaseStandby: async ({ homeport, service }) => {
     const { database_id } = await createDatabase(service)

@@ -1,0 +1,74 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import type { PlacedStandby } from '../transactions/standbys.js'
+import { Choice } from './choice.js'
+import type { StandbysDeps } from './deps.js'
+
+/** When the home looks for another node. */
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
+afterEach(() => void vi.useRealTimers())
+
+const placed = (id: string, change: Partial<PlacedStandby> = {}): PlacedStandby => ({
+  ...{ database_id: id, name: id, home: 'a', node: 'b', placement: 'auto', state: 'following', epoch: 1, now_epoch: 1 },
+  ...{ home_life: 'live', node_life: 'live', complete_until: 1, home_offset: 1, standby_offset: 1, problem: null },
+  ...{ asked_at: 0, ...change },
+})
+
+/** A home `a` whose placement answers `node`. Answers which databases had a node chosen. */
+function homeWhere(node: string | undefined) {
+  const chosen: string[] = []
+  const deps = {
+    ...{ node: 'a', clock: { now: () => 0 }, plans: { payg: { db_disk_threshold: 1 } } },
+    directory: { has: () => true, rowOf: (id: string) => ({ database_id: id, account_id: 'acc', plan: 'payg' }) },
+    sleep: { isAwake: () => true },
+    placement: { homeFor: async () => node },
+    store: { run: async (_: unknown, args: { databaseId: string }) => chosen.push(args.databaseId) },
+    logger: { warn: (_: string, about: { error: unknown }) => expect.fail(String(about.error)) },
+  }
+  const choice = new Choice(deps as unknown as StandbysDeps)
+  const look = async (...rows: PlacedStandby[]) => {
+    chosen.length = 0
+    choice.consider(rows)
+    await choice.stop()
+    return [...chosen]
+  }
+  return look
+}
+
+it('when its node has been away for 30 s at a stretch', async () => {
+  const look = homeWhere('c')
+  const away = placed('one', { node_life: 'dead' })
+  expect(await look(away)).toEqual([])
+  vi.advanceTimersByTime(29_000)
+  expect(await look(placed('one'))).toEqual([])
+  expect(await look(away)).toEqual([])
+  vi.advanceTimersByTime(29_999)
+  expect(await look(away)).toEqual([])
+  vi.advanceTimersByTime(1)
+  expect(await look(away)).toEqual(['one'])
+})
+
+it('at once when its node is drained, and when it has none', async () => {
+  const look = homeWhere('c')
+  const rows = [placed('one', { node_life: 'draining' }), placed('two', { node: 'a' })]
+  expect(await look(...rows)).toEqual(['one', 'two'])
+  // What it has asked for is in the rows of a later look.
+  expect(await look(...rows)).toEqual([])
+})
+
+it('never for a node that the operator has named, or for a database of another home', async () => {
+  const look = homeWhere('c')
+  const named = placed('one', { placement: 'named', node_life: 'draining' })
+  expect(await look(named, placed('two', { home: 'c', node: 'c' }))).toEqual([])
+})
+
+it('for two at a time, so that a node that is lost does not have all copied at once', async () => {
+  const look = homeWhere('c')
+  const waiting = ['one', 'two', 'three', 'four'].map((id) => placed(id, { node: 'a', state: 'asked' }))
+  expect(await look(...waiting)).toEqual(['one', 'two'])
+  const copying = ['one', 'two'].map((id) => placed(id, { node: 'c', state: 'copying' }))
+  vi.advanceTimersByTime(5_000)
+  expect(await look(...copying, ...waiting.slice(2))).toEqual([])
+  const whole = copying.map((row) => ({ ...row, state: 'following' as const }))
+  expect(await look(...whole, ...waiting.slice(2))).toEqual(['three', 'four'])
+})
