@@ -347,7 +347,7 @@ function composeDatabases(foundations: Foundations, accounts: Accounts, database
     directory: databases.directory,
     administration: databases.administration,
     fleet: databases,
-    ...{ otherNodes: databases.homes.otherNodes, usage: databases.usage, mayServe: databases.standbys?.mayServe },
+    ...{ otherNodes: databases.homes.otherNodes, usage: databases.usage, home: databases.standbys },
     breakOff: (databaseId) => breakOff(fleet, databaseId, logger),
     hasSpace: () => fleet.hasSpace,
     onLackOfSpace: () => fleet.reportNoSpace(),

@@ -81,17 +81,17 @@ export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[
 function standbyRoutes({ store, standbys }: NodesAdministrationDeps, operatorOnly: (caller: Caller) => void): Route[] {
   const asking = (caller: Caller) => ({ store, caller, standbys, at: systemClock.now() })
   return [
-    route(setDatabaseStandby, ({ caller, params }) => {
+    route(setDatabaseStandby, ({ caller, params, body }) => {
       operatorOnly(caller)
-      return ok(putStandby(asking(caller), params.id, params.name))
+      return ok(putStandby(asking(caller), params.id, { ...body, node: params.name }))
     }),
     route(removeDatabaseStandby, ({ caller, params }) => {
       operatorOnly(caller)
       return ok(dropStandby(asking(caller), params.id, params.name))
     }),
-    route(placeDatabaseStandby, ({ caller, params }) => {
+    route(placeDatabaseStandby, ({ caller, params, body }) => {
       operatorOnly(caller)
-      return ok(placeStandby(asking(caller), params.id))
+      return ok(placeStandby(asking(caller), params.id, body ?? {}))
     }),
     route(placeDatabaseStandbys, ({ caller }) => {
       operatorOnly(caller)

@@ -132,15 +132,11 @@ class StoredDatabases implements Databases {
   readonly #recordSettings: RecordSettings
 
   constructor(deps: DatabasesDeps) {
-    const { plans, settings } = deps
+    const { plans, settings, isAccountSuspended } = deps
     this.#deps = deps
-    this.directory = new ServingDirectory({
-      plans,
-      proxyTerminatesTls: settings.proxyTerminatesTls,
-      domain: settings.redisDomain?.toLowerCase(),
-    })
-    const { directory } = this
-    const { isAccountSuspended } = deps
+    const { proxyTerminatesTls, redisDomain } = settings
+    const directory = new ServingDirectory({ plans, proxyTerminatesTls, domain: redisDomain?.toLowerCase() })
+    this.directory = directory
     const suspended: Suspended = isAccountSuspended ? { isAccountSuspended } : NOBODY_SUSPENDED
     this.#suspended = suspended
     const engines = new DesiredEngines({ plans, suspended, rowOf: (databaseId) => directory.rowOf(databaseId) })
@@ -150,7 +146,9 @@ class StoredDatabases implements Databases {
     const changeDeps: ChangeDeps = { ...deps, directory, sleep, engines, placement: this.placement, homes: this.homes }
     this.#engines = engines
     this.#sleep = sleep
-    this.#recordSettings = { plans, suspended, ...settings, isAwake: (databaseId) => sleep.isAwake(databaseId) }
+    const isAwake = (databaseId: string): boolean => sleep.isAwake(databaseId)
+    const isReplicated = (databaseId: string): boolean => this.standbys?.isReplicated(databaseId) ?? false
+    this.#recordSettings = { plans, suspended, ...settings, isAwake, isReplicated }
     directory.onChange(() => sleep.recheck())
     this.#creation = new Creation(changeDeps)
     this.quarantine = new Quarantine({
@@ -159,7 +157,7 @@ class StoredDatabases implements Databases {
       accept: settings.acceptUnknownData,
       creation: this.#creation,
     })
-    this.#losses = new Losses({ ...changeDeps, isAwake: (databaseId) => sleep.isAwake(databaseId) })
+    this.#losses = new Losses({ ...changeDeps, isAwake })
     const onReplaced = (databaseId: string): void => this.#losses.replaced(databaseId)
     this.backups = new Backups({
       ...{ ...deps, sleep, onReplaced, home: settings.node ?? '' },

@@ -22,6 +22,8 @@ export interface RecordSettings {
   readonly redisDomainPort: number
   /** Whether the engines of a database run or are starting. */
   readonly isAwake: (databaseId: string) => boolean
+  /** Whether answers wait until a second node has what was written. Omitted: no. */
+  readonly isReplicated?: (databaseId: string) => boolean
   /** Why a database is suspended, apart from its budget. */
   readonly suspended: Suspended
 }
@@ -72,7 +74,7 @@ function facts(row: DatabaseRow, email: string, settings: RecordSettings): Datab
     eviction: row.eviction === 1,
     db_eviction: row.eviction === 1,
     auto_upgrade: row.auto_upgrade === 1,
-    consistent: false,
+    consistent: settings.isReplicated?.(row.database_id) ?? false,
     modifying_state: row.modifying_state,
     db_type: row.persistence === 'append-only' ? 'pebble' : 'bolt',
     db_acl_enabled: usersOf(row).length > 0 ? 'true' : 'false',

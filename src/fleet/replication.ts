@@ -4,7 +4,7 @@ import { askEngine, type ControlAddress } from './ask.js'
 import { withControl } from './control.js'
 import type { SnapshotSource } from './snapshot/take.js'
 import { REPLICATION_USER } from './spec.js'
-import type { RemotePrimary, Replication, ReplicationPosition } from './types.js'
+import type { RemotePrimary, Replication, ReplicationPlace, ReplicationPosition } from './types.js'
 
 const POLL_MS = 20
 
@@ -31,6 +31,7 @@ export function replicationWith({ address, persistence, clock }: SnapshotSource)
     socketPath: address.socketPath,
     password: address.secrets.replication,
     position: () => positionOf(address, persistence === 'append-only'),
+    place: async () => placeIn(await infoOf(address, 'replication')),
     pauseWrites: (forMs) => ask('CLIENT', 'PAUSE', `${forMs}`, 'WRITE'),
     resumeWrites: () => ask('CLIENT', 'UNPAUSE'),
     save: () => save(address, clock),
@@ -44,14 +45,19 @@ async function infoOf(address: ControlAddress, section: string): Promise<Readonl
 
 async function positionOf(address: ControlAddress, hasLog: boolean): Promise<ReplicationPosition> {
   const [info, stored] = [await infoOf(address, 'replication'), await infoOf(address, 'persistence')]
-  const isReplica = info.get('role') === 'slave'
   const isLogged = ['aof_rewrite_in_progress', 'aof_rewrite_scheduled'].every((field) => stored.get(field) === '0')
   return {
-    replid: info.get('master_replid') ?? '',
-    offset: Number(info.get(isReplica ? 'slave_repl_offset' : 'master_repl_offset')),
-    isLinked: isReplica && info.get('master_link_status') === 'up',
+    ...placeIn(info),
+    isLinked: isReplica(info) && info.get('master_link_status') === 'up',
     isLogged: !hasLog || (stored.get('aof_enabled') === '1' && isLogged),
   }
+}
+
+const isReplica = (info: ReadonlyMap<string, string>): boolean => info.get('role') === 'slave'
+
+function placeIn(info: ReadonlyMap<string, string>): ReplicationPlace {
+  const offset = Number(info.get(isReplica(info) ? 'slave_repl_offset' : 'master_repl_offset'))
+  return { replid: info.get('master_replid') ?? '', offset }
 }
 
 async function save(address: ControlAddress, clock: Clock): Promise<void> {

@@ -96,12 +96,16 @@ export interface RemotePrimary {
   readonly password: string
 }
 
-/** How far the primary of a database is, or an engine that follows it. */
-export interface ReplicationPosition {
+/** A place in a history of writes. */
+export interface ReplicationPlace {
   /** Identifies the history of writes that `offset` counts in. */
   readonly replid: string
   /** Bytes of that history. */
   readonly offset: number
+}
+
+/** How far the primary of a database is, or an engine that follows it. */
+export interface ReplicationPosition extends ReplicationPlace {
   /** Of an engine that follows another one: whether it receives changes now. */
   readonly isLinked: boolean
   /** Whether the log on disk contains all data. Always true without a log. */
@@ -114,6 +118,8 @@ export interface Replication {
   /** Of the replication user. Not for logs. */
   readonly password: string
   position(): Promise<ReplicationPosition>
+  /** The same without what costs a second question. */
+  place(): Promise<ReplicationPlace>
   /** Writes wait from now on, for at most this time. */
   pauseWrites(forMs: number): Promise<void>
   resumeWrites(): Promise<void>

@@ -21,6 +21,7 @@ import type {
   ServedDatabase,
   UsageSource,
 } from './deps.js'
+import type { HomeControl } from './engine/held-replies.js'
 import { Lanes } from './engine/lanes.js'
 import { Guards } from './limits/guards.js'
 import { LoginWatch } from './limits/login-watch.js'
@@ -45,10 +46,10 @@ export interface GatewayOptions {
    */
   readonly breakOff?: ((databaseId: string) => boolean) | undefined
   /**
-   * Whether this node may serve a database now; called for each answer of an engine. While it may not, answers are dropped
-   * and their clients get an error. Omitted: it always may.
+   * Decides about every answer of an engine. While the node may not serve a database, answers are dropped and their clients
+   * get an error. Omitted: no other node may take a database over.
    */
-  readonly mayServe?: ((databaseId: string) => boolean) | undefined
+  readonly home?: HomeControl | undefined
   /** Whether the disk of the engines has space for more data; called for every command. Omitted: it always has. */
   readonly hasSpace?: () => boolean
   /** Called when an engine reports that it cannot write because the disk is full. */

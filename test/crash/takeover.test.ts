@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { expect, it, vi } from 'vitest'
+import { pause, systemClock } from '../../src/base/index.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseStandby } from '../../src/contract/server/standbys.js'
 import { atCleanup, call, waitFor } from '../support/index.js'
@@ -8,16 +9,27 @@ import { randomFrom } from './random.js'
 
 /**
  * The home of a database dies, is paused, or is cut off, while clients write. The standby's node takes over; every write
- * that the home had answered by `complete_until` is there, and the old home acknowledges nothing after the new one.
+ * that the home had answered by `complete_until` is there, in the mode `replicated` every write that it had answered at all,
+ * and the old home acknowledges nothing after the new one.
  * `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only takeover --cycles 100` does.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
-const FAULTS = ['pause', 'kill', 'cut from PostgreSQL'] as const
-type Fault = (typeof FAULTS)[number]
+type Fault = 'pause' | 'kill' | 'cut from PostgreSQL' | 'cut from the standby, then killed'
+const SCENES: readonly (readonly [Fault, DatabaseStandby['mode']])[] = [
+  ['pause', 'async'],
+  ['cut from the standby, then killed', 'replicated'],
+  ['cut from PostgreSQL', 'async'],
+  ['kill', 'replicated'],
+  ['cut from the standby, then killed', 'async'],
+  ['pause', 'replicated'],
+  ['kill', 'async'],
+  ['cut from PostgreSQL', 'replicated'],
+]
 const WRITE_EVERY_MS = 5
 const AWAY_MS = 7_000
 const TAKEN_WITHIN_MS = 30_000
+const UNNOTICED_MS = 700
 
 type Made = DatabaseRecord & Record<'rest_token' | 'password', string>
 
@@ -73,8 +85,13 @@ class Direct {
   }
 }
 
-/** Waits until the standby of a database has everything. It was asked for once: after each fault the roles are swapped. */
-async function guard(home: SceneNode, other: SceneNode, made: Made): Promise<void> {
+/**
+ * Sets the mode, and waits until the standby of a database has everything. After each fault the roles are swapped, without
+ * being asked for.
+ */
+async function guard(home: SceneNode, other: SceneNode, made: Made, mode: DatabaseStandby['mode']): Promise<void> {
+  const place = () => home.homeport.api('PUT', `/v2/node-standbys/${made.database_id}`, { mode })
+  await waitFor(async () => (await place()).status === 200, { what: 'the home to answer' })
   const isWhole = async () => {
     const standby = await standbyOf(home, made)
     const isThere = standby?.home === home.name && standby.standby === other.name
@@ -83,7 +100,7 @@ async function guard(home: SceneNode, other: SceneNode, made: Made): Promise<voi
   await waitFor(isWhole, { what: 'the standby to be complete' })
 }
 
-function begin(fault: Fault, { homeport, toPostgres }: SceneNode): void {
+async function begin(fault: Fault, { homeport, toPostgres, fromPeers }: SceneNode, other: SceneNode): Promise<void> {
   switch (fault) {
     case 'kill':
       process.kill(homeport.pid, 'SIGKILL')
@@ -96,6 +113,13 @@ function begin(fault: Fault, { homeport, toPostgres }: SceneNode): void {
     case 'cut from PostgreSQL':
       toPostgres.swallow('everything')
       break
+    case 'cut from the standby, then killed':
+      // Shorter than it takes the home to store that the standby is behind.
+      for (const cable of [fromPeers, other.fromPeers]) cable.swallow('everything')
+      await pause(systemClock, UNNOTICED_MS)
+      process.kill(homeport.pid, 'SIGKILL')
+      for (const cable of [fromPeers, other.fromPeers]) cable.mend()
+      break
     default:
       fault satisfies never
   }
@@ -103,14 +127,16 @@ function begin(fault: Fault, { homeport, toPostgres }: SceneNode): void {
 
 /** Ends the fault, once the old home has had the writes that were sent to it meanwhile. */
 async function end(fault: Fault, { homeport, toPostgres }: SceneNode, direct: Direct): Promise<void> {
-  if (fault === 'kill') return
+  if (!isRunning(homeport.pid)) return
   const before = direct.replies
   if (fault === 'pause') process.kill(homeport.pid, 'SIGCONT')
   await waitFor(() => direct.replies > before || direct.isClosed, { what: 'the answers of the old home' })
   toPostgres.mend()
 }
 
-async function suffer(scene: NodeScene, fault: Fault, [home, other]: readonly [SceneNode, SceneNode], made: Made) {
+async function suffer(scene: NodeScene, index: number, [home, other]: readonly [SceneNode, SceneNode], made: Made) {
+  const [fault, mode] = SCENES[index % SCENES.length] as (typeof SCENES)[number]
+  await guard(home, other, made, mode)
   const list = `list:${Date.now()}`
   const direct = new Direct(made, list)
   await waitFor(() => direct.answered.length > 100, { what: 'writes' })
@@ -122,7 +148,7 @@ async function suffer(scene: NodeScene, fault: Fault, [home, other]: readonly [S
   }
   await waitFor(isFollowing, { what: 'the standby to follow' })
   const beganAt = Date.now()
-  begin(fault, home)
+  await begin(fault, home, other)
   const isPromoted = async () => (await standbyOf(other, made))?.home === other.name
   await waitFor(isPromoted, { what: 'the promotion', deadlineMs: TAKEN_WITHIN_MS })
   const promotedAt = Date.now()
@@ -138,12 +164,12 @@ async function suffer(scene: NodeScene, fault: Fault, [home, other]: readonly [S
   const { result } = (await rest(other, made.rest_token, ['LRANGE', list, '0', '-1'])).body as { result: string[] }
   const kept = new Set(result.map(Number))
   const lost = direct.answered.filter(({ number }) => !kept.has(number))
-  expect(lost.filter(({ at }) => at <= completeUntil)).toEqual([])
+  expect(lost.filter(({ at }) => mode === 'replicated' || at <= completeUntil)).toEqual([])
   const { body: metrics } = await other.homeport.api('GET', '/metrics')
   expect(metrics).toMatch(/^homeport_database_promotions_total [1-9]/m)
   home.homeport = await scene.restart(home)
   expect((await rest(home, made.rest_token, ['GET', 'taken'])).status).toBe(200)
-  return { fault, ms, answered: direct.answered.length, lost: lost.length }
+  return { fault, mode, ms, answered: direct.answered.length, lost: lost.length }
 }
 
 it('a standby takes over from a home that is lost, and only then', { timeout: 120_000 + CYCLES * 90_000 }, async () => {
@@ -155,7 +181,7 @@ it('a standby takes over from a home that is lost, and only then', { timeout: 12
   const made = (await home.homeport.api('POST', '/v2/redis/database', asked)).body as Made
   await home.homeport.api('PUT', `/v2/node-standbys/${made.database_id}`)
   if ((await standbyOf(home, made))?.home === other.name) [home, other] = [other, home]
-  await guard(home, other, made)
+  await guard(home, other, made, 'async')
 
   // PostgreSQL is away: the home serves on, because the standby's node promises not to take over.
   for (const { toPostgres } of scene.nodes) toPostgres.swallow('everything')
@@ -164,13 +190,11 @@ it('a standby takes over from a home that is lost, and only then', { timeout: 12
   while (Date.now() < endAt) answers.add((await rest(home, made.rest_token, ['INCR', 'meanwhile'])).status)
   for (const { toPostgres } of scene.nodes) toPostgres.mend()
   expect([...answers]).toEqual([200])
-  await guard(home, other, made)
 
   const reported = []
   for (let cycle = 0; cycle < CYCLES; cycle++) {
-    reported.push(await suffer(scene, FAULTS[cycle % FAULTS.length] as Fault, [home, other], made))
+    reported.push(await suffer(scene, cycle, [home, other], made))
     ;[home, other] = [other, home]
-    await guard(home, other, made)
   }
   console.log(`takeover: ${JSON.stringify(reported)}`)
 })

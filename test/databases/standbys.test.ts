@@ -139,6 +139,15 @@ it('has the home choose its node, and another one when that is drained or remove
   expect(await standbyOf(a, id)).toMatchObject({ home: 'e', standby: 'c' })
   expect((await a.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'v' })
 
+  // Answers wait for the copy from then on.
+  expect(await a.cli('nodes', 'standby', id, '--on', 'auto', '--mode', 'replicated')).toMatchObject({ code: 0 })
+  expect(await standbyOf(a, id)).toMatchObject({ mode: 'replicated' })
+  await untilComplete(a, id)
+  const isShown = async () => ((await a.api('GET', `/v2/redis/database/${id}`)).body as DatabaseRecord).consistent
+  await waitFor(isShown, { what: 'the record to tell' })
+  const writes = Array.from({ length: 200 }, (_, number) => a.rest(made.rest_token, ['SET', `k${number}`, 'v']))
+  expect(new Set((await Promise.all(writes)).map(({ status }) => status))).toEqual(new Set([200]))
+
   expect(await a.cli('nodes', 'standby', id, '--off')).toMatchObject({ code: 0 })
   expect(await standbyOf(a, id)).toBeUndefined()
   const everyOne = await a.cli('nodes', 'standby', '--all', '--on', 'auto')

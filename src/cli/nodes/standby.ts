@@ -1,3 +1,4 @@
+import { Option } from 'commander'
 import { HomeportError } from '../../contract/errors/errors.js'
 import {
   type DatabaseStandby,
@@ -5,6 +6,7 @@ import {
   listDatabaseStandbys,
   placeDatabaseStandby,
   placeDatabaseStandbys,
+  STANDBY_MODES,
   setDatabaseStandby,
 } from '../../contract/server/standbys.js'
 import type { Io } from '../io.js'
@@ -16,6 +18,7 @@ interface StandbyFlags {
   readonly on?: string
   readonly off?: true
   readonly all?: true
+  readonly mode?: DatabaseStandby['mode']
 }
 
 /** The node that the home of each database chooses. */
@@ -30,14 +33,21 @@ export const standbyCommand = remote<StandbyFlags, [string?]>({
     command
       .option('--on <node>', 'name of the node that keeps the copy, or "auto": the home chooses it')
       .option('--off', 'delete the copy')
-      .option('--all', 'with "--on auto": every database that has no standby'),
+      .option('--all', 'with "--on auto": every database that has no standby')
+      .addOption(
+        new Option('--mode <mode>', '"replicated": answers wait until the copy has the writes').choices([
+          ...STANDBY_MODES,
+        ]),
+      ),
   examples: [
     'homeport nodes standby 7c0e… --on auto',
+    'homeport nodes standby 7c0e… --on b --mode replicated',
     'homeport nodes standby --all --on auto',
     'homeport nodes standby 7c0e… --off',
   ],
-  run: async ({ api, say }, { on, off, all }, id) => {
+  run: async ({ api, say }, { on, off, all, mode }, id) => {
     if ((on === undefined) === (off === undefined)) throw wrong('Give either --on <node> or --off.')
+    if (mode !== undefined && (off || all)) throw wrong('--mode goes with --on and one database.')
     if (all && (id !== undefined || on !== AUTO)) throw wrong('--all goes with "--on auto", and without a database.')
     if (all) {
       const { added } = await api.call(placeDatabaseStandbys)
@@ -48,8 +58,9 @@ export const standbyCommand = remote<StandbyFlags, [string?]>({
       await api.call(endDatabaseStandby, { params: { id } })
       return say(`${id} has no standby.`)
     }
-    if (on === AUTO) await api.call(placeDatabaseStandby, { params: { id } })
-    else await api.call(setDatabaseStandby, { params: { name: on ?? '', id } })
+    const body = mode && { mode }
+    if (on === AUTO) await api.call(placeDatabaseStandby, { params: { id }, body })
+    else await api.call(setDatabaseStandby, { params: { name: on ?? '', id }, body })
     const target = on === AUTO ? 'Another node' : on
     say(`${target} keeps a copy of ${id}; "homeport nodes standbys" shows how complete it is.`)
   },
@@ -76,6 +87,7 @@ const table = (io: Io, rows: readonly DatabaseStandby[]): string =>
       { title: 'NAME', value: (one) => one.database_name },
       { title: 'HOME', value: (one) => one.home },
       { title: 'STANDBY', value: (one) => one.standby },
+      { title: 'MODE', value: (one) => one.mode },
       { title: 'STATE', value: (one) => one.state },
       {
         title: 'COMPLETE UNTIL',

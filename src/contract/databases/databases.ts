@@ -102,7 +102,9 @@ export const DatabaseRecordSchema = Type.Object({
   all_members: Type.Array(oneOf(PRIMARY_REGIONS, ''), { description: 'All regions: primary, then read regions.' }),
   eviction: yesNo('Whether least recently used keys are evicted at the size limit.'),
   auto_upgrade: yesNo('Whether a database that outgrows its plan moves to the next plan.'),
-  consistent: yesNo('Whether reads in read regions are strongly consistent.'),
+  consistent: yesNo(
+    'Whether answers wait until the copy at a second node has what was written (mode `replicated` of a standby).',
+  ),
   modifying_state: oneOf(MODIFYING_STATES, 'The change in progress; empty when there is none.'),
   db_resource_size: oneOf(RESOURCE_SIZES, 'Resource tier.'),
   db_type: oneOf(STORAGE_TYPES, 'Persistence: `pebble` means an append-only log, `bolt` snapshots.'),

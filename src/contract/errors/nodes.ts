@@ -58,6 +58,14 @@ export const nodeErrors = {
     text: () =>
       'This node has lost the other nodes, so another one may serve this database now. A command that was sent before may or may not have been applied. Try again in a few seconds.',
   }),
+  standby_silent: define<{ heldMs: number }>({
+    status: 503,
+    resp: 'ERR',
+    blame: 'operator',
+    retry: 'later',
+    text: ({ heldMs }) =>
+      `The standby of this database has not confirmed within ${heldMs / 1000} s that it has what was written, and the store that would release the database from waiting does not answer. A command that was sent before may or may not have been applied. Try again in a few seconds.`,
+  }),
   node_unreachable: define<{ node: string }>({
     status: 503,
     blame: 'operator',

@@ -10,6 +10,14 @@ export const STANDBY_STATES = ['asked', 'copying', 'following', 'behind'] as con
 /** Who chooses the node of a standby. */
 export const STANDBY_PLACEMENTS = ['named', 'auto'] as const
 
+/** Whether answers wait for the standby. */
+export const STANDBY_MODES = ['async', 'replicated'] as const
+
+const Mode = Type.Enum([...STANDBY_MODES], {
+  description:
+    '`async`: the home answers at once; `replicated`: while the standby is `following`, the home answers when the copy has what the engine has done, so a loss of the home loses nothing that was answered.',
+})
+
 /** The copy of a database on a second node. */
 export const DatabaseStandbySchema = Type.Object({
   database_id: text('Id of the database.'),
@@ -20,6 +28,7 @@ export const DatabaseStandbySchema = Type.Object({
     description:
       '`named`: the operator has named the node; `auto`: the home chooses a node of the region, and another one when that node has been away for 30 s.',
   }),
+  mode: Mode,
   state: Type.Enum([...STANDBY_STATES], {
     description:
       '`asked`: the home has not begun, for example because the database sleeps; `copying`: the copy is being made; `following`: the copy gets every write as it happens; `behind`: the copy is complete up to `complete_until`, and gets nothing now.',
@@ -42,6 +51,11 @@ const params = Type.Object({
   id: Type.String({ maxLength: 100, description: 'Id of a database of any account.' }),
 })
 const ofDatabase = { path: '/v2/node-standbys/{id}', params: Type.Pick(params, ['id']) } as const
+const body = {
+  kind: 'json',
+  optional: true,
+  schema: Type.Object({ mode: Type.Optional(Mode) }, { additionalProperties: false }),
+} as const
 const done = { status: 200, description: 'The text "OK".', body: Type.Literal('OK') } as const
 
 /** Has a node keep a copy of a database. */
@@ -53,8 +67,8 @@ export const setDatabaseStandby = endpoint({
   access: 'write',
   summary: 'Keep a standby of a database at a node',
   description:
-    'For the operator: the node keeps a copy of the database that follows its home all the time, in place of a standby at another node. The reply comes when the request is stored; list the standbys to see the progress. A repeated request changes nothing.',
-  body: { kind: 'none' },
+    'For the operator: the node keeps a copy of the database that follows its home all the time, in place of a standby at another node. The reply comes when the request is stored; list the standbys to see the progress. Without `mode` the mode stays as it is, `async` at first. A repeated request changes nothing.',
+  body,
   success: done,
   errors: [
     'operator_only',
@@ -91,8 +105,8 @@ export const placeDatabaseStandby = endpoint({
   access: 'write',
   summary: 'Keep a standby of a database',
   description:
-    'For the operator: the home of the database chooses a node of its region that keeps a copy, and another one when that node has been away for 30 s, is drained, or has become the home. While there is no other node, the request waits for one. A node that was named before stays until then. A repeated request changes nothing.',
-  body: { kind: 'none' },
+    'For the operator: the home of the database chooses a node of its region that keeps a copy, and another one when that node has been away for 30 s, is drained, or has become the home. While there is no other node, the request waits for one. A node that was named before stays until then. Without `mode` the mode stays as it is, `async` at first. A repeated request changes nothing.',
+  body,
   success: done,
   errors: ['operator_only', 'database_not_found', 'database_without_home', 'store_unavailable'],
 })

@@ -92,7 +92,7 @@ export class Relay {
 
   constructor(open: () => Promise<Duplex>) {
     this.#open = open
-    this.#server = createServer((socket) => void this.#serve(socket))
+    this.#server = createServer({ noDelay: true }, (socket) => void this.#serve(socket))
   }
 
   /** Resolves with the port. */

@@ -15,19 +15,38 @@ export interface AskingForStandbys {
   readonly standbys: Standbys | undefined
 }
 
+/** What is asked for a standby. */
+export interface StandbyRequest {
+  /** Undefined: as it is, or `async`. */
+  readonly mode?: DatabaseStandby['mode']
+}
+
 /** Asks a node to keep the standby of a database. */
-export async function putStandby(asking: AskingForStandbys, databaseId: string, node: string): Promise<void> {
+export async function putStandby(
+  asking: AskingForStandbys,
+  databaseId: string,
+  { node, mode }: StandbyRequest & { node: string },
+): Promise<void> {
   const { store, caller, at } = asking
-  const event = { action: 'Set Database Standby', entity: databaseId, details: { node } } as const
-  await store.run(standbys.put, { databaseId, node, at, audit: auditRow(caller, event, at) })
+  const event = {
+    action: 'Set Database Standby',
+    entity: databaseId,
+    details: { node, ...(mode && { mode }) },
+  } as const
+  await store.run(standbys.put, { databaseId, node, mode, at, audit: auditRow(caller, event, at) })
   asking.standbys?.asked()
 }
 
 /** Has the home of a database choose the node of its standby. */
-export async function placeStandby(asking: AskingForStandbys, databaseId: string): Promise<void> {
+export async function placeStandby(
+  asking: AskingForStandbys,
+  databaseId: string,
+  { mode }: StandbyRequest,
+): Promise<void> {
   const { store, caller, at } = asking
-  const event = { action: 'Set Database Standby', entity: databaseId, details: { node: 'auto' } } as const
-  await store.run(standbys.putAuto, { databaseId, at, audit: auditRow(caller, event, at) })
+  const details = { node: 'auto', ...(mode && { mode }) }
+  const event = { action: 'Set Database Standby', entity: databaseId, details } as const
+  await store.run(standbys.putAuto, { databaseId, mode, at, audit: auditRow(caller, event, at) })
   asking.standbys?.asked()
 }
 
@@ -57,7 +76,7 @@ function render(row: standbys.PlacedStandby): DatabaseStandby {
   const isPlaced = row.node !== row.home
   return {
     ...{ database_id: row.database_id, database_name: row.name, home: row.home ?? '' },
-    ...{ standby: isPlaced ? row.node : '', placement: row.placement, state: row.state },
+    ...{ standby: isPlaced ? row.node : '', placement: row.placement, mode: row.mode, state: row.state },
     problem: isPlaced ? (row.problem ?? '') : 'no other node of its region takes part',
     complete_until: row.complete_until ?? 0,
     home_offset: row.home_offset ?? 0,

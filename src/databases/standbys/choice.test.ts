@@ -9,7 +9,17 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
 afterEach(() => void vi.useRealTimers())
 
 const placed = (id: string, change: Partial<PlacedStandby> = {}): PlacedStandby => ({
-  ...{ database_id: id, name: id, home: 'a', node: 'b', placement: 'auto', state: 'following', epoch: 1, now_epoch: 1 },
+  ...{
+    database_id: id,
+    name: id,
+    home: 'a',
+    node: 'b',
+    placement: 'auto',
+    mode: 'async',
+    state: 'following',
+    epoch: 1,
+    now_epoch: 1,
+  },
   ...{ home_life: 'live', node_life: 'live', complete_until: 1, home_offset: 1, standby_offset: 1, problem: null },
   ...{ asked_at: 0, ...change },
 })

@@ -1,11 +1,24 @@
+import { pause } from '../../base/index.js'
 import { DEAD_AFTER_MS } from '../../cluster/index.js'
+import type { ReplicationPlace } from '../../fleet/index.js'
 import { engineSpecOf } from '../desired-engine.js'
 import { openStream, Relay } from '../moves/streams.js'
 import { setAsideOne } from '../set-aside.js'
 import * as moves from '../transactions/moves.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
 import * as standbys from '../transactions/standbys.js'
-import { type CopyProgress, type FollowAnswer, type FollowRequest, STANDBY_SERVICE, type StandbysDeps } from './deps.js'
+import {
+  type CopyProgress,
+  type FollowAnswer,
+  type FollowRequest,
+  type ReachRequest,
+  STANDBY_SERVICE,
+  type StandbysDeps,
+} from './deps.js'
+
+/** How long a copy is given to reach a place; the home asks again. */
+const REACH_WITHIN_MS = 300
+const REACH_EVERY_MS = 1
 
 /** A copy that this node keeps. */
 interface Copy {
@@ -17,13 +30,7 @@ interface Copy {
   relay: Relay | undefined
   problem: string
   /** As the home has last heard. */
-  reported: Place | undefined
-}
-
-/** A place in a history of writes. */
-export interface Place {
-  readonly replid: string
-  readonly offset: number
+  reported: ReplicationPlace | undefined
 }
 
 /** Keeps copies of databases of other nodes. */
@@ -56,6 +63,26 @@ export class CopySide {
     return { progress, promise: 'given' }
   }
 
+  /**
+   * Whether a copy has everything up to a place, which it gets a moment to reach. A copy that has may be taken over only with
+   * all of that, and one that is being taken over has reached nothing.
+   */
+  async reach({ databaseId, epoch, source, replid, offset }: ReachRequest): Promise<boolean> {
+    const endMs = performance.now() + REACH_WITHIN_MS
+    for (;;) {
+      const place = await (await this.#deps.fleet.replicationWith(databaseId)).place()
+      const copy = this.#copies.get(databaseId)
+      const follows = copy?.epoch === epoch && copy.source === source && copy.state === 'complete'
+      if (!copy || !follows || place.replid !== replid) return false
+      if (place.offset >= offset) {
+        report(copy, place)
+        return true
+      }
+      if (performance.now() > endMs) return false
+      await pause(this.#deps.clock, REACH_EVERY_MS)
+    }
+  }
+
   /** Only to a home that the store was last seen to have, in a life that may act. */
   #mayPromise({ databaseId, epoch, source }: FollowRequest): boolean {
     const row = this.#rows.get(databaseId)
@@ -67,7 +94,7 @@ export class CopySide {
    * Ends all promises about a copy, which still follows: its home may answer until the last promise is over. Answers what the
    * home heard last; undefined when the copy is not known to be whole.
    */
-  seal(databaseId: string, epoch: number): Place | undefined {
+  seal(databaseId: string, epoch: number): ReplicationPlace | undefined {
     const copy = this.#copies.get(databaseId)
     if (copy?.epoch !== epoch || !copy.reported || (copy.state !== 'complete' && copy.state !== 'sealed'))
       return undefined
@@ -140,8 +167,9 @@ export class CopySide {
     if (!position.isLinked) return { kind: 'copying' }
     if (copy.state === 'connected' && position.isLogged) copy.state = 'complete'
     if (copy.state !== 'complete') return { kind: 'copying' }
-    copy.reported = { replid: position.replid, offset: position.offset }
-    return { kind: 'following', ...copy.reported }
+    const { replid, offset } = position
+    report(copy, { replid, offset })
+    return { kind: 'following', replid, offset }
   }
 
   #begin({ databaseId, epoch, source, password }: FollowRequest): void {
@@ -215,6 +243,12 @@ export class CopySide {
 
 /** A call, because the state changes while others are awaited. */
 const isOver = ({ state }: Copy): boolean => state === 'over'
+
+/** The home hears this place: the copy may be taken over only with all of it. An answer of the engine may be late. */
+function report(copy: Copy, place: ReplicationPlace): void {
+  const isLate = copy.reported?.replid === place.replid && copy.reported.offset > place.offset
+  if (!isLate) copy.reported = place
+}
 
 function end(copy: Copy): void {
   copy.state = 'over'

@@ -26,6 +26,8 @@ export const TOPICS = {
   look: 'standbys.look',
   /** To the standby's node: follow this home, and say how far you are. */
   follow: 'standbys.follow',
+  /** To the standby's node: has the copy reached this place? */
+  reach: 'standbys.reach',
 } as const
 
 /** What a home asks of the node of its standby. */
@@ -74,3 +76,24 @@ function copyProgressOf(answer: unknown): CopyProgress | undefined {
   if (kind !== 'following' || typeof replid !== 'string' || typeof offset !== 'number') return undefined
   return { kind, replid, offset }
 }
+
+/** A home asks whether its standby has reached a place in the history. */
+export interface ReachRequest {
+  readonly databaseId: string
+  readonly epoch: number
+  readonly source: string
+  readonly replid: string
+  readonly offset: number
+}
+
+/** Reads such a question. */
+export function reachRequestOf(payload: unknown): ReachRequest | undefined {
+  if (!isObject(payload)) return undefined
+  const { databaseId, epoch, source, replid, offset } = payload
+  if (typeof databaseId !== 'string' || typeof epoch !== 'number' || typeof source !== 'string') return undefined
+  if (typeof replid !== 'string' || typeof offset !== 'number') return undefined
+  return { databaseId, epoch, source, replid, offset }
+}
+
+/** Reads the answer to it. */
+export const isThereOf = (answer: unknown): boolean => isObject(answer) && answer.isThere === true

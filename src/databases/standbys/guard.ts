@@ -30,6 +30,11 @@ export class Guard {
     return promise.mayAct(monotonicMs, wallMs)
   }
 
+  /** Whether another node may take a database over; true until it is known. */
+  isGuarded(databaseId: string): boolean {
+    return this.#guarded?.has(databaseId) ?? true
+  }
+
   now(): Moment {
     return { monotonicMs: performance.now(), wallMs: this.#clock.now() }
   }

@@ -36,6 +36,10 @@
  *   again is seen by it, one that starts later reads the new home and sets its files aside.
  * - Only a home with `following` in the store can be taken over, so every other one needs no promise.
  *
+ * In the mode `replicated` nothing that was answered is lost with the home: while the row says `following`, answers wait in the
+ * gateway until the copy has what the engine has done (`confirmations.ts`). They wait before the row says so for the first
+ * time, and until it says something else.
+ *
  * `complete-until.ts` counts; `home-side.ts` is the home, `copy-side.ts` the node of the standby; both look at the rows in `standbys.ts`.
  */
 export { dropStandby, listStandbys, placeStandby, placeStandbys, putStandby } from './asking.js'

@@ -5,8 +5,9 @@ import { serveStream } from '../moves/streams.js'
 import { TAKEN } from '../recovery.js'
 import * as standbys from '../transactions/standbys.js'
 import { Choice } from './choice.js'
+import { Confirmations } from './confirmations.js'
 import { CopySide } from './copy-side.js'
-import { followRequestOf, STANDBY_SERVICE, type StandbysDeps, TOPICS } from './deps.js'
+import { followRequestOf, reachRequestOf, STANDBY_SERVICE, type StandbysDeps, TOPICS } from './deps.js'
 import { Guard } from './guard.js'
 import { HomeSide } from './home-side.js'
 import { Takeover } from './takeover.js'
@@ -23,6 +24,7 @@ export class Standbys {
   readonly #copies: CopySide
   readonly #takeover: Takeover
   readonly #choice: Choice
+  readonly #confirmations: Confirmations
   #timer: Timer | undefined
   #looking: Promise<void> = Promise.resolve()
   #rows: readonly standbys.PlacedStandby[] = []
@@ -39,17 +41,30 @@ export class Standbys {
     this.#copies = new CopySide(deps)
     this.#takeover = new Takeover(deps, this.#copies)
     this.#choice = new Choice(deps)
+    this.#confirmations = new Confirmations(deps, this.#guard)
     cluster.serve(STANDBY_SERVICE, (stream) => serveStream(stream, clock, (head) => this.#home.wayOf(head)))
     cluster.handle(TOPICS.look, () => void this.look())
     cluster.handle(TOPICS.follow, (payload) => {
       const request = followRequestOf(payload)
       return request && this.#state === 'running' ? this.#copies.follow(request) : undefined
     })
+    cluster.handle(TOPICS.reach, async (payload) => {
+      const request = reachRequestOf(payload)
+      return { isThere: request !== undefined && this.#state === 'running' && (await this.#copies.reach(request)) }
+    })
     cluster.onGone(() => void this.look())
   }
 
   /** Whether this node may serve a database now. Called for each answer of an engine. */
   readonly mayServe = (databaseId: string): boolean => this.#guard.mayServe(databaseId)
+
+  /** See `HomeControl`. */
+  readonly confirm = (databaseId: string): Promise<void> | undefined => this.#confirmations.confirm(databaseId)
+
+  /** Whether the answers of a database of any node wait for its standby, as last read. */
+  isReplicated(databaseId: string): boolean {
+    return this.#rows.some((row) => row.database_id === databaseId && row.mode === 'replicated')
+  }
 
   start(): void {
     if (this.#state !== 'new') return
@@ -61,6 +76,7 @@ export class Standbys {
     this.#state = 'stopped'
     this.#timer?.cancel()
     this.#home.stop()
+    this.#confirmations.stop()
     await this.#looking
     await Promise.all([this.#reading, this.#noting, this.#takeover.stop(), this.#choice.stop()])
     await this.#copies.stop()
@@ -103,6 +119,7 @@ export class Standbys {
       const rows = await store.run(standbys.list, {})
       if (this.#state !== 'running') return
       this.#rows = rows
+      this.#confirmations.read(rows)
       // What was read is older than a note that was begun meanwhile, and that may make a standby complete.
       const mayBeTaken = rows.filter((row) => row.home === node && row.state === 'following')
       if (notes === this.#notes) this.#guard.read(mayBeTaken.map((row) => row.database_id))
@@ -120,10 +137,26 @@ export class Standbys {
     const { store, logger } = this.#deps
     this.#notes++
     for (const { databaseId, state } of notes) if (state === 'following') this.#guard.begin(databaseId)
-    this.#noting = store
-      .run(standbys.note, { notes })
+    this.#noting = this.#certain(notes)
+      .then((certain) => store.run(standbys.note, { notes: certain }))
       .catch((error: unknown) => logger.warn('database_standbys_not_read', { error }))
       .finally(() => (this.#noting = undefined))
+  }
+
+  /**
+   * What may be stored: answers of the mode `replicated` are held back by now, and a standby that becomes complete has all
+   * that was answered before.
+   */
+  async #certain(notes: readonly standbys.StandbyNote[]): Promise<readonly standbys.StandbyNote[]> {
+    const certain = notes.map(async (note) => {
+      const isNew = note.state === 'following' && note.mode === 'replicated' && !this.#isStored(note)
+      return isNew && !(await this.#confirmations.reach(note.databaseId)) ? [] : [note]
+    })
+    return (await Promise.all(certain)).flat()
+  }
+
+  #isStored({ databaseId, node }: standbys.StandbyNote): boolean {
+    return this.#rows.some((row) => row.database_id === databaseId && row.node === node && row.state === 'following')
   }
 }
 

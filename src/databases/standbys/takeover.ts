@@ -1,11 +1,12 @@
 import { auditRow } from '../../accounts/index.js'
 import { pause } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
+import type { ReplicationPlace } from '../../fleet/index.js'
 import * as moves from '../transactions/moves.js'
 import * as promotions from '../transactions/promotions.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
 import { systemCaller } from '../usage/index.js'
-import type { CopySide, Place } from './copy-side.js'
+import type { CopySide } from './copy-side.js'
 import type { StandbysDeps } from './deps.js'
 
 const RETRY_MS = 500
@@ -76,7 +77,7 @@ export class Takeover {
   }
 
   /** Whether the copy has all that was reported to its home. */
-  async #isWhole(databaseId: string, reported: Place): Promise<boolean> {
+  async #isWhole(databaseId: string, reported: ReplicationPlace): Promise<boolean> {
     const { replid, offset } = await (await this.#deps.fleet.replicationWith(databaseId)).position()
     return replid === reported.replid && offset >= reported.offset
   }

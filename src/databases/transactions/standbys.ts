@@ -43,8 +43,11 @@ const dropOf = query<{ databaseId: string }>(({ db, p }) =>
   db.deleteFrom('database_standbys').where('database_id', '=', p.databaseId),
 )
 
-const setPlacement = query<{ databaseId: string; placement: StandbyRow['placement'] }>(({ db, p }) =>
-  db.updateTable('database_standbys').set({ placement: p.placement }).where('database_id', '=', p.databaseId),
+const setWanted = query<Pick<StandbyRow, 'database_id' | 'placement' | 'mode' | 'state'>>(({ db, p }) =>
+  db
+    .updateTable('database_standbys')
+    .set({ placement: p.placement, mode: p.mode, state: p.state })
+    .where('database_id', '=', p.database_id),
 )
 
 const dropAt = query<{ databaseId: string; node: string }>(({ db, p }) =>
@@ -64,6 +67,8 @@ const UNKNOWN = {
 export interface StandbyArgs {
   readonly databaseId: string
   readonly node: string
+  /** Undefined: as it is, or `async`. */
+  readonly mode: StandbyRow['mode'] | undefined
   /** Unix milliseconds. */
   readonly at: number
   readonly audit: NewAuditRow
@@ -79,13 +84,23 @@ export const put = write('standbys.put', function* (args: StandbyArgs): Transact
   const home = yield* lockHome(databaseId)
   if (home === node) throw new HomeportError('database_is_there', { databaseId, node })
   const known = yield* first(ofDatabase, { databaseId })
-  if (known?.node === node && known.placement === 'named') return
-  if (known?.node === node) yield* change(setPlacement, { databaseId, placement: 'named' })
-  else yield* replace(args)
+  const mode = args.mode ?? known?.mode ?? 'async'
+  if (known?.node === node) {
+    if (!(yield* adjust(known, { placement: 'named', mode }))) return
+  } else yield* replace(args, mode)
   yield* recordAudit(args.audit)
 })
 
-function* replace({ databaseId, node, at }: StandbyArgs): Transaction<void> {
+/** Changes who chooses the node, and whether answers wait. Answers whether that was a change. */
+function* adjust(known: StandbyRow, wanted: Pick<StandbyRow, 'placement' | 'mode'>): Transaction<boolean> {
+  if (known.placement === wanted.placement && known.mode === wanted.mode) return false
+  // The home has to hold answers back first: then it stores again that the copy is complete.
+  const state = known.mode !== wanted.mode && known.state === 'following' ? 'behind' : known.state
+  yield* change(setWanted, { database_id: known.database_id, ...wanted, state })
+  return true
+}
+
+function* replace({ databaseId, node, at }: StandbyArgs, mode: StandbyRow['mode']): Transaction<void> {
   if (yield* first(openMove, { databaseId })) {
     throw new HomeportError('database_busy', { modifyingState: 'updating_regions' })
   }
@@ -93,7 +108,7 @@ function* replace({ databaseId, node, at }: StandbyArgs): Transaction<void> {
   if (!life) throw new HomeportError('node_not_found', { name: node })
   if (life.state !== 'live') throw new HomeportError('node_not_running', { name: node, state: life.state })
   yield* change(dropOf, { databaseId })
-  const asked = { database_id: databaseId, node, placement: 'named', epoch: 0, ...UNKNOWN, asked_at: at } as const
+  const asked = { database_id: databaseId, node, placement: 'named', mode, epoch: 0, ...UNKNOWN, asked_at: at } as const
   yield* insertAll('database_standbys', [asked])
 }
 
@@ -114,9 +129,10 @@ export const putAuto = write('standbys.putAuto', function* (args: Omit<StandbyAr
   const { databaseId, at } = args
   const home = yield* lockHome(databaseId)
   const known = yield* first(ofDatabase, { databaseId })
-  if (known?.placement === 'auto') return
-  if (known) yield* change(setPlacement, { databaseId, placement: 'auto' })
-  else yield* insertAll('database_standbys', [unplaced(databaseId, home, at)])
+  const mode = args.mode ?? known?.mode ?? 'async'
+  if (known) {
+    if (!(yield* adjust(known, { placement: 'auto', mode }))) return
+  } else yield* insertAll('database_standbys', [{ ...unplaced(databaseId, home, at), mode }])
   yield* recordAudit(args.audit)
 })
 
@@ -159,11 +175,11 @@ export const putAutoAll = write(
 
 /** The row of a standby whose node the home is to choose. */
 const unplaced = (databaseId: string, home: string, at: number): StandbyRow => ({
-  ...{ database_id: databaseId, node: home, placement: 'auto', epoch: 0, ...UNKNOWN, asked_at: at },
+  ...{ database_id: databaseId, node: home, placement: 'auto', mode: 'async', epoch: 0, ...UNKNOWN, asked_at: at },
 })
 
 /** What the home has chosen. */
-export interface ChosenNode extends StandbyArgs {
+export interface ChosenNode extends Omit<StandbyArgs, 'mode'> {
   readonly home: string
   /** The node that the row has named until now. */
   readonly from: string
@@ -198,7 +214,7 @@ export function* turnStandby(databaseId: string, oldHome: string, epoch: number)
 }
 
 /** Which standby ends. */
-export interface EndedStandby extends Omit<StandbyArgs, 'node'> {
+export interface EndedStandby extends Omit<StandbyArgs, 'node' | 'mode'> {
   /** Only one at this node. */
   readonly node: string | undefined
 }
@@ -244,7 +260,10 @@ export const list = read('standbys.list', function* (args: object): Transaction<
 
 /** What the home has seen of a standby. */
 export interface StandbyNote
-  extends Pick<StandbyRow, 'state' | 'epoch' | 'complete_until' | 'home_offset' | 'standby_offset' | 'problem'> {
+  extends Pick<
+    StandbyRow,
+    'mode' | 'state' | 'epoch' | 'complete_until' | 'home_offset' | 'standby_offset' | 'problem'
+  > {
   readonly databaseId: string
   readonly node: string
 }
@@ -258,10 +277,14 @@ const setNote = query<StandbyNote>(({ db, p }) =>
     })
     .where('database_id', '=', p.databaseId)
     .where('node', '=', p.node)
+    .where('mode', '=', p.mode)
     .where('epoch', '<=', p.epoch),
 )
 
-/** Stores what the home has seen. A home of an earlier epoch, or of a standby that was replaced, changes nothing. */
+/**
+ * Stores what the home has seen. A home of an earlier epoch, of a standby that was replaced, or that does not know the mode
+ * yet, changes nothing.
+ */
 export const note = write('standbys.note', function* (args: { notes: readonly StandbyNote[] }): Transaction<void> {
   for (const one of args.notes) yield* change(setNote, one)
 })

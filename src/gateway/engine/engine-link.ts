@@ -1,11 +1,12 @@
 import { createConnection, type Socket } from 'node:net'
-import { type Clock, unreachable } from '../../base/index.js'
+import { unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import type { GatewayLogger } from '../deps.js'
 import { connectLent, type LentBytes } from '../resp/lent-memory.js'
-import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
+import { ReplyFormatError } from '../resp/reply-framer.js'
 import { CoalescingWriter } from './coalescing-writer.js'
-import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from './greeting.js'
+import { type Greeting, GreetingReader, greetingCommand, type LinkIdentity } from './greeting.js'
+import { HeldReplies } from './held-replies.js'
+import type { LinkOptions } from './link-options.js'
 import { PendingReplies } from './pending-replies.js'
 import { NO_REPLY_LIMITS, ReplyGate, type ReplyLimits } from './reply-gate.js'
 import type { Awaited, ReplySink } from './reply-sink.js'
@@ -33,26 +34,6 @@ export type LinkState =
   | { readonly kind: 'greeting'; readonly socket: Socket }
   | { readonly kind: 'ready'; readonly socket: Socket; readonly greeting: Greeting }
   | { readonly kind: 'closed' }
-
-/** The collaborators and settings of a link. */
-export interface LinkOptions {
-  /** Resolves to the path of the engine's socket; waits while the engine starts. */
-  readonly locate: (signal: AbortSignal) => Promise<string>
-  readonly identity: LinkIdentity
-  /** Called for each chunk of replies: throws the `HomeportError` of a node that may not serve the database now. */
-  readonly checkHome?: (() => void) | undefined
-  /** Default: no limits. */
-  readonly replyLimits?: ReplyLimits
-  /**
-   * Whether sinks get chunks of replies lent, in memory that is reused, or in memory of their own. Lent suits connections
-   * with many replies. Default: given.
-   */
-  readonly replies?: 'lent' | 'given'
-  /** Number of refused dials after which the link gives up. Default: 40, about a second. */
-  readonly mostDials?: number
-  readonly clock: Clock
-  readonly logger: GatewayLogger
-}
 
 /** Receives all bytes of an engine, not divided into replies. */
 export type StreamReader = (chunk: LentBytes) => void
@@ -88,8 +69,9 @@ export class EngineLink {
   readonly #options: LinkOptions
   readonly #writer = new CoalescingWriter()
   readonly #pending: PendingReplies
-  #greetingFramer = new ReplyFramer()
+  #greetingReader = new GreetingReader()
   #gate: ReplyGate
+  #held: HeldReplies | undefined
   #state: LinkState = { kind: 'idle' }
   #flushScheduled = false
   /** Replies to commands that are still in the writer. */
@@ -97,7 +79,6 @@ export class EngineLink {
   /** Refused dials since the last greeting. */
   #refusals = 0
   #stream: StreamReader | undefined
-  #greetingBytes: Buffer[] = []
   #awaitingGreeting: ((outcome: Greeting | HomeportError) => void)[] = []
   #awaitingDrain: (() => void)[] = []
 
@@ -196,12 +177,12 @@ export class EngineLink {
 
   /** Stops reading from the engine, so that a slow reader does not fill memory. */
   pauseReading(): void {
-    if (this.#state.kind === 'ready') this.#state.socket.pause()
+    if (this.#state.kind === 'ready') this.#held?.pauseReading()
   }
 
   /** Reads from the engine again. */
   resumeReading(): void {
-    if (this.#state.kind === 'ready') this.#state.socket.resume()
+    if (this.#state.kind === 'ready') this.#held?.resumeReading()
   }
 
   /** Whether the connection can be closed and made again without anybody noticing. */
@@ -281,9 +262,12 @@ export class EngineLink {
   #connect(path: string): void {
     const socket = this.#open(path)
     this.#state = { kind: 'greeting', socket }
-    this.#greetingFramer = new ReplyFramer()
+    this.#greetingReader = new GreetingReader()
     this.#gate = new ReplyGate(this.#pending, this.replyLimits)
-    this.#greetingBytes = []
+    this.#held = new HeldReplies(socket, {
+      pass: (chunk) => this.#release(socket, chunk),
+      fail: (error) => this.#onEnd(socket, error),
+    })
     socket.write(greetingCommand(this.identity))
     socket.on('drain', () => this.#notifyWritable())
     socket.on('error', (error) => this.#onEnd(socket, error))
@@ -300,23 +284,33 @@ export class EngineLink {
 
   #onData(socket: Socket, chunk: LentBytes): void {
     try {
-      if (this.#state.kind === 'ready' && this.#state.socket === socket) this.#route(chunk)
+      if (this.#state.kind === 'ready' && this.#state.socket === socket)
+        this.#held?.take(chunk, this.#options.confirm?.())
       else if (this.#state.kind === 'greeting' && this.#state.socket === socket) this.#readGreeting(socket, chunk)
     } catch (error) {
-      // A defect in a sink costs this connection, not the process.
-      if (!(error instanceof ReplyFormatError || error instanceof HomeportError))
-        this.#options.logger.error('gateway_reply_fault', { error })
-      this.#onEnd(socket, error instanceof Error ? error : undefined)
+      this.#onFault(socket, error)
     }
+  }
+
+  #release(socket: Socket, chunk: LentBytes): void {
+    try {
+      this.#route(chunk)
+    } catch (error) {
+      this.#onFault(socket, error)
+    }
+  }
+
+  /** A defect in a sink costs this connection, not the process. */
+  #onFault(socket: Socket, error: unknown): void {
+    if (!(error instanceof ReplyFormatError || error instanceof HomeportError))
+      this.#options.logger.error('gateway_reply_fault', { error })
+    this.#onEnd(socket, error instanceof Error ? error : undefined)
   }
 
   /** The engine answers HELLO with one reply and sends nothing before the next command. */
   #readGreeting(socket: Socket, chunk: LentBytes): void {
-    this.#greetingBytes.push(Buffer.from(chunk))
-    this.#greetingFramer.scan(chunk, 0, 1)
-    if (this.#greetingFramer.completed === 0) return
-    const greeting = readGreeting(Buffer.concat(this.#greetingBytes))
-    this.#greetingBytes = []
+    const greeting = this.#greetingReader.push(chunk)
+    if (greeting === 'incomplete') return
     if (!greeting) {
       this.#onEnd(socket, new ReplyFormatError('it did not accept our greeting'))
       return
@@ -378,6 +372,7 @@ export class EngineLink {
   #leave(next: LinkState, error: HomeportError, kept = 0): void {
     const last = this.#state
     this.#state = next
+    this.#held?.clear()
     if (last.kind === 'dialling') last.abort.abort()
     if (last.kind === 'greeting' || last.kind === 'ready') last.socket.destroy()
     this.#failAll(error, last.kind === 'ready' && this.#gate.midReply, kept)

@@ -1,5 +1,7 @@
 import type { EngineCredentials } from '../deps.js'
 import { encodeTextCommand } from '../resp/encode.js'
+import type { LentBytes } from '../resp/lent-memory.js'
+import { ReplyFramer } from '../resp/reply-framer.js'
 
 /** The user and the protocol version of a connection. */
 export interface LinkIdentity {
@@ -36,4 +38,17 @@ export function readGreeting(reply: Buffer): Greeting | undefined {
   const fields = new Map([...text.matchAll(FIELD)].map(([, name, value]) => [name, value]))
   const id = Number(ID.exec(text)?.[1] ?? 0)
   return { version: fields.get('version') ?? '', server: fields.get('server') ?? 'redis', id }
+}
+
+/** Gathers the reply to HELLO, which may arrive in several chunks. */
+export class GreetingReader {
+  readonly #framer = new ReplyFramer()
+  readonly #chunks: Buffer[] = []
+
+  /** Answers what `readGreeting` does, once the reply is whole. @throws ReplyFormatError */
+  push(chunk: LentBytes): Greeting | undefined | 'incomplete' {
+    this.#chunks.push(Buffer.from(chunk))
+    this.#framer.scan(chunk, 0, 1)
+    return this.#framer.completed === 0 ? 'incomplete' : readGreeting(Buffer.concat(this.#chunks))
+  }
 }

@@ -14,8 +14,10 @@ import { Regions } from '../replicas/regions.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import type { LentBytes } from '../resp/lent-memory.js'
-import { EngineLink, type LinkOptions } from './engine-link.js'
+import { EngineLink } from './engine-link.js'
 import { greetingCommand, type LinkIdentity } from './greeting.js'
+import type { HomeControl } from './held-replies.js'
+import type { LinkOptions } from './link-options.js'
 import type { ReplyLimits } from './reply-gate.js'
 import type { ReplySink } from './reply-sink.js'
 import { CollectedReplies } from './reply-sink.js'
@@ -34,8 +36,8 @@ export interface LanesOptions {
   readonly settings: Pick<GatewaySettings, 'region'>
   /** The limits of a database's replies. */
   readonly replyLimits: (databaseId: string) => ReplyLimits
-  /** Whether this node may serve a database now. Omitted: always. */
-  readonly mayServe?: ((databaseId: string) => boolean) | undefined
+  /** Omitted: no other node may take a database over. */
+  readonly home?: HomeControl | undefined
   readonly clock: Clock
   readonly logger: GatewayLogger
 }
@@ -278,9 +280,9 @@ export class Lanes {
   }
 
   #makeLink(key: LaneKey, manner: Pick<LinkOptions, 'replies' | 'mostDials'>, pick = primaryOf): EngineLink {
-    const { fleet, replyLimits, mayServe, clock, logger } = this.#options
+    const { fleet, replyLimits, home, clock, logger } = this.#options
     const { databaseId } = key
-    const checkHome = mayServe && (() => refuseUnless(mayServe(databaseId)))
+    const checkHome = home && (() => refuseUnless(home.mayServe(databaseId)))
     return new EngineLink({
       ...manner,
       identity: this.identityOf(key),
@@ -288,6 +290,8 @@ export class Lanes {
       clock,
       logger,
       checkHome,
+      // What an observer hears is for this node only.
+      confirm: home && key.user !== OBSERVER ? () => home.confirm(databaseId) : undefined,
       locate: async (signal) => {
         checkHome?.()
         return pick(await fleet.endpoints(databaseId, signal)).socketPath

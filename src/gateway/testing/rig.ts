@@ -128,6 +128,7 @@ export async function startRig(
       | 'readiness'
       | 'memory'
       | 'hasSpace'
+      | 'home'
       | 'onLackOfSpace'
     >
   > &

@@ -48,6 +48,7 @@ import { pausedRuns } from './056-paused-runs.js'
 import { savedSelectors } from './059-saved-selectors.js'
 import { databaseStandbys } from './064-database-standbys.js'
 import { standbyPlacement } from './068-standby-placement.js'
+import { standbyMode } from './069-standby-mode.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -100,6 +101,7 @@ export const MIGRATIONS: readonly Migration[] = [
   savedSelectors,
   databaseStandbys,
   standbyPlacement,
+  standbyMode,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

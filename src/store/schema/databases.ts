@@ -93,6 +93,8 @@ export interface DatabaseStandbysTable {
   node: string
   /** Whether the operator has named the node, or the home chooses it. */
   placement: 'named' | 'auto'
+  /** `replicated`: the home answers once the copy has what the engine has done. */
+  mode: 'async' | 'replicated'
   state: 'asked' | 'copying' | 'following' | 'behind'
   /** Of the database, when its home last stored the state. */
   epoch: number

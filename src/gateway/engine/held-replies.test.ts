@@ -1,0 +1,103 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { waitFor } from '../../../test/support/index.js'
+import { HomeportError } from '../../contract/errors/errors.js'
+import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+
+/** Answers that wait until what they tell survives the loss of this node. */
+
+/** What the home still asks its standby, oldest first. */
+interface Question {
+  readonly answer: () => void
+  readonly refuse: () => void
+}
+
+let rig: Rig
+let questions: Question[]
+let mode: 'async' | 'replicated'
+
+function confirm(): Promise<void> | undefined {
+  if (mode === 'async') return undefined
+  return new Promise((resolve, reject) => {
+    const refuse = () => reject(new HomeportError('standby_silent', { heldMs: 10_000 }))
+    questions.push({ answer: resolve, refuse })
+  })
+}
+
+beforeEach(async () => {
+  questions = []
+  mode = 'replicated'
+  rig = await startRig({}, undefined, undefined, [], { home: { mayServe: () => true, confirm } })
+})
+
+async function asked(count: number): Promise<void> {
+  await waitFor(() => questions.length >= count, { what: `${count} questions` })
+}
+
+/** A client that is logged in; the gateway answers that itself. */
+const client = (): Promise<RawClient> => new RawClient(rig.port).login()
+
+describe('a reply', () => {
+  it('goes out when it is confirmed, and in the order of the engine', async () => {
+    const raw = await client()
+    raw.send('SET a 1\r\n')
+    await asked(1)
+    raw.send('GET a\r\n')
+    await asked(2)
+    expect(raw.received).toBe('')
+    questions[1]?.answer()
+    // A reply that goes out too early does so in the next turn of the event loop.
+    await new Promise(setImmediate)
+    expect(raw.received).toBe('')
+    questions[0]?.answer()
+    await raw.expect('+OK\r\n$1\r\n1\r\n')
+  })
+
+  it('waits behind one that is not confirmed, also when it needs nothing itself', async () => {
+    const raw = await client()
+    raw.send('INCR n\r\n')
+    await asked(1)
+    mode = 'async'
+    raw.send('INCR n\r\n')
+    raw.send('PING\r\n')
+    questions[0]?.answer()
+    await raw.expect(':1\r\n:2\r\n+PONG\r\n')
+    await raw.send('INCR n\r\n').expect(':3\r\n')
+    expect(questions).toHaveLength(1)
+  })
+
+  it('that cannot be confirmed is lost with an error that says so, and the next one is asked about again', async () => {
+    const raw = await client()
+    raw.send('SET a 1\r\n')
+    await asked(1)
+    questions[0]?.refuse()
+    await waitFor(() => raw.received.includes('\r\n'), { what: 'the error' })
+    expect(raw.received).toMatch(/^-ERR The standby of this database has not confirmed within 10 s/)
+    raw.received = ''
+    raw.send('GET a\r\n')
+    await asked(2)
+    questions[1]?.answer()
+    await raw.expect('$1\r\n1\r\n')
+  })
+
+  it('over REST waits, too', async () => {
+    const answer = fetch(`${rig.restUrl}/set/a/1`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } })
+    await asked(1)
+    questions[0]?.answer()
+    expect(await (await answer).json()).toEqual({ result: 'OK' })
+  })
+
+  it('of many megabytes is read no further than 1 MB before it is confirmed', async () => {
+    mode = 'async'
+    const raw = await client()
+    await raw.send('SETRANGE large 8388607 x\r\n').expect(':8388608\r\n')
+    mode = 'replicated'
+    raw.send('GET large\r\n')
+    await waitFor(() => questions.length > 10, { what: 'the first part' })
+    const most = 40
+    expect(questions.length).toBeLessThan(most)
+    mode = 'async'
+    for (const { answer } of questions) answer()
+    await waitFor(() => raw.received.length === 8_388_608 + '$8388608\r\n\r\n'.length, { what: 'all of it' })
+    expect(questions.length).toBeLessThan(most)
+  })
+})
