@@ -58,13 +58,13 @@ export const nodeErrors = {
     text: () =>
       'This node has lost the other nodes, so another one may serve this database now. A command that was sent before may or may not have been applied. Try again in a few seconds.',
   }),
-  standby_silent: define<{ heldMs: number }>({
+  standby_silent: define<{ seconds: number }>({
     status: 503,
     resp: 'ERR',
     blame: 'operator',
     retry: 'later',
-    text: ({ heldMs }) =>
-      `The standby of this database has not confirmed within ${heldMs / 1000} s that it has what was written, and the store that would release the database from waiting does not answer. A command that was sent before may or may not have been applied. Try again in a few seconds.`,
+    text: ({ seconds }) =>
+      `The standby of this database has not confirmed within ${seconds} s that it has what was written, and the store that would release the database from waiting does not answer. A command that was sent before may or may not have been applied. Try again in a few seconds.`,
   }),
   node_unreachable: define<{ node: string }>({
     status: 503,

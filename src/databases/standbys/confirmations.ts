@@ -95,7 +95,7 @@ export class Confirmations {
       if (!this.#mustWait(databaseId) || (await this.reach(databaseId))) return resolve()
       await pause(this.#deps.clock, RETRY_MS)
     }
-    reject(new HomeportError('standby_silent', { heldMs: MOST_HELD_MS }))
+    reject(new HomeportError('standby_silent', { seconds: MOST_HELD_MS / 1_000 }))
   }
 }
 

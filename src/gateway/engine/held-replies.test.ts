@@ -18,7 +18,7 @@ let mode: 'async' | 'replicated'
 function confirm(): Promise<void> | undefined {
   if (mode === 'async') return undefined
   return new Promise((resolve, reject) => {
-    const refuse = () => reject(new HomeportError('standby_silent', { heldMs: 10_000 }))
+    const refuse = () => reject(new HomeportError('standby_silent', { seconds: 10 }))
     questions.push({ answer: resolve, refuse })
   })
 }
