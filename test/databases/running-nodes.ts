@@ -22,6 +22,9 @@ export interface RunningNode {
   readonly name: string
   readonly place: Place
   readonly app: App
+  readonly apiUrl: string
+  /** Of the first account. */
+  readonly credentials: typeof credentials
   api(method: string, path: string, json?: unknown): Promise<Answer>
   /** Sends a command over REST. */
   rest(token: string, command: readonly string[]): Promise<Answer>
@@ -50,10 +53,10 @@ export async function startNode(name: string, at: Place, options: Record<string,
   const stop = (): Promise<void> => (stopping ??= app.stop())
   atCleanup(stop)
   await app.start()
+  const apiUrl = `http://127.0.0.1:${at.apiPort}`
   const node: RunningNode = {
-    ...{ name, place: at, app, stop },
-    api: (method, path, json) =>
-      call(`http://127.0.0.1:${at.apiPort}${path}`, { method, json, headers: { authorization } }),
+    ...{ name, place: at, app, apiUrl, credentials, stop },
+    api: (method, path, json) => call(`${apiUrl}${path}`, { method, json, headers: { authorization } }),
     rest: (token, command) =>
       call(`http://127.0.0.1:${at.restPort}/`, {
         ...{ method: 'POST', json: command, headers: { authorization: `Bearer ${token}` } },
@@ -61,7 +64,7 @@ export async function startNode(name: string, at: Place, options: Record<string,
     cli: (...args) =>
       runHomeport(args, {
         env: {
-          HOMEPORT_API_URL: `http://127.0.0.1:${at.apiPort}`,
+          HOMEPORT_API_URL: apiUrl,
           HOMEPORT_EMAIL: credentials.email,
           HOMEPORT_API_KEY: credentials.apiKey,
         },

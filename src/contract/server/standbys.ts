@@ -46,11 +46,9 @@ export type DatabaseStandby = Static<typeof DatabaseStandbySchema>
 
 const operator = { service: 'management', topic: 'Server', auth: 'basic' } as const
 const path = '/v2/nodes/{name}/standbys/{id}'
-const params = Type.Object({
-  name: Type.String({ maxLength: 100, description: '`name` of the node.' }),
-  id: Type.String({ maxLength: 100, description: 'Id of a database of any account.' }),
-})
-const ofDatabase = { path: '/v2/node-standbys/{id}', params: Type.Pick(params, ['id']) } as const
+const id = Type.String({ maxLength: 100, description: 'Id of a database of any account.' })
+const params = Type.Object({ name: Type.String({ maxLength: 100, description: '`name` of the node.' }), id })
+const ofDatabase = { path: '/v2/node-standbys/{id}', params: Type.Object({ id }) } as const
 const body = {
   kind: 'json',
   optional: true,

@@ -42,7 +42,7 @@ export async function launchBrowser(): Promise<Browser> {
 }
 
 /** Starts a browser and signs in by typing e-mail and key, as a user would. */
-export async function signIn(homeport: RunningHomeport): Promise<SignedIn> {
+export async function signIn(homeport: Pick<RunningHomeport, 'apiUrl' | 'credentials'>): Promise<SignedIn> {
   const browser = await launchBrowser()
   const context = await browser.newContext({ viewport: DESKTOP, baseURL: homeport.apiUrl, reducedMotion: 'reduce' })
   await context.grantPermissions(['clipboard-read', 'clipboard-write'])
@@ -63,7 +63,10 @@ export async function signIn(homeport: RunningHomeport): Promise<SignedIn> {
 }
 
 /** Signs in to the console of a server in an existing page. */
-export async function signInAt(page: Page, { apiUrl, credentials }: RunningHomeport): Promise<void> {
+export async function signInAt(
+  page: Page,
+  { apiUrl, credentials }: Pick<RunningHomeport, 'apiUrl' | 'credentials'>,
+): Promise<void> {
   await page.goto(`${apiUrl}/sign-in`)
   await page.getByLabel('E-mail').fill(credentials.email)
   await page.getByLabel('API key').first().fill(credentials.apiKey)

@@ -17,6 +17,7 @@ import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { Status, type Tone } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { bytes } from '../../lib/format.js'
+import { StandbysPanel } from './standbys.js'
 
 const STATES: Readonly<Record<ClusterNode['state'], Tone>> = {
   live: 'ok',
@@ -66,6 +67,7 @@ function Nodes() {
           )}
         </Loaded>
       </Panel>
+      {(nodes.data?.length ?? 0) > 0 && <StandbysPanel />}
     </Page>
   )
 }
@@ -76,10 +78,10 @@ function columnsFor(canWrite: boolean): Column<ClusterNode>[] {
     {
       key: 'state',
       title: 'State',
-      width: '120px',
+      width: '110px',
       render: ({ state }) => <Status tone={STATES[state]}>{state}</Status>,
     },
-    { key: 'region', title: 'Region', width: '130px', from: 'sm', render: ({ region }) => region ?? 'all' },
+    { key: 'region', title: 'Region', width: '110px', from: 'sm', render: ({ region }) => region ?? 'all' },
     { key: 'databases', title: 'Databases', width: '110px', align: 'right', render: ({ databases }) => databases },
     {
       key: 'memory',
@@ -90,13 +92,13 @@ function columnsFor(canWrite: boolean): Column<ClusterNode>[] {
       render: ({ engine_memory }) => (engine_memory === undefined ? '' : bytes(engine_memory)),
     },
     { key: 'partitions', title: 'Partitions', width: '110px', align: 'right', render: ({ partitions }) => partitions },
-    { key: 'leader', title: 'Leader', width: '90px', from: 'sm', render: ({ leader }) => (leader ? 'yes' : '') },
-    { key: 'address', title: 'Address', width: '170px', from: 'md', render: ({ address }) => address },
-    { key: 'version', title: 'Version', width: '100px', from: 'md', render: ({ version }) => version },
+    { key: 'leader', title: 'Leader', width: '80px', from: 'sm', render: ({ leader }) => (leader ? 'yes' : '') },
+    { key: 'address', title: 'Address', width: '150px', from: 'md', render: ({ address }) => address },
+    { key: 'version', title: 'Version', width: '80px', from: 'md', render: ({ version }) => version },
     {
       key: 'started',
       title: 'Started',
-      width: '130px',
+      width: '110px',
       from: 'md',
       render: ({ start_time }) => <When atMs={start_time * 1000} />,
     },

@@ -1,0 +1,54 @@
+import { beforeAll, expect, it } from 'vitest'
+import { localEngine } from '../../src/fleet/testing/test-fleet.js'
+import { startPostgresServer } from '../../src/store/testing/postgres-server.js'
+import { nodePlace, type RunningNode, startNode } from '../databases/running-nodes.js'
+import { waitFor } from '../support/index.js'
+import { problemsOf, type SignedIn, signIn } from './support/browser.js'
+
+/** The operator's page of nodes, with two nodes. */
+
+let browser: SignedIn
+let node: RunningNode
+beforeAll(async () => {
+  const postgres = await startPostgresServer()
+  const engine = await localEngine()
+  const options = { store: `${postgres.url}/postgres`, region: 'us-east-1' }
+  node = await startNode('one', await nodePlace(), options, engine)
+  const other = await startNode('two', await nodePlace(), options, engine)
+  const asked = { database_name: 'guarded', platform: 'aws', primary_region: 'us-east-1', plan: 'payg' }
+  await waitFor(async () => ((await node.api('GET', '/v2/nodes')).body as unknown[]).length === 2, {
+    what: 'both nodes',
+  })
+  expect((await node.api('POST', '/v2/redis/database', asked)).status).toBe(200)
+  browser = await signIn(node)
+  return async () => {
+    await Promise.all([node.stop(), other.stop()])
+    await postgres.stop()
+  }
+})
+
+it('keeps a standby of every database, has answers wait for it, and ends it', async () => {
+  const { page } = browser
+  await browser.open('/nodes', 'Nodes')
+  await page.getByText('No database has a standby').waitFor()
+  const ask = 'Keep a standby of every database'
+  await page.getByRole('button', { name: ask }).click()
+  await page.getByRole('dialog', { name: ask }).waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('button', { name: 'Keep the standbys' }).click()
+  const standbys = page.getByRole('table', { name: 'Standbys' })
+  await standbys.getByText('following').waitFor()
+  await standbys.getByText('at once').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+
+  const choose = async (action: string) => {
+    await page.getByRole('button', { name: 'Actions for guarded' }).click()
+    await page.getByRole('menuitem', { name: action }).click()
+  }
+  await choose('Answer when the copy has the writes')
+  await standbys.getByText('wait for the copy').waitFor()
+  await choose('End the standby')
+  await page.getByRole('button', { name: 'End the standby' }).click()
+  await page.getByText('No database has a standby').waitFor()
+  expect((await node.api('GET', '/v2/node-standbys')).body).toEqual([])
+})
