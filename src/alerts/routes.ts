@@ -150,7 +150,7 @@ async function testChannel(deps: AlertRoutesDeps, caller: Caller, channelId: str
   const now = clock.now()
   const entries = [noticeMessage(channel, testNotice(channel.name, now, link), now)]
   const published = await store.run(publish, { entries, now })
-  queue.offer(offersOf(freshOf(entries, published.duplicateOf), published))
+  queue.offer(offersOf(freshOf(entries, published), published))
   return { message_id: entries[0]?.message.message_id ?? '' }
 }
 

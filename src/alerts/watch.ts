@@ -176,7 +176,7 @@ export class AlertWatch implements Service {
     const settleOne = async (due: notify.DueAlerts): Promise<void> => {
       const settlement = settleAlerts(due, { now, link })
       const published = await store.run(notify.settle, { ...settlement, now })
-      queue.offer(offersOf(freshOf(settlement.entries, published.duplicateOf), published))
+      queue.offer(offersOf(freshOf(settlement.entries, published), published))
     }
     const failures: unknown[] = []
     // What goes wrong for one account must not keep alerts from the others.

@@ -83,6 +83,34 @@ export function withoutTraceContext({ Traceparent: _parent, Tracestate: _state, 
 }
 
 const PREFIX = 'upstash-forward-'
+const OWN_PREFIX = 'homeport-'
+
+/** Whether a header, lower case, is a setting that only Homeport has. */
+export const isOwnSetting = (lowerName: string): boolean => lowerName.startsWith(OWN_PREFIX)
+
+/**
+ * A setting that only Homeport has. Client packages turn every header that they do not know into one to forward, so it
+ * counts in that form too.
+ */
+export const ownSetting = (headers: Readonly<Record<string, string>>, lowerName: string): string | undefined =>
+  headers[lowerName] ?? headers[PREFIX + lowerName]
+
+const OWN_SETTINGS = new Set([
+  'homeport-debounce',
+  'homeport-debounce-delay',
+  'homeport-debounce-max-delay',
+  'homeport-singleton',
+  'homeport-singleton-mode',
+])
+
+/** @throws HomeportError for a setting of Homeport that does not exist: a misspelt one must not be without effect. */
+function refuseUnknown(name: string): undefined {
+  if (OWN_SETTINGS.has(name)) return undefined
+  const known = [...OWN_SETTINGS].map(titleCase).join(', ')
+  throw new HomeportError('invalid_request', {
+    problem: `The header ${JSON.stringify(titleCase(name).slice(0, 80))} is unknown. Headers that begin with Homeport- are settings and not forwarded: ${known}.`,
+  })
+}
 
 /**
  * The headers that a destination receives: the content type, the trace context, every `Upstash-Forward-*` header, and
@@ -110,8 +138,14 @@ export function forwardedHeaders(headers: Readonly<Record<string, string>>, forw
 
 /** Name of a header at the destination, lower case; `undefined` if it is not forwarded. */
 function targetName(name: string, value: string, forwardAll: boolean): string | undefined {
-  if (name.startsWith(PREFIX)) return name.length > PREFIX.length ? name.slice(PREFIX.length) : undefined
+  if (name.startsWith(PREFIX)) return forwardedName(name.slice(PREFIX.length))
+  if (isOwnSetting(name)) return refuseUnknown(name)
   if (name === 'content-type') return name
   if (name.startsWith('upstash-')) return undefined
   return forwardAll || isTraceContext(name, value) ? name : undefined
+}
+
+const forwardedName = (name: string): string | undefined => {
+  if (isOwnSetting(name)) return refuseUnknown(name)
+  return name.length > 0 ? name : undefined
 }

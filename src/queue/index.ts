@@ -30,6 +30,8 @@
  *     (`dispatcher/backlog.ts`, `dispatcher/round-robin.ts`).
  *
  * Between publishing and sending:
+ *   - a message with a debounce or singleton key replaces an older one, or is not stored, in the commit that publishes it
+ *     (`transactions/rule-keys.ts`);
  *   - a URL group makes one message for each of its endpoints, in one commit;
  *   - a queue gives turns in the order of arrival. A turn lasts until the message and its callbacks have ended; the
  *     transaction that ends it gives the next turn (`transactions/queue-turns.ts`);

@@ -123,6 +123,26 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     expect(paths().sort()).toEqual(expected.sort())
   })
 
+  it('send only the newest of a burst, whichever node has the older ones in memory', async () => {
+    const debounced = { 'Homeport-Debounce': 'k', 'Homeport-Debounce-Delay': '10s' }
+    for (const [number, index] of [A, B, C, A].entries()) await publish(index, `/${number}`, debounced)
+    clock.advance(10_000)
+    await publish(A, '/marker', { 'Upstash-Delay': '5s' })
+    await passTimeUntil(() => paths().includes('/marker'), 'what is due later')
+    expect(paths()).toEqual(['/3', '/marker'])
+  })
+
+  it('cancel the older message of a singleton key in flight on another node', async () => {
+    const singleton = { 'Homeport-Singleton': 'k', 'Homeport-Singleton-Mode': 'cancel' }
+    sink.answer = ({ target }) => (target === '/older' ? { silent: true } : {})
+    await publish(B, '/older', singleton)
+    await arrived(1)
+    await publish(C, '/newer', singleton)
+    await waitFor(() => sink.aborted === 1, { what: 'the abort' })
+    await arrived(2)
+    expect(paths()).toEqual(['/older', '/newer'])
+  })
+
   it('hand over what waits for later', async () => {
     await publish(A, '/later', { 'Upstash-Delay': '30s' })
     await cluster.give(node(A).owned, node(C))

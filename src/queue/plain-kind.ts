@@ -9,6 +9,7 @@ import { refusedBy, traceOf } from './publish/traced.js'
 import { type NewMessage, toPendingRows } from './transactions/messages.js'
 import type { MessageEnd, SettleArgs } from './transactions/messages-settle.js'
 import * as messagesSettle from './transactions/messages-settle.js'
+import * as ruleKeys from './transactions/rule-keys.js'
 import type {
   AttemptOutcome,
   CallbackConfig,
@@ -151,8 +152,16 @@ export class PlainKind implements MessageKind {
     this.#deps = deps
   }
 
-  prepare(message: PendingMessage): Outbound {
-    return message.labels.length > 0 ? labelled(message) : message
+  prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound {
+    const outbound = message.labels.length > 0 ? labelled(message) : message
+    return message.config.rule?.kind === 'debounce' && message.retried === 0
+      ? this.#ifNotReplaced(message, outbound)
+      : outbound
+  }
+
+  /** From now on, new messages of its debounce key leave it alone. */
+  async #ifNotReplaced({ accountId, messageId }: PendingMessage, outbound: Outbound): Promise<Outbound | undefined> {
+    return (await this.#deps.store.run(ruleKeys.close, { accountId, messageId })) ? outbound : undefined
   }
 
   async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {

@@ -18,12 +18,12 @@ import { Dispatcher, type DispatcherDeps } from './dispatcher/dispatcher.js'
 import type { RequestSender } from './dispatcher/sender.js'
 import { PlainKind } from './plain-kind.js'
 import { refuseForbiddenItem } from './publish/destination.js'
-import { Publishing } from './publish/publishing.js'
+import { type DropReplaced, Publishing } from './publish/publishing.js'
 import { QueueNodes } from './queue-nodes.js'
 import { ByteBudget, Retention, type SweepStep } from './retention.js'
 import { Scheduler } from './schedules/scheduler.js'
 import * as flowKeys from './transactions/flow-keys.js'
-import type { PendingRow } from './transactions/messages.js'
+import type { PendingRow, PublishEntry } from './transactions/messages.js'
 import * as messagesNext from './transactions/messages-next.js'
 import * as messagesRetention from './transactions/messages-retention.js'
 import * as schedules from './transactions/schedules.js'
@@ -156,9 +156,10 @@ class StoredQueue implements Queue {
     const targets = targetsOf(deps)
     const partitionFor = (accountId: string): number | undefined =>
       this.#cluster.isAlone ? undefined : this.#cluster.partitionFor(accountId, undefined)
-    this.#publishing = new Publishing({ store, clock, limits, targets, offer, meter, tracer, partitionFor })
+    const drop: DropReplaced = (seqs, entries) => this.#dropReplaced(seqs, entries)
+    this.#publishing = new Publishing({ store, clock, limits, targets, offer, drop, meter, tracer, partitionFor })
     this.#scheduler = new Scheduler({
-      ...{ store, clock, logger, offer, meter, tracer, partitionFor },
+      ...{ store, clock, logger, offer, drop, meter, tracer, partitionFor },
       isLeader: () => this.#cluster.isLeader,
       isHeld: (accountId) => this.#heldAccounts().has(accountId),
       dailyMessagesOf: deps.dailyMessagesOf ?? (() => undefined),
@@ -268,6 +269,15 @@ class StoredQueue implements Queue {
 
   drop(which: DropSelector): void {
     this.#dispatcher.drop(which)
+  }
+
+  /**
+   * A replaced message of a singleton key may be in flight on any node. One of a debounce key is not: the node that has it in
+   * memory looks before it sends.
+   */
+  async #dropReplaced(seqs: readonly number[], entries: readonly PublishEntry[]): Promise<void> {
+    if (entries.some(({ rule }) => rule?.kind === 'singleton')) await this.dropEverywhere({ seqs })
+    else this.drop({ seqs })
   }
 
   async dropEverywhere(which: DropSelector): Promise<void> {

@@ -4,6 +4,7 @@ import type { HomeportError } from '../contract/errors/errors.js'
 import type { DeadLetter, Message } from '../contract/queue/fields.js'
 import type { Caller, Route } from '../http/index.js'
 import type { SpanValues } from '../telemetry/index.js'
+import type { KeyRule } from './key-rule.js'
 import type { PendingRow } from './transactions/messages.js'
 import type { MessageFilter } from './transactions/messages-filter.js'
 
@@ -51,6 +52,7 @@ export interface MessageConfig {
   readonly flow?: FlowValue
   /** The publisher named the time of the first attempt, so a correction of the clock does not move it. */
   readonly fixedTime?: true
+  readonly rule?: KeyRule
   /** Settings of the module that owns the kind of the message. */
   readonly [extra: `x-${string}`]: unknown
 }
@@ -174,6 +176,10 @@ export interface PublishReply {
   readonly messageId: string
   readonly url?: string
   readonly deduplicated?: true
+  /** The message of the same debounce or singleton key that this one has replaced. */
+  readonly replaced?: string
+  /** Why it was skipped for an older message, or has replaced one. */
+  readonly because?: string
   readonly workflowRunId?: string
   readonly workflowCreatedAt?: number
 }

@@ -16,12 +16,13 @@ const SETTINGS = [
   query<OfAccount>(({ db, p }) => db.deleteFrom('url_groups').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('flow_keys').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('message_keys').where('account_id', '=', p.accountId)),
+  query<OfAccount>(({ db, p }) => db.deleteFrom('rule_keys').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('published_days').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('run_waits').where('account_id', '=', p.accountId)),
   query<OfAccount>(({ db, p }) => db.deleteFrom('cancelled_deliveries').where('account_id', '=', p.accountId)),
 ]
 
-/** Deletes schedules, queues, URL groups, flow-control keys, deduplication keys, waits, bulk actions and saved selectors. */
+/** Deletes schedules, queues, URL groups, flow-control keys, deduplication keys, keys of rules, waits, bulk actions and saved selectors. */
 export const settings = write('accountPurge.settings', function* (args: OfAccount): Transaction<void> {
   for (const drop of SETTINGS) yield* change(drop, args)
 })

@@ -23,6 +23,11 @@ const LABELS = {
   labels: Type.Optional(Type.Array(Type.String(), { description: 'All labels.' })),
 }
 
+const RULE = {
+  debounceKey: Type.Optional(text('The debounce key of the message.')),
+  singletonKey: Type.Optional(text('The singleton key of the message.')),
+}
+
 const MESSAGE = {
   messageId: text('Identifier of the message, `msg_…`.'),
   url: text('The destination as it was published.'),
@@ -43,11 +48,23 @@ const MESSAGE = {
   retryDelayExpression: Type.Optional(text('`Upstash-Retry-Delay` as it was sent.')),
   timeout: Type.Optional(Type.Integer({ description: 'Timeout of an attempt, milliseconds.' })),
   ...LABELS,
+  ...RULE,
   ...FLOW,
 }
 
+const Because = Type.Object({
+  kind: Type.Enum(['debounced'], { description: '`debounced`: the delay of its debounce key has not ended.' }),
+  until: ms('When the wait ends'),
+  text: text('The reason in words.'),
+})
+
 /** A message as the reading operations show it. */
-export const Message = Type.Object(MESSAGE)
+export const Message = Type.Object({
+  ...MESSAGE,
+  because: Type.Optional(
+    Type.Array(Because, { description: 'Why a pending message waits. Absent: no rule delays it.' }),
+  ),
+})
 
 /** A message that could not be delivered. */
 export const DeadLetter = Type.Object({
@@ -102,7 +119,7 @@ export const Event = Type.Object({
   header: Headers,
   body: text('The body in base64.'),
   maxRetries: MESSAGE.maxRetries,
-  error: Type.Optional(text('Why an attempt failed.')),
+  error: Type.Optional(text('Why an attempt failed, or which message has replaced a cancelled one.')),
   nextDeliveryTime: Type.Optional(ms('When the next attempt is due')),
   responseStatus: Type.Optional(Type.Integer({ description: 'Status of the response. Absent when there was none.' })),
   responseBody: Type.Optional(text('The beginning of the response in base64.')),
@@ -120,6 +137,7 @@ export const Event = Type.Object({
   retryDelayExpression: MESSAGE.retryDelayExpression,
   retryDelayExpr: MESSAGE.retryDelayExpression,
   ...LABELS,
+  ...RULE,
   ...FLOW,
 })
 

@@ -13,6 +13,16 @@ const PublishReply = Type.Object({
   messageId: Type.String(),
   url: Type.Optional(Type.String()),
   deduplicated: Type.Optional(Type.Boolean()),
+  replaced: Type.Optional(
+    Type.String({
+      description: 'The cancelled message of the same debounce or singleton key, which this one replaces.',
+    }),
+  ),
+  because: Type.Optional(
+    Type.String({
+      description: 'Why it was skipped for an older message with its singleton key, or has replaced one.',
+    }),
+  ),
   workflowRunId: Type.Optional(Type.String()),
   workflowCreatedAt: Type.Optional(Type.Integer()),
 })
@@ -48,7 +58,7 @@ export const publishMessage = endpoint({
     'Send the destination unencoded after `/v2/publish/`, with its query. The body is delivered unchanged. ' +
     'Settings are headers (`Upstash-Method`, `-Delay`, `-Not-Before`, `-Retries`, `-Retry-Delay`, `-Timeout`, ' +
     '`-Callback`, `-Failure-Callback`, `-Forward-<Name>`, `-Header-Forward`, `-Label`, `-Deduplication-Id`, ' +
-    '`-Content-Based-Deduplication`, `-Redact-Fields`, `-Flow-Control-Key`, `-Flow-Control-Value`) or query parameters ' +
+    '`-Content-Based-Deduplication`, `-Redact-Fields`, `-Flow-Control-Key`, `-Flow-Control-Value`; `Homeport-Debounce`, `Homeport-Singleton` and their options) or query parameters ' +
     'of the same names in lower case; a header takes precedence. A destination that is not a URL names a URL group: ' +
     'each of its endpoints gets a message, and the response is a list. ' +
     'The response is sent when the message is on disk. A duplicate gets 202 with the id of the first message.',
@@ -56,7 +66,13 @@ export const publishMessage = endpoint({
   headers: PUBLISH_HEADERS,
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
-  otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
+  otherAnswers: [
+    {
+      status: 202,
+      description: 'A duplicate, or skipped for its singleton key: the id of the first message.',
+      body: PublishReply,
+    },
+  ],
   errors: PUBLISH_ERRORS,
 })
 
@@ -80,7 +96,13 @@ export const enqueueMessage = endpoint({
   headers: PUBLISH_HEADERS,
   body: { kind: 'raw' },
   success: { status: 200, description: 'The message is stored and will be delivered.', body: ItemReply },
-  otherAnswers: [{ status: 202, description: 'A duplicate: the id of the first message.', body: PublishReply }],
+  otherAnswers: [
+    {
+      status: 202,
+      description: 'A duplicate, or skipped for its singleton key: the id of the first message.',
+      body: PublishReply,
+    },
+  ],
   errors: PUBLISH_ERRORS,
 })
 

@@ -38,9 +38,30 @@ const NOT_BEFORE = {
   ),
 }
 
+/** Settings that only Homeport has. */
+const RULES = {
+  'Homeport-Debounce': text(
+    'Debounce key, at most 512 characters. A message replaces the one with the same key that has not been sent yet, and the delay starts again.',
+  ),
+  'Homeport-Debounce-Delay': text(
+    'How long a debounced message waits for a newer one: `30s` or seconds, at most 366 days. Required with a debounce key.',
+  ),
+  'Homeport-Debounce-Max-Delay': text('The longest wait since the first message that was replaced. Default: no limit.'),
+  'Homeport-Singleton': text(
+    'Singleton key, at most 512 characters. At most one message with the key is pending at a time.',
+  ),
+  'Homeport-Singleton-Mode': Type.Optional(
+    Type.Enum(['skip', 'cancel'], {
+      description:
+        'While an older message with the singleton key is pending: `skip` publishes nothing, `cancel` cancels the older one. Default skip.',
+    }),
+  ),
+}
+
 /** Settings of messages and schedules. */
 const MESSAGE = {
   ...SHARED,
+  ...RULES,
   'Upstash-Method': METHOD,
   'Upstash-Timeout': text("Timeout of an attempt: `30s` or seconds, at most the server's `deliveryTimeoutMs`."),
   'Upstash-Header-Forward': flag(

@@ -78,7 +78,7 @@ function endEntries({ message }: MessageHistory, mostBytes: number): LogEntry[] 
     case 'canceled':
       return [
         { time, state: 'CANCEL_REQUESTED' },
-        { time, state: 'CANCELED' },
+        { time, state: 'CANCELED', ...(error !== null && { error }) },
       ]
   }
 }

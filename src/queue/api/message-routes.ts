@@ -96,7 +96,7 @@ export function messageRoutes(deps: ApiDeps): Route[] {
     route(getMessage, async ({ caller: { accountId }, params: { messageId } }) => {
       const row = await deps.store.run(messagesRead.message, { accountId, kind: PLAIN, messageId })
       if (!row || row.state === 'canceled') throw new HomeportError('message_not_found', { messageId })
-      return messageView(row)
+      return messageView(row, deps.clock.now())
     }),
     route(cancelMessage, async ({ caller: { accountId }, params: { messageId } }) => {
       const filter = { ...ANY_MESSAGE, messageIds: [messageId] }

@@ -1,5 +1,6 @@
 import { sha256Hex } from '../../base/index.js'
 import { titleCase } from '../headers.js'
+import { waitsFor } from '../key-rule.js'
 import { redactionOf } from '../publish/settings.js'
 import type { MessageRow } from '../transactions/messages.js'
 import { dueTime } from '../transactions/messages-parked.js'
@@ -87,7 +88,7 @@ type Placed = Pick<MessageRow, 'labels' | 'flow_key' | 'topic' | 'endpoint' | 'q
 /** Settings that messages, dead letters and log entries all show. */
 export function settingMembers(row: Placed, config: MessageConfig): Partial<MessageView> {
   const labels = row.labels === '' ? [] : row.labels.slice(1, -1).split('|')
-  const { flow, callback, failureCallback, retryDelay, timeoutMs } = config
+  const { flow, callback, failureCallback, retryDelay, timeoutMs, rule } = config
   return {
     ...(row.topic !== null && { topicName: row.topic }),
     ...(row.endpoint !== null && { endpointName: row.endpoint }),
@@ -98,6 +99,8 @@ export function settingMembers(row: Placed, config: MessageConfig): Partial<Mess
     ...(retryDelay !== undefined && { retryDelayExpression: retryDelay }),
     ...(timeoutMs !== undefined && { timeout: timeoutMs }),
     ...(labels[0] !== undefined && { label: labels[0], labels }),
+    ...(rule?.kind === 'debounce' && { debounceKey: rule.key }),
+    ...(rule?.kind === 'singleton' && { singletonKey: rule.key }),
     ...(row.flow_key !== null && { flowControlKey: row.flow_key }),
     ...(flow?.parallelism !== undefined && { parallelism: flow.parallelism }),
     ...(flow?.rate !== undefined && { rate: flow.rate }),
@@ -111,8 +114,8 @@ export function callbackHeaders({ headers }: CallbackConfig, { redact }: Message
   return mutable(redactSettings(settings, redact, redactionOf(headers)))
 }
 
-/** The wire form of a message. */
-export function messageView(row: MessageRow): MessageView {
+/** The wire form of a message. With the time of day, it says why a pending message waits. */
+export function messageView(row: MessageRow, now?: number): MessageView {
   const config = storedConfig(row.config)
   return {
     messageId: row.message_id,
@@ -125,7 +128,14 @@ export function messageView(row: MessageRow): MessageView {
     createdAt: row.created_at,
     ...(row.caller_ip !== null && { callerIP: row.caller_ip }),
     ...settingMembers(row, config),
+    ...(now !== undefined && becauseMember(row, config, now)),
   }
+}
+
+function becauseMember(row: MessageRow, { rule }: MessageConfig, now: number): Pick<MessageView, 'because'> {
+  if (row.finished_at !== null) return {}
+  const because = waitsFor(rule, { nextAt: dueTime(row.next_at), retried: row.retried }, now)
+  return because.length > 0 ? { because } : {}
 }
 
 function responseMembers(row: MessageRow): Partial<DeadLetterView> {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { newId } from '../../base/index.js'
+import { newId, sha256Hex } from '../../base/index.js'
 import { forwardedHeaders, withoutTraceContext } from '../headers.js'
+import { debouncedUntil, type KeyRule } from '../key-rule.js'
 import type { NewMessage, PublishEntry } from '../transactions/messages.js'
 import type { HeaderMap, MessageConfig, PublishItem } from '../types.js'
 import { type Destination, parseDestination } from './destination.js'
@@ -41,7 +42,7 @@ export interface DraftTarget {
 
 /** The configuration that settings give a message. Contains only what is set: most messages have `{}`. */
 export function configOf(settings: Settings, redact = settings.redact): MessageConfig {
-  const { timeoutMs, retryDelay, callback, failureCallback, flow, notBefore } = settings
+  const { timeoutMs, retryDelay, callback, failureCallback, flow, notBefore, rule } = settings
   const config: { -readonly [Member in keyof MessageConfig]: MessageConfig[Member] } = {}
   if (timeoutMs !== undefined) config.timeoutMs = timeoutMs
   if (retryDelay !== undefined) config.retryDelay = retryDelay
@@ -50,6 +51,7 @@ export function configOf(settings: Settings, redact = settings.redact): MessageC
   if (redact) config.redact = redact
   if (flow) config.flow = flow
   if (notBefore !== undefined) config.fixedTime = true
+  if (rule) config.rule = rule
   return config
 }
 
@@ -60,7 +62,8 @@ function textOf(config: MessageConfig): string {
 }
 
 /** When the first attempt is due. */
-export function firstAttemptAt(settings: Pick<Settings, 'delayMs' | 'notBefore'>, now: number): number {
+export function firstAttemptAt(settings: Pick<Settings, 'delayMs' | 'notBefore' | 'rule'>, now: number): number {
+  if (settings.rule?.kind === 'debounce') return debouncedUntil(settings.rule, now, now)
   return Math.max(now, settings.notBefore ?? now + (settings.delayMs ?? 0))
 }
 
@@ -144,10 +147,20 @@ export function messageOf(template: MessageTemplate, given: Uint8Array | undefin
   if (common.endpoint !== undefined) message.endpoint = common.endpoint
   if (common.schedule_id !== undefined) message.schedule_id = common.schedule_id
   if (drafting.partition !== undefined) message.partition = drafting.partition
-  const key = dedupKey(template.settings, message, template.headers)
-  if (key === undefined) return { message, dedup: null }
   const { dedupNamespace = '', now } = drafting
-  return { message, dedup: { key: dedupNamespace + key, expiresAt: now + DEDUP_WINDOW_MS } }
+  const key = dedupKey(template.settings, message, template.headers)
+  const dedup = key === undefined ? null : { key: dedupNamespace + key, expiresAt: now + DEDUP_WINDOW_MS }
+  const { rule } = template.settings
+  return rule ? { message, dedup, rule: { ...rule, key: ruleKey(rule, message, dedupNamespace) } } : { message, dedup }
+}
+
+/** Longer ones would not fit into an index. */
+const LONGEST_RULE_KEY = 600
+
+/** The key in the store. Each endpoint of a URL group has one of its own. */
+function ruleKey({ key }: KeyRule, { topic, url }: NewMessage, namespace: string): string {
+  const whole = topic ? `${namespace}${key} ${url}` : namespace + key
+  return Buffer.byteLength(whole) <= LONGEST_RULE_KEY ? whole : `sha256 ${sha256Hex(whole)}`
 }
 
 /**

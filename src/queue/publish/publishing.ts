@@ -2,17 +2,21 @@ import { type Clock, type TargetPolicy, TimeSlice } from '../../base/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { QueueMeter, Tracer } from '../../telemetry/index.js'
+import { storedConfig } from '../api/message-view.js'
+import { becauseOfRule } from '../key-rule.js'
 import type { DailyQuota } from '../transactions/daily-messages.js'
 import type { PendingRow, PublishEntry } from '../transactions/messages.js'
 import * as messagesPublish from '../transactions/messages-publish.js'
-import { freshOf, type Published } from '../transactions/messages-publish.js'
-import { offersOf } from '../transactions/queue-turns.js'
+import { offersAfter, type Published } from '../transactions/messages-publish.js'
 import type { BatchReply, GroupReply, Intake, Publisher, PublishItem, PublishReply } from '../types.js'
 import { Drafter } from './drafter.js'
 import { contentBytes, countMessages, type ItemDraft, readGroups } from './groups.js'
 import { dedupNamespaceOf, refuseOutOfScope } from './scope.js'
 import type { SettingLimits } from './settings.js'
 import { publishTraced } from './traced.js'
+
+/** Drops replaced messages from memory. `entries` are those of the publication. */
+export type DropReplaced = (seqs: readonly number[], entries: readonly PublishEntry[]) => Promise<void>
 
 /** What publishing is built from. */
 export interface PublishingDeps {
@@ -23,6 +27,8 @@ export interface PublishingDeps {
   readonly targets: TargetPolicy
   /** Called with messages right after their commit. */
   readonly offer: (rows: readonly PendingRow[]) => void
+  /** Called with the numbers of messages that new ones have replaced, after the commit and before the answer. */
+  readonly drop: DropReplaced
   readonly meter: QueueMeter
   /** The partition of what is published here; `undefined` on a server that is alone. */
   readonly partitionFor: (accountId: string) => number | undefined
@@ -183,16 +189,18 @@ export class Publishing {
     for (const draft of drafts)
       if (!(draft instanceof HomeportError)) for (const each of draft.entries) entries.push(each)
     const published = await this.#store(entries, now, quota)
-    const fresh = freshOf(entries, published.duplicateOf)
-    this.#deps.meter.published += fresh.length
-    this.#deps.meter.deduplicated += entries.length - fresh.length
-    this.#deps.offer(offersOf(fresh, published))
+    const { length: stored } = published.seqs
+    this.#deps.meter.published += stored
+    this.#deps.meter.deduplicated += entries.length - stored
+    this.#deps.offer(offersAfter(entries, published))
+    if (published.dropped?.length) await this.#deps.drop(published.dropped, entries)
     let next = 0
+    const replyToNext = (entry: PublishEntry): PublishReply => replyTo(entry, published, next++)
     return drafts.map((draft) => {
       if (draft instanceof HomeportError) return draft
       const [first] = draft.entries
-      if (draft.kind === 'single' && first) return replyTo(first, published.duplicateOf[next++])
-      return draft.entries.map((entry) => replyTo(entry, published.duplicateOf[next++]))
+      if (draft.kind === 'single' && first) return replyToNext(first)
+      return draft.entries.map(replyToNext)
     })
   }
 
@@ -220,8 +228,19 @@ function attempt<Made>(make: () => Made): Made | HomeportError {
 }
 
 function replyTo(
-  { message: { message_id: messageId, url } }: PublishEntry,
-  duplicateOf: string | undefined,
+  { message: { message_id: messageId, url, config } }: PublishEntry,
+  { duplicateOf, replaced, skipped }: Published,
+  index: number,
 ): PublishReply {
-  return duplicateOf === undefined ? { messageId, url } : { messageId: duplicateOf, url, deduplicated: true }
+  const older = duplicateOf[index]
+  const gone = replaced?.[index]
+  if (older === undefined && gone === undefined) return { messageId, url }
+  const because = (effect: 'skipped' | 'replaces') => {
+    // The key as the publisher knows it.
+    const { rule } = storedConfig(config)
+    return rule && { because: becauseOfRule(rule, effect) }
+  }
+  if (gone !== undefined) return { messageId, url, replaced: gone, ...because('replaces') }
+  const answer = { messageId: older ?? messageId, url, deduplicated: true as const }
+  return skipped?.[index] ? { ...answer, ...because('skipped') } : answer
 }

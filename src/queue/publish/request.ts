@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, tryParseJson } from '../../base/index.js'
-import { isTelemetry } from '../headers.js'
+import { isOwnSetting, isTelemetry } from '../headers.js'
 import type { PublishItem } from '../types.js'
 
 /** A publish request as it came over HTTP. */
@@ -60,9 +60,10 @@ function splitQuery(rest: string): SplitTarget {
     .filter((part) => {
       const [name, value] = pair(part)
       const lower = name.toLowerCase()
-      if (lower.startsWith('upstash-')) settings[lower] = value
+      const isSetting = lower.startsWith('upstash-') || isOwnSetting(lower)
+      if (isSetting) settings[lower] = value
       if (lower === 'qstash_token') token = value
-      return lower !== 'qstash_token' && !lower.startsWith('upstash-')
+      return lower !== 'qstash_token' && !isSetting
     })
   const path = rest.slice(0, mark)
   const destination = kept.length > 0 ? `${path}?${kept.join('&')}` : path

@@ -1,5 +1,7 @@
 import { parseDuration } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
+import { ownSetting } from '../headers.js'
+import type { KeyRule } from '../key-rule.js'
 import { memoized } from '../memoized.js'
 import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
 import { parseHttpUrl, shownUrl } from './destination.js'
@@ -48,6 +50,7 @@ export interface Settings {
   readonly dedupId?: string | undefined
   readonly contentDedup: boolean
   readonly forwardAll: boolean
+  readonly rule?: KeyRule | undefined
 }
 
 type Headers = Readonly<Record<string, string>>
@@ -247,8 +250,67 @@ function callback(headers: Headers, name: string, limits: SettingLimits, depth: 
     )
   if (depth >= DEEPEST_CALLBACK)
     return refuseSetting(written(name), url, `callbacks are nested deeper than ${DEEPEST_CALLBACK}`)
-  readSettings(own, 0, limits, depth + 1)
+  const { rule } = readSettings(own, 0, limits, depth + 1)
+  if (rule) return refuseSetting(written(name), url, `a callback has no ${rule.kind} key`)
   return { url, headers: own }
+}
+
+/** The text of a setting that only Homeport has. */
+const ownText = (headers: Headers, name: string): string | undefined => {
+  const text = ownSetting(headers, name)?.trim()
+  return text === '' ? undefined : text
+}
+
+function ownKey(headers: Headers, name: string): string | undefined {
+  const found = ownText(headers, name)
+  if (found === undefined) return undefined
+  if (found.length > LONGEST_KEY)
+    return refuseSetting(written(name), found, `it is longer than ${LONGEST_KEY} characters`)
+  return CONTROL.test(found) ? refuseSetting(written(name), found, 'it contains a control character') : found
+}
+
+/** A batch brings headers as JSON, which may contain them. */
+const CONTROL = /[\u0000-\u001f\u007f]/
+
+function ownDelay(headers: Headers, name: string): number | undefined {
+  const found = ownText(headers, name)
+  const ms = found === undefined ? undefined : duration({ [name]: found }, name)
+  if (ms === undefined || ms <= LONGEST_DELAY_MS) return ms
+  throw new HomeportError('setting_limit', { setting: written(name), found: found ?? '', limit: '366d' })
+}
+
+/** Reads the debounce or singleton key. */
+function keyRule(headers: Headers): KeyRule | undefined {
+  const debounced = ownKey(headers, 'homeport-debounce')
+  const single = ownKey(headers, 'homeport-singleton')
+  if (debounced === undefined) return single === undefined ? undefined : singletonRule(headers, single)
+  if (single !== undefined)
+    return refuseSetting('Homeport-Singleton', single, 'a message has a debounce key or a singleton key, not both')
+  return debounceRule(headers, debounced)
+}
+
+const MODES = ['skip', 'cancel'] as const
+
+function singletonRule(headers: Headers, key: string): KeyRule {
+  const found = ownText(headers, 'homeport-singleton-mode')?.toLowerCase() ?? 'skip'
+  const mode = MODES.find((known) => known === found)
+  return mode
+    ? { kind: 'singleton', key, mode }
+    : refuseSetting('Homeport-Singleton-Mode', found, 'send skip or cancel')
+}
+
+function debounceRule(headers: Headers, key: string): KeyRule {
+  const delayMs = ownDelay(headers, 'homeport-debounce-delay')
+  if (!delayMs)
+    return refuseSetting('Homeport-Debounce-Delay', String(delayMs ?? ''), 'send how long to wait, such as 30s')
+  const other = ['upstash-delay', 'upstash-not-before'].find((name) => present(headers, name) !== undefined)
+  if (other)
+    return refuseSetting(written(other), headers[other] ?? '', 'Homeport-Debounce-Delay says when the message is due')
+  const maxDelayMs = ownDelay(headers, 'homeport-debounce-max-delay')
+  if (maxDelayMs === undefined) return { kind: 'debounce', key, delayMs }
+  if (maxDelayMs >= delayMs) return { kind: 'debounce', key, delayMs, maxDelayMs }
+  const found = ownText(headers, 'homeport-debounce-max-delay') ?? ''
+  return refuseSetting('Homeport-Debounce-Max-Delay', found, 'send at least Homeport-Debounce-Delay')
 }
 
 const isTrue = (text: string | undefined): boolean => text?.trim().toLowerCase() === 'true'
@@ -279,5 +341,6 @@ export function readSettings(headers: Headers, now: number, limits: SettingLimit
     labels: labels(headers),
     contentDedup: isTrue(headers['upstash-content-based-deduplication']),
     forwardAll: isTrue(headers['upstash-header-forward']),
+    rule: keyRule(headers),
   }
 }

@@ -1,6 +1,6 @@
 import type { TargetPolicy } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { forwardedHeaders } from '../headers.js'
+import { forwardedHeaders, isOwnSetting } from '../headers.js'
 import { groupNameOf, parseDestination, refuseForbidden, refuseForbiddenCallbacks } from '../publish/destination.js'
 import { queueNameOf } from '../publish/draft.js'
 import { NAME, readSettings, refuseSetting, type SettingLimits } from '../publish/settings.js'
@@ -88,7 +88,8 @@ function checkDestination(destination: string, targets: TargetPolicy): void {
 /** The request headers that its messages are made from. */
 function messageHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
   const all = headers['upstash-header-forward']?.trim().toLowerCase() === 'true'
-  const isKept = (name: string): boolean => all || name === 'content-type' || name.startsWith('upstash-')
+  const isKept = (name: string): boolean =>
+    all || name === 'content-type' || name.startsWith('upstash-') || isOwnSetting(name)
   return Object.fromEntries(Object.entries(headers).filter(([name]) => isKept(name) && !OWN.has(name)))
 }
 

@@ -3,6 +3,7 @@ import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import type { Logger, PublicationEnd, QueueMeter, Tracer } from '../../telemetry/index.js'
 import { draftItem, readGroups } from '../publish/groups.js'
+import type { DropReplaced } from '../publish/publishing.js'
 import { AS_ACCEPTED } from '../publish/settings.js'
 import { itemInTrace, refusedBy, type TracedItem, traceItem } from '../publish/traced.js'
 import type { PendingRow, PublishEntry } from '../transactions/messages.js'
@@ -51,6 +52,8 @@ export interface SchedulerDeps {
   readonly store: Store
   readonly clock: Clock
   readonly logger: Logger
+  /** Called with the numbers of messages that a fire has replaced, after its commit. */
+  readonly drop: DropReplaced
   readonly offer: (rows: readonly PendingRow[]) => void
   readonly meter: QueueMeter
   /** The partition of what is published here; `undefined` on a server that is alone. */
@@ -219,9 +222,10 @@ export class Scheduler implements Service {
     const limit = dailyMessagesOf(fire.accountId)
     const quota = limit === undefined ? undefined : { accountId: fire.accountId, limit }
     try {
-      const rows = await store.run(schedules.fire, { ...fire, quota })
-      offer(rows)
-      return { rows, error: fire.error }
+      const { offers, dropped } = await store.run(schedules.fire, { ...fire, quota })
+      offer(offers)
+      if (dropped.length > 0) await this.#deps.drop(dropped, fire.entries)
+      return { rows: offers, error: fire.error }
     } catch (error) {
       if (!isError(error, 'daily_limit')) throw error
       await store.run(schedules.fire, { ...fire, entries: [], error: error.message })

@@ -205,8 +205,10 @@ const pageOf = (places: readonly DuePlace[], limit: number, ahead: DuePlace | un
   next: places.length < limit ? ahead : places.at(-1),
 })
 
-interface Ended {
+/** A message that was just cancelled. */
+export interface Ended {
   readonly seq: number
+  readonly message_id: string
   readonly queue: string | null
   readonly slot_seq: number | null
 }
@@ -227,7 +229,7 @@ const setCancelled = query<{ seqs: readonly number[]; at: number }, Ended>(({ db
     .$if(d.name === 'sqlite', (update) => update.where(d.inNumbers('seq', p.seqs)))
     .$if(d.name === 'postgres', (update) => update.where('seq', 'in', d.forUpdate(unfinished.orderBy('seq'))))
     .where('finished_at', 'is', null)
-    .returning(['seq', 'queue', 'slot_seq'])
+    .returning(['seq', 'message_id', 'queue', 'slot_seq'])
 })
 
 /** Result of a cancel. */
@@ -238,12 +240,20 @@ export interface Cancellation {
   readonly offers: readonly PendingRow[]
 }
 
+/** Cancels those of these messages that have not ended, as part of another transaction. */
+export function* endMessages(seqs: readonly number[], at: number): Transaction<readonly Ended[]> {
+  return seqs.length > 0 ? yield* all(setCancelled, { seqs, at }) : []
+}
+
+/** The turns in queues that these messages may have held. */
+export const turnsOf = (ended: readonly Ended[]): number[] =>
+  ended.map((row) => (row.queue === null ? row.slot_seq : row.seq)).filter((seq) => seq !== null)
+
 /** Cancels those of the selected messages that have not ended. */
 export const cancel = write(
   'messages.cancel',
   function* (args: { seqs: readonly number[]; at: number }): Transaction<Cancellation> {
-    const ended = yield* all(setCancelled, args)
-    const turns = ended.map((row) => (row.queue === null ? row.slot_seq : row.seq)).filter((seq) => seq !== null)
-    return { seqs: ended.map((row) => row.seq), offers: yield* endTurns(turns) }
+    const ended = yield* endMessages(args.seqs, args.at)
+    return { seqs: ended.map((row) => row.seq), offers: yield* endTurns(turnsOf(ended)) }
   },
 )

@@ -10,6 +10,8 @@ export interface PackedEntries {
   readonly bodies: Uint8Array
   /** One for each message, or empty when no message has a key. */
   readonly keys: readonly PublishEntry['dedup'][]
+  /** One for each message, or empty when no message has a rule. */
+  readonly rules: readonly PublishEntry['rule'][]
   readonly now: number
 }
 
@@ -76,6 +78,7 @@ export function packEntries(entries: readonly PublishEntry[], now: number): Pack
     rows: entries.map((entry) => packMessage(entry.message)),
     bodies: joinBodies(entries.map((entry) => entry.message.body ?? null)),
     keys: hasKeys ? entries.map((entry) => entry.dedup) : [],
+    rules: entries.some((entry) => entry.rule) ? entries.map((entry) => entry.rule) : [],
     now,
   }
 }
@@ -103,12 +106,15 @@ export function splitBodies(whole: Uint8Array, lengths: readonly (number | null)
 }
 
 /** Unpacks messages. */
-export function unpackEntries({ rows, bodies, keys }: PackedEntries): PublishEntry[] {
+export function unpackEntries({ rows, bodies, keys, rules }: PackedEntries): PublishEntry[] {
   const split = splitBodies(
     bodies,
     rows.map((row) => row[22]),
   )
-  return rows.map((row, index) => ({ message: unpackMessage(row, split[index] ?? null), dedup: keys[index] ?? null }))
+  return rows.map((row, index) => {
+    const entry = { message: unpackMessage(row, split[index] ?? null), dedup: keys[index] ?? null }
+    return rules.length === 0 ? entry : { ...entry, rule: rules[index] }
+  })
 }
 
 /** Result of a load: every message of its range up to a place. */

@@ -1,9 +1,12 @@
-import { all, change, combineCalls, type Transaction, write } from '../../store/operation.js'
+import { all, change, combineCalls, type Transaction, updateEach, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { replacedBy } from '../key-rule.js'
 import { countDailyEach, type DailyQuota } from './daily-messages.js'
-import type { NewMessage, PublishEntry } from './messages.js'
+import type { NewMessage, PendingRow, PublishEntry } from './messages.js'
+import { type Ended, endMessages, turnsOf } from './messages-cancel.js'
 import { type PackedEntries, packEntries, unpackEntries } from './messages-packed.js'
-import { type Accepted, acceptMessages } from './queue-turns.js'
+import { type Accepted, acceptMessages, endTurns, offersOf } from './queue-turns.js'
+import { takeKeys } from './rule-keys.js'
 
 /** Result of a publication. */
 export interface Published extends Accepted {
@@ -12,6 +15,14 @@ export interface Published extends Accepted {
    * stored entries.
    */
   readonly duplicateOf: readonly (string | undefined)[]
+  /** In the same order: the message of the same debounce or singleton key that an entry has replaced. Absent: none. */
+  readonly replaced?: readonly (string | undefined)[]
+  /** In the same order: whether an entry is no duplicate, but skipped for the message of its singleton key. Absent: none. */
+  readonly skipped?: readonly boolean[]
+  /** In the same order: when an entry is due that a debounce key made due at another time. Absent: none. */
+  readonly dueAt?: readonly (number | undefined)[]
+  /** Numbers of the replaced messages. The dispatcher must drop them. Absent: none. */
+  readonly dropped?: readonly number[]
 }
 
 interface KeyClaim {
@@ -74,18 +85,65 @@ function* duplicatesOf(entries: readonly PublishEntry[], now: number): Transacti
 /** Stores messages, one for each deduplication key, within another transaction. */
 export function* publishEntries(entries: readonly PublishEntry[], now: number): Transaction<Published> {
   const duplicateOf = entries.some((entry) => entry.dedup) ? yield* duplicatesOf(entries, now) : []
-  const fresh = freshOf(entries, duplicateOf)
-  const { seqs, turns } = yield* acceptMessages(fresh, now)
+  if (entries.some((entry) => entry.rule)) return yield* publishRuled(entries, duplicateOf, now)
+  const { seqs, turns } = yield* acceptMessages(freshOf(entries, { duplicateOf }), now)
   return { duplicateOf, seqs, turns }
+}
+
+/** The same for entries of which some have a debounce or singleton key. */
+function* publishRuled(
+  entries: readonly PublishEntry[],
+  duplicates: readonly (string | undefined)[],
+  now: number,
+): Transaction<Published> {
+  const duplicateOf = entries.map((_, index) => duplicates[index])
+  const { replaced, dueAt, olderSeqs } = yield* takeKeys(entries, duplicateOf, now)
+  // The rows of older messages are locked before flow-control keys and queues, as everywhere.
+  const older = yield* endMessages(olderSeqs, now)
+  const fresh = freshOf(entries, { duplicateOf, dueAt })
+  const { seqs, turns } = yield* acceptMessages(fresh, now)
+  const isReplaced = new Set(replaced)
+  const own = seqs.filter((_, index) => isReplaced.has(fresh[index]?.message_id))
+  const ended = [...older, ...(yield* endMessages(own, now))]
+  yield* noteSuccessors(entries, replaced, ended)
+  const offers = yield* endTurns(turnsOf(ended))
+  const dropped = ended.map(({ seq }) => seq)
+  const skipped = duplicateOf.map((older, index) => older !== undefined && duplicates[index] === undefined)
+  return { duplicateOf, seqs, turns: [...turns, ...offers], replaced, skipped, dueAt, dropped }
 }
 
 /** The stored messages; `seqs` has their numbers. */
 export function freshOf(
   entries: readonly PublishEntry[],
-  duplicateOf: readonly (string | undefined)[],
+  { duplicateOf, dueAt }: Pick<Published, 'duplicateOf' | 'dueAt'>,
 ): readonly NewMessage[] {
-  const fresh = duplicateOf.length === 0 ? entries : entries.filter((_, index) => duplicateOf[index] === undefined)
-  return fresh.map((entry) => entry.message)
+  const all = dueAt ? entries.map((entry, index) => dueLater(entry.message, dueAt[index])) : entries.map(messageOf)
+  return duplicateOf.length === 0 ? all : all.filter((_, index) => duplicateOf[index] === undefined)
+}
+
+const messageOf = (entry: PublishEntry): NewMessage => entry.message
+
+const dueLater = (message: NewMessage, at: number | undefined): NewMessage =>
+  at === undefined ? message : { ...message, next_at: at }
+
+/** Says in the log of each replaced message which message has replaced it. */
+function* noteSuccessors(
+  entries: readonly PublishEntry[],
+  replaced: readonly (string | undefined)[],
+  ended: readonly Ended[],
+): Transaction<void> {
+  const rows = ended.flatMap(({ seq, message_id: messageId }) => {
+    const successor = entries[replaced.indexOf(messageId)]
+    return successor?.rule ? [{ seq, error: replacedBy(successor.message.message_id, successor.rule) }] : []
+  })
+  if (rows.length > 0) yield* updateEach('messages', rows, { match: ['seq'], where: { state: 'canceled' } })
+}
+
+/** What to offer to the dispatcher after a publication of these entries. */
+export function offersAfter(entries: readonly PublishEntry[], published: Published): PendingRow[] {
+  const offers = offersOf(freshOf(entries, published), published)
+  const dropped = new Set(published.dropped)
+  return dropped.size === 0 ? offers : offers.filter(({ seq }) => !dropped.has(seq))
 }
 
 interface PublishArgs {
@@ -105,8 +163,9 @@ const publishAll = write(
   { isSingle: isPlainPublication },
 )
 
-/** Messages without deduplication, flow-control key and queue are only inserted. */
-const isPlain = ({ message, dedup }: PublishEntry): boolean => !dedup && !message.flow_key && !message.queue
+/** Messages without deduplication, rule, flow-control key and queue are only inserted. */
+const isPlain = ({ message, dedup, rule }: PublishEntry): boolean =>
+  !dedup && !rule && !message.flow_key && !message.queue
 
 function isPlainPublication({ entries }: PublishArgs): boolean {
   return entries.every(isPlain)
@@ -143,15 +202,27 @@ function joined(calls: readonly PublishArgs[]): Parameters<typeof argsOf> {
 }
 
 /** Splits the result of a shared commit by publication. Turns are reported once, with the first. */
-function splitPublished({ duplicateOf, seqs, turns }: Published, all: readonly PublishArgs[]): Published[] {
+function splitPublished(published: Published, all: readonly PublishArgs[]): Published[] {
+  const { duplicateOf, seqs, turns, dropped } = published
   let entry = 0
   let stored = 0
   return all.map(({ entries }, index) => {
-    const duplicates = duplicateOf.slice(entry, entry + entries.length)
+    const part = <Value>(values: readonly Value[]): Value[] => values.slice(entry, entry + entries.length)
+    const duplicates = part(duplicateOf)
+    // Each call drops all of them: it may have stored one that another has replaced.
+    const ruled = dropped && {
+      ...{ replaced: part(published.replaced ?? []), skipped: part(published.skipped ?? []) },
+      ...{ dueAt: part(published.dueAt ?? []), dropped },
+    }
     const fresh = entries.length - duplicates.filter((each) => each !== undefined).length
     entry += entries.length
     stored += fresh
-    return { duplicateOf: duplicates, seqs: seqs.slice(stored - fresh, stored), turns: index === 0 ? turns : [] }
+    return {
+      duplicateOf: duplicates,
+      seqs: seqs.slice(stored - fresh, stored),
+      turns: index === 0 ? turns : [],
+      ...ruled,
+    }
   })
 }
 

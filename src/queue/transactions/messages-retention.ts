@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { all, change, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import { removeUnusedKeys } from './rule-keys.js'
 
 interface SweepQuery {
   after: number
@@ -37,7 +38,10 @@ export interface SweepArgs {
  * number of the next step, or `undefined` when the rest is too young.
  */
 export const sweep = write('messages.sweep', function* (args: SweepArgs): Transaction<number | undefined> {
-  if (args.after === 0) yield* change(removeKeys, { now: args.now })
+  if (args.after === 0) {
+    yield* change(removeKeys, { now: args.now })
+    yield* removeUnusedKeys(args.finishedBefore)
+  }
   const { after, finishedBefore, limit } = args
   const rows = yield* all(nextSeqs, { after, limit })
   const old = rows.filter((row) => row.finished_at !== null && row.finished_at < finishedBefore)

@@ -42,6 +42,8 @@ const lockCancelled = query<UndoMessagesArgs, { seq: number }>(({ db, p, d }) =>
       .where(d.inNumbers('seq', p.seqs))
       .where('account_id', '=', p.accountId)
       .where('state', '=', sql.lit('canceled'))
+      // A message that another has replaced says so; no bulk action has cancelled it.
+      .where('error', 'is', null)
       .where('finished_at', '>=', p.from)
       .where('finished_at', '<=', p.to)
       .orderBy('seq'),

@@ -16,6 +16,7 @@ import {
 } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { MessagesTable } from '../../store/schema/messages.js'
+import type { KeyRule } from '../key-rule.js'
 import { noteFlowKeys } from './flow-keys.js'
 
 /** A message before the store has numbered it. New messages are pending, or held in a queue, and have no attempt. */
@@ -43,6 +44,8 @@ export interface PublishEntry {
   readonly message: NewMessage
   /** Entries of an account with the same key count as one message until the key expires. */
   readonly dedup: { readonly key: string; readonly expiresAt: number } | null
+  /** Its key is that of the account, with what sets apart the keys of tokens and of endpoints. */
+  readonly rule?: KeyRule | undefined
 }
 
 /** A message as it is stored. */

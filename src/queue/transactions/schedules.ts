@@ -6,8 +6,7 @@ import type { MessageState } from '../../store/schema/messages.js'
 import type { SchedulesTable } from '../../store/schema/queues.js'
 import { countDaily, type DailyQuota } from './daily-messages.js'
 import type { PendingRow, PublishEntry } from './messages.js'
-import { freshOf, publishEntries } from './messages-publish.js'
-import { offersOf } from './queue-turns.js'
+import { offersAfter, publishEntries } from './messages-publish.js'
 
 /** A schedule as it is stored. */
 export type ScheduleRow = Selectable<SchedulesTable>
@@ -293,15 +292,22 @@ const advance = query<ScheduleKey & { nextAt: number | null; lastAt: number; mes
       .where('schedule_id', '=', p.scheduleId),
 )
 
-/** Fires once: moves the schedule on and publishes its messages in one transaction. Answers the messages to offer. */
-export const fire = write('schedules.fire', function* (args: Fire): Transaction<readonly PendingRow[]> {
+/** The effects of a fire on memory. */
+export interface Fired {
+  readonly offers: readonly PendingRow[]
+  /** Numbers of messages that it has replaced. The dispatcher must drop them. */
+  readonly dropped: readonly number[]
+}
+
+/** Fires once: moves the schedule on and publishes its messages in one transaction. */
+export const fire = write('schedules.fire', function* (args: Fire): Transaction<Fired> {
   const row = yield* first(lockDue, args)
-  if (!row) return []
+  if (!row) return { offers: [], dropped: [] }
   const published = yield* publishEntries(args.entries, args.now)
   const { duplicateOf } = published
   if (args.quota) yield* countDaily(args.quota, published.seqs.length, args.now)
   const fresh = args.entries.map((entry, index) => duplicateOf[index] ?? entry.message.message_id)
   const messages = JSON.stringify([...fresh, ...lastMessages(row)].slice(0, Math.max(MAX_REMEMBERED, fresh.length)))
   yield* change(advance, { ...args, lastAt: args.now, messages })
-  return offersOf(freshOf(args.entries, duplicateOf), published)
+  return { offers: offersAfter(args.entries, published), dropped: published.dropped ?? [] }
 })

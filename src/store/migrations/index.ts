@@ -47,6 +47,7 @@ import { openKinds } from './055-open-kinds.js'
 import { pausedRuns } from './056-paused-runs.js'
 import { savedSelectors } from './059-saved-selectors.js'
 import { databaseStandbys } from './064-database-standbys.js'
+import { ruleKeys } from './065-rule-keys.js'
 import { standbyPlacement } from './068-standby-placement.js'
 import { standbyMode } from './069-standby-mode.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
@@ -100,6 +101,7 @@ export const MIGRATIONS: readonly Migration[] = [
   pausedRuns,
   savedSelectors,
   databaseStandbys,
+  ruleKeys,
   standbyPlacement,
   standbyMode,
 ]

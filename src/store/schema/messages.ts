@@ -100,9 +100,21 @@ export interface MessageKeysTable {
   expires_at: number
 }
 
+/** The message that holds a debounce or singleton key of an account. */
+export interface RuleKeysTable {
+  account_id: string
+  rule: 'debounce' | 'singleton'
+  rule_key: string
+  /** It may have ended; then the key is free. A message that is being sent no longer holds its debounce key. */
+  message_id: string
+  /** When the first message of the burst was published; of a singleton key, when this message was. Unix milliseconds. */
+  since: number
+}
+
 /** Tables of messages, of the module queue. */
 export interface MessageTables {
   messages: MessagesTable
   message_attempts: MessageAttemptsTable
   message_keys: MessageKeysTable
+  rule_keys: RuleKeysTable
 }

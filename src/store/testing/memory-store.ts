@@ -11,6 +11,7 @@ const dialect = { ...sqliteDialect, partition: sql.ref<number>('partition') }
 /** The tables that a cluster of queues writes. */
 const TABLES = [
   ...(['messages', 'message_attempts', 'message_keys', 'queues', 'queue_turns', 'schedules', 'flow_keys'] as const),
+  ...(['rule_keys'] as const),
   ...(['nodes', 'node_generations', 'node_regions', 'announcements'] as const),
 ] as const satisfies readonly (keyof Tables)[]
 

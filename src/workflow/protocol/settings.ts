@@ -69,6 +69,7 @@ export interface Reading {
 export function readRunItem(item: PublishItem, reading: Reading): RunItem {
   const destination = parseDestination(item.headers['upstash-workflow-url'] ?? item.destination)
   const settings = readSettings(item.headers, reading.now, reading.limits)
+  refuseRule(settings)
   const { callback: _, failureCallback, ...own } = settings
   const lazy = announces(item.headers, 'LazyFetch') && announces(item.headers, 'WF_TriggerOnConfig')
   const delivery: DeliveryColumns = {
@@ -84,6 +85,16 @@ export function readRunItem(item: PublishItem, reading: Reading): RunItem {
     path: destination.path,
   }
   return { settings, meta: { delivery, ...(failureCallback && { failureCallback, ...sourceOf(item.headers) }) } }
+}
+
+/**
+ * Debounce and singleton keys belong to messages.
+ * @throws HomeportError `invalid_request`.
+ */
+export function refuseRule({ rule }: Settings): void {
+  if (!rule) return
+  const problem = `Homeport-${rule.kind === 'debounce' ? 'Debounce' : 'Singleton'} is a setting of messages. Leave it out: a run has none.`
+  throw new HomeportError('invalid_request', { problem })
 }
 
 /** What the failure callback must carry for this SDK. */

@@ -28,7 +28,7 @@ import {
   PROTOCOL_HEADER,
 } from '../protocol/protocol.js'
 import { parseInvocation, webhookOf } from '../protocol/sent-steps.js'
-import { inRole, markedConfig, type RunItem, readRunItem, runIdOf } from '../protocol/settings.js'
+import { inRole, markedConfig, type RunItem, readRunItem, refuseRule, runIdOf } from '../protocol/settings.js'
 import type { ListedStep, RunOfDelivery } from '../transactions/runs-read.js'
 import type { DeliveryColumns, NewElement, NewRun, ParentLink } from '../transactions/runs-rows.js'
 import type { ElementPlace, Submission, Submitted } from '../transactions/runs-submissions.js'
@@ -226,6 +226,7 @@ export class RunIntake implements Intake, TriggerGate {
     }
     if (announces(item.headers, 'WF_TriggerOnConfig')) {
       const settings = readSettings(item.headers, now, this.#deps.limits)
+      refuseRule(settings)
       const cached = this.#deps.lists.deliveryOf(publisher.caller.accountId, runId)
       return { ...element, meta: null, dueAt: firstAttemptAt(settings, now), ...cached }
     }
@@ -236,6 +237,7 @@ export class RunIntake implements Intake, TriggerGate {
 
   #call(item: PublishItem, publisher: Publisher, now: number): NewElement {
     const settings = readSettings(item.headers, now, this.#deps.limits)
+    refuseRule(settings)
     const { callback, failureCallback: _, ...own } = settings
     const destination = parseDestination(item.destination)
     this.#deps.queue.refuseForbidden([destination.url], item.headers)

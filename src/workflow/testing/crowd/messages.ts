@@ -207,7 +207,7 @@ export class CrowdMessages {
     const { store, accountId, now, offer } = this.#deps
     const entries = [this.#draft({ destination: 'http://plain.test/', headers: {}, body: undefined })]
     const fire = { accountId, scheduleId, dueAt, nextAt, now: now(), entries, error: null }
-    const offers = await store.run(schedules.fire, fire)
+    const { offers } = await store.run(schedules.fire, fire)
     offer(offers)
     return offers.length > 0
   }

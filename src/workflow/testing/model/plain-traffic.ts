@@ -131,7 +131,7 @@ export class PlainTraffic {
     const item = { destination: PROGRAM_URL, headers: {}, body: row?.schedule.body ?? undefined }
     const entries = [this.#draft(item, scheduleId)]
     const fire = { accountId, scheduleId, dueAt, nextAt, now: now(), entries, error: null }
-    const offers = await store.run(schedules.fire, fire)
+    const { offers } = await store.run(schedules.fire, fire)
     if (offers.length !== expected) throw new Error(`${scheduleId} fired ${offers.length} times instead of ${expected}`)
     this.#deps.offer(offers)
   }

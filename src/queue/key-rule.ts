@@ -1,0 +1,60 @@
+/**
+ * What a message means for others of its account with the same key. Times are milliseconds.
+ * - `debounce`: it takes the place of the one that has not been sent yet, and its delay starts again. The first one of a
+ *   burst decides when `maxDelayMs` is over.
+ * - `singleton`: while another has not ended, `skip` stores no new one, and `cancel` cancels the older one.
+ */
+export type KeyRule =
+  | {
+      readonly kind: 'debounce'
+      readonly key: string
+      readonly delayMs: number
+      readonly maxDelayMs?: number
+    }
+  | { readonly kind: 'singleton'; readonly key: string; readonly mode: SingletonMode }
+
+/** What a new message of a singleton key does while an older one has not ended. */
+export type SingletonMode = 'skip' | 'cancel'
+
+type Debounce = Extract<KeyRule, { kind: 'debounce' }>
+
+/**
+ * When a debounced message is due.
+ * @param since when the first message of the burst was published, Unix milliseconds.
+ */
+export function debouncedUntil({ delayMs, maxDelayMs }: Debounce, since: number, now: number): number {
+  const latest = since + (maxDelayMs ?? Number.POSITIVE_INFINITY)
+  return Math.max(now, Math.min(now + delayMs, latest))
+}
+
+/** Why a message was cancelled, as its log shows it. */
+export const replacedBy = (messageId: string, { kind }: KeyRule): string =>
+  `Replaced by ${messageId}, which has the same ${kind} key.`
+
+/** Why a publication was answered with an older message, or has replaced one. */
+export function becauseOfRule({ kind, key }: KeyRule, effect: 'skipped' | 'replaces'): string {
+  if (effect === 'skipped') return `The message with the singleton key ${JSON.stringify(key)} has not ended.`
+  const state = kind === 'debounce' ? 'had not been sent' : 'had not ended'
+  return `The message with the ${kind} key ${JSON.stringify(key)} ${state}; this one replaces it.`
+}
+
+/** Why a message waits. `text` is for people. */
+export interface WaitReason {
+  readonly kind: 'debounced'
+  /** Unix milliseconds. */
+  readonly until: number
+  readonly text: string
+}
+
+/** Why a pending message waits for its rule; none while it is sent. */
+export function waitsFor(
+  rule: KeyRule | undefined,
+  { nextAt, retried }: { readonly nextAt: number; readonly retried: number },
+  now: number,
+): WaitReason[] {
+  if (rule?.kind !== 'debounce' || retried > 0 || nextAt <= now) return []
+  const key = JSON.stringify(rule.key)
+  const until = new Date(nextAt).toISOString()
+  const text = `Until ${until}, a newer message with the debounce key ${key} replaces this one.`
+  return [{ kind: 'debounced', until: nextAt, text }]
+}
