@@ -95,6 +95,7 @@ const AGREED = [
   'freeAccountDailyMessages',
   'managementBodyLimitBytes',
   'queueBodyLimitBytes',
+  'standbys',
   'deliveryTimeoutMs',
   'deliveryTargets',
   'responseKeepBytes',

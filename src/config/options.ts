@@ -227,6 +227,14 @@ const OPTIONS = {
       'When more databases are awake, those that have been unused for 5 seconds go to sleep, the longest idle first.',
     relation: 'Every database goes to sleep after the db_store_max_idle of its plan anyway.',
   }),
+  standbys: option({
+    kind: kinds.oneOf(['asked', 'auto', 'replicated']),
+    default: 'asked',
+    meaning:
+      'Which new databases get a standby, a copy on a second node: those that are asked for; all; or all, and their answers ' +
+      'wait until the copy has the writes.',
+    relation: 'Applies with node. For databases that exist: homeport nodes standby --all --on auto.',
+  }),
   usageFlushMs: option({
     kind: kinds.durationMs(100, 60_000),
     default: 10_000,

@@ -185,12 +185,20 @@ export class Creation {
       this.#deps.directory.put(row)
       this.#deps.sleep.noteStarted(row.database_id)
       await Promise.all([this.#deps.fleet.ensure(engineSpecOf(row, this.#deps.plans)), this.#openPort(row, caller)])
-      return await finishCreation(this.#deps.store, row.database_id, this.#auditOf(row, caller))
+      const [audit, standby] = [this.#auditOf(row, caller), this.#standbyOf(row)]
+      return await finishCreation(this.#deps.store, row.database_id, { audit, standby })
     } catch (error) {
       await this.#rollBack(row.database_id, caller)
       if (OUT_OF_DESCRIPTORS.has(codeOf(error))) throw new HomeportError('descriptors_short', {}, { cause: error })
       throw error
     }
+  }
+
+  /** The standby that a new database of a cluster gets without being asked for. */
+  #standbyOf({ home }: DatabaseRow): databases.FinishedCreation['standby'] {
+    const { settings, clock } = this.#deps
+    if (home === null || settings.standbys === undefined || settings.standbys === 'asked') return undefined
+    return { home, mode: settings.standbys === 'auto' ? 'async' : 'replicated', at: clock.now() }
   }
 
   /** Opens the port. While another program holds the assigned port, moves to the next one. */

@@ -134,7 +134,7 @@ export type DatabaseSettings = Pick<
   | 'acceptUnknownData'
   | 'quarantineMs'
 > &
-  Partial<Pick<Config, 'node' | 'region' | 'host'>>
+  Partial<Pick<Config, 'node' | 'region' | 'host' | 'standbys'>>
 
 /** What the classes that create, change and delete databases are built from. */
 export interface ChangeDeps extends DatabasesDeps {

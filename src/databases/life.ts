@@ -64,8 +64,12 @@ export function beginCreation(store: Store, args: databases.CreateArgs): Promise
 }
 
 /** active/creating → active/(empty). */
-export async function finishCreation(store: Store, databaseId: string, audit: AuditRow): Promise<DatabaseRow> {
-  const row = await store.run(databases.finishCreate, { databaseId, audit })
+export async function finishCreation(
+  store: Store,
+  databaseId: string,
+  args: Omit<databases.FinishedCreation, 'databaseId'>,
+): Promise<DatabaseRow> {
+  const row = await store.run(databases.finishCreate, { ...args, databaseId })
   if (!row) throw new Error(`database ${databaseId} is not being created`)
   return row
 }

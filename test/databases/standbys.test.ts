@@ -19,8 +19,8 @@ beforeAll(async () => {
   return () => postgres.stop()
 })
 
-const start = async (name: string, place = nodePlace()) =>
-  startNode(name, await place, { store: `${postgres.url}/postgres` }, engine)
+const start = async (name: string, place = nodePlace(), options = {}) =>
+  startNode(name, await place, { store: `${postgres.url}/postgres`, ...options }, engine)
 
 const standbyOf = async (node: RunningNode, databaseId: string) =>
   ((await node.api('GET', '/v2/node-standbys')).body as DatabaseStandby[]).find((one) => one.database_id === databaseId)

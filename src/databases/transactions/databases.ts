@@ -4,6 +4,7 @@ import { all, change, first, insertAll, only, read, type Transaction, write } fr
 import { query } from '../../store/query.js'
 import type { DatabasesTable, IdempotencyKeysTable } from '../../store/schema/databases.js'
 import { forgetMoves } from './moves.js'
+import { type FirstStandby, placeFirst } from './standbys.js'
 import { forgetUsage } from './usage.js'
 
 /** A database as it is stored. */
@@ -164,14 +165,23 @@ const finish = query<{ databaseId: string }>(({ db, p }) =>
     .where('modifying_state', '=', 'creating'),
 )
 
+/** A database that serves. */
+export interface FinishedCreation {
+  readonly databaseId: string
+  readonly audit: NewAuditRow
+  /** The standby that it gets; absent: none. */
+  readonly standby?: FirstStandby | undefined
+}
+
 /** `creating` becomes (empty): the database serves. Returns its row, or `undefined` when it was not being created. */
 export const finishCreate = write(
   'databases.finishCreate',
-  function* (args: { databaseId: string; audit: NewAuditRow }): Transaction<DatabaseRow | undefined> {
-    const changed = yield* change(finish, { databaseId: args.databaseId })
+  function* ({ databaseId, audit, standby }: FinishedCreation): Transaction<DatabaseRow | undefined> {
+    const changed = yield* change(finish, { databaseId })
     if (changed === 0) return undefined
-    yield* recordAudit(args.audit)
-    return yield* first(rowOf, { databaseId: args.databaseId })
+    yield* recordAudit(audit)
+    if (standby) yield* placeFirst(databaseId, standby)
+    return yield* first(rowOf, { databaseId })
   },
 )
 

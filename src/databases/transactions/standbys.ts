@@ -178,6 +178,19 @@ const unplaced = (databaseId: string, home: string, at: number): StandbyRow => (
   ...{ database_id: databaseId, node: home, placement: 'auto', mode: 'async', epoch: 0, ...UNKNOWN, asked_at: at },
 })
 
+/** The standby of a new database. */
+export interface FirstStandby {
+  readonly home: string
+  readonly mode: StandbyRow['mode']
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** Has the home of a new database choose the node of its standby, in the transaction that completes the creation. */
+export function* placeFirst(databaseId: string, { home, mode, at }: FirstStandby): Transaction<void> {
+  yield* insertAll('database_standbys', [{ ...unplaced(databaseId, home, at), mode }])
+}
+
 /** What the home has chosen. */
 export interface ChosenNode extends Omit<StandbyArgs, 'mode'> {
   readonly home: string
