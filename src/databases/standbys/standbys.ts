@@ -28,6 +28,7 @@ export class Standbys {
   #timer: Timer | undefined
   #looking: Promise<void> = Promise.resolve()
   #rows: readonly standbys.PlacedStandby[] = []
+  #replicated: ReadonlySet<string> = new Set()
   #reading: Promise<void> | undefined
   #noting: Promise<void> | undefined
   #notes = 0
@@ -63,7 +64,7 @@ export class Standbys {
 
   /** Whether the answers of a database of any node wait for its standby, as last read. */
   isReplicated(databaseId: string): boolean {
-    return this.#rows.some((row) => row.database_id === databaseId && row.mode === 'replicated')
+    return this.#replicated.has(databaseId)
   }
 
   start(): void {
@@ -119,6 +120,7 @@ export class Standbys {
       const rows = await store.run(standbys.list, {})
       if (this.#state !== 'running') return
       this.#rows = rows
+      this.#replicated = new Set(rows.filter(({ mode }) => mode === 'replicated').map((row) => row.database_id))
       this.#confirmations.read(rows)
       // What was read is older than a note that was begun meanwhile, and that may make a standby complete.
       const mayBeTaken = rows.filter((row) => row.home === node && row.state === 'following')
