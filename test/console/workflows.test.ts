@@ -64,7 +64,7 @@ it('every page is empty at first, says what to do, and is accessible', async () 
   for (const [path, title, empty] of [
     ['/runs', 'Runs', 'No runs yet'],
     ['/runs/dead-letters', 'Failed runs', 'No failed runs'],
-    ['/events', 'Events', 'No event selected'],
+    ['/events', 'Events', 'No run waits for an event'],
     ['/events?event=never', 'Events', 'No runs wait for this event'],
     ['/runs/wfr_unknown', 'wfr_unknown', 'Run not found'],
   ] as const) {
@@ -111,7 +111,10 @@ it('a waiting run shows its event, and continues when the event is sent from its
   await page.getByText('Waiting for an event').waitFor()
   await page.getByText('Waiting for the event "order 7/approved" since').waitFor()
   expect(await problemsOf(page)).toEqual([])
-  await browser.open('/events?event=order+7%2Fapproved', 'Events')
+  await browser.open('/events', 'Events')
+  await page.getByRole('link', { name: 'order 7/approved' }).waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('link', { name: 'order 7/approved' }).click()
   await page.getByRole('link', { name: workflowRunId }).click()
   await page.getByRole('button', { name: 'Send the event' }).click()
   const dialog = page.getByRole('dialog')

@@ -1,25 +1,45 @@
-import { listWaiters, notifyEvent } from '../../contract/workflow/events.js'
+import type { Static } from 'typebox'
+import { type AwaitedEventSchema, listAwaitedEvents, listWaiters, notifyEvent } from '../../contract/workflow/events.js'
 import { bodyOf, type DeliveryOptions } from '../queue/settings.js'
-import { remote } from '../remote/remote.js'
+import { remote, type Session } from '../remote/remote.js'
 import { counted, fromNow } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
 
+type AwaitedEvent = Static<typeof AwaitedEventSchema>
+
 /** `homeport runs waiters`. */
-export const waitersCommand = remote({
+export const waitersCommand = remote<{ prefix?: string }, [string?]>({
   name: 'waiters',
-  summary: 'list the runs that wait for an event, oldest wait first',
-  args: [['<event>', 'id of the event']],
-  run: async ({ api, io, show }, _, eventId) => {
-    const waiters = await api.call(listWaiters, { params: { eventId: encodeURIComponent(eventId) } })
-    type Waiter = (typeof waiters)[number]
-    const columns: Column<Waiter>[] = [
-      { title: 'RUN', value: (one) => runOf(one.headers) },
-      { title: 'TIMES OUT', value: (one) => fromNow(one.deadline * 1000) },
-      { title: 'URL', cuts: true, value: (one) => one.url },
-    ]
-    show(waiters, () => (waiters.length === 0 ? 'No runs wait for this event.\n' : renderTable(io, columns, waiters)))
-  },
+  summary: 'list the runs that wait for an event, or the events that runs wait for',
+  args: [['[event]', 'id of the event (default: all events)']],
+  flags: (command) => command.option('--prefix <text>', 'only events whose id begins like this'),
+  examples: ['homeport runs waiters', 'homeport runs waiters --prefix paid-', 'homeport runs waiters paid-42'],
+  run: async (session, { prefix }, eventId) =>
+    eventId === undefined ? showEvents(session, prefix) : showWaiters(session, eventId),
 })
+
+async function showEvents({ api, io, show, say }: Session, prefix: string | undefined): Promise<void> {
+  const { events, cursor } = await api.call(listAwaitedEvents, { query: prefix === undefined ? {} : { prefix } })
+  const columns: Column<AwaitedEvent>[] = [
+    { title: 'EVENT', cuts: true, value: (one) => one.eventId },
+    { title: 'RUNS', value: (one) => `${one.waiting}${one.atLeast ? '+' : ''}` },
+    { title: 'SINCE', value: (one) => fromNow(one.since) },
+    { title: 'FIRST TIMEOUT', value: (one) => fromNow(one.firstTimeout) },
+  ]
+  show(events, () => (events.length === 0 ? 'No run waits for an event.\n' : renderTable(io, columns, events)))
+  if (cursor !== undefined) say('There are more events; give a longer --prefix.')
+}
+
+async function showWaiters({ api, io, show }: Session, eventId: string): Promise<void> {
+  const waiters = await api.call(listWaiters, { params: { eventId: encodeURIComponent(eventId) } })
+  type Waiter = (typeof waiters)[number]
+  const columns: Column<Waiter>[] = [
+    { title: 'RUN', value: (one) => runOf(one.headers) },
+    { title: 'TIMES OUT', value: (one) => fromNow(one.deadline * 1000) },
+    { title: 'URL', cuts: true, value: (one) => one.url },
+  ]
+  show(waiters, () => (waiters.length === 0 ? 'No runs wait for this event.\n' : renderTable(io, columns, waiters)))
+}
 
 function runOf(headers: Readonly<Record<string, readonly string[]>>): string | undefined {
   const found = Object.entries(headers).find(([name]) => name.toLowerCase() === 'upstash-workflow-runid')

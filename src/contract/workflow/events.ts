@@ -118,6 +118,42 @@ export const listWaiters = endpoint({
   errors: [],
 })
 
+/** An event that runs wait for. */
+export const AwaitedEventSchema = Type.Object({
+  eventId,
+  waiting: Type.Integer({ description: 'Waits for the event; 1,000 when there are more.' }),
+  atLeast: Type.Boolean({ description: 'Whether there are more waits than `waiting`.' }),
+  since: ms('When the oldest of them began'),
+  firstTimeout: ms('When the first of them times out'),
+})
+
+/** Lists the events that runs wait for. */
+export const listAwaitedEvents = endpoint({
+  id: 'listAwaitedEvents',
+  service: 'queue',
+  topic: 'Events and webhooks',
+  method: 'GET',
+  path: '/v2/waiters',
+  auth: 'bearer',
+  access: 'read',
+  scopes: ['read'],
+  summary: 'List the events that runs wait for',
+  description:
+    'One entry for each event, by its id. A page costs the same however many runs wait. Upstash has no such operation.',
+  query: Type.Object({
+    prefix: Type.Optional(Type.String({ description: 'Only events whose id begins like this.' })),
+    count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, description: 'Events per page. Default 100.' })),
+    cursor: Type.Optional(Type.String({ description: 'The `cursor` of the previous page.' })),
+  }),
+  body: { kind: 'none' },
+  success: {
+    status: 200,
+    description: 'The events.',
+    body: Type.Object({ cursor: Type.Optional(Type.String()), events: Type.Array(AwaitedEventSchema) }),
+  },
+  errors: [],
+})
+
 const hook = (method: Endpoint['method']) =>
   endpoint({
     id: `callWebhook${method.charAt(0)}${method.slice(1).toLowerCase()}`,

@@ -1,12 +1,13 @@
 import { type Clock, newId, parseDuration } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { listWaiters, notifyEvent, waitForEvent, webhooks } from '../../contract/workflow/events.js'
+import { listAwaitedEvents, listWaiters, notifyEvent, waitForEvent, webhooks } from '../../contract/workflow/events.js'
 import { type Call, compileChecker, type Route, reply, route } from '../../http/index.js'
 import { type PublishItem, type Queue, type SettingLimits, titleCase } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import { base64, ownBytes, textBytes } from '../protocol/bytes.js'
 import { announces } from '../protocol/protocol.js'
 import { readRunItem, runIdOf } from '../protocol/settings.js'
+import * as runsAwaited from '../transactions/runs-awaited.js'
 import type { NotifyArgs, NotifyResult, Released } from '../transactions/runs-notify.js'
 import * as runsNotify from '../transactions/runs-notify.js'
 import * as runsRead from '../transactions/runs-read.js'
@@ -27,6 +28,8 @@ export interface EventDeps {
 }
 
 const DEFAULT_WAIT = '7d'
+/** Awaited events on a page. */
+const MOST_EVENTS = 100
 const MAX_WAIT_MS = 366 * 86_400_000
 
 /** Routes of waits, notifications and webhooks (reference workflow 4.9). */
@@ -48,6 +51,13 @@ export function eventRoutes(deps: EventDeps): Route[] {
       const eventId = eventIdOf(params.eventId)
       const rows = await deps.store.run(runsNotify.waiters, { accountId: caller.accountId, eventId })
       return rows.map(toWaiter)
+    }),
+    route(listAwaitedEvents, async ({ query, caller }) => {
+      const { prefix = '', count = MOST_EVENTS, cursor } = query
+      const wanted = { accountId: caller.accountId, prefix, after: cursor, limit: count + 1 }
+      const found = await deps.store.run(runsAwaited.awaited, wanted)
+      const events = found.slice(0, count)
+      return { events: events.map(toAwaited), ...(found.length > count && { cursor: events.at(-1)?.eventId }) }
     }),
     ...webhooks.map((webhook) => route(webhook, (call) => callWebhook(deps, webhook.method, call))),
   ]
@@ -225,6 +235,10 @@ function webhookData(
   const host = firstOf(headers['x-forwarded-host']) ?? headers.host ?? known.host
   return textBytes(JSON.stringify({ method, url: target, proto, host, header, body: base64(body) }))
 }
+
+const toAwaited = ({ eventId, waits, isMore, since, firstDeadline }: runsAwaited.AwaitedEvent) => ({
+  ...{ eventId, waiting: waits, atLeast: isMore, since, firstTimeout: firstDeadline },
+})
 
 function toWaiter(row: WaitRow) {
   const { url, timeoutUrl, headers } = storedWait(row.wait)

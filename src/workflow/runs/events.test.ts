@@ -101,6 +101,21 @@ describe('waiting for events', () => {
     const runs = await Promise.all(ids.map((body) => client.trigger({ url: `${app.url}/ids`, body })))
     const waiters = async (eventId: string) => (await client.getWaiters({ eventId })).length
     await waitFor(async () => (await Promise.all(ids.map(waiters))).join() === '1,1,1', { what: 'all waits' })
+    const list = async (query: string) =>
+      (await (await fetch(`${url}/v2/waiters?${query}`, { headers: auth })).json()) as {
+        cursor?: string
+        events: { eventId: string; waiting: number; atLeast: boolean; since: number; firstTimeout: number }[]
+      }
+    const page = await list('count=2')
+    expect(page).toMatchObject({
+      cursor: 'order?2',
+      events: [{ eventId: 'order?1', waiting: 1 }, { eventId: 'order?2' }],
+    })
+    expect(page.events[0]?.firstTimeout).toBeGreaterThan(page.events[0]?.since ?? 0)
+    const rest = await list(`cursor=${encodeURIComponent('order?2')}`)
+    expect(rest).toEqual({ events: [expect.objectContaining({ eventId: 'wfr_nobody/shipped', atLeast: false })] })
+    expect((await list('prefix=order')).events).toHaveLength(2)
+    expect((await list('prefix=p')).events).toEqual([])
     const target = `${url}/v2/notify/order?2&qstash_token=${suite.service.token}`
     const notified = await fetch(target, { method: 'POST', headers: auth, body: '"second"' })
     expect(await notified.json()).toMatchObject([{ workflowRunId: runs[1]?.workflowRunId }])

@@ -78,6 +78,7 @@ export const workflowExchanges: Exchanges = {
   },
   notifyRun: async (stage) =>
     stage.homeport.queue('POST', `/v2/notify/${await stage.sleepingRun()}/paid`, { amount: 7 }),
+  listAwaitedEvents: ({ homeport }) => homeport.queue('GET', '/v2/waiters'),
   listWaiters: ({ homeport }) => homeport.queue('GET', '/v2/waiters/paid'),
   callWebhookGet: hook('GET'),
   callWebhookPost: hook('POST'),

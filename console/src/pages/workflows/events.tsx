@@ -1,11 +1,11 @@
 import IconBell from 'icon:bell'
 import IconBellOff from 'icon:bell-off'
 import IconSend from 'icon:send'
-import { Button } from '@mantine/core'
+import { Button, Text } from '@mantine/core'
 import { useDisclosure } from '@mantine/hooks'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import type { Static } from 'typebox'
-import { listWaiters } from '../../../../src/contract/workflow/events.js'
+import { type AwaitedEventSchema, listAwaitedEvents, listWaiters } from '../../../../src/contract/workflow/events.js'
 import { LIVE_MS, useApi } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { type Column, DataTable } from '../../components/data-table.js'
@@ -16,6 +16,7 @@ import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
 import { NotifyForm } from './notify.js'
 
+type AwaitedEvent = Static<typeof AwaitedEventSchema>
 type Waiter = Static<(typeof listWaiters)['success']['body']>[number]
 
 const route = getRouteApi('/shell/events')
@@ -40,7 +41,7 @@ export function EventsPage() {
     >
       <Panel
         flush
-        title={event === undefined ? 'Waiting runs' : `Runs that wait for “${event}”`}
+        title={event === undefined ? 'Events that runs wait for' : `Runs that wait for “${event}”`}
         actions={
           <FilterField
             label="Event ID"
@@ -50,17 +51,39 @@ export function EventsPage() {
           />
         }
       >
-        {event === undefined ? (
-          <EmptyState title="No event selected" icon={IconBell}>
-            Enter an event ID to see the runs that wait for it, and to send it. The page of a waiting run shows the
-            event, too.
-          </EmptyState>
-        ) : (
-          <Waiters event={event} />
-        )}
+        {event === undefined ? <AwaitedEvents /> : <Waiters event={event} />}
       </Panel>
       {event === undefined ? null : <NotifyForm isOpen={isOpen} onClose={close} eventId={event} />}
     </Page>
+  )
+}
+
+function AwaitedEvents() {
+  const awaited = useApi(listAwaitedEvents, {}, { everyMs: LIVE_MS })
+  return (
+    <Loaded query={awaited} loading={<LoadingLines />}>
+      {({ events, cursor }) => (
+        <>
+          <DataTable
+            label="Events that runs wait for"
+            columns={EVENT_COLUMNS}
+            rows={events}
+            rowKey={({ eventId }) => eventId}
+            empty={
+              <EmptyState title="No run waits for an event" icon={IconBell}>
+                A run waits after it calls context.waitForEvent. Enter an event ID to send an event to a run that waits
+                later.
+              </EmptyState>
+            }
+          />
+          {cursor !== undefined && (
+            <Text size="sm" c="dimmed" p="md">
+              These are the first {events.length} events by their IDs. Enter an event ID to see others.
+            </Text>
+          )}
+        </>
+      )}
+    </Loaded>
   )
 }
 
@@ -90,6 +113,32 @@ function runOf({ headers }: Waiter): string | undefined {
   const entry = Object.entries(headers).find(([name]) => name.toLowerCase() === 'upstash-workflow-runid')
   return entry?.[1][0]
 }
+
+const EVENT_COLUMNS: readonly Column<AwaitedEvent>[] = [
+  {
+    key: 'event',
+    title: 'Event',
+    render: ({ eventId }) => (
+      <TextLink to="/events" search={{ event: eventId }}>
+        {eventId}
+      </TextLink>
+    ),
+  },
+  {
+    key: 'runs',
+    title: 'Waiting runs',
+    width: '120px',
+    align: 'right',
+    render: ({ waiting, atLeast }) => (atLeast ? `more than ${waiting}` : waiting),
+  },
+  { key: 'since', title: 'Since', width: '150px', from: 'sm', render: ({ since }) => <When atMs={since} /> },
+  {
+    key: 'timeout',
+    title: 'First times out',
+    width: '150px',
+    render: ({ firstTimeout }) => <When atMs={firstTimeout} />,
+  },
+]
 
 const COLUMNS: readonly Column<Waiter>[] = [
   {

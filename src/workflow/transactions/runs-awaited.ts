@@ -1,0 +1,87 @@
+import { first, only, read, type Transaction } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+
+/** Waits for one event that are counted; a larger number is shown as "at least". */
+const MOST_COUNTED = 1_000
+
+/** An event that runs wait for. Times are Unix milliseconds. */
+export interface AwaitedEvent {
+  readonly eventId: string
+  /** Waits for it: all, or 1,000 with `isMore`. */
+  readonly waits: number
+  readonly isMore: boolean
+  /** Of the counted waits, when the oldest began, and when the first times out. */
+  readonly since: number
+  readonly firstDeadline: number
+}
+
+/** Which events are listed, by their ids. */
+export interface AwaitedArgs {
+  readonly accountId: string
+  /** Only ids that begin like this; empty: all. */
+  readonly prefix: string
+  /** Only ids after this one. */
+  readonly after: string | undefined
+  readonly limit: number
+}
+
+interface Place {
+  accountId: string
+  eventId: string
+}
+
+const from = query<Place, { event_id: string }>(({ db, p }) =>
+  db
+    .selectFrom('run_waits')
+    .select('event_id')
+    .where('account_id', '=', p.accountId)
+    .where('event_id', '>=', p.eventId)
+    .orderBy('event_id')
+    .limit(1),
+)
+
+const after = query<Place, { event_id: string }>(({ db, p }) =>
+  db
+    .selectFrom('run_waits')
+    .select('event_id')
+    .where('account_id', '=', p.accountId)
+    .where('event_id', '>', p.eventId)
+    .orderBy('event_id')
+    .limit(1),
+)
+
+const counted = query<Place & { most: number }, { waits: number; since: number; deadline: number }>(({ db, p }) =>
+  db
+    .selectFrom((q) =>
+      q
+        .selectFrom('run_waits')
+        .select(['created_at', 'deadline'])
+        .where('account_id', '=', p.accountId)
+        .where('event_id', '=', p.eventId)
+        .limit(p.most)
+        .as('some'),
+    )
+    .select((q) => [
+      q.fn.countAll<number>().as('waits'),
+      q.fn.min<number>('created_at').as('since'),
+      q.fn.min<number>('deadline').as('deadline'),
+    ]),
+)
+
+/**
+ * The events that runs of an account wait for, by their ids. Each event costs a look into the index and at most 1,001 of its
+ * rows, so a page is bounded however many runs wait.
+ */
+export const awaited = read('runs.awaited', function* (args: AwaitedArgs): Transaction<readonly AwaitedEvent[]> {
+  const { accountId, prefix, limit } = args
+  const events: AwaitedEvent[] = []
+  let next = yield* first(args.after === undefined ? from : after, { accountId, eventId: args.after ?? prefix })
+  while (next?.event_id.startsWith(prefix) && events.length < limit) {
+    const eventId = next.event_id
+    const { waits, since, deadline } = yield* only(counted, { accountId, eventId, most: MOST_COUNTED + 1 })
+    const isMore = waits > MOST_COUNTED
+    events.push({ eventId, waits: isMore ? MOST_COUNTED : waits, isMore, since, firstDeadline: deadline })
+    next = yield* first(after, { accountId, eventId })
+  }
+  return events
+})
