@@ -88,6 +88,9 @@ const OWN_PREFIX = 'homeport-'
 /** Whether a header, lower case, is a setting that only Homeport has. */
 export const isOwnSetting = (lowerName: string): boolean => lowerName.startsWith(OWN_PREFIX)
 
+/** Whether a header, lower case, is such a setting in the form of a header to forward. */
+export const isForwardedOwn = (lowerName: string): boolean => lowerName.startsWith(PREFIX + OWN_PREFIX)
+
 /**
  * A setting that only Homeport has. Client packages turn every header that they do not know into one to forward, so it
  * counts in that form too.

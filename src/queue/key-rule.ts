@@ -1,3 +1,5 @@
+import { sha256Hex } from '../base/index.js'
+
 /**
  * What a message means for others of its account with the same key. Times are milliseconds.
  * - `debounce`: it takes the place of the one that has not been sent yet, and its delay starts again. The first one of a
@@ -27,15 +29,27 @@ export function debouncedUntil({ delayMs, maxDelayMs }: Debounce, since: number,
   return Math.max(now, Math.min(now + delayMs, latest))
 }
 
+/** Longer ones would not fit into an index. */
+const LONGEST_STORED_KEY = 600
+
+/** A key in the form in which it is stored. */
+export const storedKey = (key: string): string =>
+  Buffer.byteLength(key) <= LONGEST_STORED_KEY ? key : `sha256 ${sha256Hex(key)}`
+
 /** Why a message was cancelled, as its log shows it. */
 export const replacedBy = (messageId: string, { kind }: KeyRule): string =>
   `Replaced by ${messageId}, which has the same ${kind} key.`
 
-/** Why a publication was answered with an older message, or has replaced one. */
-export function becauseOfRule({ kind, key }: KeyRule, effect: 'skipped' | 'replaces'): string {
-  if (effect === 'skipped') return `The message with the singleton key ${JSON.stringify(key)} has not ended.`
-  const state = kind === 'debounce' ? 'had not been sent' : 'had not ended'
-  return `The message with the ${kind} key ${JSON.stringify(key)} ${state}; this one replaces it.`
+/** Why a publication or trigger was answered with an older message or run, or has replaced one. */
+export function becauseOfRule(
+  { kind, key }: KeyRule,
+  effect: 'skipped' | 'replaces',
+  what: 'message' | 'run' = 'message',
+): string {
+  const older = `The ${what} with the ${kind} key ${JSON.stringify(key)}`
+  if (effect === 'skipped') return `${older} has not ended.`
+  const begun = what === 'run' ? 'had not started' : 'had not been sent'
+  return `${older} ${kind === 'debounce' ? begun : 'had not ended'}; this one replaces it.`
 }
 
 /** Why a message waits. `text` is for people. */

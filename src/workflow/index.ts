@@ -30,6 +30,9 @@
  * Any run can be restarted from any of its steps (`restart-routes.ts`): a new run begins with the results of the steps
  * before it. The original stays as it is.
  *
+ * A trigger with a debounce or singleton key cancels an older run, or starts none, in its own commit
+ * (`transactions/runs-rules.ts`).
+ *
  * An active run can be paused: its messages are parked in the store until it is resumed (`transactions/runs-pause.ts`).
  *
  * Every active run can say why it waits (`because.ts`). Failed attempts of a step stay in the log of the run

@@ -41,19 +41,21 @@ const NOT_BEFORE = {
 /** Settings that only Homeport has. */
 const RULES = {
   'Homeport-Debounce': text(
-    'Debounce key, at most 512 characters. A message replaces the one with the same key that has not been sent yet, and the delay starts again.',
+    'Debounce key, at most 512 characters. A message or run replaces the one with the same key that has not been sent or started yet, and the delay starts again.',
   ),
   'Homeport-Debounce-Delay': text(
-    'How long a debounced message waits for a newer one: `30s` or seconds, at most 366 days. Required with a debounce key.',
+    'How long a debounced message or run waits for a newer one: `30s` or seconds, at most 366 days. Required with a debounce key.',
   ),
-  'Homeport-Debounce-Max-Delay': text('The longest wait since the first message that was replaced. Default: no limit.'),
+  'Homeport-Debounce-Max-Delay': text(
+    'The longest wait since the first message or trigger that was replaced. Default: no limit.',
+  ),
   'Homeport-Singleton': text(
-    'Singleton key, at most 512 characters. At most one message with the key is pending at a time.',
+    'Singleton key, at most 512 characters. At most one message with the key is pending, and one run with it active, at a time.',
   ),
   'Homeport-Singleton-Mode': Type.Optional(
     Type.Enum(['skip', 'cancel'], {
       description:
-        'While an older message with the singleton key is pending: `skip` publishes nothing, `cancel` cancels the older one. Default skip.',
+        'While an older message or run with the singleton key has not ended: `skip` makes no new one, `cancel` cancels the older one. Default skip.',
     }),
   ),
 }
@@ -116,5 +118,6 @@ export const TRIGGER_HEADERS: TObject = Type.Object({
     'Id of the run: 1 to 512 characters without spaces, slashes and control characters. Absent: the server creates an id.',
   ),
   ...SHARED,
+  ...RULES,
   ...NOT_BEFORE,
 })

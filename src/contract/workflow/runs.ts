@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
+import { Because } from './because.js'
 import { BroughtBack, CancelledBy, RunOrigin, RunPaused } from './run-history.js'
 
 /** The wire of workflow runs: trigger, cancel, read. SDKs return steps through the endpoints of the queue. */
@@ -21,12 +22,20 @@ const Triggered = Type.Object({
   workflowRunId: Type.String(),
   workflowCreatedAt: ms('When the run was created'),
   deduplicated: Type.Optional(
-    Type.Literal(true, { description: 'A run with this id already exists; no run was started.' }),
+    Type.Literal(true, {
+      description: 'A run with this id already exists, or another one holds the singleton key; no run was started.',
+    }),
+  ),
+  replaced: Type.Optional(
+    Type.String({ description: 'The cancelled run of the same debounce or singleton key, which this one replaces.' }),
+  ),
+  because: Type.Optional(
+    Type.String({ description: 'Why no run was started for its key, or another one was cancelled.' }),
   ),
 })
 
 const settings =
-  'Settings are headers (or query parameters of the same name in lower case): `Upstash-Workflow-RunId`, `Upstash-Forward-*`, `Upstash-Retries`, `Upstash-Retry-Delay`, `Upstash-Delay`, `Upstash-Not-Before`, `Upstash-Label`, `Upstash-Flow-Control-Key`, `Upstash-Flow-Control-Value`, `Upstash-Failure-Callback`.'
+  'Settings are headers (or query parameters of the same name in lower case): `Upstash-Workflow-RunId`, `Upstash-Forward-*`, `Upstash-Retries`, `Upstash-Retry-Delay`, `Upstash-Delay`, `Upstash-Not-Before`, `Upstash-Label`, `Upstash-Flow-Control-Key`, `Upstash-Flow-Control-Value`, `Upstash-Failure-Callback`; `Homeport-Debounce`, `Homeport-Singleton` and their options.'
 
 /** Triggers a run over plain HTTP. */
 export const triggerRun = endpoint({
@@ -197,64 +206,6 @@ const FailureFunction = Type.Partial(
 
 const optionalText = Type.Optional(Type.String())
 
-/** What an active run waits for. Which fields are present depends on `kind`. */
-export const Because = Type.Object({
-  kind: Type.Enum([
-    'paused',
-    'bulk-cancel',
-    'event',
-    'webhook',
-    'invoked-run',
-    'delayed',
-    'sleeping',
-    'retry',
-    'in-flight',
-    'flow-control',
-    'queued',
-    'discarded-branch',
-    'no-step',
-  ]),
-  text: Type.String({ description: 'The same in words.' }),
-  since: Type.Optional(ms('Since when')),
-  until: Type.Optional(ms('When the wait, sleep, delay or period of the key ends')),
-  at: Type.Optional(ms('When the retry is due')),
-  retry: Type.Optional(Type.Integer({ description: 'Number of the next retry, from 1.' })),
-  of: Type.Optional(Type.Integer({ description: 'Most retries.' })),
-  status: Type.Optional(Type.Integer({ description: 'Status of the previous attempt; 0 when there was no response.' })),
-  error: Type.Optional(Type.String({ description: 'Why there was no response, or the `message` of the response.' })),
-  stepName: Type.Optional(Type.String({ description: 'The step, when it is known.' })),
-  url: optionalText,
-  messageId: optionalText,
-  eventId: optionalText,
-  flowControlKey: optionalText,
-  actionId: Type.Optional(Type.String({ description: 'The bulk action that will cancel the run.' })),
-  reason: Type.Optional(Type.String({ description: 'The reason of the bulk action, or of the pause.' })),
-  by: Type.Optional(Type.String({ description: 'Who paused the run.' })),
-  clock: Type.Optional(
-    Type.Enum(['keep', 'hold'], { description: 'Whether the pause keeps due times or moves them later.' }),
-  ),
-  ratePerSecond: Type.Optional(Type.Integer({ description: 'Rate limit of the bulk action, runs per second.' })),
-  paused: Type.Optional(Type.Boolean({ description: 'Whether the flow-control key or the bulk action is paused.' })),
-  parallelism: Type.Optional(
-    Type.Integer({ description: 'Most requests of the key in flight at the same time; all are in use.' }),
-  ),
-  rate: Type.Optional(Type.Integer({ description: 'Most requests of the key in a period; all are used.' })),
-  periodMs: Type.Optional(Type.Integer({ description: 'Length of the period of the key, milliseconds.' })),
-  place: Type.Optional(
-    Type.Integer({
-      description:
-        'Position in the queue of the flow-control key, from 1, counting requests in flight; or position among the remaining runs of the bulk action.',
-    }),
-  ),
-  branches: Type.Optional(
-    Type.Array(Type.String(), {
-      description: 'Parallel branches whose deliveries were acknowledged without a result.',
-    }),
-  ),
-  workflowRunId: optionalText,
-  workflowUrl: optionalText,
-})
-
 /** A run with its steps in the run log. */
 export const RunLog = Type.Object({
   workflowRunId: Type.String(),
@@ -268,6 +219,8 @@ export const RunLog = Type.Object({
   label: optionalText,
   labels: Type.Optional(Type.Array(Type.String())),
   flowControlKey: optionalText,
+  debounceKey: Type.Optional(Type.String({ description: 'The debounce key of the trigger.' })),
+  singletonKey: Type.Optional(Type.String({ description: 'The singleton key of the trigger.' })),
   invoker: Type.Optional(
     Type.Object({
       workflowRunId: Type.String(),

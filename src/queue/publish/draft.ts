@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { newId, sha256Hex } from '../../base/index.js'
+import { newId } from '../../base/index.js'
 import { forwardedHeaders, withoutTraceContext } from '../headers.js'
-import { debouncedUntil, type KeyRule } from '../key-rule.js'
+import { debouncedUntil, type KeyRule, storedKey } from '../key-rule.js'
 import type { NewMessage, PublishEntry } from '../transactions/messages.js'
 import type { HeaderMap, MessageConfig, PublishItem } from '../types.js'
 import { type Destination, parseDestination } from './destination.js'
@@ -40,9 +40,9 @@ export interface DraftTarget {
   readonly endpoint?: string
 }
 
-/** The configuration that settings give a message. Contains only what is set: most messages have `{}`. */
+/** The configuration that settings give a message, without its rule. Contains only what is set: most messages have `{}`. */
 export function configOf(settings: Settings, redact = settings.redact): MessageConfig {
-  const { timeoutMs, retryDelay, callback, failureCallback, flow, notBefore, rule } = settings
+  const { timeoutMs, retryDelay, callback, failureCallback, flow, notBefore } = settings
   const config: { -readonly [Member in keyof MessageConfig]: MessageConfig[Member] } = {}
   if (timeoutMs !== undefined) config.timeoutMs = timeoutMs
   if (retryDelay !== undefined) config.retryDelay = retryDelay
@@ -51,9 +51,11 @@ export function configOf(settings: Settings, redact = settings.redact): MessageC
   if (redact) config.redact = redact
   if (flow) config.flow = flow
   if (notBefore !== undefined) config.fixedTime = true
-  if (rule) config.rule = rule
   return config
 }
+
+const withRule = (config: MessageConfig, rule: KeyRule | undefined): MessageConfig =>
+  rule ? { ...config, rule } : config
 
 /** Skips `JSON.stringify` for the common empty configuration. */
 function textOf(config: MessageConfig): string {
@@ -101,7 +103,7 @@ export function templateOf(item: PublishItem, drafting: Drafting, target?: Draft
     url: destination.url,
     method: settings.method ?? 'POST',
     headers: JSON.stringify(headers),
-    config: textOf(configOf(settings, redactionFor(destination, settings.redact))),
+    config: textOf(withRule(configOf(settings, redactionFor(destination, settings.redact)), settings.rule)),
     max_retries: settings.retries ?? drafting.defaultRetries ?? DEFAULT_RETRIES,
     next_at: firstAttemptAt(settings, now),
     created_at: now,
@@ -154,13 +156,9 @@ export function messageOf(template: MessageTemplate, given: Uint8Array | undefin
   return rule ? { message, dedup, rule: { ...rule, key: ruleKey(rule, message, dedupNamespace) } } : { message, dedup }
 }
 
-/** Longer ones would not fit into an index. */
-const LONGEST_RULE_KEY = 600
-
 /** The key in the store. Each endpoint of a URL group has one of its own. */
 function ruleKey({ key }: KeyRule, { topic, url }: NewMessage, namespace: string): string {
-  const whole = topic ? `${namespace}${key} ${url}` : namespace + key
-  return Buffer.byteLength(whole) <= LONGEST_RULE_KEY ? whole : `sha256 ${sha256Hex(whole)}`
+  return storedKey(topic ? `${namespace}${key} ${url}` : namespace + key)
 }
 
 /**

@@ -1,6 +1,6 @@
 import { parseDuration } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { ownSetting } from '../headers.js'
+import { isForwardedOwn, ownSetting } from '../headers.js'
 import type { KeyRule } from '../key-rule.js'
 import { memoized } from '../memoized.js'
 import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
@@ -239,7 +239,10 @@ function callback(headers: Headers, name: string, limits: SettingLimits, depth: 
   if ('problem' in problem) return refuseSetting(written(name), url, problem.problem)
   const own: Record<string, string> = {}
   for (const [header, value] of Object.entries(headers)) {
-    if (header.startsWith(`${name}-`)) own[`upstash-${header.slice(name.length + 1)}`] = value
+    if (!header.startsWith(`${name}-`)) continue
+    const setting = `upstash-${header.slice(name.length + 1)}`
+    // The workflow package gives a failure callback the headers of its trigger, also its keys. A callback has none.
+    if (!isForwardedOwn(setting)) own[setting] = value
   }
   const delayed = ['upstash-delay', 'upstash-not-before'].find((setting) => own[setting] !== undefined)
   if (delayed)
@@ -250,8 +253,7 @@ function callback(headers: Headers, name: string, limits: SettingLimits, depth: 
     )
   if (depth >= DEEPEST_CALLBACK)
     return refuseSetting(written(name), url, `callbacks are nested deeper than ${DEEPEST_CALLBACK}`)
-  const { rule } = readSettings(own, 0, limits, depth + 1)
-  if (rule) return refuseSetting(written(name), url, `a callback has no ${rule.kind} key`)
+  readSettings(own, 0, limits, depth + 1)
   return { url, headers: own }
 }
 

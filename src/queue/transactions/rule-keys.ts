@@ -15,6 +15,8 @@ import type { NewMessage, PublishEntry } from './messages.js'
  * publication finds no row and begins a new burst.
  */
 
+export { debouncedUntil, type KeyRule } from '../key-rule.js'
+
 interface Place {
   accountId: string
   rule: KeyRule['kind']

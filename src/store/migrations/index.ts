@@ -48,6 +48,7 @@ import { pausedRuns } from './056-paused-runs.js'
 import { savedSelectors } from './059-saved-selectors.js'
 import { databaseStandbys } from './064-database-standbys.js'
 import { ruleKeys } from './065-rule-keys.js'
+import { runRuleKeys } from './066-run-rule-keys.js'
 import { standbyPlacement } from './068-standby-placement.js'
 import { standbyMode } from './069-standby-mode.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
@@ -102,6 +103,7 @@ export const MIGRATIONS: readonly Migration[] = [
   savedSelectors,
   databaseStandbys,
   ruleKeys,
+  runRuleKeys,
   standbyPlacement,
   standbyMode,
 ]

@@ -182,9 +182,21 @@ export interface RunReturnsTable {
   returned_by: number
 }
 
+/** The run that holds a debounce or singleton key of an account. */
+export interface RunRuleKeysTable {
+  account_id: string
+  rule: 'debounce' | 'singleton'
+  rule_key: string
+  /** It may have ended; then the key is free. A run that has started no longer holds its debounce key. 0: none yet. */
+  run_seq: number
+  /** When the first trigger of the burst came; of a singleton key, when this run was triggered. Unix milliseconds. */
+  since: number
+}
+
 /** Tables of the module workflow. */
 export interface RunTables {
   runs: RunsTable
+  run_rule_keys: RunRuleKeysTable
   open_runs: OpenRunsTable
   steps: StepsTable
   run_waits: RunWaitsTable

@@ -55,7 +55,7 @@ export function overridesOf(headers: IncomingHttpHeaders, now: number, limits: S
 
 /** Plans the new run that continues a failed one. */
 export function revivalOf(kind: RevivalKind, dead: DeadRun, overrides: Overrides, now: number): Revival {
-  const before = metaOfTrigger(dead.meta)
+  const { rule: _, ...before } = metaOfTrigger(dead.meta)
   const delivery = revised(before.delivery, overrides.revision)
   const { failureCallback = before.failureCallback } = overrides
   const meta = JSON.stringify({ ...before, delivery, ...(failureCallback && { failureCallback }) })

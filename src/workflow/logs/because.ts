@@ -39,6 +39,13 @@ type Cause =
       readonly since: number
     }
   | { readonly kind: 'delayed' | 'sleeping'; readonly until: number; readonly messageId: string }
+  /** A newer trigger with the debounce key replaces the run until then. */
+  | {
+      readonly kind: 'debounced'
+      readonly debounceKey: string
+      readonly until: number
+      readonly messageId: string
+    }
   | {
       readonly kind: 'retry'
       readonly url: string
@@ -95,6 +102,8 @@ export interface WaitingRun {
   /** Bulk actions that will cancel it. */
   readonly upcomingCancels: readonly UpcomingCancel[]
   readonly subjectOf: (messageId: string) => Subject
+  /** Its first delivery, if it waits for newer triggers with a debounce key. */
+  readonly debounced?: { readonly key: string; readonly messageId: string } | undefined
   readonly inFlightSince: (seq: number) => number | undefined
   /** The limit of a flow-control key that is reached. */
   readonly holdOf: (flowKey: string) => FlowHold | undefined
@@ -184,6 +193,8 @@ function pendingReason(run: WaitingRun, message: PendingStep): Cause {
   const since = run.inFlightSince(message.seq)
   if (since !== undefined) return { kind: 'in-flight', url, messageId, since }
   if (message.retried > 0 && at > run.now) return retryReason(run, message)
+  if (at > run.now && run.debounced?.messageId === messageId)
+    return { kind: 'debounced', debounceKey: run.debounced.key, until: at, messageId }
   if (at > run.now) return { kind: run.subjectOf(messageId).sleeps ? 'sleeping' : 'delayed', until: at, messageId }
   const hold = message.flow_key === null ? undefined : run.holdOf(message.flow_key)
   return hold ? heldReason(run, message, hold) : { kind: 'queued', url, messageId, since: at }
@@ -248,6 +259,8 @@ function describeCause(because: Cause, now: number): string {
       return `waiting for the invoked run "${because.workflowRunId}" since ${time(because.since)}`
     case 'delayed':
       return `delayed until ${time(because.until)}`
+    case 'debounced':
+      return `waiting until ${time(because.until)} for newer triggers with the debounce key ${JSON.stringify(because.debounceKey)}, which would replace this run`
     case 'sleeping':
       return `sleeping until ${time(because.until)}`
     case 'retry':

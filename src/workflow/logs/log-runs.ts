@@ -79,10 +79,17 @@ function waitingRunOf(
     upcomingCancels: page.upcomingCancels.filter(({ run_seq }) => run_seq === run.seq),
     abandonedBranches: abandonedBranches(material),
     subjectOf: (messageId) => subjectOf(material, messageId),
+    debounced: debouncedBy(material),
     createdAt: run.created_at,
     pause: pauseOf(run),
     lastElementAt: elements.at(-1)?.created_at,
   }
+}
+
+/** The debounce key for which the first delivery of a run waits. */
+function debouncedBy({ rule, elements }: RunLogData): WaitingRun['debounced'] {
+  const [first] = elements
+  return rule?.kind === 'debounce' && first ? { key: rule.key, messageId: first.message_id } : undefined
 }
 
 function runLog(run: RunRow, material: RunLogData): Record<string, unknown> {
@@ -99,6 +106,8 @@ function runLog(run: RunRow, material: RunLogData): Record<string, unknown> {
     ...(run.dlq_id !== null && { dlqId: run.dlq_id }),
     ...(labels.length > 0 && { label: labels[0], labels }),
     ...(run.flow_key !== null && { flowControlKey: run.flow_key }),
+    ...(material.rule?.kind === 'debounce' && { debounceKey: material.rule.key }),
+    ...(material.rule?.kind === 'singleton' && { singletonKey: material.rule.key }),
     ...(material.origin && { origin: { ...material.origin } }),
     ...(run.parent !== null && { invoker: invokerOf(run.parent) }),
     ...(failure && run.failure_state !== null && { failureFunction: failureFunction(failure, run, material) }),

@@ -1,3 +1,4 @@
+import type { KeyRule } from '../../queue/index.js'
 import type { RunState } from '../../store/schema/runs.js'
 import {
   asObject,
@@ -33,6 +34,8 @@ export interface RunLogData {
   readonly delivery: DeliveryColumns | undefined
   /** Where it comes from if it is a restarted run. */
   readonly origin: RunOrigin | undefined
+  /** Of its trigger. */
+  readonly rule: KeyRule | undefined
   /** By message id. */
   readonly elementOf: ReadonlyMap<string, ElementRow>
   readonly pendingOf: ReadonlyMap<string, PendingStep>
@@ -72,6 +75,7 @@ export function runLogDataOf(
     invoked,
     delivery: meta.delivery,
     origin: meta.origin,
+    rule: meta.rule,
     elementOf: firstBy(elements, ({ message_id }) => message_id),
     pendingOf: firstBy(pending, ({ message_id }) => message_id),
     attemptsOf: grouped(attempts, ({ message_seq }) => message_seq),

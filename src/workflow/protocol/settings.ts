@@ -5,6 +5,7 @@ import {
   DEFAULT_RETRIES,
   forwardedHeaders,
   type HeaderMap,
+  type KeyRule,
   labelColumn,
   type MessageConfig,
   type PublishItem,
@@ -47,6 +48,8 @@ export interface RunMeta extends ElementMeta {
   readonly reportsList?: true
   /** Of a restarted run. */
   readonly origin?: RunOrigin
+  /** Of a trigger with a debounce or singleton key. */
+  readonly rule?: KeyRule
 }
 
 /** A parsed trigger or step. */
@@ -69,8 +72,7 @@ export interface Reading {
 export function readRunItem(item: PublishItem, reading: Reading): RunItem {
   const destination = parseDestination(item.headers['upstash-workflow-url'] ?? item.destination)
   const settings = readSettings(item.headers, reading.now, reading.limits)
-  refuseRule(settings)
-  const { callback: _, failureCallback, ...own } = settings
+  const { callback: _, failureCallback, rule, ...own } = settings
   const lazy = announces(item.headers, 'LazyFetch') && announces(item.headers, 'WF_TriggerOnConfig')
   const delivery: DeliveryColumns = {
     url: destination.url,
@@ -84,17 +86,25 @@ export function readRunItem(item: PublishItem, reading: Reading): RunItem {
     host: destination.host,
     path: destination.path,
   }
-  return { settings, meta: { delivery, ...(failureCallback && { failureCallback, ...sourceOf(item.headers) }) } }
+  const failure = failureCallback && { failureCallback, ...sourceOf(item.headers) }
+  return { settings, meta: { delivery, ...failure, ...(rule && { rule }) } }
 }
 
 /**
- * Debounce and singleton keys belong to messages.
+ * Debounce and singleton keys belong to messages and triggers, not to what a run requests.
  * @throws HomeportError `invalid_request`.
  */
 export function refuseRule({ rule }: Settings): void {
   if (!rule) return
-  const problem = `Homeport-${rule.kind === 'debounce' ? 'Debounce' : 'Singleton'} is a setting of messages. Leave it out: a run has none.`
+  const name = rule.kind === 'debounce' ? 'Homeport-Debounce' : 'Homeport-Singleton'
+  const problem = `${name} is a setting of messages and triggers. Leave it out of steps, calls and invocations.`
   throw new HomeportError('invalid_request', { problem })
+}
+
+/** The delivery that starts a run with a debounce key: a trigger may replace the run until then. */
+export function debouncedDelivery(delivery: DeliveryColumns, rule: KeyRule): DeliveryColumns {
+  const config = storedConfig(delivery.config)
+  return { ...delivery, config: markedConfig({ ...config, rule }, markOf(config)) }
 }
 
 /** What the failure callback must carry for this SDK. */

@@ -15,6 +15,7 @@ import {
   quotaOf,
   readSettings,
   type SettingLimits,
+  storedKey,
 } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import type { Tracer, WorkflowMeter } from '../../telemetry/index.js'
@@ -28,11 +29,20 @@ import {
   PROTOCOL_HEADER,
 } from '../protocol/protocol.js'
 import { parseInvocation, webhookOf } from '../protocol/sent-steps.js'
-import { inRole, markedConfig, type RunItem, readRunItem, refuseRule, runIdOf } from '../protocol/settings.js'
+import {
+  debouncedDelivery,
+  inRole,
+  markedConfig,
+  type RunItem,
+  readRunItem,
+  refuseRule,
+  runIdOf,
+} from '../protocol/settings.js'
 import type { ListedStep, RunOfDelivery } from '../transactions/runs-read.js'
 import type { DeliveryColumns, NewElement, NewRun, ParentLink } from '../transactions/runs-rows.js'
 import type { ElementPlace, Submission, Submitted } from '../transactions/runs-submissions.js'
 import * as runsSubmit from '../transactions/runs-submit.js'
+import { type Accepted, acceptedOf, elementOf, replyTo } from './accepted.js'
 import { metaOfTrigger } from './columns.js'
 import type { RecentLists } from './recent-lists.js'
 import { submitTraced } from './traced-items.js'
@@ -48,23 +58,16 @@ const STEP_ID_HEADER = 'forward-upstash-workflow-stepid'
 /** Collaborators of the intake. */
 export interface IntakeDeps {
   readonly store: Store
-  readonly queue: Pick<Queue, 'offer' | 'refuseForbidden'>
+  readonly queue: Pick<Queue, 'offer' | 'drop' | 'dropEverywhere' | 'refuseForbidden'>
   readonly clock: Clock
   readonly limits: SettingLimits
   readonly lists: RecentLists
-  readonly meter: Pick<WorkflowMeter, 'started' | 'steps'>
+  readonly meter: Pick<WorkflowMeter, 'started' | 'steps' | 'ended'>
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
 }
 
 type StartOfRun = Exclude<Submission, { kind: 'append' }>
-
-/** Outcome of one item. */
-export interface Accepted {
-  /** The message of the item; if the run existed already, that of its first element. */
-  readonly messageId: string
-  readonly outcome: Submitted
-}
 
 /**
  * Accepts the items of publish requests that belong to runs: triggers, steps, calls, invocations. One transaction stores
@@ -103,7 +106,7 @@ export class RunIntake implements Intake, TriggerGate {
     const now = this.#deps.clock.now()
     const submissions = await mapInSlices(items, (item) => this.#submission(item, publisher, now))
     const accepted = await this.run(publisher, submissions, now)
-    return accepted.map(toReply)
+    return accepted.map(replyTo)
   }
 
   /**
@@ -128,11 +131,22 @@ export class RunIntake implements Intake, TriggerGate {
         for (const outcome of result.results) this.#count(outcome)
         this.#remember(accountId, submissions, result.places, now)
         this.#deps.queue.offer(result.offers)
-        return result.results.map((outcome, index) => ({
-          outcome,
-          messageId: messageIdOf(submissions[index], outcome),
-        }))
+        if (result.cancelled) await this.#dropReplaced(result.cancelled, submissions)
+        return result.results.map((outcome, index) => acceptedOf(submissions[index], outcome))
     }
+  }
+
+  /**
+   * A replaced run of a singleton key may have a request in flight on any node. One of a debounce key has not: the node that
+   * delivers it looks before its first request.
+   */
+  async #dropReplaced(runSeqs: readonly number[], submissions: readonly Submission[]): Promise<void> {
+    const { queue, lists, meter } = this.#deps
+    meter.ended.cancelled += runSeqs.length
+    for (const seq of runSeqs) lists.forget(seq)
+    const mayBeInFlight = submissions.some((one) => one.kind === 'start' && one.rule?.kind === 'singleton')
+    if (mayBeInFlight) await queue.dropEverywhere({ groupKeys: runSeqs })
+    else queue.drop({ groupKeys: runSeqs })
   }
 
   #count({ kind }: Submitted): void {
@@ -162,11 +176,25 @@ export class RunIntake implements Intake, TriggerGate {
   /** Builds the submission of a trigger of any origin. If the trigger asks for a first contact, that comes first. */
   trigger(item: PublishItem, runId: string, role: 'first' | 'untried', publisher: Publisher, now: number): Submission {
     const opening = asksForContact(item.headers) ? 'contact' : role
-    return { kind: 'start', ...startOf(this.#runItem(item, publisher, now), item, runId, opening, now) }
+    const read = this.#readItem(item, publisher, now)
+    const { run, first } = startOf(read, item, runId, opening, now)
+    const { rule } = read.settings
+    if (!rule) return { kind: 'start', run, first }
+    const delivery =
+      rule.kind === 'debounce' && first.delivery ? debouncedDelivery(first.delivery, rule) : first.delivery
+    const stored = { ...rule, key: storedKey(rule.key) }
+    return { kind: 'start', run, first: { ...first, ...(delivery && { delivery }) }, rule: stored }
+  }
+
+  /** Reads the settings of an item that has no debounce or singleton key. */
+  #runItem(item: PublishItem, publisher: Publisher, now: number): RunItem {
+    const read = this.#readItem(item, publisher, now)
+    refuseRule(read.settings)
+    return read
   }
 
   /** Reads the settings of a run, and refuses forbidden destinations. */
-  #runItem(item: PublishItem, publisher: Publisher, now: number): RunItem {
+  #readItem(item: PublishItem, publisher: Publisher, now: number): RunItem {
     const { limits, queue } = this.#deps
     const read = readRunItem(item, { now, ip: publisher.ip, limits })
     queue.refuseForbidden([read.meta.delivery.url], item.headers)
@@ -344,36 +372,8 @@ function withStartOf(submissions: readonly Submission[], runId: string): Submiss
   )
 }
 
-function elementOf(submission: Submission): NewElement {
-  return submission.kind === 'append' ? submission.element : submission.first
-}
-
 function activeRun({ run_id, url }: NewRun, seq: number, accountId: string, now: number): RunOfDelivery {
   return { seq, run_id, account_id: accountId, url, state: 'RUN_STARTED', created_at: now }
-}
-
-function messageIdOf(submission: Submission | undefined, outcome: Submitted): string {
-  if (outcome.kind === 'exists' || outcome.kind === 'repeated') return outcome.messageId
-  return submission ? elementOf(submission).messageId : ''
-}
-
-function toReply({ messageId, outcome }: Accepted): BatchReply {
-  switch (outcome.kind) {
-    case 'appended':
-    case 'confirmed':
-      return { messageId }
-    case 'started':
-      return { messageId, workflowRunId: outcome.runId, workflowCreatedAt: outcome.createdAt }
-    case 'repeated':
-      return { messageId, deduplicated: true }
-    case 'exists':
-      return {
-        messageId,
-        workflowRunId: outcome.runId,
-        workflowCreatedAt: outcome.createdAt,
-        deduplicated: true,
-      }
-  }
 }
 
 /** A run that is about to start. */

@@ -82,7 +82,7 @@ async function prepare(
   const { fromStep, payload, siblings = 'keep' } = body
   const results = editedResults(body.results)
   const plan = planRestart(runId, elements, { fromStep, payload, results, siblings }, overrides.dueAt)
-  const before = metaOfTrigger(elements[0]?.meta)
+  const { rule: _, ...before } = metaOfTrigger(elements[0]?.meta)
   const delivery = revised(before.delivery, overrides.revision)
   const { failureCallback = before.failureCallback } = overrides
   const origin: RunOrigin = { workflowRunId: runId, workflowRunCreatedAt: original.created_at, stepId: fromStep }

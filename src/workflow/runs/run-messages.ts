@@ -23,6 +23,7 @@ import * as runsNotify from '../transactions/runs-notify.js'
 import type { Contents, Delivery } from '../transactions/runs-read.js'
 import * as runsRead from '../transactions/runs-read.js'
 import { RUN_MESSAGE_KIND } from '../transactions/runs-rows.js'
+import * as runsRules from '../transactions/runs-rules.js'
 import type { RunEffect } from '../transactions/runs-settle.js'
 import * as runsSettle from '../transactions/runs-settle.js'
 import type { InFlightDeliveries, RefusedReturns } from './attempt-memory.js'
@@ -62,6 +63,17 @@ export class RunMessages implements MessageKind {
   }
 
   prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound {
+    const isDebounced = message.config.rule?.kind === 'debounce' && message.retried === 0
+    return isDebounced ? this.#prepareUnlessReplaced(message) : this.#prepare(message)
+  }
+
+  /** From now on, no trigger with the debounce key of the run replaces it. */
+  async #prepareUnlessReplaced(message: PendingMessage): Promise<Outbound | undefined> {
+    const isActive = await this.#deps.store.run(runsRules.close, { runSeq: runSeqOf(message) })
+    return isActive ? this.#prepare(message) : undefined
+  }
+
+  #prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound {
     const { role } = markOf(message.config)
     const known = deliversList(role) ? this.#deps.lists.upTo(runSeqOf(message), message.messageId) : undefined
     return known ? this.#begin(message, { ...known, body: NO_BODY }) : this.#fetch(message)

@@ -5,7 +5,8 @@ import { type Route, route } from '../../http/index.js'
 import { endAll, itemOfRequest, type Publisher, type PublishItem, parseDestination } from '../../queue/index.js'
 import type { PublicationEnd, Tracer } from '../../telemetry/index.js'
 import { runIdOf } from '../protocol/settings.js'
-import type { Accepted, RunIntake } from './intake.js'
+import { type Accepted, effectOfRule } from './accepted.js'
+import type { RunIntake } from './intake.js'
 import { traceTrigger } from './traced-items.js'
 
 /** Collaborators of the trigger routes. */
@@ -43,6 +44,8 @@ interface Triggered {
   readonly workflowRunId: string
   readonly workflowCreatedAt: number
   readonly deduplicated?: true
+  readonly replaced?: string
+  readonly because?: string
 }
 
 async function trigger(
@@ -106,10 +109,12 @@ function workflowUrl(text: string): string {
   })
 }
 
-function answerOf({ outcome }: Accepted): Triggered {
+function answerOf(accepted: Accepted): Triggered {
+  const { outcome } = accepted
   if (outcome.kind === 'appended' || outcome.kind === 'repeated') throw new Error('a trigger was handled as a step')
   const { runId: workflowRunId, createdAt: workflowCreatedAt } = outcome
-  return { workflowRunId, workflowCreatedAt, ...(outcome.kind === 'exists' && { deduplicated: true as const }) }
+  const existing = outcome.kind === 'exists' && { deduplicated: true as const }
+  return { workflowRunId, workflowCreatedAt, ...existing, ...effectOfRule(accepted) }
 }
 
 function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {

@@ -5,6 +5,7 @@ import { all, change, read, type Transaction, write } from '../../store/operatio
 import { query } from '../../store/query.js'
 import { sweepKept } from './runs-kept.js'
 import { dropRemains } from './runs-remains.js'
+import { removeUnusedRunKeys } from './runs-rules.js'
 
 /** One batch of a sweep. */
 export interface SweepRunsArgs {
@@ -68,7 +69,10 @@ export const sweepRuns = write('runs.sweep', function* (args: SweepRunsArgs): Tr
   const old = rows.filter((row) => row.finished_at !== null && row.finished_at < finishedBefore).map((row) => row.seq)
   const seqs = yield* stillEnded(old, finishedBefore)
   if (seqs.length > 0) yield* removeRunsWithAll(seqs)
-  if (after === 0) yield* sweepKept(finishedBefore)
+  if (after === 0) {
+    yield* sweepKept(finishedBefore)
+    yield* removeUnusedRunKeys(finishedBefore)
+  }
   const last = rows.at(-1)
   return last && rows.length === limit && last.created_at < finishedBefore ? last.seq : undefined
 })

@@ -1,12 +1,20 @@
 import type { DailyQuota } from '../../queue/transactions/daily-messages.js'
 import type { PendingRow } from '../../queue/transactions/messages.js'
+import type { KeyRule } from '../../queue/transactions/rule-keys.js'
 import type { RunState } from '../../store/schema/runs.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
 
 /** One item of a request, for a run of the account. */
 export type Submission =
   /** Starts a run, unless its id is taken. The `parent` must be active. */
-  | { readonly kind: 'start'; readonly run: NewRun; readonly first: NewElement; readonly parent?: ParentLink }
+  | {
+      readonly kind: 'start'
+      readonly run: NewRun
+      readonly first: NewElement
+      readonly parent?: ParentLink
+      /** Of a trigger: what it means for other runs with the same key. */
+      readonly rule?: KeyRule
+    }
   /**
    * An SDK confirms the first contact of a run. With an unknown id, this would start the run: `refuse` lets the caller
    * ask the gate first.
@@ -37,9 +45,22 @@ export interface SubmitArgs {
 
 /** Outcome of one submission. */
 export type Submitted =
-  | { readonly kind: 'started' | 'confirmed'; readonly runId: string; readonly createdAt: number }
+  | {
+      readonly kind: 'started' | 'confirmed'
+      readonly runId: string
+      readonly createdAt: number
+      /** The id of the run that was cancelled for it. */
+      readonly replaced?: string
+    }
   /** The run existed already; `messageId` is that of its first element. */
-  | { readonly kind: 'exists'; readonly runId: string; readonly createdAt: number; readonly messageId: string }
+  | {
+      readonly kind: 'exists'
+      readonly runId: string
+      readonly createdAt: number
+      readonly messageId: string
+      /** It is another run, which holds the key of the trigger. */
+      readonly isHolder?: true
+    }
   | { readonly kind: 'appended' }
   /** A call or invocation that was requested before and is not repeated; `messageId` is that of the first one. */
   | { readonly kind: 'repeated'; readonly messageId: string }
@@ -64,6 +85,8 @@ export type SubmitResult =
       readonly places: readonly ElementPlace[]
       /** The carried deliveries that have ended. */
       readonly removed?: readonly number[] | undefined
+      /** `runs.seq` of runs that were cancelled for new ones with their key. */
+      readonly cancelled?: readonly number[]
     }
   | { readonly kind: 'ended'; readonly runId: string; readonly state: RunState }
   | { readonly kind: 'missing'; readonly runId: string }

@@ -124,12 +124,15 @@ interface Plain {
 function plainOf({ submissions, quota }: SubmitArgs): Plain | undefined {
   const [submission, ...others] = submissions
   if (!submission || others.length > 0 || quota || submission.kind === 'confirm') return undefined
-  const needsLook = submission.kind === 'append' ? submission.mark !== undefined : submission.parent !== undefined
+  const needsLook = submission.kind === 'append' ? submission.mark !== undefined : dependsOnOthers(submission)
   const element = submission.kind === 'append' ? submission.element : submission.first
   const { delivery, webhook } = element
   if (needsLook || !delivery || delivery.flow_key || webhook !== undefined) return undefined
   return { submission, element, delivery }
 }
+
+const dependsOnOthers = ({ parent, rule }: Submission & { kind: 'start' }): boolean =>
+  parent !== undefined || rule !== undefined
 
 /** Whether one statement may store a request. */
 export const isPlain = (args: SubmitArgs): boolean => plainOf(args) !== undefined

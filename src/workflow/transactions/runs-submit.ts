@@ -1,6 +1,7 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { countDaily } from '../../queue/transactions/daily-messages.js'
 import type { PendingRow } from '../../queue/transactions/messages.js'
+import type { KeyRule } from '../../queue/transactions/rule-keys.js'
 import { change, combineCalls, first, insertUnlessTaken, only, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { type Appending, appendAndEnd, type ListEnd } from './runs-append.js'
@@ -8,8 +9,10 @@ import { carryDone } from './runs-done.js'
 import { insertRun, type LockedRun, type LockedRuns, lockedRuns, type RunToInsert, runRow } from './runs-locked.js'
 import { callFor, invocationFor } from './runs-repeats.js'
 import type { NewElement, NewRun, ParentLink } from './runs-rows.js'
+import { holdKey, lockForRun } from './runs-rules.js'
 import type { ElementPlace, Submission, SubmitArgs, SubmitResult, Submitted } from './runs-submissions.js'
 import { isPlain, submitOne } from './runs-submit-one.js'
+import { asExisting, ruleOf, successorsOf } from './runs-successors.js'
 
 type StartOfRun = Exclude<Submission, { kind: 'append' }>
 
@@ -51,8 +54,9 @@ export const submit = write(
   {
     combining: combineCalls(submitAll, {
       only: 'postgres',
-      // An account at its limit is refused often, and must not make the requests of others run again.
-      except: ({ quota }) => quota !== undefined,
+      // An account at its limit is refused often, and must not make the requests of others run again. Requests that lock keys
+      // could deadlock with others that lock the same ones in another order.
+      except: ({ quota, submissions }) => quota !== undefined || submissions.some(ruleOf),
       join: (all_) => all_,
       split: (results) => results,
       bytesOf,
@@ -157,6 +161,10 @@ class Submitting {
   readonly lists: ListEnd[] = []
   /** Numbers of runs that this transaction has just inserted and that no submission has taken over yet. */
   fresh = new Map<string, number | undefined>()
+  /** Runs that were cancelled for new ones with their key. */
+  readonly #cancelled: number[] = []
+  /** What follows from their end. */
+  readonly #notices: PendingRow[] = []
   readonly args: SubmitArgs
   readonly #runs: Map<string, LockedRun>
 
@@ -169,11 +177,11 @@ class Submitting {
     return this.args.accountId
   }
 
-  /** The runs that start if their ids are still free. Those that another run invokes need a look at it first. */
+  /** The runs that start if their ids are still free. Invoked ones and those with a key need a look at another run first. */
   get starting(): RunToInsert[] {
     const runs = new Map<string, RunToInsert>()
     for (const submission of this.args.submissions) {
-      if (submission.kind === 'append' || parentOf(submission)) continue
+      if (submission.kind === 'append' || parentOf(submission) || ruleOf(submission)) continue
       const { run } = submission
       if (!this.#runs.has(run.run_id) && !runs.has(run.run_id)) runs.set(run.run_id, this.#toInsert(run))
     }
@@ -186,8 +194,15 @@ class Submitting {
   }
 
   *acceptAll(): Transaction<Submitted[]> {
-    const results: Submitted[] = []
-    for (const submission of this.args.submissions) results.push(yield* this.accept(submission))
+    const { submissions } = this.args
+    const results: Submitted[] = new Array(submissions.length)
+    const successors = successorsOf(submissions)
+    for (const [index, submission] of submissions.entries())
+      if (!successors.has(index)) results[index] = yield* this.accept(submission)
+    for (const [index, successor] of successors) {
+      const [submission, result] = [submissions[successor], results[successor]]
+      if (submission && result) results[index] = asExisting(submission, result)
+    }
     this.started = results.filter(({ kind }) => kind === 'started').length
     return results
   }
@@ -199,7 +214,8 @@ class Submitting {
     rows: ReadonlyMap<string, PendingRow>,
   ): SubmitResult {
     const offers = [...this.appending, ...this.delivering].flatMap(({ element }) => rows.get(element.messageId) ?? [])
-    return { kind: 'accepted', results, offers, places: this.#places(positions) }
+    const all = { results, offers: [...offers, ...this.#notices], places: this.#places(positions) }
+    return { kind: 'accepted', ...all, ...(this.#cancelled.length > 0 && { cancelled: this.#cancelled }) }
   }
 
   /** Why the request is refused. Checked before anything is written, so that nothing must be rolled back. */
@@ -249,12 +265,36 @@ class Submitting {
   *#start(submission: StartOfRun): Transaction<Submitted | undefined> {
     const { run, first: first_ } = submission
     const parent = parentOf(submission)
-    const { at } = this.args
     const parentSeq = parent ? this.#seqOf(parent) : null
     const messageId = parent && (yield* invocationFor(this.#seqOf(parent), parent))
     if (messageId !== undefined) return { kind: 'repeated', messageId }
+    const rule = ruleOf(submission)
+    if (rule) return yield* this.#startWithKey(submission, rule)
     const seq = this.fresh.get(run.run_id) ?? (yield* this.#insert(run, parentSeq, parent))
+    return seq === undefined ? undefined : this.#begin(run, first_, seq)
+  }
+
+  /** Starts a run with a debounce or singleton key, unless another one holds the key. */
+  *#startWithKey({ run, first: first_ }: StartOfRun, rule: KeyRule): Transaction<Submitted | undefined> {
+    const { accountId, at } = this.args
+    const key = yield* lockForRun(accountId, rule, at)
+    if (key.kind === 'taken') {
+      const { by } = key
+      const known = this.#runs.get(by.run_id) ?? { ...by, state: 'RUN_STARTED', contact: 'known' }
+      return { ...(yield* exists(known)), isHolder: true }
+    }
+    if (key.replaced) this.#cancelled.push(key.replaced.seq)
+    this.#notices.push(...key.offers)
+    const seq = yield* this.#insert(run, null, undefined)
     if (seq === undefined) return undefined
+    yield* holdKey(accountId, rule, { runSeq: seq, since: key.since })
+    const element = key.dueAt === undefined ? first_ : { ...first_, dueAt: key.dueAt }
+    const started = this.#begin(run, element, seq)
+    return key.replaced ? { ...started, replaced: key.replaced.run_id } : started
+  }
+
+  #begin(run: NewRun, first_: NewElement, seq: number): Submitted & { kind: 'started' | 'confirmed' } {
+    const { at } = this.args
     this.fresh.delete(run.run_id)
     this.#runs.set(run.run_id, {
       ...run,
@@ -331,7 +371,7 @@ function parentOf(submission: Submission): ParentLink | undefined {
   return submission.kind === 'start' ? submission.parent : undefined
 }
 
-function* exists(run: LockedRun): Transaction<Submitted> {
+function* exists(run: LockedRun): Transaction<Submitted & { kind: 'exists' }> {
   const messageId = run.firstMessageId ?? (yield* only(firstMessage, { seq: run.seq })).message_id
   return { kind: 'exists', runId: run.run_id, createdAt: run.created_at, messageId }
 }

@@ -1,7 +1,8 @@
 /** Texts for the states of runs and steps, and for the reasons to wait. */
 import type { Static } from 'typebox'
+import type { Because } from '../../../../src/contract/workflow/because.js'
 import type { FAILURE_STATES } from '../../../../src/contract/workflow/dead-letters.js'
-import type { Because, RunLog, RunStep } from '../../../../src/contract/workflow/runs.js'
+import type { RunLog, RunStep } from '../../../../src/contract/workflow/runs.js'
 import type { Tone } from '../../components/status.js'
 import { dateTime } from '../../lib/format.js'
 import type { RunState } from './search.js'
@@ -74,6 +75,11 @@ export const ADVICE: Readonly<Record<Reason['kind'], Advice>> = {
     tone: 'idle',
     title: 'Waiting for a webhook',
     advice: 'The run continues when its webhook URL is called or the wait times out.',
+  },
+  debounced: {
+    tone: 'idle',
+    title: 'Debounced',
+    advice: 'The run starts at the given time, unless a newer trigger with its debounce key replaces it.',
   },
   'invoked-run': {
     tone: 'idle',

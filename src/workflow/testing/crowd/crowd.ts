@@ -1,7 +1,7 @@
 import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
 import { type Random, seeded } from '../../../base/testing/random.js'
-import type { AttemptOutcome, Publisher } from '../../../queue/index.js'
+import type { AttemptOutcome, DropSelector, Publisher } from '../../../queue/index.js'
 import { ROOMY } from '../../../queue/testing/harness.js'
 import { type Flight, REAL_FACTORIES, SimulatedDispatcher } from '../../../queue/testing/simulated-dispatcher.js'
 import type { PendingRow } from '../../../queue/transactions/messages.js'
@@ -151,7 +151,10 @@ export class Crowd {
 
   #newEndpoint(publisher: Publisher): EndpointDeps {
     const [store, clock, lists, random] = [this.#store, this.#clock, this.#lists, this.#random]
-    const queue = { offer: (rows: readonly PendingRow[]) => this.#offer(rows), refuseForbidden: () => undefined }
+    const drop = (which: DropSelector): void => this.#drop(which)
+    const drops = { drop, dropEverywhere: async (which: DropSelector): Promise<void> => drop(which) }
+    const offer = (rows: readonly PendingRow[]): void => this.#offer(rows)
+    const queue = { ...drops, offer, refuseForbidden: () => undefined }
     const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists, meter: new WorkflowMeter() })
     const observer = this.#observer()
     return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, observer }

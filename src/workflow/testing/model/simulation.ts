@@ -1,7 +1,7 @@
 import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
 import { type Random, seeded } from '../../../base/testing/random.js'
-import type { AttemptOutcome, PendingMessage } from '../../../queue/index.js'
+import type { AttemptOutcome, DropSelector, PendingMessage } from '../../../queue/index.js'
 import { JumpingClock, ROOMY } from '../../../queue/testing/harness.js'
 import {
   type DispatcherFactories,
@@ -124,7 +124,10 @@ export class Simulation {
 
   #newEndpoint(publisher: EndpointDeps['publisher']): EndpointDeps {
     const [store, clock, lists, random] = [this.#store, this.#clock, this.#lists, this.#random]
-    const queue = { offer: (rows: readonly PendingRow[]) => this.#engine.offer(rows), refuseForbidden: () => undefined }
+    const drop = (which: DropSelector): void => this.#drop(which)
+    const drops = { drop, dropEverywhere: async (which: DropSelector): Promise<void> => drop(which) }
+    const offer = (rows: readonly PendingRow[]): void => this.#engine.offer(rows)
+    const queue = { ...drops, offer, refuseForbidden: () => undefined }
     const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists, meter: new WorkflowMeter() })
     return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, observer: this.#observer() }
   }

@@ -1,0 +1,146 @@
+import type { PendingRow } from '../../queue/transactions/messages.js'
+import { debouncedUntil, type KeyRule } from '../../queue/transactions/rule-keys.js'
+import { change, first, type Transaction, write } from '../../store/operation.js'
+import { query } from '../../store/query.js'
+import type { RunRuleKeysTable } from '../../store/schema/runs.js'
+import { cancelRuns } from './runs-cancel.js'
+
+/**
+ * Debounce and singleton keys of runs. A row of `run_rule_keys` names the run that holds the key of an account, as `rule_keys` of
+ * the queue names a message. The transaction of a trigger locks the row before it starts the run, so of two triggers with one
+ * key the later one sees the run of the earlier one. Nothing is written when a run ends.
+ *
+ * A debounced run gives its key up in a commit before its first delivery (`close`). From then on, no trigger replaces it.
+ */
+
+interface Place {
+  accountId: string
+  rule: KeyRule['kind']
+  key: string
+}
+
+const take = query<Place & { since: number }>(({ db, p }) =>
+  db
+    .insertInto('run_rule_keys')
+    .values({ account_id: p.accountId, rule: p.rule, rule_key: p.key, run_seq: 0, since: p.since })
+    .onConflict((conflict) => conflict.columns(['account_id', 'rule', 'rule_key']).doNothing()),
+)
+
+type Holder = Pick<RunRuleKeysTable, 'run_seq' | 'since'>
+
+const lock = query<Place, Holder>(({ db, p, d }) =>
+  d.forUpdate(
+    db
+      .selectFrom('run_rule_keys')
+      .select(['run_seq', 'since'])
+      .where('account_id', '=', p.accountId)
+      .where('rule', '=', p.rule)
+      .where('rule_key', '=', p.key),
+  ),
+)
+
+const hold = query<Place & { runSeq: number; since: number }>(({ db, p }) =>
+  db
+    .updateTable('run_rule_keys')
+    .set({ run_seq: p.runSeq, since: p.since })
+    .where('account_id', '=', p.accountId)
+    .where('rule', '=', p.rule)
+    .where('rule_key', '=', p.key),
+)
+
+/** An active run that holds a key. */
+export interface HoldingRun {
+  readonly seq: number
+  readonly run_id: string
+  readonly created_at: number
+}
+
+const active = query<{ runSeq: number }, HoldingRun>(({ db, p }) =>
+  db
+    .selectFrom('runs')
+    .select(['seq', 'run_id', 'created_at'])
+    .where('seq', '=', p.runSeq)
+    .where('state', '=', 'RUN_STARTED'),
+)
+
+/** Locks the row of a key until the commit. A delivery may remove it between the two statements. */
+function* lockKey(place: Place, at: number): Transaction<Holder> {
+  for (;;) {
+    yield* change(take, { ...place, since: at })
+    const holder = yield* first(lock, place)
+    if (holder) return holder
+  }
+}
+
+/** A key that a trigger has locked. */
+export type LockedKey =
+  /** The older run goes on, and no run is to be started. */
+  | { readonly kind: 'taken'; readonly by: HoldingRun }
+  | {
+      readonly kind: 'free'
+      /** The run that was cancelled for the new one. */
+      readonly replaced?: HoldingRun
+      /** Messages for `queue.offer` after the commit. */
+      readonly offers: readonly PendingRow[]
+      /** When the burst of a debounce key began. */
+      readonly since: number
+      /** When the first delivery of a debounced run is due. */
+      readonly dueAt?: number
+    }
+
+/** Locks the key of a trigger, and cancels the older run if the rule says so. `holdKey` must follow once the run has a number. */
+export function* lockForRun(accountId: string, rule: KeyRule, at: number): Transaction<LockedKey> {
+  const { run_seq: runSeq, since } = yield* lockKey({ accountId, rule: rule.kind, key: rule.key }, at)
+  const older = yield* first(active, { runSeq })
+  if (older && rule.kind === 'singleton' && rule.mode === 'skip') return { kind: 'taken', by: older }
+  const { cancelled, offers } = older
+    ? yield* cancelRuns.body({ seqs: [older.seq], at })
+    : { cancelled: [], offers: [] }
+  // It may just have ended by itself.
+  if (!older || cancelled.length === 0) return { kind: 'free', offers, since: at }
+  const free = { kind: 'free', replaced: older, offers } as const
+  return rule.kind === 'debounce' ? { ...free, since, dueAt: debouncedUntil(rule, since, at) } : { ...free, since: at }
+}
+
+/** Gives a locked key to a new run. */
+export function* holdKey(
+  accountId: string,
+  rule: KeyRule,
+  { runSeq, since }: { readonly runSeq: number; readonly since: number },
+): Transaction<void> {
+  yield* change(hold, { accountId, rule: rule.kind, key: rule.key, runSeq, since })
+}
+
+const giveUp = query<{ runSeq: number }>(({ db, p }) =>
+  db.deleteFrom('run_rule_keys').where('run_seq', '=', p.runSeq).where('rule', '=', 'debounce'),
+)
+
+/**
+ * A debounced run gives its key up before its first delivery. Answers whether it is still active: another run may have
+ * replaced it.
+ */
+export const close = write('runRules.close', function* (args: { runSeq: number }): Transaction<boolean> {
+  yield* change(giveUp, args)
+  return (yield* first(active, args)) !== undefined
+})
+
+const removeUnused = query<{ before: number }>(({ db, p }) =>
+  db
+    .deleteFrom('run_rule_keys')
+    .where('since', '<', p.before)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('runs')
+            .select('seq')
+            .whereRef('runs.seq', '=', 'run_rule_keys.run_seq')
+            .where('runs.state', '=', 'RUN_STARTED'),
+        ),
+      ),
+    ),
+)
+
+/** Deletes keys that were taken before a time and whose run has ended, as part of another transaction. */
+export function* removeUnusedRunKeys(before: number): Transaction<void> {
+  yield* change(removeUnused, { before })
+}
