@@ -39,6 +39,9 @@ function correctBooks(): Books {
   ledger.fires.set('schedule', 1)
   ledger.once.add('ok/once')
   ledger.sealed.add('gone')
+  ledger.sealed.add('older')
+  ledger.bursts.set('ok/burst', { acknowledged: ['older', 'newest'], replaced: new Set(['older']), isComplete: true })
+  ledger.bursts.set('ok/cut-off', { acknowledged: ['older'], replaced: new Set(), isComplete: false })
   const callbackOf = (messageId: string) => ({ about: { messageId, retried: 0 } })
   const arrivals = [
     arrival('observed', 'observed/1'),
@@ -54,6 +57,8 @@ function correctBooks(): Books {
     // Sent again after a crash.
     arrival('item2', 'ok/2', { life: 1 }),
     arrival('only', 'ok/once'),
+    arrival('newest', 'ok/burst'),
+    arrival('unacknowledged', 'ok/cut-off'),
     arrival('fire', 'ok/3', { scheduleId: 'schedule' }),
   ]
   for (const one of arrivals) ledger.arrive(one)
@@ -68,6 +73,8 @@ function correctBooks(): Books {
     'item2',
     'only',
     'observed',
+    'newest',
+    'unacknowledged',
   ]
   return {
     ledger,
@@ -75,6 +82,7 @@ function correctBooks(): Books {
       ...others.map((id) => stored(id, 'delivered')),
       stored('dead', 'failed'),
       stored('gone', 'canceled'),
+      stored('older', 'canceled'),
       stored('later', 'pending'),
       stored('fire', 'delivered', 'schedule'),
     ],
@@ -120,6 +128,8 @@ const PLANTS: readonly Plant[] = [
     }),
   ],
   ['an item of a batch', 'tornBatches', (books) => unarrived(books, 'item2')],
+  ['the newest message of a burst', 'wrongBursts', (books) => unarrived(books, 'newest')],
+  ['every message of a burst that a crash has cut off', 'wrongBursts', (books) => unarrived(books, 'unacknowledged')],
   ['a callback', 'missingCallbacks', (books) => unarrived(books, 'callback')],
   ['a failure callback', 'missingCallbacks', (books) => unarrived(books, 'reported')],
   ['a fire of a schedule', 'wrongFires', (books) => unarrived(without(books, 'fire'), 'fire')],
@@ -147,6 +157,7 @@ const REPETITIONS: readonly Plant[] = [
     (books) =>
       arrived({ ...books, stored: [...books.stored, stored('only2', 'delivered')] }, arrival('only2', 'ok/once')),
   ],
+  ['a replaced message of a burst', 'wrongBursts', (books) => arrived(books, arrival('older', 'ok/burst'))],
   ['a cancelled message', 'afterCancel', (books) => arrived(books, arrival('gone', 'silent/1', { isSuccess: false }))],
   [
     'a fire of a schedule',

@@ -15,6 +15,8 @@ export interface Breaches {
   readonly missingCallbacks: readonly unknown[]
   /** Paths at which more than one message succeeded. */
   readonly repeated: readonly unknown[]
+  /** Bursts with one debounce key of which a replaced message arrived, or the newest did not. */
+  readonly wrongBursts: readonly unknown[]
   /** Requests of messages that are not in the store. */
   readonly strangers: readonly unknown[]
   /** Schedules that did not fire as often as they were due: the id, the expected and the actual number. */
@@ -31,6 +33,7 @@ export const NO_BREACHES: Breaches = {
   doubleCallbacks: [],
   missingCallbacks: [],
   repeated: [],
+  wrongBursts: [],
   strangers: [],
   wrongFires: [],
 }
@@ -82,6 +85,7 @@ export function accountOf(ledger: QueueLedger, stored: readonly StoredMessage[])
       doubleCallbacks: ledger.doubleCallbacks(),
       missingCallbacks: ledger.missingCallbacks(),
       repeated: ledger.repeated(),
+      wrongBursts: ledger.wrongBursts(),
       strangers: ledger.arrivals.filter(({ messageId }) => !byId.has(messageId)),
       wrongFires: wrongFires(ledger, stored),
     },

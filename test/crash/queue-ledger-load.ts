@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import type { RunningHomeport } from '../support/index.js'
 import type { QueueDestinations } from './queue-destinations.js'
-import type { Expectation, QueueLedger } from './queue-ledger.js'
+import type { Burst, Expectation, QueueLedger } from './queue-ledger.js'
 
 /** Never due during a test: schedules fire when the test changes their stored time. */
 export const RARELY = '0 0 29 2 *'
@@ -9,6 +9,9 @@ export const RARELY = '0 0 29 2 *'
 const MOST_WAITING = 20
 const QUEUES = ['alpha', 'beta']
 const PUBLISHERS = 3
+/** Messages of a burst, and bursts per life. */
+const BURST = 3
+const BURSTS = 100
 /** Schedules created per life. */
 const SCHEDULES = 5
 const RETRY_SOON = { 'upstash-retry-delay': '20' }
@@ -123,6 +126,23 @@ async function cancel(scene: Scene): Promise<void> {
   for (const messageId of [silent, waiting]) ledger.sealed.add(messageId)
 }
 
+/** Publishes a burst of messages with one debounce key. */
+async function publishBurst(scene: Scene): Promise<void> {
+  const path = `ok/burst-${nextId()}`
+  const headers = { 'homeport-debounce': path, 'homeport-debounce-delay': '1s' }
+  const burst: Burst = { acknowledged: [], replaced: new Set(), isComplete: false }
+  scene.ledger.bursts.set(path, burst)
+  for (let message = 0; message < BURST; message++) {
+    const answer = await asked(scene, 'POST', `/v2/publish/${scene.destinations.url}/${path}`, headers)
+    const { messageId, replaced } = answer as { messageId: string; replaced?: string }
+    burst.acknowledged.push(messageId)
+    if (replaced === undefined) continue
+    burst.replaced.add(replaced)
+    scene.ledger.sealed.add(replaced)
+  }
+  burst.isComplete = true
+}
+
 /** Retries a dead letter. */
 async function revive(scene: Scene): Promise<void> {
   const path = `revive/${nextId()}`
@@ -167,6 +187,7 @@ export function startQueueLoad(scene: Scene, repeat = untilGone): Promise<unknow
     repeat('batch', () => publishBatch(scene)),
     repeat('group', () => publishToGroup(scene)),
     repeat('once', () => publishOnce(scene)),
+    repeat('burst', () => publishBurst(scene), BURSTS),
     ...QUEUES.map((queue) => repeat(`queue ${queue}`, () => enqueue(scene, queue))),
     repeat('cancel', () => cancel(scene)),
     repeat('revive', () => revive(scene)),

@@ -22,6 +22,16 @@ export interface Arrival {
   readonly about: { readonly messageId: string; readonly retried: number } | undefined
 }
 
+/** Messages that were published with one debounce key. */
+export interface Burst {
+  /** In their order. */
+  readonly acknowledged: string[]
+  /** Those that an answer has named as replaced. */
+  readonly replaced: Set<string>
+  /** Whether all of them were acknowledged. Else one that was not may have replaced the newest. */
+  isComplete: boolean
+}
+
 /** Acknowledgements and arrivals, and checks of one against the other. */
 export class QueueLedger {
   /** Messages whose acceptance was acknowledged, by id. */
@@ -36,6 +46,8 @@ export class QueueLedger {
   readonly fires = new Map<string, number>()
   /** Paths at which only one message may succeed: retried dead letters, and messages published twice. */
   readonly once = new Set<string>()
+  /** Bursts by the path that all of their messages have. */
+  readonly bursts = new Map<string, Burst>()
   /** Open requests of the flow-control key `narrow`, now and at most. Its parallelism is 2. */
   readonly narrow = { open: 0, most: 0 }
   readonly arrivals: Arrival[] = []
@@ -112,6 +124,19 @@ export class QueueLedger {
     )
     const messages = (arrivals: readonly Arrival[]) => new Set(arrivals.map(({ messageId }) => messageId))
     return [...successes].filter(([, arrivals]) => messages(arrivals).size > 1).map(([path]) => path)
+  }
+
+  /** Bursts of which a replaced message arrived, or the newest did not. */
+  wrongBursts(): readonly string[] {
+    const arrived = grouped(this.arrivals, ({ path }) => path)
+    const isWrong = ([path, { acknowledged, replaced, isComplete }]: [string, Burst]): boolean => {
+      const ids = new Set((arrived.get(path) ?? []).map(({ messageId }) => messageId))
+      const isLost = isComplete
+        ? acknowledged.some((id) => !replaced.has(id) && !ids.has(id))
+        : acknowledged.length > 0 && ids.size === 0
+      return isLost || [...replaced].some((id) => ids.has(id))
+    }
+    return [...this.bursts].filter(isWrong).map(([path]) => path)
   }
 
   /** Batches of which some items arrived and others did not. */
