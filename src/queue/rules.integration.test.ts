@@ -173,6 +173,21 @@ describeOnEveryStore('debounce and singleton keys', (openStore) => {
     expect(await states(first.messageId)).toEqual(['CANCELED', 'CANCEL_REQUESTED', 'CREATED'])
   })
 
+  it('sends a dead letter again beside the message that holds its key', async () => {
+    scene.sink.answer = ({ body }) => (body === '1' ? { status: 500 } : {})
+    const headers = { 'Homeport-Singleton': 'once', 'Upstash-Retries': '0' }
+    const first = await publish(headers, '1')
+    await ended(first.messageId, 'FAILED')
+    await publish({ ...headers, 'Upstash-Delay': '1h' }, '2')
+    const { messages } = await scene.client.dlq.listMessages({ filter: { messageId: first.messageId } })
+    const again = await scene.ask('POST', `/v2/dlq/retry/${messages[0]?.dlqId}`)
+    await scene.arrived(2)
+    expect(bodies()).toEqual(['1', '1'])
+    const { messageId } = again.answer as Answer
+    expect((await message(messageId)).answer).not.toHaveProperty('singletonKey')
+    await scene.client.messages.deleteAll()
+  })
+
   it('publishes with a rule from a schedule', async () => {
     const singleton = { 'Homeport-Singleton': 'cron', 'Upstash-Delay': '1h' }
     const headers = { ...scene.service.auth, ...singleton, 'Upstash-Cron': '* * * * *', 'Upstash-Schedule-Id': 'each' }

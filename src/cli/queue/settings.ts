@@ -17,6 +17,11 @@ export interface DeliveryOptions {
   readonly label?: readonly string[]
   readonly flowKey?: string
   readonly flow?: string
+  readonly debounce?: string
+  readonly debounceDelay?: string
+  readonly debounceMaxDelay?: string
+  readonly singleton?: string
+  readonly singletonMode?: string
   readonly body?: string
   readonly file?: string
 }
@@ -59,6 +64,11 @@ export function deliveryFlags(command: Command): Command {
     .option('--label <labels>', 'labels, separated by commas', list)
     .option('--flow-key <key>', 'flow-control key')
     .option('--flow <limits>', 'limits of the flow-control key, such as "rate=10,period=1s,parallelism=3"')
+    .option('--debounce <key>', 'replaces what has the same debounce key and was not sent yet')
+    .option('--debounce-delay <duration>', 'with --debounce: how long to wait for a newer one', durationText)
+    .option('--debounce-max-delay <duration>', 'with --debounce: longest wait since the first one', durationText)
+    .option('--singleton <key>', 'only one with the same singleton key at a time')
+    .option('--singleton-mode <mode>', 'with --singleton, while an older one has not ended: skip (default) or cancel')
 }
 
 /** Adds the flags of a message. */
@@ -101,6 +111,11 @@ export function deliveryHeaders(options: DeliveryOptions): Record<string, string
       'upstash-label': options.label?.join(','),
       'upstash-flow-control-key': options.flowKey,
       'upstash-flow-control-value': options.flow,
+      'homeport-debounce': options.debounce,
+      'homeport-debounce-delay': options.debounceDelay,
+      'homeport-debounce-max-delay': options.debounceMaxDelay,
+      'homeport-singleton': options.singleton,
+      'homeport-singleton-mode': options.singletonMode,
     }),
   }
 }

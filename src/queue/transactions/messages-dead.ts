@@ -205,9 +205,11 @@ export interface RetryArgs {
   readonly revision: Revision
 }
 
+/** The new message neither holds nor heeds the debounce or singleton key of the letter. */
 function revisedConfig(letter: MessageRow, revision: Revision): object {
   const isSameKey = revision.flowKey === undefined || revision.flowKey === letter.flow_key
-  return { ...configUnder(letter.config, isSameKey), ...JSON.parse(revision.config) }
+  const { rule: _, ...stored } = configUnder(letter.config, isSameKey)
+  return { ...stored, ...JSON.parse(revision.config) }
 }
 
 function revive(letter: MessageRow, messageId: string, at: number, revision: Revision): NewMessage {
