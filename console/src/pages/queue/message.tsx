@@ -227,6 +227,8 @@ function Details({ message }: { message: Static<typeof Message> }) {
     ['Schedule', message.scheduleId],
     ['Labels', message.labels?.join(', ')],
     ['Flow-control key', message.flowControlKey],
+    ['Debounce key', message.debounceKey],
+    ['Singleton key', message.singletonKey],
     ['Callback', message.callback],
     ['Failure callback', message.failureCallback],
     ['Retry delay', message.retryDelayExpression],
