@@ -13,6 +13,7 @@ import {
   importFile,
   importFromUrl,
   listBackups,
+  listImports,
   restoreBackup,
 } from '../contract/databases/backups.js'
 import {
@@ -131,6 +132,7 @@ function backupRoutes(backups: Backups): Route[] {
     route(importFromUrl, (call) => backups.importFromUrl(call.caller, call.params.id, call.body.url)),
     route(importFile, (call) => backups.importFile(call.caller, call.params.id, call.body)),
     route(getImport, (call) => backups.importProgress(call.caller, call.params.id)),
+    route(listImports, (call) => backups.listImports(call.caller, call.params.id)),
     route(downloadBackup, async (call) =>
       fileReply(await backups.download(call.caller, call.params.id, call.params.backup_id)),
     ),

@@ -228,11 +228,15 @@ const COUNTS: Readonly<Record<string, string>> = {
 }
 
 describe('the page of a database', () => {
-  it.each(['overview', 'backups', 'settings'])('%s is accessible and fits the window', async (tab) => {
-    await browser.open(`${place}?tab=${tab}`, 'shop')
-    await browser.page.waitForLoadState('networkidle')
-    expect(await problemsOf(browser.page)).toEqual([])
-  })
+  it.each(['overview', 'backups', 'settings'])(
+    '%s is accessible, fits the window and asks for nothing absent',
+    async (tab) => {
+      await browser.open(`${place}?tab=${tab}`, 'shop')
+      await browser.page.waitForLoadState('networkidle')
+      expect(await problemsOf(browser.page)).toEqual([])
+      expect(browser.refused).toEqual([])
+    },
+  )
 
   it('fits a phone', async () => {
     await browser.page.setViewportSize(PHONE)

@@ -298,6 +298,23 @@ export const getImport = endpoint({
   errors: ['import_not_found', 'store_unavailable'],
 })
 
+/** Lists the imports into a database that are known: the last one. */
+export const listImports = endpoint({
+  id: 'listImports',
+  service: 'management',
+  topic: 'Backups and imports',
+  method: 'GET',
+  path: '/v2/redis/imports/{id}',
+  auth: 'basic',
+  access: 'read',
+  summary: 'List the imports into a database',
+  description: 'The last import into the database, running or ended; empty when there was none.',
+  params: IdParams,
+  body: { kind: 'none' },
+  success: { status: 200, description: 'The imports.', body: Type.Array(ImportSchema) },
+  errors: ['database_not_found', 'store_unavailable'],
+})
+
 /** Downloads a backup as an RDB file. */
 export const downloadBackup = endpoint({
   id: 'downloadBackup',

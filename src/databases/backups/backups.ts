@@ -299,6 +299,11 @@ export class Backups implements Service {
     return this.#imports.progress(caller, databaseId)
   }
 
+  /** The last import into a database, if there was one. */
+  listImports(caller: Caller, databaseId: string): Promise<ImportRecord[]> {
+    return this.#imports.list(caller, databaseId)
+  }
+
   /** Progress of the last import into a database. */
   importProgress(caller: Caller, databaseId: string): Promise<ImportRecord> {
     return this.#imports.progress(caller, databaseId)

@@ -11,6 +11,7 @@ import type { Caller } from '../../http/index.js'
 import { engineSpecOf, planOf } from '../desired-engine.js'
 import type { DatabaseRow } from '../life.js'
 import type * as backups from '../transactions/backups.js'
+import * as databases from '../transactions/databases.js'
 import * as imports from '../transactions/imports.js'
 import { refuse, renderImport } from './answers.js'
 import { connectToEngine, connectToSource, copyAll, countKeys, type ImportSource, parseSource } from './copy.js'
@@ -62,11 +63,24 @@ export class Imports {
 
   /** Progress of the last import into a database; rejects with `import_not_found`. */
   async progress({ accountId }: Caller, databaseId: string): Promise<ImportRecord> {
+    const last = await this.#last(accountId, databaseId)
+    if (!last) throw new HomeportError('import_not_found', { databaseId })
+    return last
+  }
+
+  /** The last import into a database, if there was one; rejects with `database_not_found`. */
+  async list({ accountId }: Caller, databaseId: string): Promise<ImportRecord[]> {
+    const last = await this.#last(accountId, databaseId)
+    if (last) return [last]
+    if (await this.#deps.store.run(databases.get, { accountId, databaseId })) return []
+    throw new HomeportError('database_not_found', { databaseId })
+  }
+
+  async #last(accountId: string, databaseId: string): Promise<ImportRecord | undefined> {
     // Copied before the row is read: an import that ends meanwhile leaves `#progress`, and the row read may be older.
     const before = new Map(this.#progress)
     const row = await this.#deps.store.run(imports.get, { accountId, databaseId })
-    if (!row) throw new HomeportError('import_not_found', { databaseId })
-    return renderImport({ ...row, ...(this.#progress.get(row.backup_id) ?? before.get(row.backup_id)) })
+    return row && renderImport({ ...row, ...(this.#progress.get(row.backup_id) ?? before.get(row.backup_id)) })
   }
 
   async #begin(caller: Caller, databaseId: string, source: string, fill: Filling): Promise<BegunImport> {

@@ -21,6 +21,8 @@ export interface SignedIn {
   readonly page: Page
   /** Exceptions and errors on the browser's console so far, such as blocked scripts. */
   readonly complaints: readonly string[]
+  /** Reads that the server has refused so far: status and path. */
+  readonly refused: readonly string[]
   /** Loads a page of the console by its path and waits for its title. */
   open(path: string, title: string | RegExp): Promise<void>
   /**
@@ -59,7 +61,12 @@ export async function signIn(homeport: Pick<RunningHomeport, 'apiUrl' | 'credent
     await heading(page, title).waitFor()
   }
   await signInAt(page, homeport)
-  return { context, page, complaints, open, visit }
+  const refused: string[] = []
+  page.on('response', (response) => {
+    const isRead = response.request().method() === 'GET'
+    if (isRead && response.status() >= 400) refused.push(`${response.status()} ${new URL(response.url()).pathname}`)
+  })
+  return { context, page, complaints, refused, open, visit }
 }
 
 /** Signs in to the console of a server in an existing page. */

@@ -156,4 +156,5 @@ export const backupExchanges: Exchanges = {
     importDownloaded,
     about('GET', (id) => `/import/${id}`),
   ),
+  listImports: about('GET', (id) => `/imports/${id}`),
 }

@@ -1,8 +1,8 @@
 import { Alert, Button, FileInput, Group, Stack, Text, TextInput } from '@mantine/core'
 import { useState } from 'react'
-import { getImport, importFile, importFromUrl } from '../../../../src/contract/databases/backups.js'
+import { importFile, importFromUrl, listImports } from '../../../../src/contract/databases/backups.js'
 import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
-import { ApiError, api } from '../../api/client.js'
+import { api } from '../../api/client.js'
 import { LIVE_MS, useApi } from '../../api/hooks.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
@@ -29,13 +29,11 @@ export function Imports({ database }: { database: DatabaseRecord }) {
 }
 
 function ImportProgress({ databaseId }: { databaseId: string }) {
-  const last = useApi(getImport, { params: { id: databaseId } }, { everyMs: LIVE_MS })
-  if (last.isError)
-    return last.error instanceof ApiError && last.error.status === 404 ? null : (
-      <Alert color="red">{last.error.message}</Alert>
-    )
-  if (!last.data) return null
-  const { state, source, keys_read, keys_total, bytes_read, failure } = last.data
+  const imports = useApi(listImports, { params: { id: databaseId } }, { everyMs: LIVE_MS })
+  if (imports.isError) return <Alert color="red">{imports.error.message}</Alert>
+  const [last] = imports.data ?? []
+  if (!last) return null
+  const { state, source, keys_read, keys_total, bytes_read, failure } = last
   const tone: Tone = state === 'completed' ? 'ok' : state === 'failed' ? 'bad' : 'busy'
   return (
     <div>
@@ -64,7 +62,7 @@ const replaceQuestion = ({ database_name }: DatabaseRecord, onConfirm: () => Pro
     action: 'Replace the data',
     typed: database_name,
     onConfirm,
-    refreshes: [getImport],
+    refreshes: [listImports],
   })
 
 function FromServer({ database }: { database: DatabaseRecord }) {

@@ -1,5 +1,5 @@
 /** Cached reads of a database\'s data. Cache keys start with `data` and the database, so one call refreshes all. */
-import { type UseQueryResult, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, type UseQueryResult, useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import type { DataPlane } from '../../../api/data-plane.js'
 import { CALM_MS } from '../../../api/hooks.js'
 import { queries } from '../../../api/session.js'
@@ -19,6 +19,8 @@ export function useKeys(plane: DataPlane, search: KeySearch) {
     initialPageParam: '0',
     getNextPageParam: ({ cursor }) => cursor,
     staleTime: Number.POSITIVE_INFINITY,
+    // A row that both searches find stays where it is, so that a click on it counts.
+    placeholderData: keepPreviousData,
   })
 }
 
