@@ -8,7 +8,8 @@
  * ```
  *
  * - `resp/` frames the Redis protocol in both directions without decoding or copying it.
- * - `engine/` owns the connections to engines: pipelines, the order of replies, loss and reconnection.
+ * - `engine/` owns the connections to engines: pipelines, the order of replies, replies that wait for a standby, loss and
+ *   reconnection.
  * - `client/` has one session for each client of the Redis protocol: reading, writing, flow control, TLS ports.
  * - `commands/` handles commands that are not simply passed on: login, transactions, subscriptions, CLIENT, ACL, INFO.
  *   The handlers see the session through one port, `CommandContext`.
