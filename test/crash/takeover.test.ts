@@ -59,6 +59,7 @@ class Direct {
   /** Answers of any kind to what was written. */
   replies = 0
   isClosed = false
+  lastError = ''
 
   constructor({ port, password }: Made, list: string) {
     this.#socket = connect(port, '127.0.0.1')
@@ -76,6 +77,7 @@ class Direct {
   #reply(line: string): void {
     if (line === '+OK') return
     this.replies++
+    if (line.startsWith('-')) this.lastError = line
     if (line.startsWith(':')) this.answered.push({ number: this.replies, at: Date.now() })
   }
 
@@ -118,6 +120,8 @@ async function begin(fault: Fault, { homeport, toPostgres, fromPeers }: SceneNod
       for (const cable of [fromPeers, other.fromPeers]) cable.swallow('everything')
       await pause(systemClock, UNNOTICED_MS)
       process.kill(homeport.pid, 'SIGKILL')
+      // What was on its way is gone.
+      for (const cable of [fromPeers, other.fromPeers]) cable.cut()
       for (const cable of [fromPeers, other.fromPeers]) cable.mend()
       break
     default:
@@ -134,12 +138,29 @@ async function end(fault: Fault, { homeport, toPostgres }: SceneNode, direct: Di
   toPostgres.mend()
 }
 
+/** A connection that has written. Another process on this machine may hold the port for some seconds after a takeover. */
+async function connected(made: Made): Promise<{ direct: Direct; list: string }> {
+  return waitFor(
+    async () => {
+      const list = `list:${Date.now()}`
+      const direct = new Direct(made, list)
+      await waitFor(() => direct.isClosed || direct.replies > 0, { what: 'an answer' })
+      if (direct.answered.length > 0) return { direct, list }
+      direct.stop()
+      return undefined
+    },
+    { what: 'the port of the database' },
+  )
+}
+
 async function suffer(scene: NodeScene, index: number, [home, other]: readonly [SceneNode, SceneNode], made: Made) {
   const [fault, mode] = SCENES[index % SCENES.length] as (typeof SCENES)[number]
   await guard(home, other, made, mode)
-  const list = `list:${Date.now()}`
-  const direct = new Direct(made, list)
-  await waitFor(() => direct.answered.length > 100, { what: 'writes' })
+  const { direct, list } = await connected(made)
+  const seen = () => `${direct.isClosed ? 'closed' : 'open'}, ${direct.replies} replies, ${direct.lastError}`
+  await waitFor(() => direct.answered.length > 100, { what: 'writes' }).catch((error: unknown) => {
+    throw new Error(`${mode}: ${seen()}`, { cause: error })
+  })
   const writtenAt = Date.now()
   let completeUntil = 0
   const isFollowing = async () => {
