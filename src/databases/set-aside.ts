@@ -16,20 +16,21 @@ export interface SetAsideDeps extends Pick<ChangeDeps, 'store' | 'dataDir' | 'lo
  * @param isElsewhere whether another node is the home of a database now; one that has come back is served from its files.
  */
 export async function setAside(deps: SetAsideDeps, isElsewhere: (databaseId: string) => boolean): Promise<void> {
-  const { store, node } = deps
-  for (const { database_id: databaseId, taken_at: at } of await store.run(recoveries.takenFrom, { from: node })) {
-    if (isElsewhere(databaseId)) await keepFiles(deps, databaseId, at)
-    await store.run(recoveries.forgetTaken, { databaseId, from: node, at })
+  for (const taken of await deps.store.run(recoveries.takenFrom, { from: deps.node })) {
+    await settle(deps, taken, isElsewhere(taken.database_id))
   }
 }
 
 /** The same for one database that another node serves. */
 export async function setAsideOne(deps: SetAsideDeps, databaseId: string): Promise<void> {
-  const { store, node } = deps
-  const taken = (await store.run(recoveries.takenFrom, { from: node })).find((one) => one.database_id === databaseId)
-  if (!taken) return
-  await keepFiles(deps, databaseId, taken.taken_at)
-  await store.run(recoveries.forgetTaken, { databaseId, from: node, at: taken.taken_at })
+  const taken = await deps.store.run(recoveries.takenFrom, { from: deps.node })
+  for (const one of taken) if (one.database_id === databaseId) await settle(deps, one, true)
+}
+
+async function settle(deps: SetAsideDeps, taken: recoveries.TakenHome, isElsewhere: boolean): Promise<void> {
+  const { database_id: databaseId, taken_at: at } = taken
+  if (isElsewhere) await keepFiles(deps, databaseId, at)
+  await deps.store.run(recoveries.forgetTaken, { databaseId, from: deps.node, at })
 }
 
 async function keepFiles({ dataDir, logger }: SetAsideDeps, databaseId: string, at: number): Promise<void> {

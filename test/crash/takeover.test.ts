@@ -15,7 +15,7 @@ import { randomFrom } from './random.js'
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 2)
-type Fault = 'pause' | 'kill' | 'cut from PostgreSQL' | 'cut from the standby, then killed'
+type Fault = 'pause' | 'pause beside PostgreSQL' | 'kill' | 'cut from PostgreSQL' | 'cut from the standby, then killed'
 const SCENES: readonly (readonly [Fault, DatabaseStandby['mode']])[] = [
   ['pause', 'async'],
   ['cut from the standby, then killed', 'replicated'],
@@ -25,6 +25,8 @@ const SCENES: readonly (readonly [Fault, DatabaseStandby['mode']])[] = [
   ['pause', 'replicated'],
   ['kill', 'async'],
   ['cut from PostgreSQL', 'replicated'],
+  ['pause beside PostgreSQL', 'async'],
+  ['pause beside PostgreSQL', 'replicated'],
 ]
 const WRITE_EVERY_MS = 5
 const AWAY_MS = 7_000
@@ -112,6 +114,9 @@ async function begin(fault: Fault, { homeport, toPostgres, fromPeers }: SceneNod
       toPostgres.swallow('everything')
       process.kill(homeport.pid, 'SIGSTOP')
       break
+    case 'pause beside PostgreSQL':
+      process.kill(homeport.pid, 'SIGSTOP')
+      break
     case 'cut from PostgreSQL':
       toPostgres.swallow('everything')
       break
@@ -133,7 +138,7 @@ async function begin(fault: Fault, { homeport, toPostgres, fromPeers }: SceneNod
 async function end(fault: Fault, { homeport, toPostgres }: SceneNode, direct: Direct): Promise<void> {
   if (!isRunning(homeport.pid)) return
   const before = direct.replies
-  if (fault === 'pause') process.kill(homeport.pid, 'SIGCONT')
+  if (fault.startsWith('pause')) process.kill(homeport.pid, 'SIGCONT')
   await waitFor(() => direct.replies > before || direct.isClosed, { what: 'the answers of the old home' })
   toPostgres.mend()
 }

@@ -151,6 +151,6 @@ it('has the home choose its node, and another one when that is drained or remove
   expect(await a.cli('nodes', 'standby', id, '--off')).toMatchObject({ code: 0 })
   expect(await standbyOf(a, id)).toBeUndefined()
   const everyOne = await a.cli('nodes', 'standby', '--all', '--on', 'auto')
-  expect(everyOne).toMatchObject({ stderr: expect.stringContaining('Standbys for 2 databases more') })
+  expect(everyOne).toMatchObject({ stderr: expect.stringContaining('2 more databases will have a standby') })
   expect((await a.api('PUT', '/v2/node-standbys')).body).toEqual({ added: 0 })
 }, 90_000)

@@ -51,7 +51,7 @@ export const standbyCommand = remote<StandbyFlags, [string?]>({
     if (all && (id !== undefined || on !== AUTO)) throw wrong('--all goes with "--on auto", and without a database.')
     if (all) {
       const { added } = await api.call(placeDatabaseStandbys)
-      return say(`Standbys for ${counted(added, 'database')} more; "homeport nodes standbys" shows them.`)
+      return say(`${counted(added, 'more database')} will have a standby; "homeport nodes standbys" shows them.`)
     }
     if (id === undefined) throw wrong('Give the id of a database, or --all.')
     if (off) {

@@ -107,7 +107,7 @@ const unplaceStandbys = query<{ name: string }>(({ db, p }) =>
         .select((q) => q.fn.coalesce('databases.home', 'database_standbys.node').as('home'))
         .whereRef('databases.database_id', '=', 'database_standbys.database_id'),
       state: 'asked',
-      complete_until: null,
+      ...{ complete_until: null, home_offset: null, standby_offset: null, problem: null },
     }))
     .where('node', '=', p.name),
 )

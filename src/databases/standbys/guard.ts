@@ -39,8 +39,12 @@ export class Guard {
     return { monotonicMs: performance.now(), wallMs: this.#clock.now() }
   }
 
-  /** The store was read: these databases of this node may be taken over, and no others. */
+  /**
+   * The store was read: these databases of this node may be taken over, and no others. A node that may be dead learns nothing
+   * by this: what is missing may have been taken over while it was paused.
+   */
   read(databaseIds: readonly string[]): void {
+    if (!this.#cluster.mayAct()) return
     this.#guarded = new Map(databaseIds.map((id) => [id, this.#guarded?.get(id) ?? new Tenure()]))
   }
 
