@@ -1,4 +1,5 @@
 import { HomeportError } from '../contract/errors/errors.js'
+import { OWN_SETTING_HEADERS } from '../contract/queue/setting-headers.js'
 import { memoized } from './memoized.js'
 import type { HeaderMap } from './types.js'
 
@@ -98,18 +99,12 @@ export const isForwardedOwn = (lowerName: string): boolean => lowerName.startsWi
 export const ownSetting = (headers: Readonly<Record<string, string>>, lowerName: string): string | undefined =>
   headers[lowerName] ?? headers[PREFIX + lowerName]
 
-const OWN_SETTINGS = new Set([
-  'homeport-debounce',
-  'homeport-debounce-delay',
-  'homeport-debounce-max-delay',
-  'homeport-singleton',
-  'homeport-singleton-mode',
-])
+const OWN_SETTINGS = new Set(OWN_SETTING_HEADERS.map((name) => name.toLowerCase()))
 
 /** @throws HomeportError for a setting of Homeport that does not exist: a misspelt one must not be without effect. */
 function refuseUnknown(name: string): undefined {
   if (OWN_SETTINGS.has(name)) return undefined
-  const known = [...OWN_SETTINGS].map(titleCase).join(', ')
+  const known = OWN_SETTING_HEADERS.join(', ')
   throw new HomeportError('invalid_request', {
     problem: `The header ${JSON.stringify(titleCase(name).slice(0, 80))} is unknown. Headers that begin with Homeport- are settings and not forwarded: ${known}.`,
   })

@@ -60,6 +60,9 @@ const RULES = {
   ),
 }
 
+/** The headers of settings that only Homeport has. */
+export const OWN_SETTING_HEADERS: readonly string[] = Object.keys(RULES)
+
 /** Settings of messages and schedules. */
 const MESSAGE = {
   ...SHARED,
