@@ -147,12 +147,20 @@ export interface Settled {
   readonly dropGroups?: readonly number[]
 }
 
+/** How long a due message has waited in line before its attempt, milliseconds. */
+export interface LineWait {
+  /** For a place under its flow-control key. */
+  readonly heldMs: number
+  /** For its turn among all messages that may be sent. */
+  readonly lineMs: number
+}
+
 /** A kind of messages. Builds their requests and settles their outcomes. */
 export interface MessageKind {
   /** Value of the column `kind`. */
   readonly name: string
   /** Builds the request of one attempt. `undefined`: nothing to send any more, the dispatcher forgets the message. */
-  prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound | undefined
+  prepare(message: PendingMessage, wait: LineWait): Promise<Outbound | undefined> | Outbound | undefined
   /** Commits the outcome of an attempt with its follow-ups. Rejects when nothing was committed. */
   settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled>
   /** What a span of an attempt says besides. Asked only while traces are on. */

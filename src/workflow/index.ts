@@ -35,12 +35,12 @@
  *
  * An active run can be paused: its messages are parked in the store until it is resumed (`transactions/runs-pause.ts`).
  *
- * Every active run can say why it waits (`because.ts`). Failed attempts of a step stay in the log of the run
+ * Every active run can say why it waits (`because.ts`), and every finished step where its time went (`step-time.ts`). Failed attempts of a step stay in the log of the run
  * (`run_attempts`). Ended runs are deleted when they are too old, or when they take too much space.
  *
- * `bulk` may register a gate (`TriggerGate` in `intake.ts`) that refuses the start of runs.
+ * `bulk` may register a gate (`TriggerGate`) that refuses the start of runs.
  *
- * Memory holds only what a restart may lose: the start times of deliveries in flight (`InFlightDeliveries`), and the
+ * Memory holds only what a restart may lose: the times of deliveries in flight (`InFlightDeliveries`), and the
  * lists that have grown lately, so that a delivery need not read them again (`recent-lists.ts`). `run-nodes.ts` has what the
  * nodes of a cluster tell each other of it.
  *
@@ -50,6 +50,6 @@
 export { type DeadQuery, selectorOf as deadRunSelectorOf } from './dead-letters/dead-letter-filter.js'
 export { type Overrides, overridesOf, type RevivalKind, revivalOf, settingsIn } from './dead-letters/revival.js'
 export { deadRunStanding, runStandings, type Standing, textsOfAttempt } from './logs/standing.js'
-export type { Starting, TriggerGate } from './runs/intake.js'
 export { judge, mayDeliver, type Role, type Verdict } from './runs/run-state.js'
+export type { Starting, TriggerGate } from './runs/trigger-gate.js'
 export { createWorkflow, type Workflow, type WorkflowDeps } from './workflow.js'

@@ -6,15 +6,17 @@ import type { Store } from '../store/index.js'
 import { type Logger, type Tracer, WorkflowMeter } from '../telemetry/index.js'
 import { deadLetterRoutes, RunDeadLetters } from './dead-letters/dead-letter-routes.js'
 import { logRoutes } from './logs/log-routes.js'
-import { InFlightDeliveries, RefusedReturns } from './runs/attempt-memory.js'
 import { eventRoutes } from './runs/event-routes.js'
-import { RunIntake, type TriggerGate } from './runs/intake.js'
+import { InFlightDeliveries } from './runs/in-flight.js'
+import { RunIntake } from './runs/intake.js'
 import { pauseRoutes } from './runs/pause-routes.js'
 import { RecentLists } from './runs/recent-lists.js'
+import { RefusedReturns } from './runs/refused-returns.js'
 import { restartRoutes } from './runs/restart-routes.js'
 import { RunMessages } from './runs/run-messages.js'
 import { RunNodes } from './runs/run-nodes.js'
 import { runRoutes } from './runs/run-routes.js'
+import type { TriggerGate } from './runs/trigger-gate.js'
 import { triggerRoutes } from './runs/trigger-routes.js'
 import * as runsRetention from './transactions/runs-retention.js'
 
@@ -64,7 +66,7 @@ export function createWorkflow(deps: WorkflowDeps): Workflow {
   const lists = new RecentLists()
   const refusedReturns = new RefusedReturns()
   const nodes = new RunNodes({ cluster, now: () => clock.now(), queue, lists, inFlight, refusedReturns })
-  const intake = new RunIntake({ store, queue, clock, limits, lists, meter, tracer })
+  const intake = new RunIntake({ store, queue, clock, limits, lists, inFlight, meter, tracer })
   queue.addIntake(intake)
   const { inlineLimitBytes, queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = deps
   const responseLimits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }

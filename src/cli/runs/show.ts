@@ -53,6 +53,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { title: 'STATE', value: ({ step }) => step.state, tone: ({ step }) => toneOfState(step.state ?? '') },
   { title: 'AT', value: ({ step }) => moment(step.createdAt) },
   { title: 'NEXT', value: ({ step }) => fromNow(step.nextDeliveryTime ?? step.sleepUntil) },
+  { title: 'TIME', cuts: true, value: ({ step }) => timeText(step) },
   { title: 'TRIES', value: ({ step }) => step.errors?.length, align: 'right' },
   { title: 'RESULT', cuts: true, value: ({ step }) => resultOf(step) },
 ]
@@ -63,6 +64,16 @@ function stepsTable(io: Io, { steps }: SeenRun): string {
     inner.map((step): Row => ({ step, mark: { sequential: '', parallel: '∥', next: '›' }[type] })),
   )
   return renderTable(io, COLUMNS, rows)
+}
+
+/** How long a step took and where the time went, longest first: `1.2s: back-off 1s, endpoint 190ms, overhead 2ms`. */
+function timeText({ time }: Step): string | undefined {
+  if (!time) return undefined
+  const totals = new Map<string, number>()
+  for (const { phase, ms } of time.phases) totals.set(phase, (totals.get(phase) ?? 0) + ms)
+  const parts = [...totals].toSorted(([, a], [, b]) => b - a)
+  const all = duration(parts.reduce((sum, [, ms]) => sum + ms, 0))
+  return parts.length === 0 ? all : `${all}: ${parts.map(([phase, ms]) => `${phase} ${duration(ms)}`).join(', ')}`
 }
 
 function resultOf({ out, errors }: Step): string | undefined {

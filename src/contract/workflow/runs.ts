@@ -143,6 +143,28 @@ const AttemptError = Type.Object({
   time: ms('When the attempt began'),
 })
 
+/** Where the time of a step goes. */
+export const STEP_PHASES = ['flow-control', 'line', 'endpoint', 'call', 'back-off', 'overhead'] as const
+
+const StepTime = Type.Object(
+  {
+    from: ms('When the step could begin'),
+    phases: Type.Array(
+      Type.Object({
+        phase: Type.Enum([...STEP_PHASES], {
+          description:
+            '`flow-control`: held by its flow-control key. `line`: waited for its turn among all messages. `endpoint`: the program had the request. `call`: a third party had the request of `context.call`. `back-off`: between a failed attempt and its retry. `overhead`: the server itself.',
+        }),
+        ms: Type.Integer({ minimum: 1, description: 'Milliseconds.' }),
+      }),
+    ),
+  },
+  {
+    description:
+      'Where the time of the step went until its result came: phases in order, without empty ones. Absent if it is not known: of waits and invocations, of steps whose result another node of a cluster received, and after a restart of the server.',
+  },
+)
+
 /** A step in a run log. Which fields are present depends on its type and state. */
 export const RunStep = Type.Partial(
   Type.Object({
@@ -178,6 +200,7 @@ export const RunStep = Type.Partial(
     waitTimeout: Type.Boolean({ description: 'The wait timed out.' }),
     errors: Type.Array(AttemptError),
     nextDeliveryTime: ms('When the next attempt is due'),
+    time: StepTime,
   }),
 )
 

@@ -4,7 +4,7 @@ import type { DropSelector, PendingMessage } from '../types.js'
 import { Heap } from './collections.js'
 import { Coverage, type Load } from './coverage.js'
 import { Ended, EndedSet } from './ended.js'
-import { type Entry, isBefore, type Place, toEntry } from './entry.js'
+import { type Entry, isBefore, type Place, toEntry, UNDUE } from './entry.js'
 import type { FlowControl } from './flow-control.js'
 import { HeldMessages } from './held-messages.js'
 import type { BacklogLimits } from './limits.js'
@@ -87,16 +87,23 @@ export class Backlog {
   advance(now: number): void {
     for (let entry = this.#waiting.peek(); entry && entry.nextAt <= now; entry = this.#waiting.peek()) {
       this.#waiting.pop()
-      if (entry.state === 'waiting') this.#becomeDue(entry, now)
+      if (entry.state === 'waiting') this.#becomeDue(entry, now, now)
     }
-    for (const entry of this.#flow.advance(now)) this.#ready.push(entry)
+    for (const entry of this.#flow.advance(now)) {
+      entry.heldMs += now - entry.inLineSince
+      entry.inLineSince = now
+      this.#ready.push(entry)
+    }
   }
 
   /** Takes the next message to send. The caller then calls `answered` or `unsent`, and after that `release` or `reschedule`. */
   take(now: number): Entry | undefined {
     for (;;) {
       const entry = this.#ready.take(now)
-      if (!entry || this.#flow.mayGoNow(entry, now)) return entry
+      if (!entry || this.#flow.mayGoNow(entry, now)) {
+        if (entry) entry.lineMs = now - entry.inLineSince
+        return entry
+      }
       this.#ready.done(entry)
     }
   }
@@ -363,11 +370,13 @@ export class Backlog {
 
   #hold(entry: Entry, now: number): void {
     this.#held.add(entry)
-    if (entry.nextAt <= now) this.#becomeDue(entry, now)
+    // A due message that was in the store only has waited for its turn there.
+    if (entry.nextAt <= now) this.#becomeDue(entry, now, entry.origin === 'load' ? entry.nextAt : now)
     else this.#waiting.push(entry)
   }
 
-  #becomeDue(entry: Entry, now: number): void {
+  #becomeDue(entry: Entry, now: number, inLineSince: number): void {
+    entry.inLineSince = inLineSince
     if (this.#flow.admit(entry, now)) this.#ready.push(entry)
   }
 
@@ -378,7 +387,7 @@ export class Backlog {
 
 /** The same message as if it had just come into memory. */
 function fresh(entry: Entry): Entry {
-  return { ...entry, place: undefined, state: 'waiting', abort: undefined }
+  return { ...entry, ...UNDUE }
 }
 
 function without(entries: readonly Entry[], which: DropSelector): Entry[] {

@@ -336,7 +336,7 @@ export class Dispatcher implements Service {
   }
 
   async #send(entry: Entry, kind: MessageKind, message: PendingMessage): Promise<Sending | undefined> {
-    const prepared = kind.prepare(message)
+    const prepared = kind.prepare(message, entry)
     const outbound = prepared instanceof Promise ? await prepared : prepared
     if (!outbound || entry.state === 'dropped' || this.#backlog.isHeld(message.accountId)) return undefined
     if (!this.partitions.mayStart(entry.partition)) throw new MayNotStart()

@@ -51,6 +51,12 @@ export interface Entry extends Place {
   readonly partition: number
   /** Its place under the flow-control key; `undefined` while it has none. */
   place: FlowPlace | undefined
+  /** When it joined the line that it is in, Unix milliseconds; 0 before it is due. */
+  inLineSince: number
+  /** How long it has waited for a place under its flow-control key, milliseconds. */
+  heldMs: number
+  /** How long it has waited for its turn among all messages that may be sent; set when it is taken. */
+  lineMs: number
   state: EntryState
   /** Aborts the request; set while one is in flight. */
   abort: (() => void) | undefined
@@ -127,8 +133,16 @@ export function toEntry(row: PendingRow, origin: Entry['origin']): Entry {
     nextAt: row.next_at,
     seq: row.seq,
     partition: row.partition,
-    place: undefined,
-    state: 'waiting',
-    abort: undefined,
+    ...UNDUE,
   }
 }
+
+/** The state of an entry before it is due. */
+export const UNDUE = {
+  place: undefined,
+  inLineSince: 0,
+  heldMs: 0,
+  lineMs: 0,
+  state: 'waiting',
+  abort: undefined,
+} as const satisfies Partial<Entry>

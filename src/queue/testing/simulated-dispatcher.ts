@@ -129,7 +129,7 @@ export class SimulatedDispatcher {
     if (!entry) return undefined
     this.#deps.taken(entry.message)
     const message = entry.bodyInStore ? await this.#whole(entry) : entry.message
-    const outbound = message && (await this.#kindOf(message).prepare(message))
+    const outbound = message && (await this.#kindOf(message).prepare(message, entry))
     // The message may have been dropped while it was prepared.
     if (message && outbound && this.#isTaken(entry)) {
       const flight: Flight = { entry, message, outbound, state: 'open' }

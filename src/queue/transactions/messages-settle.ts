@@ -25,6 +25,8 @@ export interface AttemptRecord {
   readonly headers: string
   readonly body: Uint8Array | null
   readonly error: string | null
+  /** When it was due, and how long it waited for its flow-control key; for kinds that show it. */
+  readonly wait?: { readonly dueAt: number; readonly heldMs: number } | undefined
 }
 
 /** What an attempt makes of its message. */
@@ -138,6 +140,8 @@ function* retryAt(args: SettleArgs, nextAt: number): Transaction<boolean> {
     body: attempt.body?.subarray(0, ATTEMPT_BODY_BYTES) ?? null,
     error: attempt.error,
     next_at: nextAt,
+    due_at: attempt.wait?.dueAt ?? null,
+    held_ms: attempt.wait?.heldMs ?? null,
   }
   yield* insertAll('message_attempts', [row])
   if (retried >= MAX_ATTEMPTS) yield* change(forgetAttempts, { seq, upTo: retried - MAX_ATTEMPTS })

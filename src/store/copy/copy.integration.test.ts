@@ -184,7 +184,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
       })
       addMessage(db, { message_id: 'changed', body: Buffer.from('Body'), body_crc: crc32('body') })
       db.exec("UPDATE messages SET caller_ip = CAST(x'61eda08062' AS TEXT) WHERE message_id = 'good'")
-      db.exec("INSERT INTO message_attempts VALUES (99, 0, 1, 2, 500, '{}', NULL, NULL, 3)")
+      db.exec("INSERT INTO message_attempts VALUES (99, 0, 1, 2, 500, '{}', NULL, NULL, 3, NULL, NULL)")
       db.exec("INSERT INTO usage_days VALUES ('db', 1, 9223372036854775807, -9223372036854775808, 0, 0, 0, 0, 0, 0, 0)")
     })
     const location = await newUrl()

@@ -51,6 +51,7 @@ import { ruleKeys } from './065-rule-keys.js'
 import { runRuleKeys } from './066-run-rule-keys.js'
 import { standbyPlacement } from './068-standby-placement.js'
 import { standbyMode } from './069-standby-mode.js'
+import { stepTimes } from './074-step-times.js'
 import { GENERATION, type Migration, worksWith } from './migration.js'
 
 /** All migrations in order. */
@@ -106,6 +107,7 @@ export const MIGRATIONS: readonly Migration[] = [
   runRuleKeys,
   standbyPlacement,
   standbyMode,
+  stepTimes,
 ]
 
 /** Creates the table that records the applied migrations. It runs before the first migration. */

@@ -89,6 +89,8 @@ export interface StepsTable {
   /** JSON of `ElementMeta`: the trigger's settings at position 0, otherwise differences from them. */
   meta: string | null
   created_at: number
+  /** JSON of `DeliveryTimes` (`workflow/runs/delivery-times.ts`): of the delivery that it is the answer to. */
+  timing: string | null
 }
 
 /** A run that waits for an event. Its timeout is a pending message. */
@@ -156,6 +158,10 @@ export interface RunAttemptsTable {
   headers: string
   body: Uint8Array | null
   error: string | null
+  /** NULL if unknown: when it was due, how long it waited for its flow-control key, and when it ended. */
+  due_at: number | null
+  held_ms: number | null
+  finished_at: number | null
 }
 
 /** The pending deliveries that one cancel deleted, of all its runs from `first_run` to `last_run`: to bring them back. */

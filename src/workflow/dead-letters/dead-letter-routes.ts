@@ -29,7 +29,7 @@ import {
 import type { Store } from '../../store/index.js'
 import { failureOf, labelsOf } from '../logs/log-runs.js'
 import { type FailureRecord, metaOfElement } from '../runs/columns.js'
-import type { TriggerGate } from '../runs/intake.js'
+import type { TriggerGate } from '../runs/trigger-gate.js'
 import type { CallbackChange } from '../transactions/runs-callbacks.js'
 import * as runsCallbacks from '../transactions/runs-callbacks.js'
 import type { DeadRunSelector } from '../transactions/runs-dead.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
-import { InFlightDeliveries } from '../runs/attempt-memory.js'
+import { InFlightDeliveries } from '../runs/in-flight.js'
 import type { SeenRun } from '../testing/harness.js'
 import { useWorkflows } from '../testing/suite.js'
 import { becauseOf, type WaitingRun } from './because.js'
@@ -34,7 +34,8 @@ const message = (more: object = {}) => ({
   flow_key: null,
   ...more,
 })
-const attempt = { message_seq: 1, started_at: NOW, status: 503, headers: '{}', body: null, error: null }
+const UNTIMED = { retried: 0, due_at: null, held_ms: null, finished_at: null }
+const attempt = { message_seq: 1, started_at: NOW, status: 503, headers: '{}', body: null, error: null, ...UNTIMED }
 
 describe('why a run waits', () => {
   it('has a text for every reason', () => {
@@ -89,10 +90,12 @@ describe('why a run waits', () => {
 
   it('drops deliveries in flight after the timeout of an attempt', () => {
     const inFlight = new InFlightDeliveries(1_000)
-    inFlight.begin(1, NOW)
-    inFlight.begin(2, NOW + 500)
-    inFlight.begin(1, NOW + 900)
-    inFlight.begin(3, NOW + 1_600)
+    const begin = (seq: number, startedAt: number): void =>
+      inFlight.begin({ seq, times: { dueAt: NOW, heldMs: 0, lineMs: 0, startedAt }, branch: () => undefined })
+    begin(1, NOW)
+    begin(2, NOW + 500)
+    begin(1, NOW + 900)
+    begin(3, NOW + 1_600)
     expect([1, 2, 3].map((seq) => inFlight.since(seq))).toEqual([NOW + 900, undefined, NOW + 1_600])
     inFlight.end(3)
     expect(inFlight.since(3)).toBeUndefined()

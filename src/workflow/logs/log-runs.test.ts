@@ -38,7 +38,14 @@ const RUN: RunRow = {
 const json = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value))
 
 function element(position: number, body: unknown, more: Partial<ElementRow> = {}): ElementRow {
-  const fixed = { run_seq: 1, kind: 'step' as const, body_crc: null, meta: null, created_at: NOW + position }
+  const fixed = {
+    run_seq: 1,
+    kind: 'step' as const,
+    body_crc: null,
+    meta: null,
+    timing: null,
+    created_at: NOW + position,
+  }
   return { ...fixed, position, message_id: `msg_${position}`, body: json(body), ...more }
 }
 

@@ -8,6 +8,7 @@ import { becauseOf, type WaitingRun } from './because.js'
 import { type FailedStep, stepGroups } from './log-steps.js'
 import { abandonedBranches, type RunLogData, runLogDataOf, subjectOf } from './run-log-data.js'
 import { type AttemptError, attemptError, trim } from './step-fields.js'
+import { timeOfFailure } from './step-time.js'
 
 /** Parameters of a log page. */
 export interface LogView {
@@ -133,8 +134,16 @@ function invokerOf(parent: string): object {
 function failedStep(failure: FailureRecord, material: RunLogData): FailedStep {
   const { messageId, stepName, maxRetries: retries, attempts = [] } = failure
   const errors = errorViews([...attempts, failure], material.trimTo)
+  const time = timeOfFailure(failure)
   return {
-    view: { messageId, ...(stepName !== undefined && { stepName }), state: 'STEP_FAILED', retries, errors },
+    view: {
+      messageId,
+      ...(stepName !== undefined && { stepName }),
+      state: 'STEP_FAILED',
+      retries,
+      errors,
+      ...(time && { time }),
+    },
     stepId: subjectOf(material, messageId).stepId,
   }
 }

@@ -21,6 +21,7 @@ import {
   callRequest,
   deliveryFields,
   type ErrorsByStep,
+  endOfSleep,
   errorsByStep,
   invocationFields,
   invokedRunFields,
@@ -30,6 +31,7 @@ import {
   waitFields,
   waitTimes,
 } from './step-fields.js'
+import { type StepTime, timesOf } from './step-time.js'
 
 /** State of a step in run logs (reference workflow 4.14). */
 export type StepState = 'STEP_PROGRESS' | 'STEP_SUCCESS' | 'STEP_RETRY' | 'STEP_FAILED' | 'STEP_CANCELED'
@@ -38,6 +40,7 @@ export type StepState = 'STEP_PROGRESS' | 'STEP_SUCCESS' | 'STEP_RETRY' | 'STEP_
 export type StepView = Readonly<Record<string, unknown>> & {
   readonly state: StepState
   readonly errors?: readonly AttemptError[]
+  readonly time?: StepTime
 }
 
 /** Steps that are shown together. */
@@ -74,8 +77,9 @@ export function stepGroups(run: RunLogData, failed?: FailedStep): readonly Group
   }
   const others = open.filter(({ stepId }) => !shown.has(Number(stepId)))
   groups.push(...others.map((step): GroupView => ({ type: 'sequential', steps: [step] })))
-  const errors = errorsByStep(run.pastAttempts, stepsOfDeliveries(run), run.trimTo)
-  const past = withErrors(groups, errors)
+  const stepOf = stepsOfDeliveries(run)
+  const errors = errorsByStep(run.pastAttempts, stepOf, run.trimTo)
+  const past = withTimes(withErrors(groups, errors), timesOf(run, stepOf))
   if (failed) return withFailure(past, failed)
   const next = nextSteps(run, errors.get('unknown'))
   return next.length > 0 ? [...past, { type: 'next', steps: next }] : past
@@ -91,11 +95,23 @@ function withErrors(groups: readonly GroupView[], errors: ErrorsByStep): readonl
   return groups.map(({ type, steps }) => ({ type, steps: steps.map(added) }))
 }
 
+/** Adds to the steps with a result where their time went. */
+function withTimes(groups: readonly GroupView[], times: ReadonlyMap<StepOfDelivery, StepTime>): readonly GroupView[] {
+  if (times.size === 0) return groups
+  const timed = (step: StepView): StepView => {
+    const time = step.stepId === undefined ? undefined : times.get(Number(step.stepId))
+    return time ? { ...step, time } : step
+  }
+  return groups.map(({ type, steps }) => ({ type, steps: steps.map(timed) }))
+}
+
 /** Adds the failure to its parallel branch; any other failure becomes a group at the end. */
 function withFailure(groups: readonly GroupView[], { view, stepId }: FailedStep): readonly GroupView[] {
   const isBranch = (step: StepView): boolean => step.state === 'STEP_FAILED' && Number(step.stepId) === stepId
   const onBranch = (step: StepView): StepView =>
-    isBranch(step) ? { ...step, errors: [...(step.errors ?? []), ...view.errors] } : step
+    isBranch(step)
+      ? { ...step, errors: [...(step.errors ?? []), ...view.errors], ...(view.time && { time: view.time }) }
+      : step
   const at = groups.findIndex(({ type, steps }) => type === 'parallel' && steps.some(isBranch))
   if (at < 0) return [...groups, { type: 'next', steps: [view] }]
   return groups.map((group, index) => (index === at ? { ...group, steps: group.steps.map(onBranch) } : group))
@@ -184,7 +200,7 @@ function stepView(run: RunLogData, { element, step }: SentStep): StepView {
     callType: 'step',
     messageId: element.message_id,
     createdAt: element.created_at,
-    state: isSleeping(run, element) ? 'STEP_PROGRESS' : 'STEP_SUCCESS',
+    state: stateOfSent(run, element, step),
     ...deliveryFields(run, element),
     ...(out !== undefined && { out: trim(String(out), run.trimTo) }),
     ...sleepFields(step),
@@ -194,7 +210,24 @@ function stepView(run: RunLogData, { element, step }: SentStep): StepView {
   }
 }
 
-/** A sleep is appended when it starts; its message is pending until it ends. */
+/** A step in the list has its result, except a sleep: it is appended when it starts. */
+function stateOfSent(run: RunLogData, element: ElementRow, step: SentStep['step']): StepState {
+  if (isSleeping(run, element)) return 'STEP_PROGRESS'
+  return isCutShort(run, element, step) ? 'STEP_CANCELED' : 'STEP_SUCCESS'
+}
+
+/** A sleep that did not end before its run did. A later step shows that it has ended early, because an undo asked for it. */
+function isCutShort(
+  { state, stoppedAt, elements }: RunLogData,
+  { position, created_at }: ElementRow,
+  step: SentStep['step'],
+) {
+  if (stoppedAt === null || state === 'RUN_SUCCESS') return false
+  const isFollowed = !(Number(step.concurrent) > 1) && elements.at(-1)?.position !== position
+  return !isFollowed && (endOfSleep(step, created_at) ?? 0) > stoppedAt
+}
+
+/** Its message is pending until it ends. */
 function isSleeping({ pendingOf, now }: RunLogData, element: ElementRow): boolean {
   const message = pendingOf.get(element.message_id)
   return message !== undefined && message.retried === 0 && message.next_at > now

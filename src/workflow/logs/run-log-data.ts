@@ -21,6 +21,8 @@ import type { WaitRecord, WaitRow } from '../transactions/runs-wait.js'
  */
 export interface RunLogData {
   readonly state: RunState
+  /** Since when nothing of an ended run is sent: since its end, or since the pause in which it ended. NULL: it is active. */
+  readonly stoppedAt: number | null
   readonly elements: readonly ElementRow[]
   /** The elements that are steps, parsed. */
   readonly sent: readonly SentStep[]
@@ -66,6 +68,7 @@ export function runLogDataOf(
   const calls = elements.filter(({ kind }) => kind === 'toCallback')
   return {
     state: run.state,
+    stoppedAt: run.finished_at === null ? null : Math.min(run.finished_at, run.paused_at ?? run.finished_at),
     elements,
     sent: sentSteps(elements),
     pending,
@@ -91,7 +94,8 @@ export function firstBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) =
   return new Map(items.toReversed().map((item) => [keyOf(item), item]))
 }
 
-function grouped<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
+/** The items of each key. */
+export function grouped<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>()
   for (const item of items) {
     const group = groups.get(keyOf(item))

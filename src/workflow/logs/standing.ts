@@ -101,7 +101,7 @@ const NO_BODY = new Uint8Array()
 
 function elementOf({ message_id, run_seq, kind, position, meta, body }: PendingOfRun): Map<string, ElementRow> {
   if (kind === null || position === null) return new Map()
-  const content = { body: body ?? NO_BODY, body_crc: null, created_at: 0 }
+  const content = { body: body ?? NO_BODY, body_crc: null, created_at: 0, timing: null }
   return new Map([[message_id, { run_seq, position, message_id, kind, meta, ...content }]])
 }
 

@@ -1,3 +1,4 @@
+import { parseDuration } from '../../base/index.js'
 import { type HeaderMap, redactHeaders, redactionForUrl, storedConfig, storedHeaders } from '../../queue/index.js'
 import { errorText } from '../protocol/error-text.js'
 import { asObject, parseText, type SentStep } from '../protocol/sent-steps.js'
@@ -45,6 +46,14 @@ export function waitTimes(since: number, until: number): object {
 /** End of a sleep, Unix milliseconds; SDKs send seconds. */
 export function sleepFields({ sleepUntil }: SentStep['step']): object {
   return typeof sleepUntil === 'number' ? { sleepUntil: Math.round(sleepUntil * 1_000) } : {}
+}
+
+/** When a sleep ends, Unix milliseconds; `undefined` for any other step. */
+export function endOfSleep({ sleepFor, sleepUntil }: SentStep['step'], startedAt: number): number | undefined {
+  if (typeof sleepUntil === 'number') return Math.round(sleepUntil * 1_000)
+  if (typeof sleepFor === 'number') return startedAt + sleepFor * 1_000
+  const ms = typeof sleepFor === 'string' ? parseDuration(sleepFor) : undefined
+  return ms === undefined ? undefined : startedAt + ms
 }
 
 /** Request and response of a call. */

@@ -19,7 +19,12 @@ export function sentSteps(elements: readonly ElementRow[]): SentStep[] {
 
 /** Parses a step. */
 export function toSent(element: ElementRow): SentStep {
-  return { element, step: asObject(parseJson(element.body)) ?? {} }
+  return { element, step: parseStep(element.body) }
+}
+
+/** Parses the body of a step; without fields if it is not a JSON object. */
+export function parseStep(body: Uint8Array | undefined): SentStep['step'] {
+  return asObject(parseJson(body)) ?? {}
 }
 
 /** SDKs may send a step twice; the first counts, for them as well. */

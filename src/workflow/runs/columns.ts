@@ -5,6 +5,7 @@ import type { CallbackConfig, HeaderMap } from '../../queue/index.js'
 import type { RunMeta } from '../protocol/settings.js'
 import type { ParentLink } from '../transactions/runs-rows.js'
 import type { WaitRecord } from '../transactions/runs-wait.js'
+import type { AttemptTimes } from './delivery-times.js'
 
 /** The record of a failure, stored in `runs.failure`. */
 export interface FailureRecord extends AttemptRecord {
@@ -24,6 +25,7 @@ export interface AttemptRecord {
   readonly retried: number
   readonly maxRetries: number
   readonly time: number
+  readonly times?: AttemptTimes
   readonly attempts?: readonly AttemptRecord[]
 }
 

@@ -19,6 +19,7 @@ import type { Delivery } from '../transactions/runs-read.js'
 import type { DeliveryColumns, NewElement } from '../transactions/runs-rows.js'
 import type { RunFailing } from '../transactions/runs-settle.js'
 import { metaOfCall, metaOfElement } from './columns.js'
+import { attemptTimes, type DeliveryTimes, timingColumn } from './delivery-times.js'
 import type { FailureReason } from './run-state.js'
 
 /** The input from which the next element, or the failure of a run, is built. */
@@ -32,6 +33,8 @@ export interface FollowUpInput {
   /** Bytes of a failing response that are recorded. */
   readonly responseKeepBytes: number
   readonly now: number
+  /** Of the attempt, if this process began it. */
+  readonly times: DeliveryTimes | undefined
 }
 
 /** Builds the element that delivers the result of a call to the program (reference workflow 4.6.1). */
@@ -45,6 +48,7 @@ export function resultElement(input: FollowUpInput): NewElement {
     meta: metaOfResult(callback, input),
     dueAt: now,
     delivery: callbackDelivery(callback, 'result', input),
+    timing: timingColumn(input.times),
   }
 }
 
@@ -68,6 +72,7 @@ export function runFailureOf(input: FollowUpInput, reason: FailureReason): RunFa
     maxRetries,
     reason,
     time: now,
+    ...(input.times && { times: attemptTimes(input.times, outcome.finishedAt) }),
     ...(stepName !== undefined && { stepName }),
   }
   const { failureCallback, reportsList } = settingsOf(input)

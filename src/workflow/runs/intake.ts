@@ -44,8 +44,11 @@ import type { ElementPlace, Submission, Submitted } from '../transactions/runs-s
 import * as runsSubmit from '../transactions/runs-submit.js'
 import { type Accepted, acceptedOf, elementOf, replyTo } from './accepted.js'
 import { metaOfTrigger } from './columns.js'
+import { timingColumn } from './delivery-times.js'
+import type { InFlightDeliveries } from './in-flight.js'
 import type { RecentLists } from './recent-lists.js'
 import { submitTraced } from './traced-items.js'
+import type { Starting, TriggerGate } from './trigger-gate.js'
 
 /** Limit of nested invocations. */
 const MAX_INVOCATION_DEPTH = 100
@@ -62,6 +65,7 @@ export interface IntakeDeps {
   readonly clock: Clock
   readonly limits: SettingLimits
   readonly lists: RecentLists
+  readonly inFlight: Pick<InFlightDeliveries, 'timesOfStep'>
   readonly meter: Pick<WorkflowMeter, 'started' | 'steps' | 'ended'>
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
@@ -233,7 +237,7 @@ export class RunIntake implements Intake, TriggerGate {
       case 'step':
         return { kind: 'append', runId, element: this.#step(item, runId, publisher, now) }
       case 'call':
-        return { kind: 'append', runId, element: this.#call(item, publisher, now), ...markOfCall(item) }
+        return { kind: 'append', runId, element: this.#call(item, runId, publisher, now), ...markOfCall(item) }
     }
   }
 
@@ -250,6 +254,7 @@ export class RunIntake implements Intake, TriggerGate {
     const webhook = webhookOf(item.body)
     const element = {
       ...{ kind: 'step' as const, messageId: newId('msg_', now), body: ownBytes(item.body) },
+      timing: this.#timing(item, runId, publisher),
       ...(webhook !== undefined && { webhook }),
     }
     if (announces(item.headers, 'WF_TriggerOnConfig')) {
@@ -263,7 +268,12 @@ export class RunIntake implements Intake, TriggerGate {
     return { ...element, meta: JSON.stringify(meta), dueAt: firstAttemptAt(settings, now), delivery: meta.delivery }
   }
 
-  #call(item: PublishItem, publisher: Publisher, now: number): NewElement {
+  /** The delivery on which the program has sent a step. */
+  #timing({ body }: PublishItem, runId: string, { caller: { accountId } }: Publisher): string | null {
+    return timingColumn(this.#deps.inFlight.timesOfStep({ accountId, runId }, body))
+  }
+
+  #call(item: PublishItem, runId: string, publisher: Publisher, now: number): NewElement {
     const settings = readSettings(item.headers, now, this.#deps.limits)
     refuseRule(settings)
     const { callback, failureCallback: _, ...own } = settings
@@ -293,6 +303,7 @@ export class RunIntake implements Intake, TriggerGate {
       meta: JSON.stringify({ delivery, callback }),
       dueAt: firstAttemptAt(settings, now),
       delivery,
+      timing: this.#timing(item, runId, publisher),
     }
   }
 }
@@ -374,17 +385,4 @@ function withStartOf(submissions: readonly Submission[], runId: string): Submiss
 
 function activeRun({ run_id, url }: NewRun, seq: number, accountId: string, now: number): RunOfDelivery {
   return { seq, run_id, account_id: accountId, url, state: 'RUN_STARTED', created_at: now }
-}
-
-/** A run that is about to start. */
-export type Starting = Pick<NewRun, 'run_id' | 'url' | 'host' | 'path' | 'labels' | 'flow_key' | 'caller_ip'>
-
-/** Decides whether runs may start; `bulk` implements it. */
-export interface TriggerGate {
-  /**
-   * Runs `work`, which makes these runs, unless one of them may not start. The runs count as starting until `work` has
-   * settled.
-   * @throws HomeportError the reason for the refusal; then `work` was not called.
-   */
-  pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made>
 }

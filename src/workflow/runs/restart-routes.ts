@@ -15,9 +15,9 @@ import * as runsRestart from '../transactions/runs-restart.js'
 import { revised } from '../transactions/runs-revive.js'
 import type { ElementMeta, NewElement, RunOrigin } from '../transactions/runs-rows.js'
 import { metaOfTrigger } from './columns.js'
-import type { TriggerGate } from './intake.js'
 import type { RecentLists } from './recent-lists.js'
 import { editedResults, planRestart } from './restart-plan.js'
+import type { TriggerGate } from './trigger-gate.js'
 
 /** Collaborators of the restart route. */
 export interface RestartDeps {

@@ -5,6 +5,7 @@ import {
   attemptRecord,
   type Decision,
   decideNext,
+  type LineWait,
   type MessageKind,
   type Outbound,
   type PendingMessage,
@@ -26,10 +27,12 @@ import { RUN_MESSAGE_KIND } from '../transactions/runs-rows.js'
 import * as runsRules from '../transactions/runs-rules.js'
 import type { RunEffect } from '../transactions/runs-settle.js'
 import * as runsSettle from '../transactions/runs-settle.js'
-import type { InFlightDeliveries, RefusedReturns } from './attempt-memory.js'
 import { metaOfTrigger } from './columns.js'
+import type { DeliveryTimes } from './delivery-times.js'
 import { type FollowUpInput, resultElement, runFailureOf } from './follow-ups.js'
+import { branchOf, type InFlightDeliveries } from './in-flight.js'
 import type { RecentLists } from './recent-lists.js'
+import type { RefusedReturns } from './refused-returns.js'
 import type { RunNodes } from './run-nodes.js'
 import { judge, mayDeliver, type Role, type Verdict } from './run-state.js'
 
@@ -62,43 +65,48 @@ export class RunMessages implements MessageKind {
     this.#deps = deps
   }
 
-  prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound {
+  prepare(message: PendingMessage, wait: LineWait): Promise<Outbound | undefined> | Outbound {
     const isDebounced = message.config.rule?.kind === 'debounce' && message.retried === 0
-    return isDebounced ? this.#prepareUnlessReplaced(message) : this.#prepare(message)
+    return isDebounced ? this.#prepareUnlessReplaced(message, wait) : this.#prepare(message, wait)
   }
 
   /** From now on, no trigger with the debounce key of the run replaces it. */
-  async #prepareUnlessReplaced(message: PendingMessage): Promise<Outbound | undefined> {
+  async #prepareUnlessReplaced(message: PendingMessage, wait: LineWait): Promise<Outbound | undefined> {
     const isActive = await this.#deps.store.run(runsRules.close, { runSeq: runSeqOf(message) })
-    return isActive ? this.#prepare(message) : undefined
+    return isActive ? this.#prepare(message, wait) : undefined
   }
 
-  #prepare(message: PendingMessage): Promise<Outbound | undefined> | Outbound {
+  #prepare(message: PendingMessage, wait: LineWait): Promise<Outbound | undefined> | Outbound {
     const { role } = markOf(message.config)
     const known = deliversList(role) ? this.#deps.lists.upTo(runSeqOf(message), message.messageId) : undefined
-    return known ? this.#begin(message, { ...known, body: NO_BODY }) : this.#fetch(message)
+    return known ? this.#begin(message, { ...known, body: NO_BODY }, wait) : this.#fetch(message, wait)
   }
 
   /** Reads the delivery from the store. */
-  async #fetch(message: PendingMessage): Promise<Outbound | undefined> {
+  async #fetch(message: PendingMessage, wait: LineWait): Promise<Outbound | undefined> {
     const { role } = markOf(message.config)
     const delivery = (await this.#read(message)) ?? (role === 'step' ? await this.#expire(message) : undefined)
     if (delivery && mayDeliver(delivery.run.state, role)) {
       const sending = sendingOf(delivery)
       this.#deps.lists.loaded(delivery, sending.list)
-      return this.#begin(message, sending)
+      return this.#begin(message, sending, wait)
     }
     await this.#deleteMessage(message)
     return undefined
   }
 
-  #begin(message: PendingMessage, sending: Sending): Outbound {
-    this.#deps.inFlight.begin(message.seq, this.#deps.clock.now())
+  #begin(message: PendingMessage, sending: Sending, { heldMs, lineMs }: LineWait): Outbound {
+    const { role } = markOf(message.config)
+    const { run_id: runId, account_id: accountId } = sending.run
+    this.#deps.inFlight.begin({
+      seq: message.seq,
+      ...(isReported(role) && { run: { accountId, runId } }),
+      times: { dueAt: message.nextAt, heldMs, lineMs, startedAt: this.#deps.clock.now() },
+      branch: () => branchOf(message.headers, sending.list),
+    })
     const outbound = outboundOf(message, sending, this.#deps.inlineLimitBytes)
     // The failure callback carries the last response of the program, up to the body limit.
-    return isReported(markOf(message.config).role)
-      ? { ...outbound, keepFailingBytes: this.#deps.bodyLimitBytes }
-      : outbound
+    return isReported(role) ? { ...outbound, keepFailingBytes: this.#deps.bodyLimitBytes } : outbound
   }
 
   spanValues(message: PendingMessage): SpanValues {
@@ -106,6 +114,7 @@ export class RunMessages implements MessageKind {
   }
 
   async settle(message: PendingMessage, outcome: AttemptOutcome): Promise<Settled> {
+    this.#deps.inFlight.answered(message.seq)
     const settled = await this.#settleBy(message, outcome)
     // After the commit: until the outcome is stored, the run log would show the message as queued.
     this.#deps.inFlight.end(message.seq)
@@ -195,7 +204,8 @@ export class RunMessages implements MessageKind {
   }
 
   async #retry(message: PendingMessage, outcome: AttemptOutcome, at: number, now: number): Promise<Settled> {
-    const args = settleArgs(message, outcome, { kind: 'retry', nextAt: at }, now)
+    const wait = this.#deps.inFlight.timesOf(message.seq)
+    const args = settleArgs(message, outcome, { kind: 'retry', nextAt: at }, now, wait)
     const settled = await this.#deps.store.run(messagesSettle.settle, args)
     this.#deps.meter.retries++
     return settled.kind === 'gone'
@@ -215,13 +225,14 @@ export class RunMessages implements MessageKind {
       return NOTHING
     }
     const { bodyLimitBytes: largestStepBytes, responseKeepBytes } = this.#deps
+    const times = this.#deps.inFlight.timesOf(message.seq)
     const effect = effectOf(verdict, {
       ...{ message, outcome, delivery, beginning },
-      ...{ largestStepBytes, responseKeepBytes, now },
+      ...{ largestStepBytes, responseKeepBytes, now, times },
     })
     const args = {
       runSeq: runSeqOf(message),
-      message: settleArgs(message, outcome, { kind: 'delivered', keep: false }, now),
+      message: settleArgs(message, outcome, { kind: 'delivered', keep: false }, now, times),
       effect,
     }
     const settled = await this.#deps.store.run(runsSettle.settleRun, args)
@@ -236,7 +247,7 @@ export class RunMessages implements MessageKind {
 
 type RunVerdict = Extract<Verdict, { kind: 'fail' | 'fail-unless-confirmed' | 'return-call' | 'callback-ended' }>
 
-/** Whether a failure callback reports the response to a message. */
+/** Whether the program executes the run on a delivery, so that a failure callback reports its response. */
 function isReported(role: Role): boolean {
   return role !== 'call' && role !== 'failure'
 }
@@ -268,11 +279,17 @@ function effectOf(verdict: RunVerdict, input: FollowUpInput): RunEffect {
 /** Limit of a response body that is stored with a failed attempt. */
 const ATTEMPT_BYTES = 65_536
 
-function settleArgs(message: PendingMessage, outcome: AttemptOutcome, end: MessageEnd, now: number): SettleArgs {
+function settleArgs(
+  message: PendingMessage,
+  outcome: AttemptOutcome,
+  end: MessageEnd,
+  now: number,
+  wait: DeliveryTimes | undefined,
+): SettleArgs {
   const { seq, retried } = message
   const attempt = attemptRecord(outcome)
   const body = attempt.body && firstBytes(attempt.body, ATTEMPT_BYTES)
-  return { seq, retried, at: now, attempt: { ...attempt, body }, end, follow: [] }
+  return { seq, retried, at: now, attempt: { ...attempt, body, wait }, end, follow: [] }
 }
 
 function runSeqOf(message: PendingMessage): number {

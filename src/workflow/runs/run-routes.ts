@@ -10,8 +10,8 @@ import { base64 } from '../protocol/bytes.js'
 import * as runsCancel from '../transactions/runs-cancel.js'
 import * as runsFinish from '../transactions/runs-finish.js'
 import * as runsRead from '../transactions/runs-read.js'
-import type { RefusedReturns, RunName } from './attempt-memory.js'
 import type { RecentLists } from './recent-lists.js'
+import type { RefusedReturns, RunName } from './refused-returns.js'
 import type { RunNodes } from './run-nodes.js'
 
 /** Collaborators of the routes of single runs. */

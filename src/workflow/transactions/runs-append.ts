@@ -166,9 +166,9 @@ function parkedOf(messages: readonly NewMessage[], paused: ReadonlySet<number>):
 
 /** The columns of a new element. */
 export function stepRow(runSeq: number, position: number, element: NewElement, at: number) {
-  const { messageId, kind, body, meta } = element
+  const { messageId, kind, body, meta, timing = null } = element
   const body_crc = checksumOf(body)
-  return { run_seq: runSeq, position, message_id: messageId, kind, body, body_crc, meta, created_at: at }
+  return { run_seq: runSeq, position, message_id: messageId, kind, body, body_crc, meta, created_at: at, timing }
 }
 
 /** The message that delivers an element. */

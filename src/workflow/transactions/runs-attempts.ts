@@ -15,11 +15,13 @@ interface Messages {
   readonly seqs: readonly number[]
 }
 
+const TIMES = ['due_at', 'held_ms', 'finished_at'] as const
+
 /** `retried` counts the attempts of a message without gaps, so the newest have the highest counts. */
 const keep = query<Messages>(({ db, p, d }) =>
   db
     .insertInto('run_attempts')
-    .columns(['run_seq', 'message_id', 'retried', 'started_at', 'status', 'headers', 'body', 'error'])
+    .columns(['run_seq', 'message_id', 'retried', 'started_at', 'status', 'headers', 'body', 'error', ...TIMES])
     .expression(
       db
         .selectFrom('message_attempts as a')
@@ -31,6 +33,7 @@ const keep = query<Messages>(({ db, p, d }) =>
           ),
           sql<Uint8Array | null>`substr(a.body, 1, ${sql.lit(BODY_BYTES)})`.as('body'),
           'a.error',
+          ...TIMES.map((name) => `a.${name}` as const),
         ])
         .where(d.inNumbers('a.message_seq', p.seqs))
         .where('m.state', '=', 'pending')

@@ -58,6 +58,10 @@ export interface PendingAttempt {
   readonly headers: string
   readonly body: Uint8Array | null
   readonly error: string | null
+  readonly retried: number
+  readonly due_at: number | null
+  readonly held_ms: number | null
+  readonly finished_at: number | null
 }
 
 /** A failed attempt of a finished delivery. */
@@ -102,7 +106,17 @@ type ShownElement = Omit<ElementRow, 'body'> & { readonly body: Uint8Array | nul
 const elementsOf = query<OfRuns, ShownElement>(({ db, p, d }) =>
   db
     .selectFrom('steps')
-    .select(['run_seq', 'position', 'message_id', 'kind', 'meta', 'created_at', 'body_crc', shownBody.as('body')])
+    .select([
+      'run_seq',
+      'position',
+      'message_id',
+      'kind',
+      'meta',
+      'created_at',
+      'timing',
+      'body_crc',
+      shownBody.as('body'),
+    ])
     .where(d.inNumbers('run_seq', p.seqs))
     .orderBy('run_seq')
     .orderBy('position'),
@@ -119,10 +133,14 @@ const pendingOf = query<OfRuns, PendingStep>(({ db, p, d }) =>
     .where('state', '=', sql.lit('pending'))
     .orderBy('seq'),
 )
+const ATTEMPT_COLUMNS = [
+  ...(['started_at', 'status', 'headers', 'body', 'error'] as const),
+  ...(['retried', 'due_at', 'held_ms', 'finished_at'] as const),
+]
 const attemptsOf = query<OfRuns, PendingAttempt>(({ db, p, d }) =>
   db
     .selectFrom('message_attempts')
-    .select(['message_seq', 'started_at', 'status', 'headers', 'body', 'error'])
+    .select(['message_seq', ...ATTEMPT_COLUMNS])
     .where(d.inNumbers('message_seq', p.seqs))
     .orderBy('message_seq')
     .orderBy('retried'),
@@ -130,7 +148,7 @@ const attemptsOf = query<OfRuns, PendingAttempt>(({ db, p, d }) =>
 const pastAttemptsOf = query<OfRuns, PastAttempt>(({ db, p, d }) =>
   db
     .selectFrom('run_attempts')
-    .select(['run_seq', 'message_id', 'started_at', 'status', 'headers', 'body', 'error'])
+    .select(['run_seq', 'message_id', ...ATTEMPT_COLUMNS])
     .where(d.inNumbers('run_seq', p.seqs))
     .orderBy('started_at'),
 )

@@ -146,7 +146,7 @@ const copyFirst = query<{ from: number; to: number; messageId: string; meta: str
 const copyList = query<{ from: number; to: number }>(({ db, p }) =>
   db
     .insertInto('steps')
-    .columns(['run_seq', 'position', 'message_id', 'kind', 'body', 'body_crc', 'meta', 'created_at'])
+    .columns(['run_seq', 'position', 'message_id', 'kind', 'body', 'body_crc', 'meta', 'created_at', 'timing'])
     .expression((q) =>
       q
         .selectFrom('steps')
@@ -159,6 +159,7 @@ const copyList = query<{ from: number; to: number }>(({ db, p }) =>
           'body_crc',
           'meta',
           'created_at',
+          'timing',
         ])
         .where('run_seq', '=', p.from)
         .where('kind', '!=', 'failureCall'),

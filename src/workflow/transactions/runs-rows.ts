@@ -46,6 +46,8 @@ export interface NewElement {
   readonly deliveryOf?: number
   /** Event id of the webhook that this step creates. */
   readonly webhook?: string
+  /** JSON of `DeliveryTimes`: of the delivery that it is the answer to. */
+  readonly timing?: string | null
 }
 
 /** A run to insert. */

@@ -2,6 +2,7 @@ import { deletePendingOfGroups, type PendingRow } from '../../queue/transactions
 import { type SettleArgs, settleMessage } from '../../queue/transactions/messages-settle.js'
 import { all, change, first, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
+import type { MessageAttemptsTable } from '../../store/schema/messages.js'
 import type { FailureState, RunContact, RunState } from '../../store/schema/runs.js'
 import { appendElements } from './runs-append.js'
 import { keepAttempts, keepAttemptsOfRuns } from './runs-attempts.js'
@@ -90,13 +91,14 @@ const failRun = query<Failing>(({ db, p }) =>
 const endCallback = query<{ seq: number; failure: string; failureState: FailureState | null }>(({ db, p }) =>
   db.updateTable('runs').set({ failure: p.failure, failure_state: p.failureState }).where('seq', '=', p.seq),
 )
-const attemptsOf = query<
-  { seq: number },
-  { started_at: number; status: number; headers: string; body: Uint8Array | null; error: string | null }
->(({ db, p }) =>
+const ATTEMPT_COLUMNS = [
+  ...(['started_at', 'status', 'headers', 'body', 'error'] as const),
+  ...(['due_at', 'held_ms', 'finished_at'] as const),
+]
+const attemptsOf = query<{ seq: number }, Pick<MessageAttemptsTable, (typeof ATTEMPT_COLUMNS)[number]>>(({ db, p }) =>
   db
     .selectFrom('message_attempts')
-    .select(['started_at', 'status', 'headers', 'body', 'error'])
+    .select(ATTEMPT_COLUMNS)
     .where('message_seq', '=', p.seq)
     .orderBy('retried', 'desc')
     .limit(10),
@@ -204,5 +206,7 @@ function* attemptsBefore(messageSeq: number): Transaction<object[]> {
     headers: JSON.parse(row.headers),
     body: Buffer.from(row.body ?? []).toString('base64'),
     error: row.error,
+    ...(row.due_at !== null &&
+      row.held_ms !== null && { times: [row.due_at, row.held_ms, row.started_at, row.finished_at] }),
   }))
 }

@@ -8,6 +8,7 @@ import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { dateTime, duration } from '../../lib/format.js'
 import { payloadOfText } from '../../lib/payload.js'
+import { TimeTable } from './time-table.js'
 import type { Bar } from './timeline.js'
 import { STEP_WORDS, type Step, sentence } from './words.js'
 
@@ -28,6 +29,7 @@ export function StepDetail({
       <div>
         <StepFacts bar={bar} runId={runId} />
       </div>
+      <TimeTable bar={bar} />
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
         <Content title="Request body" value={step.callBody} />
         <Content title="Response body" value={step.callResponseBody} />

@@ -4,7 +4,7 @@ import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { counted, dateTime, duration } from '../../lib/format.js'
 import { StepDetail } from './step.js'
-import { type Bar, placeOf, type Stage, type Timeline } from './timeline.js'
+import { type Bar, placeOf, type Segment, type Stage, type Timeline } from './timeline.js'
 import classes from './timeline.module.css'
 import { STEP_WORDS, type Step } from './words.js'
 
@@ -110,6 +110,14 @@ function Line({
   )
 }
 
+/** Parts of a bar in which nobody works on the step. */
+const isWait = ({ phase }: Segment): boolean => phase === 'flow-control' || phase === 'line' || phase === 'back-off'
+
+function styleOf(segment: Segment, timeline: Timeline) {
+  const { left, width } = placeOf(segment, timeline)
+  return { left: part(left), width: part(width) }
+}
+
 const part = (share: number): string => `${(share * 100).toFixed(3)}%`
 
 function Track({ bar, timeline }: { bar: Bar; timeline: Timeline }) {
@@ -124,6 +132,9 @@ function Track({ bar, timeline }: { bar: Bar; timeline: Timeline }) {
           // Keeps the last minimal bar inside its track.
           style={{ left: `min(${part(left)}, 100% - 4px)`, width: part(width) }}
         />
+        {bar.segments.filter(isWait).map((segment) => (
+          <span key={segment.startMs} className={classes.wait} style={styleOf(segment, timeline)} />
+        ))}
         {bar.failuresMs.map((atMs) => (
           <span
             key={atMs}

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { placeOf, timelineOf } from './timeline.js'
+import { placeOf, timelineOf, totalsOf } from './timeline.js'
 import type { Run, Step } from './words.js'
 
 const AT = 1_000_000
@@ -94,5 +94,27 @@ it('every bar lies within the timeline', () => {
   expect(whole.stages.flatMap(({ bars }) => bars.map((bar) => placeOf(bar, whole)))).toEqual([
     { left: 0, width: 0 },
     { left: 0, width: 0.5 },
+  ])
+})
+
+it('a step of which the log says where its time went begins when it could, and its phases are parts of its bar', () => {
+  const phases = [
+    { phase: 'endpoint', ms: 40 },
+    { phase: 'back-off', ms: 200 },
+    { phase: 'endpoint', ms: 60 },
+  ] as const
+  const run = runOf([
+    { type: 'sequential', steps: [ran('retried', AT + 350, { time: { from: AT + 50, phases: [...phases] } })] },
+  ])
+  const bar = timelineOf(run, AT + 400).stages[1]?.bars[0]
+  expect(bar).toMatchObject({ startMs: AT + 50, endMs: AT + 350 })
+  expect(bar?.segments.map(({ startMs, endMs }) => [startMs - AT, endMs - AT])).toEqual([
+    [50, 90],
+    [90, 290],
+    [290, 350],
+  ])
+  expect(totalsOf(bar ?? { segments: [] })).toEqual([
+    { phase: 'endpoint', ms: 100 },
+    { phase: 'back-off', ms: 200 },
   ])
 })

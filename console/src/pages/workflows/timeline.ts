@@ -1,9 +1,17 @@
 /**
- * A run as bars on one time axis. The log has the end of each step; its start follows from the step before it:
- * the endpoint is called as soon as the previous step is stored, and parallel branches start together.
+ * A run as bars on one time axis. The log has the end of each step, and most often its start and where its time went. Where
+ * it does not, the start follows from the step before it: the endpoint is called as soon as the previous step is stored, and
+ * parallel branches start together.
  */
 import { parseDuration } from '../../../../src/base/duration.js'
-import { type Reason, type Run, type Step, type StepState, typeOf } from './words.js'
+import { type Phase, type Reason, type Run, type Step, type StepState, typeOf } from './words.js'
+
+/** A part of a bar. Times are Unix milliseconds. */
+export interface Segment {
+  readonly phase: Phase
+  readonly startMs: number
+  readonly endMs: number
+}
 
 /** A step on the axis. Times are Unix milliseconds. */
 export interface Bar {
@@ -15,6 +23,8 @@ export interface Bar {
   /** The present for active steps. */
   readonly endMs: number
   readonly isOpen: boolean
+  /** Where its time went, in order; empty where the log does not say. */
+  readonly segments: readonly Segment[]
   /** The times of failed attempts. */
   readonly failuresMs: readonly number[]
   /** Why an active step waits. */
@@ -80,10 +90,20 @@ function barOf(run: Run, step: Step, key: string, cursor: number, lastMs: number
     startMs: Math.min(startMs, lastMs),
     endMs: Math.max(startMs, Math.min(endMs, lastMs)),
     isOpen: state === 'STEP_PROGRESS' || state === 'STEP_RETRY',
+    segments: segmentsOf(step),
     failuresMs: (step.errors ?? []).map(({ time }) => time),
     reason: state === 'STEP_SUCCESS' ? undefined : reasonOf(run, step),
     step,
   }
+}
+
+function segmentsOf({ time }: Step): Segment[] {
+  let at = time?.from ?? 0
+  return (time?.phases ?? []).map(({ phase, ms }) => {
+    const startMs = at
+    at += ms
+    return { phase, startMs, endMs: at }
+  })
 }
 
 /** Start and end of a step. */
@@ -91,7 +111,8 @@ function spanOf(step: Step, state: StepState, cursor: number, lastMs: number): [
   const cameMs = step.createdAt ?? cursor
   if (step.stepType === 'Initial') return [cameMs, cameMs]
   const sleepsMs = sleepOf(step)
-  if (sleepsMs !== undefined) return [cameMs, state === 'STEP_SUCCESS' ? cameMs + sleepsMs : lastMs]
+  if (sleepsMs !== undefined) return [step.time?.from ?? cameMs, state === 'STEP_SUCCESS' ? cameMs + sleepsMs : lastMs]
+  if (step.time) return [step.time.from, segmentsOf(step).at(-1)?.endMs ?? cameMs]
   if (state === 'STEP_SUCCESS') return [Math.min(step.invokedWorkflowCreatedAt ?? cursor, cameMs), cameMs]
   return [cameMs, lastMs]
 }
@@ -123,4 +144,11 @@ function reasonOf({ because = [] }: Run, step: Step): Reason | undefined {
 export function placeOf({ startMs, endMs }: Pick<Bar, 'startMs' | 'endMs'>, whole: Timeline) {
   const lengthMs = whole.endMs - whole.startMs
   return { left: (startMs - whole.startMs) / lengthMs, width: (endMs - startMs) / lengthMs }
+}
+
+/** The time of a step by phase, milliseconds; phases in the order in which they first occur. */
+export function totalsOf({ segments }: Pick<Bar, 'segments'>): { readonly phase: Phase; readonly ms: number }[] {
+  const totals = new Map<Phase, number>()
+  for (const { phase, startMs, endMs } of segments) totals.set(phase, (totals.get(phase) ?? 0) + endMs - startMs)
+  return [...totals].map(([phase, ms]) => ({ phase, ms }))
 }

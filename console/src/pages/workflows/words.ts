@@ -2,7 +2,7 @@
 import type { Static } from 'typebox'
 import type { Because } from '../../../../src/contract/workflow/because.js'
 import type { FAILURE_STATES } from '../../../../src/contract/workflow/dead-letters.js'
-import type { RunLog, RunStep } from '../../../../src/contract/workflow/runs.js'
+import type { RunLog, RunStep, STEP_PHASES } from '../../../../src/contract/workflow/runs.js'
 import type { Tone } from '../../components/status.js'
 import { dateTime } from '../../lib/format.js'
 import type { RunState } from './search.js'
@@ -15,6 +15,19 @@ export type Step = Static<typeof RunStep>
 
 /** Why a run waits. */
 export type Reason = Static<typeof Because>
+
+/** A phase of the time of a step. */
+export type Phase = (typeof STEP_PHASES)[number]
+
+/** The phases of a step. */
+export const PHASE_WORDS: Readonly<Record<Phase, string>> = {
+  'flow-control': 'Flow control',
+  line: 'In line',
+  endpoint: 'Endpoint',
+  call: 'Called URL',
+  'back-off': 'Retry back-off',
+  overhead: 'Homeport',
+}
 
 /** The state of a step. */
 export type StepState = NonNullable<Step['state']>

@@ -7,9 +7,10 @@ import { type Flight, REAL_FACTORIES, SimulatedDispatcher } from '../../../queue
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import { WorkflowMeter } from '../../../telemetry/index.js'
-import { InFlightDeliveries, RefusedReturns } from '../../runs/attempt-memory.js'
+import { InFlightDeliveries } from '../../runs/in-flight.js'
 import { RunIntake } from '../../runs/intake.js'
 import { RecentLists } from '../../runs/recent-lists.js'
+import { RefusedReturns } from '../../runs/refused-returns.js'
 import { RunMessages } from '../../runs/run-messages.js'
 import { runsOf, waitingMessages } from '../model/census.js'
 import { answer, type EndpointDeps } from '../model/endpoint.js'
@@ -34,6 +35,7 @@ export class Crowd {
   readonly #accountId: string
   readonly #known = new Knowledge()
   #lists = new RecentLists()
+  readonly #inFlight = new InFlightDeliveries(LIMITS.timeoutMs)
   #engine: SimulatedDispatcher
   #endpoint: EndpointDeps
   readonly #messages: CrowdMessages
@@ -124,7 +126,7 @@ export class Crowd {
   #newEngine(): SimulatedDispatcher {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
     const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = ROOMY
-    const inFlight = new InFlightDeliveries(LIMITS.timeoutMs)
+    const inFlight = this.#inFlight
     const refusedReturns = new RefusedReturns()
     const limits = { bodyLimitBytes, responseKeepBytes }
     const kinds = [
@@ -155,7 +157,15 @@ export class Crowd {
     const drops = { drop, dropEverywhere: async (which: DropSelector): Promise<void> => drop(which) }
     const offer = (rows: readonly PendingRow[]): void => this.#offer(rows)
     const queue = { ...drops, offer, refuseForbidden: () => undefined }
-    const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists, meter: new WorkflowMeter() })
+    const intake = new RunIntake({
+      store,
+      queue,
+      clock,
+      limits: LIMITS,
+      lists,
+      inFlight: this.#inFlight,
+      meter: new WorkflowMeter(),
+    })
     const observer = this.#observer()
     return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, observer }
   }

@@ -12,9 +12,10 @@ import {
 import type { PendingRow } from '../../../queue/transactions/messages.js'
 import type { Store } from '../../../store/index.js'
 import { WorkflowMeter } from '../../../telemetry/index.js'
-import { InFlightDeliveries, RefusedReturns } from '../../runs/attempt-memory.js'
+import { InFlightDeliveries } from '../../runs/in-flight.js'
 import { RunIntake } from '../../runs/intake.js'
 import { RecentLists } from '../../runs/recent-lists.js'
+import { RefusedReturns } from '../../runs/refused-returns.js'
 import { RunMessages } from '../../runs/run-messages.js'
 import { type Census, checkNothingLeft, remains, retain, retainLast, waitingMessages } from './census.js'
 import { answer, type EndpointDeps } from './endpoint.js'
@@ -53,6 +54,7 @@ export class Simulation {
   /** Rows of earlier simulations in the store. */
   #before: Census | undefined
   #lists = new RecentLists()
+  readonly #inFlight = new InFlightDeliveries(LIMITS.timeoutMs)
   #engine: SimulatedDispatcher
   #endpoint: EndpointDeps
   /** Requests from before a crash, and aborted ones; they may arrive late. */
@@ -128,7 +130,15 @@ export class Simulation {
     const drops = { drop, dropEverywhere: async (which: DropSelector): Promise<void> => drop(which) }
     const offer = (rows: readonly PendingRow[]): void => this.#engine.offer(rows)
     const queue = { ...drops, offer, refuseForbidden: () => undefined }
-    const intake = new RunIntake({ store, queue, clock, limits: LIMITS, lists, meter: new WorkflowMeter() })
+    const intake = new RunIntake({
+      store,
+      queue,
+      clock,
+      limits: LIMITS,
+      lists,
+      inFlight: this.#inFlight,
+      meter: new WorkflowMeter(),
+    })
     return { store, intake, publisher, random, now: () => clock.now(), offer: queue.offer, observer: this.#observer() }
   }
 
@@ -136,7 +146,7 @@ export class Simulation {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
     const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = ROOMY
     const inlineLimitBytes = this.#random.chance(0.5) ? INLINE_LIMIT_BYTES : undefined
-    const inFlight = new InFlightDeliveries(LIMITS.timeoutMs)
+    const inFlight = this.#inFlight
     const refusedReturns = new RefusedReturns()
     const limits = { inlineLimitBytes, bodyLimitBytes, responseKeepBytes }
     return new SimulatedDispatcher({

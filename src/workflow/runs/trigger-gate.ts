@@ -1,0 +1,14 @@
+import type { NewRun } from '../transactions/runs-rows.js'
+
+/** A run that is about to start. */
+export type Starting = Pick<NewRun, 'run_id' | 'url' | 'host' | 'path' | 'labels' | 'flow_key' | 'caller_ip'>
+
+/** Decides whether runs may start; `bulk` implements it. */
+export interface TriggerGate {
+  /**
+   * Runs `work`, which makes these runs, unless one of them may not start. The runs count as starting until `work` has
+   * settled.
+   * @throws HomeportError the reason for the refusal; then `work` was not called.
+   */
+  pass<Made>(accountId: string, runs: readonly Starting[], at: number, work: () => Promise<Made>): Promise<Made>
+}
