@@ -89,5 +89,6 @@ export {
 export { endAll, endOf, isInTrace, itemInTrace, type TracedItem, traceItem, traceOf } from './publish/traced.js'
 export { createQueue, type QueueDeps } from './queue.js'
 export { ByteBudget, type ByteBudgetDeps, Retention, type RetentionDeps, type SweepStep } from './retention.js'
+export { dueOf } from './transactions/priority.js'
 export type * from './types.js'
 export type { Attempt, OnAttempt } from './watched-kind.js'

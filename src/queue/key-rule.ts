@@ -51,24 +51,3 @@ export function becauseOfRule(
   const begun = what === 'run' ? 'had not started' : 'had not been sent'
   return `${older} ${kind === 'debounce' ? begun : 'had not ended'}; this one replaces it.`
 }
-
-/** Why a message waits. `text` is for people. */
-export interface WaitReason {
-  readonly kind: 'debounced'
-  /** Unix milliseconds. */
-  readonly until: number
-  readonly text: string
-}
-
-/** Why a pending message waits for its rule; none while it is sent. */
-export function waitsFor(
-  rule: KeyRule | undefined,
-  { nextAt, retried }: { readonly nextAt: number; readonly retried: number },
-  now: number,
-): WaitReason[] {
-  if (rule?.kind !== 'debounce' || retried > 0 || nextAt <= now) return []
-  const key = JSON.stringify(rule.key)
-  const until = new Date(nextAt).toISOString()
-  const text = `Until ${until}, a newer message with the debounce key ${key} replaces this one.`
-  return [{ kind: 'debounced', until: nextAt, text }]
-}

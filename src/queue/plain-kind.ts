@@ -9,6 +9,7 @@ import { refusedBy, traceOf } from './publish/traced.js'
 import { type NewMessage, toPendingRows } from './transactions/messages.js'
 import type { MessageEnd, SettleArgs } from './transactions/messages-settle.js'
 import * as messagesSettle from './transactions/messages-settle.js'
+import { dueOf } from './transactions/priority.js'
 import * as ruleKeys from './transactions/rule-keys.js'
 import type {
   AttemptOutcome,
@@ -46,7 +47,7 @@ export function callbackBody({ message, outcome, dlqId }: CallbackFacts): Record
     method: message.method,
     sourceHeader: message.headers,
     sourceBody: base64(message.body),
-    notBefore: message.nextAt,
+    notBefore: dueOf(message),
     createdAt: message.createdAt,
     ...(message.callerIp !== undefined && { callerIP: message.callerIp }),
     ...(message.topic !== undefined && { topicName: message.topic }),

@@ -53,6 +53,8 @@ export interface MessageConfig {
   /** The publisher named the time of the first attempt, so a correction of the clock does not move it. */
   readonly fixedTime?: true
   readonly rule?: KeyRule
+  /** Seconds that the message counts as due earlier when it waits with others; negative: later. */
+  readonly priority?: number
   /** Settings of the module that owns the kind of the message. */
   readonly [extra: `x-${string}`]: unknown
 }

@@ -94,6 +94,7 @@ async function publishOnce(scene: Scene): Promise<void> {
     'upstash-deduplication-id': `once-${id}`,
     'upstash-flow-control-key': 'narrow',
     'upstash-flow-control-value': 'parallelism=2',
+    'homeport-priority': String(((made % 3) - 1) * 60),
   }
   scene.ledger.once.add(path)
   const sent = [publish(scene, path, 'delivered', headers), publish(scene, path, 'delivered', headers)]

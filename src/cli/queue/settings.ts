@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Session } from '../remote/remote.js'
-import { durationText, given, instant, list, pair, wholeNumber } from '../remote/values.js'
+import { durationText, given, instant, list, pair, signed, wholeNumber } from '../remote/values.js'
 import { readInput } from '../terminal/ask.js'
 
 /** Delivery settings of messages and runs. */
@@ -22,6 +22,7 @@ export interface DeliveryOptions {
   readonly debounceMaxDelay?: string
   readonly singleton?: string
   readonly singletonMode?: string
+  readonly priority?: number
   readonly body?: string
   readonly file?: string
 }
@@ -69,6 +70,7 @@ export function deliveryFlags(command: Command): Command {
     .option('--debounce-max-delay <duration>', 'with --debounce: longest wait since the first one', durationText)
     .option('--singleton <key>', 'only one with the same singleton key at a time')
     .option('--singleton-mode <mode>', 'with --singleton, while an older one has not ended: skip (default) or cancel')
+    .option('--priority <seconds>', 'counts as due so much earlier when it waits with others; negative: later', signed)
 }
 
 /** Adds the flags of a message. */
@@ -116,6 +118,7 @@ export function deliveryHeaders(options: DeliveryOptions): Record<string, string
       'homeport-debounce-max-delay': options.debounceMaxDelay,
       'homeport-singleton': options.singleton,
       'homeport-singleton-mode': options.singletonMode,
+      'homeport-priority': options.priority?.toString(),
     }),
   }
 }

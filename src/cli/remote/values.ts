@@ -13,6 +13,12 @@ export const wholeNumber =
     throw new InvalidArgumentError(`Expected a whole number, ${range}.`)
   }
 
+/** A whole number that may be negative. */
+export function signed(text: string): number {
+  if (/^[+-]?\d{1,15}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('Expected a whole number, such as 60 or -60.')
+}
+
 /** A comma-separated list; the flag may be repeated. */
 export const list = (text: string, before: readonly string[] = []): string[] => [
   ...before,

@@ -24,6 +24,9 @@ const LABELS = {
 }
 
 const RULE = {
+  priority: Type.Optional(
+    Type.Integer({ description: 'Seconds that the message counts as due earlier when it waits with others.' }),
+  ),
   debounceKey: Type.Optional(text('The debounce key of the message.')),
   singletonKey: Type.Optional(text('The singleton key of the message.')),
 }
@@ -53,8 +56,11 @@ const MESSAGE = {
 }
 
 const Because = Type.Object({
-  kind: Type.Enum(['debounced'], { description: '`debounced`: the delay of its debounce key has not ended.' }),
-  until: ms('When the wait ends'),
+  kind: Type.Enum(['debounced', 'prioritized'], {
+    description:
+      '`debounced`: the delay of its debounce key has not ended. `prioritized`: it is due, and its priority decides which others go first.',
+  }),
+  until: Type.Optional(ms('When the wait ends')),
   text: text('The reason in words.'),
 })
 
@@ -62,7 +68,9 @@ const Because = Type.Object({
 export const Message = Type.Object({
   ...MESSAGE,
   because: Type.Optional(
-    Type.Array(Because, { description: 'Why a pending message waits. Absent: no rule delays it.' }),
+    Type.Array(Because, {
+      description: 'Why a pending message waits by its own settings. Absent: none of them delays it.',
+    }),
   ),
 })
 

@@ -58,6 +58,14 @@ const RULES = {
         'While an older message or run with the singleton key has not ended: `skip` makes no new one, `cancel` cancels the older one. Default skip.',
     }),
   ),
+  'Homeport-Priority': Type.Optional(
+    Type.Integer({
+      minimum: -600,
+      maximum: 600,
+      description:
+        'Seconds that a message, or each step of a run, counts as due earlier when it waits in line with others of the account; negative: later. Not for messages of a queue. Default 0.',
+    }),
+  ),
 }
 
 /** The headers of settings that only Homeport has. */

@@ -34,6 +34,9 @@ export const Because = Type.Object({
   messageId: optionalText,
   eventId: optionalText,
   flowControlKey: optionalText,
+  priority: Type.Optional(
+    Type.Integer({ description: 'Seconds that the delivery counts as due earlier when it waits with others.' }),
+  ),
   debounceKey: optionalText,
   actionId: Type.Optional(Type.String({ description: 'The bulk action that will cancel the run.' })),
   reason: Type.Optional(Type.String({ description: 'The reason of the bulk action, or of the pause.' })),

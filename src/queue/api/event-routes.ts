@@ -6,6 +6,7 @@ import { type Route, route } from '../../http/index.js'
 import type { MessageFilter } from '../transactions/messages-filter.js'
 import type { AttemptRow, MessageHistory } from '../transactions/messages-read.js'
 import * as messagesRead from '../transactions/messages-read.js'
+import { dueOf } from '../transactions/priority.js'
 import { type ApiDeps, PLAIN } from './deps.js'
 import { readSelection, type WireFilters } from './filters.js'
 import { groupByMessage, type MessageLogView } from './grouped-events.js'
@@ -107,7 +108,9 @@ export function eventsOf(history: MessageHistory, mostBytes: number): EventView[
     {
       time: message.created_at,
       state: 'CREATED',
-      ...(message.state === 'pending' && { nextDeliveryTime: message.next_at }),
+      ...(message.state === 'pending' && {
+        nextDeliveryTime: dueOf({ nextAt: message.next_at, createdAt: message.created_at }),
+      }),
     },
     ...attempts.flatMap((attempt) => failedAttempt(attempt, mostBytes)),
     ...endEntries(history, mostBytes),

@@ -1,10 +1,11 @@
 import { sha256Hex } from '../../base/index.js'
 import { titleCase } from '../headers.js'
-import { waitsFor } from '../key-rule.js'
 import { redactionOf } from '../publish/settings.js'
 import type { MessageRow } from '../transactions/messages.js'
 import { dueTime } from '../transactions/messages-parked.js'
+import { dueOf } from '../transactions/priority.js'
 import type { CallbackConfig, DeadLetterView, HeaderMap, MessageConfig, MessageView, Redaction } from '../types.js'
+import { waitsFor } from '../wait-reason.js'
 
 /**
  * The JSON columns of messages. This program validates them before it writes them, so the two functions below read them
@@ -88,7 +89,7 @@ type Placed = Pick<MessageRow, 'labels' | 'flow_key' | 'topic' | 'endpoint' | 'q
 /** Settings that messages, dead letters and log entries all show. */
 export function settingMembers(row: Placed, config: MessageConfig): Partial<MessageView> {
   const labels = row.labels === '' ? [] : row.labels.slice(1, -1).split('|')
-  const { flow, callback, failureCallback, retryDelay, timeoutMs, rule } = config
+  const { flow, callback, failureCallback, retryDelay, timeoutMs, rule, priority } = config
   return {
     ...(row.topic !== null && { topicName: row.topic }),
     ...(row.endpoint !== null && { endpointName: row.endpoint }),
@@ -99,6 +100,7 @@ export function settingMembers(row: Placed, config: MessageConfig): Partial<Mess
     ...(retryDelay !== undefined && { retryDelayExpression: retryDelay }),
     ...(timeoutMs !== undefined && { timeout: timeoutMs }),
     ...(labels[0] !== undefined && { label: labels[0], labels }),
+    ...(priority !== undefined && { priority }),
     ...(rule?.kind === 'debounce' && { debounceKey: rule.key }),
     ...(rule?.kind === 'singleton' && { singletonKey: rule.key }),
     ...(row.flow_key !== null && { flowControlKey: row.flow_key }),
@@ -124,7 +126,7 @@ export function messageView(row: MessageRow, now?: number): MessageView {
     header: mutable(redactHeaders(storedHeaders(row.headers), config.redact)),
     ...bodyMembers(row.body, config),
     maxRetries: row.max_retries,
-    notBefore: dueTime(row.next_at),
+    notBefore: dueOf({ nextAt: dueTime(row.next_at), createdAt: row.created_at }),
     createdAt: row.created_at,
     ...(row.caller_ip !== null && { callerIP: row.caller_ip }),
     ...settingMembers(row, config),
@@ -132,9 +134,9 @@ export function messageView(row: MessageRow, now?: number): MessageView {
   }
 }
 
-function becauseMember(row: MessageRow, { rule }: MessageConfig, now: number): Pick<MessageView, 'because'> {
+function becauseMember(row: MessageRow, config: MessageConfig, now: number): Pick<MessageView, 'because'> {
   if (row.finished_at !== null) return {}
-  const because = waitsFor(rule, { nextAt: dueTime(row.next_at), retried: row.retried }, now)
+  const because = waitsFor(config, { nextAt: dueTime(row.next_at), retried: row.retried }, now)
   return because.length > 0 ? { because } : {}
 }
 

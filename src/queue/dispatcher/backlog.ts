@@ -1,5 +1,6 @@
 import type { PendingRow } from '../transactions/messages.js'
 import { type DuePage, laneOf } from '../transactions/messages-due.js'
+import { dueOf, rankOf } from '../transactions/priority.js'
 import type { DropSelector, PendingMessage } from '../types.js'
 import { Heap } from './collections.js'
 import { Coverage, type Load } from './coverage.js'
@@ -371,12 +372,13 @@ export class Backlog {
   #hold(entry: Entry, now: number): void {
     this.#held.add(entry)
     // A due message that was in the store only has waited for its turn there.
-    if (entry.nextAt <= now) this.#becomeDue(entry, now, entry.origin === 'load' ? entry.nextAt : now)
+    if (entry.nextAt <= now) this.#becomeDue(entry, now, entry.origin === 'load' ? dueOf(entry.message) : now)
     else this.#waiting.push(entry)
   }
 
   #becomeDue(entry: Entry, now: number, inLineSince: number): void {
     entry.inLineSince = inLineSince
+    entry.rank = rankOf(entry.message)
     if (this.#flow.admit(entry, now)) this.#ready.push(entry)
   }
 

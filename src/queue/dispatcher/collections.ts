@@ -49,6 +49,11 @@ export class Heap<T> {
     this.#isBefore = isBefore
   }
 
+  /** Number of items. */
+  get size(): number {
+    return this.#items.length
+  }
+
   /** The first item; it stays in the heap. */
   peek(): T | undefined {
     return this.#items[0]

@@ -1,4 +1,5 @@
 import type { QueueMeter } from '../../telemetry/index.js'
+import { dueOf } from '../transactions/priority.js'
 import type { AttemptOutcome, PendingMessage, Settled } from '../types.js'
 
 /** Messages of this kind become dead letters when they fail for good; those of runs fail their run. */
@@ -17,7 +18,7 @@ export function countAttempt(
     endpoint[retry ? 'retried' : isDelivered(outcome) ? 'delivered' : 'failed']++
     endpoint.seconds += Math.max(0, outcome.finishedAt - outcome.startedAt) / 1_000
   }
-  meter.delay.record((outcome.startedAt - message.nextAt) / 1_000)
+  meter.delay.record((outcome.startedAt - dueOf(message)) / 1_000)
   meter.duration.record((outcome.finishedAt - outcome.startedAt) / 1_000)
   if (retry) {
     meter.deliveries.retried++

@@ -51,6 +51,8 @@ export interface Entry extends Place {
   readonly partition: number
   /** Its place under the flow-control key; `undefined` while it has none. */
   place: FlowPlace | undefined
+  /** Its place among other due messages: the smallest goes first. Set when it is due. */
+  rank: number
   /** When it joined the line that it is in, Unix milliseconds; 0 before it is due. */
   inLineSince: number
   /** How long it has waited for a place under its flow-control key, milliseconds. */
@@ -140,6 +142,7 @@ export function toEntry(row: PendingRow, origin: Entry['origin']): Entry {
 /** The state of an entry before it is due. */
 export const UNDUE = {
   place: undefined,
+  rank: 0,
   inLineSince: 0,
   heldMs: 0,
   lineMs: 0,

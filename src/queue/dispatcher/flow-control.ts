@@ -3,6 +3,7 @@ import type { PendingRow } from '../transactions/messages.js'
 import type { FlowHold, FlowValue, MessageConfig } from '../types.js'
 import { Fifo } from './collections.js'
 import type { Entry, FlowPlace } from './entry.js'
+import { Line } from './line.js'
 
 /** Limits of a flow-control key. */
 export interface FlowLimits {
@@ -45,7 +46,7 @@ const UNLIMITED: FlowLimits = {
 /** A flow-control key: its limits, its use, and the messages that wait for a place under it. */
 class Key {
   limits: FlowLimits = UNLIMITED
-  readonly #waiting = new Fifo<Entry>()
+  readonly #waiting = new Line()
   /** Messages that had a place and lost it before they were sent. They go first. */
   readonly #returned = new Fifo<Entry>()
   /** Places taken, and how many of these have sent a request. */

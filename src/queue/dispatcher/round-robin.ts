@@ -1,6 +1,7 @@
 import { TurnoverMap } from '../../base/index.js'
 import { Fifo } from './collections.js'
 import type { Entry } from './entry.js'
+import { Line } from './line.js'
 
 /** Limits of requests in flight. */
 export interface InFlightLimits {
@@ -17,12 +18,12 @@ export interface InFlightLimits {
   readonly maxSlowBytes: number
 }
 
-/** Due messages of one account to one host, from one queue or from none: first in, first out. */
-interface Line {
+/** Due messages of one account to one host, from one queue or from none. */
+interface HostLine {
   readonly key: string
   readonly account: Account
   readonly host: Host
-  readonly ready: Fifo<Entry>
+  readonly ready: Line
   /** `rotating`: in the rotation of its account. `blocked`: waits for a free place at its host. */
   place: 'idle' | 'rotating' | 'blocked'
 }
@@ -30,7 +31,7 @@ interface Line {
 interface Account {
   readonly name: string
   /** Lines in the rotation. */
-  readonly lines: Line[]
+  readonly lines: HostLine[]
   isRotating: boolean
   quick: number
   slow: number
@@ -40,7 +41,7 @@ interface Account {
 
 interface Host {
   readonly name: string
-  readonly blocked: Line[]
+  readonly blocked: HostLine[]
   sending: number
   slow: number
   uses: number
@@ -57,7 +58,7 @@ interface Flight {
 
 /**
  * Chooses the next message to send, round robin: accounts take turns, and within an account its lines do. There is a
- * line for each destination host and queue, so a long line delays only itself.
+ * line for each destination host and queue, so a long line delays only itself. Priorities order the messages of a line.
  *
  * Hosts and accounts have limits of requests in flight. A request that stays open for long becomes slow and makes space
  * for others. When very many are slow, hosts with slow requests get no more until some of these end. So destinations
@@ -69,7 +70,7 @@ export class RoundRobin {
   readonly #limits: InFlightLimits
   readonly #accounts = new TurnoverMap<string, Account>()
   readonly #hosts = new TurnoverMap<string, Host>()
-  readonly #lines = new TurnoverMap<string, Line>()
+  readonly #lines = new TurnoverMap<string, HostLine>()
   /** Accounts with a line in rotation and a free place in flight. */
   readonly #rotation: Account[] = []
   readonly #flights = new TurnoverMap<Entry, Flight>()
@@ -149,12 +150,12 @@ export class RoundRobin {
     return undefined
   }
 
-  #endLine(line: Line): void {
+  #endLine(line: HostLine): void {
     this.#lines.delete(line.key)
     this.#forget(line)
   }
 
-  #begin(entry: Entry, { account, host }: Line, now: number): void {
+  #begin(entry: Entry, { account, host }: HostLine, now: number): void {
     entry.state = 'sending'
     const flight: Flight = { account, host, startedAt: now, bodyBytes: entry.bodyBytes, state: 'quick' }
     this.#flights.set(entry, flight)
@@ -166,7 +167,7 @@ export class RoundRobin {
     host.uses++
   }
 
-  #hasSpace({ host, account }: Line): boolean {
+  #hasSpace({ host, account }: HostLine): boolean {
     const { maxPerHost, maxSlow } = this.#limits
     const isCrowded = this.#slow > maxSlow / 2 || account.slow > maxSlow / 4
     return host.sending < maxPerHost && !(host.slow > 0 && isCrowded)
@@ -209,7 +210,7 @@ export class RoundRobin {
     flight.state = 'over'
   }
 
-  #rotate(line: Line): void {
+  #rotate(line: HostLine): void {
     line.place = 'rotating'
     line.account.lines.push(line)
     this.#rotateAccount(line.account)
@@ -231,12 +232,12 @@ export class RoundRobin {
     }
   }
 
-  #line(entry: Entry): Line {
+  #line(entry: Entry): HostLine {
     const { accountId, queue } = entry.message
     const key = `${accountId} ${queue ?? ''} ${entry.host}`
     let line = this.#lines.get(key)
     if (!line) {
-      line = { key, account: this.#account(accountId), host: this.#host(entry.host), ready: new Fifo(), place: 'idle' }
+      line = { key, account: this.#account(accountId), host: this.#host(entry.host), ready: new Line(), place: 'idle' }
       line.account.uses++
       line.host.uses++
       this.#lines.set(key, line)
@@ -244,7 +245,7 @@ export class RoundRobin {
     return line
   }
 
-  #forget({ account, host }: Line | Flight): void {
+  #forget({ account, host }: HostLine | Flight): void {
     if (--account.uses === 0) this.#accounts.delete(account.name)
     if (--host.uses === 0) this.#hosts.delete(host.name)
   }

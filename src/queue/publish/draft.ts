@@ -3,6 +3,7 @@ import { newId } from '../../base/index.js'
 import { forwardedHeaders, withoutTraceContext } from '../headers.js'
 import { debouncedUntil, type KeyRule, storedKey } from '../key-rule.js'
 import type { NewMessage, PublishEntry } from '../transactions/messages.js'
+import { placeInStore } from '../transactions/priority.js'
 import type { HeaderMap, MessageConfig, PublishItem } from '../types.js'
 import { type Destination, parseDestination } from './destination.js'
 import { redactionFor } from './provider-secrets.js'
@@ -42,7 +43,7 @@ export interface DraftTarget {
 
 /** The configuration that settings give a message, without its rule. Contains only what is set: most messages have `{}`. */
 export function configOf(settings: Settings, redact = settings.redact): MessageConfig {
-  const { timeoutMs, retryDelay, callback, failureCallback, flow, notBefore } = settings
+  const { timeoutMs, retryDelay, callback, failureCallback, flow, notBefore, priority } = settings
   const config: { -readonly [Member in keyof MessageConfig]: MessageConfig[Member] } = {}
   if (timeoutMs !== undefined) config.timeoutMs = timeoutMs
   if (retryDelay !== undefined) config.retryDelay = retryDelay
@@ -51,6 +52,7 @@ export function configOf(settings: Settings, redact = settings.redact): MessageC
   if (redact) config.redact = redact
   if (flow) config.flow = flow
   if (notBefore !== undefined) config.fixedTime = true
+  if (priority) config.priority = priority
   return config
 }
 
@@ -97,21 +99,22 @@ export function templateOf(item: PublishItem, drafting: Drafting, target?: Draft
   const settings = readSettings(item.headers, now, drafting.limits)
   const { destination, topic, endpoint } = target ?? { destination: parseDestination(item.destination) }
   const headers = forwardedHeaders(item.headers, settings.forwardAll)
+  const config = textOf(withRule(configOf(settings, redactionFor(destination, settings.redact)), settings.rule))
   const message = {
     account_id: drafting.accountId,
     kind: 'http',
     url: destination.url,
     method: settings.method ?? 'POST',
     headers: JSON.stringify(headers),
-    config: textOf(withRule(configOf(settings, redactionFor(destination, settings.redact)), settings.rule)),
+    config,
     max_retries: settings.retries ?? drafting.defaultRetries ?? DEFAULT_RETRIES,
-    next_at: firstAttemptAt(settings, now),
+    next_at: placeInStore(config, firstAttemptAt(settings, now), now),
     created_at: now,
     labels: labelColumn(settings.labels),
     caller_ip: drafting.callerIp,
     host: destination.host,
     path: destination.path,
-    queue: queueNameOf(item),
+    queue: queueOf(item, settings),
     flow_key: settings.flowKey,
     topic,
     endpoint,
@@ -167,6 +170,16 @@ function ruleKey({ key }: KeyRule, { topic, url }: NewMessage, namespace: string
  */
 export function draftMessage(item: PublishItem, drafting: Drafting, target?: DraftTarget): PublishEntry {
   return messageOf(templateOf(item, drafting, target), item.body, drafting)
+}
+
+function queueOf(item: PublishItem, { priority }: Settings): string | undefined {
+  const name = queueNameOf(item)
+  if (name === undefined || priority === undefined) return name
+  return refuseSetting(
+    'Homeport-Priority',
+    String(priority),
+    'leave it out, because a queue keeps the order of its messages',
+  )
 }
 
 /** The queue that an item names in its path or its headers. */

@@ -3,6 +3,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { isForwardedOwn, ownSetting } from '../headers.js'
 import type { KeyRule } from '../key-rule.js'
 import { memoized } from '../memoized.js'
+import { GREATEST_PRIORITY } from '../transactions/priority.js'
 import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
 import { parseHttpUrl, shownUrl } from './destination.js'
 import { parseRetryDelay } from './retry-delay.js'
@@ -51,6 +52,8 @@ export interface Settings {
   readonly contentDedup: boolean
   readonly forwardAll: boolean
   readonly rule?: KeyRule | undefined
+  /** Seconds. */
+  readonly priority?: number | undefined
 }
 
 type Headers = Readonly<Record<string, string>>
@@ -281,6 +284,16 @@ function ownDelay(headers: Headers, name: string): number | undefined {
   throw new HomeportError('setting_limit', { setting: written(name), found: found ?? '', limit: '366d' })
 }
 
+/** Reads the priority, seconds. */
+function priority(headers: Headers): number | undefined {
+  const found = ownText(headers, 'homeport-priority')
+  if (found === undefined) return undefined
+  const seconds = /^[+-]?\d{1,9}$/.test(found) ? Number(found) : Number.NaN
+  if (Math.abs(seconds) <= GREATEST_PRIORITY) return seconds
+  const range = `${-GREATEST_PRIORITY} to ${GREATEST_PRIORITY}`
+  return refuseSetting('Homeport-Priority', found, `send a whole number of seconds from ${range}`)
+}
+
 /** Reads the debounce or singleton key. */
 function keyRule(headers: Headers): KeyRule | undefined {
   const debounced = ownKey(headers, 'homeport-debounce')
@@ -344,5 +357,6 @@ export function readSettings(headers: Headers, now: number, limits: SettingLimit
     contentDedup: isTrue(headers['upstash-content-based-deduplication']),
     forwardAll: isTrue(headers['upstash-header-forward']),
     rule: keyRule(headers),
+    priority: priority(headers),
   }
 }

@@ -90,10 +90,13 @@ function* sliceOf(args: {
 /** Counts the messages of one kind behind a place, `size` of them at most. */
 export const slice = read('messagesCensus.slice', sliceOf, { turn: 'background' })
 
+/** A priority may have moved the place of a message before its time. */
+const DUE = sql<number>`case when messages.next_at < messages.created_at then messages.created_at else messages.next_at end`
+
 const earliestMessage = query<Record<never, never>, { at: number }>(({ db }) =>
   db
     .selectFrom('messages')
-    .select('next_at as at')
+    .select(DUE.as('at'))
     .where(sql<boolean>`state = 'pending'`)
     .orderBy('next_at')
     .orderBy('seq')
@@ -105,7 +108,7 @@ const earliestExcept = query<{ except: readonly string[] }, { at: number | null 
   db
     .selectFrom('accounts')
     .select(
-      sql<number | null>`min((select messages.next_at from messages
+      sql<number | null>`min((select ${DUE} from messages
         where messages.account_id = accounts.account_id and messages.state = 'pending'
         order by messages.next_at, messages.seq limit 1))`.as('at'),
     )

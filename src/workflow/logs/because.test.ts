@@ -29,6 +29,7 @@ const message = (more: object = {}) => ({
   retried: 0,
   max_retries: 3,
   next_at: NOW - 2_000,
+  created_at: NOW - 5_000,
   config: '{}',
   url: 'https://x.test/w',
   flow_key: null,

@@ -1,5 +1,5 @@
 import { unreachable } from '../../base/index.js'
-import { type FlowHold, storedHeaders } from '../../queue/index.js'
+import { dueOf, type FlowHold, storedConfig, storedHeaders } from '../../queue/index.js'
 import { thrownMessage } from '../protocol/error-text.js'
 import { linkOf } from '../protocol/sent-steps.js'
 import type { FlowPlace, InvokedRun, PendingAttempt, PendingStep } from '../transactions/runs-logs.js'
@@ -65,6 +65,7 @@ type Cause =
       readonly flowControlKey: string
       readonly messageId: string
       readonly since: number
+      readonly priority?: number
       readonly paused: boolean
       /** The limit that applies: calls in flight at once, or calls that start in a period, which ends at `until`. */
       readonly parallelism?: number
@@ -74,7 +75,13 @@ type Cause =
       /** Position among the messages of the key, from 1, counting those in flight; absent if not counted. */
       readonly place?: number
     }
-  | { readonly kind: 'queued'; readonly url: string; readonly messageId: string; readonly since: number }
+  | {
+      readonly kind: 'queued'
+      readonly url: string
+      readonly messageId: string
+      readonly since: number
+      readonly priority?: number
+    }
   /** The program has answered the deliveries of these branches without a result; nothing more will happen. */
   | { readonly kind: 'discarded-branch'; readonly branches: readonly string[]; readonly since: number }
   /** The program has answered the last delivery without a step, or ended a parallel branch; nothing more will happen. */
@@ -197,17 +204,24 @@ function pendingReason(run: WaitingRun, message: PendingStep): Cause {
     return { kind: 'debounced', debounceKey: run.debounced.key, until: at, messageId }
   if (at > run.now) return { kind: run.subjectOf(messageId).sleeps ? 'sleeping' : 'delayed', until: at, messageId }
   const hold = message.flow_key === null ? undefined : run.holdOf(message.flow_key)
-  return hold ? heldReason(run, message, hold) : { kind: 'queued', url, messageId, since: at }
+  return hold ? heldReason(run, message, hold) : { kind: 'queued', url, messageId, ...inLine(message) }
 }
 
-function heldReason(run: WaitingRun, { seq, message_id, flow_key, next_at }: PendingStep, hold: FlowHold): Cause {
+/** Since when a due message waits, and its priority. */
+function inLine({ next_at: nextAt, created_at: createdAt, config }: PendingStep) {
+  const { priority } = storedConfig(config)
+  return { since: dueOf({ nextAt, createdAt }), ...(priority !== undefined && { priority }) }
+}
+
+function heldReason(run: WaitingRun, message: PendingStep, hold: FlowHold): Cause {
+  const { seq, message_id, flow_key } = message
   const place = run.flowPlaces.find(({ message_seq }) => message_seq === seq)?.place
   const { by, ...limit } = hold
   return {
     kind: 'flow-control',
     flowControlKey: flow_key ?? '',
     messageId: message_id,
-    since: next_at,
+    ...inLine(message),
     paused: by === 'pause',
     ...limit,
     ...(place !== undefined && { place }),
@@ -270,7 +284,7 @@ function describeCause(because: Cause, now: number): string {
     case 'flow-control':
       return describeFlowControl(because, now)
     case 'queued':
-      return `due for ${seconds(now - because.since)}, waiting for its turn among the deliveries to ${because.url}`
+      return `due for ${seconds(now - because.since)}, waiting for its turn among the deliveries to ${because.url}${describePriority(because)}`
     case 'discarded-branch':
       return `the program has answered the delivery of ${describeBranches(because.branches)} without a result, the last one after ${time(because.since)}; nothing more will be delivered of ${because.branches.length === 1 ? 'it' : 'them'}`
     case 'no-step':
@@ -299,7 +313,14 @@ function describeCancel(cancel: Extract<Cause, { kind: 'bulk-cancel' }>): string
 function describeFlowControl(held: Extract<Cause, { kind: 'flow-control' }>, now: number): string {
   const place = held.place === undefined ? '' : `, position ${held.place}`
   const limit = describeLimit(held)
-  return `held by the flow-control key "${held.flowControlKey}" for ${seconds(now - held.since)}${place}${limit}`
+  return `held by the flow-control key "${held.flowControlKey}" for ${seconds(now - held.since)}${place}${limit}${describePriority(held)}`
+}
+
+/** Which others go first. */
+function describePriority({ priority = 0 }: { readonly priority?: number }): string {
+  if (priority === 0) return ''
+  const direction = priority > 0 ? 'earlier' : 'later'
+  return `; by its priority it counts as due ${Math.abs(priority)} s ${direction}`
 }
 
 function describeLimit({

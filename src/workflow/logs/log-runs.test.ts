@@ -62,7 +62,15 @@ function call(position: number, stepId: number): ElementRow {
 }
 
 function pending(seq: number, message_id: string): PendingStep {
-  const rest = { retried: 0, max_retries: 3, next_at: NOW, config: '{}', url: DELIVERY.url, flow_key: null }
+  const rest = {
+    retried: 0,
+    max_retries: 3,
+    next_at: NOW,
+    created_at: NOW,
+    config: '{}',
+    url: DELIVERY.url,
+    flow_key: null,
+  }
   return { seq, message_id, group_key: 1, ...rest }
 }
 

@@ -1,4 +1,4 @@
-import type { AttemptOutcome, HeaderMap, PendingMessage } from '../../queue/index.js'
+import { type AttemptOutcome, dueOf, type HeaderMap, type PendingMessage } from '../../queue/index.js'
 import type { FailureReason } from '../runs/run-state.js'
 import type { RunOfDelivery } from '../transactions/runs-read.js'
 import { base64, firstBytes, textBytes } from './bytes.js'
@@ -75,7 +75,7 @@ export function resultBody(message: PendingMessage, outcome: AttemptOutcome, lar
       method: message.method,
       sourceHeader: message.headers,
       sourceBody: '',
-      notBefore: message.nextAt,
+      notBefore: dueOf(message),
       createdAt: message.createdAt,
     }),
   )

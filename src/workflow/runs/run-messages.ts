@@ -5,6 +5,7 @@ import {
   attemptRecord,
   type Decision,
   decideNext,
+  dueOf,
   type LineWait,
   type MessageKind,
   type Outbound,
@@ -101,7 +102,7 @@ export class RunMessages implements MessageKind {
     this.#deps.inFlight.begin({
       seq: message.seq,
       ...(isReported(role) && { run: { accountId, runId } }),
-      times: { dueAt: message.nextAt, heldMs, lineMs, startedAt: this.#deps.clock.now() },
+      times: { dueAt: dueOf(message), heldMs, lineMs, startedAt: this.#deps.clock.now() },
       branch: () => branchOf(message.headers, sending.list),
     })
     const outbound = outboundOf(message, sending, this.#deps.inlineLimitBytes)

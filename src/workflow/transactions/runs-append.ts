@@ -8,6 +8,7 @@ import {
   toPendingRows,
 } from '../../queue/transactions/messages.js'
 import { parkedUntil } from '../../queue/transactions/messages-parked.js'
+import { placeInStore } from '../../queue/transactions/priority.js'
 import { checksumOf } from '../../store/checksum.js'
 import { all, askInsert, atOnce, insertAll, only, type Transaction } from '../../store/operation.js'
 import { query } from '../../store/query.js'
@@ -189,7 +190,7 @@ export function messageFor(
     body: null,
     config: delivery.config,
     max_retries: delivery.max_retries,
-    next_at: element.dueAt,
+    next_at: placeInStore(delivery.config, element.dueAt, at),
     created_at: at,
     labels: delivery.labels,
     flow_key: delivery.flow_key ?? null,

@@ -12,7 +12,16 @@ import type { WaitRow } from './runs-wait.js'
 /** A pending message, with the columns that logs show. */
 export type PendingStep = Pick<
   MessageRow,
-  'seq' | 'message_id' | 'group_key' | 'retried' | 'max_retries' | 'next_at' | 'config' | 'url' | 'flow_key'
+  | 'seq'
+  | 'message_id'
+  | 'group_key'
+  | 'retried'
+  | 'max_retries'
+  | 'next_at'
+  | 'created_at'
+  | 'config'
+  | 'url'
+  | 'flow_key'
 >
 
 /** A run that another one has invoked. */
@@ -128,7 +137,8 @@ const shownElement = (row: ShownElement): ElementRow =>
 const pendingOf = query<OfRuns, PendingStep>(({ db, p, d }) =>
   db
     .selectFrom('messages')
-    .select(['seq', 'message_id', 'group_key', 'retried', 'max_retries', 'next_at', 'config', 'url', 'flow_key'])
+    .select(['seq', 'message_id', 'group_key', 'retried', 'max_retries', 'next_at', 'created_at'])
+    .select(['config', 'url', 'flow_key'])
     .where(d.inNumbers('group_key', p.seqs))
     .where('state', '=', sql.lit('pending'))
     .orderBy('seq'),

@@ -227,6 +227,7 @@ function Details({ message }: { message: Static<typeof Message> }) {
     ['Schedule', message.scheduleId],
     ['Labels', message.labels?.join(', ')],
     ['Flow-control key', message.flowControlKey],
+    ['Priority', message.priority === undefined ? undefined : `${message.priority} s`],
     ['Debounce key', message.debounceKey],
     ['Singleton key', message.singletonKey],
     ['Callback', message.callback],

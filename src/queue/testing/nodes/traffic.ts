@@ -63,6 +63,7 @@ export class Traffic {
       headers['upstash-callback-retry-delay'] = '1000'
     }
     if (key !== undefined) Object.assign(headers, keyHeaders(key))
+    if (queue === undefined && this.#made % 3 === 0) headers['homeport-priority'] = this.#made % 2 === 0 ? '60' : '-60'
     this.#timeline.note(
       `${node.process.name}: a client publishes ${message.label} ${key ?? queue ?? ''} ${delay ? `in ${delay} s` : ''}`,
     )

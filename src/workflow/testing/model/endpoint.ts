@@ -78,7 +78,8 @@ function answerAs(deps: EndpointDeps, runId: string, message: PendingMessage, ou
 async function begin(deps: EndpointDeps, { body }: Outbound): Promise<void> {
   const runId = newId('wfr_', deps.now())
   const { program } = JSON.parse(new TextDecoder().decode(body)) as Payload
-  await submit(deps, runId, [triggerItem(runId, program, { 'upstash-retries': '1' })])
+  const settings = { 'upstash-retries': '1', 'homeport-priority': deps.random.chance(0.3) ? '60' : '0' }
+  await submit(deps, runId, [triggerItem(runId, program, settings)])
 }
 
 interface RawElement {
