@@ -5,10 +5,10 @@ import {
   bodyOf,
   CREATE_RULES,
   type CreateValues,
-  onPlatform,
   onPrimary,
   primaryRegionsFor,
   readRegionsFor,
+  summaryOf,
 } from './create-form.js'
 
 const values: CreateValues = {
@@ -27,14 +27,20 @@ it('leaves out unset fields', () => {
   expect(bodyOf(values)).not.toHaveProperty('budget')
 })
 
-it('another platform selects its first region and no read regions', () => {
-  expect(onPlatform(values, 'gcp')).toMatchObject({ platform: 'gcp', primary: 'us-central1', reads: [] })
+it('a region of another platform has no read regions', () => {
+  expect(onPrimary(values, 'us-central1')).toMatchObject({ platform: 'gcp', primary: 'us-central1', reads: [] })
   expect(readRegionsFor({ platform: 'gcp', primary: 'us-central1' })).toEqual([])
 })
 
 it('only regions with a node can be selected', () => {
   expect(primaryRegionsFor('aws', ['eu-west-1', 'us-central1'])).toEqual(['eu-west-1'])
   expect(readRegionsFor(values, ['us-east-1', 'eu-west-2'])).toEqual(['eu-west-2'])
+})
+
+it('says in one line what is hidden', () => {
+  expect(summaryOf(values, 'Free')).toBe('Plan Free, no budget, 1 read region, eviction off, TLS on')
+  const more = { reads: [], budget: 20, eviction: true, tls: false } as const
+  expect(summaryOf({ ...values, ...more }, 'Free')).toBe('Plan Free, budget $20, no read regions, eviction on, TLS off')
 })
 
 it('the primary region is not a read region', () => {

@@ -4,10 +4,12 @@ import type { PlanName } from '../../../../src/contract/databases/plans.js'
 import {
   type Platform,
   READ_REGIONS,
+  REGIONS,
   type ReadRegion,
   type Region,
   regionsOf,
 } from '../../../../src/contract/databases/regions.js'
+import { counted, dollars } from '../../lib/format.js'
 
 /** What the form holds. */
 export interface CreateValues {
@@ -49,18 +51,29 @@ export const readRegionsFor = (
 ): ReadRegion[] =>
   platform === 'gcp' ? [] : READ_REGIONS.filter((region) => region !== primary && (served?.includes(region) ?? true))
 
-/** The values after the platform changed: values that do not fit it are replaced. */
-export function onPlatform(values: CreateValues, platform: Platform, served?: readonly Region[]): CreateValues {
-  const [first = values.primary] = primaryRegionsFor(platform, served)
-  return { ...values, platform, primary: first, reads: [] }
+/** The values after the primary region changed: read regions that do not fit it are removed. */
+export function onPrimary(values: CreateValues, primary: Region): CreateValues {
+  const { platform } = REGIONS[primary]
+  const possible: readonly Region[] = readRegionsFor({ platform, primary })
+  return { ...values, platform, primary, reads: values.reads.filter((region) => possible.includes(region)) }
 }
 
-/** The values after the primary region changed. */
-export const onPrimary = (values: CreateValues, primary: Region): CreateValues => ({
-  ...values,
-  primary,
-  reads: values.reads.filter((region) => region !== primary),
-})
+/** Whether commands are counted in US dollars. */
+export const hasBudget = ({ budget }: Pick<CreateValues, 'budget'>): boolean => budget !== '' && budget > 0
+
+/** Whether a field is hidden until the form shows more. */
+export const isUnderMore = (field: string): boolean => field !== 'name' && field !== 'primary'
+
+/** The hidden settings in one line. */
+export function summaryOf({ reads, budget, eviction, tls }: CreateValues, plan: string): string {
+  return [
+    `Plan ${plan}`,
+    budget === '' || budget === 0 ? 'no budget' : `budget ${dollars(budget)}`,
+    reads.length === 0 ? 'no read regions' : counted(reads.length, 'read region'),
+    `eviction ${eviction ? 'on' : 'off'}`,
+    `TLS ${tls ? 'on' : 'off'}`,
+  ].join(', ')
+}
 
 /** The request that creates the database. */
 export function bodyOf(values: CreateValues): CreateDatabaseBody {
