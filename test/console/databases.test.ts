@@ -11,6 +11,7 @@ import {
   signInAt,
   tooWide,
 } from './support/browser.js'
+import { looksUnderMore } from './support/create-dialog.js'
 import './support/patience.js'
 
 let homeport: RunningHomeport
@@ -61,25 +62,7 @@ describe('a user who has not read the documentation', () => {
     await dialog.getByText('Plan Pay as you go, no budget, no read regions').waitFor()
     expect(await problemsOf(page)).toEqual([])
     await dialog.getByLabel('Name').fill('shop')
-    await dialog.getByRole('button', { name: 'More…' }).press('Enter')
-    await dialog.getByLabel('Monthly budget').fill('5')
-    await dialog.getByText('It counts $0.20 per 100,000 commands').waitFor()
-    expect(await problemsOf(page)).toEqual([])
-    await dialog.getByLabel('Monthly budget').fill('')
-    await dialog.getByRole('combobox', { name: 'Read regions' }).click()
-    for (const name of [/^eu-west-1/, /^us-west-1/]) await page.getByRole('option', { name }).click()
-    await dialog.getByRole('combobox', { name: 'Read regions' }).press('Tab')
-    await dialog.getByRole('combobox', { name: 'Plan' }).click()
-    await page.getByRole('option', { name: 'Free' }).click()
-    await dialog.getByRole('button', { name: 'Less' }).click()
-    // What has an error is shown.
-    await dialog.getByRole('button', { name: 'Create the database' }).click()
-    await dialog.getByText('The Free plan has at most one read region').waitFor()
-    await dialog.getByRole('combobox', { name: 'Plan' }).click()
-    await page.getByRole('option', { name: 'Pay as you go' }).click()
-    for (const key of ['Backspace', 'Backspace', 'Tab']) {
-      await dialog.getByRole('combobox', { name: 'Read regions' }).press(key)
-    }
+    await looksUnderMore(page, dialog)
     await dialog.getByRole('button', { name: 'Create the database' }).click()
     await heading(page, 'shop').waitFor()
     place = new URL(page.url()).pathname
