@@ -77,7 +77,7 @@ export interface Accounts extends Service, Authenticator {
    * The audit log of the caller's account or team, newest first.
    * @param before `log_id` of an entry: only older ones.
    */
-  auditLog(caller: Caller, limit: number, before?: string): Promise<AuditLog[]>
+  auditLog(caller: Caller, limit: number, before?: string, search?: string): Promise<AuditLog[]>
 }
 
 const DEFAULT_EMAIL = 'owner@homeport.local'
@@ -231,9 +231,14 @@ class StoredAccounts implements Accounts {
     await this.#deps.store.run(accountsTransactions.audit, auditRow(caller, event, this.#deps.clock.now()))
   }
 
-  async auditLog(caller: Caller, limit: number, before?: string): Promise<AuditLog[]> {
+  async auditLog(caller: Caller, limit: number, before?: string, search?: string): Promise<AuditLog[]> {
     const { accountId } = caller
-    const rows = await this.#deps.store.run(accountsTransactions.auditLog, { accountId, limit, before })
+    const rows = await this.#deps.store.run(accountsTransactions.auditLog, {
+      accountId,
+      limit,
+      before,
+      search: search?.toLowerCase(),
+    })
     const customer = this.account(accountId)?.email ?? ''
     return rows.map((row) => auditLogOf(row, customer))
   }

@@ -99,8 +99,8 @@ function operatorRoutes({ operator }: Accounts): Route[] {
 }
 
 function auditRoutes(accounts: Accounts): Route[] {
-  const read = (call: { caller: Caller; query: { limit?: number; before?: string } }) =>
-    accounts.auditLog(call.caller, call.query.limit ?? MOST_AUDIT_ENTRIES, call.query.before)
+  const read = (call: { caller: Caller; query: { limit?: number; before?: string; search?: string } }) =>
+    accounts.auditLog(call.caller, call.query.limit ?? MOST_AUDIT_ENTRIES, call.query.before, call.query.search)
   return [route(listAuditLogs, read), route(listAuditLogsAtRoot, read)]
 }
 

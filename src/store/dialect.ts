@@ -41,6 +41,12 @@ export interface Dialect {
   inTexts(column: string | Expression<string>, list: readonly string[]): RawBuilder<boolean>
   /** The text in `column` contains `part`, case-sensitive. */
   contains(column: string, part: string | Expression<string>): RawBuilder<boolean>
+  /** The text in `column`, or of an expression, contains `part`, which has no letters from A to Z; their case is ignored. */
+  mentions(column: string | Expression<string>, part: string | Expression<string>): RawBuilder<boolean>
+  /** A member of the JSON object in `column`, as text. NULL without one. */
+  member(column: string, name: string): RawBuilder<string>
+  /** The beginning of the bytes in `column` as text, in which other characters than those of ASCII may be encoded. */
+  beginning(column: string): RawBuilder<string>
   /** The text in `column` starts with `prefix`, case-sensitive and without wildcards. */
   startsWith(column: string, prefix: string | Expression<string>): RawBuilder<boolean>
   /** `test` is true for at least one text of a list parameter. */
@@ -67,6 +73,9 @@ export interface Dialect {
 function starts(column: string, prefix: string | Expression<string>): RawBuilder<boolean> {
   return sql<boolean>`substr(${sql.ref(column)}, 1, length(${prefix})) = ${prefix}`
 }
+
+/** Bytes that `beginning` reads. */
+const BEGINNING_BYTES = 1_024
 
 const refTo = (column: string | Expression<string>): Expression<unknown> =>
   typeof column === 'string' ? sql.ref(column) : column
@@ -108,6 +117,9 @@ export const sqliteDialect: Dialect = {
   inNumbers: (column, list) => sql<boolean>`${sql.ref(column)} in (select value from json_each(${list}))`,
   inTexts: (column, list) => sql<boolean>`${refTo(column)} in (select value from json_each(${list}))`,
   contains: (column, part) => sql<boolean>`instr(${sql.ref(column)}, ${part}) > 0`,
+  mentions: (column, part) => sql<boolean>`instr(lower(${refTo(column)}), ${part}) > 0`,
+  member: (column, name) => sql<string>`json_extract(${sql.ref(column)}, ${sql.lit(`$.${name}`)})`,
+  beginning: (column) => sql<string>`cast(substr(${sql.ref(column)}, 1, ${sql.lit(BEGINNING_BYTES)}) as text)`,
   startsWith: starts,
   someText: (list, test) => sql<boolean>`exists (select 1 from json_each(${list}) as item where ${test(ITEM)})`,
   textRows: (list) => sql<{ value: string }>`json_each(${list})`.as('item'),
@@ -148,6 +160,10 @@ export const postgresDialect: Dialect = {
   inNumbers: (column, list) => sql<boolean>`${sql.ref(column)} = any(${list}::bigint[])`,
   inTexts: (column, list) => sql<boolean>`${refTo(column)} = any(${list}::text[])`,
   contains: (column, part) => sql<boolean>`strpos(${sql.ref(column)}, ${part}) > 0`,
+  mentions: (column, part) => sql<boolean>`strpos(lower(${refTo(column)} collate "C"), ${part}) > 0`,
+  member: (column, name) => sql<string>`(${sql.ref(column)}::json ->> ${sql.lit(name)})`,
+  beginning: (column) =>
+    sql<string>`encode(substring(${sql.ref(column)} from 1 for ${sql.lit(BEGINNING_BYTES)}), 'escape')`,
   startsWith: starts,
   someText: (list, test) =>
     sql<boolean>`exists (select 1 from unnest(${list}::text[]) as item (value) where ${test(ITEM)})`,

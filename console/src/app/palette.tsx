@@ -5,6 +5,7 @@ import IconDatabasePlus from 'icon:database-plus'
 import IconKeyboard from 'icon:keyboard'
 import IconListCheck from 'icon:list-check'
 import IconMoon from 'icon:moon'
+import IconSearch from 'icon:search'
 import { useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { createSpotlight, Spotlight } from '@mantine/spotlight'
@@ -42,6 +43,7 @@ export function Palette({ asked }: { asked: number }) {
     { label: 'Identifier', items: useIdentified(text) },
     { label: 'Databases', items: useDatabases(text) },
     { label: 'Pages', items: usePages().filter(({ label }) => isMatch(label, text)) },
+    { label: 'Search', items: useSearches(text) },
     { label: 'Actions', items: useActions().filter(({ label }) => isMatch(label, text)) },
   ].filter(({ items }) => items.length > 0)
   const list = useRef<HTMLDivElement>(null)
@@ -105,6 +107,28 @@ function useDatabases(text: string): Item[] {
     ...{ label, description: `${primary_region}, ${state}`, icon: IconDatabase },
     act: () => void navigate({ to: '/databases/$id', params: { id } }),
   }))
+}
+
+/** Searches of the lists for a text that is no identifier. */
+function useSearches(text: string): Item[] {
+  const navigate = useNavigate()
+  const search = text.trim().slice(0, LONGEST_SEARCH)
+  if (search === '' || targetOf(search)) return []
+  return [
+    { label: `Runs with “${search}”`, icon: IconSearch, act: () => void navigate({ to: '/runs', search: { search } }) },
+    {
+      ...{ label: `Messages with “${search}”`, icon: IconSearch },
+      act: () => void navigate({ to: '/messages', search: { search } }),
+    },
+    {
+      ...{ label: `Runs that wait for the event “${search}”`, icon: IconSearch },
+      act: () => void navigate({ to: '/events', search: { event: search } }),
+    },
+    {
+      ...{ label: `Changes with “${search}”`, description: 'audit log', icon: IconSearch },
+      act: () => void navigate({ to: '/audit', search: { search } }),
+    },
+  ]
 }
 
 function usePages(): Item[] {

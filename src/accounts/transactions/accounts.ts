@@ -1,5 +1,5 @@
-import type { Insertable, Selectable } from 'kysely'
-import { AUDIT_KEPT_SECONDS } from '../../contract/accounts/audit-limits.js'
+import { type Insertable, type Selectable, sql } from 'kysely'
+import { AUDIT_KEPT_SECONDS, MOST_AUDIT_SEARCHED } from '../../contract/accounts/audit-limits.js'
 import { all, change, first, insertAll, only, read, type Transaction, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AccountsTable, ApiKeysTable, AuditLogTable, TeamMembersTable } from '../../store/schema/accounts.js'
@@ -157,20 +157,52 @@ const auditEntries = query<{ accountId: string; limit: number; before: number },
     .orderBy('seq', 'desc')
     .limit(p.limit),
 )
+const SEARCHED = ['action', 'actor', 'entity', 'source', 'details'] as const
+const searchedEntries = query<{ accountId: string; limit: number; before: number; search: string }, AuditRow>(
+  ({ db, p, d }) =>
+    db
+      .selectFrom(
+        db
+          .selectFrom('audit_log')
+          .selectAll()
+          .where('account_id', '=', p.accountId)
+          .where('seq', '<', p.before)
+          .orderBy('seq', 'desc')
+          .limit(MOST_AUDIT_SEARCHED)
+          .as('recent'),
+      )
+      .selectAll()
+      .where(
+        sql<boolean>`(${sql.join(
+          SEARCHED.map((column) => d.mentions(column, p.search)),
+          sql` or `,
+        )})`,
+      )
+      .orderBy('seq', 'desc')
+      .limit(p.limit),
+)
 const auditPlace = query<{ accountId: string; logId: string }, { seq: number }>(({ db, p }) =>
   db.selectFrom('audit_log').select('seq').where('account_id', '=', p.accountId).where('log_id', '=', p.logId),
 )
 
+/** Selects entries of the audit log. */
+interface AuditLogArgs {
+  readonly accountId: string
+  readonly limit: number
+  readonly before?: string | undefined
+  readonly search?: string | undefined
+}
+
 /**
  * The latest entries of an account, newest first.
  * @param args.before `log_id`: only entries older than this one; none when the account has no such entry.
+ * @param args.search in small letters: only entries that contain it, among the next `MOST_AUDIT_SEARCHED`.
  */
-export const auditLog = read(
-  'accounts.auditLog',
-  function* (args: { accountId: string; limit: number; before?: string | undefined }): Transaction<AuditRow[]> {
-    const { accountId, limit } = args
-    if (args.before === undefined) return yield* all(auditEntries, { accountId, limit, before: NEWEST })
-    const place = yield* first(auditPlace, { accountId, logId: args.before })
-    return place ? yield* all(auditEntries, { accountId, limit, before: place.seq }) : []
-  },
-)
+export const auditLog = read('accounts.auditLog', function* (args: AuditLogArgs): Transaction<AuditRow[]> {
+  const { accountId, limit, search } = args
+  const place =
+    args.before === undefined ? { seq: NEWEST } : yield* first(auditPlace, { accountId, logId: args.before })
+  if (!place) return []
+  const page = { accountId, limit, before: place.seq }
+  return search === undefined ? yield* all(auditEntries, page) : yield* all(searchedEntries, { ...page, search })
+})

@@ -6,16 +6,17 @@ import { momentOfSeconds } from '../terminal/figures.js'
 import { renderTable } from '../terminal/table.js'
 
 /** `homeport audit`: reads the audit log. */
-export const auditCommand = remote<{ count: number; before?: string }>({
+export const auditCommand = remote<{ count: number; before?: string; search?: string }>({
   name: 'audit',
   summary: 'read the audit log, newest first',
   flags: (command) =>
     command
       .option('--count <number>', 'most entries', wholeNumber(1, MOST_AUDIT_ENTRIES), 50)
-      .option('--before <id>', 'only entries older than this entry'),
+      .option('--before <id>', 'only entries older than this entry')
+      .option('--search <text>', 'only entries that contain this text'),
   examples: ['homeport audit --count 10', "homeport audit --json | jq -r '.[] | [.actor, .readable_format] | @tsv'"],
-  run: async ({ api, io, show }, { count: limit, before }) => {
-    const entries = await api.call(listAuditLogs, { query: { limit, ...given({ before }) } })
+  run: async ({ api, io, show }, { count: limit, before, search }) => {
+    const entries = await api.call(listAuditLogs, { query: { limit, ...given({ before, search }) } })
     const columns = [
       { title: 'WHEN', value: (one: (typeof entries)[number]) => momentOfSeconds(one.timestamp) },
       { title: 'ACTOR', value: (one: (typeof entries)[number]) => one.actor },

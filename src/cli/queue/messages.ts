@@ -4,7 +4,7 @@ import { cancelMessage, cancelMessages, getMessage, listLogs } from '../../contr
 import type { Io } from '../io.js'
 import { orMissing } from '../remote/api.js'
 import { group, remote } from '../remote/remote.js'
-import { oneOf, wholeNumber } from '../remote/values.js'
+import { given, oneOf, wholeNumber } from '../remote/values.js'
 import { counted, fromNow, moment } from '../terminal/figures.js'
 import { type Column, renderFacts, renderTable } from '../terminal/table.js'
 import { toneOfState } from '../terminal/text.js'
@@ -14,6 +14,7 @@ type LogEntry = Static<typeof Event>
 type QueueMessage = Static<typeof Message>
 
 interface LogOptions extends FilterOptions {
+  readonly search?: string
   readonly state?: string
   readonly message?: string
   readonly count: number
@@ -31,6 +32,8 @@ const COLUMNS: readonly Column<LogEntry>[] = [
   { title: '', cuts: true, value: (one) => one.error },
 ]
 
+const SEARCH = 'of messages whose id, URL, label, queue, URL group or error contains this text'
+
 /** `homeport queue logs`. */
 export const logsCommand = remote<LogOptions>({
   name: 'logs',
@@ -38,16 +41,17 @@ export const logsCommand = remote<LogOptions>({
   flags: (command) =>
     pageFlags(filterFlags(command), 50)
       .option('--state <state>', STATES.join(', '), oneOf(STATES))
-      .option('--message <id>', 'entries of this message'),
+      .option('--message <id>', 'entries of this message')
+      .option('--search <text>', SEARCH),
   examples: ['homeport queue logs --state FAILED --from 1h', 'homeport queue logs --message msg_…'],
   run: async ({ api, io, show }, options) => {
-    const { message, state, count, cursor } = options
+    const { message, state, count, cursor, search } = options
     const page = await api.call(listLogs, {
       query: {
         ...filtersOf(options),
         ...(state !== undefined && { state: [oneOf(STATES)(state)] }),
         ...(message !== undefined && { messageId: [message] }),
-        ...(cursor !== undefined && { cursor }),
+        ...given({ cursor, search }),
         count,
         trimBody: 0,
       },
@@ -63,14 +67,18 @@ const table = (io: Io, rows: readonly LogEntry[]): string =>
 const ENTRIES_PER_MESSAGE = 4
 const MOST_ENTRIES = 1000
 
-const listCommand = remote<FilterOptions & { count: number }>({
+const listCommand = remote<FilterOptions & { count: number; search?: string }>({
   name: 'list',
   summary: 'list messages with their current state, newest first',
-  flags: (command) => filterFlags(command).option('--count <number>', 'most messages', wholeNumber(1, 250), 20),
+  flags: (command) =>
+    filterFlags(command)
+      .option('--count <number>', 'most messages', wholeNumber(1, 250), 20)
+      .option('--search <text>', SEARCH),
   examples: ['homeport queue messages list --label orders', 'homeport queue messages list --queue mails --count 100'],
   run: async ({ api, io, show }, options) => {
     const count = Math.min(MOST_ENTRIES, options.count * ENTRIES_PER_MESSAGE)
-    const { logs } = await api.call(listLogs, { query: { ...filtersOf(options), count, trimBody: 0 } })
+    const query = { ...filtersOf(options), ...given({ search: options.search }), count, trimBody: 0 }
+    const { logs } = await api.call(listLogs, { query })
     const latest = latestOf(logs).slice(0, options.count)
     show(latest, () => table(io, latest))
   },

@@ -10,6 +10,7 @@ import { type RunFilterOptions, runFilterFlags, runFilters, type SeenRun } from 
 interface ListOptions extends RunFilterOptions {
   readonly state?: (typeof RUN_STATES)[number]
   readonly paused?: true
+  readonly search?: string
   readonly count: number
   readonly cursor?: string
 }
@@ -23,15 +24,17 @@ export const listCommand = remote<ListOptions>({
   flags: (command) => {
     runFilterFlags(command, { url: 'of exactly this URL', from: 'created at or after', to: 'created at or before' })
     command.option('--state <state>', RUN_STATES.join(', '), oneOf(RUN_STATES)).option('--paused', 'only paused runs')
+    command.option('--search <text>', 'whose id, URL, label or error contains this text')
     return pageFlags(command, 20)
   },
   examples: ['homeport runs list --state RUN_FAILED --from 1d', 'homeport runs list --label hello --json'],
   run: async ({ api, io, show }, options) => {
-    const { state, paused, count, cursor } = options
-    const query = { ...runFilters(options), ...given({ state: state && [state], paused, cursor }) }
+    const { state, paused, count, cursor, search } = options
+    const query = { ...runFilters(options), ...given({ state: state && [state], paused, cursor, search }) }
     const page = await api.call(listRuns, { query: { ...query, count: Math.min(count, MOST), trimBody: 0 } })
     const text = () => renderTable(io, COLUMNS, page.runs) + moreBelow(page.cursor)
-    show(page, () => (page.runs.length === 0 ? 'No runs match.\n' : text()))
+    const none = page.cursor === undefined ? 'No runs match.\n' : `No runs match so far.\n${moreBelow(page.cursor)}`
+    show(page, () => (page.runs.length === 0 ? none : text()))
   },
 })
 

@@ -5,3 +5,6 @@ export const AUDIT_KEPT_SECONDS = 182 * 24 * 60 * 60
 
 /** Most entries of one page of the audit log. */
 export const MOST_AUDIT_ENTRIES = 1000
+
+/** Entries of the audit log that one search looks at. */
+export const MOST_AUDIT_SEARCHED = 20_000

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { MOST_AUDIT_ENTRIES } from './audit-limits.js'
+import { searchFilter } from '../search.js'
+import { MOST_AUDIT_ENTRIES, MOST_AUDIT_SEARCHED } from './audit-limits.js'
 
 /**
  * All actions of the audit log with their numbers. Clients depend on the number of `Delete Team` only (reference redis
@@ -120,6 +121,9 @@ const AuditQuery = Type.Object({
     }),
   ),
   before: Type.Optional(text('`log_id` of the last entry of the previous page; only older entries are returned.')),
+  search: searchFilter(
+    `Entries of which the action, the actor, an entity, the source or the notes contain this text. Only the newest ${MOST_AUDIT_SEARCHED.toLocaleString('en-US')} entries, or those after \`before\`, are searched`,
+  ),
 })
 
 const auditLogsAt = <const Id extends string>(id: Id, path: string, summary: string) =>

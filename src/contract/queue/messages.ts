@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { MOST_FILTER_VALUES, MOST_IDS, MOST_ITEM_HEADERS } from '../request-limits.js'
+import { searchFilter } from '../search.js'
 import { CURSOR, DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message, MessageLog } from './fields.js'
 import { PUBLISH_HEADERS } from './setting-headers.js'
 
@@ -252,6 +253,7 @@ const eventFilters = Type.Object({
   messageIds: idList('Entries of these messages.'),
   ...FILTERS,
   ...DESTINATION_FILTERS,
+  search: searchFilter('Messages whose id, URL, label, queue, URL group or error contains this text'),
   order: Type.Optional(
     Type.Enum(['earliestFirst', 'latestFirst'], {
       description: 'Order by message, then by time. Default latestFirst.',

@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { TRIGGER_HEADERS } from '../queue/setting-headers.js'
+import { searchFilter } from '../search.js'
 import { Because } from './because.js'
 import { BroughtBack, CancelledBy, RunOrigin, RunPaused } from './run-history.js'
 
@@ -279,6 +280,7 @@ const logQuery = Type.Object({
   path: texts('Runs whose URL has this path.'),
   callerIp: texts('Runs triggered from this address.'),
   flowControlKey: texts('Runs of this flow-control key.'),
+  search: searchFilter('Runs whose id, URL, label or error contains this text'),
   fromDate: Type.Optional(ms('Runs created at or after this time')),
   toDate: Type.Optional(ms('Runs created at or before this time')),
   groupBy: Type.Optional(Type.Enum(['workflowRunId'], { description: 'Leave out the flat list of events.' })),

@@ -1,6 +1,7 @@
 import { otherUnitOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
+import { searchText } from '../../contract/search.js'
 import { ANY_MESSAGE, type MessageFilter } from '../transactions/messages-filter.js'
 
 /** Filters as the wire has them, after schema validation. */
@@ -18,6 +19,7 @@ export interface WireFilters {
   readonly queueName?: readonly string[] | undefined
   readonly scheduleId?: readonly string[] | undefined
   readonly responseStatus?: readonly number[] | undefined
+  readonly search?: string | undefined
   readonly fromDate?: number | undefined
   readonly toDate?: number | undefined
 }
@@ -104,6 +106,7 @@ export function readSelection(wire: WireFilters): Selection {
     queues: filterOf('queueName', MOST_FILTER_VALUES, wire.queueName),
     scheduleIds: filterOf('scheduleId', MOST_FILTER_VALUES, wire.scheduleId),
     statuses: wire.responseStatus ?? [],
+    searches: wire.search === undefined ? [] : [searchText(wire.search)],
     fromDate: wire.fromDate ?? null,
     toDate: wire.toDate ?? null,
   }

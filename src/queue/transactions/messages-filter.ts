@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely'
+import { type Expression, type RawBuilder, sql } from 'kysely'
 import type { Dialect } from '../../store/dialect.js'
 
 /** Which messages match: for each member any of its values. Empty lists and NULL match every message. */
@@ -15,6 +15,8 @@ export interface MessageFilter {
   readonly scheduleIds: readonly string[]
   /** Statuses of the last response. */
   readonly statuses: readonly number[]
+  /** At most one text, as `searchText` makes it: the id, URL, labels, queue, group or error contain it. */
+  readonly searches: readonly string[]
   /** Unix milliseconds, inclusive. The operation decides which time they apply to. */
   readonly fromDate: number | null
   readonly toDate: number | null
@@ -33,6 +35,7 @@ export const ANY_MESSAGE: MessageFilter = {
   queues: [],
   scheduleIds: [],
   statuses: [],
+  searches: [],
   fromDate: null,
   toDate: null,
 }
@@ -61,6 +64,8 @@ export interface FilterParams {
   anyScheduleId: number
   statuses: readonly number[]
   anyStatus: number
+  searches: readonly string[]
+  anySearch: number
   fromDate: number
   toDate: number
 }
@@ -92,12 +97,22 @@ export function filterParams(filter: MessageFilter): FilterParams {
     anyScheduleId: isAny(filter.scheduleIds),
     statuses: filter.statuses,
     anyStatus: isAny(filter.statuses),
+    searches: filter.searches,
+    anySearch: isAny(filter.searches),
     fromDate: filter.fromDate ?? 0,
     toDate: filter.toDate ?? Number.MAX_SAFE_INTEGER,
   }
 }
 
 type Condition = (p: FilterParams, d: Dialect) => RawBuilder<unknown>
+
+const SEARCHED = ['message_id', 'url', 'labels', 'error', 'queue', 'topic'] as const
+
+function mentionedIn(d: Dialect, text: Expression<string>): RawBuilder<boolean> {
+  const columns = SEARCHED.map((column) => d.mentions(column, text))
+  const response = sql`(state = 'failed' and ${d.mentions(d.beginning('response_body'), text)})`
+  return sql<boolean>`(${sql.join([...columns, response], sql` or `)})`
+}
 
 /** Condition of each list of a filter, and the switch that turns it off. */
 const LISTS = {
@@ -112,6 +127,7 @@ const LISTS = {
   queues: ['anyQueue', (p, d) => d.inTexts('queue', p.queues)],
   scheduleIds: ['anyScheduleId', (p, d) => d.inTexts('schedule_id', p.scheduleIds)],
   statuses: ['anyStatus', (p, d) => d.inNumbers('response_status', p.statuses)],
+  searches: ['anySearch', (p, d) => d.someText(p.searches, (text) => mentionedIn(d, text))],
 } as const satisfies Partial<Record<keyof FilterParams, readonly [keyof FilterParams, Condition]>>
 
 type ListName = keyof typeof LISTS

@@ -2,6 +2,7 @@ import type { Static } from 'typebox'
 import type { Clock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { MOST_FILTER_VALUES } from '../../contract/request-limits.js'
+import { searchText } from '../../contract/search.js'
 import {
   listRunEvents,
   listRunMessageLogs,
@@ -16,9 +17,9 @@ import type { Store } from '../../store/index.js'
 import type { RunState } from '../../store/schema/runs.js'
 import type { InFlightDeliveries } from '../runs/in-flight.js'
 import type { RunNodes } from '../runs/run-nodes.js'
+import type { RunLogPage } from '../transactions/runs-logs.js'
 import * as runsLogs from '../transactions/runs-logs.js'
-import type { RunIdentity, RunLogFilter } from '../transactions/runs-matching.js'
-import type { RunRow } from '../transactions/runs-rows.js'
+import type { RunIdentity, RunLogArgs, RunLogFilter } from '../transactions/runs-matching.js'
 import { runLogs } from './log-runs.js'
 
 /** Collaborators of the log routes. */
@@ -53,7 +54,7 @@ async function page({ store, queue, clock, inFlight, nodes }: LogDeps, accountId
   const limit = query.count ?? DEFAULT_COUNT
   const before = placeOf(query.cursor)
   const now = clock.now()
-  const found = await store.run(runsLogs.logPage, { accountId, filter: filterOf(query), before, limit, now })
+  const found = await searched(store, { accountId, filter: filterOf(query), before, limit, now })
   const flowKeys = new Set(found.pending.flatMap(({ flow_key }) => flow_key ?? []))
   const seqs = found.pending.map(({ seq }) => seq)
   const elsewhere = await nodes.waits({ accountId, seqs, flowKeys: [...flowKeys] })
@@ -66,6 +67,18 @@ async function page({ store, queue, clock, inFlight, nodes }: LogDeps, accountId
   const runs = runLogs(found, view)
   // Built from the fields that the schema declares.
   return { runs: runs as Static<typeof RunLog>[], ...cursorAfter(found) }
+}
+
+/** Reads that one request makes to find anything. */
+const MOST_READS = 20
+
+/** A page of runs. A search that finds nothing goes on, up to a limit; then the page is empty and has a cursor. */
+async function searched(store: Store, args: RunLogArgs): Promise<RunLogPage> {
+  let found = await store.run(runsLogs.logPage, args)
+  for (let reads = 1; found.runs.length === 0 && found.searchedTo !== undefined && reads < MOST_READS; reads++) {
+    found = await store.run(runsLogs.logPage, { ...args, before: found.searchedTo })
+  }
+  return found
 }
 
 function filterOf(query: LogQuery): RunLogFilter {
@@ -87,6 +100,7 @@ function filterOf(query: LogQuery): RunLogFilter {
     ...(query.state && { states: commaSeparated(query.state).map(runStateOf) }),
     ...(paused !== undefined && { [paused ? 'paused' : 'unpaused']: true as const }),
     ...(messageId !== undefined && { messageId }),
+    ...(query.search !== undefined && { search: searchText(query.search) }),
     ...(from !== undefined && { from }),
     ...(to !== undefined && { to }),
   }
@@ -142,7 +156,8 @@ function placeOf(cursor: string | undefined): number {
 }
 
 /** The cursor of the next page; absent after the last page, which tells clients that it is the last. */
-function cursorAfter({ runs, more }: { runs: readonly RunRow[]; more: boolean }): { cursor?: string } {
+function cursorAfter({ runs, more, searchedTo }: RunLogPage): { cursor?: string } {
+  if (searchedTo !== undefined) return { cursor: `0-${searchedTo}` }
   const last = runs.at(-1)
   return last && more ? { cursor: `${last.created_at}-${last.seq}` } : {}
 }

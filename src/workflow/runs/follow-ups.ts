@@ -12,6 +12,7 @@ import {
   storedConfig,
   storedHeaders,
 } from '../../queue/index.js'
+import { errorText } from '../protocol/error-text.js'
 import { listBody, listElement } from '../protocol/outbound.js'
 import { failureBody, lastResponse, recordOf, resultBody } from '../protocol/reports.js'
 import { markedConfig, type RunMeta, sourceOf } from '../protocol/settings.js'
@@ -58,6 +59,9 @@ function metaOfResult({ headers }: CallbackConfig, { now }: FollowUpInput): stri
   return failureCallback ? JSON.stringify({ failureCallback, ...sourceOf(headers) }) : null
 }
 
+/** Characters of an error that are kept as text, for searches. */
+const MAX_ERROR_LENGTH = 500
+
 /** Builds the failure of a run, with the call of its failure function if it has one (reference workflow 4.10). */
 export function runFailureOf(input: FollowUpInput, reason: FailureReason): RunFailing {
   const { message, outcome, delivery, now } = input
@@ -71,6 +75,7 @@ export function runFailureOf(input: FollowUpInput, reason: FailureReason): RunFa
     retried,
     maxRetries,
     reason,
+    text: errorText(response).slice(0, MAX_ERROR_LENGTH),
     time: now,
     ...(input.times && { times: attemptTimes(input.times, outcome.finishedAt) }),
     ...(stepName !== undefined && { stepName }),

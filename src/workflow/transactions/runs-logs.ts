@@ -86,6 +86,8 @@ export interface RunLogPage {
   readonly runs: readonly RunRow[]
   /** Whether others follow. */
   readonly more: boolean
+  /** See `MatchingRuns`. */
+  readonly searchedTo?: number
   /** Failure callbacks come without their bodies. */
   readonly elements: readonly ElementRow[]
   readonly pending: readonly PendingStep[]
@@ -219,7 +221,7 @@ const aheadOf = query<{ accountId: string; flowKey: string; nextAt: number; seq:
 
 /** Reads a page of runs with all data of their logs, from one snapshot. */
 export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transaction<RunLogPage> {
-  const { runs, more } = yield* matchingRuns(args)
+  const { runs, ...rest } = yield* matchingRuns(args)
   const seqs = runs.map((run) => run.seq)
   const pending = (yield* all(pendingOf, { seqs })).map((message) => ({
     ...message,
@@ -227,7 +229,7 @@ export const logPage = read('runs.logPage', function* (args: RunLogArgs): Transa
   }))
   return {
     runs: yield* listedRuns(runs),
-    more,
+    ...rest,
     pending,
     elements: yield* listedElements((yield* all(elementsOf, { seqs })).map(shownElement)),
     attempts: yield* all(attemptsOf, { seqs: pending.map((message) => message.seq) }),

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely'
 import { firstFitting, inOrderOf } from '../../queue/transactions/messages-sizes.js'
 import type { Dialect } from '../../store/dialect.js'
-import { all, type Transaction } from '../../store/operation.js'
+import { all, first, type Transaction } from '../../store/operation.js'
 import { type Query, query } from '../../store/query.js'
 import type { RunState } from '../../store/schema/runs.js'
 import type { RunRow } from './runs-rows.js'
@@ -24,6 +24,8 @@ export interface RunLogFilter {
   readonly flowKeys?: readonly string[]
   /** A message that delivers, or has delivered, an element of the run. */
   readonly messageId?: string
+  /** In small letters (`searchText`): the id, URL, labels or the error of the failure contain it. */
+  readonly search?: string
   /** Creation, Unix milliseconds. */
   readonly from?: number
   readonly to?: number
@@ -48,8 +50,15 @@ export interface RunLogArgs {
 
 /** Filters by id are resolved to `seqs` first. */
 type Params = Omit<RunLogFilter, 'runIds' | 'identities' | 'messageId'> &
-  RunLogArgs & { readonly seqs?: readonly number[] }
+  RunLogArgs & { readonly seqs?: readonly number[]; readonly least?: number }
 type Condition = (d: Dialect, p: Required<Params>) => RawBuilder<boolean>
+
+/** The error of a failure is the member `text` of its record. */
+function mentionedIn(d: Dialect, text: string): RawBuilder<boolean> {
+  const columns = ['run_id', 'url', 'labels'].map((column) => d.mentions(column, text))
+  const error = sql`(failure is not null and ${d.mentions(d.member('failure', 'text'), text)})`
+  return sql<boolean>`(${sql.join([...columns, error], sql` or `)})`
+}
 
 const CONDITIONS = {
   accountId: (_, p) => sql<boolean>`account_id = ${p.accountId}`,
@@ -64,6 +73,8 @@ const CONDITIONS = {
   paths: (d, p) => d.inTexts('path', p.paths),
   callerIps: (d, p) => d.inTexts('caller_ip', p.callerIps),
   flowKeys: (d, p) => d.inTexts('flow_key', p.flowKeys),
+  search: (d, p) => mentionedIn(d, p.search),
+  least: (_, p) => sql<boolean>`seq >= ${p.least}`,
   from: (_, p) => sql<boolean>`created_at >= ${p.from}`,
   to: (_, p) => sql<boolean>`created_at <= ${p.to}`,
 } satisfies Record<string, Condition>
@@ -180,11 +191,42 @@ function* withContents(runs: readonly Sized[]): Transaction<Sized[]> {
   return runs.map(({ seq }) => ({ seq, bytes: totals.get(seq) ?? 0 }))
 }
 
-/** The runs of a page: as many as fit, but at least one. `more`: others follow. */
-export function* matchingRuns(args: RunLogArgs): Transaction<{ runs: RunRow[]; more: boolean }> {
+/** Runs that one search looks at: other reads must not wait for more. */
+const MOST_SEARCHED = 5_000
+
+const runAhead = query<{ accountId: string; before: number }, { seq: number }>(({ db, p }) =>
+  db
+    .selectFrom('runs')
+    .select('seq')
+    .where('account_id', '=', p.accountId)
+    .where('seq', '<', p.before)
+    .orderBy('seq', 'desc')
+    .offset(sql.lit(MOST_SEARCHED - 1))
+    .limit(1),
+)
+
+/** A page of runs. */
+export interface MatchingRuns {
+  /** As many as fit, but at least one if any match. */
+  readonly runs: RunRow[]
+  /** Whether others may follow. */
+  readonly more: boolean
+  /** `runs.seq` of the last run that a search has looked at, where it has not looked at all. */
+  readonly searchedTo?: number
+}
+
+/** The runs of a page. */
+export function* matchingRuns(args: RunLogArgs): Transaction<MatchingRuns> {
   const { runIds: _, identities: __, messageId: ___, labels, ...filter } = args.filter
   const seqs = yield* namedSeqs(args)
-  const given = { ...filter, ...(labels && { labels: labels.map((label) => `|${label}|`) }), ...(seqs && { seqs }) }
+  const isWalk = filter.search !== undefined && seqs === undefined
+  const least = isWalk ? (yield* first(runAhead, args))?.seq : undefined
+  const given = {
+    ...filter,
+    ...(labels && { labels: labels.map((label) => `|${label}|`) }),
+    ...(seqs && { seqs }),
+    ...(least !== undefined && { least }),
+  }
   // Runs found by id belong to the account already. The condition again would make the database scan all its runs.
   const asked: Partial<Params> = seqs ? given : { ...given, accountId: args.accountId }
   const names = Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]
@@ -193,5 +235,11 @@ export function* matchingRuns(args: RunLogArgs): Transaction<{ runs: RunRow[]; m
   const page = found.slice(0, args.limit)
   const fitting = page.length > 1 ? firstFitting(yield* withContents(page)) : page
   const rows = yield* all(rowsOf, { seqs: fitting.map(({ seq }) => seq) })
-  return { runs: inOrderOf(fitting, rows), more: fitting.length < found.length }
+  const isCut = fitting.length < found.length
+  const searchedTo = isCut ? undefined : least
+  return {
+    runs: inOrderOf(fitting, rows),
+    more: isCut || searchedTo !== undefined,
+    ...(searchedTo !== undefined && { searchedTo }),
+  }
 }

@@ -1,29 +1,36 @@
 import IconHistory from 'icon:history'
 import { Drawer, Stack } from '@mantine/core'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { type AuditLog, listAuditLogs } from '../../../../src/contract/accounts/audit.js'
+import { MOST_AUDIT_SEARCHED } from '../../../../src/contract/accounts/audit-limits.js'
 import { CALM_MS, useApiPages } from '../../api/hooks.js'
 import { CellButton } from '../../components/cell-buttons.js'
 import { Fact } from '../../components/copy.js'
 import type { Column } from '../../components/data-table.js'
-import { SearchBox } from '../../components/filter-bar.js'
+import { FilterField } from '../../components/filter-field.js'
 import { Page, Panel } from '../../components/page.js'
 import { PagedTable } from '../../components/paged-table.js'
 import { PayloadView } from '../../components/payload.js'
 import { EmptyState } from '../../components/states.js'
 import { When } from '../../components/when.js'
-import { counted, dateTime } from '../../lib/format.js'
+import { dateTime, whole } from '../../lib/format.js'
 import { payloadOfText } from '../../lib/payload.js'
+import { given } from '../../lib/search.js'
 
+const route = getRouteApi('/shell/audit')
 const PAGE = 200
 
 /** The audit log: who changed what, with which credential and from which IP address. */
 export function AuditPage() {
-  const [search, setSearch] = useState('')
+  const { search } = route.useSearch()
+  const navigate = useNavigate()
+  const setSearch = (text: string | undefined) =>
+    void navigate({ to: '/audit', search: given({ search: text }), replace: true })
   const [open, setOpen] = useState<AuditLog | undefined>()
   const log = useApiPages(
     listAuditLogs,
-    { query: { limit: PAGE } },
+    { query: { limit: PAGE, ...given({ search }) } },
     {
       everyMs: CALM_MS,
       next: (page) => {
@@ -33,31 +40,29 @@ export function AuditPage() {
     },
   )
   const columns = useMemo(() => columnsFor(setOpen), [])
-  const entries = useMemo(() => log.data?.pages.flat() ?? [], [log.data])
-  const shown = useMemo(() => entries.filter((entry) => matches(entry, search)), [entries, search])
+  const entries = useMemo(() => log.data?.pages.flat(), [log.data])
   return (
     <Page title="Audit log" about="Every change to this account or team, newest first.">
       <Panel
         flush
         title="Entries"
-        actions={<SearchBox label="Search the entries" value={search} onChange={setSearch} />}
+        actions={<FilterField label="Search the entries" isSearch value={search} onChange={setSearch} />}
       >
         <PagedTable
           label="Audit log"
           columns={columns}
           pages={log}
-          rows={log.data && shown}
-          searched={
-            search.trim() === '' ? undefined : `Searched the newest ${counted(entries.length, 'entry', 'entries')}`
-          }
+          rows={entries}
           rowKey={(entry) => entry.log_id}
           onOpen={setOpen}
           empty={
             <EmptyState
-              title={entries.length === 0 ? 'No changes yet' : 'No entries match the search'}
+              title={search === undefined ? 'No changes yet' : 'No entries match the search'}
               icon={IconHistory}
             >
-              {entries.length === 0 ? 'Every change is listed here with its actor.' : 'Change or clear the search.'}
+              {search === undefined
+                ? 'Every change is listed here with its actor.'
+                : `The newest ${whole(MOST_AUDIT_SEARCHED)} entries were searched.`}
             </EmptyState>
           }
         />
@@ -79,12 +84,6 @@ const columnsFor = (onOpen: (entry: AuditLog) => void): readonly Column<AuditLog
   { key: 'source', title: 'Credential', from: 'md', render: (entry) => entry.source },
   { key: 'ip', title: 'IP address', from: 'lg', width: '130px', render: (entry) => entry.ip },
 ]
-
-function matches(entry: AuditLog, search: string): boolean {
-  const wanted = search.trim().toLowerCase()
-  const fields = [entry.action_string, entry.entity, entry.actor, entry.source, entry.ip, entry.readable_format]
-  return wanted === '' || fields.some((field) => field.toLowerCase().includes(wanted))
-}
 
 function Entry({ entry, onClose }: { entry: AuditLog | undefined; onClose: () => void }) {
   return (

@@ -1,6 +1,7 @@
 import { createRoute } from '@tanstack/react-router'
 import { lazyPage } from '../../app/lazy-page.js'
 import { shellRoute } from '../../app/root.js'
+import { given, textAt } from '../../lib/search.js'
 
 const team = createRoute({
   getParentRoute: () => shellRoute,
@@ -18,6 +19,7 @@ const audit = createRoute({
   getParentRoute: () => shellRoute,
   path: '/audit',
   component: lazyPage(() => import('./audit.js'), 'AuditPage'),
+  validateSearch: (search: Record<string, unknown>): { search?: string } => given({ search: textAt(search, 'search') }),
 })
 
 const usage = createRoute({

@@ -19,6 +19,7 @@ import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { counted, withoutScheme } from '../../lib/format.js'
+import { given } from '../../lib/search.js'
 import { valuesOfMessage } from './again.js'
 import { MessageMenu } from './message-menu.js'
 import { PublishForm } from './publish.js'
@@ -70,9 +71,11 @@ export function MessagesPage() {
           pages={log}
           rows={rows}
           searched={
-            filters.standing &&
+            (filters.standing ?? filters.search) &&
             log.data &&
-            `Searched the newest ${counted(entriesOf(log.data), 'log entry', 'log entries')}`
+            (filters.search === undefined
+              ? `Searched the newest ${counted(entriesOf(log.data), 'log entry', 'log entries')}`
+              : `${counted(rows?.length ?? 0, 'message')} found so far; older ones are not searched yet`)
           }
           rowKey={({ messageId }) => messageId}
           onOpen={({ messageId }) => void navigate({ to: '/messages/$id', params: { id: messageId } })}
@@ -97,10 +100,12 @@ export function MessagesPage() {
   )
 }
 
-const canBeCancelled = ({ standing }: MessageSearch): boolean => standing === undefined || standing === 'unfinished'
+/** A bulk action has no search: it would cancel more than the list shows. */
+const canBeCancelled = ({ standing, search }: MessageSearch): boolean =>
+  search === undefined && (standing === undefined || standing === 'unfinished')
 
 /** Opens the wizard with the filters of the list. */
-function CancelLink({ filters: { standing: _, ...search } }: { filters: Omit<MessageSearch, 'publish'> }) {
+function CancelLink({ filters: { standing: _, search: __, ...search } }: { filters: Omit<MessageSearch, 'publish'> }) {
   return (
     <ButtonLink variant="default" to="/bulk-actions/new" search={{ kind: 'cancelMessages', ...search }}>
       Cancel in bulk…
@@ -111,10 +116,10 @@ function CancelLink({ filters: { standing: _, ...search } }: { filters: Omit<Mes
 const entriesOf = ({ pages }: { pages: readonly { logs: readonly unknown[] }[] }): number =>
   pages.reduce((sum, { logs }) => sum + logs.length, 0)
 
-function useMessages({ standing, ...filters }: Omit<MessageSearch, 'publish'>) {
+function useMessages({ standing, search, ...filters }: Omit<MessageSearch, 'publish'>) {
   const log = useApiPages(
     listLogs,
-    { query: { ...filtersOf(filters), count: PAGE, trimBody: 0 } },
+    { query: { ...filtersOf(filters), ...given({ search }), count: PAGE, trimBody: 0 } },
     { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
   // Read entries of all states: the state of a message follows from all of them.
@@ -132,7 +137,7 @@ function Filters({
   filters: Omit<MessageSearch, 'publish'>
   onChange: (filters: MessageSearch) => void
 }) {
-  const set = (name: 'url' | 'label' | 'queue' | 'standing', value: string | undefined) => {
+  const set = (name: 'url' | 'label' | 'queue' | 'standing' | 'search', value: string | undefined) => {
     const { [name]: _before, ...rest } = filters
     onChange(value === undefined ? rest : ({ ...rest, [name]: value } as MessageSearch))
   }
@@ -148,7 +153,13 @@ function Filters({
         value={filters.standing ?? null}
         onChange={(value) => set('standing', value ?? undefined)}
       />
-      <FilterField label="Whole URL" isSearch value={filters.url} onChange={(value) => set('url', value)} />
+      <FilterField
+        label="Id, URL, label or error"
+        isSearch
+        value={filters.search}
+        onChange={(value) => set('search', value)}
+      />
+      <FilterField label="Whole URL" width={140} value={filters.url} onChange={(value) => set('url', value)} />
       <FilterField label="Label" width={120} value={filters.label} onChange={(value) => set('label', value)} />
       <FilterField label="Queue" width={120} value={filters.queue} onChange={(value) => set('queue', value)} />
     </FilterGroup>

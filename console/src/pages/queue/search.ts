@@ -17,6 +17,8 @@ export interface CommonSearch {
 /** The URL parameters of the list of messages. */
 export interface MessageSearch extends CommonSearch {
   readonly standing?: Standing
+  /** Part of the id, URL, a label, the queue, the URL group or the error. */
+  readonly search?: string
   /** Whether the publish dialog is open. */
   readonly publish?: true
 }
@@ -33,7 +35,12 @@ const commonOf = (search: Record<string, unknown>): CommonSearch =>
 /** Reads the URL of the list of messages; unknown parameters are dropped. */
 export function messageSearchOf(search: Record<string, unknown>): MessageSearch {
   const standing = STANDINGS.find((known) => known === search.standing)
-  return { ...commonOf(search), ...(standing && { standing }), ...(search.publish === true && { publish: true }) }
+  const text = textAt(search, 'search')
+  return {
+    ...commonOf(search),
+    ...given({ standing, search: text }),
+    ...(search.publish === true && { publish: true }),
+  }
 }
 
 /** Reads the URL of the list of dead letters. */

@@ -11,12 +11,13 @@ import { RUN_WORDS } from './words.js'
 export function RunFilters({ filters, onChange }: { filters: RunSearch; onChange: (filters: RunSearch) => void }) {
   const set = (change: { readonly [Name in keyof RunSearch]?: RunSearch[Name] | undefined }) =>
     onChange(given({ ...filters, ...change }) as RunSearch)
-  const { host, id, caller, flow, from, to } = filters
+  const { url, host, id, caller, flow, from, to, search } = filters
   return (
     <FilterBar
-      isMoreUsed={[host, id, caller, flow, from, to].some((value) => value !== undefined)}
+      isMoreUsed={[url, host, id, caller, flow, from, to].some((value) => value !== undefined)}
       more={
         <>
+          <FilterField label="Whole URL" value={url} onChange={(next) => set({ url: next })} />
           <FilterField label="Host" width={140} value={host} onChange={(next) => set({ host: next })} />
           <FilterField label="Run ID" width={140} value={id} onChange={(next) => set({ id: next })} />
           <FilterField label="Caller" width={110} value={caller} onChange={(next) => set({ caller: next })} />
@@ -36,7 +37,7 @@ export function RunFilters({ filters, onChange }: { filters: RunSearch; onChange
         value={filters.state ?? null}
         onChange={(value) => set({ state: RUN_STATES.find((known) => known === value) })}
       />
-      <FilterField label="Whole URL" isSearch value={filters.url} onChange={(url) => set({ url })} />
+      <FilterField label="Id, URL, label or error" isSearch value={search} onChange={(next) => set({ search: next })} />
       <FilterField label="Label" width={110} value={filters.label} onChange={(label) => set({ label })} />
     </FilterBar>
   )

@@ -56,7 +56,9 @@ export function RunsPage() {
   )
 }
 
-const canBeCancelled = ({ state }: RunSearch): boolean => state === undefined || state === 'RUN_STARTED'
+/** A bulk action has no search: it would cancel more than the list shows. */
+const canBeCancelled = ({ state, search }: RunSearch): boolean =>
+  search === undefined && (state === undefined || state === 'RUN_STARTED')
 
 /** Opens the wizard with the filters of the list; its time range excludes both ends. */
 function CancelLink({ filters, children }: { filters: RunSearch; children: string }) {
@@ -104,6 +106,9 @@ function List({ filters, empty }: { filters: RunSearch; empty: React.ReactNode }
         columns={columns}
         pages={pages}
         rows={rows}
+        searched={
+          filters.search && rows && `${counted(rows.length, 'run')} found so far; older ones are not searched yet`
+        }
         rowKey={({ workflowRunId }) => workflowRunId}
         isSelected={({ workflowRunId }) => chosen.has(workflowRunId)}
         onOpen={({ workflowRunId }) => void navigate({ to: '/runs/$id', params: { id: workflowRunId } })}
@@ -134,7 +139,7 @@ function Chosen({ ids, filters, onClear }: { ids: ReadonlySet<string>; filters: 
       <ButtonLink size="compact-sm" to="/bulk-actions/new" search={{ kind: 'cancelRuns', ids: [...ids] }}>
         Cancel the selected runs…
       </ButtonLink>
-      <CancelLink filters={filters}>Cancel all matching runs…</CancelLink>
+      {filters.search === undefined ? <CancelLink filters={filters}>Cancel all matching runs…</CancelLink> : null}
       <Button size="compact-sm" variant="subtle" onClick={onClear}>
         Clear
       </Button>

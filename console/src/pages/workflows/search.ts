@@ -22,6 +22,8 @@ export interface RunSearch extends CommonSearch {
   readonly state?: RunState
   readonly host?: string
   readonly id?: string
+  /** Part of the id, URL, a label or the error. */
+  readonly search?: string
   /** Whether the trigger dialog is open. */
   readonly trigger?: true
 }
@@ -53,6 +55,7 @@ export function runSearchOf(search: Record<string, unknown>): RunSearch {
       state: RUN_STATES.find((known) => known === search.state),
       host: textAt(search, 'host'),
       id: textAt(search, 'id'),
+      search: textAt(search, 'search'),
     }),
     ...(search.trigger === true && { trigger: true }),
   }
@@ -70,6 +73,7 @@ export function runQueryOf(search: RunSearch): Static<NonNullable<(typeof listRu
     workflowRunId: one(search.id),
     workflowUrl: one(search.url),
     host: one(search.host),
+    search: search.search,
     ...commonQuery(search),
   })
 }

@@ -1,0 +1,76 @@
+import { expect, it } from 'vitest'
+import { newId } from '../../base/index.js'
+import { describeOnEveryStore } from '../../store/testing/index.js'
+import { startApp, startWorkflows } from '../testing/harness.js'
+import * as runsLogs from '../transactions/runs-logs.js'
+import type { Submission } from '../transactions/runs-submissions.js'
+import * as runsSubmit from '../transactions/runs-submit.js'
+
+const AT = 1_700_000_000_000
+const columns = { url: 'https://x.test/w', host: 'x.test', path: '/w', labels: '', flow_key: null, caller_ip: '::1' }
+const delivery = { ...columns, method: 'POST', headers: '{}', config: '{}', max_retries: 3 }
+
+const start = (runId: string): Submission => ({
+  kind: 'start',
+  run: { run_id: runId, contact: 'known', ...columns },
+  first: {
+    ...{ kind: 'step', messageId: newId('msg_', AT), body: new Uint8Array(), dueAt: AT + 1e9, delivery },
+    meta: JSON.stringify({ delivery }),
+  },
+})
+
+describeOnEveryStore('a search in the logs of runs', (openStore) => {
+  it('finds runs by parts of ids, URLs, labels and errors, in any case of letters', async () => {
+    const store = await openStore()
+    const service = await startWorkflows({ store, accountId: 'acc_search' })
+    const app = await startApp(service, {
+      '/Fails': {
+        route: async (context) =>
+          context.run('pay', () => {
+            throw new Error('The Card was declined "for good"')
+          }),
+      },
+    })
+    const trigger = (path: string, more: object) => service.client.trigger({ url: `${app.url}${path}`, ...more })
+    const { workflowRunId: failed } = await trigger('/Fails', { retries: 0 })
+    const { workflowRunId: later } = await trigger('/later', {
+      delay: '1d',
+      label: 'eu_Shop',
+      workflowRunId: 'Order-17',
+    })
+    await service.ended(failed)
+    const found = async (search: string) => {
+      const target = `${service.url}/v2/workflows/logs?search=${encodeURIComponent(search)}`
+      const { runs } = (await (await fetch(target, { headers: service.auth })).json()) as {
+        runs: { workflowRunId: string }[]
+      }
+      return runs.map(({ workflowRunId }) => workflowRunId)
+    }
+    expect(await found('CARD was declined "for')).toEqual([failed])
+    expect(await found('/fails')).toEqual([failed])
+    expect(await found('order-1')).toEqual([later])
+    expect(await found('eu_shop')).toEqual([later])
+    expect(await found('127.0.0.1')).toEqual([later, failed])
+    expect(await found('no such text')).toEqual([])
+    await app.close()
+    await service.stop()
+  })
+
+  it('looks at a limited number of runs at a time, and says where it goes on', async () => {
+    const store = await openStore()
+    const accountId = newId('acc_', AT)
+    const named = (name: string, count: number) => Array.from({ length: count }, (_, n) => start(`${name}-${n}`))
+    const search = (before: number) =>
+      store.run(runsLogs.logPage, { accountId, filter: { search: 'needle' }, before, limit: 10 })
+    await store.run(runsSubmit.submit, { accountId, submissions: named('needle', 2), at: AT })
+    for (let batch = 0; batch < 6; batch++) {
+      await store.run(runsSubmit.submit, { accountId, submissions: named(`hay-${batch}`, 1_000), at: AT })
+    }
+    await store.run(runsSubmit.submit, { accountId, submissions: named('needle-late', 1), at: AT })
+    const newest = await search(Number.MAX_SAFE_INTEGER)
+    expect([newest.runs.map(({ run_id }) => run_id), newest.more]).toEqual([['needle-late-0'], true])
+    const oldest = await search(newest.searchedTo ?? 0)
+    expect([oldest.runs.map(({ run_id }) => run_id), oldest.more]).toEqual([['needle-1', 'needle-0'], false])
+    expect(oldest.searchedTo).toBeUndefined()
+  })
+})
