@@ -1,7 +1,8 @@
-import { Box, Table, VisuallyHidden } from '@mantine/core'
+import { Box, Table, UnstyledButton, VisuallyHidden } from '@mantine/core'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type ReactNode, useEffect, useRef } from 'react'
 import classes from './data-table.module.css'
+import { type Direction, type Order, orderAfter } from './sorting.js'
 
 /** A column of a table. */
 export interface Column<Row> {
@@ -15,6 +16,8 @@ export interface Column<Row> {
   readonly align?: 'left' | 'right'
   /** Hidden in windows narrower than this; the columns that identify a row have none. */
   readonly from?: 'xs' | 'sm' | 'md' | 'lg'
+  /** The heading is a button that sorts by this column, first in this direction. Needs `onOrder` of the table. */
+  readonly sorts?: Direction
 }
 
 /** Above this many rows, only the visible ones are rendered. */
@@ -41,6 +44,10 @@ export interface DataTableProps<Row> {
   readonly empty?: ReactNode
   /** Below the last row, such as a note that more is loading. */
   readonly footer?: ReactNode
+  /** What the rows are sorted by. The caller sorts them, here or on the server. */
+  readonly order?: Order | undefined
+  /** Called with the new order after a press on a heading. */
+  readonly onOrder?: ((order: Order) => void) | undefined
   /** The largest CSS height before the rows scroll. Default: most of the window, once there are many rows. */
   readonly maxHeight?: string
 }
@@ -75,15 +82,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
         <Table.Thead className={classes.head ?? ''}>
           <Table.Tr>
             {columns.map((column) => (
-              <Table.Th
-                key={column.key}
-                scope="col"
-                w={column.width}
-                ta={column.align ?? 'left'}
-                className={hiding(column)}
-              >
-                {column.title === '' ? <VisuallyHidden>Actions</VisuallyHidden> : column.title}
-              </Table.Th>
+              <Heading key={column.key} column={column} table={props} />
             ))}
           </Table.Tr>
         </Table.Thead>
@@ -98,6 +97,37 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       </Table>
       {footer}
     </Box>
+  )
+}
+
+const ARIA_SORT = { asc: 'ascending', desc: 'descending' } as const
+
+function Heading<Row>({ column, table }: { column: Column<Row>; table: DataTableProps<Row> }) {
+  const { order, onOrder } = table
+  const { key, title, width, align = 'left', sorts } = column
+  const direction = order?.by === key ? order.direction : undefined
+  const isSortable = sorts !== undefined && onOrder !== undefined
+  return (
+    <Table.Th
+      scope="col"
+      w={width}
+      ta={align}
+      className={hiding(column)}
+      {...(isSortable && { 'aria-sort': direction === undefined ? 'none' : ARIA_SORT[direction] })}
+    >
+      {isSortable ? (
+        <UnstyledButton className={classes.sorts ?? ''} onClick={() => onOrder(orderAfter(order, key, sorts))}>
+          {title}
+          <span aria-hidden className={classes.arrow} data-direction={direction}>
+            {direction === 'desc' ? '↓' : '↑'}
+          </span>
+        </UnstyledButton>
+      ) : title === '' ? (
+        <VisuallyHidden>Actions</VisuallyHidden>
+      ) : (
+        title
+      )}
+    </Table.Th>
   )
 }
 
