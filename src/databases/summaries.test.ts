@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import type { SummariesQuery } from '../contract/console/console.js'
 import { DEFAULT_PLANS } from '../contract/databases/plans.js'
 import type { DatabaseRow } from './life.js'
 import { type KnownDatabase, summariesOf, tallyOf } from './summaries.js'
@@ -75,4 +76,50 @@ it.each([
   ['db', 0],
 ])('the search "%s" matches parts of names and whole ids', (search, matched) => {
   expect(summariesOf(known, { search }, settings).matched).toBe(matched)
+})
+
+describe('a list', () => {
+  const shops: KnownDatabase[] = [
+    { row: rowOf(1, { name: 'Zoo', primary_region: 'us-east-1' }), monthRequests: () => 7, usedBytes: 100 },
+    { row: rowOf(2, { name: 'été', plan: 'free' }), monthRequests: () => 0, usedBytes: 0 },
+    { row: rowOf(3, { name: 'alpha', state: 'suspended' }), monthRequests: () => 5, usedBytes: 100 },
+  ]
+  const idsOf = (query: SummariesQuery): string => {
+    const ids: string[] = []
+    let cursor: string | undefined
+    do {
+      const page = summariesOf(shops, { ...query, count: 1, ...(cursor !== undefined && { cursor }) }, settings)
+      ids.push(...page.databases.map(({ database_id }) => database_id.slice(3)))
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    return ids.join('')
+  }
+
+  it.each([
+    ['created', '123', '321'],
+    ['name', '312', '213'],
+    ['state', '123', '321'],
+    ['region', '231', '132'],
+    ['plan', '213', '312'],
+    ['size', '213', '312'],
+    ['requests', '231', '132'],
+  ] as const)('is sorted by %s in both directions, page by page', (sort, up, down) => {
+    expect(idsOf({ sort })).toBe(up)
+    expect(idsOf({ sort, direction: 'desc' })).toBe(down)
+  })
+
+  it.each([
+    [{ state: 'suspended' }, '3'],
+    [{ type: 'free' }, '2'],
+    [{ region: 'us-east-1' }, '1'],
+    [{ region: 'us-west-1' }, '123'],
+    [{ min_storage_bytes: 1 }, '13'],
+    [{ max_storage_bytes: 0 }, '2'],
+    [{ min_requests: 6 }, '1'],
+    [{ max_requests: 5, search: 'a' }, '3'],
+    [{ created_after: 2 }, '23'],
+    [{ created_before: 2 }, '1'],
+  ] as const)('is filtered by %j', (query, ids) => {
+    expect(idsOf(query)).toBe(ids)
+  })
 })

@@ -5,6 +5,7 @@ import {
   type DatabaseTally,
   MOST_SUMMARIES,
   type SummariesQuery,
+  type SummaryOrder,
 } from '../contract/console/console.js'
 import type { PlanTable } from '../contract/databases/plans.js'
 import { planOf } from './desired-engine.js'
@@ -48,42 +49,101 @@ function modifyingStateOf(
   return modifying_state === 'creating' && !isBeingCreated(database_id) ? '' : modifying_state
 }
 
-/** A page of databases, oldest first. */
+/** A page of databases, in the order of the query. Databases that are equal in it are ordered by id. */
 export function summariesOf(
   known: readonly KnownDatabase[],
-  { search = '', count = MOST_SUMMARIES, cursor }: SummariesQuery,
+  query: SummariesQuery,
   settings: SummarySettings,
 ): DatabaseSummaries {
-  const found = known.filter(({ row }) => isMatch(row, search.trim().toLowerCase())).sort(byAge)
-  const begin = cursor === undefined ? 0 : found.findIndex(({ row }) => compare(placeOf(row), placeAt(cursor)) > 0)
+  const { search = '', count = MOST_SUMMARIES, cursor, sort = 'created', direction = 'asc' } = query
+  const text = search.trim().toLowerCase()
+  const sign = direction === 'asc' ? 1 : -1
+  const found = known
+    .filter(({ row }) => isMatch(row, text))
+    .map((one) => placed(one, sort, settings))
+    .filter(({ summary }) => isKept(summary, query))
+    .sort((one, other) => sign * compare(one.place, other.place))
+  const from = cursor === undefined ? undefined : placeAt(cursor, sort)
+  const begin = from === undefined ? 0 : found.findIndex(({ place }) => sign * compare(place, from) > 0)
   const page = begin < 0 ? [] : found.slice(begin, begin + count)
   const last = page.at(-1)
   return {
-    databases: page.map((one) => summaryOf(one, settings)),
+    databases: page.map(({ summary }) => summary),
     matched: found.length,
-    ...(last !== undefined && last !== found.at(-1) && { cursor: placeOf(last.row).join('/') }),
+    ...(last !== undefined && last !== found.at(-1) && { cursor: cursorOf(last.place) }),
   }
 }
 
 const isMatch = ({ name, database_id }: DatabaseRow, search: string): boolean =>
   name.toLowerCase().includes(search) || database_id === search
 
-/** The sort key of a database in the list. */
-type Place = readonly [createdAt: number, databaseId: string]
-
-const placeOf = ({ created_at, database_id }: DatabaseRow): Place => [created_at, database_id]
-
-function placeAt(cursor: string): Place {
-  const [createdAt, databaseId = ''] = cursor.split('/')
-  return [Number(createdAt), databaseId]
+function isKept(one: DatabaseSummary, query: SummariesQuery): boolean {
+  const { state, type, region } = query
+  const isIn = (value: number, least = 0, most = Number.POSITIVE_INFINITY): boolean => value >= least && value <= most
+  return (
+    (state === undefined || one.state === state) &&
+    (type === undefined || one.type === type) &&
+    (region === undefined || one.primary_region === region || one.read_regions.some((read) => read === region)) &&
+    isIn(one.storage_bytes, query.min_storage_bytes, query.max_storage_bytes) &&
+    isIn(one.requests, query.min_requests, query.max_requests) &&
+    isIn(one.creation_time, query.created_after) &&
+    one.creation_time < (query.created_before ?? Number.POSITIVE_INFINITY)
+  )
 }
 
-function compare([at, id]: Place, [otherAt, otherId]: Place): number {
-  if (at !== otherAt) return at - otherAt
+/** The sort key of a database in the list. All keys of a list have the same type. */
+type Place = readonly [key: number | string, databaseId: string]
+
+interface Placed {
+  readonly place: Place
+  readonly summary: DatabaseSummary
+}
+
+function placed(known: KnownDatabase, order: SummaryOrder, settings: SummarySettings): Placed {
+  const summary = summaryOf(known, settings)
+  return { summary, place: [keyOf(order, summary, known.row.created_at), summary.database_id] }
+}
+
+/** In this order a reader looks for databases: those that work, those that are about to, and the others. */
+const STATES: Readonly<Record<DatabaseSummary['state'], number>> = { active: 0, passive: 2, suspended: 3 }
+const CHANGING = 1
+const PAYMENTS: Readonly<Record<DatabaseSummary['type'], number>> = { free: 0, payg: 1, paid: 2, pro: 3 }
+/** Above every size of a plan, bytes: the kind of payment decides first, then the size. */
+const LARGEST_PLAN = 2 ** 50
+
+function keyOf(order: SummaryOrder, one: DatabaseSummary, createdAtMs: number): number | string {
+  switch (order) {
+    case 'created':
+      return createdAtMs
+    case 'name':
+      return one.database_name.toLowerCase()
+    case 'region':
+      return one.primary_region
+    case 'state':
+      return one.modifying_state === '' ? STATES[one.state] : CHANGING
+    case 'plan':
+      return PAYMENTS[one.type] * LARGEST_PLAN + Math.min(one.db_disk_threshold, LARGEST_PLAN - 1)
+    case 'size':
+      return one.storage_bytes
+    case 'requests':
+      return one.requests
+  }
+}
+
+const isText = (order: SummaryOrder): boolean => order === 'name' || order === 'region'
+
+const cursorOf = ([key, databaseId]: Place): string =>
+  `${typeof key === 'string' ? Buffer.from(key).toString('base64url') : key}/${databaseId}`
+
+function placeAt(cursor: string, order: SummaryOrder): Place {
+  const [key = '', databaseId = ''] = cursor.split('/')
+  return [isText(order) ? Buffer.from(key, 'base64url').toString() : Number(key), databaseId]
+}
+
+function compare([key, id]: Place, [otherKey, otherId]: Place): number {
+  if (key !== otherKey) return key < otherKey ? -1 : 1
   return id < otherId ? -1 : Number(id > otherId)
 }
-
-const byAge = (one: KnownDatabase, other: KnownDatabase): number => compare(placeOf(one.row), placeOf(other.row))
 
 function summaryOf(known: KnownDatabase, settings: SummarySettings): DatabaseSummary {
   const { row } = known

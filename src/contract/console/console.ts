@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { DatabaseRecordSchema, LONGEST_NAME } from '../databases/databases.js'
+import { DATABASE_STATES, DatabaseRecordSchema, LONGEST_NAME, PAYMENT_TYPES } from '../databases/databases.js'
 import { PLAN_NAMES, PlanSchema } from '../databases/plans.js'
 import { PRIMARY_REGIONS } from '../databases/regions.js'
 import { endpoint } from '../endpoint.js'
@@ -168,13 +168,43 @@ export type DatabaseSummary = Static<typeof DatabaseSummarySchema>
 /** Most databases of a page of `listDatabaseSummaries`. */
 export const MOST_SUMMARIES = 200
 
+/** What summaries can be sorted by. */
+export const SUMMARY_ORDERS = ['created', 'name', 'state', 'region', 'plan', 'size', 'requests'] as const
+
+/** What summaries are sorted by. */
+export type SummaryOrder = (typeof SUMMARY_ORDERS)[number]
+
+const bound = (description: string) => Type.Optional(Type.Integer({ minimum: 0, description }))
+
+const SummaryFilters = {
+  state: Type.Optional(Type.Enum([...DATABASE_STATES], { description: 'Only databases in this state.' })),
+  type: Type.Optional(Type.Enum([...PAYMENT_TYPES], { description: 'Only databases with this kind of payment.' })),
+  region: Type.Optional(
+    Type.Enum([...PRIMARY_REGIONS], { description: 'Only databases with this primary or read region.' }),
+  ),
+  min_storage_bytes: bound('Only databases with at least this much data.'),
+  max_storage_bytes: bound('Only databases with at most this much data.'),
+  min_requests: bound('Only databases with at least this many billed requests this month.'),
+  max_requests: bound('Only databases with at most this many billed requests this month.'),
+  created_after: bound('Only databases created at this time or later, Unix seconds.'),
+  created_before: bound('Only databases created before this time, Unix seconds.'),
+}
+
 const SummariesQuery = Type.Object({
+  ...SummaryFilters,
   search: Type.Optional(
     Type.String({
       maxLength: LONGEST_NAME,
       description: 'Only databases whose name contains this text, in any case, or whose identifier this is.',
     }),
   ),
+  sort: Type.Optional(
+    Type.Enum([...SUMMARY_ORDERS], {
+      description:
+        'What to sort by. `state` starts with active, then changing, asleep and suspended. Default: `created`.',
+    }),
+  ),
+  direction: Type.Optional(Type.Enum(['asc', 'desc'], { description: 'Default: `asc`.' })),
   count: Type.Optional(
     Type.Integer({
       minimum: 1,
@@ -184,8 +214,8 @@ const SummariesQuery = Type.Object({
   ),
   cursor: Type.Optional(
     Type.String({
-      pattern: '^\\d{1,16}/[\\w-]{1,64}$',
-      description: 'Where the page begins: the `cursor` of the previous page.',
+      pattern: '^[\\w-]{0,1024}/[\\w-]{1,64}$',
+      description: 'Where the page begins: the `cursor` of the previous page, with the same order.',
     }),
   ),
 })
@@ -213,7 +243,7 @@ export const listDatabaseSummaries = endpoint({
   access: 'read',
   summary: 'List summaries of databases, page by page',
   description:
-    'The fields that a list shows of each database of the account, with its usage this month, oldest first. The cost of a page does not depend on the number of databases.',
+    'The fields that a list shows of each database of the account, with its usage this month, from memory. A database whose state, size or requests change between two pages may be on both of them or on neither.',
   query: SummariesQuery,
   body: { kind: 'none' },
   success: { status: 200, description: 'A page.', body: DatabaseSummariesSchema },

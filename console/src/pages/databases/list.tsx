@@ -4,7 +4,7 @@ import IconSearch from 'icon:search'
 import { Button } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
-import { useMemo } from 'react'
+import { type ReactNode, useMemo } from 'react'
 import {
   type DatabaseSummaries,
   type DatabaseSummary,
@@ -13,39 +13,34 @@ import {
 import { LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import type { Column } from '../../components/data-table.js'
-import { SearchBox } from '../../components/filter-bar.js'
 import { TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
 import { PagedTable } from '../../components/paged-table.js'
+import { orderText } from '../../components/sorting.js'
 import { EmptyState } from '../../components/states.js'
 import { Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { bytes, counted, short } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
 import { CreateDatabase } from './create.js'
+import { DatabaseFilters } from './list-filters.js'
+import { type ListSearch, listSearchAt, orderOf, queryOf } from './list-search.js'
 import { paymentTitle, stateOf } from './words.js'
 
 const route = getRouteApi('/shell/databases')
 const TYPING_MS = 300
+const HOUR_MS = 3_600_000
 
 /** All databases of the account. */
 export function DatabasesPage() {
-  const { create, search } = route.useSearch()
+  const { create, ...search } = route.useSearch()
+  const shown = listSearchAt(search)
   const navigate = useNavigate()
   const canWrite = useCanWrite()
-  const [searched] = useDebouncedValue(search, TYPING_MS)
-  const pages = useApiPages(
-    listDatabaseSummaries,
-    { query: given({ search: searched }) },
-    { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
-  )
-  const rows = useMemo(() => pages.data?.pages.flatMap(({ databases }) => databases), [pages.data])
-  const kept = given({ search })
+  // In the URL, so that filters and order are kept when the reader comes back from a database.
+  const show = (search: ListSearch & { create?: true }) => void navigate({ to: '/databases', search, replace: true })
   const open = (isOpen: boolean) =>
-    void navigate({ to: '/databases', search: isOpen ? { ...kept, create: true } : kept })
-  // In the URL, so that the search is kept when the reader comes back from a database.
-  const setSearch = (text: string) =>
-    void navigate({ to: '/databases', search: text === '' ? {} : { search: text }, replace: true })
+    void navigate({ to: '/databases', search: isOpen ? { ...shown, create: true } : shown })
   const button = canWrite ? (
     <Button leftSection={<IconDatabasePlus size={16} />} onClick={() => open(true)}>
       Create a database
@@ -57,80 +52,110 @@ export function DatabasesPage() {
       about="Redis-compatible databases, each with a Redis port and a REST API. An unused database sleeps until the next request."
       actions={button}
     >
-      <Panel
-        flush
-        title="All databases"
-        about={countOf(pages.data?.pages[0], searched)}
-        actions={<SearchBox label="Search by name or id" value={search ?? ''} onChange={setSearch} />}
-      >
-        <PagedTable
-          label="Databases"
-          columns={COLUMNS}
-          pages={pages}
-          rows={rows}
-          rowKey={({ database_id }) => database_id}
-          onOpen={({ database_id }) => void navigate({ to: '/databases/$id', params: { id: database_id } })}
-          empty={
-            search === undefined ? (
-              <EmptyState title="No databases yet" icon={IconDatabase} action={button}>
-                Creating one takes about a second. Connect with any Redis client, or over HTTP.
-              </EmptyState>
-            ) : (
-              <EmptyState title="No databases match the search" icon={IconSearch} />
-            )
-          }
-        />
-      </Panel>
+      <List shown={shown} onChange={show} button={button} />
       <CreateDatabase isOpen={create === true && canWrite} onClose={() => open(false)} />
     </Page>
   )
 }
 
+interface ListProps {
+  readonly shown: ListSearch
+  readonly onChange: (shown: ListSearch) => void
+  /** Creates the first database. */
+  readonly button: ReactNode
+}
+
+function List({ shown, onChange, button }: ListProps) {
+  const navigate = useNavigate()
+  const { sort, ...filters } = shown
+  const [searched] = useDebouncedValue(shown.search, TYPING_MS)
+  // By the hour: another query for every moment would read the list again and again.
+  const hourMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS
+  const query = queryOf(given({ sort, ...filters, search: searched }), hourMs)
+  const pages = useApiPages(
+    listDatabaseSummaries,
+    { query },
+    { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
+  )
+  const rows = useMemo(() => unique(pages.data?.pages.flatMap(({ databases }) => databases)), [pages.data])
+  const isFiltered = Object.keys(filters).length > 0
+  return (
+    <Panel
+      flush
+      title="All databases"
+      about={countOf(pages.data?.pages[0], isFiltered)}
+      actions={
+        <DatabaseFilters
+          filters={filters}
+          onChange={(changed) => onChange({ ...changed, ...(sort !== undefined && { sort }) })}
+        />
+      }
+    >
+      <PagedTable
+        label="Databases"
+        columns={COLUMNS}
+        pages={pages}
+        rows={rows}
+        rowKey={({ database_id }) => database_id}
+        order={orderOf(shown)}
+        onOrder={(order) => onChange({ ...filters, sort: orderText(order) })}
+        onOpen={({ database_id }) => void navigate({ to: '/databases/$id', params: { id: database_id } })}
+        empty={
+          isFiltered ? (
+            <EmptyState title="No databases match the filters" icon={IconSearch}>
+              Change or clear the filters.
+            </EmptyState>
+          ) : (
+            <EmptyState title="No databases yet" icon={IconDatabase} action={button}>
+              Creating one takes about a second. Connect with any Redis client, or over HTTP.
+            </EmptyState>
+          )
+        }
+      />
+    </Panel>
+  )
+}
+
+/** A database whose size or requests changed between two pages may be on both. */
+const unique = (rows: readonly DatabaseSummary[] | undefined): readonly DatabaseSummary[] | undefined =>
+  rows && [...new Map(rows.map((row) => [row.database_id, row])).values()]
+
 /** The number of databases, where the visible rows do not show it. */
-function countOf(page: DatabaseSummaries | undefined, search: string | undefined): string | undefined {
+function countOf(page: DatabaseSummaries | undefined, isFiltered: boolean): string | undefined {
   if (page?.cursor === undefined) return undefined
-  return `${counted(page.matched, 'database')}${search === undefined ? '' : ` ${page.matched === 1 ? 'matches' : 'match'}`}`
+  return `${counted(page.matched, 'database')}${!isFiltered ? '' : ` ${page.matched === 1 ? 'matches' : 'match'}`}`
 }
 
 const COLUMNS: readonly Column<DatabaseSummary>[] = [
-  { key: 'name', title: 'Name', render: (database) => <Name database={database} /> },
-  { key: 'state', title: 'State', width: '140px', render: (database) => <State database={database} /> },
+  { key: 'name', title: 'Name', sorts: 'asc', render: (database) => <Name database={database} /> },
+  { key: 'state', title: 'State', sorts: 'asc', width: '150px', render: (database) => <State database={database} /> },
   {
-    key: 'region',
-    title: 'Regions',
-    width: '200px',
-    from: 'sm',
+    ...{ key: 'region', title: 'Regions', sorts: 'asc', width: '200px', from: 'sm' },
     render: (database) => <Regions database={database} />,
   },
-  { key: 'plan', title: 'Plan', width: '140px', from: 'md', render: paymentTitle },
+  { key: 'plan', title: 'Plan', sorts: 'asc', width: '130px', from: 'md', render: paymentTitle },
   {
-    key: 'size',
-    title: 'Data',
-    width: '100px',
-    align: 'right',
-    from: 'sm',
+    ...{ key: 'size', title: 'Data', sorts: 'desc', width: '85px', align: 'right', from: 'sm' },
     render: ({ storage_bytes }) => bytes(storage_bytes),
   },
   {
-    key: 'requests',
-    title: 'Requests this month',
-    width: '170px',
-    align: 'right',
-    from: 'md',
+    ...{ key: 'requests', title: 'Monthly requests', sorts: 'desc', width: '165px', align: 'right', from: 'md' },
     render: ({ requests }) => short(requests),
   },
   {
-    key: 'created',
-    title: 'Created',
-    width: '120px',
-    from: 'lg',
+    ...{ key: 'created', title: 'Created', sorts: 'desc', width: '105px', from: 'lg' },
     render: ({ creation_time }) => <When atMs={creation_time * 1000} />,
   },
 ]
 
 function Name({ database: { database_id, database_name } }: { database: DatabaseSummary }) {
   return (
-    <TextLink to="/databases/$id" params={{ id: database_id }} fw={550}>
+    <TextLink
+      to="/databases/$id"
+      params={{ id: database_id }}
+      fw={550}
+      style={{ whiteSpace: 'normal', overflowWrap: 'anywhere' }}
+    >
       {database_name}
     </TextLink>
   )

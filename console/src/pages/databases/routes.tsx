@@ -2,14 +2,27 @@ import { createRoute } from '@tanstack/react-router'
 import { lazyPage } from '../../app/lazy-page.js'
 import { shellRoute } from '../../app/root.js'
 import { given, textAt } from '../../lib/search.js'
+import type { ListSearch } from './list-search.js'
 import { DATABASE_TABS, type DatabaseTab } from './tabs.js'
+
+const LIST_FIELDS = [
+  'search',
+  'state',
+  'region',
+  'plan',
+  'size',
+  'use',
+  'created',
+  'sort',
+] as const satisfies readonly (keyof ListSearch)[]
 
 const list = createRoute({
   getParentRoute: () => shellRoute,
   path: '/databases',
   component: lazyPage(() => import('./list.js'), 'DatabasesPage'),
-  validateSearch: (search: Record<string, unknown>): { create?: true; search?: string } => ({
-    ...given({ search: textAt(search, 'search') }),
+  validateSearch: (search: Record<string, unknown>): { [Name in keyof ListSearch]: string } & { create?: true } => ({
+    // The page checks the values: what it needs for that is not part of the first load.
+    ...given(Object.fromEntries(LIST_FIELDS.map((name) => [name, textAt(search, name)]))),
     ...(search.create === true && { create: true }),
   }),
 })
