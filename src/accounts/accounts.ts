@@ -1,6 +1,7 @@
 import { type Clock, Joined, type Service, sha256Hex } from '../base/index.js'
 import { alone, type Cluster } from '../cluster/index.js'
 import type { AuditLog } from '../contract/accounts/audit.js'
+import { searchText } from '../contract/search.js'
 import type { Authenticator, Caller, Standing } from '../http/index.js'
 import { AfterLostCommits, type Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
@@ -237,7 +238,7 @@ class StoredAccounts implements Accounts {
       accountId,
       limit,
       before,
-      search: search?.toLowerCase(),
+      search: search && searchText(search),
     })
     const customer = this.account(accountId)?.email ?? ''
     return rows.map((row) => auditLogOf(row, customer))
