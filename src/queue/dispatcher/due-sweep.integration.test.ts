@@ -78,6 +78,16 @@ describeOnEveryStore('the due sweep', (openStore) => {
     expect(meter.strays).toBe(1)
   })
 
+  it('finds a new message that its priority has placed long before', async () => {
+    await start()
+    await publish('/first')
+    await waitFor(() => meter.deliveries.delivered === 1, { what: 'the first message' })
+    const begin = clock.now()
+    await storeSilently('/urgent', begin - 600_000)
+    await passTimeUntil(() => meter.deliveries.delivered === 2, 'the urgent message')
+    expect(clock.now() - begin).toBeLessThan(60_000)
+  })
+
   it('finds a message that was due long ago when everything is compared', async () => {
     await start()
     await publish('/first')

