@@ -89,6 +89,35 @@ describe('the list of databases', () => {
   })
 })
 
+describe('the form of a new database', () => {
+  it('has settings with defaults under More, and opens them when the server would refuse one', async () => {
+    const { page } = browser
+    await browser.open('/databases?create=true', 'Databases')
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Name').fill('fresh')
+    await dialog.getByText('Plan Pay as you go · no read regions').waitFor()
+    const more = dialog.getByRole('button', { name: 'More settings' })
+    await more.press('Enter')
+    await dialog.getByText('Commands per second').waitFor()
+    await dialog.getByLabel('Monthly budget').fill('20')
+    await dialog.getByText('$0.20 per 100,000 commands').waitFor()
+    expect(await problemsOf(page)).toEqual([])
+    const choose = async (field: string, ...options: string[]) => {
+      await dialog.getByRole('combobox', { name: field }).click()
+      for (const name of options) await page.getByRole('option', { name }).click()
+      await page.keyboard.press('Tab')
+    }
+    await choose('Read regions', 'eu-west-1', 'eu-west-2')
+    await choose('Plan', 'Free')
+    await more.press('Enter')
+    await dialog.getByText('Plan Free · 2 read regions').waitFor()
+    await dialog.getByRole('button', { name: 'Create the database' }).click()
+    await dialog.getByText('The Free plan has at most one read region').waitFor()
+    expect(await more.getAttribute('aria-expanded')).toBe('true')
+    await dialog.getByRole('button', { name: 'Cancel' }).click()
+  })
+})
+
 it('the pages caused no errors and no browser complaints', () => {
   expect(browser.complaints).toEqual([])
 })

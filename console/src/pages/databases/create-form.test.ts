@@ -5,14 +5,16 @@ import {
   bodyOf,
   CREATE_RULES,
   type CreateValues,
+  hasRefusedMore,
+  moreText,
   onPrimary,
   primaryRegionsFor,
   readRegionsFor,
-  summaryOf,
+  refusedField,
 } from './create-form.js'
 
 const values: CreateValues = {
-  ...{ name: ' shop ', platform: 'aws', primary: 'us-east-1', reads: ['eu-west-1'], plan: 'payg' },
+  ...{ name: ' shop ', primary: 'us-east-1', reads: ['eu-west-1'], plan: 'payg' },
   ...{ budget: '', eviction: false, tls: true },
 }
 
@@ -27,25 +29,33 @@ it('leaves out unset fields', () => {
   expect(bodyOf(values)).not.toHaveProperty('budget')
 })
 
-it('a region of another platform has no read regions', () => {
-  expect(onPrimary(values, 'us-central1')).toMatchObject({ platform: 'gcp', primary: 'us-central1', reads: [] })
-  expect(readRegionsFor({ platform: 'gcp', primary: 'us-central1' })).toEqual([])
-})
-
 it('only regions with a node can be selected', () => {
   expect(primaryRegionsFor('aws', ['eu-west-1', 'us-central1'])).toEqual(['eu-west-1'])
-  expect(readRegionsFor(values, ['us-east-1', 'eu-west-2'])).toEqual(['eu-west-2'])
+  expect(readRegionsFor('us-east-1', ['us-east-1', 'eu-west-2'])).toEqual(['eu-west-2'])
 })
 
-it('says in one line what is hidden', () => {
-  expect(summaryOf(values, 'Free')).toBe('Plan Free, no budget, 1 read region, eviction off, TLS on')
-  const more = { reads: [], budget: 20, eviction: true, tls: false } as const
-  expect(summaryOf({ ...values, ...more }, 'Free')).toBe('Plan Free, budget $20, no read regions, eviction on, TLS off')
-})
-
-it('the primary region is not a read region', () => {
+it('the primary region is not a read region, and regions of GCP have none', () => {
   expect(onPrimary(values, 'eu-west-1').reads).toEqual([])
-  expect(readRegionsFor(values)).not.toContain('us-east-1')
+  expect(onPrimary(values, 'us-central1')).toMatchObject({ primary: 'us-central1', reads: [] })
+  expect(readRegionsFor('us-east-1')).not.toContain('us-east-1')
+  expect(bodyOf(onPrimary(values, 'us-central1')).platform).toBe('gcp')
+})
+
+it('says in one line what the settings are that are not shown', () => {
+  expect(moreText({ ...values, reads: [], tls: false })).toBe(
+    'Plan Pay as you go · no read regions · no budget · refuses writes when full · no TLS',
+  )
+  expect(moreText({ ...values, budget: 20 })).toContain('1 read region · $20 a month')
+})
+
+it.each([
+  ['`read_regions` may hold at most 1 on plan "free"; found 2.', 'reads'],
+  ['`database_name` must not hold control characters.', 'name'],
+  ['Plan "payg" is not allowed for this account.', 'plan'],
+  ['The disk is full.', undefined],
+])('the refusal %j belongs to the field %s', (message, field) => {
+  expect(refusedField(message)).toBe(field)
+  expect(hasRefusedMore(field === undefined ? {} : { [field]: message })).toBe(field === 'reads' || field === 'plan')
 })
 
 it.each([

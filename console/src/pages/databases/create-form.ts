@@ -10,11 +10,11 @@ import {
   regionsOf,
 } from '../../../../src/contract/databases/regions.js'
 import { counted, dollars } from '../../lib/format.js'
+import { planTitle } from './words.js'
 
 /** What the form holds. */
 export interface CreateValues {
   readonly name: string
-  readonly platform: Platform
   readonly primary: Region
   readonly reads: readonly ReadRegion[]
   readonly plan: PlanName
@@ -45,42 +45,53 @@ export const primaryRegionsFor = (platform: Platform, served: readonly Region[] 
   regionsOf(platform).filter((region) => served?.includes(region) ?? true)
 
 /** The read regions that can be selected: none on GCP, never the primary region, and only those that a node serves. */
-export const readRegionsFor = (
-  { platform, primary }: Pick<CreateValues, 'platform' | 'primary'>,
-  served?: readonly Region[],
-): ReadRegion[] =>
-  platform === 'gcp' ? [] : READ_REGIONS.filter((region) => region !== primary && (served?.includes(region) ?? true))
+export const readRegionsFor = (primary: Region, served?: readonly Region[]): ReadRegion[] =>
+  REGIONS[primary].platform === 'gcp'
+    ? []
+    : READ_REGIONS.filter((region) => region !== primary && (served?.includes(region) ?? true))
 
-/** The values after the primary region changed: read regions that do not fit it are removed. */
+/** The values after the primary region changed: read regions that do not fit it are dropped. */
 export function onPrimary(values: CreateValues, primary: Region): CreateValues {
-  const { platform } = REGIONS[primary]
-  const possible: readonly Region[] = readRegionsFor({ platform, primary })
-  return { ...values, platform, primary, reads: values.reads.filter((region) => possible.includes(region)) }
+  const offered: readonly Region[] = readRegionsFor(primary)
+  return { ...values, primary, reads: values.reads.filter((region) => offered.includes(region)) }
 }
 
-/** Whether commands are counted in US dollars. */
-export const hasBudget = ({ budget }: Pick<CreateValues, 'budget'>): boolean => budget !== '' && budget > 0
+/** The fields under "More settings". */
+const MORE_FIELDS = ['plan', 'reads', 'budget', 'eviction', 'tls'] as const satisfies readonly (keyof CreateValues)[]
 
-/** Whether a field is hidden until the form shows more. */
-export const isUnderMore = (field: string): boolean => field !== 'name' && field !== 'primary'
+/** Whether a field under "More settings" has an error. */
+export const hasRefusedMore = (errors: Readonly<Record<string, unknown>>): boolean =>
+  MORE_FIELDS.some((field) => errors[field] !== undefined && errors[field] !== null)
 
-/** The hidden settings in one line. */
-export function summaryOf({ reads, budget, eviction, tls }: CreateValues, plan: string): string {
+const NAMED_FIELDS: readonly (readonly [RegExp, keyof CreateValues])[] = [
+  [/`database_name`/, 'name'],
+  [/`primary_region`/, 'primary'],
+  [/`read_regions`/, 'reads'],
+  [/\bbudget\b/i, 'budget'],
+  [/\bplan\b/i, 'plan'],
+]
+
+/** The field that a refusal of the server names; `undefined` if it names none. */
+export const refusedField = (message: string): keyof CreateValues | undefined =>
+  NAMED_FIELDS.find(([named]) => named.test(message))?.[1]
+
+/** The settings under "More settings" in one line. */
+export function moreText({ plan, reads, budget, eviction, tls }: CreateValues): string {
   return [
-    `Plan ${plan}`,
-    budget === '' || budget === 0 ? 'no budget' : `budget ${dollars(budget)}`,
+    `Plan ${planTitle(plan)}`,
     reads.length === 0 ? 'no read regions' : counted(reads.length, 'read region'),
-    `eviction ${eviction ? 'on' : 'off'}`,
-    `TLS ${tls ? 'on' : 'off'}`,
-  ].join(', ')
+    budget === '' || budget === 0 ? 'no budget' : `${dollars(budget)} a month`,
+    eviction ? 'evicts keys when full' : 'refuses writes when full',
+    tls ? 'TLS' : 'no TLS',
+  ].join(' · ')
 }
 
 /** The request that creates the database. */
 export function bodyOf(values: CreateValues): CreateDatabaseBody {
-  const { name, platform, primary, reads, plan, budget, eviction, tls } = values
+  const { name, primary, reads, plan, budget, eviction, tls } = values
   return {
     database_name: name.trim(),
-    platform,
+    platform: REGIONS[primary].platform,
     primary_region: primary,
     ...(reads.length === 0 ? {} : { read_regions: [...reads] }),
     plan,

@@ -1,7 +1,6 @@
 import { MultiSelect, Textarea } from '@mantine/core'
 import { MOST_ALLOWED_IPS, updateAllowList, updateRegions } from '../../../../src/contract/databases/changes.js'
 import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
-import { REGIONS } from '../../../../src/contract/databases/regions.js'
 import { useChange } from '../../api/hooks.js'
 import { useSettings } from '../../api/session.js'
 import { useDraft } from '../../components/use-draft.js'
@@ -18,7 +17,7 @@ export function RegionsSetting({
   const chosen = useDraft(read_regions)
   const change = useChange(updateRegions, { refreshes: DATABASE_READS, done: 'The read regions were changed.' })
   const { regions } = useSettings()
-  const choices = readRegionsFor({ platform: REGIONS[primary_region].platform, primary: primary_region }, regions)
+  const choices = readRegionsFor(primary_region, regions)
   const isChanged = [...chosen.value].sort().join() !== [...read_regions].sort().join()
   return (
     <Setting

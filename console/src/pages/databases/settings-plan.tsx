@@ -18,6 +18,7 @@ import { useSettings } from '../../api/session.js'
 import { confirm } from '../../components/confirm.js'
 import { useDraft } from '../../components/use-draft.js'
 import { BUDGET_FIELD, CREATE_RULES } from './create-form.js'
+import { PlanLimits } from './plan-limits-view.js'
 import { priceText } from './price.js'
 import { DATABASE_READS, SaveForm, Setting } from './setting.js'
 import { planOf, planTitle } from './words.js'
@@ -73,7 +74,7 @@ export function PlanSetting({ database }: { database: DatabaseRecord }) {
           data={plans.map(({ plan }) => ({ value: plan, label: planTitle(plan) }))}
           value={chosen ?? null}
           onChange={(plan) => setChosen(plan ?? undefined)}
-          description={offered ? priceText(offered) : undefined}
+          description={offered ? <PlanLimits plan={offered} /> : undefined}
           inputWrapperOrder={['label', 'input', 'description', 'error']}
         />
       </SaveForm>
@@ -82,7 +83,9 @@ export function PlanSetting({ database }: { database: DatabaseRecord }) {
 }
 
 /** The monthly budget of a database. */
-export function BudgetSetting({ database: { database_id, budget } }: { database: DatabaseRecord }) {
+export function BudgetSetting({ database }: { database: DatabaseRecord }) {
+  const { database_id, budget } = database
+  const plan = planOf(database, useSettings().plans)
   const { value, set: setValue, forget } = useDraft<number | ''>(budget === 0 ? '' : budget)
   const change = useChange(updateBudget, { refreshes: DATABASE_READS, done: 'The budget was changed.' })
   const problem = CREATE_RULES.budget(value)
@@ -100,6 +103,8 @@ export function BudgetSetting({ database: { database_id, budget } }: { database:
         <NumberInput
           aria-label="Monthly budget"
           {...BUDGET_FIELD}
+          description={plan === undefined || wanted === 0 ? undefined : `Price: ${priceText(plan)}`}
+          inputWrapperOrder={['label', 'input', 'description', 'error']}
           value={value}
           onChange={(next) => setValue(typeof next === 'number' ? next : '')}
           error={problem}

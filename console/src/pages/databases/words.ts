@@ -85,6 +85,12 @@ const PLACES: Readonly<Record<Region, string>> = {
 /** Where a region is. */
 export const placeOf = (region: Region): string => PLACES[region]
 
+/** A region as a choice of a field. */
+export const regionChoice = <Name extends Region>(region: Name) => ({
+  value: region,
+  label: `${region} · ${placeOf(region)}`,
+})
+
 const REASONS: Readonly<Record<AwakeRecord['reasons'][number]['kind'], string>> = {
   creation: 'it is being created',
   change: 'it is being changed',
