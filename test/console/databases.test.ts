@@ -11,7 +11,6 @@ import {
   signInAt,
   tooWide,
 } from './support/browser.js'
-import { looksUnderMore } from './support/create-dialog.js'
 import './support/patience.js'
 
 let homeport: RunningHomeport
@@ -60,7 +59,6 @@ describe('a user who has not read the documentation', () => {
     await dialog.getByLabel('Name').fill('')
     await dialog.getByText('Enter a name for the database').waitFor()
     await dialog.getByLabel('Name').fill('shop')
-    await looksUnderMore(page, dialog)
     await dialog.getByRole('button', { name: 'Create the database' }).click()
     await heading(page, 'shop').waitFor()
     place = new URL(page.url()).pathname

@@ -43,8 +43,8 @@ export function Palette({ asked }: { asked: number }) {
     { label: 'Identifier', items: useIdentified(text) },
     { label: 'Databases', items: useDatabases(text) },
     { label: 'Pages', items: usePages().filter(({ label }) => isMatch(label, text)) },
-    { label: 'Search', items: useSearches(text) },
     { label: 'Actions', items: useActions().filter(({ label }) => isMatch(label, text)) },
+    { label: 'Search', items: useSearches(text) },
   ].filter(({ items }) => items.length > 0)
   const list = useRef<HTMLDivElement>(null)
   useEffect(() => {
@@ -78,9 +78,6 @@ export function Palette({ asked }: { asked: number }) {
             ))}
           </Spotlight.ActionsGroup>
         ))}
-        {groups.length === 0 ? (
-          <Spotlight.Empty>Nothing has this name. An identifier begins with wfr_, msg_ or bulk_.</Spotlight.Empty>
-        ) : null}
       </Spotlight.ActionsList>
     </Spotlight.Root>
   )

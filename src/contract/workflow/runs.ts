@@ -243,6 +243,7 @@ export const RunLog = Type.Object({
   label: optionalText,
   labels: Type.Optional(Type.Array(Type.String())),
   flowControlKey: optionalText,
+  priority: Type.Optional(Type.Integer({ description: 'Seconds that its deliveries count as due earlier.' })),
   debounceKey: Type.Optional(Type.String({ description: 'The debounce key of the trigger.' })),
   singletonKey: Type.Optional(Type.String({ description: 'The singleton key of the trigger.' })),
   invoker: Type.Optional(

@@ -1,3 +1,4 @@
+import { storedConfig } from '../../queue/index.js'
 import type { FailureState } from '../../store/schema/runs.js'
 import { errorText, thrownMessage } from '../protocol/error-text.js'
 import { type AttemptRecord, type FailureRecord, storedFailure, storedLink } from '../runs/columns.js'
@@ -96,6 +97,7 @@ function debouncedBy({ rule, elements }: RunLogData): WaitingRun['debounced'] {
 function runLog(run: RunRow, material: RunLogData): Record<string, unknown> {
   const labels = labelsOf(run)
   const failure = failureOf(run)
+  const { priority } = storedConfig(material.delivery?.config)
   return {
     workflowRunId: run.run_id,
     workflowUrl: run.url,
@@ -107,6 +109,7 @@ function runLog(run: RunRow, material: RunLogData): Record<string, unknown> {
     ...(run.dlq_id !== null && { dlqId: run.dlq_id }),
     ...(labels.length > 0 && { label: labels[0], labels }),
     ...(run.flow_key !== null && { flowControlKey: run.flow_key }),
+    ...(priority !== undefined && { priority }),
     ...(material.rule?.kind === 'debounce' && { debounceKey: material.rule.key }),
     ...(material.rule?.kind === 'singleton' && { singletonKey: material.rule.key }),
     ...(material.origin && { origin: { ...material.origin } }),

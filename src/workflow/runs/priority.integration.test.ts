@@ -25,6 +25,7 @@ describe('the priority of a run', () => {
         .workflowRunId
     }
     const runs = [await trigger('plain'), await trigger('urgent', '60'), await trigger('late', '-60')]
+    expect(await suite.service.log(runs[2] ?? '')).toMatchObject({ priority: -60 })
     const held = await when(runs[1] ?? '', 'held', ({ because }) => because?.[0]?.kind === 'flow-control')
     expect(held.because?.[0]?.text).toMatch(
       /position 1, which is paused; by its priority it counts as due 60 s earlier$/,

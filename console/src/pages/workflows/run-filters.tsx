@@ -37,7 +37,12 @@ export function RunFilters({ filters, onChange }: { filters: RunSearch; onChange
         value={filters.state ?? null}
         onChange={(value) => set({ state: RUN_STATES.find((known) => known === value) })}
       />
-      <FilterField label="Search ids, URLs, errors" isSearch value={search} onChange={(next) => set({ search: next })} />
+      <FilterField
+        label="Search ids, URLs, errors"
+        isSearch
+        value={search}
+        onChange={(next) => set({ search: next })}
+      />
       <FilterField label="Label" width={110} value={filters.label} onChange={(label) => set({ label })} />
     </FilterBar>
   )

@@ -144,7 +144,7 @@ function Result({ run: { workflowState, workflowRunResponse } }: { run: Run }) {
 }
 
 function Details({ run }: { run: Run }) {
-  const { invoker, origin, labels, workflowRunCompletedAt, flowControlKey, workflowRunCallerIp } = run
+  const { invoker, origin, labels, workflowRunCompletedAt, flowControlKey, priority, workflowRunCallerIp } = run
   return (
     <Panel title="Details">
       <Fact name="Workflow" copy={run.workflowUrl}>
@@ -170,6 +170,7 @@ function Details({ run }: { run: Run }) {
         </Fact>
       )}
       {flowControlKey === undefined ? null : <Fact name="Flow-control key">{flowControlKey}</Fact>}
+      {priority === undefined ? null : <Fact name="Priority">{priority} s</Fact>}
       {origin === undefined ? null : (
         <Fact name="Restarted from">
           <TextLink to="/runs/$id" params={{ id: origin.workflowRunId }}>
