@@ -48,8 +48,10 @@ export function Palette({ asked }: { asked: number }) {
   ].filter(({ items }) => items.length > 0)
   const list = useRef<HTMLDivElement>(null)
   useEffect(() => {
-    // The library selects the first result when the text changes; some results arrive later.
-    if (text === '' || list.current?.querySelector('[data-selected]')) return
+    // The library selects the first result when the text changes; some results arrive later, before those that are there.
+    const selected = list.current?.querySelector('[data-selected]')
+    if (text === '' || (selected && store.getState().selected > 0)) return
+    selected?.removeAttribute('data-selected')
     list.current?.querySelector('[data-action]')?.setAttribute('data-selected', 'true')
     store.updateState((state) => ({ ...state, selected: 0 }))
   })
