@@ -1,6 +1,6 @@
 /**
- * Runs commands of the built `homeport` one after the other in one process, so that Node.js and the sources are loaded
- * once. `dist/main.js` itself is evaluated again for each command, with its own arguments, environment, folder and streams.
+ * Runs commands of a program one after the other in one process, so that Node.js and the sources are loaded once. The main
+ * file is evaluated again for each command, with its own arguments, environment, folder and streams.
  */
 import { Readable } from 'node:stream'
 
@@ -27,6 +27,32 @@ function collect(stream) {
   }
 }
 
+/** The exit code of Node.js when nothing is left to do and the main file still waits. */
+const UNSETTLED = 13
+
+/** Evaluates the main file. Answers the exit code once the program exits, or has nothing left to do. */
+async function exitCodeOf(main, number) {
+  const { exit } = process
+  process.exitCode = undefined
+  // Otherwise the channel to the tests would be something left to do.
+  process.channel.unref()
+  let unsettled = UNSETTLED
+  let drained
+  try {
+    return await new Promise((resolve, reject) => {
+      process.exit = (code) => resolve(code ?? process.exitCode ?? 0)
+      drained = () => resolve(unsettled ?? process.exitCode ?? 0)
+      process.once('beforeExit', drained)
+      import(`${main}?command=${number}`).then(() => (unsettled = undefined), reject)
+    })
+  } finally {
+    process.off('beforeExit', drained)
+    process.channel.ref()
+    process.exit = exit
+    process.exitCode = undefined
+  }
+}
+
 /** A process closes its connections when it ends; the next command may find another server at the same port. */
 async function closeConnections() {
   const dispatcher = globalThis[DISPATCHER]
@@ -44,15 +70,10 @@ async function runCommand({ number, main, args, env, cwd, input }) {
     value: Readable.from(input ? [Buffer.from(input)] : []),
   })
   const [stdout, stderr] = [collect(process.stdout), collect(process.stderr)]
-  const { exit } = process
   try {
-    const code = await new Promise((resolve, reject) => {
-      process.exit = resolve
-      import(`${main}?command=${number}`).catch(reject)
-    })
+    const code = await exitCodeOf(main, number)
     return { code, stdout: stdout(), stderr: stderr() }
   } finally {
-    process.exit = exit
     stdout()
     stderr()
     await closeConnections()

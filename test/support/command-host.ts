@@ -8,22 +8,33 @@ import type { CommandResult, RunOptions } from './run.js'
 const HOST = fileURLToPath(new URL('command-host.mjs', import.meta.url))
 const DEADLINE_MS = 60_000
 
+/** A program whose commands run in one process. */
+export interface HostedProgram {
+  /** Its main file; default: the built `homeport`. */
+  readonly main?: string
+  /** Variables that its process starts with, such as `NODE_OPTIONS`; a command gets its own in addition. */
+  readonly env?: Readonly<Record<string, string>>
+}
+
 /**
  * Returns a function like `runHomeport` that runs each command in the same process, one after the other: most of a short
  * command's time is the start of Node.js. For commands that neither serve nor read a terminal; tests of exit codes,
  * signals and the start itself use `runHomeport`. The process ends at cleanup.
  */
-export function commandHost(): (args: readonly string[], options?: RunOptions) => Promise<CommandResult> {
+export function commandHost({
+  main = MAIN_JS,
+  env: base = {},
+}: HostedProgram = {}): (args: readonly string[], options?: RunOptions) => Promise<CommandResult> {
   let host: ChildProcess | undefined
   let last: Promise<unknown> = Promise.resolve()
   let number = 0
   atCleanup(() => (host ? ended(host) : undefined))
   return (args, options = {}) => {
     const turn = last.then(() => {
-      if (host?.connected !== true) host = startHost()
+      if (host?.connected !== true) host = startHost(base)
       const { cwd = process.cwd(), input = '', deadlineMs = DEADLINE_MS } = options
-      const main = pathToFileURL(MAIN_JS).href
-      const command = { number: ++number, main, args, env: childEnv(options.env), cwd, input }
+      const env = childEnv({ ...base, ...options.env })
+      const command = { number: ++number, main: pathToFileURL(main).href, args, env, cwd, input }
       return resultOf(host, command, deadlineMs)
     })
     last = turn.catch(() => undefined)
@@ -31,8 +42,8 @@ export function commandHost(): (args: readonly string[], options?: RunOptions) =
   }
 }
 
-function startHost(): ChildProcess {
-  const host = fork(HOST, { env: childEnv(), execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+function startHost(env: Readonly<Record<string, string>>): ChildProcess {
+  const host = fork(HOST, { env: childEnv(env), execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   onFailedExit.add(() => host.kill('SIGKILL'))
   return host
 }

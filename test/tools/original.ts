@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { atCleanup, childEnv, type RunningHomeport, run, tempDir } from '../support/index.js'
+import { atCleanup, childEnv, commandHost, type RunningHomeport, tempDir } from '../support/index.js'
 
 /** Runs the original's own tools, unmodified, against a server under test. */
 
@@ -29,9 +29,9 @@ export interface CliAnswer {
 
 /** The CLI with the credentials of the first account. */
 export function cliOf(homeport: RunningHomeport) {
-  const env = toolEnv(homeport, homeport.credentials.apiKey)
+  const run = commandHost({ main: CLI, env: toolEnv(homeport, homeport.credentials.apiKey) })
   return async (...args: string[]): Promise<CliAnswer> => {
-    const { code, stdout, stderr } = await run(process.execPath, [CLI, ...args], { env, cwd: tempDir() })
+    const { code, stdout, stderr } = await run(args, { cwd: tempDir() })
     const text = stdout.trim() === '' ? stderr.trim() : stdout.trim()
     try {
       return { code, printed: JSON.parse(text) }
