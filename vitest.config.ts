@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
+import { SlowestFirst } from './test/support/slowest-first.js'
 
 /** Where temporary files are; ends last, because the others delete theirs. */
 const memoryFolder = 'test/support/memory-folder.ts'
@@ -28,6 +29,7 @@ export default defineConfig({
     // A process runs one file after the other: to start one and to load the sources anew for each file would take a third
     // of the time. Nothing in the sources is remembered outside of what a test makes, and each file undoes what it opened.
     isolate: false,
+    sequence: { sequencer: SlowestFirst },
     // What is soon done on a quiet machine takes long on a busy one; a test that waits for a condition gives up before.
     testTimeout: 120_000,
     hookTimeout: 120_000,
