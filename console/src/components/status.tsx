@@ -1,9 +1,10 @@
 import { Group, Text } from '@mantine/core'
 import type { ReactNode } from 'react'
+import type { StateWord, Tone } from '../../../src/contract/words/states.js'
+import { capital } from '../lib/states.js'
 import classes from './status.module.css'
 
-/** The five tones of a state. */
-export type Tone = 'ok' | 'busy' | 'warn' | 'bad' | 'idle'
+export type { Tone } from '../../../src/contract/words/states.js'
 
 /** A state as text with a coloured dot: many cannot tell the colours apart. */
 export function Status({ tone, children }: { tone: Tone; children: ReactNode }) {
@@ -15,4 +16,9 @@ export function Status({ tone, children }: { tone: Tone; children: ReactNode }) 
       </Text>
     </Group>
   )
+}
+
+/** The word for a state: `<StateOf word={BACKUP_WORDS[state]} />`. */
+export function StateOf({ word: { word, tone } }: { word: StateWord }) {
+  return <Status tone={tone}>{capital(word)}</Status>
 }

@@ -10,6 +10,9 @@ import { BroughtBack, CancelledBy, RunOrigin, RunPaused } from './run-history.js
 /** The states of a run. */
 export const RUN_STATES = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'] as const
 
+/** The states of a step. */
+export const STEP_STATES = ['STEP_PROGRESS', 'STEP_SUCCESS', 'STEP_RETRY', 'STEP_FAILED', 'STEP_CANCELED'] as const
+
 /** A time of the wire. */
 export const ms = (description: string) => Type.Integer({ description: `${description}, Unix milliseconds.` })
 const texts = (description: string) =>
@@ -176,7 +179,7 @@ export const RunStep = Type.Partial(
     messageId: Type.String(),
     out: Type.Unknown({ description: 'The result of the step, as text.' }),
     concurrent: Type.Integer(),
-    state: Type.Enum(['STEP_PROGRESS', 'STEP_SUCCESS', 'STEP_RETRY', 'STEP_FAILED', 'STEP_CANCELED']),
+    state: Type.Enum([...STEP_STATES]),
     createdAt: ms('When the step was received'),
     retries: Type.Integer({ description: 'Most retries of the delivery.' }),
     retryDelay: Type.String(),
@@ -297,11 +300,7 @@ export const RunEvent = Type.Object({
   time: ms('When it happened'),
   state: Type.Enum([
     ...RUN_STATES,
-    'STEP_PROGRESS',
-    'STEP_SUCCESS',
-    'STEP_RETRY',
-    'STEP_FAILED',
-    'STEP_CANCELED',
+    ...STEP_STATES,
     'WAITER_ADDED',
     'INVOKED',
   ]),

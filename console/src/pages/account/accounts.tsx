@@ -11,6 +11,7 @@ import {
   resumeAccount,
   suspendAccount,
 } from '../../../../src/contract/accounts/operator.js'
+import { ACCOUNT_WORDS } from '../../../../src/contract/words/states.js'
 import { api } from '../../api/client.js'
 import { useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite, useSession } from '../../api/session.js'
@@ -20,15 +21,9 @@ import { Page, Panel } from '../../components/page.js'
 import { type RowAction, RowMenu } from '../../components/row-menu.js'
 import { ShownOnce } from '../../components/shown-once.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
-import { Status, type Tone } from '../../components/status.js'
+import { StateOf } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { CreateAccount, EditLimits } from './account-forms.js'
-
-const STATES: Readonly<Record<ManagedAccount['state'], Tone>> = {
-  active: 'ok',
-  suspended: 'warn',
-  deleting: 'busy',
-}
 
 /** The accounts of the server, for its operator: create, limit, suspend, resume, delete. */
 export function AccountsPage() {
@@ -96,12 +91,18 @@ function Accounts() {
 function columnsFor(canWrite: boolean, onEdit: (account: ManagedAccount) => void): Column<ManagedAccount>[] {
   return [
     { key: 'email', title: 'E-mail', render: ({ email }) => email },
-    { key: 'type', title: 'Type', width: '80px', from: 'sm', render: ({ account_type }) => account_type },
+    {
+      key: 'type',
+      title: 'Type',
+      width: '130px',
+      from: 'sm',
+      render: ({ account_type, operator }) => (operator ? `${account_type}, operator` : account_type),
+    },
     {
       key: 'state',
       title: 'State',
       width: '120px',
-      render: ({ operator, state }) => (operator ? 'operator' : <Status tone={STATES[state]}>{state}</Status>),
+      render: ({ state }) => <StateOf word={ACCOUNT_WORDS[state]} />,
     },
     {
       key: 'databases',

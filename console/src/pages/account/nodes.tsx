@@ -6,6 +6,7 @@ import {
   removeNode,
   resumeNode,
 } from '../../../../src/contract/server/nodes.js'
+import { NODE_WORDS } from '../../../../src/contract/words/states.js'
 import { api } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite, useSession } from '../../api/session.js'
@@ -14,17 +15,10 @@ import { type Column, DataTable } from '../../components/data-table.js'
 import { Page, Panel } from '../../components/page.js'
 import { type RowAction, RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
-import { Status, type Tone } from '../../components/status.js'
+import { StateOf } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { bytes } from '../../lib/format.js'
 import { StandbysPanel } from './standbys.js'
-
-const STATES: Readonly<Record<ClusterNode['state'], Tone>> = {
-  live: 'ok',
-  draining: 'busy',
-  dead: 'bad',
-  left: 'idle',
-}
 
 /** The nodes of the cluster, for its operator: drain, resume, remove. */
 export function NodesPage() {
@@ -79,7 +73,7 @@ function columnsFor(canWrite: boolean): Column<ClusterNode>[] {
       key: 'state',
       title: 'State',
       width: '110px',
-      render: ({ state }) => <Status tone={STATES[state]}>{state}</Status>,
+      render: ({ state }) => <StateOf word={NODE_WORDS[state]} />,
     },
     { key: 'region', title: 'Region', width: '110px', from: 'sm', render: ({ region }) => region ?? 'all' },
     { key: 'databases', title: 'Databases', width: '110px', align: 'right', render: ({ databases }) => databases },

@@ -8,6 +8,7 @@ import {
   placeDatabaseStandbys,
   setDatabaseStandby,
 } from '../../../../src/contract/server/standbys.js'
+import { STANDBY_WORDS } from '../../../../src/contract/words/states.js'
 import { api } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
@@ -16,15 +17,8 @@ import { type Column, DataTable } from '../../components/data-table.js'
 import { Panel } from '../../components/page.js'
 import { RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
-import { Status, type Tone } from '../../components/status.js'
+import { StateOf } from '../../components/status.js'
 import { When } from '../../components/when.js'
-
-const STATES: Readonly<Record<DatabaseStandby['state'], Tone>> = {
-  asked: 'idle',
-  copying: 'busy',
-  following: 'ok',
-  behind: 'bad',
-}
 
 /** The copies of databases on second nodes, for the operator of a cluster. */
 export function StandbysPanel() {
@@ -81,7 +75,7 @@ function columnsFor(canWrite: boolean): Column<DatabaseStandby>[] {
       key: 'state',
       title: 'State',
       width: '120px',
-      render: ({ state }) => <Status tone={STATES[state]}>{state}</Status>,
+      render: ({ state }) => <StateOf word={STANDBY_WORDS[state]} />,
     },
     { key: 'problem', title: 'Problem', from: 'md', render: ({ problem }) => problem },
     {

@@ -1,6 +1,8 @@
 /** The conditions of a selection: as URL parameters, as fields of a selector and as CLI flags. */
 import { MESSAGE_STANDINGS, RUN_STANDINGS } from '../../../../src/contract/bulk/conditions.js'
+import { STANDING_WORDS } from '../../../../src/contract/words/states.js'
 import { given, textAt, wholeAt } from '../../lib/search.js'
+import { capital } from '../../lib/states.js'
 import type { Family } from './families.js'
 
 /** Conditions, each with one value. Durations are texts such as `2h`. */
@@ -53,18 +55,9 @@ export const STATES_OF: Readonly<Record<Family, readonly string[]>> = {
 }
 
 /** The title of each state. */
-export const STATE_TITLES: Readonly<Record<string, string>> = {
-  delayed: 'Delayed',
-  sleeping: 'Sleeping',
-  event: 'Waiting for an event',
-  webhook: 'Waiting for a webhook',
-  'invoked-run': 'Waiting for another run',
-  retry: 'Waiting for a retry',
-  'in-delivery': 'In delivery',
-  'no-step': 'Stuck',
-  held: 'Waiting in its queue',
-  paused: 'Paused',
-}
+export const STATE_TITLES: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(STANDING_WORDS).map(([state, { word }]) => [state, capital(word)]),
+)
 
 /** The conditions on items of a family. */
 export const conditionNamesOf = (family: Family): ConditionName[] =>

@@ -2,8 +2,9 @@
 import type { Static } from 'typebox'
 import type { BULK_KINDS, getBulkAction } from '../../../../src/contract/bulk/actions.js'
 import type { Outcome } from '../../../../src/contract/bulk/answers.js'
-import type { Tone } from '../../components/status.js'
+import * as words from '../../../../src/contract/words/states.js'
 import { counted } from '../../lib/format.js'
+import { titlesOf } from '../../lib/states.js'
 
 /** A bulk action. */
 export type Action = Static<(typeof getBulkAction)['success']['body']>
@@ -113,29 +114,10 @@ export const KIND_WORDS: Readonly<Record<Kind, KindWords>> = {
 }
 
 /** The states of an action. */
-export const STATE_WORDS: Readonly<Record<Action['state'], { readonly tone: Tone; readonly title: string }>> = {
-  running: { tone: 'busy', title: 'Running' },
-  paused: { tone: 'warn', title: 'Paused' },
-  finished: { tone: 'ok', title: 'Finished' },
-  aborted: { tone: 'idle', title: 'Aborted' },
-}
+export const STATE_WORDS = titlesOf(words.BULK_WORDS)
 
 /** The outcomes in display order. */
-export const OUTCOME_WORDS: Readonly<Record<OutcomeName, { readonly tone: Tone; readonly title: string }>> = {
-  cancelled: { tone: 'ok', title: 'Cancelled' },
-  resumed: { tone: 'ok', title: 'Resumed' },
-  restarted: { tone: 'ok', title: 'Restarted' },
-  deleted: { tone: 'ok', title: 'Deleted' },
-  retried: { tone: 'ok', title: 'Sent again' },
-  undone: { tone: 'ok', title: 'Brought back' },
-  paused: { tone: 'ok', title: 'Paused' },
-  unpaused: { tone: 'ok', title: 'Let go on' },
-  alreadyFinished: { tone: 'idle', title: 'Already ended' },
-  notFound: { tone: 'idle', title: 'Not found' },
-  failed: { tone: 'bad', title: 'Failed' },
-  skipped: { tone: 'idle', title: 'Skipped' },
-  pending: { tone: 'busy', title: 'Pending' },
-}
+export const OUTCOME_WORDS = titlesOf(words.OUTCOME_WORDS)
 
 /** Whether an action has ended for good. */
 export const isOver = ({ state }: Pick<Action, 'state'>): boolean => state === 'finished' || state === 'aborted'

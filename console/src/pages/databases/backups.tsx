@@ -14,6 +14,7 @@ import {
   restoreBackup,
 } from '../../../../src/contract/databases/backups.js'
 import { type DatabaseRecord, getDatabase } from '../../../../src/contract/databases/databases.js'
+import { BACKUP_WORDS } from '../../../../src/contract/words/states.js'
 import { api, urlOf } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange, useTask } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
@@ -23,7 +24,7 @@ import { FormDialog } from '../../components/form-dialog.js'
 import { Panel } from '../../components/page.js'
 import { RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
-import { Status, type Tone } from '../../components/status.js'
+import { StateOf } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { bytes, counted, whole } from '../../lib/format.js'
 import { Imports } from './imports.js'
@@ -96,8 +97,6 @@ function DailyBackup({ database: { database_id, daily_backup_enabled } }: { data
   )
 }
 
-const TONES: Readonly<Record<BackupRecord['state'], Tone>> = { pending: 'busy', completed: 'ok', failed: 'bad' }
-
 function columnsFor(database: DatabaseRecord, canWrite: boolean): Column<BackupRecord>[] {
   return [
     { key: 'name', title: 'Name', render: ({ name }) => name },
@@ -107,7 +106,7 @@ function columnsFor(database: DatabaseRecord, canWrite: boolean): Column<BackupR
       width: '130px',
       render: ({ state, failure }) => (
         <span title={failure}>
-          <Status tone={TONES[state]}>{state}</Status>
+          <StateOf word={BACKUP_WORDS[state]} />
         </span>
       ),
     },

@@ -6,7 +6,7 @@ import { LIVE_MS, useApi } from '../../api/hooks.js'
 import { lazyPage } from '../../app/lazy-page.js'
 import { Page } from '../../components/page.js'
 import { Loaded, Loading } from '../../components/states.js'
-import { Status } from '../../components/status.js'
+import { StateOf } from '../../components/status.js'
 import { BackupsTab } from './backups.js'
 import { OverviewTab } from './overview.js'
 import { SettingsTab } from './settings.js'
@@ -80,10 +80,9 @@ export function DatabasePage() {
 }
 
 function State({ database }: { database: DatabaseRecord }) {
-  const { tone, text } = stateOf(database)
   return (
     <Group gap="xs">
-      <Status tone={tone}>{text}</Status>
+      <StateOf word={stateOf(database)} />
     </Group>
   )
 }

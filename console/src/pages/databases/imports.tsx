@@ -2,13 +2,15 @@ import { Alert, Button, FileInput, Group, Stack, Text, TextInput } from '@mantin
 import { useState } from 'react'
 import { importFile, importFromUrl, listImports } from '../../../../src/contract/databases/backups.js'
 import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
+import { IMPORT_WORDS } from '../../../../src/contract/words/states.js'
 import { api } from '../../api/client.js'
 import { LIVE_MS, useApi } from '../../api/hooks.js'
 import { confirm } from '../../components/confirm.js'
 import { Fact } from '../../components/copy.js'
 import { Panel } from '../../components/page.js'
-import { Status, type Tone } from '../../components/status.js'
+import { Status } from '../../components/status.js'
 import { bytes, whole } from '../../lib/format.js'
+import { capital } from '../../lib/states.js'
 
 /** Imports: data of a Redis server or of a file replaces all data. */
 export function Imports({ database }: { database: DatabaseRecord }) {
@@ -34,12 +36,12 @@ function ImportProgress({ databaseId }: { databaseId: string }) {
   const [last] = imports.data ?? []
   if (!last) return null
   const { state, source, keys_read, keys_total, bytes_read, failure } = last
-  const tone: Tone = state === 'completed' ? 'ok' : state === 'failed' ? 'bad' : 'busy'
+  const { tone, word } = IMPORT_WORDS[state]
   return (
     <div>
       <Fact name="Last import">
         <Status tone={tone}>
-          {state}, from {source}
+          {capital(word)}, from {source}
         </Status>
       </Fact>
       <Fact name="Progress">

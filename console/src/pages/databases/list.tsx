@@ -18,7 +18,7 @@ import { Page, Panel } from '../../components/page.js'
 import { PagedTable } from '../../components/paged-table.js'
 import { orderText } from '../../components/sorting.js'
 import { EmptyState } from '../../components/states.js'
-import { Status } from '../../components/status.js'
+import { StateOf } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { bytes, counted, short } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
@@ -162,8 +162,7 @@ function Name({ database: { database_id, database_name } }: { database: Database
 }
 
 function State({ database }: { database: DatabaseSummary }) {
-  const { tone, text } = stateOf(database)
-  return <Status tone={tone}>{text}</Status>
+  return <StateOf word={stateOf(database)} />
 }
 
 function Regions({ database: { primary_region, read_regions } }: { database: DatabaseSummary }) {

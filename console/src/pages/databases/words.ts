@@ -4,7 +4,7 @@ import type { AwakeRecord } from '../../../../src/contract/databases/awake.js'
 import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
 import type { PlanName } from '../../../../src/contract/databases/plans.js'
 import type { Region } from '../../../../src/contract/databases/regions.js'
-import type { Tone } from '../../components/status.js'
+import { CHANGE_WORDS, DATABASE_WORDS, type StateWord } from '../../../../src/contract/words/states.js'
 import { bytes, duration } from '../../lib/format.js'
 
 const PLAN_TITLES: Readonly<Record<PlanName, string>> = {
@@ -36,30 +36,9 @@ export function paymentTitle({ type, db_disk_threshold }: Pick<DatabaseRecord, '
   }
 }
 
-const CHANGES: Readonly<Record<Exclude<DatabaseRecord['modifying_state'], ''>, string>> = {
-  creating: 'being created',
-  deleting: 'being deleted',
-  updating_regions: 'changing regions',
-  changing_plan: 'changing plan',
-  backing_up: 'backing up',
-  restoring: 'restoring',
-}
-
-/** The state of a database as text. */
-export function stateOf({ state, modifying_state }: Pick<DatabaseRecord, 'state' | 'modifying_state'>): {
-  tone: Tone
-  text: string
-} {
-  if (modifying_state !== '') return { tone: 'busy', text: CHANGES[modifying_state] }
-  switch (state) {
-    case 'active':
-      return { tone: 'ok', text: 'active' }
-    case 'passive':
-      return { tone: 'idle', text: 'asleep' }
-    case 'suspended':
-      return { tone: 'bad', text: 'suspended' }
-  }
-}
+/** The state of a database, or the change that is in progress. */
+export const stateOf = ({ state, modifying_state }: Pick<DatabaseRecord, 'state' | 'modifying_state'>): StateWord =>
+  modifying_state === '' ? DATABASE_WORDS[state] : CHANGE_WORDS[modifying_state]
 
 const PLACES: Readonly<Record<Region, string>> = {
   'us-east-1': 'N. Virginia',

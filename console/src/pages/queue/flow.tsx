@@ -6,6 +6,7 @@ import { useForm } from '@mantine/form'
 import { useState } from 'react'
 import type { Static } from 'typebox'
 import { changeFlowKey, getGlobalParallelism, listFlowKeys } from '../../../../src/contract/queue/flow.js'
+import { pauseWord } from '../../../../src/contract/words/states.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
 import { type Column, DataTable } from '../../components/data-table.js'
@@ -15,7 +16,7 @@ import { FormDialog } from '../../components/form-dialog.js'
 import { Page, Panel } from '../../components/page.js'
 import { type RowAction, RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
-import { Status } from '../../components/status.js'
+import { StateOf } from '../../components/status.js'
 import { duration, whole } from '../../lib/format.js'
 
 type FlowKey = Static<typeof listFlowKeys.success.body>[number]
@@ -87,6 +88,9 @@ function ServerParallelism() {
 const limitText = (count: number, most: number): string =>
   most === 0 ? 'no limit' : `${whole(count)} of ${whole(most)}`
 
+/** Messages cannot change a pinned limit. */
+const pinText = (isPinned: boolean): string => (isPinned ? ', pinned' : '')
+
 function columnsFor(canWrite: boolean, onPin: (key: FlowKey) => void): Column<FlowKey>[] {
   return [
     { key: 'key', title: 'Key', render: ({ flowControlKey }) => flowControlKey },
@@ -94,10 +98,7 @@ function columnsFor(canWrite: boolean, onPin: (key: FlowKey) => void): Column<Fl
       key: 'state',
       title: 'State',
       width: '120px',
-      render: ({ isPaused, isPinnedParallelism, isPinnedRate }) => {
-        if (isPaused) return <Status tone="warn">Paused</Status>
-        return <Status tone="ok">{isPinnedParallelism || isPinnedRate ? 'Pinned' : 'Running'}</Status>
-      },
+      render: ({ isPaused }) => <StateOf word={pauseWord(isPaused)} />,
     },
     {
       key: 'waiting',
@@ -109,19 +110,21 @@ function columnsFor(canWrite: boolean, onPin: (key: FlowKey) => void): Column<Fl
     {
       key: 'parallelism',
       title: 'Parallelism',
-      width: '130px',
+      width: '160px',
       align: 'right',
       from: 'sm',
-      render: ({ parallelismCount, parallelismMax }) => limitText(parallelismCount, parallelismMax),
+      render: ({ parallelismCount, parallelismMax, isPinnedParallelism }) =>
+        limitText(parallelismCount, parallelismMax) + pinText(isPinnedParallelism),
     },
     {
       key: 'rate',
       title: 'Rate',
-      width: '190px',
+      width: '200px',
       align: 'right',
       from: 'md',
-      render: ({ rateCount, rateMax, ratePeriod }) =>
-        rateMax === 0 ? 'no limit' : `${limitText(rateCount, rateMax)} in ${duration(ratePeriod * 1000)}`,
+      render: ({ rateCount, rateMax, ratePeriod, isPinnedRate }) =>
+        (rateMax === 0 ? 'no limit' : `${limitText(rateCount, rateMax)} in ${duration(ratePeriod * 1000)}`) +
+        pinText(isPinnedRate),
     },
     {
       key: 'actions',

@@ -12,6 +12,7 @@ import {
   putQueue,
   resumeQueue,
 } from '../../../../src/contract/queue/queues.js'
+import { pauseWord } from '../../../../src/contract/words/states.js'
 import { api } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
@@ -22,7 +23,7 @@ import { TextLink } from '../../components/link.js'
 import { Page, Panel } from '../../components/page.js'
 import { RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
-import { Status } from '../../components/status.js'
+import { StateOf } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { counted, whole } from '../../lib/format.js'
 
@@ -84,7 +85,7 @@ function columnsFor(canWrite: boolean, onEdit: (queue: Queue) => void): Column<Q
       key: 'state',
       title: 'State',
       width: '110px',
-      render: ({ paused }) => <Status tone={paused ? 'warn' : 'ok'}>{paused ? 'Paused' : 'Running'}</Status>,
+      render: ({ paused }) => <StateOf word={pauseWord(paused)} />,
     },
     { key: 'lag', title: 'Pending', width: '110px', align: 'right', render: ({ lag }) => whole(lag) },
     {

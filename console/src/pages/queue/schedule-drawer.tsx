@@ -1,25 +1,19 @@
 import { Alert, Drawer, List, Stack, Text } from '@mantine/core'
 import type { Static } from 'typebox'
 import type { listSchedules } from '../../../../src/contract/queue/schedules.js'
+import { FIRE_WORDS } from '../../../../src/contract/words/states.js'
 import { Fact } from '../../components/copy.js'
 import { TextLink } from '../../components/link.js'
 import { PayloadPart } from '../../components/payload.js'
-import { Status, type Tone } from '../../components/status.js'
+import { Status } from '../../components/status.js'
 import { useNow } from '../../components/when.js'
 import { dateTime, duration } from '../../lib/format.js'
 import { payloadOfBody } from '../../lib/payload.js'
+import { capital } from '../../lib/states.js'
 import { nextFires } from './fires.js'
 
 /** A schedule as the server shows it. */
 export type Schedule = Static<typeof listSchedules.success.body>[number]
-
-type FireState = NonNullable<Schedule['lastScheduleStates']>[string]
-
-const FIRE_WORDS: Readonly<Record<FireState, { readonly tone: Tone; readonly title: string }>> = {
-  IN_PROGRESS: { tone: 'busy', title: 'In progress' },
-  SUCCESS: { tone: 'ok', title: 'Delivered' },
-  FAIL: { tone: 'bad', title: 'Failed' },
-}
 
 /** The drawer of one schedule: its next and last fires, and its message. */
 export function ScheduleDrawer({ schedule, onClose }: { schedule: Schedule | undefined; onClose: () => void }) {
@@ -98,7 +92,7 @@ function LastFires({ schedule: { lastScheduleStates = {} } }: { schedule: Schedu
       </Text>
       <Stack gap={4}>
         {fires.map(([messageId, state]) => (
-          <Fact key={messageId} name={FIRE_WORDS[state].title}>
+          <Fact key={messageId} name={capital(FIRE_WORDS[state].word)}>
             <Status tone={FIRE_WORDS[state].tone}>
               <TextLink to="/messages/$id" params={{ id: messageId }}>
                 {messageId}

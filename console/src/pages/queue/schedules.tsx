@@ -8,6 +8,7 @@ import {
   pauseSchedule,
   resumeSchedule,
 } from '../../../../src/contract/queue/schedules.js'
+import { pauseWord } from '../../../../src/contract/words/states.js'
 import { api } from '../../api/client.js'
 import { LIVE_MS, useApi, useChange } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
@@ -17,7 +18,7 @@ import { type Column, DataTable } from '../../components/data-table.js'
 import { Page, Panel } from '../../components/page.js'
 import { RowMenu } from '../../components/row-menu.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
-import { Status } from '../../components/status.js'
+import { StateOf, Status } from '../../components/status.js'
 import { When } from '../../components/when.js'
 import { withoutScheme } from '../../lib/format.js'
 import { unzoned } from './fires.js'
@@ -77,7 +78,7 @@ function columnsFor(canWrite: boolean, onOpen: (id: string) => void): Column<Sch
       width: '120px',
       render: ({ isPaused, error }) => {
         if (error !== undefined) return <Status tone="bad">Last fire failed</Status>
-        return <Status tone={isPaused ? 'warn' : 'ok'}>{isPaused ? 'Paused' : 'Active'}</Status>
+        return <StateOf word={pauseWord(isPaused)} />
       },
     },
     {

@@ -1,7 +1,8 @@
 /** Groups log entries by message: the log lists entries, the page lists messages. */
 import type { Static } from 'typebox'
 import { EVENT_STATES, type Event } from '../../../../src/contract/queue/fields.js'
-import type { Tone } from '../../components/status.js'
+import { MESSAGE_WORDS } from '../../../../src/contract/words/states.js'
+import { titlesOf } from '../../lib/states.js'
 import type { Standing } from './search.js'
 
 /** An entry of the log. */
@@ -46,16 +47,18 @@ export function standingOf(state: EntryState): Standing {
   return state === 'CANCELED' || state === 'CANCEL_REQUESTED' ? 'canceled' : 'unfinished'
 }
 
-const WORDS: Readonly<Record<EntryState, { readonly tone: Tone; readonly title: string; readonly means: string }>> = {
-  CREATED: { tone: 'idle', title: 'Published', means: 'The message is stored and waits until it is due.' },
-  ACTIVE: { tone: 'busy', title: 'Sending', means: 'The request was sent to the destination.' },
-  ERROR: { tone: 'warn', title: 'Attempt failed', means: 'The destination responded with an error or not at all.' },
-  RETRY: { tone: 'warn', title: 'Waiting for a retry', means: 'The message will be sent again.' },
-  DELIVERED: { tone: 'ok', title: 'Delivered', means: 'The destination accepted the message.' },
-  FAILED: { tone: 'bad', title: 'Failed', means: 'No retries are left. The message is a dead letter now.' },
-  CANCEL_REQUESTED: { tone: 'idle', title: 'Cancel requested', means: 'A user requested the cancellation.' },
-  CANCELED: { tone: 'idle', title: 'Cancelled', means: 'The message is not sent any more.' },
+const TITLES = titlesOf(MESSAGE_WORDS)
+
+const MEANINGS: Readonly<Record<EntryState, string>> = {
+  CREATED: 'The message is stored and waits until it is due.',
+  ACTIVE: 'The request was sent to the destination.',
+  ERROR: 'The destination responded with an error or not at all.',
+  RETRY: 'The message will be sent again.',
+  DELIVERED: 'The destination accepted the message.',
+  FAILED: 'No retries are left. The message is a dead letter now.',
+  CANCEL_REQUESTED: 'A user requested the cancellation.',
+  CANCELED: 'The message is not sent any more.',
 }
 
 /** The text of a state. */
-export const wordsOf = (state: EntryState) => WORDS[state]
+export const wordsOf = (state: EntryState) => ({ ...TITLES[state], means: MEANINGS[state] })

@@ -1,11 +1,10 @@
 /** Texts for the states of runs and steps, and for the reasons to wait. */
 import type { Static } from 'typebox'
 import type { Because } from '../../../../src/contract/workflow/because.js'
-import type { FAILURE_STATES } from '../../../../src/contract/workflow/dead-letters.js'
 import type { RunLog, RunStep, STEP_PHASES } from '../../../../src/contract/workflow/runs.js'
-import type { Tone } from '../../components/status.js'
+import * as words from '../../../../src/contract/words/states.js'
 import { dateTime } from '../../lib/format.js'
-import type { RunState } from './search.js'
+import { type StateTitle, titlesOf } from '../../lib/states.js'
 
 /** A run with its steps. */
 export type Run = Static<typeof RunLog>
@@ -32,107 +31,42 @@ export const PHASE_WORDS: Readonly<Record<Phase, string>> = {
 /** The state of a step. */
 export type StepState = NonNullable<Step['state']>
 
-interface Words {
-  readonly tone: Tone
-  readonly title: string
-}
-
 /** The states of runs. */
-export const RUN_WORDS: Readonly<Record<RunState, Words>> = {
-  RUN_STARTED: { tone: 'busy', title: 'Active' },
-  RUN_SUCCESS: { tone: 'ok', title: 'Succeeded' },
-  RUN_FAILED: { tone: 'bad', title: 'Failed' },
-  RUN_CANCELED: { tone: 'idle', title: 'Cancelled' },
-}
+export const RUN_WORDS = titlesOf(words.RUN_WORDS)
 
 /** The states of steps. */
-export const STEP_WORDS: Readonly<Record<StepState, Words>> = {
-  STEP_PROGRESS: { tone: 'busy', title: 'Active' },
-  STEP_SUCCESS: { tone: 'ok', title: 'Done' },
-  STEP_RETRY: { tone: 'warn', title: 'Retrying' },
-  STEP_FAILED: { tone: 'bad', title: 'Failed' },
-  STEP_CANCELED: { tone: 'idle', title: 'Cancelled' },
-}
+export const STEP_WORDS = titlesOf(words.STEP_WORDS)
 
 /** The states of the call of a failure function. */
-export const FAILURE_WORDS: Readonly<Record<(typeof FAILURE_STATES)[number], Words>> = {
-  CALLBACK_INPROGRESS: { tone: 'busy', title: 'In progress' },
-  CALLBACK_SUCCESS: { tone: 'ok', title: 'Succeeded' },
-  CALLBACK_FAIL: { tone: 'bad', title: 'Failed' },
-  CALLBACK_CANCELED: { tone: 'idle', title: 'Cancelled' },
-}
+export const FAILURE_WORDS = titlesOf(words.FAILURE_WORDS)
 
 /** The text of a reason: what it is, and what to do. */
-export interface Advice extends Words {
+export interface Advice extends StateTitle {
   readonly advice: string
 }
 
-/** The texts of each kind of reason. */
-export const ADVICE: Readonly<Record<Reason['kind'], Advice>> = {
-  paused: {
-    tone: 'warn',
-    title: 'Paused',
-    advice: 'Nothing of the run is sent until it is resumed.',
-  },
-  event: {
-    tone: 'idle',
-    title: 'Waiting for an event',
-    advice: 'The run continues when the event is sent or the wait times out.',
-  },
-  'bulk-cancel': {
-    tone: 'warn',
-    title: 'Will be cancelled',
-    advice: 'The run stays active until the bulk action cancels it. Resume, speed up or abort that action.',
-  },
-  webhook: {
-    tone: 'idle',
-    title: 'Waiting for a webhook',
-    advice: 'The run continues when its webhook URL is called or the wait times out.',
-  },
-  debounced: {
-    tone: 'idle',
-    title: 'Debounced',
-    advice: 'The run starts at the given time, unless a newer trigger with its debounce key replaces it.',
-  },
-  'invoked-run': {
-    tone: 'idle',
-    title: 'Waiting for another run',
-    advice: 'The run continues when the invoked run ends. Open that run to see what it waits for.',
-  },
-  delayed: { tone: 'idle', title: 'Delayed', advice: 'The run starts after its delay.' },
-  sleeping: { tone: 'idle', title: 'Sleeping', advice: 'The run continues at the end of the sleep.' },
-  retry: {
-    tone: 'warn',
-    title: 'Waiting for a retry',
-    advice:
-      'The endpoint responded with an error or not at all. Fix it before the retries are used up; the attempts are below.',
-  },
-  'in-flight': {
-    tone: 'busy',
-    title: 'Endpoint is running',
-    advice: 'The endpoint has the request but has not responded yet. If that takes too long, check the endpoint.',
-  },
-  'flow-control': {
-    tone: 'idle',
-    title: 'Waiting for flow control',
-    advice: 'The limits of its flow-control key delay it. Raise them, or resume the key if it is paused.',
-  },
-  queued: {
-    tone: 'idle',
-    title: 'Waiting for delivery',
-    advice: 'The delivery is due, and others are ahead of it in line.',
-  },
-  'discarded-branch': {
-    tone: 'bad',
-    title: 'Stuck',
-    advice: 'The endpoint returned no result for its parallel branches. Cancel the run and fix the workflow.',
-  },
-  'no-step': {
-    tone: 'bad',
-    title: 'Stuck',
-    advice: 'The endpoint returned no further step. Cancel the run and fix the workflow.',
-  },
+/** What to do, for each kind of reason. */
+const ADVICES: Readonly<Record<Reason['kind'], string>> = {
+  paused: 'Nothing of the run is sent until it is resumed.',
+  event: 'The run continues when the event is sent or the wait times out.',
+  'bulk-cancel': 'The run stays active until the bulk action cancels it. Resume, speed up or abort that action.',
+  webhook: 'The run continues when its webhook URL is called or the wait times out.',
+  debounced: 'The run starts at the given time, unless a newer trigger with its debounce key replaces it.',
+  'invoked-run': 'The run continues when the invoked run ends. Open that run to see what it waits for.',
+  delayed: 'The run starts after its delay.',
+  sleeping: 'The run continues at the end of the sleep.',
+  retry: 'The endpoint responded with an error or not at all. Fix it before the retries are used up; the attempts are below.',
+  'in-flight': 'The endpoint has the request but has not responded yet. If that takes too long, check the endpoint.',
+  'flow-control': 'The limits of its flow-control key delay it. Raise them, or resume the key if it is paused.',
+  queued: 'The delivery is due, and others are ahead of it in line.',
+  'discarded-branch': 'The endpoint returned no result for its parallel branches. Cancel the run and fix the workflow.',
+  'no-step': 'The endpoint returned no further step. Cancel the run and fix the workflow.',
 }
+
+/** The texts of each kind of reason. */
+export const ADVICE = Object.fromEntries(
+  Object.entries(titlesOf(words.WAIT_WORDS)).map(([kind, title]) => [kind, { ...title, advice: ADVICES[kind as Reason['kind']] }]),
+) as Readonly<Record<Reason['kind'], Advice>>
 
 /** The type of a step. */
 export function typeOf({ stepType, stepName, waitEventId, invokedWorkflowRunId }: Step): string {

@@ -3,10 +3,9 @@ import { Drawer, Stack, Text } from '@mantine/core'
 import { useMemo, useState } from 'react'
 import {
   type Alert,
-  type AlertState,
-  type AlertStatus,
   listAlertHistory,
 } from '../../../../../src/contract/alerts/alerts.js'
+import { ALERT_WORDS, NOTIFICATION_WORDS } from '../../../../../src/contract/words/states.js'
 import { CALM_MS, useApiPages } from '../../../api/hooks.js'
 import { CellButton } from '../../../components/cell-buttons.js'
 import { Fact } from '../../../components/copy.js'
@@ -14,23 +13,9 @@ import type { Column } from '../../../components/data-table.js'
 import { Panel } from '../../../components/page.js'
 import { PagedTable } from '../../../components/paged-table.js'
 import { EmptyState } from '../../../components/states.js'
-import { Status, type Tone } from '../../../components/status.js'
+import { StateOf } from '../../../components/status.js'
 import { When } from '../../../components/when.js'
 import { dateTime, whole } from '../../../lib/format.js'
-
-const STATES: Readonly<Record<AlertState, readonly [Tone, string]>> = {
-  pending: ['busy', 'Pending'],
-  sent: ['ok', 'Sent'],
-  held_back: ['warn', 'Held back'],
-  silenced: ['idle', 'Silenced'],
-  no_channel: ['idle', 'No channel'],
-}
-
-const STATUSES: Readonly<Record<AlertStatus, readonly [Tone, string]>> = {
-  event: ['warn', 'Event'],
-  firing: ['bad', 'Firing'],
-  resolved: ['ok', 'Resolved'],
-}
 
 /** What has happened, the newest first. */
 export function AlertHistory() {
@@ -78,7 +63,7 @@ const columnsFor = (onOpen: (alert: Alert) => void): readonly Column<Alert>[] =>
     title: 'Status',
     width: '120px',
     from: 'md',
-    render: ({ status }) => <Status tone={STATUSES[status][0]}>{STATUSES[status][1]}</Status>,
+    render: ({ status }) => <StateOf word={ALERT_WORDS[status]} />,
   },
   { key: 'count', title: 'Count', width: '90px', align: 'right', from: 'sm', render: (alert) => whole(alert.count) },
   {
@@ -86,7 +71,7 @@ const columnsFor = (onOpen: (alert: Alert) => void): readonly Column<Alert>[] =>
     title: 'Notification',
     width: '140px',
     from: 'xs',
-    render: ({ state }) => <Status tone={STATES[state][0]}>{STATES[state][1]}</Status>,
+    render: ({ state }) => <StateOf word={NOTIFICATION_WORDS[state]} />,
   },
 ]
 
@@ -101,11 +86,11 @@ function AlertDrawer({ alert, onClose }: { alert: Alert | undefined; onClose: ()
             <Fact name="Subject" copy={alert.subject}>
               {alert.subject}
             </Fact>
-            <Fact name="Status">{STATUSES[alert.status][1]}</Fact>
+            <Fact name="Status">{ALERT_WORDS[alert.status].word}</Fact>
             <Fact name="Count">{whole(alert.count)}</Fact>
             <Fact name="First">{dateTime(alert.first_at * 1000)}</Fact>
             <Fact name="Last">{dateTime(alert.last_at * 1000)}</Fact>
-            <Fact name="Notification">{STATES[alert.state][1]}</Fact>
+            <Fact name="Notification">{NOTIFICATION_WORDS[alert.state].word}</Fact>
           </div>
           <div>
             {alert.examples.map((example) => (
